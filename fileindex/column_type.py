@@ -1,0 +1,103 @@
+"""The little that the ground floor must know of a column's type, and its literals' plain form.
+
+A *plain* value is the form that all rooms exchange for bounds, partitions and filter literals, one Python type per kind:
+BOOLEAN bool; integers int; FLOAT and DOUBLE float; strings str; binaries bytes; DECIMAL int (unscaled); DATE int (days);
+TIME int (milliseconds of the day); TIMESTAMP int in the unit of the precision (``ColumnType.unit``); null None.
+Plain values of one column compare with ``<`` in Paimon's key order (UTF-8 order of strings is code-point order), floats apart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeAlias
+
+import pyarrow as pa
+
+Plain: TypeAlias = bool | int | float | str | bytes | None
+
+
+class Kind(StrEnum):
+    """Type roots, named as in Paimon's schema files."""
+
+    CHAR = "CHAR"
+    VARCHAR = "VARCHAR"
+    BOOLEAN = "BOOLEAN"
+    BINARY = "BINARY"
+    VARBINARY = "VARBINARY"
+    DECIMAL = "DECIMAL"
+    TINYINT = "TINYINT"
+    SMALLINT = "SMALLINT"
+    INT = "INT"
+    BIGINT = "BIGINT"
+    FLOAT = "FLOAT"
+    DOUBLE = "DOUBLE"
+    DATE = "DATE"
+    TIME = "TIME"
+    TIMESTAMP = "TIMESTAMP"
+    TIMESTAMP_LTZ = "TIMESTAMP_LTZ"
+    ARRAY = "ARRAY"
+    MAP = "MAP"
+    MULTISET = "MULTISET"
+    ROW = "ROW"
+    VECTOR = "VECTOR"
+    VARIANT = "VARIANT"
+    BLOB = "BLOB"
+
+
+STRINGS = frozenset({Kind.CHAR, Kind.VARCHAR})
+BINARIES = frozenset({Kind.BINARY, Kind.VARBINARY})
+INTEGERS = frozenset({Kind.TINYINT, Kind.SMALLINT, Kind.INT, Kind.BIGINT})
+FLOATS = frozenset({Kind.FLOAT, Kind.DOUBLE})
+TIMESTAMPS = frozenset({Kind.TIMESTAMP, Kind.TIMESTAMP_LTZ})
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnType:
+    """Kind and parameters of a column; ``key`` and ``value`` are set for MAP only."""
+
+    kind: Kind
+    precision: int = 0
+    scale: int = 0
+    length: int = 0
+    key: ColumnType | None = None
+    value: ColumnType | None = None
+
+    @property
+    def unit(self) -> str:
+        """Arrow unit of a TIMESTAMP: ``ms`` up to precision 3, ``us`` up to 6, else ``ns``."""
+        return "ms" if self.precision <= 3 else "us" if self.precision <= 6 else "ns"
+
+    @property
+    def arrow(self) -> pa.DataType:
+        """Arrow type that holds the column in memory (atomic kinds only)."""
+        match self.kind:
+            case Kind.CHAR | Kind.VARCHAR:
+                return pa.string()
+            case Kind.BINARY | Kind.VARBINARY | Kind.BLOB:
+                return pa.binary()
+            case Kind.DECIMAL:
+                return pa.decimal128(self.precision, self.scale)
+            case Kind.TIMESTAMP:
+                return pa.timestamp(self.unit)
+            case Kind.TIMESTAMP_LTZ:
+                return pa.timestamp(self.unit, tz="UTC")
+            case Kind.MAP if self.key is not None and self.value is not None:
+                return pa.map_(self.key.arrow, self.value.arrow)
+            case kind if kind in _FIXED:
+                return _FIXED[kind]
+            case _:
+                raise TypeError(f"{self.kind} has no atomic Arrow type")
+
+
+_FIXED: dict[Kind, pa.DataType] = {
+    Kind.BOOLEAN: pa.bool_(),
+    Kind.TINYINT: pa.int8(),
+    Kind.SMALLINT: pa.int16(),
+    Kind.INT: pa.int32(),
+    Kind.BIGINT: pa.int64(),
+    Kind.FLOAT: pa.float32(),
+    Kind.DOUBLE: pa.float64(),
+    Kind.DATE: pa.date32(),
+    Kind.TIME: pa.time32("ms"),
+}

@@ -1,0 +1,75 @@
+"""Typed errors of the metadata of record: tables, schemas, snapshots, commits."""
+
+from __future__ import annotations
+
+from fileindex.errors import CorruptFile, InvalidArgument, PaimonError, UnknownColumn, UnsupportedOption, UnsupportedType
+
+
+class TableNotFound(PaimonError, FileNotFoundError):
+    """The path holds no Paimon table (no ``schema/schema-N``)."""
+
+
+class TableExists(PaimonError, FileExistsError):
+    """A table, or something else, already stands at the path."""
+
+
+class UnsupportedTable(PaimonError):
+    """The table uses a feature that would make our rows wrong; the message names the option or the file."""
+
+
+class InvalidSchema(PaimonError, ValueError):
+    """A schema breaks a rule of Paimon's (duplicate column, nested key, missing key column...)."""
+
+
+class SchemaMismatch(PaimonError, ValueError):
+    """The rows to write do not fit the table: missing, extra or duplicate columns, incompatible types."""
+
+
+class NullInKey(SchemaMismatch):
+    """A NOT NULL column (every primary-key column is one) holds a null."""
+
+
+class SnapshotNotFound(PaimonError, LookupError):
+    """No snapshot, tag or timestamp of that name."""
+
+
+class SnapshotExpired(SnapshotNotFound):
+    """The pinned snapshot was expired meanwhile; raise ``snapshot.num-retained.min`` or ``snapshot.time-retained``."""
+
+
+class CommitConflict(PaimonError):
+    """Another commit removed or overlaps files that this one was built on; redo the operation on the new snapshot."""
+
+
+class CommitGaveUp(CommitConflict):
+    """``commit.max-retries`` races were lost in a row."""
+
+
+class CommitReplayed(PaimonError):
+    """A commit identifier is replayed after its snapshot has expired: refused, for it might append twice."""
+
+
+class UnsafeFileIO(PaimonError):
+    """The file system has no atomic create-if-absent, so a commit on it could be lost."""
+
+
+__all__ = [
+    "CommitConflict",
+    "CommitGaveUp",
+    "CommitReplayed",
+    "CorruptFile",
+    "InvalidArgument",
+    "InvalidSchema",
+    "NullInKey",
+    "PaimonError",
+    "SchemaMismatch",
+    "SnapshotExpired",
+    "SnapshotNotFound",
+    "TableExists",
+    "TableNotFound",
+    "UnknownColumn",
+    "UnsafeFileIO",
+    "UnsupportedOption",
+    "UnsupportedTable",
+    "UnsupportedType",
+]
