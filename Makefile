@@ -1,0 +1,59 @@
+# Every target does its own set-up: a virtual environment in .venv, the dependencies, a check for Java 17.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+EXTRAS := spark,cli,demo,test
+PYTEST := $(BIN)/python -m pytest
+
+.PHONY: help
+help: ## Show this help
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(STAMP): pyproject.toml scripts/check-python
+	@scripts/check-python $(PYTHON)
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing dependencies into $(VENV) (once; a minute or two)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$(EXTRAS)]'
+	@touch $@
+
+.PHONY: setup
+setup: $(STAMP) ## Create .venv with everything in it
+	@scripts/ensure-java
+
+.PHONY: demo
+demo: setup ## Run the main job: real flights through Spark Connect into a Paimon table, compacted and looked up
+	@$(BIN)/python -m pyspark_paimon.demo
+
+.PHONY: test
+test: setup lint ## Pass the tests: lint, types, in-process tests, then Spark Connect tests (under 15 minutes on 2 cores)
+	@$(PYTEST) -q -n 2 --dist worksteal -m "not spark and not long"
+	@$(PYTEST) -q -m "spark and not long"
+
+.PHONY: test-long
+test-long: setup ## Run the long tests too (races, soaks, large property runs)
+	@$(PYTEST) -q -m long
+
+.PHONY: lint
+lint: $(STAMP) ## Check style, format and types
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --quiet --check .
+	@$(BIN)/mypy
+
+.PHONY: format
+format: $(STAMP) ## Format the code and mend what ruff can mend
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+.PHONY: bench
+bench: setup ## Measure write, upsert, compaction and scan beside the pyarrow floor
+	@$(BIN)/python -m benchmarks.write_compact_scan
+
+.PHONY: clean
+clean: ## Remove what the targets made
+	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis demo-data spark-warehouse artifacts
