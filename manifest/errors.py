@@ -53,6 +53,10 @@ class UnsafeFileIO(PaimonError):
     """The file system has no atomic create-if-absent, so a commit on it could be lost."""
 
 
+class OutOfDisk(PaimonError, OSError):
+    """The disk or the quota is full; what this attempt wrote is removed, the table is as it was."""
+
+
 __all__ = [
     "CommitConflict",
     "CommitGaveUp",
@@ -61,6 +65,7 @@ __all__ = [
     "InvalidArgument",
     "InvalidSchema",
     "NullInKey",
+    "OutOfDisk",
     "PaimonError",
     "SchemaMismatch",
     "SnapshotExpired",

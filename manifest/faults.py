@@ -1,0 +1,42 @@
+"""Named points where a test may kill the process, so that crash safety is tested where it matters.
+
+``PAIMON_FAULT_POINT=name`` kills at the first visit of the point, ``name:n`` at the n-th; without it a point costs a
+dictionary look-up. The names: after-data-files, after-manifest, after-manifest-list, after-temp-snapshot, after-link,
+after-hint, between-append-and-compact, inside-expiry.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import Counter
+
+VARIABLE = "PAIMON_FAULT_POINT"
+POINTS = (
+    "after-data-files",
+    "after-manifest",
+    "after-manifest-list",
+    "after-temp-snapshot",
+    "after-link",
+    "after-hint",
+    "between-append-and-compact",
+    "inside-expiry",
+)
+
+_visits: Counter[str] = Counter()
+
+
+def point(name: str) -> None:
+    """Kill this process with SIGKILL if the environment asks for it at ``name``; else do nothing.
+
+    >>> point("after-manifest")
+    """
+    wanted = os.environ.get(VARIABLE)
+    if not wanted:
+        return
+    wanted_name, _, visit = wanted.partition(":")
+    if wanted_name != name:
+        return
+    _visits[name] += 1
+    if _visits[name] >= int(visit or 1):
+        os.kill(os.getpid(), signal.SIGKILL)

@@ -1,0 +1,361 @@
+# ruff: noqa: PTH, D102 -- a FileIO takes strings, as metadata spells paths; its methods are documented once, by the protocol
+"""The storage that tables stand on: a small protocol, the local file system, and a base for wrappers.
+
+A commit is safe only where ``create_exclusive`` is atomic and refuses an existing name. The local implementation uses
+``link(2)`` for that; a rename would replace another process's snapshot in a race, so there is no such fallback.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import pyarrow as pa
+
+from fileindex.errors import CorruptFile, InvalidArgument, UnsupportedOption
+from manifest import faults
+from manifest.errors import OutOfDisk, UnsafeFileIO
+
+_NO_LINK = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EXDEV, errno.EMLINK})
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+
+@dataclass(frozen=True, slots=True)
+class FileStatus:
+    """A directory entry: ``size`` in bytes, ``mtime_ms`` in milliseconds since the epoch."""
+
+    name: str
+    size: int
+    mtime_ms: int
+    is_dir: bool
+
+
+@runtime_checkable
+class FileIO(Protocol):
+    """What a table needs of a file system; paths are absolute, with ``/``.
+
+    Missing files raise ``FileNotFoundError``; a full disk raises ``OutOfDisk`` and leaves nothing behind.
+    Implementations travel to other processes, hence are picklable.
+    """
+
+    def read(self, path: str) -> bytes:
+        """All bytes of a file."""
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        """``length`` bytes from ``offset``; ``CorruptFile`` if the file ends before."""
+
+    def size(self, path: str) -> int:
+        """Bytes of a file."""
+
+    def exists(self, path: str) -> bool:
+        """Whether a file or directory is there."""
+
+    def list(self, path: str) -> list[FileStatus]:
+        """Entries of a directory, in no order; [] if there is no such directory."""
+
+    def mkdirs(self, path: str) -> None:
+        """Create a directory and its parents, durably; existing ones are fine."""
+
+    def write(self, path: str, data: bytes, *, overwrite: bool = False, durable: bool = True) -> None:
+        """Write a whole file: exclusively (``FileExistsError``), or with ``overwrite`` by atomic replacement."""
+
+    def create_exclusive(self, path: str, data: bytes) -> bool:
+        """Put if absent: the file appears whole and durable, or False because the name is taken."""
+
+    def delete(self, path: str) -> bool:
+        """Delete a file; False if it was not there."""
+
+    def delete_directory(self, path: str, *, recursive: bool = False) -> bool:
+        """Delete a directory (only if empty, unless ``recursive``); False if it stays or was not there."""
+
+    def rename_directory(self, source: str, target: str) -> None:
+        """Move a directory; ``FileExistsError`` if the target is there."""
+
+    def open_output(self, path: str) -> Any:
+        """A writable Arrow file, created exclusively, parents included; call ``sync`` after closing it."""
+
+    def open_input(self, path: str) -> Any:
+        """A seekable Arrow file."""
+
+    def sync(self, path: str) -> None:
+        """Make a closed file and its directory entry durable."""
+
+    def local_path(self, path: str) -> str | None:
+        """The path for libraries that open local files themselves; None if they cannot."""
+
+
+@contextmanager
+def disk_errors(path: str) -> Iterator[None]:
+    """Turn the operating system's "disk full" and "quota exceeded" into ``OutOfDisk`` that names ``path``."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _FULL and not isinstance(error, OutOfDisk):
+            raise OutOfDisk(error.errno, f"no space left while writing ({error.strerror})", path) from error
+        raise
+
+
+@dataclass(frozen=True, slots=True)
+class LocalFileIO:
+    """Files of this machine (or of a mount with POSIX hard links).
+
+    >>> import tempfile
+    >>> io, folder = LocalFileIO(), tempfile.mkdtemp()
+    >>> io.create_exclusive(f"{folder}/a", b"first"), io.create_exclusive(f"{folder}/a", b"second"), io.read(f"{folder}/a")
+    (True, False, b'first')
+    """
+
+    def read(self, path: str) -> bytes:
+        with open(path, "rb") as file:
+            return file.read()
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        if offset < 0 or length < 0:
+            raise CorruptFile(path, f"negative range: {length} bytes at {offset}")
+        with open(path, "rb", buffering=0) as file:
+            size = os.fstat(file.fileno()).st_size
+            if offset + length > size:
+                raise CorruptFile(path, f"ends at byte {size}, but {length} bytes at {offset} are referred to")
+            data = os.pread(file.fileno(), length, offset)
+            while len(data) < length:
+                more = os.pread(file.fileno(), length - len(data), offset + len(data))
+                if not more:
+                    raise CorruptFile(path, "was truncated while it was read")
+                data += more
+            return data
+
+    def size(self, path: str) -> int:
+        return os.stat(path).st_size
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)
+
+    def list(self, path: str) -> list[FileStatus]:
+        found: list[FileStatus] = []
+        with suppress(FileNotFoundError, NotADirectoryError), os.scandir(path) as entries:
+            for entry in entries:
+                with suppress(FileNotFoundError):  # deleted between the listing and the stat
+                    stat = entry.stat()
+                    found.append(FileStatus(entry.name, stat.st_size, stat.st_mtime_ns // 1_000_000, entry.is_dir()))
+        return found
+
+    def mkdirs(self, path: str) -> None:
+        missing = []
+        while path and not os.path.isdir(path):
+            missing.append(path)
+            path = os.path.dirname(path)
+        for directory in reversed(missing):
+            with suppress(FileExistsError), disk_errors(directory):
+                os.mkdir(directory)
+            _sync_directory(os.path.dirname(directory))
+
+    def write(self, path: str, data: bytes, *, overwrite: bool = False, durable: bool = True) -> None:
+        if overwrite:
+            temporary = _temporary(path)
+            try:
+                self._create(temporary, data, durable=durable)
+                os.replace(temporary, path)
+            except OSError:
+                with suppress(OSError):
+                    os.unlink(temporary)
+                raise
+        else:
+            self._create(path, data, durable=durable)
+        if durable:
+            _sync_directory(os.path.dirname(path))
+
+    def create_exclusive(self, path: str, data: bytes) -> bool:
+        if os.path.exists(path):
+            return False
+        temporary = _temporary(path)
+        try:
+            self._create(temporary, data, durable=True)
+            faults.point(f"after-temp-{os.path.basename(path).rpartition('-')[0]}")
+            try:
+                os.link(temporary, path)
+            except FileExistsError:
+                return False
+            except OSError as error:
+                if error.errno in _NO_LINK:
+                    raise UnsafeFileIO(
+                        f"{path}: no hard links on this file system, so a commit could be lost ({error.strerror})"
+                    ) from error
+                raise
+        finally:
+            with suppress(OSError):
+                os.unlink(temporary)
+        _sync_directory(os.path.dirname(path))
+        return True
+
+    def delete(self, path: str) -> bool:
+        try:
+            os.unlink(path)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def delete_directory(self, path: str, *, recursive: bool = False) -> bool:
+        try:
+            shutil.rmtree(path) if recursive else os.rmdir(path)
+        except OSError as error:
+            if error.errno in {errno.ENOENT, errno.ENOTEMPTY, errno.EEXIST}:
+                return False
+            raise
+        return True
+
+    def rename_directory(self, source: str, target: str) -> None:
+        if os.path.exists(target):
+            raise FileExistsError(errno.EEXIST, "the target exists", target)
+        self.mkdirs(os.path.dirname(target))
+        os.rename(source, target)
+        _sync_directory(os.path.dirname(target))
+        _sync_directory(os.path.dirname(source))
+
+    def open_output(self, path: str) -> Any:
+        with disk_errors(path):
+            os.close(self._open_new(path))
+            return pa.OSFile(path, mode="wb")
+
+    def open_input(self, path: str) -> Any:
+        return pa.OSFile(path, mode="rb")
+
+    def sync(self, path: str) -> None:
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            with disk_errors(path):
+                os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        _sync_directory(os.path.dirname(path))
+
+    def local_path(self, path: str) -> str | None:
+        return path
+
+    def _create(self, path: str, data: bytes, *, durable: bool) -> None:
+        """Write a new file; a failure other than "it exists" removes what was written."""
+        descriptor = self._open_new(path)
+        try:
+            with disk_errors(path):
+                view = memoryview(data)
+                while view:
+                    view = view[os.write(descriptor, view) :]
+                if durable:
+                    os.fsync(descriptor)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(path)
+            raise
+        finally:
+            os.close(descriptor)
+
+    def _open_new(self, path: str) -> int:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        with disk_errors(path):
+            try:
+                return os.open(path, flags, 0o666)
+            except FileNotFoundError:
+                self.mkdirs(os.path.dirname(path))
+                return os.open(path, flags, 0o666)
+
+
+class WrappedFileIO:
+    """Delegates everything to ``inner``; a logging, counting or faulty store overrides what it watches.
+
+    >>> class Counting(WrappedFileIO):
+    ...     reads = 0
+    ...     def read(self, path):
+    ...         self.reads += 1
+    ...         return super().read(path)
+    """
+
+    def __init__(self, inner: FileIO) -> None:
+        self.inner = inner
+
+    def read(self, path: str) -> bytes:
+        """See ``FileIO``; so for every other method."""
+        return self.inner.read(path)
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        return self.inner.read_range(path, offset, length)
+
+    def size(self, path: str) -> int:
+        return self.inner.size(path)
+
+    def exists(self, path: str) -> bool:
+        return self.inner.exists(path)
+
+    def list(self, path: str) -> list[FileStatus]:
+        return self.inner.list(path)
+
+    def mkdirs(self, path: str) -> None:
+        self.inner.mkdirs(path)
+
+    def write(self, path: str, data: bytes, *, overwrite: bool = False, durable: bool = True) -> None:
+        self.inner.write(path, data, overwrite=overwrite, durable=durable)
+
+    def create_exclusive(self, path: str, data: bytes) -> bool:
+        return self.inner.create_exclusive(path, data)
+
+    def delete(self, path: str) -> bool:
+        return self.inner.delete(path)
+
+    def delete_directory(self, path: str, *, recursive: bool = False) -> bool:
+        return self.inner.delete_directory(path, recursive=recursive)
+
+    def rename_directory(self, source: str, target: str) -> None:
+        self.inner.rename_directory(source, target)
+
+    def open_output(self, path: str) -> Any:
+        return self.inner.open_output(path)
+
+    def open_input(self, path: str) -> Any:
+        return self.inner.open_input(path)
+
+    def sync(self, path: str) -> None:
+        self.inner.sync(path)
+
+    def local_path(self, path: str) -> str | None:
+        return self.inner.local_path(path)
+
+
+def file_io_for(path: str | os.PathLike[str]) -> tuple[FileIO, str]:
+    """The store of ``path`` and the path as that store spells it (absolute).
+
+    Raises ``UnsupportedOption`` for a scheme without a store here.
+
+    >>> file_io_for("file:///warehouse/t")
+    (LocalFileIO(), '/warehouse/t')
+    """
+    text = os.fspath(path)
+    scheme, colon, rest = text.partition(":")
+    if colon and scheme.isalnum() and scheme[0].isalpha() and rest.startswith("/"):
+        if scheme.lower() != "file":
+            raise UnsupportedOption("path", f"no file system is built in for '{scheme}:'; use a local path or 'file:'")
+        text = "/" + rest.removeprefix("//").lstrip("/")
+    if not text:
+        raise InvalidArgument("a table path is empty")
+    return LocalFileIO(), os.path.abspath(text)
+
+
+def _temporary(path: str) -> str:
+    return os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.{uuid.uuid4()}.tmp")
+
+
+def _sync_directory(path: str) -> None:
+    descriptor = os.open(path or ".", os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in {errno.EINVAL, errno.ENOTSUP}:  # some mounts cannot sync a directory, and need not
+            raise
+    finally:
+        os.close(descriptor)
+
+
+__all__ = ["FileIO", "FileStatus", "LocalFileIO", "WrappedFileIO", "disk_errors", "file_io_for"]
