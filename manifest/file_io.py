@@ -1,4 +1,5 @@
-# ruff: noqa: PTH, D102 -- a FileIO takes strings, as metadata spells paths; its methods are documented once, by the protocol
+# Paths are strings here, as metadata spells them, and the methods of a FileIO are documented once, by the protocol.
+# ruff: noqa: D102, PTH100, PTH102, PTH104, PTH105, PTH106, PTH108, PTH110, PTH112, PTH116, PTH118, PTH119, PTH120, PTH123
 """The storage that tables stand on: a small protocol, the local file system, and a base for wrappers.
 
 A commit is safe only where ``create_exclusive`` is atomic and refuses an existing name. The local implementation uses
