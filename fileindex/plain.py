@@ -127,9 +127,23 @@ def plain_array(array: Any, column_type: ColumnType) -> Any:
     if isinstance(array, pa.ChunkedArray):
         chunks = [plain_array(chunk, column_type) for chunk in array.chunks]
         return pa.chunked_array(chunks) if chunks else pa.chunked_array([plain_array(pa.array([], array.type), column_type)])
+    return _physical(canonical_array(array, column_type), column_type)
+
+
+def canonical_array(array: Any, column_type: ColumnType) -> Any:
+    """``array`` as ``column_type.arrow``, or the large_string or large_binary that it is; dictionaries and views expanded.
+
+    Raises:
+        UnsupportedType: the array is of a type that the column cannot have.
+    """
+    dense = _dense(array)
+    if (column_type.kind in STRINGS and pa.types.is_large_string(dense.type)) or (
+        column_type.kind in BINARIES and pa.types.is_large_binary(dense.type)
+    ):
+        return dense
     try:
-        return _physical(_dense(array), column_type)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        return dense if dense.type == column_type.arrow else dense.cast(column_type.arrow)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, TypeError) as error:
         raise UnsupportedType(f"Arrow {array.type} cannot hold a column of type {column_type.kind}: {error}") from error
 
 
@@ -147,11 +161,6 @@ def _dense(array: Any) -> Any:
 
 def _physical(array: Any, column_type: ColumnType) -> Any:
     kind = column_type.kind
-    if kind in STRINGS:
-        return array if pa.types.is_large_string(array.type) else _cast(array, pa.string())
-    if kind in BINARIES:
-        return array if pa.types.is_large_binary(array.type) else _cast(array, pa.binary())
-    array = _cast(array, column_type.arrow)
     if kind in TIMESTAMPS:
         return array.view(pa.int64())
     if kind in {Kind.DATE, Kind.TIME}:
@@ -161,7 +170,3 @@ def _physical(array: Any, column_type: ColumnType) -> Any:
             return array.view(pa.decimal128(column_type.precision, 0)).cast(pa.int64())
         return array.view(pa.decimal128(38, 0))
     return array
-
-
-def _cast(array: Any, arrow_type: Any) -> Any:
-    return array if array.type == arrow_type else array.cast(arrow_type)
