@@ -1,0 +1,269 @@
+"""Avro object containers with every length bounded before it allocates; fastavro decodes only what was checked here.
+
+Each block is decompressed under a limit, the sync markers and block sizes are checked, and the writer's schema may hold
+nothing that decodes to many values from no bytes. Whatever fails is a ``CorruptFile`` that names the file.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import fastavro
+import zstandard
+
+from manifest.avro_schemas import Json, parsed
+from manifest.errors import CorruptFile, UnsupportedOption, UnsupportedTable
+
+_MAGIC = b"Obj\x01"
+_SYNC = 16
+_BLOCK_BYTES = 64_000
+MAX_PAYLOAD = 1 << 30
+"""Bytes that one manifest may decompress to; Paimon rolls them at 8 MB compressed."""
+
+_CODECS = {"zstd": "zstandard", "zstandard": "zstandard", "none": "null", "null": "null", "deflate": "deflate", "gzip": "deflate"}
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """A decompressed container: the writer's schema, the number of records and their bytes, back to back."""
+
+    path: str
+    schema: Json
+    count: int
+    payload: bytes
+
+    def records(self) -> list[dict[str, Any]]:
+        """All records as dictionaries; ``CorruptFile`` if they do not fill the payload exactly."""
+        return list(decode_records(self.path, self.schema, self.payload, self.count))
+
+
+def read_container(path: str, data: bytes) -> Container:
+    """Open the container ``data``, read from ``path``. Raises ``CorruptFile``, or ``UnsupportedTable`` for a codec we lack."""
+    try:
+        return _read(path, data)
+    except (ValueError, LookupError, TypeError, AttributeError, zlib.error, zstandard.ZstdError, RecursionError) as error:
+        raise CorruptFile(path, f"not a readable Avro file ({error})") from error
+
+
+def write_container(schema: Json, blocks: Iterable[tuple[int, bytes]], *, codec: str, level: int) -> bytes:
+    """A container of uncompressed ``blocks`` (record count, bytes); zstandard frames carry a checksum."""
+    compress = _compressor(codec, level)
+    sync = os.urandom(_SYNC)
+    out = io.BytesIO()
+    out.write(_MAGIC + _long(2))
+    for key, value in (("avro.schema", json.dumps(schema).encode()), ("avro.codec", codec.encode())):
+        out.write(_long(len(key)) + key.encode() + _long(len(value)) + value)
+    out.write(_long(0) + sync)
+    for count, block in blocks:
+        packed = compress(block)
+        out.write(_long(count) + _long(len(packed)) + packed + sync)
+    return out.getvalue()
+
+
+def codec_name(compression: str) -> str:
+    """Avro's name of a ``manifest.compression`` value. Raises ``UnsupportedOption``.
+
+    >>> codec_name("zstd"), codec_name("none")
+    ('zstandard', 'null')
+    """
+    try:
+        return _CODECS[compression.strip().lower()]
+    except KeyError:
+        raise UnsupportedOption("manifest.compression", f"'{compression}' is none of zstd, deflate, none") from None
+
+
+def encode_records(schema: Json, records: Iterable[dict[str, Any]]) -> list[bytes]:
+    """Each record's bytes, without any container; ``schema`` as ``parsed`` returns it."""
+    encoded = []
+    for record in records:
+        buffer = io.BytesIO()
+        fastavro.schemaless_writer(buffer, schema, record)
+        encoded.append(buffer.getvalue())
+    return encoded
+
+
+def decode_records(path: str, schema: Json, payload: bytes, count: int) -> Iterator[dict[str, Any]]:
+    """``count`` records that must fill ``payload`` exactly; ``schema`` as the writer wrote it, checked by ``read_container``."""
+    ready = parsed(schema)
+    source = io.BytesIO(payload)
+    try:
+        for _ in range(count):
+            record = fastavro.schemaless_reader(source, ready)
+            yield record
+    except (EOFError, ValueError, LookupError, TypeError, OverflowError, RecursionError, MemoryError) as error:
+        raise CorruptFile(path, f"Avro record cannot be decoded ({type(error).__name__}: {error})") from error
+    if source.tell() != len(payload):
+        raise CorruptFile(path, f"{len(payload) - source.tell()} bytes are left after the last record")
+
+
+def blocks_of(records: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Group encoded records into blocks of about 64 KB."""
+    pending: list[bytes] = []
+    size = 0
+    for record in records:
+        pending.append(record)
+        size += len(record)
+        if size >= _BLOCK_BYTES:
+            yield len(pending), b"".join(pending)
+            pending, size = [], 0
+    if pending:
+        yield len(pending), b"".join(pending)
+
+
+def _read(path: str, data: bytes) -> Container:
+    if not data.startswith(_MAGIC):
+        raise ValueError("the magic bytes are missing")
+    source = _Source(data, len(_MAGIC))
+    metadata: dict[bytes, bytes] = {}
+    while (pairs := source.long()) != 0:
+        if pairs < 0:
+            source.long()
+        for _ in range(abs(pairs)):
+            key = source.take(source.long())
+            metadata[key] = source.take(source.long())
+    schema = json.loads(metadata[b"avro.schema"])
+    check_schema(schema)
+    decompress = _decompressor(path, metadata.get(b"avro.codec", b"null").decode())
+    sync = source.take(_SYNC)
+    blocks: list[bytes] = []
+    count = total = 0
+    while not source.at_end:
+        records, size = source.long(), source.long()
+        block = decompress(source.take(size), MAX_PAYLOAD - total)
+        if source.take(_SYNC) != sync:
+            raise ValueError("a sync marker is wrong")
+        if not 0 <= records <= len(block):
+            raise ValueError(f"a block of {len(block)} bytes claims {records} records")
+        blocks.append(block)
+        count, total = count + records, total + len(block)
+    return Container(path, schema, count, b"".join(blocks))
+
+
+class _Source:
+    """A bounded cursor over bytes."""
+
+    def __init__(self, data: bytes, position: int) -> None:
+        self._data = data
+        self._position = position
+
+    @property
+    def at_end(self) -> bool:
+        return self._position >= len(self._data)
+
+    def take(self, length: int) -> bytes:
+        end = self._position + length
+        if length < 0 or end > len(self._data):
+            raise ValueError(f"{length} bytes at {self._position} leave the file of {len(self._data)} bytes")
+        piece = self._data[self._position : end]
+        self._position = end
+        return piece
+
+    def long(self) -> int:
+        value = shift = 0
+        while True:
+            byte = self.take(1)[0]
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return (value >> 1) ^ -(value & 1)
+            shift += 7
+            if shift > 63:
+                raise ValueError("a number is longer than 64 bits")
+
+
+def _long(value: int) -> bytes:
+    """Avro's zigzag varint."""
+    rest = (value << 1) ^ (value >> 63)
+    out = bytearray()
+    while rest > 0x7F:
+        out.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    out.append(rest)
+    return bytes(out)
+
+
+def check_schema(schema: Json) -> None:
+    """Refuse (``ValueError``) writer schemas whose values could outgrow their bytes: recursion, arrays of nothing."""
+    if not isinstance(schema, dict) or schema.get("type") != "record" or not schema["fields"]:
+        raise ValueError("the schema is no record")
+    _smallest(schema, {}, 0)
+
+
+def _smallest(schema: Json, named: dict[str, int], depth: int) -> int:
+    """Fewest bytes of a value of ``schema``."""
+    if depth > 16:
+        raise ValueError("the schema is nested too deeply")
+    if isinstance(schema, list):
+        return 1 + min(_smallest(branch, named, depth + 1) for branch in schema)
+    if isinstance(schema, str):
+        sizes = {"null": 0, "boolean": 1, "int": 1, "long": 1, "float": 4, "double": 8, "bytes": 1, "string": 1}
+        return sizes[schema] if schema in sizes else named[schema]
+    match schema["type"]:
+        case "record":
+            size = sum(_smallest(field["type"], named, depth + 1) for field in schema["fields"])
+            name = schema["name"]
+            named[name] = named[name.rpartition(".")[2]] = size
+            return size
+        case "array":
+            if _smallest(schema["items"], named, depth + 1) == 0:
+                raise ValueError("the schema has an array of empty values")
+            return 1
+        case "map":
+            _smallest(schema["values"], named, depth + 1)
+            return 1
+        case "fixed":
+            return int(schema["size"])
+        case "enum":
+            return 1
+        case kind:
+            return _smallest(kind, named, depth + 1)
+
+
+def _decompressor(path: str, codec: str) -> Callable[[bytes, int], bytes]:
+    match codec:
+        case "null":
+            return _bounded_copy
+        case "deflate":
+            return _inflate
+        case "zstandard":
+            return _unzstd
+        case _:
+            raise UnsupportedTable(f"{path}: Avro codec '{codec}' is none of zstandard, deflate, null")
+
+
+def _bounded_copy(data: bytes, limit: int) -> bytes:
+    if len(data) > limit:
+        raise ValueError(f"more than {MAX_PAYLOAD} bytes of records")
+    return data
+
+
+def _inflate(data: bytes, limit: int) -> bytes:
+    stream = zlib.decompressobj(-15)
+    block = stream.decompress(data, limit + 1)
+    if not stream.eof:
+        raise ValueError("a deflate block is cut off or too large")
+    return _bounded_copy(block, limit)
+
+
+def _unzstd(data: bytes, limit: int) -> bytes:
+    chunks: list[bytes] = []
+    size = 0
+    for chunk in zstandard.ZstdDecompressor().read_to_iter(data):
+        size += len(chunk)
+        if size > limit:
+            raise ValueError(f"more than {MAX_PAYLOAD} bytes of records")
+        chunks.append(chunk)
+    return b"".join(chunks)
+
+
+def _compressor(codec: str, level: int) -> Callable[[bytes], bytes]:
+    if codec == "zstandard":
+        return zstandard.ZstdCompressor(level=level, write_checksum=True).compress
+    if codec == "deflate":
+        return lambda block: (stream := zlib.compressobj(wbits=-15)).compress(block) + stream.flush()
+    return bytes
