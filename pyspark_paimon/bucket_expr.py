@@ -1,0 +1,145 @@
+"""Paimon's bucket of a row as Spark built-ins, so that the JVM assigns buckets without a Python function.
+
+The default bucket function is Murmur3 (seed 42) over the BinaryRow of the bucket key (Paimon's ``DefaultBucketFunction``).
+A row of fixed-width fields is a constant number of 32-bit words, folded here in 64-bit arithmetic that ANSI mode accepts.
+A row with strings is built as a binary image, for which Spark's ``hash`` is the same function. The expressions are staged,
+one column per step: nested, they would double with each step and break the depth limit of the Connect protocol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pyspark_paimon.row_image import BucketKey, RowImage, expressible, quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_SEED = 42
+_MASK = 0xFFFFFFFF
+_C1, _C2 = 0xCC9E2D51, 0x1B873593
+_ADD = 0xE6546B64
+_F1, _F2 = 0x85EBCA6B, 0xC2B2AE35
+
+
+def with_bucket(df: DataFrame, keys: Sequence[BucketKey], num_buckets: int, column: str) -> DataFrame:
+    """``df`` plus the INT column ``column``: the bucket in [0, ``num_buckets``) by Paimon's default bucket function.
+
+    The key columns must already have the Spark types of the table, and be ``expressible``.
+    """
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415  # Spark's own spelling; imported when a session exists
+
+    stages = bucket_stages(keys, num_buckets, column)
+    for stage in filter(None, stages):
+        df = df.withColumns({name: F.expr(text) for name, text in stage.items()})
+    return df.drop(*(name for stage in stages for name in stage if name != column))
+
+
+def bucket_stages(keys: Sequence[BucketKey], num_buckets: int, column: str) -> list[Mapping[str, str]]:
+    """The SQL expressions of ``with_bucket``: each stage may refer to the columns of those before it.
+
+    >>> bucket_stages([], 1, "bucket")
+    [{'bucket': '0'}]
+    """
+    if num_buckets == 1:
+        return [{column: "0"}]
+    image = RowImage.of(keys)
+    if image.has_bytes:
+        stages = image.binary_stages()
+        return [*stages, {column: f"abs(hash({image.binary_column}) % {num_buckets})"}]
+    words, stages = image.word_stages()
+    fold = _Fold(stages)
+    fold.run(words)
+    return [
+        *fold.stages,
+        {column: f"cast(abs(if({fold.state} > 2147483647L, {fold.state} - 4294967296L, {fold.state}) % {num_buckets}) as int)"},
+    ]
+
+
+def with_bucket_mod(df: DataFrame, key: BucketKey, num_buckets: int, column: str) -> DataFrame:
+    """The same for ``bucket-function.type = mod``: the floor remainder of one INT or BIGINT column."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415  # as above
+
+    return df.withColumns({column: F.expr(f"cast(pmod({quoted(key.name)}, {num_buckets}) as int)")})
+
+
+@dataclass
+class _Fold:
+    """Murmur3 over 64-bit words, as stages. ``state`` is the SQL of the hash so far: a column, or a number at first."""
+
+    stages: list[Mapping[str, str]]
+    state: str = str(_SEED)
+    _constant: int | None = _SEED
+    _count: int = field(default=0)
+
+    def run(self, words: Sequence[str | int]) -> None:
+        """Fold ``words``, each the SQL of a BIGINT or a constant, then finalise."""
+        halves = self._mixed_halves(words)
+        for half in halves:
+            self._mix(half)
+        self._finalise(8 * len(words))
+
+    def _mixed_halves(self, words: Sequence[str | int]) -> list[str | int]:
+        """Murmur's ``k`` of all halves, low half first: they do not depend on the state, so three stages serve them all."""
+        names: list[str | int] = []
+        split: dict[str, str] = {}
+        for word in words:
+            if isinstance(word, int):
+                names += [_scramble(word & _MASK), _scramble(word >> 32 & _MASK)]
+                continue
+            low, high = self._name("k"), self._name("k")
+            split |= {low: f"{word} & {_MASK}L", high: f"shiftrightunsigned({word}, 32)"}
+            names += [low, high]
+        columns = list(split)
+        self.stages.append(split)
+        self.stages.append({name: _times(name, _C1) for name in columns})
+        self.stages.append({name: _rotated(name, 15) for name in columns})
+        self.stages.append({name: _times(name, _C2) for name in columns})
+        return names
+
+    def _mix(self, half: str | int) -> None:
+        if self._constant is not None and isinstance(half, int):
+            state = self._constant ^ half
+            self._constant = ((state << 13 | state >> 19) * 5 + _ADD) & _MASK
+            self.state = str(self._constant)
+            return
+        before = f"{self._constant}L" if self._constant is not None else self.state
+        self._constant = None
+        mixed = self._stage(f"{before} ^ {half}L" if isinstance(half, int) else f"{before} ^ {half}")
+        self.state = self._stage(f"({_rotated(mixed, 13)} * 5L + {_ADD}L) & {_MASK}L")
+
+    def _finalise(self, length: int) -> None:
+        state = self._stage(f"{self.state} ^ {length}L")
+        state = self._stage(f"{state} ^ shiftrightunsigned({state}, 16)")
+        state = self._stage(_times(state, _F1))
+        state = self._stage(f"{state} ^ shiftrightunsigned({state}, 13)")
+        state = self._stage(_times(state, _F2))
+        self.state = self._stage(f"{state} ^ shiftrightunsigned({state}, 16)")
+
+    def _stage(self, text: str) -> str:
+        name = self._name("h")
+        self.stages.append({name: text})
+        return name
+
+    def _name(self, kind: str) -> str:
+        self._count += 1
+        return f"__paimon_{kind}{self._count}"
+
+
+def _scramble(word: int) -> int:
+    word = word * _C1 & _MASK
+    return (word << 15 | word >> 17) * _C2 & _MASK
+
+
+def _times(name: str, factor: int) -> str:
+    """The low 32 bits of a product, from two products that fit 63 bits."""
+    return f"({name} * {factor & 0xFFFF}L + shiftleft(({name} * {factor >> 16}L) & 65535L, 16)) & {_MASK}L"
+
+
+def _rotated(name: str, bits: int) -> str:
+    return f"((shiftleft({name}, {bits}) & {_MASK}L) | shiftrightunsigned({name}, {32 - bits}))"
+
+
+__all__ = ["BucketKey", "bucket_stages", "expressible", "with_bucket", "with_bucket_mod"]

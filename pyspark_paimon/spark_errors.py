@@ -1,0 +1,96 @@
+"""Typed errors across Spark: raised in a server's Python worker, seen by the client as the same class.
+
+Spark carries an exception of a worker as text. Ours get a note, which every traceback prints after the message, with the
+class and its arguments as one line of JSON; the client looks for that line and raises the class again.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import fileindex.errors
+from manifest import errors
+from manifest.errors import PaimonError
+
+
+class SparkUnavailable(PaimonError, RuntimeError):
+    """pyspark, Java or the server is missing or cannot be reached; the message says which."""
+
+
+class RemoteError(PaimonError):
+    """The server failed with an error of ours that this client does not know (the server's package is newer)."""
+
+
+_MARK = "paimon-error: "
+_NOTE = re.compile(re.escape(_MARK) + r"(\{.*\})")
+
+
+def describe(error: PaimonError) -> str:
+    """The note that carries ``error``: one line of ASCII.
+
+    >>> describe(errors.CommitConflict("bucket 3 was compacted"))
+    'paimon-error: {"class": "CommitConflict", "args": ["bucket 3 was compacted"], "text": "bucket 3 was compacted"}'
+    """
+    reduced = error.__reduce__()
+    arguments = reduced[1] if isinstance(reduced, tuple) and isinstance(reduced[1], tuple) else error.args
+    name = type(error).__name__
+    try:
+        return _MARK + json.dumps({"class": name, "args": list(arguments), "text": str(error)})
+    except TypeError:
+        return _MARK + json.dumps({"class": name, "args": [str(error)], "text": str(error)})
+
+
+@contextmanager
+def errors_noted() -> Iterator[None]:
+    """Attach the note to a typed error that leaves the block; others pass as they are."""
+    try:
+        yield
+    except PaimonError as error:
+        if not any(_MARK in note for note in getattr(error, "__notes__", ())):
+            error.add_note(describe(error))
+        raise
+
+
+def typed_error(text: str) -> PaimonError | None:
+    """The typed error that a server's message carries, or None.
+
+    >>> typed_error("Traceback... " + describe(errors.UnknownColumn("citi", ("id", "city"))))
+    UnknownColumn('citi', ('id', 'city'))
+    """
+    found = _NOTE.search(text)
+    if found is None:
+        return None
+    try:
+        note: dict[str, Any] = json.loads(found.group(1))
+    except ValueError:
+        return None
+    name = str(note.get("class"))
+    known = getattr(errors, name, None) or getattr(fileindex.errors, name, None) or globals().get(name)
+    if not (isinstance(known, type) and issubclass(known, PaimonError)):
+        return RemoteError(f"{note.get('class')}: {note.get('text')}")
+    arguments = [tuple(argument) if isinstance(argument, list) else argument for argument in note.get("args", ())]
+    try:
+        return known(*arguments)
+    except TypeError:
+        return RemoteError(f"{note.get('class')}: {note.get('text')}")
+
+
+@contextmanager
+def errors_mapped() -> Iterator[None]:
+    """Turn Spark's exceptions that carry one of our errors back into it; the Spark exception becomes its cause."""
+    try:
+        yield
+    except PaimonError:
+        raise
+    except Exception as error:
+        typed = typed_error(str(error))
+        if typed is None:
+            raise
+        raise typed from error
+
+
+__all__ = ["RemoteError", "SparkUnavailable", "describe", "errors_mapped", "errors_noted", "typed_error"]

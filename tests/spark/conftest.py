@@ -1,0 +1,31 @@
+"""One embedded Spark Connect server for all tests of this directory."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from pyspark_paimon.session import java_version, spark_session
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory):
+    pytest.importorskip("pyspark.sql.connect.session", reason="pyspark[connect] is not installed")
+    found = java_version()
+    if found is None or found < 17:
+        pytest.skip(f"Spark tests need Java 17 or newer (found {found})")
+    os.environ["SPARK_TESTING"] = "1"  # a free port, so that test runs can share a machine
+    home = Path.cwd()
+    os.chdir(tmp_path_factory.mktemp("server"))  # the server leaves an artifact directory where it starts
+    try:
+        session = spark_session(
+            app_name="pyspark-paimon tests",
+            master="local[2]",
+            conf={"spark.sql.shuffle.partitions": "2", "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse"))},
+        )
+    finally:
+        os.chdir(home)
+    yield session
+    session.stop()

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import datetime as dt
+from collections import defaultdict
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from fileindex.column_type import ColumnType, Kind
+from pyspark_paimon.bucket_expr import BucketKey, expressible, with_bucket
+from pyspark_paimon.row_image import quoted
+
+pytestmark = pytest.mark.spark
+
+INT, BIGINT, TINYINT, DATE = (ColumnType(kind) for kind in (Kind.INT, Kind.BIGINT, Kind.TINYINT, Kind.DATE))
+FLOAT, DOUBLE, STRING, BYTES = (ColumnType(kind) for kind in (Kind.FLOAT, Kind.DOUBLE, Kind.VARCHAR, Kind.VARBINARY))
+MILLIS, MICROS, MICROS_LTZ = ColumnType(Kind.TIMESTAMP, 3), ColumnType(Kind.TIMESTAMP, 6), ColumnType(Kind.TIMESTAMP_LTZ, 6)
+NEW_YEAR = dt.datetime(2026, 1, 1)  # noqa: DTZ001  # a timestamp without zone
+
+EXAMPLES = [  # types, values, and the buckets of 16 and 100 as Paimon computes them
+    ((INT,), (0,), (11, 99)),
+    ((INT,), (1,), (14, 98)),
+    ((INT,), (42,), (5, 37)),
+    ((INT,), (-1,), (3, 67)),
+    ((INT,), (123456789,), (5, 1)),
+    ((INT,), (-2147483648,), (3, 19)),
+    ((INT,), (None,), (0, 44)),
+    ((BIGINT,), (-1,), (0, 32)),
+    ((BIGINT,), (1234567890123,), (12, 36)),
+    ((STRING,), ("",), (7, 19)),
+    ((STRING,), ("abc",), (3, 19)),
+    ((STRING,), ("1234567",), (12, 72)),
+    ((STRING,), ("12345678",), (9, 1)),
+    ((STRING,), ("hello world",), (2, 94)),
+    ((STRING,), ("中文",), (4, 4)),
+    ((BYTES,), (b"\1\2\3",), (1, 97)),
+    ((TINYINT,), (-1,), (3, 59)),
+    ((FLOAT,), (1.5,), (11, 79)),
+    ((DOUBLE,), (1.5,), (1, 73)),
+    ((DATE,), (dt.date(2026, 1, 1),), (5, 29)),
+    ((MILLIS,), (NEW_YEAR.replace(microsecond=123000),), (8, 28)),
+    ((MICROS,), (NEW_YEAR.replace(microsecond=123456),), (4, 28)),
+    ((MICROS,), (dt.datetime(1969, 12, 31, 23, 59, 59, 999999),), (15, 19)),  # noqa: DTZ001
+    ((MICROS,), (None,), (5, 61)),
+    ((MICROS_LTZ,), (NEW_YEAR.replace(microsecond=123456, tzinfo=dt.UTC),), (4, 28)),
+    ((ColumnType(Kind.DECIMAL, 10, 2),), (Decimal("1.23"),), (11, 3)),
+    ((INT, STRING), (1, "a"), (6, 62)),
+    ((INT, STRING), (3, "a string longer than seven"), (2, 30)),
+    ((BIGINT, DATE, STRING), (7, dt.date(2026, 1, 1), "k-000001"), (2, 22)),
+    ((STRING, STRING), ("12345678", "abcdefghij"), (3, 3)),
+]
+
+
+def buckets_in_spark(spark, table: pa.Table, keys: list[BucketKey], counts: tuple[int, ...]) -> list[tuple[int, ...]]:
+    df = spark.createDataFrame(table)
+    for key in keys:
+        if key.type.kind is Kind.TIMESTAMP:  # Spark takes every Arrow timestamp as one with a zone
+            df = df.withColumn(key.name, df[quoted(key.name)].cast("timestamp_ntz"))
+    for count in counts:
+        df = with_bucket(df, keys, count, f"of_{count}")
+    got = df.toArrow()
+    assert got.column_names == [*table.column_names, *(f"of_{count}" for count in counts)]
+    return list(zip(*(got.column(f"of_{count}").to_pylist() for count in counts), strict=True))
+
+
+def by_types() -> list[tuple[tuple[ColumnType, ...], list[tuple], list[tuple[int, ...]]]]:
+    groups: dict[tuple[ColumnType, ...], list[tuple]] = defaultdict(list)
+    for types, values, buckets in EXAMPLES:
+        groups[types].append((values, buckets))
+    return [(types, [values for values, _ in rows], [buckets for _, buckets in rows]) for types, rows in groups.items()]
+
+
+@pytest.mark.parametrize(
+    ("types", "rows", "buckets"), by_types(), ids=lambda v: "-".join(str(t.kind) for t in v) if isinstance(v, tuple) else ""
+)
+def test_a_key_falls_into_the_bucket_that_paimon_gives_it(spark, types, rows, buckets):
+    columns = list(zip(*rows, strict=True))
+    keys = [BucketKey(f"a `key` {i}", type_, nullable=None in column) for i, (type_, column) in enumerate(zip(types, columns, strict=True))]
+    assert expressible(keys)
+    table = pa.table({key.name: pa.array(column, key.type.arrow) for key, column in zip(keys, columns, strict=True)})
+    assert buckets_in_spark(spark, table, keys, (16, 100)) == buckets
