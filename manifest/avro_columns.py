@@ -1,0 +1,219 @@
+"""Columnar decoding of Avro records: all records of a file advance together, field by field, in numpy.
+
+Avro has no index of its records, so the caller guesses where they start, and the guess is then proved: record i must end
+exactly where record i+1 starts, the first at 0, the last at the end. A file that does not pass (another layout, an
+unlucky guess) is left to fastavro; nothing is ever taken from an unproved guess.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from manifest.avro_schemas import Json, layout
+
+Longs: TypeAlias = npt.NDArray[np.int64]
+Mask: TypeAlias = npt.NDArray[np.bool_]
+Rows: TypeAlias = npt.NDArray[np.intp]
+
+_PADDING = 16
+_MOST_ITEMS = 1 << 12
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """One integer field of every record; where ``present`` is False it is null and its value 0."""
+
+    values: Longs
+    present: Mask
+
+    def take(self, rows: Rows) -> Numbers:
+        """The field of some records."""
+        return Numbers(self.values[rows], self.present[rows])
+
+
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """Where one field of every record lies in the payload; empty where ``present`` is False.
+
+    For bytes and strings the span is the content, for arrays their encoding.
+    """
+
+    start: Longs
+    end: Longs
+    present: Mask
+
+    def take(self, rows: Rows) -> Spans:
+        """The field of some records."""
+        return Spans(self.start[rows], self.end[rows], self.present[rows])
+
+    def slices(self, payload: bytes) -> list[bytes]:
+        """The field's bytes in every record."""
+        return [payload[start:end] for start, end in zip(self.start.tolist(), self.end.tolist(), strict=True)]
+
+
+@dataclass(slots=True)
+class RecordColumns:
+    """All fields of all records, by path (``_FILE._KEY_STATS._MIN_VALUES``), and the span of each whole record."""
+
+    start: Longs
+    end: Longs
+    numbers: dict[str, Numbers] = field(default_factory=dict)
+    spans: dict[str, Spans] = field(default_factory=dict)
+
+    def take(self, rows: Rows) -> RecordColumns:
+        """Some records, in the order asked."""
+        return RecordColumns(
+            self.start[rows],
+            self.end[rows],
+            {path: column.take(rows) for path, column in self.numbers.items()},
+            {path: column.take(rows) for path, column in self.spans.items()},
+        )
+
+
+def decode_columns(schema: Json, payload: bytes, count: int, starts: Longs) -> RecordColumns | None:
+    """The columns of the ``count`` records that begin at some of the offsets ``starts``; None if they cannot be proved."""
+    if starts.size < max(count, 1):
+        return None
+    cursors = _Cursors(payload, starts)
+    found = RecordColumns(starts, starts)
+    everyone = np.arange(starts.size)
+    try:
+        _walk(layout(schema), "", cursors, everyone, present=np.ones(starts.size, np.bool_), found=found)
+    except _OtherLayoutError:
+        return None
+    found.end = cursors.position
+    chosen = _chain(starts, cursors.position, cursors.bad, count, len(payload))
+    if chosen is None:
+        return None
+    return found if chosen.size == starts.size else found.take(chosen)
+
+
+class _OtherLayoutError(Exception):
+    """The schema has a type that is not decoded in columns."""
+
+
+class _Cursors:
+    """One read position per record; a record that leaves the payload is marked ``bad`` and stays at its end."""
+
+    def __init__(self, payload: bytes, starts: Longs) -> None:
+        self._bytes = np.frombuffer(payload + bytes(_PADDING), np.uint8)
+        self._end = len(payload)
+        self.position = starts.copy()
+        self.bad = np.zeros(starts.size, np.bool_)
+
+    def longs(self, rows: Rows) -> Longs:
+        """The next zigzag varint of ``rows``."""
+        position = self.position[rows]
+        first = self._bytes[position]
+        value = (first & 0x7F).astype(np.uint64)
+        position += 1
+        more = np.flatnonzero(first > 0x7F)
+        shift = 7
+        while more.size and shift <= 63:
+            following = self._bytes[position[more]]
+            value[more] |= (following & 0x7F).astype(np.uint64) << np.uint64(shift)
+            position[more] += 1
+            more = more[following > 0x7F]
+            shift += 7
+        over = position > self._end
+        over[more] = True
+        self._advance(rows, position, over)
+        return (value >> np.uint64(1)).astype(np.int64) ^ -(value & np.uint64(1)).astype(np.int64)
+
+    def content(self, rows: Rows) -> tuple[Longs, Longs]:
+        """The span of the next bytes or string of ``rows``."""
+        length = self.longs(rows)
+        start = self.position[rows]
+        over = (length < 0) | (length > self._end - start)
+        end = np.where(over, start, start + length)
+        self._advance(rows, end, over)
+        return start, end
+
+    def branches(self, rows: Rows) -> Mask:
+        """Which of ``rows`` hold a value in the next ``["null", T]``."""
+        branch = self.longs(rows)
+        self.bad[rows[(branch < 0) | (branch > 1)]] = True
+        present: Mask = branch == 1
+        return present
+
+    def array(self, rows: Rows, item: Json) -> None:
+        """Pass the next array of ``rows``; many blocks, or blocks with sizes, count as another layout."""
+        count = self.longs(rows)
+        wild = (count < 0) | (count > np.minimum(self._end - self.position[rows], _MOST_ITEMS))
+        self.bad[rows[wild]] = True
+        count[wild] = 0
+        filled = rows[count > 0]
+        left = count[count > 0]
+        for passed in range(int(left.max(initial=0))):
+            self._item(filled[left > passed], item)
+        self.bad[filled[self.longs(filled) != 0]] = True
+
+    def _item(self, rows: Rows, item: Json) -> None:
+        match item:
+            case "int" | "long":
+                self.longs(rows)
+            case "bytes" | "string":
+                self.content(rows)
+            case ("union", "null", "int" | "long" | "bytes" | "string" as kind):
+                self._item(rows[self.branches(rows)], kind)
+            case _:
+                raise _OtherLayoutError
+
+    def _advance(self, rows: Rows, position: Longs, over: Mask) -> None:
+        if over.any():
+            self.bad[rows[over]] = True
+            np.minimum(position, self._end, out=position)
+        self.position[rows] = position
+
+
+def _walk(shape: Json, path: str, cursors: _Cursors, rows: Rows, *, present: Mask, found: RecordColumns) -> None:
+    match shape:
+        case "int" | "long":
+            values = np.zeros(present.size, np.int64)
+            values[rows] = cursors.longs(rows)
+            found.numbers[path] = Numbers(values, present)
+        case "bytes" | "string":
+            start = np.zeros(present.size, np.int64)
+            end = np.zeros(present.size, np.int64)
+            start[rows], end[rows] = cursors.content(rows)
+            found.spans[path] = Spans(start, end, present)
+        case ("array", item):
+            start = np.zeros(present.size, np.int64)
+            end = np.zeros(present.size, np.int64)
+            start[rows] = cursors.position[rows]
+            cursors.array(rows, item)
+            end[rows] = cursors.position[rows]
+            found.spans[path] = Spans(start, end, present)
+        case ("union", "null", kind) if rows.size == present.size:
+            some: Mask = cursors.branches(rows)
+            _walk(kind, path, cursors, np.flatnonzero(some), present=some, found=found)
+        case ((_, _), *_) if rows.size == present.size:
+            for name, kind in shape:
+                _walk(kind, f"{path}.{name}" if path else name, cursors, rows, present=present, found=found)
+        case _:
+            raise _OtherLayoutError
+
+
+def _chain(starts: Longs, ends: Longs, bad: Mask, count: int, size: int) -> Rows | None:
+    """The candidates that follow one another from 0 to ``size`` in ``count`` steps; None if there is no such chain."""
+    following = np.searchsorted(starts, ends)
+    if starts.size == count:
+        whole = starts[0] == 0 and ends[-1] == size and np.array_equal(starts[1:], ends[:-1]) and not bad.any()
+        return np.arange(count) if whole else None
+    exact = ~bad & (following < starts.size)
+    exact[exact] = starts[following[exact]] == ends[exact]
+    chosen: list[int] = []
+    row, offset = 0, 0
+    steps, known, ended = following.tolist(), exact.tolist(), (ends == size) & ~bad
+    while len(chosen) < count:
+        if row >= starts.size or starts[row] != offset:
+            return None
+        chosen.append(row)
+        if not known[row]:
+            break
+        row, offset = steps[row], int(ends[row])
+    return np.array(chosen) if len(chosen) == count and ended[chosen[-1]] else None
