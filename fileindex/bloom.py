@@ -1,0 +1,146 @@
+"""The ``bloom-filter`` index: is a value surely not in the file? Four bytes with the number of hash functions, then the bits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from fileindex.column_type import ColumnType, Plain
+from fileindex.container import Payload
+from fileindex.corrupt import CorruptIndex
+from fileindex.hashing import hash_array
+from fileindex.keys import float_bits
+from fileindex.plain import plain_array, to_scalar
+from fileindex.predicate import Compare, In, Leaf, Op
+from fileindex.result import REMAIN, SKIP, FileIndexResult
+
+DEFAULT_ITEMS = 1_000_000
+DEFAULT_FPP = 0.1
+MAX_HASHES = 127
+"""Paimon's reader takes the count from signed bytes and misreads more."""
+
+_MAX_BITS = 2**31 - 1 - 8
+_SPREAD_MAX = 2**26
+_SANE_HASHES = 2048
+_WHOLE_PROBES = 64
+
+_Words: TypeAlias = np.ndarray[Any, np.dtype[np.uint64]]
+
+
+@dataclass(frozen=True, slots=True)
+class BloomSize:
+    """Bits and hash functions of a filter for ``items`` values with the false positive rate ``fpp``, as Paimon's ``BloomFilter64`` sizes it.
+
+    >>> BloomSize.of(1_000_000, 0.1)
+    BloomSize(bits=4792536, hashes=3)
+    """
+
+    bits: int
+    hashes: int
+
+    @classmethod
+    def of(cls, items: int, fpp: float) -> BloomSize:
+        """The size; raises ValueError for parameters that give none."""
+        if items < 0 or not 0 < fpp <= 1:
+            raise ValueError(f"no bloom filter has {items} items and a false positive rate of {fpp}")
+        wanted = -items * math.log(fpp) / (math.log(2) * math.log(2))
+        if wanted > _MAX_BITS:
+            raise ValueError(f"a bloom filter for {items} items with a false positive rate of {fpp} exceeds 2^31 bits")
+        bits = int(wanted) + 8 - int(wanted) % 8
+        hashes = math.floor(bits / items * math.log(2) + 0.5) if items else 1
+        return cls(bits, min(max(1, hashes), MAX_HASHES))
+
+
+class BloomFilterBuilder:
+    """Sets the bits of all values it is given; nulls and repetitions change nothing."""
+
+    keeps_rows = False
+
+    def __init__(self, column_type: ColumnType, size: BloomSize) -> None:
+        self._type = column_type
+        self._size = size
+        self._bits = np.zeros(size.bits // 8, dtype=np.uint8)
+        self._pending: list[_Words] = []
+        self._pending_count = 0
+        self._flush_at = max(65536, size.bits // 32)
+
+    def add(self, values: Any) -> None:
+        """Take an array in physical form."""
+        hashes = hash_array(values, self._type)
+        self._pending.append(hashes)
+        self._pending_count += len(hashes)
+        if self._pending_count >= self._flush_at:
+            self._flush()
+
+    def finish(self) -> bytes:
+        """The payload."""
+        self._flush()
+        return self._size.hashes.to_bytes(4, "big") + self._bits.tobytes()
+
+    def _flush(self) -> None:
+        """Set the bits of the pending hashes through one byte per bit, which costs a pass over the filter: hence rarely."""
+        if not self._pending_count:
+            return
+        hashes = np.concatenate(self._pending)
+        self._pending, self._pending_count = [], 0
+        if self._size.bits > _SPREAD_MAX:
+            for positions in _positions(hashes, self._size):
+                np.bitwise_or.at(self._bits, positions >> 3, (1 << (positions & 7)).astype(np.uint8))
+            return
+        spread = np.zeros(self._size.bits, dtype=bool)
+        for positions in _positions(hashes, self._size):
+            spread[positions] = True
+        self._bits |= np.packbits(spread, bitorder="little")
+
+
+class BloomFilterReader:
+    """Answers ``=`` and ``IN`` with SKIP or REMAIN, everything else with REMAIN."""
+
+    def __init__(self, payload: Payload, column_type: ColumnType) -> None:
+        self._payload = payload
+        self._type = column_type
+        self._bit_bytes = payload.length - 4
+        self._hashes = int.from_bytes(payload.read(0, 4), "big", signed=True)
+        if not 0 < self._hashes <= _SANE_HASHES or self._bit_bytes < 1:
+            raise CorruptIndex(f"a bloom filter of {payload.length} bytes has {self._hashes} hash functions")
+
+    def evaluate(self, leaf: Leaf) -> FileIndexResult:
+        """SKIP if no row of the file can match; literals fit the column."""
+        match leaf:
+            case Compare(_, Op.EQ, value):
+                values: tuple[Plain, ...] = (value,)
+            case In(_, values, False):
+                pass
+            case _:
+                return REMAIN
+        if any(isinstance(value, float) and float_bits(value, self._type) is None for value in values):
+            return REMAIN
+        positions = self._probes(values)
+        if positions.size > _WHOLE_PROBES:
+            self._payload.whole()
+        return REMAIN if any(all(map(self._is_set, probe)) for probe in positions.tolist()) else SKIP
+
+    def _probes(self, values: tuple[Plain, ...]) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Bit positions, a line for every literal; a zero is asked for as both of its floats."""
+        both = [other for value in values for other in ((0.0, -0.0) if isinstance(value, float) and value == 0 else (value,))]
+        array = pa.array([to_scalar(value, self._type) for value in both], self._type.arrow)
+        hashes = hash_array(plain_array(array, self._type), self._type)
+        return np.stack(list(_positions(hashes, BloomSize(self._bit_bytes * 8, self._hashes))), axis=1)
+
+    def _is_set(self, position: int) -> bool:
+        return bool(self._payload.read(4 + (position >> 3), 1)[0] >> (position & 7) & 1)
+
+
+def _positions(hashes: _Words, size: BloomSize) -> Iterator[np.ndarray[Any, np.dtype[np.int64]]]:
+    """For each hash function the bit of every hash: the 64 bits are split into a start and a stride of 32 signed bits."""
+    halves = hashes.view(np.int64)
+    stride = (halves >> 32).astype(np.int32)
+    at = halves.astype(np.int32)
+    for _ in range(size.hashes):
+        at = at + stride
+        yield (at ^ (at >> 31)).astype(np.int64) % size.bits
