@@ -1,0 +1,219 @@
+"""The seam between the public ``Table`` and what does its work: threads here (``LocalBackend``) or a Spark server.
+
+A ``Table`` validates and binds what people say, and hands a backend frozen requests that survive a trip as JSON text: filters are bound
+predicate trees, schemas are Paimon's schema JSON, a snapshot is an id. Rows come as one of two kinds: an Arrow stream
+that this process holds, or a Spark DataFrame that must not come here. Both backends run the same tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+
+import pyarrow as pa
+from pydantic import Field
+
+from fileindex.predicate import Predicate
+from fileindex.predicate_json import from_json, to_json
+from pyspark_paimon.results import CompactResult, ExpireResult, IndexRewriteResult, Message, ProgressEvent, WriteResult
+
+if TYPE_CHECKING:
+    from lsm.scan import ScanPlan
+    from manifest.schema import TableSchema
+    from manifest.snapshot import Snapshot
+
+Mode: TypeAlias = Literal["upsert", "append", "overwrite"]
+Progress: TypeAlias = Callable[[ProgressEvent], None]
+
+ROW_KIND = "_row_kind"
+"""Optional input column of a primary-key table: ``+I``, ``-U``, ``+U`` or ``-D``."""
+
+
+class TravelRequest(Message):
+    """Which snapshot to pin: at most one member is set, none means the newest."""
+
+    snapshot_id: int | None = None
+    tag: str | None = None
+    timestamp_millis: int | None = None
+
+
+class ScanRequest(Message):
+    """What to read: pinned snapshot (None: the table was empty), bound filter as JSON, columns in the order wanted.
+
+    >>> from fileindex.predicate import ColumnRef, Compare, Op
+    >>> request = ScanRequest.of(Compare(ColumnRef("id"), Op.EQ, 7), columns=("id",), snapshot_id=3)
+    >>> ScanRequest.model_validate_json(request.model_dump_json()) == request
+    True
+    >>> request.tree
+    Compare(column=ColumnRef(name='id', key=None), op=<Op.EQ: '='>, value=7)
+    """
+
+    columns: tuple[str, ...]
+    snapshot_id: int | None
+    predicate: str | None = None
+    limit: int | None = None
+    options: dict[str, str] = Field(default_factory=dict)
+
+    @classmethod
+    def of(cls, predicate: Predicate | None, *, columns: Sequence[str], snapshot_id: int | None, limit: int | None = None) -> ScanRequest:
+        """A request for a predicate tree."""
+        text = None if predicate is None else to_json(predicate)
+        return cls(predicate=text, columns=tuple(columns), snapshot_id=snapshot_id, limit=limit)
+
+    @property
+    def tree(self) -> Predicate | None:
+        """The predicate as a tree."""
+        return None if self.predicate is None else from_json(self.predicate)
+
+
+class WriteRequest(Message):
+    """How to write: ``commit_id`` (a UUID made by the client) is the commit user and goes into file names.
+
+    ``partition`` is a static overwrite's specification, values as partition-path text; None with mode ``overwrite``
+    replaces the partitions that the rows touch if ``dynamic``, else the whole table. ``order_by`` names a column by
+    which, of equal keys in a distributed input, the greatest wins. ``row_kinds``: the rows carry ``ROW_KIND``.
+    """
+
+    commit_id: str
+    mode: Mode
+    partition: dict[str, str | None] | None = None
+    dynamic: bool = False
+    order_by: str | None = None
+    row_kinds: bool = False
+    options: dict[str, str] = Field(default_factory=dict)
+
+
+class DeleteRequest(Message):
+    """Delete the rows for which ``predicate`` (bound, JSON) is true; primary-key tables only."""
+
+    commit_id: str
+    predicate: str | None
+    options: dict[str, str] = Field(default_factory=dict)
+
+
+class CompactRequest(Message):
+    """Compact all buckets of ``partitions`` (each a full partition specification; None: of all partitions)."""
+
+    commit_id: str
+    full: bool = False
+    partitions: tuple[dict[str, str | None], ...] | None = None
+    options: dict[str, str] = Field(default_factory=dict)
+
+
+class ExpireRequest(Message):
+    """Snapshot retention of one call; what is None comes from the table's options."""
+
+    retain_min: int | None = None
+    retain_max: int | None = None
+    older_than_ms: int | None = None
+    limit: int | None = None
+
+
+class OrphanFile(Message):
+    """A file that nothing refers to, old enough to be nobody's work in progress."""
+
+    path: str
+    size: int
+    mtime_ms: int
+
+
+@dataclass(frozen=True)
+class ArrowRows:
+    """Rows in this process: a stream of batches that is read once and never held whole."""
+
+    reader: pa.RecordBatchReader
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Arrow schema of the stream."""
+        return self.reader.schema
+
+
+@dataclass(frozen=True)
+class SparkRows:
+    """A Spark DataFrame, classic or Connect; ``schema`` is what ``toArrow`` of it would have."""
+
+    frame: Any
+    schema: pa.Schema
+
+
+Rows: TypeAlias = ArrowRows | SparkRows
+
+
+class Backend(Protocol):
+    """Does a table's work where its files are. Every method raises the typed errors of ``manifest.errors``."""
+
+    @property
+    def path(self) -> str:
+        """The table's path, as its engine spells it."""
+
+    @property
+    def spark(self) -> Any:
+        """The session that reaches the files, or None in process."""
+
+    def create(self, schema: TableSchema) -> TableSchema:
+        """Create the table: schema-0, put if absent. Raises ``TableExists``."""
+
+    def schema(self) -> TableSchema:
+        """The newest schema. Raises ``TableNotFound``."""
+
+    def alter_options(self, changes: Mapping[str, str], removals: Sequence[str]) -> TableSchema:
+        """Commit a schema with other options."""
+
+    def pin(self, travel: TravelRequest) -> Snapshot | None:
+        """The snapshot asked for; None if the newest is asked for and there is none."""
+
+    def snapshots(self) -> list[Snapshot]:
+        """Every retained snapshot, oldest first."""
+
+    def files(self, snapshot_id: int | None) -> pa.Table:
+        """Live data files of a snapshot, in the columns of ``results`` of ``Table.files``."""
+
+    def plan(self, request: ScanRequest) -> ScanPlan:
+        """Splits and the funnel's report."""
+
+    def read(self, request: ScanRequest) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+        """The rows; exact filter and limit applied, memory bounded by batches."""
+
+    def count(self, request: ScanRequest) -> int:
+        """Number of rows that ``read`` would give."""
+
+    def frame(self, request: ScanRequest, spark: Any) -> Any:
+        """The scan as a lazy Spark DataFrame of ``spark`` (or of the backend's own session)."""
+
+    def write(self, request: WriteRequest, rows: Rows) -> WriteResult:
+        """Write and commit; on any error nothing is visible."""
+
+    def delete(self, request: DeleteRequest) -> WriteResult:
+        """Delete by filter; conflicts with newer changes of the touched buckets and re-evaluates."""
+
+    def compact(self, request: CompactRequest) -> CompactResult:
+        """Compact; a lost race is tried again on the new snapshot."""
+
+    def rewrite_file_index(self, commit_id: str, partitions: Sequence[Mapping[str, str | None]] | None) -> IndexRewriteResult:
+        """Give files that exist the indexes that the table's options ask for."""
+
+    def expire(self, request: ExpireRequest) -> ExpireResult:
+        """Expire snapshots and delete what only they reach."""
+
+    def orphans(self, older_than_ms: int, *, remove: bool) -> list[OrphanFile]:
+        """Files that nothing refers to, last changed before ``older_than_ms``; deleted if ``remove``."""
+
+
+__all__ = [
+    "ROW_KIND",
+    "ArrowRows",
+    "Backend",
+    "CompactRequest",
+    "DeleteRequest",
+    "ExpireRequest",
+    "Mode",
+    "OrphanFile",
+    "Progress",
+    "Rows",
+    "ScanRequest",
+    "SparkRows",
+    "TravelRequest",
+    "WriteRequest",
+]

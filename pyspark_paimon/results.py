@@ -1,0 +1,89 @@
+"""What the operations of a table answer: small frozen values, printable by people and dumped as JSON by programs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Message(BaseModel):
+    """Base of all values that travel between a table and its engine: frozen, unknown members are refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class WriteResult(Message):
+    """What a write, a delete or an overwrite did.
+
+    ``snapshot_id`` made the rows visible (None: there was nothing to commit); ``compact_snapshot_id`` is that of a
+    compaction which ran after it, if any. ``rows`` counts input rows, ``files`` the data files that they became.
+
+    >>> WriteResult(rows=3, files=1, snapshot_id=1, seconds=0.25)
+    WriteResult(rows=3, files=1, snapshot_id=1, compact_snapshot_id=None, compact_lost=False, replayed=False, seconds=0.25)
+    """
+
+    rows: int
+    files: int
+    snapshot_id: int | None
+    compact_snapshot_id: int | None = None
+    compact_lost: bool = False
+    replayed: bool = False
+    seconds: float = 0.0
+
+
+class CompactResult(Message):
+    """What a compaction did; ``snapshot_id`` is None where there was nothing to do.
+
+    ``attempts`` is above one if another commit removed files that the first try had merged.
+    """
+
+    files_before: int
+    files_after: int
+    bytes_read: int
+    bytes_written: int
+    snapshot_id: int | None
+    rows: int = 0
+    buckets: int = 0
+    attempts: int = 1
+    seconds: float = 0.0
+
+
+class IndexRewriteResult(Message):
+    """What a rewrite of file indexes did: data files looked at, those that got another index, bytes read and written."""
+
+    files: int
+    rewritten: int
+    bytes_read: int
+    bytes_written: int
+    snapshot_id: int | None
+    seconds: float = 0.0
+
+
+class ExpireResult(Message):
+    """How many snapshots an expiry removed, and the files that only they reached."""
+
+    snapshots: int
+    data_files: int
+    manifests: int
+
+
+class ProgressEvent(Message):
+    """A sign of life of a long operation: ``done`` of ``total`` (None: unknown) ``unit`` in ``stage``."""
+
+    stage: str
+    done: int
+    total: int | None = None
+    unit: str = "rows"
+
+
+def shown(result: Message) -> dict[str, Any]:
+    """``result`` as plain JSON values, for programs.
+
+    >>> shown(ExpireResult(snapshots=1, data_files=2, manifests=3))
+    {'snapshots': 1, 'data_files': 2, 'manifests': 3}
+    """
+    return result.model_dump(mode="json")
+
+
+__all__ = ["CompactResult", "ExpireResult", "IndexRewriteResult", "Message", "ProgressEvent", "WriteResult", "shown"]
