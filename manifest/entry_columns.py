@@ -1,0 +1,268 @@
+"""Manifest entries in columns: what planning and commits prune and merge before any object exists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import ValidationError
+
+from manifest.avro import Container, decode_records, encode_records
+from manifest.avro_columns import Longs, Mask, Numbers, RecordColumns, Rows, Spans, decode_columns
+from manifest.avro_schemas import MANIFEST_ENTRY, layout, parsed
+from manifest.data_file import DataFileMeta
+from manifest.errors import CorruptFile
+from manifest.manifest_entry import ENTRY_VERSION, FileKind, ManifestEntry
+
+_PARSED = parsed(MANIFEST_ENTRY)
+_LAYOUT = layout(MANIFEST_ENTRY)
+_SHORT_LAYOUT = (*_LAYOUT[:-1], ("_FILE", _LAYOUT[-1][1][:-1]))
+"""The layout before ``_WRITE_COLS_SEQUENCES``: our records without their last byte, which is that field's null."""
+
+_NULL = b"\x00"
+
+
+@dataclass(frozen=True, eq=False)
+class EntryColumns:
+    """Entries of one or more manifests; numpy columns for numbers, bytes on demand, objects only when asked for.
+
+    Immutable. Row i of every column is entry i.
+    """
+
+    paths: tuple[str, ...]
+    """The manifests, for errors; ``source`` has the position of each entry's manifest among them."""
+    source: Rows
+    payload: bytes
+    columns: RecordColumns
+    short: Mask
+    """Which entries are encoded without the last byte of today's layout."""
+
+    @classmethod
+    def from_container(cls, container: Container) -> EntryColumns:
+        """The entries of an opened manifest. Raises ``CorruptFile``."""
+        if container.count == 0:
+            if container.payload:
+                raise CorruptFile(container.path, "has bytes but no records")
+            return cls.of(())
+        shape = layout(container.schema)
+        if shape in {_LAYOUT, _SHORT_LAYOUT}:
+            columns = decode_columns(container.schema, container.payload, container.count, _starts(container.payload))
+            if columns is not None:
+                short = np.full(container.count, shape == _SHORT_LAYOUT)
+                source = np.zeros(container.count, np.intp)
+                return _checked(cls((container.path,), source, container.payload, columns, short))
+        try:
+            return _checked(cls._of_records(container.path, encode_records(_PARSED, container.records())))
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            raise CorruptFile(container.path, f"its records are no manifest entries ({error})") from error
+
+    @classmethod
+    def of(cls, entries: Iterable[ManifestEntry]) -> EntryColumns:
+        """Columns of entry objects."""
+        return cls._of_records("", encode_records(_PARSED, (entry.to_avro() for entry in entries)))
+
+    @classmethod
+    def concat(cls, parts: Sequence[EntryColumns]) -> EntryColumns:
+        """All entries of ``parts``, in order."""
+        filled = [part for part in parts if len(part)]
+        if len(filled) < 2:
+            return filled[0] if filled else cls.of(())
+        shifts = np.cumsum([0, *(len(part.payload) for part in filled[:-1])])
+        columns = [_shifted(part.columns, int(shift)) for part, shift in zip(filled, shifts, strict=True)]
+        joined = RecordColumns(np.concatenate([c.start for c in columns]), np.concatenate([c.end for c in columns]))
+        for path in set[str].intersection(*(set(c.numbers) for c in columns)):
+            fields = [c.numbers[path] for c in columns]
+            joined.numbers[path] = Numbers(np.concatenate([f.values for f in fields]), np.concatenate([f.present for f in fields]))
+        for path in set[str].intersection(*(set(c.spans) for c in columns)):
+            spans = [c.spans[path] for c in columns]
+            bounds = (np.concatenate([s.start for s in spans]), np.concatenate([s.end for s in spans]))
+            joined.spans[path] = Spans(*bounds, np.concatenate([s.present for s in spans]))
+        bases = np.cumsum([0, *(len(part.paths) for part in filled[:-1])])
+        source = np.concatenate([part.source + base for part, base in zip(filled, bases, strict=True)])
+        short = np.concatenate([part.short for part in filled])
+        paths = tuple(path for part in filled for path in part.paths)
+        return cls(paths, source, b"".join(part.payload for part in filled), joined, short)
+
+    @classmethod
+    def _of_records(cls, path: str, records: Sequence[bytes]) -> EntryColumns:
+        payload = b"".join(records)
+        if not records:
+            return cls((), np.zeros(0, np.intp), b"", _NO_COLUMNS, np.zeros(0, np.bool_))
+        starts = np.cumsum([0, *(len(record) for record in records[:-1])], dtype=np.int64)
+        columns = decode_columns(MANIFEST_ENTRY, payload, len(records), starts)
+        if columns is None:
+            raise ValueError("records are not in the layout of a manifest entry")
+        return cls((path,), np.zeros(len(records), np.intp), payload, columns, np.zeros(len(records), np.bool_))
+
+    def __len__(self) -> int:
+        return self.columns.start.size
+
+    def select(self, chosen: Mask | Rows) -> EntryColumns:
+        """The entries where ``chosen`` is True, or at the positions that it lists."""
+        rows = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen.astype(np.intp, copy=False)
+        if chosen.dtype == np.bool_ and rows.size == len(self):
+            return self
+        return EntryColumns(self.paths, self.source[rows], self.payload, self.columns.take(rows), self.short[rows])
+
+    def numbers(self, name: str) -> Longs:
+        """An integer field by its name in the manifest (``_KIND``, ``_FILE._LEVEL``); null is 0."""
+        return self.columns.numbers[name].values
+
+    def content(self, name: str) -> list[bytes]:
+        """A bytes or string field of every entry by its name in the manifest; null is b''."""
+        return self.columns.spans[name].slices(self.payload)
+
+    def present(self, name: str) -> Mask:
+        """Where a nullable field is not null."""
+        column = self.columns.numbers.get(name) or self.columns.spans[name]
+        return column.present
+
+    @property
+    def kind(self) -> Longs:
+        """``FileKind`` of every entry."""
+        return self.numbers("_KIND")
+
+    @property
+    def bucket(self) -> Longs:
+        """Bucket numbers."""
+        return self.numbers("_BUCKET")
+
+    @property
+    def total_buckets(self) -> Longs:
+        """Bucket counts at the time the files were written."""
+        return self.numbers("_TOTAL_BUCKETS")
+
+    @property
+    def level(self) -> Longs:
+        """LSM levels."""
+        return self.numbers("_FILE._LEVEL")
+
+    @property
+    def row_count(self) -> Longs:
+        """Physical rows."""
+        return self.numbers("_FILE._ROW_COUNT")
+
+    @property
+    def file_size(self) -> Longs:
+        """Bytes of the data files."""
+        return self.numbers("_FILE._FILE_SIZE")
+
+    @property
+    def schema_id(self) -> Longs:
+        """Schemas the files were written with."""
+        return self.numbers("_FILE._SCHEMA_ID")
+
+    @property
+    def max_sequence_number(self) -> Longs:
+        """Greatest sequence numbers."""
+        return self.numbers("_FILE._MAX_SEQUENCE_NUMBER")
+
+    @property
+    def delete_row_count(self) -> Longs:
+        """Retracting rows, -1 where unknown."""
+        column = self.columns.numbers["_FILE._DELETE_ROW_COUNT"]
+        return np.where(column.present, column.values, -1)
+
+    @cached_property
+    def partition(self) -> list[bytes]:
+        """Serialised partition rows."""
+        return self.content("_PARTITION")
+
+    @cached_property
+    def file_name(self) -> list[str]:
+        """File names."""
+        return [name.decode() for name in self.content("_FILE._FILE_NAME")]
+
+    @cached_property
+    def min_key(self) -> list[bytes]:
+        """Serialised smallest keys."""
+        return self.content("_FILE._MIN_KEY")
+
+    @cached_property
+    def max_key(self) -> list[bytes]:
+        """Serialised greatest keys."""
+        return self.content("_FILE._MAX_KEY")
+
+    @cached_property
+    def partition_codes(self) -> tuple[npt.NDArray[np.int64], list[bytes]]:
+        """(code of every entry, partition of every code): grouping without comparing bytes again."""
+        codes: dict[bytes, int] = {}
+        numbered = [codes.setdefault(partition, len(codes)) for partition in self.partition]
+        return np.array(numbered, np.int64), list(codes)
+
+    def in_partitions(self, partitions: Iterable[bytes]) -> Mask:
+        """Which entries lie in one of ``partitions``."""
+        wanted = set(partitions)
+        codes, known = self.partition_codes
+        chosen: Mask = np.array([partition in wanted for partition in known], np.bool_)[codes]
+        return chosen
+
+    def identities(self, rows: Rows | None = None) -> list[tuple[bytes, ...]]:
+        """A hashable identity of every entry (or of ``rows``), comparable among all ``EntryColumns``."""
+        some = self if rows is None else self.select(rows)
+        names = ("_FILE._FILE_NAME", "_PARTITION", "_FILE._EXTRA_FILES", "_FILE._EMBEDDED_FILE_INDEX", "_FILE._EXTERNAL_PATH")
+        numbers = (b"%d,%d" % pair for pair in zip(some.bucket.tolist(), some.level.tolist(), strict=True))
+        return list(zip(*(some.content(name) for name in names), numbers, strict=True))
+
+    def records(self) -> Iterator[bytes]:
+        """The encoded entries, in today's layout."""
+        bounds = zip(self.columns.start.tolist(), self.columns.end.tolist(), self.short.tolist(), strict=True)
+        for start, end, short in bounds:
+            yield self.payload[start:end] + _NULL if short else self.payload[start:end]
+
+    def entries(self) -> list[ManifestEntry]:
+        """The entries as objects. Raises ``CorruptFile``."""
+        built: list[ManifestEntry] = []
+        try:
+            for record in decode_records(self.path_of(0), _PARSED, b"".join(self.records()), len(self)):
+                built.append(ManifestEntry.from_avro(record))  # noqa: PERF401 -- its length tells which entry failed
+        except (ValidationError, ValueError, LookupError) as error:
+            raise CorruptFile(self.path_of(len(built)), f"an entry is not valid ({error})") from error
+        return built
+
+    def path_of(self, row: int) -> str:
+        """The manifest that an entry was read from."""
+        return self.paths[self.source[row]] if row < len(self) and self.paths[self.source[row]] else "new manifest entries"
+
+
+def _checked(entries: EntryColumns) -> EntryColumns:
+    if (entries.numbers("_VERSION") != ENTRY_VERSION).any():
+        raise CorruptFile(entries.path_of(0), f"has entries of another version than {ENTRY_VERSION}")
+    if not np.isin(entries.kind, (FileKind.ADD, FileKind.DELETE)).all():
+        raise CorruptFile(entries.path_of(0), "has entries that neither add nor delete")
+    return entries
+
+
+def _starts(payload: bytes) -> Longs:
+    """Offsets at which an entry may begin: version 2, a kind, and a partition of as many columns as the first one's."""
+    buffer = np.frombuffer(payload + bytes(8), np.uint8)
+    candidates = np.flatnonzero(buffer[:-8] == ENTRY_VERSION << 1)
+    kinds = buffer[candidates + 1]
+    candidates = candidates[(kinds == FileKind.ADD << 1) | (kinds == FileKind.DELETE << 1)]
+    partition = candidates + 3 + (buffer[candidates + 2] > 0x7F)  # a partition of up to 8191 bytes has a length of one or two
+    for offset in range(4 if partition.size else 0):
+        here = buffer[partition + offset]
+        alike = here == here[0]
+        candidates, partition = candidates[alike], partition[alike]
+    starts: Longs = candidates.astype(np.int64)
+    return starts
+
+
+def _shifted(columns: RecordColumns, shift: int) -> RecordColumns:
+    spans = {path: Spans(s.start + shift, s.end + shift, s.present) for path, s in columns.spans.items()}
+    return RecordColumns(columns.start + shift, columns.end + shift, columns.numbers, spans)
+
+
+def _no_columns() -> RecordColumns:
+    """Every column, without an entry."""
+    file = DataFileMeta(file_name="none", file_size=0, row_count=0, creation_time=0)
+    entry = ManifestEntry(kind=FileKind.ADD, partition=bytes(12), bucket=0, total_buckets=0, file=file)
+    columns = decode_columns(MANIFEST_ENTRY, encode_records(_PARSED, [entry.to_avro()])[0], 1, np.zeros(1, np.int64))
+    assert columns is not None
+    return columns.take(np.zeros(0, np.intp))
+
+
+_NO_COLUMNS = _no_columns()
