@@ -1,0 +1,72 @@
+"""Merge functions: what becomes of all versions of one key (Paimon's ``MergeFunction`` behind its reducer shortcut)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lsm.key_words import Rows
+from lsm.sort_key import UPDATE_BEFORE, VALUE_KIND, Sorted
+
+
+class MergeFunction(Protocol):
+    """Folds groups of versions; a table's engine decides which."""
+
+    def fold(self, rows: Any, done: Sorted) -> Any:
+        """At most one row per key of ``rows`` (a table with ``_SEQUENCE_NUMBER`` and ``_VALUE_KIND``), in key order.
+
+        ``done`` lists the rows by key and, within a key, oldest first. A key with one version is returned as it is.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Deduplicate:
+    """The last version wins, whatever its kind. ``ignore_delete``: a retract only counts if it is a key's only version.
+
+    >>> rows = pa.table({"_VALUE_KIND": pa.array([0, 3], pa.int8()), "v": ["old", "gone"]})
+    >>> done = Sorted(np.array([0, 1]), np.array([0]))
+    >>> Deduplicate().fold(rows, done)["v"].to_pylist(), Deduplicate(ignore_delete=True).fold(rows, done)["v"].to_pylist()
+    (['gone'], ['old'])
+    """
+
+    ignore_delete: bool = False
+
+    def fold(self, rows: Any, done: Sorted) -> Any:
+        """See ``MergeFunction``; the rows of ``winners``."""
+        return rows.take(pa.array(self.winners(rows.column(VALUE_KIND), done)))
+
+    def winners(self, kinds: Any, done: Sorted) -> Rows:
+        """Positions of the surviving rows, in key order; ``kinds`` is the ``_VALUE_KIND`` column."""
+        if not self.ignore_delete or not len(done.order):
+            return done.last
+        retract = retracts(kinds)
+        if not retract.any():
+            return done.last
+        ends = np.append(done.starts[1:], len(done.order))
+        alone = np.repeat(ends - done.starts == 1, ends - done.starts)
+        kept = np.where(alone | ~retract[done.order], np.arange(len(done.order)), -1)
+        newest = np.maximum.reduceat(kept, done.starts)
+        found: Rows = done.order[newest[newest >= 0]]
+        return found
+
+
+def retracts(kinds: Any) -> npt.NDArray[np.bool_]:
+    """Mask of the ``-U`` and ``-D`` rows of a ``_VALUE_KIND`` column."""
+    array = kinds.combine_chunks() if isinstance(kinds, pa.ChunkedArray) else kinds
+    values: npt.NDArray[np.int8] = array.to_numpy(zero_copy_only=False)
+    found: npt.NDArray[np.bool_] = (values & 1) == UPDATE_BEFORE
+    return found
+
+
+def drop_retracts(rows: Any) -> Any:
+    """``rows`` without its ``-U`` and ``-D`` rows; the same object if it has none."""
+    mask = retracts(rows.column(VALUE_KIND))
+    return rows.filter(pc.invert(pa.array(mask))) if mask.any() else rows
+
+
+__all__ = ["Deduplicate", "MergeFunction", "drop_retracts", "retracts"]

@@ -1,0 +1,128 @@
+"""Bounded k-way merge of sorted runs (Paimon's ``SortMergeReader``), shared by compaction, reading and spill files.
+
+A round looks at the current batch of every run. The smallest of their last keys is the bound: what any run still has to
+deliver is greater, so all versions of every key up to the bound are at hand. Memory is one batch per run.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from lsm.key_words import WordColumn, Words, fixed_words, is_variable, one_array
+from lsm.merge_function import MergeFunction, drop_retracts
+from lsm.sort_key import SEQUENCE_NUMBER, VALUE_KIND, SortKey, sort_rows
+
+_Key = tuple[Any, ...]
+
+
+def merge_runs(runs: Sequence[Iterator[Any]], key: SortKey, fold: MergeFunction, *, drop_delete: bool = False) -> Iterator[Any]:
+    """Merge ``runs`` into one sorted run with at most one row per key.
+
+    Args:
+        runs: Each an iterator of tables (or record batches) of one schema, keys strictly ascending over all of them; the
+            columns of ``key``, ``_SEQUENCE_NUMBER`` and ``_VALUE_KIND`` are among theirs. Oldest run first is fastest.
+        key: Key and user sequence columns, by name.
+        fold: What becomes of several versions of a key: by user sequence, then sequence number, then retract before add.
+        drop_delete: Leave out ``-U`` and ``-D`` results: nothing older remains that they would have to mask.
+
+    Yields:
+        Non-empty tables in key order. A stretch that only one run has is passed through uncopied.
+
+    >>> def run(ids, sequence):
+    ...     n = len(ids)
+    ...     yield pa.table({"id": ids, "_SEQUENCE_NUMBER": [sequence] * n, "_VALUE_KIND": pa.array([0] * n, pa.int8())})
+    >>> from lsm.merge_function import Deduplicate
+    >>> merged = pa.concat_tables(merge_runs([run([1, 3], 1), run([2, 3], 2)], SortKey(("id",)), Deduplicate()))
+    >>> merged["id"].to_pylist(), merged["_SEQUENCE_NUMBER"].to_pylist()
+    ([1, 2, 3], [1, 2, 2])
+    """
+    live = [cursor for cursor in (_Cursor(run, key) for run in runs) if cursor.refill()]
+    while live:
+        if len(live) == 1:
+            pieces = [live[0].rest()]
+        else:
+            bound = min(cursor.last for cursor in live)
+            pieces = [piece for piece in (cursor.up_to(bound) for cursor in live) if piece.num_rows]
+        merged = pieces[0] if len(pieces) == 1 else _fold(pieces, key, fold)
+        if drop_delete:
+            merged = drop_retracts(merged)
+        if merged.num_rows:
+            yield merged
+        live = [cursor for cursor in live if cursor.refill()]
+
+
+def _fold(pieces: list[Any], key: SortKey, fold: MergeFunction) -> Any:
+    rows = pa.concat_tables(pieces).combine_chunks()
+    kinds = WordColumn.of(_add_rank(rows.column(VALUE_KIND)))
+    ties = [*key.sequence_words(rows), WordColumn.of(rows.column(SEQUENCE_NUMBER)), kinds]
+    return fold.fold(rows, sort_rows(key.key_words(rows), ties, length=rows.num_rows, runs=True))
+
+
+def _add_rank(kinds: Any) -> Any:
+    """0 for retracts and 1 for adds: of equal sequence numbers the add is the newer."""
+    return pa.array((one_array(kinds).to_numpy(zero_copy_only=False) & 1) ^ 1)
+
+
+class _Cursor:
+    """The current batch of a run, and how far it is consumed."""
+
+    def __init__(self, run: Iterator[Any], key: SortKey) -> None:
+        self._run = run
+        self._key = key
+        self._table: Any = None
+        self._next = 0
+        self._columns: list[tuple[Any, list[Words]]] = []
+        self.last: _Key = ()
+
+    def refill(self) -> bool:
+        """Make sure that a row is at hand; False if the run has ended."""
+        while self._table is None or self._next >= self._table.num_rows:
+            table = next(self._run, None)
+            if table is None:
+                return False
+            self._table = table if isinstance(table, pa.Table) else pa.Table.from_batches([table])
+            self._next = 0
+            self._columns = [_comparable(one_array(self._table.column(name))) for name in self._key.columns]
+            if self._table.num_rows:
+                self.last = self._at(self._table.num_rows - 1)
+        return True
+
+    def rest(self) -> Any:
+        """All remaining rows of the batch."""
+        piece = self._table.slice(self._next)
+        self._next = self._table.num_rows
+        return piece
+
+    def up_to(self, bound: _Key) -> Any:
+        """The remaining rows whose key is at most ``bound``."""
+        start = self._next
+        if self.last <= bound:
+            self._next = self._table.num_rows
+        else:
+            self._next = bisect_right(range(self._table.num_rows), bound, lo=start, key=self._at)
+        return self._table.slice(start, self._next - start)
+
+    def _at(self, row: int) -> _Key:
+        """The key of a row as a tuple that compares like the key."""
+        return tuple(_element(column, row) for column in self._columns)
+
+
+def _comparable(array: Any) -> tuple[Any, list[Words]]:
+    """The array, and its words if it is of fixed width."""
+    return array, [] if is_variable(array.type) else fixed_words(array)
+
+
+def _element(column: tuple[Any, list[Words]], row: int) -> tuple[Any, ...]:
+    array, words = column
+    if array.null_count and not array[row].is_valid:
+        return (0,)
+    if words:
+        return (1, *(int(word[row]) for word in words))
+    return (1, array[row].as_py())  # Python compares str by code points, which is the order of the UTF-8 bytes
+
+
+__all__ = ["merge_runs"]
