@@ -101,6 +101,8 @@ class BloomFilterBuilder:
 class BloomFilterReader:
     """Answers ``=`` and ``IN`` with SKIP or REMAIN, everything else with REMAIN."""
 
+    row_count: int | None = None
+
     def __init__(self, payload: Payload, column_type: ColumnType) -> None:
         self._payload = payload
         self._type = column_type

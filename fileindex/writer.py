@@ -1,0 +1,166 @@
+"""Building the index container of one data file while the file is written.
+
+Call order: ``write`` with every batch of rows, in file order; then ``finish`` once. A row's number is its position in
+the file, so one writer serves exactly one file. Each column is taken out of a batch once for all of its indexes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import pyarrow as pa
+
+from fileindex.column_type import STRINGS, ColumnType
+from fileindex.container import write_container
+from fileindex.errors import UnknownColumn
+from fileindex.grouped import ColumnRows
+from fileindex.map_entries import map_entries
+from fileindex.options import FileIndexOptions, IndexSpec
+from fileindex.plain import plain_array
+from fileindex.predicate import ColumnRef
+from fileindex.registry import INDEX_TYPES, HashingBuilder, IndexType
+from fileindex.row_filter import type_of
+
+
+class FileIndexMaintainer:
+    """All indexes of one column or map entry.
+
+    >>> maintainer = FileIndexMaintainer(ColumnRef("a"), ColumnType("INT"), [IndexSpec(ColumnRef("a"), "bitmap")])
+    >>> maintainer.write(pa.array([1, 2], pa.int32()))
+    >>> [(column, index_type, len(payload)) for column, index_type, payload in maintainer.finish()]
+    [('a', 'bitmap', 54)]
+    """
+
+    def __init__(self, column: ColumnRef, column_type: ColumnType, specs: Sequence[IndexSpec]) -> None:
+        self.column = column
+        self.omitted: list[str] = []
+        self._type = column_type
+        self._hashing: list[tuple[str, HashingBuilder]] = []
+        self._grouping: list[tuple[IndexSpec, IndexType]] = []
+        for spec in specs:
+            index_type = INDEX_TYPES[spec.index_type]
+            if index_type.hashing is not None:
+                self._hashing.append((spec.index_type, index_type.hashing(column_type, spec.options)))
+            else:
+                self._grouping.append((spec, index_type))
+        self._rows = ColumnRows(column_type) if self._grouping else None
+
+    def write(self, array: Any) -> None:
+        """Take the column of the next rows: an Array of the column's Arrow type, or dictionary encoded, large, a view."""
+        values = self._physical(array)
+        if self._rows is not None:
+            values = self._rows.append(values)
+        elif pa.types.is_dictionary(values.type):
+            values = values.dictionary
+        for _, builder in self._hashing:
+            builder.add(values)
+
+    def finish(self) -> list[tuple[str, str, bytes]]:
+        """The payloads as ``(column, index type, bytes)``; an index that cannot hold this file's values is left out, see ``omitted``."""
+        name = str(self.column)
+        payloads = [(name, index_type, builder.finish()) for index_type, builder in self._hashing]
+        if self._rows is None:
+            return payloads
+        grouped = self._rows.grouped()
+        for spec, index_type in self._grouping:
+            assert index_type.grouping is not None
+            try:
+                payloads.append((name, spec.index_type, index_type.grouping(grouped, self._type, spec.options)))
+            except OverflowError as error:
+                self.omitted.append(f"{spec.index_type} of '{name}': {error}")
+        return payloads
+
+    def _physical(self, array: Any) -> Any:
+        """Physical form; a text dictionary that is used throughout is kept, so that each text is looked at once."""
+        if pa.types.is_dictionary(array.type) and self._type.kind in STRINGS:
+            dictionary = array.dictionary
+            if len(dictionary) <= len(array) and not dictionary.null_count and len(array.indices.unique().drop_null()) == len(dictionary):
+                return pa.DictionaryArray.from_arrays(array.indices, plain_array(dictionary, self._type))
+        return plain_array(array, self._type)
+
+
+class MapFileIndexMaintainer:
+    """The indexes of entries of one MAP column: their values are taken out of the maps together.
+
+    A row whose map is null, lacks the key or maps it to null counts as null; of a repeated key the last value counts;
+    a null key is passed over.
+    """
+
+    def __init__(self, entries: Sequence[FileIndexMaintainer]) -> None:
+        self._entries = entries
+        self._keys = [entry.column.key or "" for entry in entries]
+
+    @property
+    def omitted(self) -> list[str]:
+        """Indexes that were left out, and why."""
+        return [line for entry in self._entries for line in entry.omitted]
+
+    def write(self, array: Any) -> None:
+        """Take the map column of the next rows."""
+        for entry, values in zip(self._entries, map_entries(array, self._keys), strict=True):
+            entry.write(values)
+
+    def finish(self) -> list[tuple[str, str, bytes]]:
+        """The payloads of all entries."""
+        return [payload for entry in self._entries for payload in entry.finish()]
+
+
+class DataFileIndexWriter:
+    """Feeds the batches of one data file to the maintainers of all indexed columns."""
+
+    def __init__(self, maintainers: Mapping[str, FileIndexMaintainer | MapFileIndexMaintainer]) -> None:
+        self._maintainers = maintainers
+        self.row_count = 0
+
+    @classmethod
+    def create(cls, options: FileIndexOptions, column_types: Mapping[str, ColumnType]) -> Self | None:
+        """A writer for one data file; None if no column that is written has an index.
+
+        >>> types = {"a": ColumnType("INT")}
+        >>> options = FileIndexOptions.parse({"file-index.bitmap.columns": "a"}, types)
+        >>> writer = DataFileIndexWriter.create(options, types)
+        >>> writer.write(pa.record_batch({"a": pa.array([1, 2], pa.int32())}))
+        >>> len(writer.finish())
+        101
+        """
+        by_column: dict[ColumnRef, list[IndexSpec]] = {}
+        for spec in options.specs:
+            if spec.column.name in column_types:
+                by_column.setdefault(spec.column, []).append(spec)
+        plain: dict[str, FileIndexMaintainer | MapFileIndexMaintainer] = {}
+        entries: dict[str, list[FileIndexMaintainer]] = {}
+        for column, specs in by_column.items():
+            maintainer = FileIndexMaintainer(column, type_of(column, column_types), specs)
+            if column.key is None:
+                plain[column.name] = maintainer
+            else:
+                entries.setdefault(column.name, []).append(maintainer)
+        maps = {name: MapFileIndexMaintainer(maintainers) for name, maintainers in entries.items()}
+        return cls({**plain, **maps}) if plain or maps else None
+
+    def write(self, batch: Any) -> None:
+        """Take the next rows of the file: a RecordBatch or Table that has at least the indexed columns.
+
+        Raises:
+            UnknownColumn: an indexed column is missing in the batch.
+        """
+        if batch.num_rows == 0:
+            return
+        for name, maintainer in self._maintainers.items():
+            position = batch.schema.get_field_index(name)
+            if position < 0:
+                raise UnknownColumn(name, tuple(batch.schema.names))
+            column = batch.column(position)
+            for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else (column,):
+                maintainer.write(chunk)
+        self.row_count += batch.num_rows
+
+    @property
+    def omitted(self) -> list[str]:
+        """After ``finish``: indexes that could not hold this file's values, and why."""
+        return [line for maintainer in self._maintainers.values() for line in maintainer.omitted]
+
+    def finish(self) -> bytes:
+        """The container of all rows written."""
+        return write_container([payload for maintainer in self._maintainers.values() for payload in maintainer.finish()])
