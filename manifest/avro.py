@@ -51,19 +51,35 @@ def read_container(path: str, data: bytes) -> Container:
         raise CorruptFile(path, f"not a readable Avro file ({error})") from error
 
 
+class ContainerWriter:
+    """A container in memory: ``add`` uncompressed blocks, watch ``size``, take the ``content``."""
+
+    def __init__(self, schema: Json, *, codec: str, level: int) -> None:
+        self._compress = _compressor(codec, level)
+        self._sync = os.urandom(_SYNC)
+        header = _MAGIC + _long(2)
+        for key, value in (("avro.schema", json.dumps(schema).encode()), ("avro.codec", codec.encode())):
+            header += _long(len(key)) + key.encode() + _long(len(value)) + value
+        self._parts = [header + _long(0) + self._sync]
+        self.size = len(self._parts[0])
+
+    def add(self, count: int, block: bytes) -> None:
+        """Append a block of ``count`` records; zstandard frames carry a checksum."""
+        packed = self._compress(block)
+        self._parts.append(_long(count) + _long(len(packed)) + packed + self._sync)
+        self.size += len(self._parts[-1])
+
+    def content(self) -> bytes:
+        """The file's bytes so far."""
+        return b"".join(self._parts)
+
+
 def write_container(schema: Json, blocks: Iterable[tuple[int, bytes]], *, codec: str, level: int) -> bytes:
-    """A container of uncompressed ``blocks`` (record count, bytes); zstandard frames carry a checksum."""
-    compress = _compressor(codec, level)
-    sync = os.urandom(_SYNC)
-    out = io.BytesIO()
-    out.write(_MAGIC + _long(2))
-    for key, value in (("avro.schema", json.dumps(schema).encode()), ("avro.codec", codec.encode())):
-        out.write(_long(len(key)) + key.encode() + _long(len(value)) + value)
-    out.write(_long(0) + sync)
+    """A whole container of uncompressed ``blocks`` (record count, bytes)."""
+    writer = ContainerWriter(schema, codec=codec, level=level)
     for count, block in blocks:
-        packed = compress(block)
-        out.write(_long(count) + _long(len(packed)) + packed + sync)
-    return out.getvalue()
+        writer.add(count, block)
+    return writer.content()
 
 
 def codec_name(compression: str) -> str:

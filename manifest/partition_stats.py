@@ -1,0 +1,102 @@
+"""Partitions in metadata: decoding them, the statistics of a manifest over them, and pruning by them."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from fileindex.column_type import ColumnType, Plain
+from fileindex.predicate import ColumnRef, Predicate
+from manifest.binary_row import EMPTY_ROW, decode_row, encode_row
+from manifest.errors import CorruptFile
+from manifest.stats import ColumnBounds, SimpleStats, may_match
+from manifest.types import DataType
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionType:
+    """The partition columns of a table, and what their serialised rows mean."""
+
+    names: tuple[str, ...]
+    types: tuple[DataType, ...]
+
+    def decode(self, partition: bytes, path: str = "partition") -> tuple[Plain, ...]:
+        """Plain values of a serialised partition, found in the file ``path``. Raises ``CorruptFile``."""
+        try:
+            values = decode_row(partition, self.types)
+        except (ValueError, struct.error) as error:
+            raise CorruptFile(path, f"a partition cannot be decoded ({error})") from error
+        return values
+
+    def encode(self, values: Sequence[Plain]) -> bytes:
+        """The serialised partition of plain values."""
+        return encode_row(values, self.types)
+
+    def stats(self, partitions: Iterable[bytes]) -> SimpleStats:
+        """Minimum, maximum and null counts per column over ``partitions`` (one per manifest entry), never truncated."""
+        if not self.names:
+            return SimpleStats.EMPTY
+        counted = [(self.decode(partition), count) for partition, count in Counter(partitions).items()]
+        low: list[Plain] = []
+        high: list[Plain] = []
+        nulls: list[int | None] = []
+        for column in range(len(self.names)):
+            values = sorted((v[column] for v, _ in counted if v[column] is not None), key=_total_order)
+            low.append(values[0] if values else None)
+            high.append(values[-1] if values else None)
+            nulls.append(sum(count for v, count in counted if v[column] is None))
+        return SimpleStats(self.encode(low), self.encode(high), tuple(nulls))
+
+    def may_hold(self, predicate: Predicate, stats: SimpleStats, entries: int, path: str) -> bool:
+        """Whether a manifest with these statistics over ``entries`` entries can hold a partition that ``predicate`` keeps."""
+        if not self.names or len(stats.null_counts) != len(self.names):
+            return True
+        low, high = self.decode(stats.min_values, path), self.decode(stats.max_values, path)
+        bounds = [ColumnBounds(*column, entries) for column in zip(low, high, stats.null_counts, strict=True)]
+        return self._may_match(predicate, bounds)
+
+    def keeps(self, predicate: Predicate, partition: bytes, path: str = "partition") -> bool:
+        """Whether ``predicate`` may be true in ``partition``; terms over other columns count as unknown, so as true."""
+        values = self.decode(partition, path)
+        return self._may_match(predicate, [ColumnBounds(v, v, int(v is None), 1) for v in values])
+
+    def spanning(self, partitions: Iterable[bytes]) -> Callable[[SimpleStats, str], bool]:
+        """A test whether a manifest with some statistics can hold an entry of one of ``partitions``."""
+        wanted = [[_total_order(v) for v in self.decode(p)] for p in partitions]
+
+        def overlaps(stats: SimpleStats, path: str) -> bool:
+            if not self.names or len(stats.null_counts) != len(self.names):
+                return bool(wanted)
+            low = [_total_order(v) for v in self.decode(stats.min_values, path)]
+            high = [_total_order(v) for v in self.decode(stats.max_values, path)]
+            columns = range(len(self.names))
+            return any(all(values[c] == _NULL or low[c] <= values[c] <= high[c] for c in columns) for values in wanted)
+
+        return overlaps
+
+    def _may_match(self, predicate: Predicate, bounds: Sequence[ColumnBounds]) -> bool:
+        by_name = dict(zip(self.names, bounds, strict=True))
+        types: Mapping[str, ColumnType] = {name: t.column_type for name, t in zip(self.names, self.types, strict=True)}
+
+        def bounds_of(column: ColumnRef) -> ColumnBounds | None:
+            return by_name.get(column.name) if column.key is None else None
+
+        return may_match(predicate, bounds_of, types)
+
+
+_NULL = (0, 0.0, "")
+
+
+def _total_order(value: Plain) -> tuple[object, ...]:
+    """A sort key in Paimon's order: null first, -0.0 before 0.0, NaN last."""
+    if value is None:
+        return _NULL
+    if isinstance(value, float):
+        return (2, 0.0, 0) if math.isnan(value) else (1, value, math.copysign(1.0, value))
+    return 1, value, 0
+
+
+__all__ = ["EMPTY_ROW", "PartitionType"]
