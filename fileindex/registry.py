@@ -32,7 +32,8 @@ class IndexReader(Protocol):
     """Answers leaves from one payload; ``row_count`` is that of the file it was built for, if the format keeps it."""
 
     @property
-    def row_count(self) -> int | None: ...
+    def row_count(self) -> int | None:
+        """Rows of the file, or None."""
 
     def evaluate(self, leaf: Leaf) -> FileIndexResult:
         """What the index says about a leaf on its column whose literals fit the column; CorruptIndex if it is broken."""
