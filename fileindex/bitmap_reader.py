@@ -150,7 +150,8 @@ def _version_1(cursor: _Cursor, value_count: int, column_type: ColumnType) -> _V
     entries: dict[_Key, int] = {}
     if column_type.kind in STRINGS:
         for _ in range(value_count):
-            entries[cursor.text()] = cursor.number()
+            key = cursor.text()
+            entries[key] = cursor.number()
     else:
         table = cursor.table(_record(column_type, "offset"), value_count)
         entries.update(zip(turn(table["key"], column_type).tolist(), table["offset"].tolist(), strict=True))
