@@ -120,7 +120,8 @@ def decode_row(data: bytes, types: Sequence[DataType]) -> tuple[Plain, ...]:
 
 
 def _decode_fixed(row: memoryview, at: int, data_type: DataType) -> Plain:
-    value: bool | int | float = struct.unpack_from(_PACK[data_type.kind], row, at)[0]
+    (value,) = struct.unpack_from(_PACK[data_type.kind], row, at)
+    assert isinstance(value, int | float)
     return bool(value) if data_type.kind is Kind.BOOLEAN else value
 
 
