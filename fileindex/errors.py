@@ -5,6 +5,8 @@ Every error names the thing (column, option, file, table) and says what to do; r
 
 from __future__ import annotations
 
+from difflib import get_close_matches
+
 
 class PaimonError(Exception):
     """Base of every error that this project raises on purpose."""
@@ -43,8 +45,10 @@ class UnknownColumn(PaimonError, KeyError):
         self.known = known
 
     def __str__(self) -> str:
+        near = get_close_matches(self.column.lower(), [name.lower() for name in self.known], n=1)
+        guess = next((f", did you mean '{name}'?" for name in self.known if name.lower() in near), "")
         hint = f"; columns are: {', '.join(self.known)}" if self.known else ""
-        return f"unknown column '{self.column}'{hint}"
+        return f"unknown column '{self.column}'{guess}{hint}"
 
 
 class CorruptFile(PaimonError):
