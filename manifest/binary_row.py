@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
+from typing import cast
 
 from fileindex.column_type import BINARIES, STRINGS, TIMESTAMPS, Kind, Plain
 from fileindex.errors import UnsupportedType
@@ -120,8 +121,7 @@ def decode_row(data: bytes, types: Sequence[DataType]) -> tuple[Plain, ...]:
 
 
 def _decode_fixed(row: memoryview, at: int, data_type: DataType) -> Plain:
-    (value,) = struct.unpack_from(_PACK[data_type.kind], row, at)
-    assert isinstance(value, int | float)
+    value = cast("int | float", struct.unpack_from(_PACK[data_type.kind], row, at)[0])
     return bool(value) if data_type.kind is Kind.BOOLEAN else value
 
 
