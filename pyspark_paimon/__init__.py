@@ -1,0 +1,137 @@
+"""Apache Paimon tables from Python and Spark Connect.
+
+>>> import tempfile, pyarrow as pa
+>>> from pyspark_paimon import Table
+>>> table = Table.create(f"{tempfile.mkdtemp()}/cities", "id BIGINT, city STRING", primary_keys=["id"], options={"bucket": "1"})
+>>> table.write(pa.table({"id": [1, 2], "city": ["Oslo", "Lima"]})).snapshot_id
+1
+>>> table.scan("city = 'Oslo'").to_arrow().to_pylist()
+[{'id': 1, 'city': 'Oslo'}]
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+try:
+    from fileindex.siblings import check_siblings
+except ImportError as error:
+    raise ImportError("another distribution's package 'fileindex' shadows that of pyspark-paimon", name="fileindex") from error
+
+check_siblings(__file__)
+
+if TYPE_CHECKING:
+    from fileindex.errors import InvalidFilter
+    from manifest.errors import (
+        CommitConflict,
+        CommitGaveUp,
+        CommitReplayed,
+        CorruptFile,
+        InvalidArgument,
+        InvalidSchema,
+        NullInKey,
+        OutOfDisk,
+        PaimonError,
+        SchemaMismatch,
+        SnapshotExpired,
+        SnapshotNotFound,
+        TableExists,
+        TableNotFound,
+        UnknownColumn,
+        UnsafeFileIO,
+        UnsupportedOption,
+        UnsupportedTable,
+        UnsupportedType,
+    )
+    from pyspark_paimon.catalog import Catalog
+    from pyspark_paimon.results import CompactResult, ExpireResult, IndexRewriteResult, ProgressEvent, WriteResult
+    from pyspark_paimon.scan import Scan
+    from pyspark_paimon.session import spark_session
+    from pyspark_paimon.spark_source import PaimonDataSource as DefaultSource
+    from pyspark_paimon.table import Table
+
+__version__ = "0.1.0"
+
+_ERRORS = (
+    "CommitConflict",
+    "CommitGaveUp",
+    "CommitReplayed",
+    "CorruptFile",
+    "InvalidArgument",
+    "InvalidSchema",
+    "NullInKey",
+    "OutOfDisk",
+    "PaimonError",
+    "SchemaMismatch",
+    "SnapshotExpired",
+    "SnapshotNotFound",
+    "TableExists",
+    "TableNotFound",
+    "UnknownColumn",
+    "UnsafeFileIO",
+    "UnsupportedOption",
+    "UnsupportedTable",
+    "UnsupportedType",
+)
+_RESULTS = ("CompactResult", "ExpireResult", "IndexRewriteResult", "ProgressEvent", "WriteResult")
+
+_HOMES: dict[str, tuple[str, str]] = {
+    **{name: ("manifest.errors", name) for name in _ERRORS},
+    **{name: ("pyspark_paimon.results", name) for name in _RESULTS},
+    "Catalog": ("pyspark_paimon.catalog", "Catalog"),
+    "DefaultSource": ("pyspark_paimon.spark_source", "PaimonDataSource"),
+    "InvalidFilter": ("fileindex.errors", "InvalidFilter"),
+    "Scan": ("pyspark_paimon.scan", "Scan"),
+    "Table": ("pyspark_paimon.table", "Table"),
+    "spark_session": ("pyspark_paimon.session", "spark_session"),
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name when it is first used: ``import pyspark_paimon`` costs next to nothing, and never imports Spark."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, attribute = _HOMES[name]
+    value = getattr(import_module(module), attribute)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """Public names, imported or not."""
+    return sorted({*globals(), *_HOMES})
+
+
+__all__ = [
+    "Catalog",
+    "CommitConflict",
+    "CommitGaveUp",
+    "CommitReplayed",
+    "CompactResult",
+    "CorruptFile",
+    "DefaultSource",
+    "ExpireResult",
+    "IndexRewriteResult",
+    "InvalidArgument",
+    "InvalidFilter",
+    "InvalidSchema",
+    "NullInKey",
+    "OutOfDisk",
+    "PaimonError",
+    "ProgressEvent",
+    "Scan",
+    "SchemaMismatch",
+    "SnapshotExpired",
+    "SnapshotNotFound",
+    "Table",
+    "TableExists",
+    "TableNotFound",
+    "UnknownColumn",
+    "UnsafeFileIO",
+    "UnsupportedOption",
+    "UnsupportedTable",
+    "UnsupportedType",
+    "WriteResult",
+    "spark_session",
+]
