@@ -150,7 +150,8 @@ def _decode_wide(row: memoryview, at: int, data_type: DataType) -> Plain:
         return int.from_bytes(_slice(row, offset, first), "big", signed=True)
     unit = data_type.column_type.unit
     millis: int = _LONG.unpack(_slice(row, offset, 8))[0]
-    return millis * _PER_MILLI[unit] + first // _NANOS[unit]
+    nanos: int = first
+    return millis * _PER_MILLI[unit] + nanos // _NANOS[unit]
 
 
 def _refuse(_row: memoryview, _at: int, data_type: DataType) -> Plain:

@@ -13,26 +13,92 @@ from collections.abc import Callable, Mapping
 from manifest.errors import UnsupportedOption, UnsupportedTable
 from manifest.options import CoreOptions
 
-_TUNING = """
-type auto-create file.suffix.include.compression page-size local-sort.max-num-file-handles spill-compression spill-compression.zstd-level
-sort-spill-threshold sort-spill-buffer-size sort-engine write-max-writers-to-spill async-file-write write.batch-size write.batch-memory
-write-buffer-for-append lookup-wait lookup-compact lookup-compact.max-interval lookup.cache-max-memory-size lookup.cache-max-disk-size
-lookup.cache-file-retention lookup.merge-records-threshold lookup.merge-buffer-size lookup.cache-spill-compression lookup.hash-load-factor
-lookup.cache.bloom.filter.enabled lookup.cache.bloom.filter.fpp lookup.cache.high-priority-pool-ratio deletion-vectors.modifiable
-deletion-vectors.bitmap64 deletion-vectors.merge-on-read deletion-vector.index-file.target-size dynamic-bucket.target-row-num
-dynamic-bucket.max-buckets dynamic-bucket.assigner-parallelism commit.callbacks tag.callbacks commit.force-compact
-commit.force-create-snapshot snapshot.ignore-empty-commit snapshot.expire.execution-mode changelog.num-retained.min
-changelog.num-retained.max changelog.time-retained consumer.expiration-time consumer.ignore-progress scan.manifest.parallelism
-file-operation.thread-num file-reader-async-threshold read.batch-size scan.plan-sort-partition scan.max-splits-per-task
-continuous.discovery-interval streaming-read-overwrite streaming-read-mode streaming.read.snapshot.delay
-alter-column-null-to-not-null.disabled disable-explicit-type-casting add-column-before-partition manifest.format
-manifest.merge-optimize.enabled delete-file.thread-num delete.force-produce-changelog compaction.delete-ratio-threshold
-compaction.skip-expired-partitions changelog-producer.row-deduplicate changelog-producer.row-deduplicate-ignore-fields
-changelog-file.format changelog-file.compression changelog-file.stats-mode changelog-file.prefix write-buffer-spill.tmp-dirs
-local-merge-buffer-size full-compaction.delta-commits partition.mark-done-action partition.timestamp-formatter
-partition.timestamp-pattern snapshot.watermark-idle-timeout precommit-compact end-input.check-partition-expire
-force-lookup metadata.iceberg.storage owner metastore.partitioned-table
-""".split()
+_TUNING = [
+    "type",
+    "auto-create",
+    "file.suffix.include.compression",
+    "page-size",
+    "local-sort.max-num-file-handles",
+    "spill-compression",
+    "spill-compression.zstd-level",
+    "sort-spill-threshold",
+    "sort-spill-buffer-size",
+    "sort-engine",
+    "write-max-writers-to-spill",
+    "async-file-write",
+    "write.batch-size",
+    "write.batch-memory",
+    "write-buffer-for-append",
+    "lookup-wait",
+    "lookup-compact",
+    "lookup-compact.max-interval",
+    "lookup.cache-max-memory-size",
+    "lookup.cache-max-disk-size",
+    "lookup.cache-file-retention",
+    "lookup.merge-records-threshold",
+    "lookup.merge-buffer-size",
+    "lookup.cache-spill-compression",
+    "lookup.hash-load-factor",
+    "lookup.cache.bloom.filter.enabled",
+    "lookup.cache.bloom.filter.fpp",
+    "lookup.cache.high-priority-pool-ratio",
+    "deletion-vectors.modifiable",
+    "deletion-vectors.bitmap64",
+    "deletion-vectors.merge-on-read",
+    "deletion-vector.index-file.target-size",
+    "dynamic-bucket.target-row-num",
+    "dynamic-bucket.max-buckets",
+    "dynamic-bucket.assigner-parallelism",
+    "commit.callbacks",
+    "tag.callbacks",
+    "commit.force-compact",
+    "commit.force-create-snapshot",
+    "snapshot.ignore-empty-commit",
+    "snapshot.expire.execution-mode",
+    "changelog.num-retained.min",
+    "changelog.num-retained.max",
+    "changelog.time-retained",
+    "consumer.expiration-time",
+    "consumer.ignore-progress",
+    "scan.manifest.parallelism",
+    "file-operation.thread-num",
+    "file-reader-async-threshold",
+    "read.batch-size",
+    "scan.plan-sort-partition",
+    "scan.max-splits-per-task",
+    "continuous.discovery-interval",
+    "streaming-read-overwrite",
+    "streaming-read-mode",
+    "streaming.read.snapshot.delay",
+    "alter-column-null-to-not-null.disabled",
+    "disable-explicit-type-casting",
+    "add-column-before-partition",
+    "manifest.format",
+    "manifest.merge-optimize.enabled",
+    "delete-file.thread-num",
+    "delete.force-produce-changelog",
+    "compaction.delete-ratio-threshold",
+    "compaction.skip-expired-partitions",
+    "changelog-producer.row-deduplicate",
+    "changelog-producer.row-deduplicate-ignore-fields",
+    "changelog-file.format",
+    "changelog-file.compression",
+    "changelog-file.stats-mode",
+    "changelog-file.prefix",
+    "write-buffer-spill.tmp-dirs",
+    "local-merge-buffer-size",
+    "full-compaction.delta-commits",
+    "partition.mark-done-action",
+    "partition.timestamp-formatter",
+    "partition.timestamp-pattern",
+    "snapshot.watermark-idle-timeout",
+    "precommit-compact",
+    "end-input.check-partition-expire",
+    "force-lookup",
+    "metadata.iceberg.storage",
+    "owner",
+    "metastore.partitioned-table",
+]
 """Keys that tune how another engine works, or features that stay off unless an option of ``_REFUSED`` turns them on."""
 
 _PREFIXES = ("parquet.", "orc.", "avro.", "fields.", "file-index.", "comment")
@@ -80,18 +146,34 @@ _REFUSED: dict[str, Refusal] = {
 """Known keys whose values we cannot all honour."""
 
 _IMMUTABLE = frozenset(
-    """
-type bucket-key bucket-function.type data-file.path-directory merge-engine sequence.snapshot-ordering aggregation.remove-record-on-delete
-partial-update.remove-record-on-delete partial-update.remove-record-on-sequence-group rowkind.field primary-key primary-key.nullable partition
-dynamic-bucket.initial-buckets force-lookup row-tracking.enabled data-evolution.enabled index-file-in-data-file-dir pk-clustering-override
-""".split()
+    [
+        "type",
+        "bucket-key",
+        "bucket-function.type",
+        "data-file.path-directory",
+        "merge-engine",
+        "sequence.snapshot-ordering",
+        "aggregation.remove-record-on-delete",
+        "partial-update.remove-record-on-delete",
+        "partial-update.remove-record-on-sequence-group",
+        "rowkind.field",
+        "primary-key",
+        "primary-key.nullable",
+        "partition",
+        "dynamic-bucket.initial-buckets",
+        "force-lookup",
+        "row-tracking.enabled",
+        "data-evolution.enabled",
+        "index-file-in-data-file-dir",
+        "pk-clustering-override",
+    ]
 )
 _CORE = frozenset(CoreOptions.keys())
 _KNOWN = frozenset(_TUNING) | frozenset(_REFUSED) | _CORE
 _FIELD_OPTION = re.compile(r"fields\.(?P<columns>.+)\.(?P<option>[a-z-]+)")
 
 
-def check_settable(options: Mapping[str, str]) -> None:
+def check_settable(options: Mapping[str, object]) -> None:
     """Raise ``UnsupportedOption`` for a key that is unknown, or a key or value that is not built.
 
     >>> check_settable({"bukcet": "4"})
@@ -99,9 +181,11 @@ def check_settable(options: Mapping[str, str]) -> None:
     ...
     fileindex.errors.UnsupportedOption: option 'bukcet': is unknown; did you mean 'bucket'?
     """
+    texts: dict[str, str] = {}
     for key, value in options.items():
-        if not isinstance(key, str) or not isinstance(value, str):
-            raise UnsupportedOption(str(key), f"options are text, but this is {value!r}")
+        if not isinstance(value, str):
+            raise UnsupportedOption(key, f"options are text, but this is {value!r}")
+        texts[key] = value
         if key in _KNOWN:
             reason = _REFUSED[key](value) if key in _REFUSED else None
         elif key.startswith("fields."):
@@ -110,13 +194,11 @@ def check_settable(options: Mapping[str, str]) -> None:
             reason = None if key.startswith(_PREFIXES) else _unknown(key)
         if reason is not None:
             raise UnsupportedOption(key, reason)
-    _check_levels(options)
-    CoreOptions.of(options)
+    _check_levels(CoreOptions.of(texts))
 
 
-def _check_levels(options: Mapping[str, str]) -> None:
-    formats = CoreOptions.of(options).file_format_per_level
-    if any(name.lower() != "parquet" for name in formats.values()):
+def _check_levels(options: CoreOptions) -> None:
+    if any(name.lower() != "parquet" for name in options.file_format_per_level.values()):
         raise UnsupportedOption("file.format.per.level", "only Parquet is written or read here")
 
 

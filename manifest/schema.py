@@ -1,0 +1,219 @@
+"""A table's schema as ``schema/schema-N`` keeps it, and the manager that finds, creates and alters it.
+
+Follows ``org.apache.paimon.schema.TableSchema`` and ``SchemaManager``. The newest schema is found by listing; there is no hint.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_serializer, field_validator
+from pydantic.alias_generators import to_camel
+
+from fileindex.column_type import ColumnType
+from fileindex.errors import PaimonError
+from fileindex.options import FileIndexOptions
+from manifest.errors import CorruptFile, SchemaMismatch, TableExists, TableNotFound, UnknownColumn
+from manifest.file_io import FileIO
+from manifest.options import CoreOptions
+from manifest.types import DataField, DataType, arrow_schema
+
+FILE_VERSION = 3
+_PREFIX = "schema-"
+_ATTEMPTS = 10
+
+
+class TableSchema(BaseModel):
+    """One version of a table's schema; field order is column order.
+
+    >>> schema = TableSchema.from_json('{"version": 3, "id": 0, "fields": [{"id": 0, "name": "k", "type": "INT NOT NULL"}], "primaryKeys": ["k"]}')
+    >>> schema.trimmed_primary_keys, schema.arrow.field("k").type
+    (('k',), DataType(int32))
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore", alias_generator=to_camel, populate_by_name=True, arbitrary_types_allowed=True)
+
+    version: int = FILE_VERSION
+    id: int
+    fields: tuple[DataField, ...]
+    highest_field_id: int = -1
+    partition_keys: tuple[str, ...] = ()
+    primary_keys: tuple[str, ...] = ()
+    options: dict[str, str] = Field(default_factory=dict)
+    comment: str | None = None
+    time_millis: int = 0
+
+    @field_validator("fields", mode="before")
+    @classmethod
+    def _parse_fields(cls, fields: Iterable[Any]) -> tuple[DataField, ...]:
+        return tuple(field if isinstance(field, DataField) else DataField.from_json(field) for field in fields)
+
+    @field_serializer("fields")
+    def _dump_fields(self, fields: tuple[DataField, ...]) -> list[dict[str, Any]]:
+        return [field.to_json() for field in fields]
+
+    @classmethod
+    def from_json(cls, text: str | bytes, path: str = "schema") -> TableSchema:
+        """Parse a schema file; ``CorruptFile`` names ``path`` if it is none. Old file versions get the options they implied."""
+        try:
+            parsed = {**json.loads(text)}
+            version = parsed.get("version", 1)
+            implied = ({"bucket": "1"} if version <= 1 else {}) | ({"file.format": "orc"} if version <= 2 else {})
+            parsed["options"] = implied | parsed.get("options", {})
+            return cls.model_validate(parsed)
+        except (ValueError, ValidationError, TypeError, KeyError, AttributeError, RecursionError, PaimonError) as error:
+            raise CorruptFile(path, f"is no schema of a table ({error})") from error
+
+    def to_json(self) -> str:
+        """The text of the schema file."""
+        return json.dumps(self.model_dump(by_alias=True, exclude_none=True), indent=2, ensure_ascii=False)
+
+    @cached_property
+    def core(self) -> CoreOptions:
+        """The typed options."""
+        return CoreOptions.of(self.options)
+
+    @cached_property
+    def file_index(self) -> FileIndexOptions:
+        """The file index options; an index that cannot be built is left out."""
+        return FileIndexOptions.parse(self.options, self.column_types, strict=False)
+
+    @cached_property
+    def arrow(self) -> pa.Schema:
+        """The in-memory Arrow schema; ``UnsupportedType`` names a column that has no Arrow form."""
+        return arrow_schema(self.fields)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Column names, in order."""
+        return tuple(field.name for field in self.fields)
+
+    @cached_property
+    def _by_name(self) -> dict[str, DataField]:
+        return {field.name: field for field in self.fields}
+
+    def field(self, name: str) -> DataField:
+        """The column of that name; ``UnknownColumn`` if there is none."""
+        try:
+            return self._by_name[name]
+        except KeyError:
+            raise UnknownColumn(name, self.names) from None
+
+    def types_of(self, names: Iterable[str]) -> tuple[DataType, ...]:
+        """The types of the named columns."""
+        return tuple(self.field(name).type for name in names)
+
+    @cached_property
+    def column_types(self) -> dict[str, ColumnType]:
+        """What indexes and filters know of each column."""
+        return {field.name: field.type.column_type for field in self.fields}
+
+    @property
+    def is_primary_key_table(self) -> bool:
+        """Whether rows have a key."""
+        return bool(self.primary_keys)
+
+    @cached_property
+    def trimmed_primary_keys(self) -> tuple[str, ...]:
+        """Primary-key columns without partition columns, in the order of the primary key."""
+        return tuple(name for name in self.primary_keys if name not in self.partition_keys)
+
+    @cached_property
+    def bucket_keys(self) -> tuple[str, ...]:
+        """Columns whose hash is the bucket: ``bucket-key``, else the trimmed primary key."""
+        return self.core.bucket_key or self.trimmed_primary_keys
+
+    @cached_property
+    def partition_types(self) -> tuple[DataType, ...]:
+        """Types of the partition columns."""
+        return self.types_of(self.partition_keys)
+
+    @cached_property
+    def key_types(self) -> tuple[DataType, ...]:
+        """Types of the trimmed primary key."""
+        return self.types_of(self.trimmed_primary_keys)
+
+
+class SchemaManager:
+    """The schema files of one table.
+
+    >>> import tempfile
+    >>> from manifest.file_io import LocalFileIO
+    >>> SchemaManager(LocalFileIO(), tempfile.mkdtemp()).latest() is None
+    True
+    """
+
+    def __init__(self, file_io: FileIO, table_path: str) -> None:
+        self._file_io = file_io
+        self._table_path = table_path
+        self._cache: dict[int, TableSchema] = {}
+
+    def _file(self, schema_id: int) -> str:
+        return f"{self._table_path}/schema/{_PREFIX}{schema_id}"
+
+    def ids(self) -> list[int]:
+        """Ids of all schema versions, ascending; names that are no number are not ours."""
+        found = (
+            status.name.removeprefix(_PREFIX)
+            for status in self._file_io.list(f"{self._table_path}/schema")
+            if status.name.startswith(_PREFIX)
+        )
+        return sorted(int(text) for text in found if text.isascii() and text.isdigit())
+
+    def get(self, schema_id: int) -> TableSchema:
+        """The schema of that id; ``CorruptFile`` names the file if it is missing or damaged."""
+        if schema_id not in self._cache:
+            path = self._file(schema_id)
+            try:
+                text = self._file_io.read(path)
+            except FileNotFoundError as error:
+                raise CorruptFile(path, "is missing, but data files refer to it") from error
+            self._cache[schema_id] = TableSchema.from_json(text, path)
+        return self._cache[schema_id]
+
+    def latest(self) -> TableSchema | None:
+        """The newest schema; None if the path holds no table."""
+        ids = self.ids()
+        return self.get(ids[-1]) if ids else None
+
+    def require(self) -> TableSchema:
+        """The newest schema; ``TableNotFound`` if the path holds no table."""
+        found = self.latest()
+        if found is None:
+            raise TableNotFound(f"{self._table_path}: no Paimon table is here (no schema file); create one with Table.create")
+        return found
+
+    def create(self, schema: TableSchema) -> TableSchema:
+        """Write the first schema; ``TableExists`` if there is one already."""
+        if self.latest() is not None or not self._put(schema):
+            raise TableExists(f"{self._table_path}: a table is here already; open it with Table.open")
+        return schema
+
+    def _put(self, schema: TableSchema) -> bool:
+        return self._file_io.create_exclusive(self._file(schema.id), schema.to_json().encode())
+
+    def replace_options(self, change: Mapping[str, str | None]) -> TableSchema:
+        """Write a new version with options set (or, for None, removed); a lost race is tried again on the newer schema.
+
+        Raises ``UnsupportedOption`` for what may not change or is not built.
+        """
+        from manifest.schema_check import check_altered  # noqa: PLC0415 - the checks build on this module
+
+        for _ in range(_ATTEMPTS):
+            current = self.require()
+            options = {key: value for key, value in {**current.options, **change}.items() if value is not None}
+            if options == current.options:
+                return current
+            altered = current.model_copy(
+                update={"id": current.id + 1, "options": options, "time_millis": int(time.time() * 1000), "version": FILE_VERSION}
+            )
+            altered = TableSchema.model_validate(altered.model_dump(by_alias=True))
+            check_altered(current, altered)
+            if self._put(altered):
+                return altered
+        raise SchemaMismatch(f"{self._table_path}: the schema changed {_ATTEMPTS} times while its options were altered; try again")
