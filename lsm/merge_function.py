@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lsm.key_words import Rows
+from lsm.key_words import Rows, one_array
 from lsm.sort_key import UPDATE_BEFORE, VALUE_KIND, Sorted
 
 
@@ -22,6 +22,9 @@ class MergeFunction(Protocol):
 
         ``done`` lists the rows by key and, within a key, oldest first. A key with one version is returned as it is.
         """
+
+    def thinned(self, kinds: Any, done: Sorted) -> Sorted:
+        """``done`` without versions that cannot matter, so that they need not be gathered; ``kinds``: None if all are ``+I``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +40,17 @@ class Deduplicate:
     ignore_delete: bool = False
 
     def fold(self, rows: Any, done: Sorted) -> Any:
-        """See ``MergeFunction``; the rows of ``winners``."""
+        """See ``MergeFunction``."""
         return rows.take(pa.array(self.winners(rows.column(VALUE_KIND), done)))
 
+    def thinned(self, kinds: Any, done: Sorted) -> Sorted:
+        """The winners alone."""
+        winners = self.winners(kinds, done)
+        return Sorted(winners, np.arange(len(winners)))
+
     def winners(self, kinds: Any, done: Sorted) -> Rows:
-        """Positions of the surviving rows, in key order; ``kinds`` is the ``_VALUE_KIND`` column."""
-        if not self.ignore_delete or not len(done.order):
+        """Positions of the surviving rows, in key order; ``kinds``: the ``_VALUE_KIND`` column, None if all rows are ``+I``."""
+        if not self.ignore_delete or kinds is None or not len(done.order):
             return done.last
         retract = retracts(kinds)
         if not retract.any():
@@ -56,9 +64,8 @@ class Deduplicate:
 
 
 def retracts(kinds: Any) -> npt.NDArray[np.bool_]:
-    """Mask of the ``-U`` and ``-D`` rows of a ``_VALUE_KIND`` column."""
-    array = kinds.combine_chunks() if isinstance(kinds, pa.ChunkedArray) else kinds
-    values: npt.NDArray[np.int8] = array.to_numpy(zero_copy_only=False)
+    """Mask of the ``-U`` and ``-D`` rows of a ``_VALUE_KIND`` column (Arrow or numpy)."""
+    values: npt.NDArray[np.int8] = kinds if isinstance(kinds, np.ndarray) else one_array(kinds).to_numpy(zero_copy_only=False)
     found: npt.NDArray[np.bool_] = (values & 1) == UPDATE_BEFORE
     return found
 

@@ -1,0 +1,183 @@
+"""The seam to the Parquet encoder: Arrow tables in, one data file out, durable and with a name of its own.
+
+Call order: ``write`` any number of times, then ``close`` or ``abort``. Rows gather into row groups; the file appears on
+storage with the first of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from manifest.file_io import FileIO, disk_errors
+
+ROW_GROUP_ROWS = 1 << 19
+ROW_GROUP_BYTES = 64 << 20
+_SAMPLE_ROWS = 8192
+_FIRST_GUESS = 0.5
+_PAGE_BYTES = 1 << 20
+
+
+class ParquetFileWriter:
+    """Encodes one Parquet file as Paimon's writer would: format version 1 pages, page index, no Arrow schema inside.
+
+    Args:
+        path: Created exclusively (``FileExistsError``).
+        schema: The file's Arrow schema, with field ids (``lsm.file_schema``).
+        compression: Paimon's name of the codec (``file.compression``).
+        level: Compression level, used for zstd.
+        int96: Store every timestamp as INT96.
+        row_group_bytes: In-memory size at which a row group is closed.
+        plain: Columns known to hold mostly distinct values, for which no dictionary is tried.
+    """
+
+    def __init__(
+        self,
+        file_io: FileIO,
+        path: str,
+        schema: Any,
+        *,
+        compression: str = "zstd",
+        level: int = 1,
+        int96: bool = False,
+        row_group_rows: int = ROW_GROUP_ROWS,
+        row_group_bytes: int = ROW_GROUP_BYTES,
+        plain: frozenset[str] = frozenset(),
+    ) -> None:
+        self.path = path
+        self.row_count = 0
+        self._file_io = file_io
+        self._schema = schema
+        self._codec = compression.lower()
+        self._level = level if self._codec == "zstd" else None
+        self._int96 = int96
+        self._group_rows = row_group_rows
+        self._group_bytes = row_group_bytes
+        self._plain = plain
+        self._pending: list[Any] = []
+        self._pending_rows = 0
+        self._pending_bytes = 0
+        self._encoded_from = 0
+        self._sink: Any = None
+        self._writer: Any = None
+
+    def write(self, rows: Any) -> None:
+        """Append a table or batch that has the schema's columns, by name; nested types may differ in their inner names."""
+        if not rows.num_rows:
+            return
+        table = fitted(rows, self._schema)
+        self._pending.append(table)
+        self._pending_rows += table.num_rows
+        self._pending_bytes += table.nbytes
+        self.row_count += table.num_rows
+        if self._pending_rows >= self._group_rows or self._pending_bytes >= self._group_bytes:
+            self._flush()
+
+    @property
+    def bytes_written(self) -> int:
+        """Estimate of the file's size if it were closed now: bytes on storage, and pending rows at the ratio seen so far."""
+        written = self._sink.tell() if self._sink is not None else 0
+        ratio = written / self._encoded_from if self._encoded_from else _FIRST_GUESS
+        return written + int(self._pending_bytes * ratio)
+
+    def close(self) -> tuple[Any, int]:
+        """Finish the file and make it durable: its footer (``pq.FileMetaData``) and its exact size in bytes."""
+        self._flush()
+        with disk_errors(self.path):
+            self._writer.close()
+            size = self._sink.tell()
+            self._sink.close()
+        self._file_io.sync(self.path)
+        return self._writer.writer.metadata, size
+
+    def abort(self) -> None:
+        """Delete what was written; never raises, for the cause of the abort is the error to report."""
+        self._pending = []
+        if self._sink is None:
+            return
+        with suppress(Exception):
+            self._sink.close()
+        with suppress(Exception):
+            self._file_io.delete(self.path)
+
+    def _flush(self) -> None:
+        if self._writer is not None and not self._pending_rows:
+            return
+        group = pa.concat_tables(self._pending) if self._pending else self._schema.empty_table()
+        with disk_errors(self.path):
+            if self._writer is None:
+                self._open(group)
+            if group.num_rows:
+                self._writer.write_table(group, row_group_size=group.num_rows)
+        self._encoded_from += self._pending_bytes
+        self._pending, self._pending_rows, self._pending_bytes = [], 0, 0
+
+    def _open(self, first: Any) -> None:
+        self._sink = self._file_io.open_output(self.path)
+        self._writer = pq.ParquetWriter(
+            self._sink,
+            self._schema,
+            version="2.6",
+            data_page_version="1.0",
+            data_page_size=_PAGE_BYTES,
+            compression=self._codec,
+            compression_level=self._level,
+            use_dictionary=dictionary_columns(first, self._plain),
+            write_statistics=True,
+            write_page_index=True,
+            store_schema=False,
+            store_decimal_as_integer=True,
+            use_deprecated_int96_timestamps=self._int96,
+            write_time_adjusted_to_utc=True,
+        )
+
+
+def fitted(rows: Any, schema: Any) -> Any:
+    """``rows`` with exactly the columns and types of ``schema``; nested columns are relabelled, nothing is copied otherwise."""
+    columns = []
+    for field in schema:
+        column = rows.column(field.name)
+        if pa.types.is_nested(field.type) or not column.type.equals(field.type):
+            column = column.cast(field.type)
+        columns.append(column)
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def dictionary_columns(rows: Any, plain: frozenset[str]) -> list[str]:
+    """Leaf columns whose values repeat enough for a dictionary, judged by a sample; those inside nested ones always.
+
+    >>> dictionary_columns(pa.table({"id": [1, 2, 3, 4], "city": ["Oslo"] * 4}), frozenset())
+    ['city']
+    """
+    step = max(1, rows.num_rows // _SAMPLE_ROWS)
+    sample = rows.take(pa.array(range(0, rows.num_rows, step), pa.int64())) if step > 1 else rows
+    found: list[str] = []
+    for field in rows.schema:
+        if pa.types.is_nested(field.type):
+            found += _leaves(field.name, field.type)
+        elif field.name not in plain and not pa.types.is_boolean(field.type):
+            distinct = pc.count_distinct(sample.column(field.name)).as_py()
+            if 2 * distinct < sample.num_rows:
+                found.append(field.name)
+    return found
+
+
+def _leaves(path: str, kind: Any) -> Iterator[str]:
+    if pa.types.is_struct(kind):
+        for at in range(kind.num_fields):
+            yield from _leaves(f"{path}.{kind.field(at).name}", kind.field(at).type)
+    elif pa.types.is_map(kind):
+        yield from _leaves(f"{path}.key_value.key", kind.key_type)
+        yield from _leaves(f"{path}.key_value.value", kind.item_type)
+    elif pa.types.is_list(kind):
+        yield from _leaves(f"{path}.list.element", kind.value_type)
+    else:
+        yield path
+
+
+__all__ = ["ROW_GROUP_BYTES", "ROW_GROUP_ROWS", "ParquetFileWriter", "dictionary_columns", "fitted"]
