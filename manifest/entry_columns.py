@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import fastavro
 import numpy as np
 import numpy.typing as npt
 from pydantic import ValidationError
@@ -23,6 +25,8 @@ _SHORT_LAYOUT = (*_LAYOUT[:-1], ("_FILE", _LAYOUT[-1][1][:-1]))
 """The layout before ``_WRITE_COLS_SEQUENCES``: our records without their last byte, which is that field's null."""
 
 _NULL = b"\x00"
+_NO_ITEMS = b"\x00"
+_NAMES = fastavro.parse_schema({"type": "array", "items": "string"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,14 +59,14 @@ class EntryColumns:
                 source = np.zeros(container.count, np.intp)
                 return _checked(cls((container.path,), source, container.payload, columns, short))
         try:
-            return _checked(cls._of_records(container.path, encode_records(_PARSED, container.records())))
+            return _checked(cls.of_records(encode_records(_PARSED, container.records()), container.path))
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise CorruptFile(container.path, f"its records are no manifest entries ({error})") from error
 
     @classmethod
     def of(cls, entries: Iterable[ManifestEntry]) -> EntryColumns:
         """Columns of entry objects."""
-        return cls._of_records("", encode_records(_PARSED, (entry.to_avro() for entry in entries)))
+        return cls.of_records(encode_records(_PARSED, (entry.to_avro() for entry in entries)))
 
     @classmethod
     def concat(cls, parts: Sequence[EntryColumns]) -> EntryColumns:
@@ -87,7 +91,8 @@ class EntryColumns:
         return cls(paths, source, b"".join(part.payload for part in filled), joined, short)
 
     @classmethod
-    def _of_records(cls, path: str, records: Sequence[bytes]) -> EntryColumns:
+    def of_records(cls, records: Sequence[bytes], path: str = "") -> EntryColumns:
+        """Columns of encoded entries in today's layout. Raises ``ValueError``."""
         payload = b"".join(records)
         if not records:
             return cls((), np.zeros(0, np.intp), b"", _NO_COLUMNS, np.zeros(0, np.bool_))
@@ -207,11 +212,23 @@ class EntryColumns:
         numbers = (b"%d,%d" % pair for pair in zip(some.bucket.tolist(), some.level.tolist(), strict=True))
         return list(zip(*(some.content(name) for name in names), numbers, strict=True))
 
+    def physical_names(self) -> set[str]:
+        """Names of the data files and of their side files."""
+        names = set(self.file_name)
+        for names_read in set(self.content("_FILE._EXTRA_FILES")) - {_NO_ITEMS}:
+            names.update(fastavro.schemaless_reader(io.BytesIO(names_read), _NAMES, None))
+        return names
+
     def records(self) -> Iterator[bytes]:
         """The encoded entries, in today's layout."""
         bounds = zip(self.columns.start.tolist(), self.columns.end.tolist(), self.short.tolist(), strict=True)
         for start, end, short in bounds:
             yield self.payload[start:end] + _NULL if short else self.payload[start:end]
+
+    def deleted(self) -> EntryColumns:
+        """The DELETE of every entry; the second byte of an entry is its kind."""
+        kind = bytes([FileKind.DELETE << 1])
+        return EntryColumns.of_records([record[:1] + kind + record[2:] for record in self.records()])
 
     def entries(self) -> list[ManifestEntry]:
         """The entries as objects. Raises ``CorruptFile``."""

@@ -1,4 +1,4 @@
-"""Partitions in metadata: decoding them, the statistics of a manifest over them, and pruning by them."""
+"""Partitions and keys in metadata: decoding and ordering them, the statistics of a manifest over them, and pruning by them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from manifest.types import DataType
 
 @dataclass(frozen=True, slots=True)
 class PartitionType:
-    """The partition columns of a table, and what their serialised rows mean."""
+    """The partition columns (or the key columns) of a table, and what their serialised rows mean."""
 
     names: tuple[str, ...]
     types: tuple[DataType, ...]
@@ -34,6 +34,10 @@ class PartitionType:
     def encode(self, values: Sequence[Plain]) -> bytes:
         """The serialised partition of plain values."""
         return encode_row(values, self.types)
+
+    def order(self, row: bytes) -> tuple[tuple[object, ...], ...]:
+        """A sort key of a serialised row, in Paimon's key order."""
+        return tuple(map(_total_order, self.decode(row, "key")))
 
     def stats(self, partitions: Iterable[bytes]) -> SimpleStats:
         """Minimum, maximum and null counts per column over ``partitions`` (one per manifest entry), never truncated."""
@@ -65,7 +69,7 @@ class PartitionType:
 
     def spanning(self, partitions: Iterable[bytes]) -> Callable[[SimpleStats, str], bool]:
         """A test whether a manifest with some statistics can hold an entry of one of ``partitions``."""
-        wanted = [[_total_order(v) for v in self.decode(p)] for p in partitions]
+        wanted = [self.order(p) for p in partitions]
 
         def overlaps(stats: SimpleStats, path: str) -> bool:
             if not self.names or len(stats.null_counts) != len(self.names):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from manifest import faults
 from manifest.errors import CorruptFile, InvalidArgument, SnapshotExpired, SnapshotNotFound
 from manifest.file_io import FileIO
-from manifest.paths import SNAPSHOT, TAG, TablePaths, numbered
+from manifest.paths import CHANGELOG, SNAPSHOT, TAG, TablePaths, numbered
 from manifest.snapshot import Snapshot
 
 _CONSUMER = "consumer-"
@@ -187,6 +187,15 @@ class SnapshotManager:
                 except (ValueError, LookupError, TypeError) as error:
                     raise CorruptFile(path, "not a consumer file") from error
         return min(following, default=None)
+
+    def changelogs(self) -> list[Snapshot]:
+        """Expired snapshots whose changelog is kept."""
+        found: list[Snapshot] = []
+        for changelog in sorted(i for i in (numbered(s.name, CHANGELOG) for s in self.file_io.list(self.paths.changelogs)) if i):
+            path = self.paths.changelog_file(changelog)
+            with suppress(FileNotFoundError):
+                found.append(Snapshot.from_json(self.file_io.read(path), path))
+        return found
 
     def branch_names(self) -> list[str]:
         """Names of the branches beside main."""

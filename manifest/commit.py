@@ -1,0 +1,247 @@
+"""The optimistic commit (Paimon's ``FileStoreCommitImpl``): check, write metadata, create the snapshot if it is not there.
+
+Safety rests on three things. The appearance of ``snapshot-N`` is the commit, and the store creates it only if absent. Every
+attempt is checked against the newest state, so against every snapshot since the writer opened. And sequence order is commit
+order: rows that lost the race to a newer commit get newer sequence numbers before they are committed.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+
+from manifest import faults
+from manifest.commit_attempt import Change, CommitAttempt, CommitIdentity
+from manifest.commit_changes import Compactions, append_change, overwrite_change, replace_change
+from manifest.commit_history import base_of, commit_history, committed_since, is_committed, refuse_expired_replay
+from manifest.commit_message import CommitMessage, CommitResult
+from manifest.commit_restamp import Restamp, Restamper
+from manifest.errors import CommitGaveUp, InvalidArgument, OutOfDisk, PaimonError, SnapshotExpired, SnapshotNotFound, UnsafeFileIO
+from manifest.expire import expire_snapshots
+from manifest.paths import MAIN_BRANCH
+from manifest.snapshot import BATCH_IDENTIFIER, CommitKind, Snapshot
+from manifest.store import FileStore
+
+_LOG = logging.getLogger(__name__)
+
+Plan = Callable[[Snapshot | None], Change | None]
+"""The change to commit on top of a snapshot; None if nothing is left to do. Raises ``CommitConflict``."""
+
+
+class FileStoreCommit:
+    """Commits of one ``user`` (a UUID made for the write, or the stable name of a streaming job).
+
+    ``restamp`` rewrites new level-0 files with other sequence numbers; a primary-key table needs it where writers race.
+    """
+
+    def __init__(self, store: FileStore, user: str, *, restamp: Restamp | None = None) -> None:
+        self.store = store
+        self.user = user
+        self._restamp = restamp
+
+    def commit(
+        self,
+        messages: Sequence[CommitMessage],
+        identifier: int = BATCH_IDENTIFIER,
+        *,
+        watermark: int | None = None,
+        properties: Mapping[str, str] | None = None,
+        read_snapshot_id: int | None = None,
+    ) -> CommitResult:
+        """Make new files visible (APPEND), then their compaction (COMPACT); all or nothing per snapshot.
+
+        A repeated call answers what the first one did. With ``read_snapshot_id`` the rows were computed from that snapshot, so
+        any later change of their buckets but a compaction is a conflict. Raises ``CommitConflict`` (redo the operation),
+        ``CommitGaveUp`` (too many races lost), ``CommitReplayed``, ``OutOfDisk``, ``UnsafeFileIO``; nothing is visible then.
+        """
+        faults.point("after-data-files")
+        filled = [message for message in messages if not message.is_empty]
+        history = commit_history(self.store, self.user, identifier, base_of(filled))
+        refuse_expired_replay(self.store, self.user, filled, history)
+        restamper = Restamper(self.store, filled, self._restamp)
+        rows = history.rows
+        if rows is None and any(message.new_files for message in filled):
+            identity = CommitIdentity(self.user, identifier, CommitKind.APPEND, watermark, properties)
+            with restamper.or_undone():
+                rows = self._run(identity, lambda latest: append_change(self.store, latest, restamper, read_snapshot_id))
+            restamper.settle()
+            faults.point("between-append-and-compact")
+        compacted = history.found.get(CommitKind.COMPACT)
+        lost: tuple[tuple[bytes, int], ...] = restamper.lost
+        if compacted is None:
+            identity = CommitIdentity(self.user, identifier, CommitKind.COMPACT, watermark, properties)
+            compacted, also_lost = self._compact(restamper.messages, identity)
+            lost += also_lost
+        self._maintain()
+        return CommitResult(rows, compacted, bool(history.found), lost)
+
+    def overwrite(
+        self,
+        messages: Sequence[CommitMessage],
+        identifier: int = BATCH_IDENTIFIER,
+        *,
+        partitions: Collection[bytes] | None = None,
+        dynamic: bool = False,
+        watermark: int | None = None,
+        properties: Mapping[str, str] | None = None,
+        read_snapshot_id: int | None = None,
+    ) -> CommitResult:
+        """Replace what is in ``partitions`` (None: the whole table; ``dynamic``: the partitions of the new files).
+
+        Raises as ``commit`` does, and ``InvalidArgument`` for a new file outside ``partitions``.
+        """
+        faults.point("after-data-files")
+        filled = [message for message in messages if not message.is_empty]
+        target = {message.partition for message in filled if message.new_files} if dynamic else partitions
+        outside = [m for m in filled if target is not None and m.partition not in target]
+        if outside:
+            values = self.store.partition.decode(outside[0].partition)
+            raise InvalidArgument(f"a row of partition {values} is outside the partitions to overwrite")
+        history = commit_history(self.store, self.user, identifier, base_of(filled))
+        refuse_expired_replay(self.store, self.user, filled, history)
+        rows = history.rows
+        if rows is None:
+            identity = CommitIdentity(self.user, identifier, CommitKind.OVERWRITE, watermark, properties)
+            rows = self._run(identity, lambda latest: overwrite_change(self.store, latest, filled, target, read_snapshot_id))
+            faults.point("between-append-and-compact")
+        compacted = history.found.get(CommitKind.COMPACT)
+        lost: tuple[tuple[bytes, int], ...] = ()
+        if compacted is None:
+            identity = CommitIdentity(self.user, identifier, CommitKind.COMPACT, watermark, properties)
+            compacted, lost = self._compact(filled, identity)
+        self._maintain()
+        return CommitResult(rows, compacted, bool(history.found), lost)
+
+    def truncate(self, identifier: int = BATCH_IDENTIFIER, *, partitions: Collection[bytes] | None = None) -> CommitResult:
+        """Remove all rows, of ``partitions`` or of the whole table."""
+        return self.overwrite((), identifier, partitions=partitions)
+
+    def replace(
+        self, messages: Sequence[CommitMessage], identifier: int = BATCH_IDENTIFIER, *, read_snapshot_id: int | None = None
+    ) -> CommitResult:
+        """Put ``compact_after`` and ``new_files`` in the place of ``compact_before``: rows changed inside files.
+
+        Raises ``CommitConflict`` if such a file is gone, or a bucket changed after ``read_snapshot_id``.
+        """
+        faults.point("after-data-files")
+        filled = [message for message in messages if not message.is_empty]
+        history = commit_history(self.store, self.user, identifier, base_of(filled))
+        refuse_expired_replay(self.store, self.user, filled, history)
+        rows = history.rows
+        if rows is None:
+            identity = CommitIdentity(self.user, identifier, CommitKind.OVERWRITE)
+            rows = self._run(identity, lambda latest: replace_change(self.store, latest, filled, read_snapshot_id))
+            self._maintain()
+        return CommitResult(rows, None, bool(history.found))
+
+    def abort(self, messages: Sequence[CommitMessage], identifier: int | None = None) -> list[str]:
+        """Delete the files of a commit that surely did not happen; returns the deleted paths.
+
+        Nothing is deleted if a snapshot since the writers opened is this user's (with ``identifier``, that commit's), or if
+        not all of those snapshots are there to tell; files that the newest state or a tag uses stay in any case.
+        """
+        manager = self.store.snapshots
+        base = base_of(messages) or 0
+        seen = base
+        for snapshot in manager.backwards():
+            if snapshot.id <= base:
+                seen = 0
+                break
+            if snapshot.commit_user == self.user and identifier in {None, snapshot.commit_identifier}:
+                return []
+            seen = snapshot.id
+        if seen > base + 1:
+            return []
+        candidates: set[str] = set()
+        for message in messages:
+            for file in (*message.new_files, *message.made_by_compaction()):
+                candidates.update(self.store.physical_files(message.partition, message.bucket, file))
+        for state in (manager.latest(), *manager.tags().values()):
+            for entry in self.store.live_entries(state).entries() if candidates else ():
+                candidates.difference_update(self.store.physical_files(entry.partition, entry.bucket, entry.file))
+        return [path for path in sorted(candidates) if self.store.file_io.delete(path)]
+
+    def _compact(self, messages: Sequence[CommitMessage], identity: CommitIdentity) -> tuple[int | None, tuple[tuple[bytes, int], ...]]:
+        """Commit compactions; those that lost a race are dropped with the files they made."""
+        compactions = Compactions(self.store, [message for message in messages if message.has_compaction])
+        committed = self._run(identity, compactions.change) if compactions.messages else None
+        compactions.delete_lost_files()
+        return committed, compactions.lost
+
+    def _run(self, identity: CommitIdentity, plan: Plan) -> int | None:
+        """Attempt until the snapshot exists: its id, None if there was nothing to commit."""
+        options = self.store.options
+        deadline = None if options.commit_timeout is None else time.monotonic() + options.commit_timeout / 1000
+        seen: int | None = None
+        for retry in range(options.commit_max_retries + 1):
+            latest = self.store.snapshots.latest()
+            done = committed_since(self.store, self.user, identity.identifier, identity.kind, seen)
+            if done is not None:
+                return done
+            seen = latest.id if latest else 0
+            attempt = CommitAttempt(self.store)
+            try:
+                with attempt.or_nothing():
+                    change = plan(latest)
+                    if change is None:
+                        return None
+                    snapshot = attempt.prepare(latest, change, identity, merging=retry == 0)
+            except SnapshotExpired:  # a whole retention has passed meanwhile: a lost race
+                continue
+            created = self._publish(snapshot, attempt)
+            if created:
+                return snapshot.id
+            if created is not None:  # surely not there; else every file stays until somebody can tell
+                attempt.discard()
+            if deadline is not None and time.monotonic() > deadline:
+                break
+            if retry < options.commit_max_retries:
+                time.sleep(_wait_seconds(options.commit_min_retry_wait, options.commit_max_retry_wait, retry))
+        done = committed_since(self.store, self.user, identity.identifier, identity.kind, seen)
+        if done is not None:
+            return done
+        raise CommitGaveUp(
+            f"{self.store.root}: {retry + 1} attempts failed, other commits were faster or the storage did not answer; "
+            "try again, or raise 'commit.max-retries' or 'commit.timeout'"
+        )
+
+    def _publish(self, snapshot: Snapshot, attempt: CommitAttempt) -> bool | None:
+        """Create the snapshot file: False if its id is taken, None if the outcome cannot be told."""
+        manager = self.store.snapshots
+        try:
+            return manager.try_create(snapshot)
+        except UnsafeFileIO:
+            attempt.discard()
+            raise
+        except OSError as error:
+            try:
+                return manager.get(snapshot.id).delta_manifest_list == snapshot.delta_manifest_list
+            except SnapshotNotFound:
+                if isinstance(error, OutOfDisk):
+                    attempt.discard()
+                    raise error from None
+                _LOG.warning("%s: creating snapshot %s failed", self.store.root, snapshot.id, exc_info=True)
+                return None
+
+    def _maintain(self) -> None:
+        """Expire old snapshots as the options say; a failure is no failure of the commit."""
+        options = self.store.options
+        if options.write_only or self.store.paths.branch != MAIN_BRANCH:
+            return
+        with suppress(OSError):
+            try:
+                expire_snapshots(self.store)
+            except PaimonError:
+                _LOG.warning("%s: the commit stands, but old snapshots could not be expired", self.store.root, exc_info=True)
+
+
+def _wait_seconds(shortest_ms: int, longest_ms: int, retry: int) -> float:
+    """Exponential back-off with jitter, so that racing writers drift apart."""
+    wait: float = min(shortest_ms * 2.0**retry, longest_ms)
+    return wait * random.uniform(0.5, 1.2) / 1000  # noqa: S311 -- not a secret
+
+
+__all__ = ["CommitMessage", "CommitResult", "FileStoreCommit", "is_committed"]

@@ -1,0 +1,121 @@
+"""One attempt at a commit: it writes metadata, publishes a snapshot, or takes everything back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+import numpy as np
+
+from manifest import faults
+from manifest.entry_columns import EntryColumns
+from manifest.file_io import FileIO, WrappedFileIO
+from manifest.manifest_entry import FileKind
+from manifest.manifest_merge import merge_manifests
+from manifest.snapshot import NO_WATERMARK, CommitKind, Snapshot
+from manifest.store import FileStore
+
+
+@dataclass(frozen=True, slots=True)
+class CommitIdentity:
+    """Who commits, which of his commits, and what he says with it."""
+
+    user: str
+    identifier: int
+    kind: CommitKind
+    watermark: int | None = None
+    properties: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The entries of a snapshot; ``index_manifest`` replaces the inherited one if ``index_changed``."""
+
+    entries: EntryColumns
+    index_changed: bool = False
+    index_manifest: str | None = None
+
+
+class CommitAttempt:
+    """Writes the metadata of one snapshot through ``store``, and knows every file that it wrote."""
+
+    def __init__(self, store: FileStore) -> None:
+        self._record = _Recording(store.file_io)
+        self.store = FileStore(self._record, store.root, store.schema)
+
+    def prepare(self, latest: Snapshot | None, change: Change, identity: CommitIdentity, *, merging: bool) -> Snapshot:
+        """Write the manifests and the two lists of ``change`` on top of ``latest`` and compose the snapshot."""
+        store = self.store
+        delta = store.manifests.write(change.entries)
+        faults.point("after-manifest")
+        base = [] if latest is None else store.manifest_metas(latest)
+        if merging and latest is not None:
+            with store.reading(latest):
+                base = merge_manifests(base, store.manifests, store.merge_policy)
+        base_list, base_size = store.manifest_lists.write(base)
+        delta_list, delta_size = store.manifest_lists.write(delta)
+        faults.point("after-manifest-list")
+        schema = store.schemas.latest()
+        schema_id = store.schema.id if schema is None else schema.id
+        records = record_count(change.entries)
+        return Snapshot(
+            id=1 if latest is None else latest.id + 1,
+            schema_id=schema_id,
+            base_manifest_list=base_list,
+            base_manifest_list_size=base_size,
+            delta_manifest_list=delta_list,
+            delta_manifest_list_size=delta_size,
+            index_manifest=change.index_manifest if change.index_changed or latest is None else latest.index_manifest,
+            commit_user=identity.user,
+            commit_identifier=identity.identifier,
+            commit_kind=identity.kind,
+            time_millis=time.time_ns() // 1_000_000,
+            total_record_count=records + (latest.total_record_count if latest else 0),
+            delta_record_count=records,
+            watermark=_watermark(identity.watermark, latest),
+            statistics=latest.statistics if latest is not None and latest.schema_id == schema_id else None,
+            properties=dict(identity.properties) if identity.properties else None,
+            next_row_id=(latest.next_row_id if latest else None) or 0,
+        )
+
+    def discard(self) -> None:
+        """Delete what this attempt wrote."""
+        for path in self._record.written:
+            with suppress(OSError):
+                self._record.inner.delete(path)
+        self._record.written.clear()
+
+    @contextmanager
+    def or_nothing(self) -> Iterator[None]:
+        """Discard if the block fails in any way, before its snapshot could exist."""
+        try:
+            yield
+        except BaseException:
+            self.discard()
+            raise
+
+
+def record_count(entries: EntryColumns) -> int:
+    """Rows added minus rows deleted."""
+    signs = np.where(entries.kind == FileKind.ADD, 1, -1)
+    return int((signs * entries.row_count).sum())
+
+
+def _watermark(own: int | None, latest: Snapshot | None) -> int | None:
+    known = [w for w in (own, latest.watermark if latest else None) if w is not None and w != NO_WATERMARK]
+    return max(known, default=None)
+
+
+class _Recording(WrappedFileIO):
+    """Remembers which files were written."""
+
+    def __init__(self, inner: FileIO) -> None:
+        super().__init__(inner)
+        self.written: list[str] = []
+
+    def write(self, path: str, data: bytes, *, overwrite: bool = False, durable: bool = True) -> None:
+        """Write and remember; a file that failed halfway is remembered too."""
+        self.written.append(path)
+        self.inner.write(path, data, overwrite=overwrite, durable=durable)

@@ -1,0 +1,159 @@
+"""What each kind of commit changes, given the newest snapshot; every attempt computes it afresh."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
+
+from manifest.commit_attempt import Change
+from manifest.commit_message import CommitMessage
+from manifest.commit_restamp import Restamper
+from manifest.conflicts import BucketId, Conflict, bucket_count_conflicts, file_conflicts, touched
+from manifest.entry_columns import EntryColumns
+from manifest.errors import CommitConflict, SnapshotNotFound
+from manifest.live_files import EntryFilter
+from manifest.manifest_entry import ManifestEntry
+from manifest.paths import POSTPONE_BUCKET
+from manifest.snapshot import CommitKind, Snapshot
+from manifest.store import FileStore
+
+
+def append_change(store: FileStore, latest: Snapshot | None, restamper: Restamper, read_snapshot_id: int | None) -> Change:
+    """ADD the new files, numbered above what is there. Raises ``CommitConflict``."""
+    writing = [message for message in restamper.messages if message.new_files]
+    _refuse_changed_since(store, latest, writing, read_snapshot_id)
+    if store.key is None and all(message.total_buckets <= 0 for message in writing):
+        return Change(EntryColumns.of(entry for message in writing for entry in message.added()))
+    base = _live(store, latest, writing)
+    restamper.fit(base)
+    delta = EntryColumns.of(entry for message in restamper.messages for entry in message.added())
+    _refuse(store, [*bucket_count_conflicts(base, delta), *file_conflicts(base, delta, store.key)])
+    return Change(delta)
+
+
+def overwrite_change(
+    store: FileStore,
+    latest: Snapshot | None,
+    messages: Sequence[CommitMessage],
+    partitions: Collection[bytes] | None,
+    read_snapshot_id: int | None,
+) -> Change | None:
+    """DELETE all live files of ``partitions`` (None: of the table) and ADD the new ones; None if that is nothing.
+
+    Deletion vectors and hash indexes of these partitions go too. Files that nobody can overlap start at the top level.
+    """
+    _refuse_changed_since(store, latest, messages, read_snapshot_id, partitions)
+    base = store.live_entries(latest, EntryFilter(partitions=partitions))
+    if store.options.bucket != POSTPONE_BUCKET:
+        base = base.select(base.bucket != POSTPONE_BUCKET)
+    added = EntryColumns.of(_upgraded(store, messages))
+    if not len(base) and not len(added):
+        return None
+    _refuse(store, file_conflicts(base, EntryColumns.concat([base.deleted(), added]), store.key))
+    index = None
+    if latest is not None:
+        index = store.index_manifests.without_partitions(latest.index_manifest, partitions)
+    return Change(EntryColumns.concat([base.deleted(), added]), index_changed=True, index_manifest=index)
+
+
+def replace_change(
+    store: FileStore, latest: Snapshot | None, messages: Sequence[CommitMessage], read_snapshot_id: int | None
+) -> Change | None:
+    """DELETE ``compact_before``, ADD ``compact_after`` and the new files; None if that is nothing. Raises ``CommitConflict``."""
+    if not messages:
+        return None
+    _refuse_changed_since(store, latest, messages, read_snapshot_id)
+    base = _live(store, latest, messages)
+    delta = EntryColumns.of(entry for message in messages for entries in (message.compacted(), message.added()) for entry in entries)
+    _refuse(store, [*bucket_count_conflicts(base, delta), *file_conflicts(base, delta, store.key)])
+    return Change(delta)
+
+
+class Compactions:
+    """The compactions of a commit; a bucket that lost a race drops out, the others go on."""
+
+    def __init__(self, store: FileStore, messages: Sequence[CommitMessage]) -> None:
+        self.messages = list(messages)
+        self._store = store
+        self._dropped: list[CommitMessage] = []
+
+    @property
+    def lost(self) -> tuple[BucketId, ...]:
+        """Buckets whose compaction was dropped."""
+        return tuple(dict.fromkeys(message.bucket_id for message in self._dropped))
+
+    def change(self, latest: Snapshot | None) -> Change | None:
+        """The compactions that still fit ``latest``; None if there are none left."""
+        while self.messages:
+            base = _live(self._store, latest, self.messages)
+            delta = EntryColumns.of(entry for message in self.messages for entry in message.compacted())
+            conflicts = [*bucket_count_conflicts(base, delta), *file_conflicts(base, delta, self._store.key)]
+            if not conflicts and self._files_exist():
+                return Change(delta)
+            beaten = {conflict.bucket for conflict in conflicts}
+            partitions = {partition for partition, bucket in beaten if bucket < 0}
+            losers = [m for m in self.messages if m.bucket_id in beaten or m.partition in partitions or not self._all_there(m)]
+            self._dropped += losers
+            self.messages = [message for message in self.messages if message not in losers]
+        return None
+
+    def delete_lost_files(self) -> None:
+        """Delete what dropped compactions made; nothing else can refer to it."""
+        for message in self._dropped:
+            for file in message.made_by_compaction():
+                for path in self._store.physical_files(message.partition, message.bucket, file):
+                    with suppress(OSError):  # an orphan at worst
+                        self._store.file_io.delete(path)
+
+    def _files_exist(self) -> bool:
+        return all(self._all_there(message) for message in self.messages)
+
+    def _all_there(self, message: CommitMessage) -> bool:
+        """Whether no earlier call of the same commit has already dropped this compaction."""
+        exists = self._store.file_io.exists
+        made = list(message.made_by_compaction())
+        return all(exists(path) for file in made for path in self._store.physical_files(message.partition, message.bucket, file))
+
+
+def _live(store: FileStore, latest: Snapshot | None, messages: Iterable[CommitMessage]) -> EntryColumns:
+    return store.live_entries(latest, EntryFilter(partitions={message.partition for message in messages}))
+
+
+def _refuse(store: FileStore, conflicts: Sequence[Conflict]) -> None:
+    if conflicts:
+        (partition, bucket), reason = conflicts[0].bucket, conflicts[0].reason
+        raise CommitConflict(f"{store.root}: partition {store.partition.decode(partition)}, bucket {bucket}: {reason}")
+
+
+def _refuse_changed_since(
+    store: FileStore,
+    latest: Snapshot | None,
+    messages: Sequence[CommitMessage],
+    read_snapshot_id: int | None,
+    partitions: Collection[bytes] | None = (),
+) -> None:
+    """Raise ``CommitConflict`` if a snapshot after the one that was read changed a bucket of ``messages`` or a partition."""
+    if read_snapshot_id is None or latest is None or latest.id <= read_snapshot_id:
+        return
+    buckets = {message.bucket_id for message in messages}
+    try:
+        newer = [
+            store.delta_entries(s) for s in store.snapshots.since(read_snapshot_id, latest.id) if s.commit_kind is not CommitKind.COMPACT
+        ]
+    except SnapshotNotFound as error:
+        raise CommitConflict(f"{store.root}: snapshots after {read_snapshot_id}, which the rows were read from, have expired") from error
+    inside = [change if partitions is None else change.select(change.in_partitions(partitions)) for change in newer]
+    if any(len(change) for change in inside) or touched(newer, buckets) is not None:
+        raise CommitConflict(f"{store.root}: rows that this change was computed from have changed since snapshot {read_snapshot_id}")
+
+
+def _upgraded(store: FileStore, messages: Sequence[CommitMessage]) -> list[ManifestEntry]:
+    """ADD entries of an overwrite: at the top level (``overwrite-upgrade``) where the files of every bucket are disjoint."""
+    entries = [entry for message in messages for entry in message.added()]
+    key = store.key
+    eligible = key is not None and store.options.overwrite_upgrade
+    if not eligible or any(m.has_compaction for m in messages) or any(e.file.level or e.file.delete_row_count for e in entries):
+        return entries
+    lifted = [entry.model_copy(update={"file": entry.file.upgrade(store.options.max_level)}) for entry in entries]
+    overlapping = file_conflicts(EntryColumns.of(()), EntryColumns.of(lifted), key)
+    return entries if overlapping else lifted

@@ -1,0 +1,103 @@
+"""Who has committed what: idempotence of commits by (user, identifier, kind)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from manifest.commit_message import CommitMessage, CommitResult
+from manifest.errors import CommitReplayed
+from manifest.live_files import EntryFilter
+from manifest.snapshot import BATCH_IDENTIFIER, CommitKind, Snapshot
+from manifest.store import FileStore
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What the snapshots after ``since`` say of one (user, identifier)."""
+
+    found: dict[CommitKind, int] = field(default_factory=dict)
+    complete: bool = True
+    """Whether every snapshot that could hold the commit is still there."""
+    later: bool = False
+    """Whether that user has committed a greater identifier."""
+
+    @property
+    def rows(self) -> int | None:
+        """The snapshot that made the rows visible."""
+        return self.found.get(CommitKind.APPEND, self.found.get(CommitKind.OVERWRITE))
+
+    @property
+    def result(self) -> CommitResult:
+        """The answer to a replay."""
+        return CommitResult(self.rows, self.found.get(CommitKind.COMPACT), replayed=True)
+
+
+def is_committed(store: FileStore, user: str, identifier: int) -> CommitResult | None:
+    """The retained snapshots of a commit, None if there are none."""
+    history = commit_history(store, user, identifier, None)
+    return history.result if history.found else None
+
+
+def commit_history(store: FileStore, user: str, identifier: int, since: int | None) -> History:
+    """Look for (``user``, ``identifier``) in the snapshots after ``since`` (None: all that ever were)."""
+    found: dict[CommitKind, int] = {}
+    later = False
+    oldest: Snapshot | None = None
+    for snapshot in store.snapshots.backwards():
+        if snapshot.id <= (since or 0):
+            return History(found, True, later)
+        oldest = snapshot
+        if snapshot.commit_user == user:
+            if snapshot.commit_identifier == identifier:
+                found.setdefault(snapshot.commit_kind, snapshot.id)
+            later = later or identifier < snapshot.commit_identifier < BATCH_IDENTIFIER
+    return History(found, oldest is None or oldest.id == (since or 0) + 1, later)
+
+
+def committed_since(store: FileStore, user: str, identifier: int, kind: CommitKind, seen: int | None) -> int | None:
+    """The snapshot after ``seen`` (None: do not look) by which that very commit already happened."""
+    for snapshot in store.snapshots.backwards() if seen is not None else ():
+        if snapshot.id <= (seen or 0):
+            return None
+        if (snapshot.commit_user, snapshot.commit_identifier, snapshot.commit_kind) == (user, identifier, kind):
+            return snapshot.id
+    return None
+
+
+def base_of(messages: Iterable[CommitMessage]) -> int | None:
+    """The oldest snapshot that the messages were built on; None if one does not say."""
+    bases = [message.base_snapshot_id for message in messages]
+    known = [base for base in bases if base is not None]
+    return min(known) if known and len(known) == len(bases) else None
+
+
+def refuse_expired_replay(store: FileStore, user: str, messages: Iterable[CommitMessage], history: History) -> None:
+    """Raise ``CommitReplayed`` if the commit may have happened in a snapshot that has expired since.
+
+    It has if the user went on to greater identifiers, or if its files were used (they are live in the oldest retained
+    state or in a tag) or used up (they are gone).
+    """
+    if history.complete or history.found:
+        return
+    reason = f"{store.root}: commit of '{user}' may have been committed by a snapshot that has expired; it is not repeated"
+    if history.later:
+        raise CommitReplayed(f"{reason} (the user has committed greater identifiers)")
+    names = {(message.partition, file.file_name) for message in messages for file in message.new_files}
+    for message in messages:
+        for file in message.new_files:
+            path = store.physical_files(message.partition, message.bucket, file)[0]
+            if not store.file_io.exists(path):
+                raise CommitReplayed(f"{reason} (its file {path} is gone)")
+    partitions = {partition for partition, _ in names}
+    for state in _oldest_states(store):
+        entries = store.live_entries(state, EntryFilter(partitions=partitions))
+        for entry in zip(entries.partition, entries.file_name, strict=True):
+            if entry in names:
+                raise CommitReplayed(f"{reason} (its file {entry[1]} is in the table)")
+
+
+def _oldest_states(store: FileStore) -> list[Snapshot]:
+    earliest = store.snapshots.earliest_id()
+    states = list(store.snapshots.tags().values())
+    return states if earliest is None else [store.snapshots.get(earliest), *states]

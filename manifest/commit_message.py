@@ -1,0 +1,92 @@
+"""What writers hand to a commit, and what a commit answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from pydantic import BaseModel, ConfigDict
+
+from manifest.data_file import DataFileMeta
+from manifest.manifest_entry import FileKind, ManifestEntry
+
+
+class CommitMessage(BaseModel):
+    """The changes of one writer in one bucket; frozen, picklable, and JSON with base64 bytes.
+
+    ``base_snapshot_id`` is the newest snapshot when the writer opened (0: there was none; None: unknown), and
+    ``base_max_sequence`` the greatest sequence number it saw in the bucket.
+
+    >>> CommitMessage(partition=bytes(12), bucket=0, total_buckets=1).is_empty
+    True
+    """
+
+    model_config = ConfigDict(frozen=True, ser_json_bytes="base64", val_json_bytes="base64", extra="forbid")
+
+    partition: bytes
+    bucket: int
+    total_buckets: int
+    new_files: tuple[DataFileMeta, ...] = ()
+    compact_before: tuple[DataFileMeta, ...] = ()
+    compact_after: tuple[DataFileMeta, ...] = ()
+    base_max_sequence: int = -1
+    base_snapshot_id: int | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to commit."""
+        return not (self.new_files or self.has_compaction)
+
+    @property
+    def has_compaction(self) -> bool:
+        """Whether files were compacted."""
+        return bool(self.compact_before or self.compact_after)
+
+    @property
+    def bucket_id(self) -> tuple[bytes, int]:
+        """(partition, bucket)."""
+        return self.partition, self.bucket
+
+    def added(self) -> Iterator[ManifestEntry]:
+        """ADD entries of the new files."""
+        return self._entries(FileKind.ADD, self.new_files)
+
+    def compacted(self) -> Iterator[ManifestEntry]:
+        """DELETE entries of the files before the compaction, ADD entries of those after it."""
+        yield from self._entries(FileKind.DELETE, self.compact_before)
+        yield from self._entries(FileKind.ADD, self.compact_after)
+
+    def without_compaction(self) -> CommitMessage:
+        """The same writes, uncompacted."""
+        return self.model_copy(update={"compact_before": (), "compact_after": ()})
+
+    def made_by_compaction(self) -> Iterator[DataFileMeta]:
+        """Files of ``compact_after`` that are physically new: an upgrade shares its data file with an older entry."""
+        older = {name for file in (*self.new_files, *self.compact_before) for name in file.file_names}
+        for file in self.compact_after:
+            if file.file_name not in older:
+                yield file
+
+    def _entries(self, kind: FileKind, files: Iterable[DataFileMeta]) -> Iterator[ManifestEntry]:
+        for file in files:
+            yield ManifestEntry(kind=kind, partition=self.partition, bucket=self.bucket, total_buckets=self.total_buckets, file=file)
+
+
+@dataclass(frozen=True, slots=True)
+class CommitResult:
+    """The snapshots of one logical commit.
+
+    ``snapshot_id`` made the rows visible (None: there were none), ``compact_snapshot_id`` holds its compaction.
+    ``replayed``: an earlier call had committed it. ``lost_compactions`` are the (partition, bucket) whose compaction lost
+    to a newer commit and was dropped; their rows, if any, are committed all the same.
+    """
+
+    snapshot_id: int | None = None
+    compact_snapshot_id: int | None = None
+    replayed: bool = False
+    lost_compactions: tuple[tuple[bytes, int], ...] = ()
+
+    @property
+    def compact_lost(self) -> bool:
+        """Whether some compaction was dropped."""
+        return bool(self.lost_compactions)

@@ -1,0 +1,164 @@
+"""Forgetting old snapshots and deleting what only they used (Paimon's ``ExpireSnapshotsImpl``).
+
+Physical files are compared, not entries: after an upgrade or an index rewrite two entries share one data file. Data goes
+first, then metadata, then the snapshot files, oldest first, so that a killed expiry is finished by the next one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from manifest import faults
+from manifest.entry_columns import EntryColumns
+from manifest.errors import SnapshotNotFound, UnsupportedTable
+from manifest.manifest_entry import FileKind, ManifestEntry
+from manifest.reachable import Reachable, reachable
+from manifest.snapshot import Snapshot
+from manifest.store import FileStore
+
+_CHANGELOG_OPTIONS = ("changelog.num-retained.min", "changelog.num-retained.max", "changelog.time-retained")
+
+
+@dataclass(frozen=True, slots=True)
+class ExpireResult:
+    """How many snapshots went, and how many files with them."""
+
+    snapshots: int = 0
+    data_files: int = 0
+    manifests: int = 0
+
+
+def expire_snapshots(
+    store: FileStore,
+    *,
+    retain_min: int | None = None,
+    retain_max: int | None = None,
+    older_than_ms: int | None = None,
+    limit: int | None = None,
+) -> ExpireResult:
+    """Expire snapshots by the table's options, each of which an argument may replace.
+
+    Kept are the newest ``retain_min``, those that became outdated after ``older_than_ms`` (milliseconds since the epoch), and
+    those that a consumer has yet to read; never more than ``retain_max``. At most ``limit`` go in one call. Raises
+    ``UnsupportedTable`` for tables that keep changelogs longer than snapshots.
+    """
+    for option in _CHANGELOG_OPTIONS:
+        if option in store.options.raw:
+            raise UnsupportedTable(f"{store.root}: snapshots cannot be expired with option '{option}': changelogs would be lost")
+    try:
+        end = _end(store, retain_min, retain_max, older_than_ms, limit)
+        earliest = store.snapshots.earliest_id()
+        if end is None or earliest is None or earliest >= end:
+            return ExpireResult()
+        return _expire(store, earliest, end)
+    except SnapshotNotFound:  # another process is expiring the same snapshots
+        return ExpireResult()
+
+
+def _end(store: FileStore, retain_min: int | None, retain_max: int | None, older_than_ms: int | None, limit: int | None) -> int | None:
+    """The first snapshot to keep."""
+    options, manager = store.options, store.snapshots
+    latest, earliest = manager.latest_id(), manager.earliest_id()
+    if latest is None or earliest is None:
+        return None
+    keep_least = max(options.snapshot_num_retained_min if retain_min is None else retain_min, 1)
+    keep_most = max(options.snapshot_num_retained_max if retain_max is None else retain_max, keep_least)
+    most = options.snapshot_expire_limit if limit is None else limit
+    cut = time.time_ns() // 1_000_000 - options.snapshot_time_retained if older_than_ms is None else older_than_ms
+    end = min(latest - keep_least + 1, earliest + most)
+    consumer = manager.next_for_consumers()
+    end = end if consumer is None else min(end, consumer)
+    for candidate in range(max(latest - keep_most + 1, earliest), end):
+        if manager.get(candidate + 1).time_millis >= cut:
+            return candidate
+    return end
+
+
+def _expire(store: FileStore, earliest: int, end: int) -> ExpireResult:
+    manager = store.snapshots
+    expired = [manager.get(snapshot_id) for snapshot_id in range(earliest, end)]
+    first_kept = manager.get(end)
+    newest = manager.latest()
+    kept = reachable(store, [first_kept] if newest is None or newest.id == end else [first_kept, newest])
+
+    data = _delete_data(store, [*expired, first_kept], kept) + _delete_changelogs(store, expired, kept)
+    faults.point("inside-expiry")
+    manifests = _delete_metadata(store, expired, kept)
+    for snapshot in expired:
+        store.file_io.delete(store.paths.snapshot_file(snapshot.id))
+    with suppress(OSError):  # without the hint readers list the directory
+        manager.write_earliest_hint(end)
+    return ExpireResult(len(expired), data, manifests)
+
+
+def _delete_data(store: FileStore, snapshots: Sequence[Snapshot], kept: Reachable) -> int:
+    """Files that a snapshot after the first deleted, unless something kept reaches them."""
+    dead: list[ManifestEntry] = []
+    for snapshot in snapshots[1:]:
+        changes = _entries_of(store, snapshot.delta_manifest_list)
+        dead += changes.select(changes.kind == FileKind.DELETE).entries()
+    return _delete_files(store, dead, kept)
+
+
+def _delete_changelogs(store: FileStore, snapshots: Iterable[Snapshot], kept: Reachable) -> int:
+    lists = [snapshot.changelog_manifest_list for snapshot in snapshots if snapshot.changelog_manifest_list]
+    return _delete_files(store, [entry for name in lists for entry in _entries_of(store, name).entries()], kept)
+
+
+def _delete_files(store: FileStore, dead: Iterable[ManifestEntry], kept: Reachable) -> int:
+    paths: dict[str, None] = {}
+    for entry in dead:
+        for name, path in zip(entry.file.file_names, store.physical_files(entry.partition, entry.bucket, entry.file), strict=True):
+            if name not in kept.data:
+                paths[path] = None
+    deleted = sum(store.file_io.delete(path) for path in paths)
+    if store.options.snapshot_clean_empty_directories:
+        for bucket in {path.rpartition("/")[0] for path in paths}:
+            _delete_empty(store, bucket)
+    return deleted
+
+
+def _delete_empty(store: FileStore, directory: str) -> None:
+    """Delete a bucket's directory, then those of its partition, as long as they are empty."""
+    levels = 1 + len(store.schema.partition_keys)
+    while levels and directory.startswith(f"{store.root}/") and store.file_io.delete_directory(directory):
+        directory, levels = directory.rpartition("/")[0], levels - 1
+
+
+def _delete_metadata(store: FileStore, expired: Sequence[Snapshot], kept: Reachable) -> int:
+    names: dict[str, None] = {}
+    for snapshot in expired:
+        index, statistics = snapshot.index_manifest, snapshot.statistics
+        if index and index not in kept.metadata:
+            with suppress(FileNotFoundError):
+                for entry in store.index_manifests.read(index):
+                    if entry.file_name not in kept.indexes:
+                        partition = store.partition.decode(entry.partition)
+                        store.file_io.delete(store.paths.index(entry.file_name, partition, entry.bucket, entry.external_path))
+            names[index] = None
+        if statistics and statistics not in kept.statistics:
+            store.file_io.delete(store.paths.statistics(statistics))
+        for name in (snapshot.base_manifest_list, snapshot.delta_manifest_list, snapshot.changelog_manifest_list):
+            if name:
+                with suppress(FileNotFoundError):
+                    names.update((meta.file_name, None) for meta in store.manifest_lists.read(name))
+                names[name] = None
+    # a list goes after its manifests, so that an interrupted run still finds them
+    ordered = sorted((name for name in names if name not in kept.metadata), key=lambda name: name.startswith("manifest-list-"))
+    return sum(store.file_io.delete(store.paths.manifest(name)) for name in ordered)
+
+
+def _entries_of(store: FileStore, list_name: str) -> EntryColumns:
+    """Entries of a list's manifests; those that an interrupted expiry has deleted are done with."""
+    parts: list[EntryColumns] = []
+    with suppress(FileNotFoundError):
+        for meta in store.manifest_lists.read(list_name):
+            with suppress(FileNotFoundError):
+                parts.append(store.manifests.read_meta(meta))
+    return EntryColumns.concat(parts)
+
+
+__all__ = ["ExpireResult", "expire_snapshots"]

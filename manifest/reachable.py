@@ -1,0 +1,82 @@
+"""Which files the retained states of a table reach: what expiry and orphan removal must not touch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from manifest.snapshot import Snapshot
+from manifest.snapshot_manager import SnapshotManager
+from manifest.store import FileStore
+
+
+@dataclass(slots=True)
+class Reachable:
+    """Names of files, unique in a table: ``data`` with side files, ``metadata`` (manifests and lists), ``indexes``, ``statistics``."""
+
+    data: set[str] = field(default_factory=set)
+    metadata: set[str] = field(default_factory=set)
+    indexes: set[str] = field(default_factory=set)
+    statistics: set[str] = field(default_factory=set)
+
+    def add_metadata(self, store: FileStore, snapshot: Snapshot) -> None:
+        """Everything of ``snapshot`` but its data files."""
+        lists = [*snapshot.manifest_lists]
+        if snapshot.changelog_manifest_list:
+            lists.append((snapshot.changelog_manifest_list, snapshot.changelog_manifest_list_size))
+        for name, size in lists:
+            self.metadata.add(name)
+            self.metadata.update(meta.file_name for meta in store.manifest_lists.read(name, size))
+        if snapshot.index_manifest:
+            self.metadata.add(snapshot.index_manifest)
+            self.indexes.update(entry.file_name for entry in store.index_manifests.read(snapshot.index_manifest))
+        if snapshot.statistics:
+            self.statistics.add(snapshot.statistics)
+
+    def add_state(self, store: FileStore, snapshot: Snapshot) -> None:
+        """Everything that reading ``snapshot`` needs."""
+        self.add_metadata(store, snapshot)
+        self.data |= store.live_entries(snapshot).physical_names()
+
+    def add_changes(self, store: FileStore, snapshot: Snapshot) -> None:
+        """Everything that ``snapshot`` names on top of its predecessor: deleted files too, and its changelog."""
+        self.add_metadata(store, snapshot)
+        self.data |= store.delta_entries(snapshot).physical_names()
+        if snapshot.changelog_manifest_list:
+            for meta in store.manifest_lists.read(snapshot.changelog_manifest_list, snapshot.changelog_manifest_list_size):
+                self.data |= store.manifests.read_meta(meta).physical_names()
+
+
+def reachable(store: FileStore, states: Iterable[Snapshot], changes: Iterable[Snapshot] = ()) -> Reachable:
+    """What ``states`` and ``changes`` reach, and every tag and branch. ``FileNotFoundError`` or ``CorruptFile`` if that cannot be told."""
+    found = Reachable()
+    for state in states:
+        found.add_state(store, state)
+    for change in changes:
+        found.add_changes(store, change)
+    for tag in store.snapshots.tags().values():
+        found.add_state(store, tag)
+    for name in store.snapshots.branch_names():
+        _add_history(found, store, SnapshotManager(store.file_io, store.paths.for_branch(name)))
+    return found
+
+
+def everything_reachable(store: FileStore) -> Reachable:
+    """What any retained snapshot, kept changelog, tag or branch reaches."""
+    found = reachable(store, ())
+    _add_history(found, store, store.snapshots)
+    for snapshot in store.snapshots.changelogs():
+        with suppress(FileNotFoundError):  # of an expired snapshot only the changelog is kept
+            found.add_changes(store, snapshot)
+    return found
+
+
+def _add_history(found: Reachable, store: FileStore, manager: SnapshotManager) -> None:
+    for tag in manager.tags().values():
+        found.add_state(store, tag)
+    for position, snapshot_id in enumerate(manager.ids()):
+        snapshot = manager.get(snapshot_id)
+        if position == 0:
+            found.add_state(store, snapshot)
+        found.add_changes(store, snapshot)

@@ -1,0 +1,191 @@
+"""A table opened on its storage: the one object from which everything else of the metadata is reached."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+
+from manifest.avro import codec_name
+from manifest.data_file import DataFileMeta
+from manifest.entry_columns import EntryColumns
+from manifest.errors import CorruptFile, SnapshotExpired, TableNotFound
+from manifest.file_io import FileIO, file_io_for
+from manifest.index_manifest import IndexEntry, IndexManifest
+from manifest.live_files import EntryFilter, live
+from manifest.manifest_file import ManifestFile
+from manifest.manifest_list import ManifestFileMeta, ManifestList
+from manifest.manifest_merge import MergePolicy
+from manifest.options import CoreOptions
+from manifest.partition_stats import PartitionType
+from manifest.paths import FileNames, TablePaths
+from manifest.schema import SchemaManager, TableSchema
+from manifest.snapshot import Snapshot
+from manifest.snapshot_manager import SnapshotManager
+
+Observer = Callable[[str, int, int], None]
+"""Told (stage, kept, dropped) while a scan goes through manifests."""
+
+EVERYTHING = EntryFilter()
+
+
+@dataclass(frozen=True)
+class FileStore:
+    """A table at ``root``, seen through one version of its schema (with this job's dynamic options)."""
+
+    file_io: FileIO
+    root: str
+    schema: TableSchema
+
+    @classmethod
+    def open(
+        cls, path: str | os.PathLike[str], file_io: FileIO | None = None, dynamic_options: Mapping[str, str] | None = None
+    ) -> FileStore:
+        """The table at ``path``, by its latest schema. Raises ``TableNotFound``, ``CorruptFile``, ``UnsupportedOption``."""
+        found, root = file_io_for(path)
+        storage = found if file_io is None else file_io
+        schema = SchemaManager(storage, root).latest()
+        if schema is None:
+            raise TableNotFound(f"{root}: no Paimon table is here (there is no schema file)")
+        store = cls(storage, root, schema)
+        return store.with_options(dynamic_options) if dynamic_options else store
+
+    def with_options(self, dynamic_options: Mapping[str, str]) -> FileStore:
+        """The same table with options that hold for one job and are never stored."""
+        return self.with_schema(self.schema.model_copy(update={"options": {**self.schema.options, **dynamic_options}}))
+
+    def with_schema(self, schema: TableSchema) -> FileStore:
+        """The same table seen through another version of its schema, as time travel does."""
+        return FileStore(self.file_io, self.root, schema)
+
+    def __reduce__(self) -> tuple[type[FileStore], tuple[FileIO, str, TableSchema]]:
+        return FileStore, (self.file_io, self.root, self.schema)
+
+    @cached_property
+    def options(self) -> CoreOptions:
+        """The table's options, typed."""
+        return CoreOptions.of(self.schema.options)
+
+    @cached_property
+    def paths(self) -> TablePaths:
+        """Where the table's files lie."""
+        options = self.options
+        return TablePaths(
+            self.root,
+            tuple(self.schema.partition_keys),
+            tuple(kind.column_type for kind in self.schema.partition_types),
+            default_partition=options.partition_default_name,
+            legacy_names=options.partition_legacy_name,
+            data_directory=options.data_file_path_directory,
+            index_in_data_directory=options.raw.get("index-file-in-data-file-dir", "").lower() == "true",
+            branch=options.branch,
+        )
+
+    @cached_property
+    def partition(self) -> PartitionType:
+        """What serialised partitions mean."""
+        return PartitionType(tuple(self.schema.partition_keys), tuple(self.schema.partition_types))
+
+    @cached_property
+    def key(self) -> PartitionType | None:
+        """What serialised keys mean; None for a table without a primary key."""
+        schema = self.schema
+        return PartitionType(tuple(schema.trimmed_primary_keys), tuple(schema.key_types)) if schema.is_primary_key_table else None
+
+    @cached_property
+    def schemas(self) -> SchemaManager:
+        """All versions of the schema."""
+        return SchemaManager(self.file_io, self.root)
+
+    @cached_property
+    def snapshots(self) -> SnapshotManager:
+        """All snapshots and tags."""
+        return SnapshotManager(self.file_io, self.paths)
+
+    @cached_property
+    def manifests(self) -> ManifestFile:
+        """Reader and writer of manifests."""
+        codec, level = self._compression
+        target = self.options.manifest_target_file_size
+        return ManifestFile(self.file_io, self.paths, self.partition, codec, level, target, FileNames("manifest-"))
+
+    @cached_property
+    def manifest_lists(self) -> ManifestList:
+        """Reader and writer of manifest lists."""
+        codec, level = self._compression
+        return ManifestList(self.file_io, self.paths, codec, level, FileNames("manifest-list-"))
+
+    @cached_property
+    def index_manifests(self) -> IndexManifest:
+        """Reader and writer of index manifests."""
+        codec, level = self._compression
+        return IndexManifest(self.file_io, self.paths, codec, level, FileNames("index-manifest-"))
+
+    @property
+    def merge_policy(self) -> MergePolicy:
+        """When manifests are merged."""
+        options = self.options
+        return MergePolicy(
+            options.manifest_target_file_size, options.manifest_merge_min_count, options.manifest_full_compaction_threshold_size
+        )
+
+    @property
+    def _compression(self) -> tuple[str, int]:
+        return codec_name(self.options.manifest_compression), self.options.zstd_level
+
+    def manifest_metas(self, snapshot: Snapshot) -> list[ManifestFileMeta]:
+        """Manifests of the state at ``snapshot``: its base list, then its delta list."""
+        with self.reading(snapshot):
+            return [meta for name, size in snapshot.manifest_lists for meta in self.manifest_lists.read(name, size)]
+
+    def delta_entries(self, snapshot: Snapshot) -> EntryColumns:
+        """What ``snapshot`` added and deleted."""
+        with self.reading(snapshot):
+            metas = self.manifest_lists.read(snapshot.delta_manifest_list, snapshot.delta_manifest_list_size)
+            return EntryColumns.concat([self.manifests.read_meta(meta) for meta in metas])
+
+    def live_entries(self, snapshot: Snapshot | None, wanted: EntryFilter = EVERYTHING, *, observe: Observer | None = None) -> EntryColumns:
+        """The live files at ``snapshot`` (None: an empty table) that ``wanted`` asks for, all of them ADD entries.
+
+        Raises ``SnapshotExpired`` if the snapshot's files went away with it, ``CorruptFile`` if they should be there.
+        """
+        if snapshot is None:
+            return EntryColumns.of(())
+        listed = self.manifest_metas(snapshot)
+        metas = wanted.manifests(listed, self.partition, self.paths.manifests)
+        with self.reading(snapshot):
+            read = [self.manifests.read_meta(meta) for meta in metas]
+        kept = [wanted.entries(entries, self.partition) for entries in read]
+        if observe is not None:
+            observe("manifests", len(metas), len(listed) - len(metas))
+            observe("entries", sum(map(len, kept)), sum(map(len, read)) - sum(map(len, kept)))
+        return live(EntryColumns.concat(kept))
+
+    def index_entries(self, snapshot: Snapshot | None) -> list[IndexEntry]:
+        """HASH and deletion-vector files at ``snapshot``."""
+        if snapshot is None:
+            return []
+        with self.reading(snapshot):
+            return self.index_manifests.read(snapshot.index_manifest)
+
+    def physical_files(self, partition: bytes, bucket: int, file: DataFileMeta) -> tuple[str, ...]:
+        """Paths of a data file and its side files, the data file first."""
+        data = self.paths.data_file(self.partition.decode(partition), bucket, file.file_name, file.external_path)
+        return data, *(self.paths.extra_file(data, name) for name in file.extra_files)
+
+    @contextmanager
+    def reading(self, snapshot: Snapshot) -> Iterator[None]:
+        """Explain a metadata file that ``snapshot`` needs and that is not there."""
+        try:
+            yield
+        except FileNotFoundError as error:
+            manager = self.snapshots
+            pinned = manager.exists(snapshot.id) or any(tag.id == snapshot.id for tag in manager.tags().values())
+            if pinned:
+                raise CorruptFile(str(error.filename), f"is missing, but snapshot {snapshot.id} needs it") from error
+            raise SnapshotExpired(
+                f"{self.root}: snapshot {snapshot.id} has expired while it was read; "
+                "raise 'snapshot.num-retained.min' or 'snapshot.time-retained' to keep snapshots longer"
+            ) from error
