@@ -1,0 +1,150 @@
+"""The ``file-index.*`` options: what they declare, what they inherit, and what is refused by name."""
+
+from __future__ import annotations
+
+import pytest
+
+from fileindex.column_type import ColumnType, Kind
+from fileindex.errors import UnsupportedOption
+from fileindex.memory_size import parse_memory_size
+from fileindex.options import FileIndexOptions
+from fileindex.predicate import ColumnRef
+
+TEXT = ColumnType(Kind.VARCHAR)
+TYPES = {
+    "a": ColumnType(Kind.INT),
+    "b": ColumnType(Kind.BIGINT),
+    "f0": ColumnType(Kind.INT),
+    "f3": TEXT,
+    "dec": ColumnType(Kind.DECIMAL, precision=10, scale=2),
+    "bin": ColumnType(Kind.VARBINARY),
+    "list": ColumnType(Kind.ARRAY),
+    "m": ColumnType(Kind.MAP, key=TEXT, value=ColumnType(Kind.INT)),
+    "mi": ColumnType(Kind.MAP, key=ColumnType(Kind.INT), value=ColumnType(Kind.INT)),
+}
+
+
+def parse(raw, strict=True):
+    return FileIndexOptions.parse(raw, TYPES, strict=strict)
+
+
+def columns(options):
+    return [str(spec.column) for spec in options.specs]
+
+
+def test_nothing_is_indexed_by_default():
+    options = parse({"bucket": "4", "fields.a.x": "y"})
+    assert (options.specs, options.in_manifest_threshold, options.read_enabled) == ((), 500, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("a,b", ["a", "b"]), ("a,", ["a"]), ("a,,", ["a"]), (" a , b ", ["a", "b"]), (",", []), ("m[k],m[j]", ["m[k]", "m[j]"])],
+)
+def test_columns_are_split_at_commas(text, expected):
+    assert columns(parse({"file-index.bitmap.columns": text})) == expected
+
+
+@pytest.mark.parametrize("text", ["", ",a", "a,,b", "a, "])
+def test_a_blank_column_is_refused(text):
+    with pytest.raises(UnsupportedOption, match="empty column name") as caught:
+        parse({"file-index.bitmap.columns": text})
+    assert caught.value.option == "file-index.bitmap.columns"
+
+
+def test_a_map_key_is_everything_between_the_first_bracket_and_the_last():
+    options = parse({"file-index.bitmap.columns": "m[a[b]],m[x.y]"})
+    assert [spec.column for spec in options.specs] == [ColumnRef("m", "a[b]"), ColumnRef("m", "x.y")]
+
+
+def test_entries_inherit_the_options_of_their_map_column():
+    options = parse({"file-index.bitmap.columns": "m[k],m[j]", "file-index.bitmap.m.version": "1", "file-index.bitmap.m[j].version": "2"})
+    assert {str(spec.column): spec.options for spec in options.specs} == {"m[k]": {"version": "1"}, "m[j]": {"version": "2"}}
+
+
+def test_a_column_can_have_several_indexes():
+    options = parse({"file-index.bitmap.columns": "a", "file-index.bloom-filter.columns": "a", "file-index.bloom-filter.a.items": "150"})
+    assert [(spec.index_type, spec.options) for spec in options.specs] == [("bitmap", {}), ("bloom-filter", {"items": "150"})]
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "reason"),
+    [
+        ("file-index.columns", "a", "names no index type"),
+        ("file-index.full-text.columns", "a", "'full-text' is unknown"),
+        ("file-index.bitmap.columns", "nope", "unknown column 'nope'"),
+        ("file-index.bitmap.columns", "f3[k]", "is no MAP"),
+        ("file-index.bitmap.columns", "mi[k]", "keys of type INT"),
+        ("file-index.bitmap.columns", "m", "type MAP is not supported by 'bitmap' index"),
+        ("file-index.bitmap.columns", "list", "type ARRAY is not supported by 'bitmap' index"),
+        ("file-index.bloom-filter.columns", "list", "type ARRAY is not supported by 'bloom-filter' index"),
+        ("file-index.bitmap.columns", "bin", "type VARBINARY is not supported"),
+        ("file-index.bloom-filter.columns", "dec", "type DECIMAL is not supported"),
+        ("file-index.bsi.columns", "f3", "'bsi'"),
+        ("file-index.bloom-filter.vin.items", "10", "column 'vin' is not declared in 'file-index.bloom-filter.columns'"),
+        ("file-index.x.y.z", "1", "not declared"),
+        ("file-index.a.b", "1", "is no file index option"),
+        ("file-index.in-manifest-threshold", "lots", "no memory size"),
+        ("file-index.read.enabled", "maybe", "neither true nor false"),
+    ],
+)
+def test_what_cannot_be_built_is_refused_by_name(key, text, reason):
+    with pytest.raises(UnsupportedOption, match=reason) as caught:
+        parse({key: text})
+    assert caught.value.option == key
+
+
+@pytest.mark.parametrize(
+    ("option", "text", "reason"),
+    [
+        ("bitmap.a.version", "3", "unknown"),
+        ("bitmap.a.index-block-size", "big", "no memory size"),
+        ("bitmap.a.items", "3", "has no option 'items'"),
+        ("bloom-filter.a.items", "-1", "lies outside"),
+        ("bloom-filter.a.items", "ten", "no integer"),
+        ("bloom-filter.a.fpp", "0", "no false positive rate"),
+        ("bloom-filter.a.fpp", "often", "no number"),
+        ("bloom-filter.a.fpp", "nan", "no false positive rate"),
+    ],
+)
+def test_a_bad_index_option_is_refused_by_name(option, text, reason):
+    with pytest.raises(UnsupportedOption, match=reason) as caught:
+        parse({"file-index.bitmap.columns": "a", "file-index.bloom-filter.columns": "a", f"file-index.{option}": text})
+    assert caught.value.option == f"file-index.{option}"
+
+
+def test_a_filter_of_more_than_2_31_bits_is_refused():
+    raw = {
+        "file-index.bloom-filter.columns": "a",
+        "file-index.bloom-filter.a.items": "2000000000",
+        "file-index.bloom-filter.a.fpp": "0.0001",
+    }
+    with pytest.raises(UnsupportedOption, match="exceeds"):
+        parse(raw)
+
+
+def test_an_existing_table_keeps_what_can_be_built_and_says_what_cannot():
+    raw = {"file-index.full-text.columns": "f3", "file-index.bitmap.columns": "a,gone", "file-index.bitmap.m[x.y].version": "1"}
+    options = parse(raw, strict=False)
+    assert columns(options) == ["a"]
+    assert len(options.ignored) == 3
+    assert any("full-text" in line for line in options.ignored)
+
+
+def test_threshold_and_switch():
+    options = parse({"file-index.in-manifest-threshold": "1 mb", "file-index.read.enabled": "False"})
+    assert (options.in_manifest_threshold, options.read_enabled) == (1 << 20, False)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("16kb", 16384), ("16KB", 16384), ("16 kb", 16384), ("16384", 16384), ("500 B", 500), ("1 Mebibytes", 1 << 20), ("2g", 2 << 30)],
+)
+def test_memory_sizes(text, size):
+    assert parse_memory_size(text, "x") == size
+
+
+@pytest.mark.parametrize("text", ["", "kb", "-1", "1.5kb", "1 parsec", "9" * 19 + "g"])
+def test_what_is_no_memory_size_is_refused(text):
+    with pytest.raises(UnsupportedOption, match="option 'x'"):
+        parse_memory_size(text, "x")
