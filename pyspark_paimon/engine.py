@@ -16,7 +16,7 @@ from pydantic import Field
 
 from fileindex.predicate import Predicate
 from fileindex.predicate_json import from_json, to_json
-from pyspark_paimon.results import CompactResult, ExpireResult, IndexRewriteResult, Message, ProgressEvent, WriteResult
+from pyspark_paimon.results import CompactResult, ExpireResult, FunnelStage, IndexRewriteResult, Message, ProgressEvent, WriteResult
 
 if TYPE_CHECKING:
     from lsm.scan import ScanPlan
@@ -168,13 +168,16 @@ class Backend(Protocol):
         """Every retained snapshot, oldest first."""
 
     def files(self, snapshot_id: int | None) -> pa.Table:
-        """Live data files of a snapshot, in the columns of ``results`` of ``Table.files``."""
+        """Live data files of a snapshot (None: no file), in the columns of ``table_views.FILES``."""
 
     def plan(self, request: ScanRequest) -> ScanPlan:
         """Splits and the funnel's report."""
 
-    def read(self, request: ScanRequest) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-        """The rows; exact filter and limit applied, memory bounded by batches."""
+    def read(self, request: ScanRequest) -> Iterator[pa.RecordBatch]:
+        """The rows, in the Arrow types of the schema; exact filter and limit applied, memory bounded by batches."""
+
+    def read_stages(self, request: ScanRequest) -> Sequence[FunnelStage]:
+        """Read the rows and tell what the stages at read time kept and dropped; () if that cannot be told."""
 
     def count(self, request: ScanRequest) -> int:
         """Number of rows that ``read`` would give."""

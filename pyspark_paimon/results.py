@@ -68,6 +68,18 @@ class ExpireResult(Message):
     manifests: int
 
 
+class FunnelStage(Message):
+    """One stage of a scan's funnel: how many of its candidates it kept and dropped, their bytes, its milliseconds."""
+
+    name: str
+    kept: int
+    dropped: int
+    bytes_kept: int = 0
+    bytes_dropped: int = 0
+    millis: float = 0.0
+    note: str = ""
+
+
 class ProgressEvent(Message):
     """A sign of life of a long operation: ``done`` of ``total`` (None: unknown) ``unit`` in ``stage``."""
 
@@ -86,4 +98,4 @@ def shown(result: Message) -> dict[str, Any]:
     return result.model_dump(mode="json")
 
 
-__all__ = ["CompactResult", "ExpireResult", "IndexRewriteResult", "Message", "ProgressEvent", "WriteResult", "shown"]
+__all__ = ["CompactResult", "ExpireResult", "FunnelStage", "IndexRewriteResult", "Message", "ProgressEvent", "WriteResult", "shown"]

@@ -1,0 +1,91 @@
+"""``Scan``: what to read, pinned to a snapshot when it is made, read when a terminal method is called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import pyarrow as pa
+
+from manifest.schema import TableSchema
+from pyspark_paimon.engine import Backend, ScanRequest
+from pyspark_paimon.explain import Explanation
+
+if TYPE_CHECKING:
+    from lsm.scan import ScanPlan
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Scan:
+    """A lazy read of one snapshot; made by ``Table.scan``. Every terminal method may be called repeatedly and agrees with the others.
+
+    All of them raise ``SnapshotExpired`` if the pinned snapshot was expired meanwhile, and ``CorruptFile`` naming a file
+    that is not what its metadata promise.
+    """
+
+    backend: Backend
+    request: ScanRequest
+    table_schema: TableSchema
+    filter_text: str | None = None
+
+    @property
+    def snapshot_id(self) -> int | None:
+        """Id of the pinned snapshot; None if the table was empty."""
+        return self.request.snapshot_id
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Arrow schema of the rows."""
+        arrow = self.table_schema.arrow
+        return pa.schema([arrow.field(name) for name in self.request.columns])
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows, a batch at a time, in bounded memory; in no order."""
+        return self.backend.read(self.request)
+
+    def to_arrow(self) -> pa.Table:
+        """The rows as one Arrow table."""
+        return pa.Table.from_batches(self.to_batches(), self.schema)
+
+    def to_pandas(self, **options: Any) -> pd.DataFrame:
+        """The rows as a pandas DataFrame; ``options`` go to ``pyarrow.Table.to_pandas``."""
+        frame: pd.DataFrame = self.to_arrow().to_pandas(**options)
+        return frame
+
+    def to_spark(self, spark: Any = None) -> Any:
+        """The rows as a lazy Spark DataFrame that reads this very snapshot, of ``spark`` or of the table's own session.
+
+        Raises ``InvalidArgument`` if the table was opened without a session and none is given.
+        """
+        return self.backend.frame(self.request, spark)
+
+    def count(self) -> int:
+        """Number of rows; files that metadata or indexes answer for are not read."""
+        return self.backend.count(self.request)
+
+    def plan(self) -> ScanPlan:
+        """The splits to read and the funnel's report; nothing but metadata is read."""
+        return self.backend.plan(self.request)
+
+    def explain(self, *, analyze: bool = True) -> Explanation:
+        """What each stage of the funnel kept and dropped; with ``analyze`` the rows are read to see the stages at read time too."""
+        return Explanation.of(repr(self), self.plan(), self.backend.read_stages(self.request) if analyze else ())
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The rows for polars, DuckDB and other libraries that take an Arrow stream."""
+        return pa.RecordBatchReader.from_batches(self.schema, self.to_batches()).__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        parts = [self.backend.path, f"snapshot={self.snapshot_id}"]
+        if self.filter_text is not None:
+            parts.append(f"filter={self.filter_text!r}")
+        if self.request.columns != self.table_schema.names:
+            parts.append(f"columns={list(self.request.columns)}")
+        if self.request.limit is not None:
+            parts.append(f"limit={self.request.limit}")
+        return f"Scan({', '.join(parts)})"
+
+
+__all__ = ["Scan"]

@@ -1,0 +1,284 @@
+"""``Table``: the public face. It checks and binds what people say and hands it to an engine, in process or on Spark."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from fileindex.predicate_json import to_json
+from manifest.errors import InvalidArgument
+from manifest.schema import TableSchema
+from manifest.schema_check import build_schema
+from pyspark_paimon.engine import (
+    Backend,
+    CompactRequest,
+    DeleteRequest,
+    ExpireRequest,
+    Mode,
+    OrphanFile,
+    Progress,
+    ScanRequest,
+    TravelRequest,
+)
+from pyspark_paimon.filters import Filter, bind_filter
+from pyspark_paimon.inputs import Data, has_row_kinds, rows_of
+from pyspark_paimon.partitions import spec_of
+from pyspark_paimon.requests import checked_options, commit_identity, cutoff_of, millis_of, projection, travel_of, write_request
+from pyspark_paimon.results import CompactResult, ExpireResult, IndexRewriteResult, WriteResult
+from pyspark_paimon.scan import Scan
+from pyspark_paimon.table_views import snapshots_table
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+
+class Table:
+    """A Paimon table at a path, in process or, with a Spark session, where that session's server runs.
+
+    >>> import tempfile
+    >>> table = Table.create(f"{tempfile.mkdtemp()}/t", "id BIGINT, city STRING", primary_keys=["id"], options={"bucket": "1"})
+    >>> table.write(pa.table({"id": [1, 2], "city": ["Oslo", "Lima"]})).rows
+    2
+    >>> table.write(pa.table({"id": [2], "city": ["Rome"]})).snapshot_id
+    2
+    >>> table.scan(columns=["city"]).to_arrow().sort_by("city").to_pylist()
+    [{'city': 'Oslo'}, {'city': 'Rome'}]
+    """
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], spark: Any = None, *, progress: Progress | None = None) -> Table:
+        """The table at ``path``; with ``spark`` its files are read and written by that session's server.
+
+        Raises ``TableNotFound``.
+        """
+        table = cls(backend_for(path, spark, progress))
+        table._backend.schema()
+        return table
+
+    @classmethod
+    def create(
+        cls,
+        path: str | os.PathLike[str],
+        schema: pa.Schema | StructType | str,
+        primary_keys: Sequence[str] = (),
+        partition_keys: Sequence[str] = (),
+        options: Mapping[str, str] | None = None,
+        *,
+        comment: str | None = None,
+        spark: Any = None,
+        progress: Progress | None = None,
+    ) -> Table:
+        """Create an empty table from an Arrow schema, a Spark StructType or DDL text; with primary keys it holds one row a key.
+
+        Raises ``TableExists``, ``InvalidSchema``, ``UnsupportedType``, ``UnsupportedOption``; nothing is created then.
+        """
+        columns = schema
+        if not isinstance(schema, pa.Schema | str):
+            if not type(schema).__module__.startswith("pyspark."):
+                raise InvalidArgument(f"a schema is an Arrow schema, a Spark StructType or DDL text, not {type(schema).__name__}")
+            from pyspark_paimon.spark_types import fields_from_spark  # noqa: PLC0415  # a StructType is at hand, so pyspark is
+
+            columns = fields_from_spark(schema)
+        built = build_schema(columns, primary_keys=primary_keys, partition_keys=partition_keys, options=options, comment=comment)
+        backend = backend_for(path, spark, progress)
+        backend.create(built)
+        return cls(backend)
+
+    @property
+    def path(self) -> str:
+        """Where the table is."""
+        return self._backend.path
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns, as Arrow has them in memory."""
+        return self.table_schema.arrow
+
+    @property
+    def table_schema(self) -> TableSchema:
+        """The newest schema of record: Paimon's types, keys, options."""
+        return self._backend.schema()
+
+    @property
+    def primary_keys(self) -> tuple[str, ...]:
+        """Primary-key columns; () for an append table."""
+        return self.table_schema.primary_keys
+
+    @property
+    def partition_keys(self) -> tuple[str, ...]:
+        """Partition columns."""
+        return self.table_schema.partition_keys
+
+    @property
+    def options(self) -> dict[str, str]:
+        """The table's options, as they are stored."""
+        return dict(self.table_schema.options)
+
+    def alter_options(self, changes: Mapping[str, str | None]) -> Table:
+        """Set options, or remove those given as None; stored as a new schema version. Returns the table.
+
+        Raises ``UnsupportedOption`` for one that is unknown, not built, or fixed for the table's life.
+        """
+        removed = [key for key, value in changes.items() if value is None]
+        self._backend.alter_options({key: value for key, value in changes.items() if value is not None}, removed)
+        return self
+
+    def write(
+        self,
+        data: Data,
+        mode: Mode | None = None,
+        *,
+        partition: Mapping[str, object] | None = None,
+        order_by: str | None = None,
+        options: Mapping[str, str] | None = None,
+        commit_id: str | None = None,
+    ) -> WriteResult:
+        """Write rows and commit them: all become visible at once, or none.
+
+        Args:
+            data: Arrow table, batch, reader or iterable of batches; pandas, Spark (Connect or classic) or pandas-on-Spark
+                DataFrame. Columns are matched by name. A reader is streamed and never held whole. On a primary-key table
+                the column ``_row_kind`` may give each row a kind: ``+I``, ``-U``, ``+U`` or ``-D``.
+            mode: ``upsert`` (primary-key tables, their default), ``append`` (tables without key, their default), or
+                ``overwrite``: the rows replace ``partition``; without it the partitions that they touch or, if the option
+                ``dynamic-partition-overwrite`` is ``false`` or the table has no partitions, the whole table.
+            partition: the static partition of an overwrite, by name; columns left out mean all their values.
+            order_by: of equal keys in the input, the row with the greatest value of this column wins. Otherwise the last row
+                of a local input wins; in a distributed DataFrame the winner is undefined unless the table has a
+                ``sequence.field``. A local input is held in memory to be ordered.
+            options: table options for this write only.
+            commit_id: a UUID that names the write. A repeated write with the same id is answered, not done again.
+
+        Raises:
+            SchemaMismatch, NullInKey: the rows do not fit the table.
+            InvalidArgument, UnsupportedOption, UnknownColumn: the arguments do not.
+            CommitConflict: other commits were faster, again and again; nothing is written.
+        """
+        schema = self.table_schema
+        request = write_request(schema, mode, partition=partition, order_by=order_by, options=options, commit_id=commit_id)
+        rows = rows_of(data, schema.arrow)
+        kinds = has_row_kinds(rows, primary_keys=schema.is_primary_key_table, columns=schema.names)
+        return self._backend.write(request.model_copy(update={"row_kinds": kinds}), rows)
+
+    def delete(self, filter: Filter, *, options: Mapping[str, str] | None = None, commit_id: str | None = None) -> WriteResult:  # noqa: A002  # SQL's word
+        """Delete the rows of a primary-key table for which ``filter`` is true; ``"TRUE"`` deletes all.
+
+        The rows are looked up and deleted in one snapshot: if a concurrent commit changes a bucket they are in, the filter
+        is evaluated again. ``rows`` of the answer counts the deleted rows.
+
+        Raises ``InvalidArgument`` for a table without primary key or without filter, ``InvalidFilter``, ``CommitConflict``.
+        """
+        schema = self.table_schema
+        if not schema.is_primary_key_table:
+            raise InvalidArgument("rows can be deleted from primary-key tables only; overwrite the partition of an append table instead")
+        predicate = bind_filter(filter, schema.column_types)
+        if predicate is None:
+            raise InvalidArgument("delete needs a filter; 'TRUE' deletes every row")
+        identity = commit_identity(commit_id)
+        return self._backend.delete(DeleteRequest(commit_id=identity, predicate=to_json(predicate), options=checked_options(options)))
+
+    def compact(
+        self,
+        full: bool = False,
+        partitions: Sequence[Mapping[str, object]] | None = None,
+        *,
+        options: Mapping[str, str] | None = None,
+    ) -> CompactResult:
+        """Merge sorted runs (or, without primary key, small files): those that universal compaction picks, or with ``full`` all.
+
+        ``partitions`` limits it to partitions named like ``{"day": "2024-01-31"}``. A compaction that loses a race against
+        another is tried again on the new snapshot; rows that others commit meanwhile are never lost.
+        """
+        schema = self.table_schema
+        specs = None if partitions is None else tuple(spec_of(spec, schema) for spec in partitions)
+        return self._backend.compact(
+            CompactRequest(commit_id=commit_identity(None), full=full, partitions=specs, options=checked_options(options))
+        )
+
+    def rewrite_file_index(self, partitions: Sequence[Mapping[str, object]] | None = None) -> IndexRewriteResult:
+        """Add, replace or drop indexes on files that already exist, so that they are what the table's options ask for."""
+        schema = self.table_schema
+        specs = None if partitions is None else tuple(spec_of(spec, schema) for spec in partitions)
+        return self._backend.rewrite_file_index(commit_identity(None), specs)
+
+    def scan(
+        self,
+        filter: Filter = None,  # noqa: A002  # Arrow's and pandas' word
+        columns: Sequence[str] | None = None,
+        limit: int | None = None,
+        *,
+        snapshot: int | None = None,
+        tag: str | None = None,
+        timestamp: int | datetime | None = None,
+    ) -> Scan:
+        """A lazy read of one snapshot: the newest, or that of an id, a tag, or a time (milliseconds or a datetime).
+
+        ``filter`` is SQL text as after WHERE (``"city = 'Oslo' AND attrs['clicks'] > 3"``), a Spark Column or a pyarrow
+        expression; times without zone are UTC. Names of columns ignore case where that leaves no doubt.
+
+        Raises ``InvalidFilter``, ``UnknownColumn``, ``InvalidArgument``, ``SnapshotNotFound``, ``SnapshotExpired``.
+        """
+        schema = self.table_schema
+        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
+            raise InvalidArgument(f"limit is a number of rows, not {limit!r}")
+        predicate = bind_filter(filter, schema.column_types)
+        request = ScanRequest.of(predicate, columns=projection(columns, schema), snapshot_id=None, limit=limit)
+        pinned = self._backend.pin(travel_of(snapshot, tag, timestamp))
+        request = request.model_copy(update={"snapshot_id": None if pinned is None else pinned.id})
+        return Scan(self._backend, request, schema, None if filter is None else str(filter))
+
+    def snapshots(self) -> pa.Table:
+        """One row for every retained snapshot, oldest first: id, kind, user, time, record counts."""
+        return snapshots_table(self._backend.snapshots())
+
+    def files(self, snapshot: int | None = None) -> pa.Table:
+        """One row for every live data file of a snapshot (default: the newest): bucket, level, rows, bytes, keys, index."""
+        pinned = self._backend.pin(TravelRequest(snapshot_id=snapshot))
+        return self._backend.files(None if pinned is None else pinned.id)
+
+    def expire_snapshots(
+        self,
+        *,
+        retain_min: int | None = None,
+        retain_max: int | None = None,
+        older_than: int | datetime | None = None,
+        limit: int | None = None,
+    ) -> ExpireResult:
+        """Remove old snapshots and the files that only they reach; what is not given comes from the table's options."""
+        request = ExpireRequest(retain_min=retain_min, retain_max=retain_max, older_than_ms=millis_of(older_than), limit=limit)
+        return self._backend.expire(request)
+
+    def list_orphan_files(self, older_than: int | datetime | None = None) -> list[OrphanFile]:
+        """Files that no snapshot, tag or branch refers to, last changed before ``older_than`` (default: a day ago)."""
+        return self._backend.orphans(cutoff_of(older_than), remove=False)
+
+    def remove_orphan_files(self, older_than: int | datetime | None = None) -> list[OrphanFile]:
+        """Delete those files; returns them. A time younger than the longest running write would delete its files."""
+        return self._backend.orphans(cutoff_of(older_than), remove=True)
+
+    def __repr__(self) -> str:
+        schema = self.table_schema
+        key = f", primary_keys={list(schema.primary_keys)}" if schema.primary_keys else ""
+        partitions = f", partition_keys={list(schema.partition_keys)}" if schema.partition_keys else ""
+        return f"Table({self.path}: {', '.join(f'{field.name} {field.type}' for field in schema.fields)}{key}{partitions})"
+
+
+def backend_for(path: str | os.PathLike[str], spark: Any, progress: Progress | None = None) -> Backend:
+    """The engine for a path: a session's server, or this process."""
+    if spark is not None:
+        from pyspark_paimon.spark_engine import SparkBackend  # noqa: PLC0415  # a session is at hand, so pyspark is
+
+        return SparkBackend(os.fspath(path), spark)
+    from pyspark_paimon.local import LocalBackend  # noqa: PLC0415  # a client of a server needs no storage engine
+
+    return LocalBackend(path, progress=progress)
+
+
+__all__ = ["Table"]
