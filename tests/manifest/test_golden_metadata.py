@@ -60,7 +60,9 @@ def test_live_files_are_those_the_engine_lists(table):
             "externalPath": file.external_path,
         }
         assert shown == {key: expected[key] for key in shown}
-        assert datetime.fromtimestamp(file.creation_time / 1000, UTC).isoformat(timespec="microseconds")[:26] == expected["creationTime"][:26]
+        assert (
+            datetime.fromtimestamp(file.creation_time / 1000, UTC).isoformat(timespec="microseconds")[:26] == expected["creationTime"][:26]
+        )
 
 
 def test_partitions_and_key_bounds_are_those_the_engine_lists(table):

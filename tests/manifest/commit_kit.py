@@ -1,0 +1,110 @@
+"""Small tables of metadata for the tests of commits: files are a few bytes, keys are one INT."""
+
+import uuid
+
+from manifest.binary_row import encode_row
+from manifest.commit import FileStoreCommit
+from manifest.commit_message import CommitMessage
+from manifest.data_file import DataFileMeta
+from manifest.file_io import LocalFileIO
+from manifest.manifest_entry import FileKind
+from manifest.schema import SchemaManager
+from manifest.schema_check import build_schema
+from manifest.stats import SimpleStats
+from manifest.store import FileStore
+
+EMPTY = bytes(12)
+
+
+def make_table(path, *, keys=("id",), partitions=(), options=(), file_io=None):
+    """A new table of (id INT, part STRING)."""
+    raw = {"bucket": "2" if keys else "-1", "commit.max-retry-wait": "500 ms", **dict(options)}
+    schema = build_schema(
+        "id INT NOT NULL, part STRING", primary_keys=(*keys, *partitions) if keys else (), partition_keys=partitions, options=raw
+    )
+    SchemaManager(LocalFileIO(), str(path)).create(schema)
+    return FileStore.open(path, file_io)
+
+
+def data_file(store, *, partition=EMPTY, bucket=0, keys=(0, 9), seq=(0, 9), level=0, rows=10, deletes=0, name=None, extra=(), **fields):
+    """A physical file of a few bytes, and what a manifest says of it."""
+    name = name or f"data-{uuid.uuid4()}-0.parquet"
+    low, high = (encode_row((key,), store.key.types) if store.key else EMPTY for key in keys)
+    stats = SimpleStats(low, high, (0,)) if store.key else SimpleStats.EMPTY
+    meta = DataFileMeta(
+        file_name=name,
+        file_size=len(name),
+        row_count=rows,
+        min_key=low,
+        max_key=high,
+        key_stats=stats,
+        min_sequence_number=seq[0],
+        max_sequence_number=seq[1],
+        level=level,
+        delete_row_count=deletes,
+        extra_files=tuple(extra),
+        file_source=0,
+        **fields,
+    )
+    for path in store.physical_files(partition, bucket, meta):
+        if not store.file_io.exists(path):
+            store.file_io.write(path, name.encode(), durable=False)
+    return meta
+
+
+def message(store, new=(), before=(), after=(), *, partition=EMPTY, bucket=0, total=None, **fields):
+    """A commit message of bucket 0 unless told."""
+    total = store.options.bucket if total is None else total
+    return CommitMessage(
+        partition=partition,
+        bucket=bucket,
+        total_buckets=total,
+        new_files=tuple(new),
+        compact_before=tuple(before),
+        compact_after=tuple(after),
+        **fields,
+    )
+
+
+def committer(store, user=None, **options):
+    return FileStoreCommit(store, user or str(uuid.uuid4()), **options)
+
+
+def live_names(store, snapshot=None):
+    return sorted(store.live_entries(snapshot or store.snapshots.latest()).file_name)
+
+
+def live_model(store):
+    """Live files as (partition, bucket, level, name)."""
+    entries = store.live_entries(store.snapshots.latest())
+    assert set(entries.kind.tolist()) <= {FileKind.ADD}
+    return sorted(zip(entries.partition, entries.bucket.tolist(), entries.level.tolist(), entries.file_name, strict=True))
+
+
+def renumber(store):
+    """A re-stamp that rewrites our few bytes: one file for one."""
+
+    def rewrite(partition, bucket, files, first):
+        written = []
+        for file in files:
+            last = first + file.max_sequence_number - file.min_sequence_number
+            keys = (store.key.decode(file.min_key)[0], store.key.decode(file.max_key)[0])
+            written.append(data_file(store, partition=partition, bucket=bucket, keys=keys, seq=(first, last), rows=file.row_count))
+            first = last + 1
+        return written
+
+    return rewrite
+
+
+def check_table(store):
+    """Snapshot ids have no gap, every state is readable, counters add up, every live file exists."""
+    ids = store.snapshots.ids()
+    assert ids == list(range(ids[0], ids[0] + len(ids))) if ids else True
+    for snapshot_id in ids:
+        snapshot = store.snapshots.get(snapshot_id)
+        entries = store.live_entries(snapshot)
+        assert entries.row_count.sum() == snapshot.total_record_count
+        identities = entries.identities()
+        assert len(set(identities)) == len(identities)
+        for entry in entries.entries():
+            assert all(map(store.file_io.exists, store.physical_files(entry.partition, entry.bucket, entry.file)))
