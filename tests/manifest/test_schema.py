@@ -1,0 +1,209 @@
+"""Schemas: the file, normalisation and the rules at create and alter, options that exist and options that are refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from manifest.errors import CorruptFile, InvalidSchema, TableExists, TableNotFound, UnsupportedOption, UnsupportedTable
+from manifest.file_io import LocalFileIO
+from manifest.option_support import check_readable, check_settable, check_writable
+from manifest.options import CoreOptions
+from manifest.schema import SchemaManager, TableSchema
+from manifest.schema_check import build_schema
+
+GOLDEN = Path(__file__).parent.parent / "golden"
+DDL = "day INT, id BIGINT, name STRING, price DECIMAL(10, 2), attrs MAP<STRING, INT>"
+BUCKETS = {"bucket": "2"}
+
+
+@pytest.mark.parametrize("path", sorted(GOLDEN.glob("*/table/schema/schema-*")), ids=lambda path: f"{path.parts[-4]}-{path.name}")
+def test_the_engines_schema_files_survive_a_round_trip(path: Path) -> None:
+    schema = TableSchema.from_json(path.read_text(), str(path))
+    assert json.loads(schema.to_json()) == json.loads(path.read_text())
+    assert list(json.loads(schema.to_json())) == list(json.loads(path.read_text()))
+
+
+def test_old_file_versions_get_the_options_they_implied() -> None:
+    base = {"id": 0, "fields": [{"id": 0, "name": "k", "type": "INT"}], "highestFieldId": 0, "partitionKeys": [], "primaryKeys": []}
+    assert TableSchema.from_json(json.dumps(base)).options == {"bucket": "1", "file.format": "orc"}
+    assert TableSchema.from_json(json.dumps({**base, "version": 2, "options": {"bucket": "9"}})).options == {
+        "bucket": "9",
+        "file.format": "orc",
+    }
+    assert TableSchema.from_json(json.dumps({**base, "version": 3})).options == {}
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "null", "{}", '{"id": "x", "fields": []}', '{"version": 3, "id": 0, "fields": [{"name": "k"}]}', "[" * 100_000]
+)
+def test_damaged_schema_files_are_named(text: str) -> None:
+    with pytest.raises(CorruptFile, match="schema-7"):
+        TableSchema.from_json(text, "/t/schema/schema-7")
+
+
+def test_a_new_schema_is_normalised() -> None:
+    schema = build_schema(DDL, options={"primary-key": "id, day", "partition": "day", "bucket": "3"}, comment="about")
+    assert schema.primary_keys == ("id", "day")
+    assert schema.partition_keys == ("day",)
+    assert schema.trimmed_primary_keys == schema.bucket_keys == ("id",)
+    assert schema.options == BUCKETS | {"bucket": "3"}
+    assert not schema.field("id").type.nullable
+    assert not schema.field("day").type.nullable
+    assert schema.highest_field_id == 4
+    assert schema.comment == "about"
+
+
+def test_the_trimmed_key_keeps_the_keys_order() -> None:
+    schema = build_schema("a INT, b INT, c INT", primary_keys=["c", "b", "a"], partition_keys=["b"], options=BUCKETS)
+    assert schema.trimmed_primary_keys == ("c", "a")
+
+
+@pytest.mark.parametrize(
+    ("columns", "keys", "partitions", "named"),
+    [
+        ("a INT, a INT", [], [], "'a'"),
+        ("a INT", ["b"], [], "'b'"),
+        ("a INT", ["a", "a"], [], "'a'"),
+        ("a INT", ["a"], ["a"], "no partition column"),
+        ("a INT, b INT", ["a"], ["b"], "'b'"),
+        ("a MAP<STRING, INT>, b INT", ["a"], [], "'a'"),
+        ("a INT, b ARRAY<INT>", [], ["b"], "'b'"),
+        ("_VALUE_KIND INT", [], [], "_VALUE_KIND"),
+        ("_KEY_x INT", [], [], "_KEY_x"),
+        ("a INT, v VARIANT", [], [], "'v'"),
+        ("a INT, p BYTES", [], ["p"], "'p'"),
+    ],
+)
+def test_broken_rules_name_the_column(columns: str, keys: list[str], partitions: list[str], named: str) -> None:
+    with pytest.raises(InvalidSchema, match=named):
+        build_schema(columns, primary_keys=keys, partition_keys=partitions, options=BUCKETS if keys else {})
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"bukcet": "4"},
+        {"bucket": "0"},
+        {"bucket": "many"},
+        {"bucket": "-1"},
+        {"bucket": "-2"},
+        {"bucket-key": "name"},
+        {"bucket-function.type": "hive"},
+        {"bucket-function.type": "mod", "bucket-key": "id,day"},
+        {"merge-engine": "aggregation"},
+        {"changelog-producer": "input"},
+        {"deletion-vectors.enabled": "true"},
+        {"file.format": "orc"},
+        {"file.format.per.level": "0:avro"},
+        {"sequence.field": "nothing"},
+        {"sequence.field": "attrs"},
+        {"sequence.field": "price", "sequence.field.sort-order": "sideways"},
+        {"rowkind.field": "name"},
+        {"branch": "other"},
+        {"write-buffer-size": "lots"},
+        {"snapshot.time-retained": "1 fortnight"},
+        {"snapshot.num-retained.min": "0"},
+        {"snapshot.num-retained.min": "5", "snapshot.num-retained.max": "4"},
+        {"metadata.stats-mode": "truncate(x)"},
+        {"fields.nothing.stats-mode": "full"},
+        {"fields.price.aggregate-function": "sum"},
+        {"num-levels": "1"},
+        {"file-index.bloom-filter.columns": "nothing"},
+        {"file-index.bitmap.columns": "attrs"},
+        {"file-index.bloom.columns": "id"},
+        {"file-index.bloom-filter.name.items": "5"},
+        {"file-index.bitmap.columns": "price"},
+        {"primary-key": "id"},
+    ],
+    ids=str,
+)
+def test_options_that_are_unknown_or_not_built_are_refused_by_name(options: dict[str, str]) -> None:
+    with pytest.raises(UnsupportedOption) as caught:
+        build_schema(DDL, primary_keys=["id", "day"], options=BUCKETS | options)
+    assert caught.value.option in {*options, "bucket"}
+
+
+def test_options_are_text() -> None:
+    with pytest.raises(UnsupportedOption, match="bucket"):
+        check_settable({"bucket": 4})
+
+
+def test_known_options_are_kept_verbatim() -> None:
+    options = BUCKETS | {
+        "write-buffer-size": " 64 MB ",
+        "parquet.page.size": "x",
+        "fields.price.stats-mode": "full",
+        "sequence.field": "price,id",
+    }
+    schema = build_schema(DDL, primary_keys=["id"], options=options)
+    assert schema.options == options
+    assert schema.core.write_buffer_size == 64 << 20
+    assert schema.core.sequence_field == ("price", "id")
+
+
+def test_unknown_options_of_an_open_table_are_kept_and_do_no_harm() -> None:
+    core = CoreOptions.of({"made.by": "someone", "bucket": "2"})
+    assert core.raw["made.by"] == "someone"
+    check_readable(core, has_primary_key=True, table="t")
+    check_writable(core, has_primary_key=True, table="t")
+
+
+@pytest.mark.parametrize("options", [{"merge-engine": "partial-update"}, {"sequence.snapshot-ordering": "true"}])
+def test_reading_refuses_what_changes_rows(options: dict[str, str]) -> None:
+    with pytest.raises(UnsupportedTable, match=next(iter(options))):
+        check_readable(CoreOptions.of(options), has_primary_key=True, table="t")
+
+
+@pytest.mark.parametrize(
+    "options", [{"changelog-producer": "lookup"}, {"deletion-vectors.enabled": "true"}, {"bucket": "-1"}, {"file.format": "avro"}]
+)
+def test_writing_refuses_what_it_cannot_honour(options: dict[str, str]) -> None:
+    core = CoreOptions.of({"bucket": "1"} | options)
+    check_readable(core, has_primary_key=True, table="t")
+    with pytest.raises(UnsupportedTable, match=next(iter(options))):
+        check_writable(core, has_primary_key=True, table="t")
+
+
+def manager(tmp_path: Path) -> SchemaManager:
+    return SchemaManager(LocalFileIO(), str(tmp_path))
+
+
+def test_a_table_is_created_once(tmp_path: Path) -> None:
+    with pytest.raises(TableNotFound, match=str(tmp_path)):
+        manager(tmp_path).require()
+    schema = manager(tmp_path).create(build_schema(DDL))
+    assert manager(tmp_path).require() == schema
+    with pytest.raises(TableExists):
+        manager(tmp_path).create(schema)
+
+
+def test_altered_options_make_a_new_version(tmp_path: Path) -> None:
+    schemas = manager(tmp_path)
+    schemas.create(build_schema(DDL, primary_keys=["id"], options=BUCKETS | {"write-only": "true"}))
+    altered = schemas.replace_options({"write-only": None, "file-index.bitmap.columns": "name"})
+    assert altered.id == 1
+    assert altered.options == BUCKETS | {"file-index.bitmap.columns": "name"}
+    assert manager(tmp_path).require() == altered
+    assert schemas.replace_options({"write-only": None}).id == 1
+    assert schemas.ids() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    "change", [{"bucket-key": "id"}, {"merge-engine": "first-row"}, {"bucket": "-1"}, {"num-levels": "3"}, {"no.such": "x"}]
+)
+def test_options_that_may_not_change_are_refused(tmp_path: Path, change: dict[str, str | None]) -> None:
+    manager(tmp_path).create(build_schema(DDL, primary_keys=["id"], options=BUCKETS))
+    with pytest.raises(UnsupportedOption, match=next(iter(change))):
+        manager(tmp_path).replace_options(change)
+    assert manager(tmp_path).ids() == [0]
+
+
+def test_names_that_are_no_version_are_passed_over(tmp_path: Path) -> None:
+    manager(tmp_path).create(build_schema(pa.schema([("a", pa.int32())])))
+    (tmp_path / "schema" / "schema-x").write_text("?")
+    (tmp_path / "schema" / ".schema-1.tmp").write_text("?")
+    assert manager(tmp_path).ids() == [0]
