@@ -12,6 +12,7 @@ import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import fastavro
@@ -143,8 +144,7 @@ def _read(path: str, data: bytes) -> Container:
         for _ in range(abs(pairs)):
             key = source.take(source.long())
             metadata[key] = source.take(source.long())
-    schema = json.loads(metadata[b"avro.schema"])
-    check_schema(schema)
+    schema = _schema(metadata[b"avro.schema"])
     decompress = _decompressor(path, metadata.get(b"avro.codec", b"null").decode())
     sync = source.take(_SYNC)
     blocks: list[bytes] = []
@@ -159,6 +159,14 @@ def _read(path: str, data: bytes) -> Container:
         blocks.append(block)
         count, total = count + records, total + len(block)
     return Container(path, schema, count, b"".join(blocks))
+
+
+@lru_cache(maxsize=64)
+def _schema(text: bytes) -> Json:
+    """A writer's schema, parsed and checked; nobody changes it."""
+    schema = json.loads(text)
+    check_schema(schema)
+    return schema
 
 
 class _Source:

@@ -27,8 +27,8 @@ from manifest.store import FileStore
 
 _LOG = logging.getLogger(__name__)
 
-Plan = Callable[[Snapshot | None], Change | None]
-"""The change to commit on top of a snapshot; None if nothing is left to do. Raises ``CommitConflict``."""
+Plan = Callable[[FileStore, Snapshot | None], Change | None]
+"""The change to commit on top of a snapshot, its files written through the store given; None if nothing is left to do. Raises ``CommitConflict``."""
 
 
 class FileStoreCommit:
@@ -66,7 +66,7 @@ class FileStoreCommit:
         if rows is None and any(message.new_files for message in filled):
             identity = CommitIdentity(self.user, identifier, CommitKind.APPEND, watermark, properties)
             with restamper.or_undone():
-                rows = self._run(identity, lambda latest: append_change(self.store, latest, restamper, read_snapshot_id))
+                rows = self._run(identity, lambda store, latest: append_change(store, latest, restamper, read_snapshot_id))
             restamper.settle()
             faults.point("between-append-and-compact")
         compacted = history.found.get(CommitKind.COMPACT)
@@ -105,7 +105,7 @@ class FileStoreCommit:
         rows = history.rows
         if rows is None:
             identity = CommitIdentity(self.user, identifier, CommitKind.OVERWRITE, watermark, properties)
-            rows = self._run(identity, lambda latest: overwrite_change(self.store, latest, filled, target, read_snapshot_id))
+            rows = self._run(identity, lambda store, latest: overwrite_change(store, latest, filled, target, read_snapshot_id))
             faults.point("between-append-and-compact")
         compacted = history.found.get(CommitKind.COMPACT)
         lost: tuple[tuple[bytes, int], ...] = ()
@@ -133,7 +133,7 @@ class FileStoreCommit:
         rows = history.rows
         if rows is None:
             identity = CommitIdentity(self.user, identifier, CommitKind.OVERWRITE)
-            rows = self._run(identity, lambda latest: replace_change(self.store, latest, filled, read_snapshot_id))
+            rows = self._run(identity, lambda store, latest: replace_change(store, latest, filled, read_snapshot_id))
             self._maintain()
         return CommitResult(rows, None, bool(history.found))
 
@@ -185,7 +185,7 @@ class FileStoreCommit:
             attempt = CommitAttempt(self.store)
             try:
                 with attempt.or_nothing():
-                    change = plan(latest)
+                    change = plan(attempt.store, latest)
                     if change is None:
                         return None
                     snapshot = attempt.prepare(latest, change, identity, merging=retry == 0)

@@ -43,7 +43,7 @@ class CommitAttempt:
 
     def __init__(self, store: FileStore) -> None:
         self._record = _Recording(store.file_io)
-        self.store = FileStore(self._record, store.root, store.schema)
+        self.store = FileStore(self._record, store.root, store.schema, store.cache)
 
     def prepare(self, latest: Snapshot | None, change: Change, identity: CommitIdentity, *, merging: bool) -> Snapshot:
         """Write the manifests and the two lists of ``change`` on top of ``latest`` and compose the snapshot."""

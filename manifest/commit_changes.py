@@ -82,12 +82,12 @@ class Compactions:
         """Buckets whose compaction was dropped."""
         return tuple(dict.fromkeys(message.bucket_id for message in self._dropped))
 
-    def change(self, latest: Snapshot | None) -> Change | None:
+    def change(self, store: FileStore, latest: Snapshot | None) -> Change | None:
         """The compactions that still fit ``latest``; None if there are none left."""
         while self.messages:
-            base = _live(self._store, latest, self.messages)
+            base = _live(store, latest, self.messages)
             delta = EntryColumns.of(entry for message in self.messages for entry in message.compacted())
-            conflicts = [*bucket_count_conflicts(base, delta), *file_conflicts(base, delta, self._store.key)]
+            conflicts = [*bucket_count_conflicts(base, delta), *file_conflicts(base, delta, store.key)]
             if not conflicts and self._files_exist():
                 return Change(delta)
             beaten = {conflict.bucket for conflict in conflicts}

@@ -9,6 +9,7 @@ import numpy as np
 
 from manifest.avro import ContainerWriter, blocks_of, read_container
 from manifest.avro_schemas import MANIFEST_ENTRY
+from manifest.entry_cache import EntryCache
 from manifest.entry_columns import EntryColumns
 from manifest.errors import CorruptFile
 from manifest.file_io import FileIO
@@ -29,6 +30,7 @@ class ManifestFile:
     level: int
     target_size: int
     names: FileNames
+    cache: EntryCache
 
     def read(self, name: str, size: int | None = None) -> EntryColumns:
         """The entries of a manifest. ``FileNotFoundError`` if it is gone, ``CorruptFile`` if it is not what it should be."""
@@ -40,11 +42,15 @@ class ManifestFile:
 
     def read_meta(self, meta: ManifestFileMeta) -> EntryColumns:
         """The entries of a listed manifest, counted against the list."""
+        held = self.cache.get(meta.file_name)
+        if held is not None:
+            return held
         entries = self.read(meta.file_name, meta.file_size)
         deleted = int(np.count_nonzero(entries.kind == FileKind.DELETE))
         if (len(entries) - deleted, deleted) != (meta.num_added_files, meta.num_deleted_files):
             promised = f"{meta.num_added_files} added and {meta.num_deleted_files} deleted"
             raise CorruptFile(self.paths.manifest(meta.file_name), f"has {len(entries)} entries where its list says {promised}")
+        self.cache.put(meta.file_name, entries)
         return entries
 
     def write(self, entries: EntryColumns | Iterable[ManifestEntry]) -> list[ManifestFileMeta]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from manifest.avro import codec_name
 from manifest.data_file import DataFileMeta
+from manifest.entry_cache import EntryCache
 from manifest.entry_columns import EntryColumns
 from manifest.errors import CorruptFile, SnapshotExpired, TableNotFound
 from manifest.file_io import FileIO, file_io_for
@@ -38,6 +39,7 @@ class FileStore:
     file_io: FileIO
     root: str
     schema: TableSchema
+    cache: EntryCache = field(default_factory=EntryCache, repr=False, compare=False)
 
     @classmethod
     def open(
@@ -58,7 +60,7 @@ class FileStore:
 
     def with_schema(self, schema: TableSchema) -> FileStore:
         """The same table seen through another version of its schema, as time travel does."""
-        return FileStore(self.file_io, self.root, schema)
+        return FileStore(self.file_io, self.root, schema, self.cache)
 
     def __reduce__(self) -> tuple[type[FileStore], tuple[FileIO, str, TableSchema]]:
         return FileStore, (self.file_io, self.root, self.schema)
@@ -109,7 +111,7 @@ class FileStore:
         """Reader and writer of manifests."""
         codec, level = self._compression
         target = self.options.manifest_target_file_size
-        return ManifestFile(self.file_io, self.paths, self.partition, codec, level, target, FileNames("manifest-"))
+        return ManifestFile(self.file_io, self.paths, self.partition, codec, level, target, FileNames("manifest-"), self.cache)
 
     @cached_property
     def manifest_lists(self) -> ManifestList:

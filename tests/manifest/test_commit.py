@@ -46,7 +46,7 @@ def test_an_empty_commit_makes_no_snapshot(store):
 
 def test_snapshot_json_has_what_the_engine_writes_and_no_nulls(store):
     committer(store, "me").commit([message(store, [data_file(store)])], 3, watermark=17, properties={"k": "v"})
-    text = json.loads((store.file_io.read(store.paths.snapshot_file(1))))
+    text = json.loads(store.file_io.read(store.paths.snapshot_file(1)))
     assert list(text) == [
         *("version", "id", "schemaId", "baseManifestList", "baseManifestListSize", "deltaManifestList", "deltaManifestListSize"),
         *("commitUser", "commitIdentifier", "commitKind", "timeMillis", "totalRecordCount", "deltaRecordCount", "watermark"),
