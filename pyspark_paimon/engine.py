@@ -41,6 +41,8 @@ class TravelRequest(Message):
 class ScanRequest(Message):
     """What to read: pinned snapshot (None: the table was empty), bound filter as JSON, columns in the order wanted.
 
+    ``schema_id`` is the schema that filter and columns were bound to (None: the newest); time travel uses the snapshot's own.
+
     >>> from fileindex.predicate import ColumnRef, Compare, Op
     >>> request = ScanRequest.of(Compare(ColumnRef("id"), Op.EQ, 7), columns=("id",), snapshot_id=3)
     >>> ScanRequest.model_validate_json(request.model_dump_json()) == request
@@ -53,6 +55,7 @@ class ScanRequest(Message):
     snapshot_id: int | None
     predicate: str | None = None
     limit: int | None = None
+    schema_id: int | None = None
     options: dict[str, str] = Field(default_factory=dict)
 
     @classmethod
@@ -155,8 +158,8 @@ class Backend(Protocol):
     def create(self, schema: TableSchema) -> TableSchema:
         """Create the table: schema-0, put if absent. Raises ``TableExists``."""
 
-    def schema(self) -> TableSchema:
-        """The newest schema. Raises ``TableNotFound``."""
+    def schema(self, schema_id: int | None = None) -> TableSchema:
+        """The newest schema, or that of an id. Raises ``TableNotFound``."""
 
     def alter_options(self, changes: Mapping[str, str], removals: Sequence[str]) -> TableSchema:
         """Commit a schema with other options."""

@@ -98,7 +98,7 @@ def _summary(plan: ScanPlan) -> str:
     files = [file for split in plan.splits for file in split.files]
     merged = sum(not split.raw_convertible for split in plan.splits)
     size = size_text(sum(file.file_size for file in files))
-    where = "no snapshot yet" if plan.snapshot_id is None else f"snapshot {plan.snapshot_id}"
+    where = "no snapshot yet" if not plan.snapshot_id else f"snapshot {plan.snapshot_id}"
     return f"{where}: {len(plan.splits)} splits ({merged} to merge), {len(files)} files, {size}"
 
 

@@ -225,13 +225,18 @@ class Table:
 
         Raises ``InvalidFilter``, ``UnknownColumn``, ``InvalidArgument``, ``SnapshotNotFound``, ``SnapshotExpired``.
         """
-        schema = self.table_schema
-        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
+        if limit is not None and (type(limit) is not int or limit < 0):
             raise InvalidArgument(f"limit is a number of rows, not {limit!r}")
-        predicate = bind_filter(filter, schema.column_types)
-        request = ScanRequest.of(predicate, columns=projection(columns, schema), snapshot_id=None, limit=limit)
-        pinned = self._backend.pin(travel_of(snapshot, tag, timestamp))
-        request = request.model_copy(update={"snapshot_id": None if pinned is None else pinned.id})
+        travel = travel_of(snapshot, tag, timestamp)
+        pinned = self._backend.pin(travel)
+        schema_id = None if pinned is None or travel == TravelRequest() else pinned.schema_id
+        schema = self._backend.schema(schema_id)
+        request = ScanRequest.of(
+            bind_filter(filter, schema.column_types),
+            columns=projection(columns, schema),
+            snapshot_id=None if pinned is None else pinned.id,
+            limit=limit,
+        ).model_copy(update={"schema_id": schema.id})
         return Scan(self._backend, request, schema, None if filter is None else str(filter))
 
     def snapshots(self) -> pa.Table:

@@ -1,0 +1,238 @@
+"""The in-process engine: Arrow in, Arrow out, threads over buckets and splits; neither Spark nor a JVM."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from lsm.read_report import ReadReport
+from lsm.scan import ScanPlan, ScanPlanner
+from lsm.split_read import read_split
+from lsm.splits import DataSplit
+from manifest.errors import InvalidArgument, UnsupportedOption
+from manifest.expire import expire_snapshots
+from manifest.file_io import FileIO, file_io_for
+from manifest.option_support import check_readable
+from manifest.orphans import list_orphans, remove_orphans
+from manifest.schema import SchemaManager, TableSchema
+from manifest.snapshot import Snapshot
+from manifest.store import FileStore
+from pyspark_paimon.engine import (
+    CompactRequest,
+    DeleteRequest,
+    ExpireRequest,
+    OrphanFile,
+    Progress,
+    Rows,
+    ScanRequest,
+    TravelRequest,
+    WriteRequest,
+)
+from pyspark_paimon.inputs import collected
+from pyspark_paimon.local_jobs import compact_table, delete_rows, write_rows
+from pyspark_paimon.parallel import interleaved
+from pyspark_paimon.partitions import Spec
+from pyspark_paimon.results import CompactResult, ExpireResult, FunnelStage, IndexRewriteResult, WriteResult
+from pyspark_paimon.table_views import files_table
+
+
+class LocalBackend:
+    """A table whose files this process reads and writes itself; cheap to make, safe to use from several threads.
+
+    ``threads`` bounds the buckets and splits in work at once (default: the processors, at most 8); ``progress`` is told of
+    long operations. ``file_io`` stands in for the path's own storage.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], *, progress: Progress | None = None, threads: int | None = None, file_io: FileIO | None = None
+    ) -> None:
+        found, self._root = file_io_for(os.fspath(path))
+        self._file_io = found if file_io is None else file_io
+        self._progress = progress
+        self._threads = threads or min(os.cpu_count() or 1, 8)
+
+    @property
+    def path(self) -> str:
+        """The table's absolute path."""
+        return self._root
+
+    @property
+    def spark(self) -> None:
+        """No session."""
+        return
+
+    def store(self, options: Mapping[str, str] | None = None, schema_id: int | None = None) -> FileStore:
+        """The table opened now: by its newest schema, or that of ``schema_id``, with options of one job. Raises ``TableNotFound``."""
+        store = FileStore.open(self._root, self._file_io)
+        if schema_id is not None and schema_id != store.schema.id:
+            store = store.with_schema(store.schemas.get(schema_id))
+        return store.with_options(options) if options else store
+
+    def create(self, schema: TableSchema) -> TableSchema:
+        """Create the table: schema-0, put if absent."""
+        return SchemaManager(self._file_io, self._root).create(schema)
+
+    def schema(self, schema_id: int | None = None) -> TableSchema:
+        """The newest schema, or that of an id."""
+        return self.store(schema_id=schema_id).schema
+
+    def alter_options(self, changes: Mapping[str, str], removals: Sequence[str]) -> TableSchema:
+        """Commit a schema with other options."""
+        return self.store().schemas.replace_options({**changes, **dict.fromkeys(removals)})
+
+    def pin(self, travel: TravelRequest) -> Snapshot | None:
+        """The snapshot asked for; None if the newest is asked for and there is none."""
+        snapshots = self.store().snapshots
+        return snapshots.travel(snapshot_id=travel.snapshot_id, tag=travel.tag, timestamp_millis=travel.timestamp_millis)
+
+    def snapshots(self) -> list[Snapshot]:
+        """Every retained snapshot, oldest first."""
+        return list(self.store().snapshots.backwards())[::-1]
+
+    def files(self, snapshot_id: int | None) -> pa.Table:
+        """Live data files of a snapshot."""
+        store = self.store()
+        return files_table(store.live_entries(self._snapshot(store, snapshot_id)).entries(), store.schema)
+
+    def plan(self, request: ScanRequest) -> ScanPlan:
+        """Splits and the funnel's report."""
+        return self._plan(self._readable(request), request)
+
+    def read(self, request: ScanRequest) -> Iterator[pa.RecordBatch]:
+        """The rows, a batch at a time, splits in the plan's order."""
+        store = self._readable(request)
+        return self._rows(store, request, self._plan(store, request), None)
+
+    def read_split(self, request: ScanRequest, split: DataSplit | str, report: ReadReport | None = None) -> Iterator[pa.RecordBatch]:
+        """The rows of one split of the request's plan; the limit bounds each split's rows."""
+        store = self._readable(request)
+        parsed = DataSplit.from_json(split) if isinstance(split, str) else split
+        return read_split(store, parsed, columns=request.columns, predicate=request.tree, limit=request.limit, report=report)
+
+    def read_stages(self, request: ScanRequest) -> Sequence[FunnelStage]:
+        """Read the rows and tell what indexes, row groups and the exact filter kept and dropped."""
+        store = self._readable(request)
+        plan = self._plan(store, request)
+        report = ReadReport()
+        start = time.perf_counter()
+        for _ in self._rows(store, request, plan, report):
+            pass
+        return read_stages(report, (time.perf_counter() - start) * 1000)
+
+    def count(self, request: ScanRequest) -> int:
+        """Number of rows; without a filter, clean files answer by their metadata."""
+        store = self._readable(request)
+        plan = self._plan(store, request)
+        counted, to_read = 0, list(plan.splits)
+        if request.predicate is None:
+            known = [split.merged_row_count for split in plan.splits]
+            counted = sum(rows for rows in known if rows is not None)
+            to_read = [split for split, rows in zip(plan.splits, known, strict=True) if rows is None]
+        sources = [partial(read_split, store, split, columns=(), predicate=request.tree) for split in to_read]
+        counted += sum(batch.num_rows for batch in interleaved(sources, self._threads))
+        return counted if request.limit is None else min(counted, request.limit)
+
+    def frame(self, request: ScanRequest, spark: Any) -> Any:
+        """The scan as a DataFrame of ``spark``, whose server must see the same path."""
+        if spark is None:
+            raise InvalidArgument("the table was opened in process; give a session: scan.to_spark(spark)")
+        from pyspark_paimon.spark_engine import SparkBackend  # noqa: PLC0415  # a session is at hand, so pyspark is
+
+        return SparkBackend(self._root, spark).frame(request, spark)
+
+    def write(self, request: WriteRequest, rows: Rows) -> WriteResult:
+        """Write and commit; on any error nothing is visible."""
+        return write_rows(self.store(request.options), request, collected(rows), threads=self._threads, progress=self._progress)
+
+    def delete(self, request: DeleteRequest) -> WriteResult:
+        """Delete by filter; evaluated again if a touched bucket changed meanwhile."""
+        return delete_rows(self.store(request.options), request, self, threads=self._threads)
+
+    def compact(self, request: CompactRequest) -> CompactResult:
+        """Compact; a lost race is tried again on the new snapshot."""
+        return compact_table(self.store(request.options), request, threads=self._threads, progress=self._progress)
+
+    def rewrite_file_index(self, commit_id: str, partitions: Sequence[Spec] | None) -> IndexRewriteResult:  # noqa: ARG002  # the seam's signature
+        """Refused until the rewrite of indexes is built."""
+        raise UnsupportedOption(
+            "file-index",
+            "indexes of existing files are not rewritten yet; a full compaction after alter_options rebuilds those of a primary-key table",
+        )
+
+    def expire(self, request: ExpireRequest) -> ExpireResult:
+        """Expire snapshots and delete what only they reach."""
+        done = expire_snapshots(
+            self.store(),
+            retain_min=request.retain_min,
+            retain_max=request.retain_max,
+            older_than_ms=request.older_than_ms,
+            limit=request.limit,
+        )
+        return ExpireResult(snapshots=done.snapshots, data_files=done.data_files, manifests=done.manifests)
+
+    def orphans(self, older_than_ms: int, *, remove: bool) -> list[OrphanFile]:
+        """Files that nothing refers to; deleted if ``remove``."""
+        find = remove_orphans if remove else list_orphans
+        return [OrphanFile(path=orphan.path, size=orphan.size, mtime_ms=orphan.mtime_ms) for orphan in find(self.store(), older_than_ms)]
+
+    def _readable(self, request: ScanRequest) -> FileStore:
+        store = self.store(request.options, request.schema_id)
+        check_readable(store.options, has_primary_key=store.schema.is_primary_key_table, table=self._root)
+        return store
+
+    def _snapshot(self, store: FileStore, snapshot_id: int | None) -> Snapshot | None:
+        return None if snapshot_id is None else store.snapshots.get(snapshot_id)
+
+    def _plan(self, store: FileStore, request: ScanRequest) -> ScanPlan:
+        snapshot = self._snapshot(store, request.snapshot_id)
+        return ScanPlanner(store).plan(request.tree, snapshot=snapshot, columns=request.columns, limit=request.limit)
+
+    def _rows(self, store: FileStore, request: ScanRequest, plan: ScanPlan, report: ReadReport | None) -> Iterator[pa.RecordBatch]:
+        """All rows in order; with a limit one split after the other, for the first may be enough."""
+        reports = [ReadReport() for _ in plan.splits]
+        sources = [
+            partial(read_split, store, split, columns=request.columns, predicate=request.tree, limit=request.limit, report=own)
+            for split, own in zip(plan.splits, reports, strict=True)
+        ]
+        left = request.limit
+        for batch in interleaved(sources, self._threads if left is None else 1):
+            if left is not None:
+                batch = batch.slice(0, left)  # noqa: PLW2901  # the rows that are still wanted of it
+                left -= batch.num_rows
+            if batch.num_rows:
+                yield batch
+            if left == 0:
+                break
+        if report is not None:
+            for own in reports:
+                report.merge(own)
+
+
+def read_stages(report: ReadReport, millis: float) -> tuple[FunnelStage, ...]:
+    """The counters of a read as stages of the funnel."""
+    notes = report.index
+    used = ", ".join(sorted(notes.used)) if notes.used else ""
+    return (
+        FunnelStage(name="file index", kept=report.files - report.files_skipped, dropped=report.files_skipped, note=used),
+        FunnelStage(
+            name="row groups",
+            kept=report.row_groups - report.row_groups_skipped,
+            dropped=report.row_groups_skipped,
+            bytes_kept=report.bytes_read,
+        ),
+        FunnelStage(
+            name="rows",
+            kept=report.rows_returned,
+            dropped=max(report.rows_decoded - report.rows_returned, 0),
+            millis=millis,
+            note=f"{report.rows_merged:,} rows merged" if report.rows_merged else "",
+        ),
+    )
+
+
+__all__ = ["LocalBackend", "read_stages"]

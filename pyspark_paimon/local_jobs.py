@@ -1,0 +1,200 @@
+"""Write, delete and compact in process: rows to a ``TableWrite``, its messages to a ``FileStoreCommit``, the answer for people."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import count
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fileindex.predicate import Predicate
+from lsm.conform import conform
+from lsm.table_write import TableWrite, compact_bucket, restamp
+from manifest.commit import FileStoreCommit, is_committed
+from manifest.commit_message import CommitMessage, CommitResult
+from manifest.errors import CommitConflict, InvalidArgument
+from manifest.live_files import EntryFilter
+from manifest.option_support import check_writable
+from manifest.snapshot import BATCH_IDENTIFIER, Snapshot
+from manifest.store import FileStore
+from pyspark_paimon.engine import ArrowRows, CompactRequest, DeleteRequest, Progress, ScanRequest, WriteRequest
+from pyspark_paimon.inputs import split_kinds
+from pyspark_paimon.parallel import each
+from pyspark_paimon.partitions import Spec, predicate_of, values_of
+from pyspark_paimon.results import CompactResult, ProgressEvent, WriteResult
+
+if TYPE_CHECKING:
+    from pyspark_paimon.local import LocalBackend
+
+_DELETE = 3
+_EVALUATIONS = 20
+
+
+def write_rows(store: FileStore, request: WriteRequest, rows: ArrowRows, *, threads: int, progress: Progress | None) -> WriteResult:
+    """Write and commit; raises typed errors, and leaves the table as it was then."""
+    start = time.perf_counter()
+    check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
+    done = is_committed(store, request.commit_id, BATCH_IDENTIFIER)
+    if done is not None:
+        return _written(done, 0, 0, start)
+    overwriting = request.mode == "overwrite"
+    with table_write(store, request.commit_id, threads=threads, overwrite=overwriting) as write:
+        for batch, kinds in _batches(rows, request):
+            write.write(conform(batch, store.schema), kinds=kinds)
+            if progress is not None:
+                progress(ProgressEvent(stage="write", done=write.metrics.rows))
+        messages = write.prepare_commit()
+        rows_written = write.metrics.rows
+    commit = FileStoreCommit(store, request.commit_id, restamp=restamp(store))
+    try:
+        result = _overwrite(store, commit, request, messages) if overwriting else commit.commit(messages)
+    except BaseException:
+        commit.abort(messages)
+        raise
+    return _written(result, rows_written, sum(len(message.new_files) for message in messages), start)
+
+
+def table_write(store: FileStore, commit_id: str, *, threads: int, overwrite: bool = False) -> TableWrite:
+    """A writer whose files carry the commit's name; an overwrite must not touch what it replaces."""
+    return TableWrite(store, commit_user=commit_id, commit_id=commit_id, threads=threads, overwrite=overwrite)
+
+
+def _written(result: CommitResult, rows: int, files: int, start: float) -> WriteResult:
+    return WriteResult(
+        rows=rows,
+        files=files,
+        snapshot_id=result.snapshot_id,
+        compact_snapshot_id=result.compact_snapshot_id,
+        compact_lost=result.compact_lost,
+        replayed=result.replayed,
+        seconds=time.perf_counter() - start,
+    )
+
+
+def _batches(rows: ArrowRows, request: WriteRequest) -> Iterator[tuple[pa.RecordBatch, pa.Array | None]]:
+    source: Iterator[pa.RecordBatch] = iter(rows.reader)
+    if request.order_by is not None:
+        source = iter(_ordered(rows.reader.read_all(), request.order_by).to_batches())
+    for batch in source:
+        yield split_kinds(batch) if request.row_kinds else (batch, None)
+
+
+def _ordered(table: pa.Table, column: str) -> pa.Table:
+    """Rows by ``column``, equal ones as they came, null before all: the last of a key is the one to keep."""
+    if column not in table.column_names:
+        raise InvalidArgument(f"order_by: the rows have no column '{column}'")
+    order = pc.sort_indices(table, sort_keys=[(column, "ascending")], null_placement="at_start")
+    return table.take(order)
+
+
+def _overwrite(store: FileStore, commit: FileStoreCommit, request: WriteRequest, messages: Sequence[CommitMessage]) -> CommitResult:
+    if request.partition is None:
+        return commit.overwrite(messages, partitions=None, dynamic=request.dynamic)
+    full = values_of(request.partition, store.schema)
+    if full is not None:
+        return commit.overwrite(messages, partitions=[store.partition.encode(full)])
+    wanted = predicate_of([request.partition], store.schema)
+    named = {message.partition for message in messages if store.partition.keeps(wanted, message.partition)}
+    return commit.overwrite(messages, partitions=named | set(live_partitions(store, store.snapshots.latest(), wanted)))
+
+
+def live_partitions(store: FileStore, snapshot: Snapshot | None, wanted: Predicate) -> list[bytes]:
+    """Serialised partitions with files at ``snapshot`` that ``wanted`` keeps."""
+    _, partitions = store.live_entries(snapshot, EntryFilter(predicate=wanted)).partition_codes
+    return list(partitions)
+
+
+def delete_rows(store: FileStore, request: DeleteRequest, backend: LocalBackend, *, threads: int) -> WriteResult:
+    """Find the rows in the newest snapshot and write them again as deletes; a change of their buckets since is a conflict."""
+    start = time.perf_counter()
+    check_writable(store.options, has_primary_key=True, table=store.root)
+    done = is_committed(store, request.commit_id, BATCH_IDENTIFIER)
+    if done is not None:
+        return _written(done, 0, 0, start)
+    commit = FileStoreCommit(store, request.commit_id)
+    for evaluation in range(_EVALUATIONS):
+        base = store.snapshots.latest()
+        if base is None:
+            break
+        scan = ScanRequest(predicate=request.predicate, columns=store.schema.names, snapshot_id=base.id, schema_id=store.schema.id)
+        with table_write(store, request.commit_id, threads=threads) as write:
+            for batch in backend.read(scan):
+                kinds = pa.array(np.full(batch.num_rows, _DELETE, np.int8))
+                write.write(conform(batch, store.schema), kinds=kinds)
+            messages = write.prepare_commit()
+            deleted = write.metrics.rows
+        try:
+            result = commit.commit(messages, read_snapshot_id=base.id)
+        except BaseException as error:
+            commit.abort(messages)
+            if isinstance(error, CommitConflict) and evaluation + 1 < _EVALUATIONS:
+                continue
+            raise
+        return _written(result, deleted, sum(len(message.new_files) for message in messages), start)
+    return WriteResult(rows=0, files=0, snapshot_id=None, seconds=time.perf_counter() - start)
+
+
+def compact_table(store: FileStore, request: CompactRequest, *, threads: int, progress: Progress | None) -> CompactResult:
+    """Compact the buckets of the newest snapshot, a thread each; the buckets that lose a race are compacted again."""
+    start = time.perf_counter()
+    check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
+    total = CompactResult(files_before=0, files_after=0, bytes_read=0, bytes_written=0, snapshot_id=None)
+    only: frozenset[tuple[bytes, int]] | None = None
+    for attempt in range(1, _EVALUATIONS + 1):
+        buckets = live_buckets(store, request.partitions)
+        wanted = [bucket for bucket in buckets if only is None or bucket in only]
+        job = partial(_compact_one, store, request, progress, count(1), len(wanted))
+        messages = [message for message in each(job, wanted, threads) if message is not None]
+        commit = FileStoreCommit(store, request.commit_id)
+        try:
+            result = commit.commit(messages, identifier=attempt)
+        except BaseException:
+            commit.abort(messages, attempt)
+            raise
+        lost = frozenset(result.lost_compactions)
+        total = _added(total, [message for message in messages if message.bucket_id not in lost], result, attempt)
+        if not lost:
+            break
+        only = lost
+    return total.model_copy(update={"seconds": time.perf_counter() - start})
+
+
+def _compact_one(
+    store: FileStore, request: CompactRequest, progress: Progress | None, finished: Iterator[int], total: int, bucket: tuple[bytes, int]
+) -> CommitMessage | None:
+    message = compact_bucket(store, *bucket, full=request.full, commit_id=request.commit_id)
+    if progress is not None:
+        progress(ProgressEvent(stage="compact", done=next(finished), total=total, unit="buckets"))
+    return message
+
+
+def live_buckets(store: FileStore, partitions: Sequence[Spec] | None) -> list[tuple[bytes, int]]:
+    """(partition, bucket) with files at the newest snapshot, limited to the specifications."""
+    wanted = None if partitions is None else predicate_of(partitions, store.schema)
+    entries = store.live_entries(store.snapshots.latest(), EntryFilter(predicate=wanted))
+    codes, known = entries.partition_codes
+    return sorted({(known[code], bucket) for code, bucket in zip(codes.tolist(), entries.bucket.tolist(), strict=True)})
+
+
+def _added(total: CompactResult, messages: Sequence[CommitMessage], result: CommitResult, attempt: int) -> CompactResult:
+    before = [file for message in messages for file in message.compact_before]
+    after = [file for message in messages for file in message.compact_after]
+    moved = {file.file_name for file in before} & {file.file_name for file in after}
+    return CompactResult(
+        files_before=total.files_before + len(before),
+        files_after=total.files_after + len(after),
+        bytes_read=total.bytes_read + sum(file.file_size for file in before if file.file_name not in moved),
+        bytes_written=total.bytes_written + sum(file.file_size for file in after if file.file_name not in moved),
+        snapshot_id=total.snapshot_id if result.compact_snapshot_id is None else result.compact_snapshot_id,
+        rows=total.rows + sum(file.row_count for file in after),
+        buckets=total.buckets + len(messages),
+        attempts=attempt,
+    )
+
+
+__all__ = ["compact_table", "delete_rows", "live_buckets", "live_partitions", "table_write", "write_rows"]
