@@ -17,6 +17,7 @@ from fileindex.column_type import BINARIES, FLOATS, INTEGERS, STRINGS, ColumnTyp
 from fileindex.plain import from_scalar, to_scalar
 from fileindex.predicate import TRUE, ColumnRef, Compare, In, IsNull, Leaf, Predicate, StartsWith, map_leaves
 from manifest.errors import PaimonError, UnsupportedTable
+from manifest.stats import ColumnBounds
 from manifest.types import DataField, DataType
 
 _INTEGER_WIDTH = {Kind.TINYINT: 8, Kind.SMALLINT: 16, Kind.INT: 32, Kind.BIGINT: 64}
@@ -29,11 +30,12 @@ _MAX_DIGITS = 38
 class SchemaMapping:
     """Where the columns that readers ask for lie in the files of one schema.
 
-    >>> from manifest.types import DataField, DataType
-    >>> old, new = DataField(4, "a", DataType(Kind.INT)), DataField(4, "b", DataType(Kind.BIGINT))
-    >>> mapping = SchemaMapping.of([new, DataField(5, "a", DataType(Kind.INT))], [old], 0)
-    >>> mapping.sources["b"].name, mapping.sources["a"]
-    ('a', None)
+        >>> from manifest.stats import ColumnBounds
+    from manifest.types import DataField, DataType
+        >>> old, new = DataField(4, "a", DataType(Kind.INT)), DataField(4, "b", DataType(Kind.BIGINT))
+        >>> mapping = SchemaMapping.of([new, DataField(5, "a", DataType(Kind.INT))], [old], 0)
+        >>> mapping.sources["b"].name, mapping.sources["a"]
+        ('a', None)
     """
 
     read: Mapping[str, DataField]
@@ -97,6 +99,13 @@ class SchemaMapping:
             return from_scalar(conform(array, source.type, read.type)[0], read.type.column_type), True
         except (PaimonError, pa.ArrowException):
             return None, False
+
+    def bounds(self, column: str, known: ColumnBounds) -> ColumnBounds:
+        """Bounds of the file's column as those of the read column."""
+        (low, low_known), (high, high_known) = self.bound(column, known.min), self.bound(column, known.max)
+        if low_known and high_known:
+            return ColumnBounds(low, high, known.null_count, known.row_count)
+        return ColumnBounds(None, None, known.null_count, known.row_count)
 
 
 def is_same(file: DataType, read: DataType) -> bool:

@@ -1,0 +1,265 @@
+"""The seam to the Parquet decoder: columns and row groups in, Arrow batches out, statistics as plain bounds.
+
+Only this module knows pyarrow's reader. Whatever is wrong with a file (missing, truncated, other columns or rows than the
+metadata promise, pages that do not decode) becomes a ``CorruptFile`` that names it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from types import TracebackType
+from typing import Any, Self
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from fileindex.column_type import BINARIES, FLOATS, STRINGS, Kind, Plain
+from manifest.errors import CorruptFile
+from manifest.file_io import FileIO
+from manifest.stats import ColumnBounds
+from manifest.types import DataType
+
+BATCH_BYTES = 16 * 1024 * 1024
+"""About as many decoded bytes as a batch may have; the bound of a reader's memory, together with MAX_BATCH_ROWS."""
+MAX_BATCH_ROWS = 128 * 1024
+_MIN_BATCH_ROWS = 1024
+_SMALL_DICTIONARY_BYTES = 64 * 1024
+_DICTIONARY_BYTES_PER_ROW = 2.5
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    """A row group: its number, the position of its first row in the file, its rows, and its compressed bytes."""
+
+    index: int
+    first_row: int
+    num_rows: int
+    size: int
+
+    @property
+    def end_row(self) -> int:
+        """One past the position of the last row."""
+        return self.first_row + self.num_rows
+
+
+class ParquetDataFile:
+    """An open Parquet data file; a context manager.
+
+    Args:
+        file_io: where the file lies.
+        path: the file.
+        row_count: rows that the metadata promise; None if they are not known.
+
+    Raises:
+        CorruptFile: the file is missing, is no Parquet file, or has another number of rows.
+    """
+
+    def __init__(self, file_io: FileIO, path: str, row_count: int | None = None) -> None:
+        self.path = path
+        self._files: list[Any] = []
+        self._readers: dict[frozenset[str], Any] = {}
+        self._file_io = file_io
+        self.metadata = self._open(frozenset()).metadata
+        if row_count is not None and self.metadata.num_rows != row_count:
+            self.close()
+            raise CorruptFile(path, f"has {self.metadata.num_rows} rows where its metadata says {row_count}")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; batches handed out stay valid."""
+        while self._files:
+            self._files.pop().close()
+        self._readers.clear()
+
+    @cached_property
+    def schema(self) -> Any:
+        """The Arrow schema of the file's own columns."""
+        return self._open(frozenset()).schema_arrow
+
+    @cached_property
+    def row_groups(self) -> tuple[RowGroup, ...]:
+        """All row groups, in order."""
+        groups: list[RowGroup] = []
+        first_row = 0
+        for index in range(self.metadata.num_row_groups):
+            group = self.metadata.row_group(index)
+            size = sum(group.column(leaf).total_compressed_size for leaf in range(group.num_columns))
+            groups.append(RowGroup(index, first_row, group.num_rows, size))
+            first_row += group.num_rows
+        return tuple(groups)
+
+    @cached_property
+    def _leaves(self) -> dict[str, range]:
+        """Positions of each top-level column's leaves among the file's leaf columns."""
+        positions: dict[str, range] = {}
+        start = 0
+        for field in self.schema:
+            end = start + _leaf_count(field.type)
+            positions[field.name] = range(start, end)
+            start = end
+        return positions
+
+    def bounds(self, group: RowGroup, column: str, data_type: DataType) -> ColumnBounds | None:
+        """What the footer says of a column in a row group, as plain values of ``data_type``; None if it says nothing.
+
+        Args:
+            group: a row group of this file.
+            column: name of an atomic column in the file.
+            data_type: its type in the file's schema; bounds of a column stored as another type are not known.
+        """
+        field = self.schema.field(column) if column in self._leaves else None
+        if field is None or data_type.is_nested or not _same_values(field.type, data_type):
+            return None
+        statistics = self.metadata.row_group(group.index).column(self._leaves[column].start).statistics
+        if statistics is None:
+            return None
+        nulls = statistics.null_count if statistics.has_null_count else None
+        if not statistics.has_min_max:
+            return ColumnBounds(None, None, nulls, group.num_rows)
+        try:
+            low, high = (_plain(raw, data_type) for raw in (statistics.min_raw, statistics.max_raw))
+        except (ValueError, TypeError, OverflowError):
+            return ColumnBounds(None, None, nulls, group.num_rows)
+        if data_type.kind in FLOATS:
+            high = math.nan  # writers leave NaN, the greatest value, out of the maximum
+        return ColumnBounds(low, high, nulls, group.num_rows)
+
+    def compressed_size(self, columns: Sequence[str], groups: Sequence[RowGroup]) -> int:
+        """Bytes of the column chunks of ``columns`` in ``groups``."""
+        leaves = [leaf for name in columns for leaf in self._leaves[name]]
+        return sum(int(self.metadata.row_group(group.index).column(leaf).total_compressed_size) for group in groups for leaf in leaves)
+
+    def batches(
+        self, columns: Sequence[str], groups: Sequence[RowGroup], *, keep_dictionaries: bool = False, threads: bool = True
+    ) -> Iterator[Any]:
+        """Decode ``columns`` of ``groups`` into record batches, in order; their rows add up to those of the groups.
+
+        Args:
+            columns: names in the file, which must have them.
+            groups: row groups, ascending.
+            keep_dictionaries: texts of few distinct values come as dictionary arrays, several times faster.
+            threads: decode columns in parallel.
+
+        Raises:
+            CorruptFile: pages do not decode.
+        """
+        if not columns:
+            yield from (_rows_only(group.num_rows) for group in groups)
+            return
+        encoded = frozenset(name for name in columns if self._has_small_dictionary(name)) if keep_dictionaries else frozenset()
+        reader = self._open(encoded)
+        expected = sum(group.num_rows for group in groups)
+        found = 0
+        with self._decoding():
+            stream = reader.iter_batches(
+                batch_size=self._batch_rows(columns),
+                row_groups=[group.index for group in groups],
+                columns=list(columns),
+                use_threads=threads,
+            )
+        while True:
+            with self._decoding():
+                batch = next(stream, None)
+                if batch is None:
+                    break
+                batch = batch.select(list(columns))
+            found += batch.num_rows
+            yield batch
+        if found != expected:
+            raise CorruptFile(self.path, f"{found} rows were decoded where its footer says {expected}")
+
+    def _open(self, dictionaries: frozenset[str]) -> Any:
+        """A reader that keeps some columns dictionary encoded; the footer is read once."""
+        reader = self._readers.get(dictionaries)
+        if reader is None:
+            known = next(iter(self._readers.values()), None)
+            with self._decoding():
+                source = self._file_io.open_input(self.path)
+                self._files.append(source)
+                reader = pq.ParquetFile(
+                    source,
+                    metadata=None if known is None else known.metadata,
+                    read_dictionary=sorted(dictionaries),
+                    page_checksum_verification=True,
+                )
+            self._readers[dictionaries] = reader
+        return reader
+
+    def _batch_rows(self, columns: Sequence[str]) -> int:
+        """Rows of a batch of about BATCH_BYTES, by the footer's uncompressed sizes and the columns' least widths."""
+        leaves = [leaf for name in columns for leaf in self._leaves[name]]
+        total = 0
+        for group in self.row_groups:
+            chunks = self.metadata.row_group(group.index)
+            total += sum(max(chunks.column(leaf).total_uncompressed_size, 8 * chunks.num_rows) for leaf in leaves)
+        rows = int(BATCH_BYTES * max(1, self.metadata.num_rows) // max(1, total))
+        return max(_MIN_BATCH_ROWS, min(MAX_BATCH_ROWS, rows))
+
+    def _has_small_dictionary(self, column: str) -> bool:
+        """Whether a text column is dictionary encoded throughout, with few distinct values."""
+        field = self.schema.field(column)
+        if not (pa.types.is_string(field.type) or pa.types.is_large_string(field.type)) or not self.row_groups:
+            return False
+        for group in self.row_groups:
+            chunk = self.metadata.row_group(group.index).column(self._leaves[column].start)
+            if not chunk.has_dictionary_page or chunk.dictionary_page_offset is None:
+                return False
+            if chunk.data_page_offset - chunk.dictionary_page_offset > _SMALL_DICTIONARY_BYTES:
+                return False
+            if chunk.total_uncompressed_size > _SMALL_DICTIONARY_BYTES + _DICTIONARY_BYTES_PER_ROW * group.num_rows:
+                return False
+        return True
+
+    @contextmanager
+    def _decoding(self) -> Iterator[None]:
+        try:
+            yield
+        except FileNotFoundError as error:
+            raise CorruptFile(self.path, "the data file is missing") from error
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise CorruptFile(self.path, f"is no readable Parquet file ({error})") from error
+
+
+def _rows_only(count: int) -> Any:
+    return pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), count, [None]))
+
+
+def _leaf_count(arrow: Any) -> int:
+    if pa.types.is_struct(arrow):
+        return sum(_leaf_count(arrow.field(position).type) for position in range(arrow.num_fields))
+    if pa.types.is_map(arrow):
+        return _leaf_count(arrow.key_type) + _leaf_count(arrow.item_type)
+    if pa.types.is_list(arrow) or pa.types.is_large_list(arrow) or pa.types.is_fixed_size_list(arrow):
+        return _leaf_count(arrow.value_type)
+    return 1
+
+
+def _same_values(arrow: Any, data_type: DataType) -> bool:
+    """Whether values stored as ``arrow`` have the physical form of plain values of ``data_type``."""
+    if data_type.kind in STRINGS:
+        return bool(pa.types.is_string(arrow) or pa.types.is_large_string(arrow))
+    if data_type.kind in BINARIES:
+        return bool(pa.types.is_binary(arrow) or pa.types.is_large_binary(arrow))
+    return bool(arrow == data_type.arrow)
+
+
+def _plain(raw: Any, data_type: DataType) -> Plain:
+    """A footer's raw minimum or maximum as a plain value."""
+    if data_type.kind in STRINGS:
+        return bytes(raw).decode()
+    if data_type.kind is Kind.DECIMAL and isinstance(raw, bytes):
+        return int.from_bytes(raw, "big", signed=True)
+    value: Plain = raw
+    return value
+
+
+__all__ = ["ParquetDataFile", "RowGroup"]

@@ -1,0 +1,296 @@
+"""Scan planning: one funnel from a snapshot's manifests to splits, every step reported (Paimon's ``FileStoreScan`` and ``SnapshotReader``).
+
+Every step may only drop what no wanted row can be in. A value filter sees single versions, so it acts on *sections*: the
+files of a bucket whose key ranges hang together, cut before any file is dropped. No version of a key lies outside its section.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from fileindex.evaluate import IndexNotes
+from fileindex.predicate import FALSE, TRUE, Predicate, columns_of
+from lsm.bucket_pruning import BucketPruner
+from lsm.deletion_vectors import DeletionFile
+from lsm.file_pruning import FilePruner
+from lsm.levels import key_decoder
+from lsm.plan import Report, ScanPlan, Stage, Tally
+from lsm.sections import section_numbers
+from lsm.splits import DataSplit, FileGroup, append_groups, merge_tree_groups
+from manifest.entry_columns import EntryColumns
+from manifest.errors import UnknownColumn, UnsupportedTable
+from manifest.index_manifest import DELETION_VECTORS
+from manifest.live_files import EntryFilter, live
+from manifest.manifest_entry import FileKind, ManifestEntry
+from manifest.option_support import check_readable
+from manifest.snapshot import Snapshot
+from manifest.store import FileStore
+
+_Bucket: TypeAlias = tuple[bytes, int]
+_Test: TypeAlias = Callable[[ManifestEntry], bool]
+
+
+@dataclass(frozen=True)
+class ScanPlanner:
+    """Plans batch scans of a table."""
+
+    store: FileStore
+
+    def plan(
+        self,
+        predicate: Predicate | None = None,
+        *,
+        snapshot: Snapshot | None,
+        columns: Sequence[str] | None = None,
+        limit: int | None = None,
+        partitions: Collection[bytes] | None = None,
+    ) -> ScanPlan:
+        """The splits that hold every row of ``snapshot`` (None: an empty table) for which ``predicate`` is true.
+
+        Args:
+            predicate: the filter, literals bound to the table's types; reading the splits must apply it again.
+            snapshot: what to read.
+            columns: what will be read; only checked.
+            limit: rows that suffice; acts only where a split's rows are known without reading it.
+            partitions: serialised partitions to stay in.
+
+        Raises:
+            UnknownColumn: a column does not exist.
+            UnsupportedTable: the table has a feature that would make the rows wrong.
+            SnapshotExpired: the snapshot's files went away.
+            CorruptFile: a metadata file is missing or damaged; it is named.
+        """
+        schema = self.store.schema
+        for name in (*(columns or ()), *columns_of(predicate)):
+            if name not in schema.column_types:
+                raise UnknownColumn(name, schema.names)
+        check_readable(self.store.options, has_primary_key=schema.is_primary_key_table, table=self.store.root)
+        return _Funnel(self.store, TRUE if predicate is None else predicate, partitions).plan(snapshot, limit)
+
+
+class _Funnel:
+    """One scan on its way through the stages."""
+
+    def __init__(self, store: FileStore, predicate: Predicate, partitions: Collection[bytes] | None) -> None:
+        options = store.options
+        self._store = store
+        self._predicate = predicate
+        self._partitions = partitions
+        self._notes = IndexNotes()
+        self._pruner = FilePruner(store, predicate, self._notes)
+        self._report = Report()
+        self._has_vectors = options.deletion_vectors_enabled
+        self._hides_level_0 = store.schema.is_primary_key_table and (
+            (self._has_vectors and not options.deletion_vectors_merge_on_read) or options.merge_engine == "first-row"
+        )
+        self._sections: dict[tuple[_Bucket, str], int] = {}
+
+    def plan(self, snapshot: Snapshot | None, limit: int | None) -> ScanPlan:
+        with self._report.stage("snapshot") as tally:
+            tally.note = "the table has no snapshot" if snapshot is None else f"{snapshot.id}, {snapshot.commit_kind.value}"
+            tally.count(int(snapshot is not None), 0)
+        if snapshot is None:
+            return ScanPlan(0, (), tuple(self._report.stages))
+        entries = self._in_wanted_partitions(self._manifests(snapshot))
+        entries = self._in_wanted_buckets(entries)
+        entries = self._on_visible_levels(entries)
+        files = self._pruned(entries)
+        splits = self._splits(snapshot, files, limit)
+        return ScanPlan(snapshot.id, splits, tuple(self._report.stages))
+
+    def _manifests(self, snapshot: Snapshot) -> EntryColumns:
+        """Entries, dead ones included, of the manifests that can hold wanted files."""
+        store = self._store
+        with self._report.stage("manifest list") as tally:
+            listed = store.manifest_metas(snapshot)
+            partitioned = bool(store.partition.names)
+            wanted = EntryFilter(self._predicate if partitioned else None, self._partitions, min_level=int(self._hides_level_0))
+            metas = wanted.manifests(listed, store.partition, store.paths.manifests)
+            size, total = sum(meta.file_size for meta in metas), sum(meta.file_size for meta in listed)
+            tally.count(len(metas), len(listed) - len(metas), size, total - size)
+            tally.note = "by partition and level ranges" if len(metas) < len(listed) else ""
+            with store.reading(snapshot):
+                return EntryColumns.concat([store.manifests.read_meta(meta) for meta in metas])
+
+    def _in_wanted_partitions(self, entries: EntryColumns) -> EntryColumns:
+        with self._report.stage("partition") as tally:
+            codes, known = entries.partition_codes
+            wanted = [self._wants(partition) for partition in known]
+            kept = entries.select(np.array(wanted, np.bool_)[codes]) if known else entries
+            tally.note = f"{sum(wanted)} of {len(known)} partitions" if self._store.partition.names else "not partitioned"
+            _count_net(tally, entries, kept)
+        return live(kept)
+
+    def _wants(self, partition: bytes) -> bool:
+        if self._partitions is not None and partition not in self._partitions:
+            return False
+        return self._pruner.residual(partition) != FALSE
+
+    def _in_wanted_buckets(self, entries: EntryColumns) -> EntryColumns:
+        with self._report.stage("bucket") as tally:
+            pruner = BucketPruner(self._store, self._pruner.residual)
+            kept = entries.select(pruner.wanted(entries))
+            tally.note = pruner.note
+            _count(tally, entries, kept)
+        return kept
+
+    def _on_visible_levels(self, entries: EntryColumns) -> EntryColumns:
+        with self._report.stage("level") as tally:
+            kept = entries.select(entries.level > 0) if self._hides_level_0 else entries
+            tally.note = "level 0 is not visible until it is compacted" if self._hides_level_0 else ""
+            _count(tally, entries, kept)
+        return kept
+
+    def _pruned(self, entries: EntryColumns) -> list[ManifestEntry]:
+        """Files that key range, statistics and embedded index leave."""
+        has_key = self._store.schema.is_primary_key_table
+        files = entries.entries()
+        if has_key and self._predicate != TRUE:
+            self._cut_sections(entries)
+        with self._report.stage("key range") as tally:
+            acts = has_key and any(self._pruner.key_predicate(partition) != TRUE for partition in entries.partition_codes[1])
+            files = self._keep(tally, files, self._pruner.may_match_key if acts else None)
+            tally.note = "" if acts else "no condition on key columns alone" if has_key else "no primary key"
+        with self._report.stage("value stats") as tally:
+            files = self._keep_sections(tally, files, self._pruner.may_match_values if self._predicate != TRUE else None)
+        with self._report.stage("embedded index") as tally:
+            reads_index = self._predicate != TRUE and self._store.options.file_index_read_enabled
+            files = self._keep_sections(tally, files, self._pruner.may_match_index if reads_index else None)
+            used = ", ".join(f"{name} x{count}" for name, count in sorted(self._notes.used.items()))
+            warned = f"{self._notes.warnings.total()} warnings" if self._notes.warnings else ""
+            tally.note = "; ".join(part for part in (used, warned, tally.note) if part)
+        return files
+
+    def _cut_sections(self, entries: EntryColumns) -> None:
+        """Number the sections of every bucket that has several visible files."""
+        rows: dict[_Bucket, list[int]] = {}
+        for row, bucket in enumerate(zip(entries.partition, entries.bucket.tolist(), strict=True)):
+            rows.setdefault(bucket, []).append(row)
+        key_of = key_decoder(self._store.schema.key_types)
+        for bucket, members in rows.items():
+            if len(members) == 1 or self._hides_level_0:
+                continue
+            low, high = ([key_of(keys[row]) for row in members] for keys in (entries.min_key, entries.max_key))
+            for row, number in zip(members, section_numbers(low, high), strict=True):
+                self._sections[bucket, entries.file_name[row]] = number
+
+    def _keep(self, tally: Tally, files: list[ManifestEntry], test: _Test | None) -> list[ManifestEntry]:
+        kept = files if test is None else [entry for entry in files if test(entry)]
+        _count_files(tally, files, kept)
+        return kept
+
+    def _keep_sections(self, tally: Tally, files: list[ManifestEntry], test: _Test | None) -> list[ManifestEntry]:
+        """Files of the sections in which some file passes ``test``; a file without a section stands alone."""
+        if test is None or not self._sections:
+            return self._keep(tally, files, test)
+        passing = [test(entry) for entry in files]
+        sections = [self._section(entry) for entry in files]
+        alive = {section for section, passes in zip(sections, passing, strict=True) if passes}
+        kept = [entry for entry, section in zip(files, sections, strict=True) if section in alive]
+        _count_files(tally, files, kept)
+        spared = len(kept) - sum(passing)
+        tally.note = f"{spared} files stay for older or newer versions of their keys" if spared else ""
+        return kept
+
+    def _section(self, entry: ManifestEntry) -> tuple[_Bucket, int | str]:
+        bucket = entry.partition, entry.bucket
+        return bucket, self._sections.get((bucket, entry.file.file_name), entry.file.file_name)
+
+    def _splits(self, snapshot: Snapshot, files: list[ManifestEntry], limit: int | None) -> tuple[DataSplit, ...]:
+        with self._report.stage("splits") as tally:
+            vectors = self._deletion_files(snapshot) if self._has_vectors else {}
+            by_bucket: dict[_Bucket, list[ManifestEntry]] = {}
+            for entry in files:
+                by_bucket.setdefault((entry.partition, entry.bucket), []).append(entry)
+            splits = [split for entries in by_bucket.values() for split in self._bucket_splits(snapshot, entries, vectors)]
+            chosen = self._limited(splits, limit)
+            dropped = sum(split.file_size for split in splits) - sum(split.file_size for split in chosen)
+            tally.count(len(chosen), len(splits) - len(chosen), sum(split.file_size for split in chosen), dropped)
+            merging = sum(not split.raw_convertible for split in chosen)
+            limited = f", {len(splits) - len(chosen)} beyond the limit" if len(chosen) < len(splits) else ""
+            tally.note = f"{len(chosen) - merging} raw, {merging} merging{limited}"
+            return tuple(chosen)
+
+    def _bucket_splits(
+        self, snapshot: Snapshot, entries: list[ManifestEntry], vectors: dict[tuple[_Bucket, str], DeletionFile]
+    ) -> list[DataSplit]:
+        first = entries[0]
+        bucket = first.partition, first.bucket
+        splits = []
+        for group in self._groups(entries):
+            found = tuple(vectors.get((bucket, file.file_name)) for file in group.files)
+            split = DataSplit(
+                partition=first.partition,
+                bucket=first.bucket,
+                total_buckets=first.total_buckets,
+                files=group.files,
+                raw_convertible=group.raw_convertible,
+                deletion_files=found if any(found) else None,
+                snapshot_id=snapshot.id,
+            )
+            splits.append(split)
+        return splits
+
+    def _groups(self, entries: list[ManifestEntry]) -> list[FileGroup]:
+        options, schema = self._store.options, self._store.schema
+        files = [entry.file for entry in entries]
+        for file in files:
+            if file.first_row_id is not None and file.write_cols is not None:
+                raise UnsupportedTable(f"{self._store.root}: {file.file_name} holds some columns only (data evolution), which is not read")
+        target, cost = options.source_split_target_size, options.source_split_open_file_cost
+        if not schema.is_primary_key_table:
+            return append_groups(files, target, cost)
+        return merge_tree_groups(files, key_decoder(schema.key_types), target, cost, one_version=self._hides_level_0)
+
+    def _deletion_files(self, snapshot: Snapshot) -> dict[tuple[_Bucket, str], DeletionFile]:
+        store, found = self._store, {}
+        for index in store.index_entries(snapshot):
+            if index.index_type != DELETION_VECTORS:
+                continue
+            values = store.partition.decode(index.partition)
+            path = store.paths.index(index.file_name, values, index.bucket, index.external_path)
+            for vector in index.vectors or ():
+                file = DeletionFile(path, vector.offset, vector.length, vector.cardinality)
+                found[(index.partition, index.bucket), vector.data_file] = file
+        return found
+
+    def _limited(self, splits: list[DataSplit], limit: int | None) -> list[DataSplit]:
+        """Splits whose known row counts reach the limit; all of them if a filter, merges or unknown counts leave it open."""
+        if limit is None or self._predicate != TRUE or self._store.schema.is_primary_key_table:
+            return splits
+        chosen: list[DataSplit] = []
+        rows = 0
+        for split in splits:
+            if rows >= limit:
+                break
+            count = split.merged_row_count
+            if count is None:
+                return splits
+            chosen.append(split)
+            rows += count
+        return chosen
+
+
+def _count(tally: Tally, before: EntryColumns, after: EntryColumns) -> None:
+    kept, total = int(after.file_size.sum()), int(before.file_size.sum())
+    tally.count(len(after), len(before) - len(after), kept, total - kept)
+
+
+def _count_net(tally: Tally, before: EntryColumns, after: EntryColumns) -> None:
+    """As ``_count``, but a DELETE entry takes the file of its ADD away."""
+    signs = [np.where(entries.kind == FileKind.ADD, 1, -1) for entries in (before, after)]
+    total, kept = (int(sign.sum()) for sign in signs)
+    total_bytes, kept_bytes = (int((sign * entries.file_size).sum()) for sign, entries in zip(signs, (before, after), strict=True))
+    tally.count(kept, total - kept, kept_bytes, total_bytes - kept_bytes)
+
+
+def _count_files(tally: Tally, before: list[ManifestEntry], after: list[ManifestEntry]) -> None:
+    kept, total = (sum(entry.file.file_size for entry in entries) for entries in (after, before))
+    tally.count(len(after), len(before) - len(after), kept, total - kept)
+
+
+__all__ = ["DataSplit", "ScanPlan", "ScanPlanner", "Stage"]

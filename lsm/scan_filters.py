@@ -1,0 +1,130 @@
+"""Predicates taken apart: what of a filter can be said of a partition, a key, a bucket or one file."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from itertools import product
+from math import prod
+from typing import Any
+
+import pyarrow as pa
+
+from fileindex.column_type import FLOATS, ColumnType, Plain
+from fileindex.plain import to_scalar
+from fileindex.predicate import (
+    FALSE,
+    TRUE,
+    Compare,
+    In,
+    IsNull,
+    Leaf,
+    Op,
+    Or,
+    Predicate,
+    all_of,
+    columns_of,
+    conjuncts,
+    leaves,
+    map_leaves,
+)
+from fileindex.row_filter import mask, type_of
+
+MAX_BUCKET_KEYS = 1000
+"""Combinations of bucket-key values from which on no bucket is computed."""
+
+
+def only_columns(predicate: Predicate | None, columns: Collection[str]) -> Predicate | None:
+    """The conjuncts that mention nothing but ``columns``; None if there are none.
+
+    >>> from fileindex.predicate import And, ColumnRef
+    >>> a, b = IsNull(ColumnRef("a")), IsNull(ColumnRef("b"))
+    >>> only_columns(And((a, b)), {"a"}) == a, only_columns(Or((a, b)), {"a"})
+    (True, None)
+    """
+    chosen = [term for term in conjuncts(predicate) if set(columns_of(term)) <= set(columns)]
+    return all_of(*chosen) if chosen else None
+
+
+def bind_constants(predicate: Predicate, constants: Mapping[str, Plain], types: Mapping[str, ColumnType]) -> Predicate:
+    """``predicate`` where columns in ``constants`` have one known value (None: null) in every row; TRUE or FALSE if that decides it.
+
+    >>> from fileindex.column_type import Kind
+    >>> from fileindex.predicate import And, ColumnRef
+    >>> day, id_ = Compare(ColumnRef("day"), Op.EQ, 5), Compare(ColumnRef("id"), Op.GT, 1)
+    >>> bind_constants(And((day, id_)), {"day": 5}, {"day": ColumnType(Kind.INT)}) == id_
+    True
+    """
+    return map_leaves(predicate, lambda leaf: _decide(leaf, constants, types) if leaf.column.name in constants else leaf)
+
+
+def _decide(leaf: Leaf, constants: Mapping[str, Plain], types: Mapping[str, ColumnType]) -> Predicate:
+    value = constants[leaf.column.name]
+    if value is None:
+        return TRUE if isinstance(leaf, IsNull) and not leaf.negated else FALSE
+    column_type = type_of(leaf.column, types)
+    row = pa.record_batch({leaf.column.name: pa.array([to_scalar(value, column_type)])})
+    return TRUE if mask(leaf, row, types)[0].as_py() else FALSE
+
+
+def bucket_keys(predicate: Predicate | None, columns: Sequence[str], types: Mapping[str, ColumnType]) -> list[tuple[Plain, ...]] | None:
+    """Values of the bucket key that a matching row can have; None if they are not known or too many.
+
+    Args:
+        predicate: the filter, its terms over partition columns already decided.
+        columns: the bucket-key columns.
+        types: the table's columns.
+
+    Each column needs a conjunct that is an equality, an IN, or an OR of those on that column; several of them intersect.
+
+    >>> from fileindex.column_type import Kind
+    >>> from fileindex.predicate import And, ColumnRef
+    >>> a, b = Compare(ColumnRef("a"), Op.EQ, 1), In(ColumnRef("b"), (2, 3))
+    >>> bucket_keys(And((a, b)), ["a", "b"], {"a": ColumnType(Kind.INT), "b": ColumnType(Kind.INT)})
+    [(1, 2), (1, 3)]
+    """
+    choices: dict[str, dict[Any, Plain]] = {}
+    for term in conjuncts(predicate):
+        found = _values(term, types)
+        if found is None or found[0] not in columns:
+            continue
+        column, values = found
+        known = choices.get(column)
+        choices[column] = values if known is None else {key: value for key, value in known.items() if key in values}
+    if not columns or set(choices) != set(columns) or not all(choices.values()):
+        return None
+    if prod(len(choices[column]) for column in columns) > MAX_BUCKET_KEYS:
+        return None
+    return list(product(*(choices[column].values() for column in columns)))
+
+
+def _values(term: Predicate, types: Mapping[str, ColumnType]) -> tuple[str, dict[Any, Plain]] | None:
+    """The column and the values that a term allows; None if it is no equality, IN, or OR of them on one column."""
+    values: list[Plain] = []
+    names: set[str] = set()
+    if not isinstance(term, Compare | In | Or):
+        return None
+    for leaf in leaves(term):
+        if leaf.column.key is not None:
+            return None
+        names.add(leaf.column.name)
+        match leaf:
+            case Compare(_, Op.EQ, value):
+                values.append(value)
+            case In(_, listed, False):
+                values.extend(listed)
+            case _:
+                return None
+    if len(names) != 1 or not _is_flat(term):
+        return None
+    (name,) = names
+    if types[name].kind in FLOATS:  # -0.0 equals 0.0 for a filter, but not for a hash
+        values = [spelling for value in values for spelling in ((0.0, -0.0) if value == 0 else (value,))]
+        return name, {repr(value): value for value in values}
+    return name, {value: value for value in values}
+
+
+def _is_flat(term: Predicate) -> bool:
+    return not isinstance(term, Or) or all(isinstance(child, Compare | In) for child in term.children)
+
+
+__all__ = ["MAX_BUCKET_KEYS", "bind_constants", "bucket_keys", "only_columns"]

@@ -1,0 +1,146 @@
+"""Reading a split: files as they are where every key has one version, sorted runs merged where it may have several.
+
+Paimon's ``RawFileSplitRead`` and ``MergeFileSplitRead``. Memory is a batch per run, whatever the size of the split.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from fileindex.predicate import TRUE, Predicate, columns_of
+from fileindex.row_filter import mask
+from lsm.deletion_vectors import DeletionFile
+from lsm.file_read import DataFileRead
+from lsm.levels import Section, SortedRun, interval_partition, key_decoder
+from lsm.merge_function import Deduplicate
+from lsm.merge_runs import merge_runs
+from lsm.read_report import ReadReport
+from lsm.scan_filters import only_columns
+from lsm.sort_key import SEQUENCE_NUMBER, VALUE_KIND, SortKey
+from lsm.splits import DataSplit
+from manifest.data_file import DataFileMeta
+from manifest.errors import UnknownColumn
+from manifest.store import FileStore
+
+
+def read_split(
+    store: FileStore,
+    split: DataSplit,
+    *,
+    columns: Sequence[str],
+    predicate: Predicate | None = None,
+    limit: int | None = None,
+    report: ReadReport | None = None,
+) -> Iterator[Any]:
+    """The rows of a split.
+
+    Args:
+        store: the table; its schema decides what is read from files of any schema.
+        split: of a plan made with ``predicate``, or with none.
+        columns: names to return, in order; () for rows without columns, to count them.
+        predicate: rows to return, exactly.
+        limit: rows to return at most.
+        report: counters to add to.
+
+    Yields:
+        Non-empty record batches of ``store.schema.arrow``'s types.
+
+    Raises:
+        UnknownColumn: a column does not exist.
+        CorruptFile: a file is missing, or not what the metadata promise; it is named.
+        UnsupportedTable: a file's format, or a type change that cannot be read.
+    """
+    for name in (*columns, *columns_of(predicate)):
+        if name not in store.schema.column_types:
+            raise UnknownColumn(name, tuple(store.schema.names))
+    counters = ReadReport() if report is None else report
+    wanted = TRUE if predicate is None else predicate
+    left = limit
+    for batch in _SplitRead(store, split, tuple(columns), wanted, counters).batches():
+        if left is not None and left <= 0:
+            return
+        rows = batch if left is None or batch.num_rows <= left else batch.slice(0, left)
+        if not rows.num_rows:
+            continue
+        counters.rows_returned += rows.num_rows
+        left = None if left is None else left - rows.num_rows
+        yield rows
+
+
+@dataclass(frozen=True)
+class _SplitRead:
+    store: FileStore
+    split: DataSplit
+    columns: tuple[str, ...]
+    predicate: Predicate
+    report: ReadReport = field(default_factory=ReadReport)
+
+    def batches(self) -> Iterator[Any]:
+        if self.split.raw_convertible or not self.store.schema.is_primary_key_table:
+            for file in self.split.files:
+                yield from self._alone(file).batches()
+            return
+        for section in interval_partition(self.split.files, key_decoder(self.store.schema.key_types)):
+            if len(section) == 1:
+                for file in section[0].files:
+                    yield from self._alone(file).batches()
+            else:
+                yield from self._merged(section)
+
+    def _alone(self, file: DataFileMeta) -> DataFileRead:
+        """The read of a file that holds every version of its keys."""
+        return DataFileRead(
+            self.store,
+            self.split.partition,
+            self.split.bucket,
+            file,
+            self.columns,
+            self.predicate,
+            self._deletion_files.get(file.file_name),
+            drop_retracts=self.store.schema.is_primary_key_table,
+            report=self.report,
+        )
+
+    @cached_property
+    def _deletion_files(self) -> dict[str, DeletionFile]:
+        vectors = self.split.deletion_files or ()
+        return {file.file_name: vector for file, vector in zip(self.split.files, vectors, strict=False) if vector is not None}
+
+    def _merged(self, section: Section) -> Iterator[Any]:
+        """Rows of a section with several runs: merged, then filtered, for an older version may match where the newest does not."""
+        schema, options = self.store.schema, self.store.options
+        key = SortKey(tuple(schema.trimmed_primary_keys), options.sequence_field, options.sequence_descending)
+        values = dict.fromkeys([*self.columns, *columns_of(self.predicate), *key.columns, *key.sequence_fields])
+        columns = (*values, SEQUENCE_NUMBER, VALUE_KIND)
+        runs = [self._run(run, columns) for run in sorted(section, key=_age)]
+        for rows in merge_runs(runs, key, Deduplicate(options.ignore_delete), drop_delete=True):
+            kept = rows if self.predicate == TRUE else rows.filter(mask(self.predicate, rows, schema.column_types))
+            yield from _in_batches(kept, self.columns)
+
+    def _run(self, run: SortedRun, columns: tuple[str, ...]) -> Iterator[Any]:
+        """All versions that a run holds of the keys that may match."""
+        by_key = only_columns(self.predicate, set(self.store.schema.primary_keys)) or TRUE
+        for file in run.files:
+            read = replace(self._alone(file), columns=columns, predicate=by_key, drop_retracts=False, use_index=False)
+            for batch in read.batches():
+                self.report.rows_merged += batch.num_rows
+                yield batch
+
+
+def _age(run: SortedRun) -> int:
+    return max(file.max_sequence_number for file in run.files)
+
+
+def _in_batches(rows: Any, columns: Sequence[str]) -> Iterator[Any]:
+    if not columns:
+        yield pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), rows.num_rows, [None]))
+        return
+    yield from rows.select(list(columns)).to_batches()
+
+
+__all__ = ["read_split"]
