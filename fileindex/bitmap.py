@@ -11,13 +11,10 @@ from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from fileindex.column_type import STRINGS, ColumnType
+from fileindex.column_type import ColumnType
 from fileindex.grouped import GroupedColumn
-from fileindex.hashing import text_buffers
-from fileindex.keys import key_dtype, turn
+from fileindex.key_entries import KeyEntries, key_entries
 from fileindex.roaring import SINGLETON_BYTES, rows_to_bitmap, serialize, serialize_groups
 
 VERSION_1 = 1
@@ -36,6 +33,7 @@ def write_bitmap(
     Raises:
         OverflowError: the sets exceed the 2 GiB that offsets can reach.
 
+    >>> import pyarrow as pa
     >>> from fileindex.grouped import ColumnRows
     >>> rows, kind = ColumnRows(ColumnType("INT")), ColumnType("INT")
     >>> _ = rows.append(pa.array([0, 1, None], pa.int32()))
@@ -48,11 +46,11 @@ def write_bitmap(
     if len(column.null_rows):
         head.append(struct.pack(">i", 0 if nulls else -1 - int(column.null_rows[0])))
     if version == VERSION_1:
-        index: list[bytes | memoryview] = [_entries(column.keys, column_type, [offsets]).data]
+        index: list[bytes | memoryview] = [key_entries(column.keys, column_type, [offsets]).data]
     else:
         if len(column.null_rows):
             head.append(struct.pack(">i", len(nulls) or SINGLETON_BYTES))
-        index = _blocks(_entries(column.keys, column_type, [offsets, lengths]), block_size)
+        index = _blocks(key_entries(column.keys, column_type, [offsets, lengths]), block_size)
     return b"".join([*head, *index, nulls, sets])
 
 
@@ -77,53 +75,7 @@ def _value_sets(column: GroupedColumn, start: int) -> tuple[_Ints, _Ints, bytes]
     return offsets, lengths, data.tobytes()
 
 
-class _Entries:
-    """Index entries back to back: ``data[bounds[i]:bounds[i + 1]]`` is entry ``i`` and begins with its ``key_bytes[i]`` key."""
-
-    def __init__(self, data: memoryview, bounds: _Ints, numbers: int) -> None:
-        self.data = data
-        self.bounds = bounds
-        self._numbers_bytes = 4 * numbers
-
-    def __len__(self) -> int:
-        return len(self.bounds) - 1
-
-    def key(self, entry: int) -> memoryview:
-        return self.data[int(self.bounds[entry]) : int(self.bounds[entry + 1]) - self._numbers_bytes]
-
-
-def _entries(keys: Any, column_type: ColumnType, numbers: list[_Ints]) -> _Entries:
-    """A key followed by its numbers (32 bits each), for every key."""
-    if column_type.kind in STRINGS:
-        return _text_entries(keys, numbers)
-    record = np.dtype([("key", key_dtype(column_type)), *((f"n{at}", ">i4") for at in range(len(numbers)))])
-    table = np.empty(len(keys), dtype=record)
-    table["key"] = turn(keys, column_type)
-    for at, column in enumerate(numbers):
-        table[f"n{at}"] = column
-    return _Entries(memoryview(table.tobytes()), np.arange(len(keys) + 1) * record.itemsize, len(numbers))
-
-
-def _text_entries(texts: Any, numbers: list[_Ints]) -> _Entries:
-    """Arrow joins length, text and numbers of each entry, and so lays all entries out in one buffer."""
-    if not len(texts):
-        return _Entries(memoryview(b""), np.zeros(1, dtype=np.int64), len(numbers))
-    offsets, _ = text_buffers(texts)
-    prefixes = _fixed_binary(np.diff(offsets).astype(">i4"))
-    suffixes = _fixed_binary(np.stack(numbers, axis=1).astype(">i4"))
-    joined = pc.binary_join_element_wise(prefixes, texts.cast(pa.large_binary()), suffixes, pa.scalar(b"", pa.large_binary()))
-    bounds, data = text_buffers(joined)
-    return _Entries(memoryview(data.data)[int(bounds[0]) : int(bounds[-1])], bounds - bounds[0], len(numbers))
-
-
-def _fixed_binary(table: np.ndarray[Any, Any]) -> Any:
-    """Each row of a contiguous table as one binary value."""
-    width = table.nbytes // len(table)
-    offsets = np.arange(len(table) + 1, dtype=np.int64) * width
-    return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(table), [None, pa.py_buffer(offsets), pa.py_buffer(table.tobytes())])
-
-
-def _blocks(entries: _Entries, block_size: int) -> list[bytes | memoryview]:
+def _blocks(entries: KeyEntries, block_size: int) -> list[bytes | memoryview]:
     """Version 2's directory of first keys, and the blocks: as many entries each as ``block_size`` holds, but at least one."""
     directory: list[bytes | memoryview] = []
     blocks: list[bytes | memoryview] = []

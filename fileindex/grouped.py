@@ -42,6 +42,7 @@ class ColumnRows:
         self._type = column_type
         self._chunks: list[Any] = []
         self._nulls: list[Rows] = []
+        self._overflow = ""
         self.row_count = 0
 
     def append(self, values: Any) -> Any:
@@ -54,7 +55,10 @@ class ColumnRows:
             self._nulls.append((missing + self.row_count).astype(np.uint32))
         self.row_count += len(values)
         if self._type.kind not in STRINGS:
-            self._chunks.append(to_keys(values, self._type))
+            try:
+                self._chunks.append(to_keys(values, self._type))
+            except OverflowError as error:
+                self._overflow = str(error)
             return values
         encoded = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
         texts = encoded.dictionary.cast(pa.large_string())
@@ -62,7 +66,9 @@ class ColumnRows:
         return texts
 
     def grouped(self) -> GroupedColumn:
-        """All appended rows grouped by value."""
+        """All appended rows grouped by value; raises OverflowError if one of the values has no key of 64 bits."""
+        if self._overflow:
+            raise OverflowError(self._overflow)
         nulls = np.concatenate(self._nulls) if self._nulls else np.zeros(0, dtype=np.uint32)
         if self._type.kind in STRINGS:
             texts, ranks = _rank_texts(self._chunks)

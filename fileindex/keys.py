@@ -11,6 +11,7 @@ import struct
 from typing import Any, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 
 from fileindex.column_type import FLOATS, STRINGS, TIMESTAMPS, ColumnType, Kind, Plain
 
@@ -57,11 +58,18 @@ def is_lossy(column_type: ColumnType) -> bool:
 def to_keys(values: Any, column_type: ColumnType) -> Keys:
     """Keys of the non-null values of an array in physical form (``plain_array``).
 
-    >>> import pyarrow as pa
+    Raises:
+        OverflowError: a DECIMAL of more than 18 digits holds a number beyond 64 bits.
+
     >>> to_keys(pa.array([-0.0, 0.0, None]), ColumnType(Kind.DOUBLE)).tolist()
     [-1, 0]
     """
     dense = values.drop_null() if values.null_count else values
+    if column_type.kind is Kind.DECIMAL and dense.type != pa.int64():
+        try:
+            dense = dense.cast(pa.int64())
+        except pa.ArrowInvalid as error:
+            raise OverflowError("a decimal's digits exceed 64 bits") from error
     numbers = dense.to_numpy(zero_copy_only=False)
     if column_type.kind in FLOATS:
         floats = numbers.astype(np.float32 if column_type.kind is Kind.FLOAT else np.float64, copy=True)
@@ -70,6 +78,19 @@ def to_keys(values: Any, column_type: ColumnType) -> Keys:
     if is_lossy(column_type):
         return np.asarray(np.floor_divide(numbers, 1000))
     return np.asarray(numbers.astype(np.int64))
+
+
+def stored_keys(bits: Any, column_type: ColumnType) -> Keys:
+    """Sortable keys of key numbers that an index holds, in which any NaN may stand for NaN.
+
+    >>> stored_keys(np.array([-1], dtype=np.int32), ColumnType(Kind.FLOAT)) == turn(np.array([0x7FC00000]), ColumnType(Kind.FLOAT))
+    array([ True])
+    """
+    if column_type.kind in FLOATS:
+        native = bits.astype(np.int32 if column_type.kind is Kind.FLOAT else np.int64)
+        floats = native.view(np.float32 if column_type.kind is Kind.FLOAT else np.float64)
+        bits = np.where(np.isnan(floats), 0x7FC00000 if column_type.kind is Kind.FLOAT else 0x7FF8000000000000, native)
+    return turn(bits, column_type)
 
 
 def turn(bits: Any, column_type: ColumnType) -> Keys:

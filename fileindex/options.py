@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from fileindex.column_type import STRINGS, ColumnType, Kind
+from fileindex.column_type import STRINGS, TIMESTAMPS, ColumnType, Kind
 from fileindex.errors import PaimonError, UnknownColumn, UnsupportedOption
 from fileindex.memory_size import parse_memory_size
 from fileindex.predicate import ColumnRef
-from fileindex.registry import INDEX_TYPES, KNOWN_TYPES
+from fileindex.registry import INDEX_TYPES
 
 PREFIX = "file-index."
 COLUMNS = ".columns"
@@ -147,8 +147,7 @@ def _check(spec: IndexSpec, column_types: Mapping[str, ColumnType]) -> None:
     key = f"{PREFIX}{spec.index_type}{COLUMNS}"
     known = INDEX_TYPES.get(spec.index_type)
     if known is None:
-        reason = "is not built yet" if spec.index_type in KNOWN_TYPES else "is unknown"
-        raise UnsupportedOption(key, f"index type '{spec.index_type}' {reason}; there are: {', '.join(INDEX_TYPES)}")
+        raise UnsupportedOption(key, f"index type '{spec.index_type}' is unknown; there are: {', '.join(INDEX_TYPES)}")
     column_type = column_types.get(spec.column.name)
     if column_type is None:
         raise UnsupportedOption(key, str(UnknownColumn(spec.column.name, tuple(column_types))))
@@ -159,8 +158,14 @@ def _check(spec: IndexSpec, column_types: Mapping[str, ColumnType]) -> None:
             raise UnsupportedOption(key, f"'{spec.column}': the MAP has keys of type {column_type.key.kind}, not text")
         column_type = column_type.value
     if not known.supports(column_type):
-        raise UnsupportedOption(key, f"'{spec.column}': type {column_type.kind} is not supported by '{spec.index_type}' index")
+        raise UnsupportedOption(
+            key, f"'{spec.column}': type {column_type.kind}{_precision(column_type)} is not supported by '{spec.index_type}' index"
+        )
     known.check_options(spec.options, lambda option: f"{PREFIX}{spec.index_type}.{spec.column}.{option}")
+
+
+def _precision(column_type: ColumnType) -> str:
+    return f"({column_type.precision})" if column_type.kind in TIMESTAMPS or column_type.kind is Kind.DECIMAL else ""
 
 
 def _boolean(text: str, option: str) -> bool:

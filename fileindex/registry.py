@@ -1,4 +1,4 @@
-"""The index types that are built, by the name that options and containers use: which columns, which options, writer and reader."""
+"""The index types, by the name that options and containers use: which columns, which options, writer and reader."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from typing import Any, Protocol
 from fileindex.bitmap import DEFAULT_BLOCK_SIZE, VERSION_1, VERSION_2, write_bitmap
 from fileindex.bitmap_reader import BitmapReader
 from fileindex.bloom import DEFAULT_FPP, DEFAULT_ITEMS, BloomFilterBuilder, BloomFilterReader, BloomSize
+from fileindex.bsi import BsiReader, write_bsi
 from fileindex.column_type import BINARIES, FLOATS, INTEGERS, STRINGS, TIMESTAMPS, ColumnType, Kind
 from fileindex.container import Payload
 from fileindex.errors import UnsupportedOption
 from fileindex.grouped import GroupedColumn
 from fileindex.memory_size import parse_memory_size
 from fileindex.predicate import Leaf
+from fileindex.range_bitmap import write_range_bitmap
+from fileindex.range_bitmap_reader import RangeBitmapReader
 from fileindex.result import FileIndexResult
 
 
@@ -48,6 +51,7 @@ class IndexType:
 
     name: str
     kinds: frozenset[Kind]
+    max_precisions: Mapping[Kind, int]
     checks: Mapping[str, Callable[[str, str], object]]
     open: Callable[[Payload, ColumnType], IndexReader]
     hashing: Callable[[ColumnType, Mapping[str, str]], HashingBuilder] | None = None
@@ -55,7 +59,8 @@ class IndexType:
 
     def supports(self, column_type: ColumnType) -> bool:
         """True if a column of that type can have this index."""
-        return column_type.kind in self.kinds
+        greatest = self.max_precisions.get(column_type.kind)
+        return column_type.kind in self.kinds and (greatest is None or column_type.precision <= greatest)
 
     def check_options(self, options: Mapping[str, str], key: Callable[[str], str]) -> None:
         """Raise UnsupportedOption, naming ``key(option)``, for an unknown option or a value it does not take."""
@@ -114,6 +119,15 @@ def _bitmap(column: GroupedColumn, column_type: ColumnType, options: Mapping[str
     return write_bitmap(column, column_type, version=version, block_size=min(block_size, 2**31 - 1))
 
 
+def _bsi(column: GroupedColumn, _type: ColumnType, _options: Mapping[str, str]) -> bytes:
+    return write_bsi(column)
+
+
+def _range_bitmap(column: GroupedColumn, column_type: ColumnType, options: Mapping[str, str]) -> bytes:
+    text = options.get("chunk-size")
+    return write_range_bitmap(column, column_type, chunk_size=None if text is None else parse_memory_size(text, "chunk-size"))
+
+
 _NUMBERS = INTEGERS | FLOATS | TIMESTAMPS | {Kind.DATE, Kind.TIME}
 
 INDEX_TYPES: Mapping[str, IndexType] = {
@@ -122,6 +136,7 @@ INDEX_TYPES: Mapping[str, IndexType] = {
         IndexType(
             "bloom-filter",
             frozenset(_NUMBERS | STRINGS | BINARIES),
+            {},
             {"items": _int, "fpp": _fraction},
             BloomFilterReader,
             hashing=_bloom,
@@ -129,13 +144,27 @@ INDEX_TYPES: Mapping[str, IndexType] = {
         IndexType(
             "bitmap",
             frozenset(_NUMBERS | STRINGS | {Kind.BOOLEAN}),
+            {},
             {"version": _version, "index-block-size": parse_memory_size},
             BitmapReader,
             grouping=_bitmap,
         ),
+        IndexType(
+            "bsi",
+            frozenset(INTEGERS | TIMESTAMPS | {Kind.DATE, Kind.TIME, Kind.DECIMAL}),
+            {},
+            {},
+            BsiReader,
+            grouping=_bsi,
+        ),
+        IndexType(
+            "range-bitmap",
+            frozenset(_NUMBERS | STRINGS | {Kind.BOOLEAN, Kind.DECIMAL}),
+            {Kind.DECIMAL: 18, **dict.fromkeys(TIMESTAMPS, 6)},
+            {"chunk-size": parse_memory_size},
+            RangeBitmapReader,
+            grouping=_range_bitmap,
+        ),
     )
 }
 """Index types by name."""
-
-KNOWN_TYPES = frozenset({"bloom-filter", "bitmap", "bsi", "range-bitmap"})
-"""All names that Paimon has."""

@@ -82,7 +82,7 @@ def serialize(rows: BitMap) -> bytes:
     return data
 
 
-def deserialize(data: bytes) -> tuple[BitMap, int]:
+def deserialize(data: bytes | memoryview) -> tuple[BitMap, int]:
     """The set that starts at byte 0 and the number of its bytes; what follows is ignored.
 
     Raises:
@@ -95,10 +95,10 @@ def deserialize(data: bytes) -> tuple[BitMap, int]:
         length = _check(data)
     except ValueError as error:
         raise CorruptIndex(f"a row set is broken: {error}") from error
-    return BitMap.deserialize(data[:length]), length
+    return BitMap.deserialize(bytes(data[:length])), length
 
 
-def _check(data: bytes) -> int:
+def _check(data: bytes | memoryview) -> int:
     """Length of the serialised set; raises if anything in it does not hold together."""
     cookie = int.from_bytes(data[:4], "little")
     has_runs = cookie & 0xFFFF == _RUNS
@@ -128,7 +128,7 @@ def _check(data: bytes) -> int:
     return at
 
 
-def _check_container(data: bytes, at: int, cardinality: int, *, is_run: bool) -> int:
+def _check_container(data: bytes | memoryview, at: int, cardinality: int, *, is_run: bool) -> int:
     if is_run:
         runs = int(np.frombuffer(data, "<u2", 1, at)[0])
         pairs = np.frombuffer(data, "<u2", 2 * runs, at + 2).reshape(runs, 2).astype(np.int64)

@@ -14,7 +14,7 @@ import pyarrow as pa
 from fileindex.column_type import STRINGS, ColumnType
 from fileindex.container import write_container
 from fileindex.errors import UnknownColumn
-from fileindex.grouped import ColumnRows
+from fileindex.grouped import ColumnRows, GroupedColumn
 from fileindex.map_entries import map_entries
 from fileindex.options import FileIndexOptions, IndexSpec
 from fileindex.plain import plain_array
@@ -62,10 +62,11 @@ class FileIndexMaintainer:
         payloads = [(name, index_type, builder.finish()) for index_type, builder in self._hashing]
         if self._rows is None:
             return payloads
-        grouped = self._rows.grouped()
+        grouped: GroupedColumn | None = None
         for spec, index_type in self._grouping:
             assert index_type.grouping is not None
             try:
+                grouped = grouped or self._rows.grouped()
                 payloads.append((name, spec.index_type, index_type.grouping(grouped, self._type, spec.options)))
             except OverflowError as error:
                 self.omitted.append(f"{spec.index_type} of '{name}': {error}")

@@ -9,6 +9,7 @@ from fileindex.errors import UnsupportedOption
 from fileindex.memory_size import parse_memory_size
 from fileindex.options import FileIndexOptions
 from fileindex.predicate import ColumnRef
+from fileindex.registry import INDEX_TYPES
 
 TEXT = ColumnType(Kind.VARCHAR)
 TYPES = {
@@ -17,6 +18,8 @@ TYPES = {
     "f0": ColumnType(Kind.INT),
     "f3": TEXT,
     "dec": ColumnType(Kind.DECIMAL, precision=10, scale=2),
+    "wide": ColumnType(Kind.DECIMAL, precision=20),
+    "nanos": ColumnType(Kind.TIMESTAMP, precision=9),
     "bin": ColumnType(Kind.VARBINARY),
     "list": ColumnType(Kind.ARRAY),
     "m": ColumnType(Kind.MAP, key=TEXT, value=ColumnType(Kind.INT)),
@@ -79,8 +82,10 @@ def test_a_column_can_have_several_indexes():
         ("file-index.bitmap.columns", "list", "type ARRAY is not supported by 'bitmap' index"),
         ("file-index.bloom-filter.columns", "list", "type ARRAY is not supported by 'bloom-filter' index"),
         ("file-index.bitmap.columns", "bin", "type VARBINARY is not supported"),
-        ("file-index.bloom-filter.columns", "dec", "type DECIMAL is not supported"),
-        ("file-index.bsi.columns", "f3", "'bsi'"),
+        ("file-index.bloom-filter.columns", "dec", r"type DECIMAL\(10\) is not supported"),
+        ("file-index.bsi.columns", "f3", "type VARCHAR is not supported by 'bsi' index"),
+        ("file-index.range-bitmap.columns", "wide", r"type DECIMAL\(20\) is not supported"),
+        ("file-index.range-bitmap.columns", "nanos", r"type TIMESTAMP\(9\) is not supported"),
         ("file-index.bloom-filter.vin.items", "10", "column 'vin' is not declared in 'file-index.bloom-filter.columns'"),
         ("file-index.x.y.z", "1", "not declared"),
         ("file-index.a.b", "1", "is no file index option"),
@@ -100,6 +105,8 @@ def test_what_cannot_be_built_is_refused_by_name(key, text, reason):
         ("bitmap.a.version", "3", "unknown"),
         ("bitmap.a.index-block-size", "big", "no memory size"),
         ("bitmap.a.items", "3", "has no option 'items'"),
+        ("bsi.a.version", "1", "has no option 'version'; it has: none"),
+        ("range-bitmap.a.chunk-size", "x", "no memory size"),
         ("bloom-filter.a.items", "-1", "lies outside"),
         ("bloom-filter.a.items", "ten", "no integer"),
         ("bloom-filter.a.fpp", "0", "no false positive rate"),
@@ -109,7 +116,7 @@ def test_what_cannot_be_built_is_refused_by_name(key, text, reason):
 )
 def test_a_bad_index_option_is_refused_by_name(option, text, reason):
     with pytest.raises(UnsupportedOption, match=reason) as caught:
-        parse({"file-index.bitmap.columns": "a", "file-index.bloom-filter.columns": "a", f"file-index.{option}": text})
+        parse({**dict.fromkeys((f"file-index.{name}.columns" for name in INDEX_TYPES), "a"), f"file-index.{option}": text})
     assert caught.value.option == f"file-index.{option}"
 
 
@@ -129,6 +136,11 @@ def test_an_existing_table_keeps_what_can_be_built_and_says_what_cannot():
     assert columns(options) == ["a"]
     assert len(options.ignored) == 3
     assert any("full-text" in line for line in options.ignored)
+
+
+@pytest.mark.parametrize("index_type", list(INDEX_TYPES))
+def test_every_type_takes_integers_and_entries_of_integers(index_type):
+    assert columns(parse({f"file-index.{index_type}.columns": "f0,m[k]"})) == ["f0", "m[k]"]
 
 
 def test_threshold_and_switch():

@@ -1,0 +1,72 @@
+"""Numbers of rows, sliced by bit: slice ``i`` is the set of rows whose number has bit ``i``. Compared by O'Neil's algorithm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+from pyroaring import BitMap
+
+from fileindex.roaring import Rows, rows_to_bitmap, serialize
+
+_Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+
+
+def write_slices(rows: Rows, numbers: _Numbers, count: int) -> list[bytes]:
+    """Serialised slices 0 to ``count - 1`` of the ``rows`` (ascending) with their ``numbers`` (not negative).
+
+    >>> [len(data) for data in write_slices(np.array([0, 1], dtype=np.uint32), np.array([1, 3]), 2)]
+    [20, 18]
+    """
+    return [serialize(rows_to_bitmap(rows[(numbers >> bit) & 1 == 1])) for bit in range(count)]
+
+
+class BitSlices:
+    """Rows with a number each.
+
+    Args:
+        existence: the rows that have a number.
+        count: slices; no number has more bits.
+        read: gives slice ``i``; called at most once for each that a comparison needs.
+
+    >>> slices = BitSlices(BitMap([0, 1, 5]), 2, [BitMap([1, 5]), BitMap([5])].__getitem__)  # 0, 1, 3
+    >>> slices.equal(1), slices.below(3)
+    (BitMap([1]), BitMap([0, 1]))
+    """
+
+    def __init__(self, existence: BitMap, count: int, read: Callable[[int], BitMap]) -> None:
+        self.existence = existence
+        self._count = count
+        self._read = read
+        self._slices: dict[int, BitMap] = {}
+
+    def equal(self, number: int) -> BitMap:
+        """Rows whose number is ``number``."""
+        if number < 0 or number.bit_length() > self._count:
+            return BitMap()
+        return self._compare(number)[1]
+
+    def below(self, number: int) -> BitMap:
+        """Rows whose number is less than ``number``."""
+        if number <= 0:
+            return BitMap()
+        if number.bit_length() > self._count:
+            return self.existence
+        return self._compare(number)[0]
+
+    def _compare(self, number: int) -> tuple[BitMap, BitMap]:
+        less, equal = BitMap(), self.existence
+        for bit in reversed(range(self._count)):
+            rows = self._slice(bit)
+            if number >> bit & 1:
+                less = less | (equal - rows)
+                equal = equal & rows
+            else:
+                equal = equal - rows
+        return less, equal
+
+    def _slice(self, bit: int) -> BitMap:
+        if bit not in self._slices:
+            self._slices[bit] = self._read(bit)
+        return self._slices[bit]
