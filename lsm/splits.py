@@ -45,7 +45,7 @@ class DataSplit(BaseModel):
     @property
     def merged_row_count(self) -> int | None:
         """Rows that a read without filter returns; None if only reading can tell."""
-        if not self.raw_convertible or any(file.delete_row_count is None for file in self.files if file.min_key != bytes(12)):
+        if not self.raw_convertible or any(file.delete_row_count != 0 for file in self.files):
             return None
         count = self.row_count
         for vector in self.deletion_files or ():
