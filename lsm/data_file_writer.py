@@ -39,6 +39,9 @@ class DataFileWriter(Protocol):
     def bytes_written(self) -> int:
         """About how large the file is."""
 
+    def end_row_group(self) -> None:
+        """Encode the rows that wait in memory."""
+
     def close(self) -> DataFileMeta:
         """Finish the file, durably, with its side files."""
 
@@ -123,6 +126,9 @@ class _IndexedFile:
             self._index.write(rows)
         self._parquet.write(rows)
 
+    def end_row_group(self) -> None:
+        self._parquet.end_row_group()
+
     def close(self) -> tuple[Any, dict[str, Any]]:
         """The footer, and the fields of the meta that are the same for every kind of table."""
         footer, size = self._parquet.close()
@@ -196,6 +202,10 @@ class KeyValueDataFileWriter:
         self._first = self._key(rows, 0) if self._first is None else self._first
         self._last = self._key(rows, rows.num_rows - 1)
 
+    def end_row_group(self) -> None:
+        """See ``DataFileWriter``."""
+        self._file.end_row_group()
+
     def close(self) -> DataFileMeta:
         """See ``DataFileWriter``."""
         footer, common = self._file.close()
@@ -248,6 +258,10 @@ class RowDataFileWriter:
     def write(self, rows: Any) -> None:
         """See ``DataFileWriter``."""
         self._file.write(rows)
+
+    def end_row_group(self) -> None:
+        """See ``DataFileWriter``."""
+        self._file.end_row_group()
 
     def close(self) -> DataFileMeta:
         """See ``DataFileWriter``."""

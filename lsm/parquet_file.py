@@ -76,7 +76,7 @@ class ParquetFileWriter:
         self._pending_bytes += table.nbytes
         self.row_count += table.num_rows
         if self._pending_rows >= self._group_rows or self._pending_bytes >= self._group_bytes:
-            self._flush()
+            self.end_row_group()
 
     @property
     def bytes_written(self) -> int:
@@ -87,7 +87,7 @@ class ParquetFileWriter:
 
     def close(self) -> tuple[Any, int]:
         """Finish the file and make it durable: its footer (``pq.FileMetaData``) and its exact size in bytes."""
-        self._flush()
+        self.end_row_group()
         with disk_errors(self.path):
             self._writer.close()
             size = self._sink.tell()
@@ -105,7 +105,8 @@ class ParquetFileWriter:
         with suppress(Exception):
             self._file_io.delete(self.path)
 
-    def _flush(self) -> None:
+    def end_row_group(self) -> None:
+        """Encode the rows that wait in memory as a row group of their own."""
         if self._writer is not None and not self._pending_rows:
             return
         group = pa.concat_tables(self._pending) if self._pending else self._schema.empty_table()

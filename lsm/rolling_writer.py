@@ -47,6 +47,11 @@ class RollingFileWriter:
             self.abort()
             raise
 
+    def end_row_group(self) -> None:
+        """Encode what waits in memory; the file stays open."""
+        if self._current is not None:
+            self._current.end_row_group()
+
     def write_all(self, tables: Iterable[Any]) -> list[DataFileMeta]:
         """Write every table and close; on failure of either side nothing remains."""
         try:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from manifest.file_io import disk_errors
 
-_BATCH_BYTES = 2 << 20
+BATCH_BYTES = 2 << 20
 _MIN_BATCH_ROWS = 1024
 
 
@@ -56,7 +56,7 @@ class SpillSpace:
                 writer = None
                 for table in tables:
                     writer = writer or pa.ipc.new_stream(sink, table.schema, options=self._options)
-                    writer.write_table(table, max_chunksize=batch_rows(table, _BATCH_BYTES))
+                    writer.write_table(table, max_chunksize=batch_rows(table, BATCH_BYTES))
                     rows += table.num_rows
                 assert writer is not None, "a run has rows"
                 writer.close()
@@ -78,4 +78,4 @@ def batch_rows(table: Any, size: int) -> int:
     return max(_MIN_BATCH_ROWS, size * int(table.num_rows) // max(1, int(table.nbytes)))
 
 
-__all__ = ["SpillFile", "SpillSpace", "batch_rows"]
+__all__ = ["BATCH_BYTES", "SpillFile", "SpillSpace", "batch_rows"]

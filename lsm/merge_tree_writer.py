@@ -1,0 +1,113 @@
+"""The writer of one bucket of a primary-key table (Paimon's ``MergeTreeWriter``)."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from lsm.bucket_writer import BucketContext, WriteMetrics
+from lsm.compact import CompactIncrement, CompactionPolicy, MergeTreeCompactManager
+from lsm.compact_task import CompactResult, MergeTreeRewriter
+from lsm.held_rows import HeldRows, Source
+from lsm.key_words import Rows
+from lsm.levels import key_decoder
+from lsm.merge_function import Deduplicate
+from lsm.rolling_writer import delete_files, key_value_writer
+from lsm.sort_buffer import SortBuffer
+from lsm.sort_key import SortKey
+from manifest.commit_message import CommitMessage
+from manifest.data_file import DataFileMeta, FileSource
+from manifest.schema import TableSchema
+
+
+def sort_key_of(schema: TableSchema) -> SortKey:
+    """The order of rows in a bucket: trimmed primary key, then ``sequence.field`` in its direction."""
+    return SortKey(schema.trimmed_primary_keys, schema.core.sequence_field, schema.core.sequence_descending)
+
+
+def merge_function_of(schema: TableSchema) -> Deduplicate:
+    """The table's merge engine."""
+    return Deduplicate(ignore_delete=schema.core.ignore_delete)
+
+
+class MergeTreeWriter:
+    """Buffers rows, flushes them as one sorted run on level 0, then compacts unless the context says otherwise."""
+
+    def __init__(self, context: BucketContext) -> None:
+        self.context = context
+        self.metrics = WriteMetrics()
+        schema = context.store.schema
+        key, fold = sort_key_of(schema), merge_function_of(schema)
+        self._target = context.target
+        self._buffer = SortBuffer(key, fold, context.max_sequence + 1)
+        rewriter = MergeTreeRewriter(self._target, context.partition, context.bucket, key, fold)
+        policy = CompactionPolicy.of(context.store.options)
+        self._manager = MergeTreeCompactManager(key_decoder(schema.key_types), list(context.existing), policy, rewriter)
+        self._increment = CompactIncrement(rewriter.discard)
+        self._new_files: list[DataFileMeta] = []
+        self._compacted_fully = False
+
+    @property
+    def held(self) -> HeldRows:
+        """See ``BucketWriter``; so for every other method."""
+        return self._buffer.held
+
+    def add(self, source: Source, rows: Rows | None) -> None:
+        """Take rows; each consumes a sequence number."""
+        self._buffer.add(source, rows)
+
+    def release(self, *, close: bool) -> None:  # noqa: ARG002 - spill files are closed anyway
+        """Spill the buffer."""
+        self._buffer.spill(self.context.space)
+
+    def flush(self) -> None:
+        """Write the buffer as level-0 files."""
+        rows = self._buffer.rows
+        if not rows:
+            return
+        files = key_value_writer(self._target, 0, FileSource.APPEND).write_all(self._buffer.drain(self.context.space))
+        self._new_files += files
+        self._manager.add(files)
+        self.metrics.rows += rows
+        self.metrics.spilled_bytes = self._buffer.spilled_bytes
+        self._count(files)
+
+    def compact(self, *, full: bool) -> None:
+        """Flush, then compact everything or what the strategy picks."""
+        self.flush()
+        result = self._manager.compact(full=full)
+        if result is not None:
+            self._increment.add(result)
+            self._count_compaction(result)
+        self._compacted_fully |= full
+
+    def prepare(self) -> CommitMessage:
+        """Flush, compact once if that is due, and hand over."""
+        if self.context.compacts and (self._buffer.rows or not self._compacted_fully):
+            self.compact(full=bool(self.context.store.options.full_compaction_delta_commits))
+        self.flush()
+        before, after = self._increment.drain()
+        new_files, self._new_files = self._new_files, []
+        return self.context.message(new_files, before, after)
+
+    def abort(self) -> None:
+        """Delete spill files, new files and compaction output."""
+        with suppress(Exception):
+            self._buffer.clear()
+        self._increment.undo()
+        for file in self._new_files:
+            delete_files(self.context.store.file_io, self._target.directory, file)
+        self._new_files = []
+
+    def _count(self, files: list[DataFileMeta]) -> None:
+        self.metrics.files += len(files)
+        self.metrics.bytes_written += sum(file.file_size for file in files)
+
+    def _count_compaction(self, result: CompactResult) -> None:
+        made = list(result.made)
+        kept = {file.file_name for file in result.after}
+        self.metrics.compactions += 1
+        self.metrics.bytes_read += sum(file.file_size for file in result.before if file.file_name not in kept)
+        self._count(made)
+
+
+__all__ = ["MergeTreeWriter", "merge_function_of", "sort_key_of"]

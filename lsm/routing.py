@@ -1,0 +1,87 @@
+"""Which partition and bucket a row belongs to, for whole tables at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fileindex.column_type import Plain
+from fileindex.plain import from_scalar
+from lsm.bucket import bucket_ids
+from lsm.key_words import Rows, one_array
+from manifest.schema import TableSchema
+
+UNAWARE_BUCKET = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The rows of a table that go to one bucket, in order of arrival; ``rows`` is None if all do."""
+
+    partition: tuple[Plain, ...]
+    bucket: int
+    rows: Rows | None
+
+
+def route(table: Any, schema: TableSchema) -> list[Share]:
+    """Split a conforming table (each column in one piece) by partition and bucket.
+
+    Cost: a hash of the bucket key, a dictionary of each partition column, and one stable sort of small integers.
+
+    >>> import pyarrow as pa
+    >>> from manifest.schema_check import build_schema
+    >>> schema = build_schema("id INT, p STRING", partition_keys=["p"])
+    >>> table = pa.table({"id": pa.array([1, 2, 3], pa.int32()), "p": ["x", "y", "x"]})
+    >>> [(share.partition, share.bucket, share.rows.tolist()) for share in route(table, schema)]
+    [(('x',), 0, [0, 2]), (('y',), 0, [1])]
+    """
+    rows = table.num_rows
+    if not rows:
+        return []
+    codes, partitions = _partitions(table, schema)
+    buckets = max(1, schema.core.bucket)
+    if buckets > 1:
+        codes = codes * buckets + bucket_ids(table, schema, buckets)
+    elif len(partitions) == 1:
+        return [Share(partitions[0], UNAWARE_BUCKET, None)]
+    groups = len(partitions) * buckets
+    small = codes.astype(np.uint16 if groups <= 1 << 16 else np.uint64)
+    order = np.argsort(small, kind="stable")
+    ends = np.cumsum(np.bincount(codes, minlength=groups))
+    shares = []
+    start = 0
+    for code, end in enumerate(ends.tolist()):
+        if end > start:
+            chosen = None if end - start == rows else order[start:end]
+            shares.append(Share(partitions[code // buckets], code % buckets, chosen))
+        start = end
+    return shares
+
+
+def _partitions(table: Any, schema: TableSchema) -> tuple[npt.NDArray[np.int64], list[tuple[Plain, ...]]]:
+    """A number per row, and the partition of each number."""
+    codes = np.zeros(table.num_rows, np.int64)
+    partitions: list[tuple[Plain, ...]] = [()]
+    for name in schema.partition_keys:
+        encoded = one_array(table.column(name)).dictionary_encode(null_encoding="encode")
+        values = [from_scalar(value, schema.column_types[name]) for value in encoded.dictionary]
+        codes = codes * len(values) + encoded.indices.to_numpy()
+        found, codes = np.unique(codes, return_inverse=True)
+        partitions = [(*partitions[code // len(values)], values[code % len(values)]) for code in found.tolist()]
+    return codes, partitions
+
+
+def describe(partition: Sequence[Plain], keys: Sequence[str]) -> str:
+    """A partition for people: ``day=3/city='Oslo'``, or nothing.
+
+    >>> describe((3, None), ("day", "hour"))
+    'day=3/hour=None'
+    """
+    return "/".join(f"{key}={value!r}" for key, value in zip(keys, partition, strict=True))
+
+
+__all__ = ["Share", "describe", "route"]

@@ -1,0 +1,302 @@
+"""Writing a table: rows in, commit messages out (Paimon's ``TableWrite`` over ``FileStoreWrite``).
+
+Rows are routed to buckets; all buckets share one memory budget; files are written and compacted by a few threads, a bucket
+each. Nothing is visible before the messages are committed, and ``abort`` removes every trace.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from fileindex.column_type import Plain
+from lsm.append_writer import AppendOnlyWriter
+from lsm.bucket_writer import BucketContext, BucketWriter, WriteMetrics
+from lsm.conform import conform
+from lsm.held_rows import Kinds, Source
+from lsm.key_words import one_array
+from lsm.merge_function import retracts
+from lsm.merge_tree_writer import MergeTreeWriter
+from lsm.routing import describe, route
+from lsm.spill import SpillSpace
+from manifest import faults
+from manifest.commit_message import CommitMessage
+from manifest.data_file import DataFileMeta
+from manifest.errors import SchemaMismatch, UnsupportedTable
+from manifest.live_files import EntryFilter
+from manifest.option_support import check_writable
+from manifest.paths import FileNames
+from manifest.store import FileStore
+
+_ROUTE_ROWS = 1 << 17
+_ROUTE_BYTES = 16 << 20
+_MAX_SOURCE_BYTES = 1 << 30
+_MAX_OPEN_FILES = 128
+T = TypeVar("T")
+Progress = Callable[[WriteMetrics], None]
+
+
+class TableWrite:
+    """One write job of one process. A context manager: an exception aborts, leaving does not commit.
+
+    Args:
+        store: The table, by its latest schema.
+        commit_user: Who will commit; only for error texts and names.
+        write_only: No compaction after flushing; None: as the table's option says.
+        commit_id: Leads the names of all files, so that an abort can tell whose they are.
+        spill_dir: Where to spill; None: a directory that is removed at the end.
+        threads: Buckets that are flushed and compacted at a time.
+        progress: Called with the running totals after every bucket.
+        ignore_existing: Write as if the buckets were empty, as an overwrite does.
+
+    Raises:
+        UnsupportedTable: The table's options ask for something that is not built.
+    """
+
+    def __init__(
+        self,
+        store: FileStore,
+        *,
+        commit_user: str = "",
+        write_only: bool | None = None,
+        commit_id: str | None = None,
+        spill_dir: str | None = None,
+        threads: int = 2,
+        progress: Progress | None = None,
+        ignore_existing: bool = False,
+    ) -> None:
+        check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
+        self.store = store
+        self.commit_user = commit_user
+        self._compacts = not (store.options.write_only if write_only is None else write_only)
+        self._names = FileNames(store.options.data_file_prefix, _suffix(store), commit_id or str(uuid.uuid4()))
+        self._own_spill = None if spill_dir else tempfile.TemporaryDirectory(prefix="paimon-spill-", ignore_cleanup_errors=True)
+        raw = store.options.raw
+        self._space = SpillSpace(
+            spill_dir or str(self._own_spill and self._own_spill.name),
+            raw.get("spill-compression", "zstd"),
+            int(raw.get("spill-compression.zstd-level", "1")),
+        )
+        self._pool = ThreadPoolExecutor(max(1, threads), thread_name_prefix="paimon-write")
+        self._progress = progress
+        self._existing = _ExistingFiles(store, ignore=ignore_existing)
+        self._writers: dict[tuple[bytes, int], BucketWriter] = {}
+        self._waiting: list[tuple[Any, Kinds | None]] = []
+        self._done = WriteMetrics()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if kind is not None:
+            self.abort()
+        self.close()
+
+    @property
+    def metrics(self) -> WriteMetrics:
+        """Totals over all buckets."""
+        total = WriteMetrics()
+        total.add(self._done)
+        for writer in self._writers.values():
+            total.add(writer.metrics)
+        return total
+
+    def write(self, batch: Any, *, kinds: Any = None) -> None:
+        """Buffer a Table or RecordBatch; later rows of a key win.
+
+        Args:
+            batch: Rows that fit the table's schema (``lsm.conform``).
+            kinds: Row kinds 0 to 3 (``+I -U +U -D``), one a row; None: all ``+I``. Append tables take ``+I`` only.
+
+        Raises:
+            SchemaMismatch: The rows do not fit.
+        """
+        table = conform(batch, self.store.schema)
+        table, numbers = self._of_kinds(table, kinds)
+        self._waiting.append((table, numbers))
+        if sum(t.num_rows for t, _ in self._waiting) >= _ROUTE_ROWS or sum(t.nbytes for t, _ in self._waiting) >= _ROUTE_BYTES:
+            self._route()
+
+    def write_bucket(self, partition: tuple[Plain, ...], bucket: int, batch: Any, kinds: Any = None) -> None:
+        """Buffer rows that all belong to one bucket, as the caller knows (a Spark task that owns it)."""
+        self._route()
+        table, numbers = self._of_kinds(conform(batch, self.store.schema), kinds)
+        if table.num_rows:
+            self._make_room()
+            self._writer(partition, bucket).add(Source(table.combine_chunks(), numbers), None)
+
+    def compact(self, partition: bytes, bucket: int, full: bool = False) -> None:
+        """Flush a bucket, then compact it: all of it, or what the strategy picks."""
+        self._route()
+        self._writer(self.store.partition.decode(partition), bucket).compact(full=full)
+
+    def prepare_commit(self) -> list[CommitMessage]:
+        """Flush and compact all buckets; the messages of those that changed. The write can go on afterwards."""
+        self._route()
+        messages = self._each(self._prepare, list(self._writers.values()))
+        faults.point("after-data-files")
+        self._done = self.metrics
+        self._writers = {}
+        self._existing.forget()
+        return [message for message in messages if not message.is_empty]
+
+    def abort(self) -> None:
+        """Delete everything that was written and not handed over; never raises."""
+        self._waiting = []
+        for writer in self._writers.values():
+            writer.abort()
+        self._writers = {}
+
+    def close(self) -> None:
+        """Free threads and the spill directory."""
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        if self._own_spill is not None:
+            self._own_spill.cleanup()
+
+    def _prepare(self, writer: BucketWriter) -> CommitMessage:
+        message = writer.prepare()
+        if self._progress is not None:
+            self._progress(self.metrics)
+        return message
+
+    def _of_kinds(self, table: Any, kinds: Any) -> tuple[Any, Kinds | None]:
+        """The rows to write and their kinds: checked, and without those that ``ignore-delete`` drops."""
+        if kinds is None:
+            return table, None
+        numbers: Kinds = one_array(kinds).cast(pa.int8()).to_numpy(zero_copy_only=False)
+        if len(numbers) != table.num_rows or (len(numbers) and not 0 <= numbers.min() <= numbers.max() <= 3):
+            raise SchemaMismatch(f"row kinds are numbers from 0 to 3, one for each of the {table.num_rows} rows")
+        retract = retracts(numbers)
+        if not self.store.schema.is_primary_key_table and retract.any():
+            raise SchemaMismatch(f"{self.store.root}: an append table has no keys, so rows cannot be deleted by writing '-D' or '-U'")
+        if self.store.options.ignore_delete and retract.any():
+            table, numbers = table.filter(pa.array(~retract)), numbers[~retract]
+        return table, numbers if numbers.any() else None
+
+    def _route(self) -> None:
+        """Hand the waiting rows to their buckets, as one source that they share."""
+        waiting, self._waiting = [(table, kinds) for table, kinds in self._waiting if table.num_rows], []
+        if not waiting:
+            return
+        self._make_room()
+        table = pa.concat_tables([table for table, _ in waiting])
+        kinds = None
+        if any(numbers is not None for _, numbers in waiting):
+            kinds = np.concatenate([np.zeros(t.num_rows, np.int8) if n is None else n for t, n in waiting])
+        step = max(1, _MAX_SOURCE_BYTES * table.num_rows // max(1, table.nbytes))
+        for at in range(0, table.num_rows, step):
+            source = Source(table.slice(at, step).combine_chunks(), None if kinds is None else kinds[at : at + step])
+            shares = route(source.table, self.store.schema)
+            self._existing.load({share.partition for share in shares})
+            for share in shares:
+                self._writer(share.partition, share.bucket).add(source, share.rows)
+
+    def _make_room(self) -> None:
+        """Keep held rows within ``write-buffer-size``: the largest buckets go to disk, the others let go of shared tables.
+
+        The rows that come last are the caller's until more come, so that one table in memory is never spilled.
+        """
+        writers = [writer for writer in self._writers.values() if writer.held]
+        used = sum({id(source): source.size for writer in writers for source in writer.held.sources}.values())
+        budget = self.store.options.write_buffer_size
+        if used <= budget:
+            return
+        writers.sort(key=lambda writer: writer.held.size, reverse=True)
+        freed = chosen = 0
+        while freed < used - budget // 2 and chosen < len(writers):
+            freed += writers[chosen].held.size
+            chosen += 1
+        close = len(self._writers) > _MAX_OPEN_FILES
+        self._each(lambda writer: writer.release(close=close), writers[:chosen])
+        self._each(lambda writer: writer.held.gather(), writers[chosen:])
+
+    def _writer(self, partition: tuple[Plain, ...], bucket: int) -> BucketWriter:
+        encoded = self.store.partition.encode(partition)
+        found = self._writers.get((encoded, bucket))
+        if found is None:
+            snapshot_id, files = self._existing.of(partition, encoded, bucket)
+            context = BucketContext(self.store, encoded, partition, bucket, self._names, self._space, files, snapshot_id, self._compacts)
+            found = MergeTreeWriter(context) if self.store.schema.is_primary_key_table else AppendOnlyWriter(context)
+            self._writers[encoded, bucket] = found
+        return found
+
+    def _each(self, work: Callable[[BucketWriter], T], writers: Sequence[BucketWriter]) -> list[T]:
+        """Do something for several buckets at a time, the largest first; the first error surfaces once all have ended."""
+        largest_first = sorted(range(len(writers)), key=lambda at: writers[at].held.size, reverse=True)
+        futures = {at: self._pool.submit(work, writers[at]) for at in largest_first}
+        wait(futures.values())
+        return [futures[at].result() for at in range(len(writers))]
+
+
+def _suffix(store: FileStore) -> str:
+    options = store.options
+    if options.file_suffix_include_compression and options.file_compression != "none":
+        return f".{options.file_compression}.parquet"
+    return ".parquet"
+
+
+def compact_bucket(
+    store: FileStore, partition: bytes, bucket: int, *, full: bool = False, commit_id: str | None = None
+) -> CommitMessage | None:
+    """Compact one bucket as it is now, whatever ``write-only`` says: the message to commit, None if there is nothing to do.
+
+    One job for a thread or a Spark task; on failure nothing that was made remains.
+    """
+    with TableWrite(store, write_only=True, commit_id=commit_id, threads=1) as write:
+        write.compact(partition, bucket, full=full)
+        messages = write.prepare_commit()
+        return messages[0] if messages else None
+
+
+class _ExistingFiles:
+    """Live files of the buckets that are written, as of one snapshot; manifests are read once for each set of partitions."""
+
+    def __init__(self, store: FileStore, *, ignore: bool) -> None:
+        self._store = store
+        self._ignore = ignore
+        self.forget()
+
+    def forget(self) -> None:
+        """Look at the newest snapshot again next time."""
+        self._snapshot: Any = None
+        self._files: dict[tuple[bytes, int], list[DataFileMeta]] = {}
+        self._totals: dict[tuple[bytes, int], int] = {}
+        self._loaded: set[bytes] = set()
+
+    def load(self, partitions: Iterable[tuple[Plain, ...]]) -> None:
+        """Make the files of ``partitions`` known, in one go."""
+        wanted = {self._store.partition.encode(partition) for partition in partitions} - self._loaded
+        if not wanted or self._ignore:
+            return
+        if self._snapshot is None:
+            self._snapshot = self._store.snapshots.latest()
+        self._loaded |= wanted
+        for entry in self._store.live_entries(self._snapshot, EntryFilter(partitions=wanted)).entries():
+            self._files.setdefault((entry.partition, entry.bucket), []).append(entry.file)
+            self._totals[entry.partition, entry.bucket] = entry.total_buckets
+
+    def of(self, partition: tuple[Plain, ...], encoded: bytes, bucket: int) -> tuple[int, list[DataFileMeta]]:
+        """(snapshot id, files) of a bucket.
+
+        Raises:
+            UnsupportedTable: The bucket was written with another bucket count.
+        """
+        self.load([partition])
+        total = self._totals.get((encoded, bucket), self._store.options.bucket)
+        if total != self._store.options.bucket:
+            where = describe(partition, self._store.schema.partition_keys) or "the table"
+            raise UnsupportedTable(
+                f"{self._store.root}: {where} has {total} buckets, but option 'bucket' is {self._store.options.bucket}; "
+                "overwrite it to change its number of buckets"
+            )
+        return (self._snapshot.id if self._snapshot is not None else 0), self._files.get((encoded, bucket), [])
+
+
+__all__ = ["Progress", "TableWrite", "compact_bucket"]
