@@ -10,7 +10,8 @@ from pydantic import BaseModel, ConfigDict
 
 from lsm.deletion_vectors import DeletionFile
 from lsm.levels import KeyOf, interval_partition
-from manifest.data_file import DataFileMeta
+from manifest.binary_row import EMPTY_ROW
+from manifest.data_file import DataFileMeta, FileSource
 
 T = TypeVar("T")
 
@@ -44,8 +45,11 @@ class DataSplit(BaseModel):
 
     @property
     def merged_row_count(self) -> int | None:
-        """Rows that a read without filter returns; None if only reading can tell."""
-        if not self.raw_convertible or any(file.delete_row_count != 0 for file in self.files):
+        """Rows that a read without filter returns; None if only reading can tell.
+
+        Some writers flush deletes without counting them, so of a primary-key table only compacted files are taken at their word.
+        """
+        if not self.raw_convertible or any(file.delete_row_count != 0 or not _is_counted(file) for file in self.files):
             return None
         count = self.row_count
         for vector in self.deletion_files or ():
@@ -118,6 +122,10 @@ def merge_tree_groups(files: Sequence[DataFileMeta], key_of: KeyOf, target: int,
         members = tuple(file for section in packed for file in section)
         groups.append(FileGroup(members, raw_convertible=len(members) == 1 and is_clean(members[0])))
     return groups
+
+
+def _is_counted(file: DataFileMeta) -> bool:
+    return file.file_source == FileSource.COMPACT or file.min_key == EMPTY_ROW
 
 
 def is_clean(file: DataFileMeta) -> bool:

@@ -14,14 +14,14 @@ from lsm.levels import key_decoder
 from lsm.sections import section_numbers
 from lsm.splits import DataSplit, append_groups, merge_tree_groups, pack
 from manifest.binary_row import encode_row
-from manifest.data_file import DataFileMeta
+from manifest.data_file import DataFileMeta, FileSource
 from manifest.types import DataType
 
 KEY = (DataType(Kind.INT, nullable=False),)
 KEY_OF = key_decoder(KEY)
 
 
-def file(name, level, low, high, deletes=0):
+def file(name, level, low, high, deletes=0, source=FileSource.COMPACT):
     keys = {"min_key": encode_row((low,), KEY), "max_key": encode_row((high,), KEY)}
     return DataFileMeta(
         file_name=str(name),
@@ -137,8 +137,8 @@ def test_a_split_travels_as_text():
 
 
 def test_rows_of_a_split_are_known_only_if_deletes_and_dead_rows_are():
-    def split(raw=True, deletes=0, vectors=None):
-        files = (file(1, 1, 0, 9, deletes), file(2, 1, 10, 29))
+    def split(raw=True, deletes=0, vectors=None, source=FileSource.COMPACT):
+        files = (file(1, 1, 0, 9, deletes, source), file(2, 1, 10, 29))
         return DataSplit(partition=bytes(12), bucket=0, total_buckets=1, files=files, raw_convertible=raw, deletion_files=vectors)
 
     known, unknown = DeletionFile("i", 1, 9, 4), DeletionFile("i", 1, 9)
@@ -147,3 +147,4 @@ def test_rows_of_a_split_are_known_only_if_deletes_and_dead_rows_are():
     assert split(vectors=(None, unknown)).merged_row_count is None
     assert split(deletes=None).merged_row_count is None
     assert split(raw=False).merged_row_count is None
+    assert split(source=FileSource.APPEND).merged_row_count is None
