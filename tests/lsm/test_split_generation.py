@@ -21,7 +21,7 @@ KEY = (DataType(Kind.INT, nullable=False),)
 KEY_OF = key_decoder(KEY)
 
 
-def file(name, level, low, high, deletes=0, source=FileSource.COMPACT):
+def file(name, level, low, high, deletes=0, *, source=FileSource.COMPACT):
     keys = {"min_key": encode_row((low,), KEY), "max_key": encode_row((high,), KEY)}
     return DataFileMeta(
         file_name=str(name),
@@ -29,6 +29,7 @@ def file(name, level, low, high, deletes=0, source=FileSource.COMPACT):
         row_count=high - low + 1,
         level=level,
         delete_row_count=deletes,
+        file_source=source,
         creation_time=0,
         **keys,
     )
@@ -138,7 +139,7 @@ def test_a_split_travels_as_text():
 
 def test_rows_of_a_split_are_known_only_if_deletes_and_dead_rows_are():
     def split(raw=True, deletes=0, vectors=None, source=FileSource.COMPACT):
-        files = (file(1, 1, 0, 9, deletes, source), file(2, 1, 10, 29))
+        files = (file(1, 1, 0, 9, deletes, source=source), file(2, 1, 10, 29))
         return DataSplit(partition=bytes(12), bucket=0, total_buckets=1, files=files, raw_convertible=raw, deletion_files=vectors)
 
     known, unknown = DeletionFile("i", 1, 9, 4), DeletionFile("i", 1, 9)
