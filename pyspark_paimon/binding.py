@@ -90,6 +90,8 @@ def _bind(condition: Condition, types: Types, *, negated: bool) -> Predicate:
         case NullTest():
             return IsNull(column, negated)
         case Truth():
+            if column_type.kind is not Kind.BOOLEAN:
+                raise InvalidFilter(f"'{column}' of type {column_type.kind} is no BOOLEAN: compare it with something")
             return _compare(column, column_type, Op.EQ, not negated)
         case Comparison(_, op, value):
             return FALSE if value is None else _compare(column, column_type, op.negated if negated else op, value)

@@ -134,7 +134,7 @@ class LocalBackend:
             counted = sum(rows for rows in known if rows is not None)
             to_read = [split for split, rows in zip(plan.splits, known, strict=True) if rows is None]
         sources = [partial(read_split, store, split, columns=(), predicate=request.tree) for split in to_read]
-        counted += sum(batch.num_rows for batch in interleaved(sources, self._threads))
+        counted += sum(int(batch.num_rows) for batch in interleaved(sources, self._threads))
         return counted if request.limit is None else min(counted, request.limit)
 
     def frame(self, request: ScanRequest, spark: Any) -> Any:

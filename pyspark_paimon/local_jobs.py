@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING
@@ -13,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fileindex.predicate import Predicate
-from lsm.conform import conform
-from lsm.table_write import TableWrite, compact_bucket, restamp
+from lsm.restamp import restamp
+from lsm.table_write import TableWrite, compact_bucket
 from manifest.commit import FileStoreCommit, is_committed
 from manifest.commit_message import CommitMessage, CommitResult
 from manifest.errors import CommitConflict, InvalidArgument
@@ -44,24 +45,25 @@ def write_rows(store: FileStore, request: WriteRequest, rows: ArrowRows, *, thre
         return _written(done, 0, 0, start)
     overwriting = request.mode == "overwrite"
     with table_write(store, request.commit_id, threads=threads, overwrite=overwriting) as write:
+        written = 0
         for batch, kinds in _batches(rows, request):
-            write.write(conform(batch, store.schema), kinds=kinds)
+            write.write(batch, kinds=kinds)
+            written += batch.num_rows
             if progress is not None:
-                progress(ProgressEvent(stage="write", done=write.metrics.rows))
+                progress(ProgressEvent(stage="write", done=written))
         messages = write.prepare_commit()
-        rows_written = write.metrics.rows
-    commit = FileStoreCommit(store, request.commit_id, restamp=restamp(store))
+    commit = FileStoreCommit(store, request.commit_id, restamp=restamp(store, request.commit_id))
     try:
         result = _overwrite(store, commit, request, messages) if overwriting else commit.commit(messages)
     except BaseException:
         commit.abort(messages)
         raise
-    return _written(result, rows_written, sum(len(message.new_files) for message in messages), start)
+    return _written(result, written, sum(len(message.new_files) for message in messages), start)
 
 
 def table_write(store: FileStore, commit_id: str, *, threads: int, overwrite: bool = False) -> TableWrite:
     """A writer whose files carry the commit's name; an overwrite must not touch what it replaces."""
-    return TableWrite(store, commit_user=commit_id, commit_id=commit_id, threads=threads, overwrite=overwrite)
+    return TableWrite(store, commit_user=commit_id, commit_id=commit_id, threads=threads, ignore_existing=overwrite)
 
 
 def _written(result: CommitResult, rows: int, files: int, start: float) -> WriteResult:
@@ -122,12 +124,13 @@ def delete_rows(store: FileStore, request: DeleteRequest, backend: LocalBackend,
         if base is None:
             break
         scan = ScanRequest(predicate=request.predicate, columns=store.schema.names, snapshot_id=base.id, schema_id=store.schema.id)
+        deleted = 0
         with table_write(store, request.commit_id, threads=threads) as write:
             for batch in backend.read(scan):
                 kinds = pa.array(np.full(batch.num_rows, _DELETE, np.int8))
-                write.write(conform(batch, store.schema), kinds=kinds)
+                write.write(batch, kinds=kinds)
+                deleted += batch.num_rows
             messages = write.prepare_commit()
-            deleted = write.metrics.rows
         try:
             result = commit.commit(messages, read_snapshot_id=base.id)
         except BaseException as error:
@@ -148,7 +151,7 @@ def compact_table(store: FileStore, request: CompactRequest, *, threads: int, pr
     for attempt in range(1, _EVALUATIONS + 1):
         buckets = live_buckets(store, request.partitions)
         wanted = [bucket for bucket in buckets if only is None or bucket in only]
-        job = partial(_compact_one, store, request, progress, count(1), len(wanted))
+        job = partial(_compact_one, store, request, _Steps(progress, "compact", len(wanted)))
         messages = [message for message in each(job, wanted, threads) if message is not None]
         commit = FileStoreCommit(store, request.commit_id)
         try:
@@ -164,12 +167,24 @@ def compact_table(store: FileStore, request: CompactRequest, *, threads: int, pr
     return total.model_copy(update={"seconds": time.perf_counter() - start})
 
 
-def _compact_one(
-    store: FileStore, request: CompactRequest, progress: Progress | None, finished: Iterator[int], total: int, bucket: tuple[bytes, int]
-) -> CommitMessage | None:
+@dataclass
+class _Steps:
+    """Tells ``progress`` of finished jobs, which end in several threads."""
+
+    progress: Progress | None
+    stage: str
+    total: int
+    done: Iterator[int] = field(default_factory=lambda: count(1))
+
+    def finished(self) -> None:
+        """One more is done."""
+        if self.progress is not None:
+            self.progress(ProgressEvent(stage=self.stage, done=next(self.done), total=self.total, unit="buckets"))
+
+
+def _compact_one(store: FileStore, request: CompactRequest, steps: _Steps, bucket: tuple[bytes, int]) -> CommitMessage | None:
     message = compact_bucket(store, *bucket, full=request.full, commit_id=request.commit_id)
-    if progress is not None:
-        progress(ProgressEvent(stage="compact", done=next(finished), total=total, unit="buckets"))
+    steps.finished()
     return message
 
 
