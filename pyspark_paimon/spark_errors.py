@@ -26,7 +26,7 @@ class RemoteError(PaimonError):
 
 
 _MARK = "paimon-error: "
-_NOTE = re.compile(re.escape(_MARK) + r"(\{.*\})")
+_NOTE = re.compile(r"^\s*" + re.escape(_MARK) + r"(\{.*\})\s*$", re.MULTILINE)
 
 
 def describe(error: PaimonError) -> str:
@@ -56,9 +56,9 @@ def errors_noted() -> Iterator[None]:
 
 
 def typed_error(text: str) -> PaimonError | None:
-    """The typed error that a server's message carries, or None.
+    r"""The typed error that a server's message carries, or None.
 
-    >>> typed_error("Traceback... " + describe(errors.UnknownColumn("citi", ("id", "city"))))
+    >>> typed_error("Traceback...\n" + describe(errors.UnknownColumn("citi", ("id", "city"))))
     UnknownColumn('citi', ('id', 'city'))
     """
     found = _NOTE.search(text)

@@ -1,0 +1,45 @@
+"""Scan plans and read reports as JSON text: how what a server found out reaches a client."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import asdict
+
+from fileindex.evaluate import IndexNotes
+from lsm.plan import ScanPlan, Stage
+from lsm.read_report import ReadReport
+from lsm.splits import DataSplit
+
+
+def plan_to_json(plan: ScanPlan) -> str:
+    """A plan as JSON text that ``plan_from_json`` turns into an equal plan."""
+    report = [asdict(stage) for stage in plan.report]
+    return json.dumps({"snapshot_id": plan.snapshot_id, "splits": [split.to_json() for split in plan.splits], "report": report})
+
+
+def plan_from_json(text: str) -> ScanPlan:
+    """The plan that ``plan_to_json`` wrote."""
+    value = json.loads(text)
+    splits = tuple(DataSplit.from_json(split) for split in value["splits"])
+    return ScanPlan(value["snapshot_id"], splits, tuple(Stage(**stage) for stage in value["report"]))
+
+
+def report_to_json(report: ReadReport) -> str:
+    """A report as JSON text that ``report_from_json`` turns into an equal report.
+
+    >>> report_from_json(report_to_json(ReadReport(files=2))).files
+    2
+    """
+    return json.dumps(asdict(report))
+
+
+def report_from_json(text: str) -> ReadReport:
+    """The report that ``report_to_json`` wrote."""
+    value = json.loads(text)
+    notes = value.pop("index")
+    index = IndexNotes(Counter(notes["warnings"]), Counter(notes["used"]), notes["bytes_read"])
+    return ReadReport(**value, index=index)
+
+
+__all__ = ["plan_from_json", "plan_to_json", "report_from_json", "report_to_json"]

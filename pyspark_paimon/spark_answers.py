@@ -1,0 +1,67 @@
+"""Answers of commands, kept on the driver's disk for the question that fetches them.
+
+A write job returns nothing but success, so what a command answered is left in a file named for its id, in a directory
+that only this user can read. A repeated command finds its answer there and does nothing. Old answers are swept.
+"""
+
+from __future__ import annotations
+
+import getpass
+import hashlib
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from manifest.errors import InvalidArgument
+from manifest.file_io import LocalFileIO
+
+_KEPT_SECONDS = 24 * 3600
+
+
+def answered(command_id: str, work: Callable[[], str]) -> str:
+    """The answer of the command: what an earlier run left, else that of ``work``, which is kept.
+
+    >>> first = str(uuid.uuid4())
+    >>> answered(first, lambda: "done"), answered(first, lambda: "again"), stored_answer(first)
+    ('done', 'done', 'done')
+    """
+    found = stored_answer(command_id)
+    if found is not None:
+        return found
+    answer = work()
+    _sweep()
+    LocalFileIO().create_exclusive(str(_file(command_id)), answer.encode())
+    return answer
+
+
+def stored_answer(command_id: str) -> str | None:
+    """The answer that a command left; None if there is none (any more)."""
+    try:
+        return _file(command_id).read_text()
+    except FileNotFoundError:
+        return None
+
+
+def _file(command_id: str) -> Path:
+    return _directory() / f"{hashlib.sha256(command_id.encode()).hexdigest()}.json"
+
+
+def _directory() -> Path:
+    directory = Path(tempfile.gettempdir()) / f"pyspark-paimon-{getpass.getuser()}"
+    directory.mkdir(mode=0o700, exist_ok=True)
+    if directory.owner() != getpass.getuser() or directory.stat().st_mode & 0o077:
+        raise InvalidArgument(f"{directory} belongs to or is open to others; remove it")
+    return directory
+
+
+def _sweep() -> None:
+    oldest = time.time() - _KEPT_SECONDS
+    for path in _directory().glob("*.json"):
+        with suppress(FileNotFoundError):
+            if path.stat().st_mtime < oldest:
+                path.unlink()
+
+
+__all__ = ["answered", "stored_answer"]

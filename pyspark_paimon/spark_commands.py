@@ -1,0 +1,34 @@
+"""The commands of a client, run on the driver by the commit hook of a write job."""
+
+from __future__ import annotations
+
+import json
+
+from manifest.schema import TableSchema
+from pyspark_paimon import spark_rpc as rpc
+from pyspark_paimon.local import LocalBackend
+from pyspark_paimon.spark_answers import answered
+
+
+def run_command(path: str, command: rpc.Command) -> None:
+    """Run ``command`` on the table at ``path`` unless it ran before, and keep its answer."""
+    answered(command.id, lambda: _run(LocalBackend(path), command))
+
+
+def _run(backend: LocalBackend, command: rpc.Command) -> str:
+    match command:
+        case rpc.Create():
+            return backend.create(TableSchema.from_json(command.table_schema)).to_json()
+        case rpc.AlterOptions():
+            return backend.alter_options(command.changes, command.removals).to_json()
+        case rpc.Expire():
+            return backend.expire(command.request).model_dump_json()
+        case rpc.RemoveOrphans():
+            return json.dumps([orphan.model_dump(mode="json") for orphan in backend.orphans(command.older_than_ms, remove=True)])
+        case rpc.Delete():
+            return backend.delete(command.request).model_dump_json()
+        case rpc.RewriteFileIndex():
+            return backend.rewrite_file_index(command.commit_id, command.partitions).model_dump_json()
+
+
+__all__ = ["run_command"]

@@ -1,0 +1,82 @@
+"""The driver's commits: of rows and of compactions, with the counts that a client asks for later.
+
+Counts are noted in the snapshot's ``properties``: a commit hook can return nothing, and a client that lost the connection
+finds them there all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from lsm.restamp import restamp
+from manifest.commit import CommitMessage, FileStoreCommit, is_committed
+from manifest.errors import CommitConflict
+from manifest.snapshot import BATCH_IDENTIFIER
+from manifest.store import FileStore
+from pyspark_paimon.engine import CompactRequest, WriteRequest
+from pyspark_paimon.local_jobs import live_partitions
+from pyspark_paimon.partitions import Spec, predicate_of, values_of
+from pyspark_paimon.spark_rpc import Outcome
+
+PREFIX = "pyspark-paimon."
+
+
+def commit_rows(store: FileStore, request: WriteRequest, messages: Sequence[CommitMessage], rows: int) -> None:
+    """Append or overwrite, as the request says. Raises as ``FileStoreCommit`` does."""
+    commit = FileStoreCommit(store, request.commit_id, restamp=restamp(store, request.commit_id))
+    properties = _noted(rows=rows, files=sum(len(message.new_files) for message in messages))
+    if request.mode == "overwrite":
+        target = None if request.dynamic else _overwritten(store, request.partition, messages)
+        commit.overwrite(messages, partitions=target, dynamic=request.dynamic, properties=properties)
+    else:
+        commit.commit(messages, properties=properties)
+
+
+def commit_compaction(store: FileStore, request: CompactRequest, messages: Sequence[CommitMessage]) -> None:
+    """Commit compactions of buckets. Raises ``CommitConflict`` if none of them could be, because others were faster."""
+    before = [file for message in messages for file in message.compact_before]
+    after = [file for message in messages for file in message.compact_after]
+    made = [file for message in messages for file in message.made_by_compaction()]
+    kept = {file.file_name for file in after} - {file.file_name for file in made}
+    properties = _noted(
+        files_before=len(before),
+        files_after=len(after),
+        bytes_read=sum(file.file_size for file in before if file.file_name not in kept),
+        bytes_written=sum(file.file_size for file in made),
+        buckets=len(messages),
+        rows=sum(file.row_count for file in after),
+    )
+    result = FileStoreCommit(store, request.commit_id, restamp=restamp(store, request.commit_id)).commit(messages, properties=properties)
+    if result.compact_lost:
+        buckets = ", ".join(str(bucket) for _, bucket in result.lost_compactions[:10])
+        raise CommitConflict(f"{store.root}: the compaction of buckets {buckets} lost to a newer commit; compact again")
+
+
+def _overwritten(store: FileStore, spec: Spec | None, messages: Sequence[CommitMessage]) -> Collection[bytes] | None:
+    """The partitions that a static specification replaces; None for the whole table."""
+    if spec is None:
+        return None
+    values = values_of(spec, store.schema)
+    if values is not None:
+        return {store.partition.encode(values)}
+    wanted = predicate_of([spec], store.schema)
+    named = {message.partition for message in messages if store.partition.keeps(wanted, message.partition)}
+    return named | set(live_partitions(store, store.snapshots.latest(), wanted))
+
+
+def outcome(store: FileStore, commit_id: str) -> Outcome | None:
+    """The visible commit of ``commit_id`` and its counts; None if there is none."""
+    result = is_committed(store, commit_id, BATCH_IDENTIFIER)
+    if result is None:
+        return None
+    noted = result.snapshot_id or result.compact_snapshot_id
+    properties = (store.snapshots.get(noted).properties or {}) if noted is not None else {}
+    counts = {key.removeprefix(PREFIX): int(value) for key, value in properties.items() if key.startswith(PREFIX)}
+    return Outcome(snapshot_id=result.snapshot_id, compact_snapshot_id=result.compact_snapshot_id, counts=counts)
+
+
+def _noted(**counts: int) -> dict[str, str]:
+    return {f"{PREFIX}{name}": str(count) for name, count in counts.items()}
+
+
+__all__ = ["PREFIX", "commit_compaction", "commit_rows", "outcome"]

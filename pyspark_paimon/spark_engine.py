@@ -1,0 +1,270 @@
+"""``SparkBackend``: a table's work done by a Spark server, classic or Connect.
+
+The client sends options and DataFrames, never code: any client whose server has this package installed can do it. After
+an error it asks whether its commit is visible, for a job can succeed although the connection to it was lost.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from lsm.read_report import ReadReport
+from manifest.errors import CommitConflict, CommitGaveUp, InvalidArgument, PaimonError
+from manifest.schema import TableSchema
+from manifest.snapshot import Snapshot
+from pyspark_paimon import spark_rpc as rpc
+from pyspark_paimon.engine import CompactRequest, DeleteRequest, ExpireRequest, OrphanFile, Rows, ScanRequest, TravelRequest, WriteRequest
+from pyspark_paimon.plan_json import plan_from_json, report_from_json
+from pyspark_paimon.results import CompactResult, ExpireResult, FunnelStage, IndexRewriteResult, WriteResult
+from pyspark_paimon.spark_blobs import BLOB, batches_of
+from pyspark_paimon.spark_errors import errors_mapped
+from pyspark_paimon.spark_staging import Staged, bucket_frame, staged
+
+if TYPE_CHECKING:
+    from lsm.scan import ScanPlan
+
+NAME = "paimon"
+_COMPACT_ATTEMPTS = 5
+
+
+class SparkBackend:
+    """The engine of a table whose files ``spark``'s server reads and writes; see ``engine.Backend``."""
+
+    def __init__(self, path: str, spark: Any) -> None:
+        self._path = path
+        self._spark = spark
+
+    @property
+    def path(self) -> str:
+        """The table's path, as the server resolves it."""
+        return self._path
+
+    @property
+    def spark(self) -> Any:
+        """The session."""
+        return self._spark
+
+    def create(self, schema: TableSchema) -> TableSchema:
+        """Create the table. Raises ``TableExists``."""
+        return TableSchema.from_json(self._order(rpc.Create(id=_new_id(), table_schema=schema.to_json())))
+
+    def schema(self, schema_id: int | None = None) -> TableSchema:
+        """The newest schema, or that of an id. Raises ``TableNotFound``."""
+        return TableSchema.from_json(self._ask(rpc.AskSchema(id=schema_id)))
+
+    def alter_options(self, changes: Mapping[str, str], removals: Sequence[str]) -> TableSchema:
+        """Commit a schema with other options."""
+        return TableSchema.from_json(self._order(rpc.AlterOptions(id=_new_id(), changes=dict(changes), removals=tuple(removals))))
+
+    def pin(self, travel: TravelRequest) -> Snapshot | None:
+        """The snapshot asked for; None if the newest is asked for and there is none."""
+        answer = self._ask(rpc.AskSnapshot(travel=travel))
+        return None if answer == "null" else Snapshot.from_json(answer, self._path)
+
+    def snapshots(self) -> list[Snapshot]:
+        """Every retained snapshot, oldest first."""
+        return [Snapshot.from_json(text, self._path) for text in json.loads(self._ask(rpc.AskSnapshots()))]
+
+    def files(self, snapshot_id: int | None) -> pa.Table:
+        """Live data files of a snapshot."""
+        with pa.ipc.open_stream(base64.b64decode(json.loads(self._ask(rpc.AskFiles(snapshot_id=snapshot_id))))) as stream:
+            return stream.read_all()
+
+    def plan(self, request: ScanRequest) -> ScanPlan:
+        """Splits and the funnel's report, made by the server."""
+        return plan_from_json(self._ask(rpc.AskPlan(request=request)))
+
+    def read(self, request: ScanRequest) -> Iterator[pa.RecordBatch]:
+        """The rows, read and filtered by Spark's tasks; they travel as Arrow streams, one in memory at a time."""
+        frame = self._load(request, self._spark, "blobs")
+        left = request.limit
+        with errors_mapped():
+            for row in frame.toLocalIterator():
+                for batch in batches_of(row[BLOB]):
+                    rows = batch if left is None else batch.slice(0, left)
+                    left = None if left is None else left - rows.num_rows
+                    yield rows
+                if left == 0:
+                    return
+
+    def read_stages(self, request: ScanRequest) -> Sequence[FunnelStage]:
+        """Have tasks read the rows, and tell what they kept and dropped; no row comes here."""
+        from pyspark_paimon.local import read_stages  # noqa: PLC0415  # only explain needs it
+
+        started = time.perf_counter()
+        return read_stages(self._report(request), (time.perf_counter() - started) * 1000)
+
+    def count(self, request: ScanRequest) -> int:
+        """Number of rows: from metadata if they tell it, else counted by tasks; no row comes here."""
+        known: int | None = json.loads(self._ask(rpc.AskCount(request=request)))
+        if known is not None:
+            return known
+        counted = self._report(request.model_copy(update={"columns": ()})).rows_returned
+        return counted if request.limit is None else min(counted, request.limit)
+
+    def frame(self, request: ScanRequest, spark: Any) -> Any:
+        """The scan as a lazy DataFrame of ``spark``, or of this backend's session."""
+        frame = self._load(request, spark or self._spark, "rows")
+        return frame if request.limit is None else frame.limit(request.limit)
+
+    def write(self, request: WriteRequest, rows: Rows) -> WriteResult:
+        """Stage the rows by bucket, write them in tasks, commit on the driver."""
+        started = time.perf_counter()
+        earlier = self._outcome(request.commit_id)
+        if earlier is not None:
+            return _write_result(earlier, started, replayed=True)
+        with errors_mapped():
+            job = staged(self._spark, rows, self.schema(), request)
+        done = self._run(job, request.commit_id)
+        return WriteResult(rows=0, files=0, snapshot_id=None, seconds=_since(started)) if done is None else _write_result(done, started)
+
+    def delete(self, request: DeleteRequest) -> WriteResult:
+        """Delete by filter, on the driver."""
+        return WriteResult.model_validate_json(self._order(rpc.Delete(id=_new_id(), request=request)))
+
+    def compact(self, request: CompactRequest) -> CompactResult:
+        """Compact bucket by bucket in tasks; what loses a race is tried again on the new snapshot."""
+        started = time.perf_counter()
+        outcomes: list[rpc.Outcome] = []
+        for attempt in range(1, _COMPACT_ATTEMPTS + 1):
+            this = request if attempt == 1 else request.model_copy(update={"commit_id": _new_id()})
+            ids = json.loads(self._ask(rpc.AskBuckets(request=this)))
+            lost = None
+            try:
+                done = self._run(bucket_frame(self._spark, ids, this), this.commit_id) if ids else None
+            except CommitConflict as error:
+                lost, done = error, self._outcome(this.commit_id)
+            outcomes += [done] if done is not None else []
+            if lost is None:
+                return _compact_result(outcomes, attempt, started)
+        raise CommitGaveUp(f"{self._path}: {_COMPACT_ATTEMPTS} compactions lost to other commits in a row; try again later") from lost
+
+    def rewrite_file_index(self, commit_id: str, partitions: Sequence[Mapping[str, str | None]] | None) -> IndexRewriteResult:
+        """Rebuild file indexes, on the driver."""
+        specs = None if partitions is None else tuple(dict(spec) for spec in partitions)
+        return IndexRewriteResult.model_validate_json(
+            self._order(rpc.RewriteFileIndex(id=_new_id(), commit_id=commit_id, partitions=specs))
+        )
+
+    def expire(self, request: ExpireRequest) -> ExpireResult:
+        """Expire snapshots, on the driver."""
+        return ExpireResult.model_validate_json(self._order(rpc.Expire(id=_new_id(), request=request)))
+
+    def orphans(self, older_than_ms: int, *, remove: bool) -> list[OrphanFile]:
+        """Files that nothing refers to; deleted if ``remove``."""
+        if remove:
+            answer = self._order(rpc.RemoveOrphans(id=_new_id(), older_than_ms=older_than_ms))
+        else:
+            answer = self._ask(rpc.AskOrphans(older_than_ms=older_than_ms))
+        return [OrphanFile.model_validate(orphan) for orphan in json.loads(answer)]
+
+    def _load(self, request: ScanRequest, spark: Any, form: str) -> Any:
+        options = {"path": self._path, rpc.SCAN: request.model_dump_json(), rpc.FORM: form}
+        with errors_mapped():
+            return spark.read.format(NAME).options(**options).load()
+
+    def _report(self, request: ScanRequest) -> ReadReport:
+        """The counters of all tasks that read ``request``."""
+        report = ReadReport()
+        with errors_mapped():
+            for row in self._load(request, self._spark, "reports").collect():
+                report.merge(report_from_json(row[rpc.ANSWER]))
+        return report
+
+    def _ask(self, question: rpc.Question) -> str:
+        """The answer to a question: an analysis of a plan, no job."""
+        with errors_mapped():
+            options = {"path": self._path, rpc.QUESTION: question.model_dump_json()}
+            return rpc.answer_of(self._spark.read.format(NAME).options(**options).load().schema)
+
+    def _order(self, command: rpc.Command) -> str:
+        """Have a command run once; after an error without a typed cause its answer tells whether it ran."""
+        options = {"path": self._path, rpc.COMMAND: command.model_dump_json()}
+        job = self._spark.range(1)
+        try:
+            with errors_mapped():
+                job.write.format(NAME).mode("append").options(**options).save()
+        except PaimonError:
+            raise
+        except Exception:  # the connection was lost, or the job failed after the command: the answer tells
+            answer = self._after_error(rpc.AskAnswer(id=command.id))
+            if answer is None:
+                raise
+        else:
+            answer = json.loads(self._ask(rpc.AskAnswer(id=command.id)))
+        if answer is None:
+            raise InvalidArgument(f"the server ran command {command.id} but keeps no answer; is it one driver that answers?")
+        return str(answer)
+
+    def _after_error(self, question: rpc.Question) -> Any:
+        """The answer, or None where the server gives none: then the first error is the one to tell."""
+        with suppress(Exception):
+            return json.loads(self._ask(question))
+        return None
+
+    def _run(self, job: Staged, commit_id: str) -> rpc.Outcome | None:
+        """Run a write job; its outcome, None if there was nothing to commit. An error of a commit that is visible is none."""
+        options = {"path": self._path, rpc.WRITE: job.job.model_dump_json()}
+        try:
+            with errors_mapped():
+                job.frame.write.format(NAME).mode("append").options(**options).save()
+        except CommitConflict:
+            raise
+        except Exception:
+            found = self._after_error(rpc.AskOutcome(commit_id=commit_id))
+            if found is None:
+                raise
+            return rpc.Outcome.model_validate(found)
+        return self._outcome(commit_id)
+
+    def _outcome(self, commit_id: str) -> rpc.Outcome | None:
+        answer = self._ask(rpc.AskOutcome(commit_id=commit_id))
+        return None if answer == "null" else rpc.Outcome.model_validate_json(answer)
+
+
+def _new_id() -> str:
+    return str(uuid.uuid4())
+
+
+def _since(started: float) -> float:
+    return round(time.perf_counter() - started, 6)
+
+
+def _write_result(done: rpc.Outcome, started: float, *, replayed: bool = False) -> WriteResult:
+    return WriteResult(
+        rows=done.counts.get("rows", 0),
+        files=done.counts.get("files", 0),
+        snapshot_id=done.snapshot_id,
+        compact_snapshot_id=done.compact_snapshot_id,
+        compact_lost=done.compact_lost,
+        replayed=replayed,
+        seconds=_since(started),
+    )
+
+
+def _compact_result(outcomes: Sequence[rpc.Outcome], attempts: int, started: float) -> CompactResult:
+    def total(name: str) -> int:
+        return sum(outcome.counts.get(name, 0) for outcome in outcomes)
+
+    return CompactResult(
+        files_before=total("files_before"),
+        files_after=total("files_after"),
+        bytes_read=total("bytes_read"),
+        bytes_written=total("bytes_written"),
+        snapshot_id=outcomes[-1].compact_snapshot_id if outcomes else None,
+        rows=total("rows"),
+        buckets=total("buckets"),
+        attempts=attempts,
+        seconds=_since(started),
+    )
+
+
+__all__ = ["SparkBackend"]

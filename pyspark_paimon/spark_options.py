@@ -1,0 +1,123 @@
+"""Options of ``spark.read``, ``df.write`` and SQL, as the data source receives them: lower-case keys, text values.
+
+Spark hands a data source no options when SQL selects from a catalog table (``CREATE TABLE t USING paimon OPTIONS (path ...)``),
+only the schema that it stored. So the options go into that schema, as metadata of its columns. An INSERT shows the metadata
+of the rows' own columns, which may be another table's: there, only options count.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from manifest.errors import InvalidArgument
+from manifest.option_support import check_settable
+from pyspark_paimon.engine import TravelRequest
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+PATH = "path"
+COLUMNS = "columns"
+FILTER = "filter"
+PUSHDOWN = "pushdown"
+DYNAMIC_OVERWRITE = "dynamic-partition-overwrite"
+_TRAVEL = {"scan.snapshot-id": "snapshot_id", "scan.tag-name": "tag", "scan.timestamp-millis": "timestamp_millis"}
+_READ = frozenset({PATH, COLUMNS, FILTER, PUSHDOWN, *_TRAVEL})
+_METADATA = "paimon.options"
+_CATALOG = "provider"  # among the options only while Spark's catalog makes or loads a table
+
+
+def table_path(options: Mapping[str, str]) -> str:
+    """The table's path. Raises ``InvalidArgument`` if Spark did not pass one."""
+    path = options.get(PATH)
+    if not path:
+        raise InvalidArgument(
+            "format 'paimon' needs the table's path. Spark does not tell a data source which catalog table an INSERT is for: "
+            "write INSERT INTO t WITH (path = '...') ..., or insert into a temporary view USING paimon OPTIONS (path '...'); "
+            "with DataFrames, .save(path)"
+        )
+    return path
+
+
+def read_options(options: Mapping[str, str], schema: StructType | None = None) -> dict[str, str]:
+    """What the options say about reading; ``schema`` may carry those of a catalog table, which the query's own override.
+
+    Raises ``UnsupportedOption`` for an unknown key, unless it is a property of a catalog table.
+    """
+    stored: dict[str, str] = {}
+    if schema is not None and schema.fields and not options.get(PATH):
+        stored = json.loads((schema[0].metadata or {}).get(_METADATA, "{}"))
+    given = {key: value for key, value in options.items() if key in _READ}
+    if _CATALOG not in options:
+        check_settable({key: value for key, value in options.items() if key not in _READ})
+    return stored | given
+
+
+def with_options(schema: StructType, options: Mapping[str, str]) -> StructType:
+    """``schema`` with the read options in the metadata of its columns, if Spark's catalog is what asks."""
+    if _CATALOG not in options:
+        return schema
+    for field in schema.fields:
+        field.metadata = {**(field.metadata or {}), _METADATA: json.dumps(read_options(options), sort_keys=True)}
+    return schema
+
+
+def travel(options: Mapping[str, str]) -> TravelRequest:
+    """The snapshot that the options name. Raises ``InvalidArgument`` for more than one, or for no number.
+
+    >>> travel({"scan.snapshot-id": "3"}).snapshot_id
+    3
+    """
+    given = {member: options[key] for key, member in _TRAVEL.items() if key in options}
+    if len(given) > 1:
+        raise InvalidArgument(f"at most one of {', '.join(_TRAVEL)} can be given")
+    try:
+        return TravelRequest.model_validate(given)
+    except ValueError as error:
+        raise InvalidArgument(f"{next(iter(given))}: {next(iter(given.values()))!r} is no number") from error
+
+
+def columns(options: Mapping[str, str]) -> tuple[str, ...] | None:
+    """The columns that the option ``columns`` names, comma separated; None for all.
+
+    >>> columns({"columns": "id, city"})
+    ('id', 'city')
+    """
+    text = options.get(COLUMNS)
+    return None if text is None else tuple(name.strip() for name in text.split(","))
+
+
+def flag(options: Mapping[str, str], key: str) -> bool:
+    """A boolean option, false if absent. Raises ``InvalidArgument``.
+
+    >>> flag({"pushdown": "True"}, "pushdown")
+    True
+    """
+    text = options.get(key, "false").lower()
+    if text not in {"true", "false"}:
+        raise InvalidArgument(f"option '{key}' is true or false, not {text!r}")
+    return text == "true"
+
+
+def write_options(options: Mapping[str, str]) -> dict[str, str]:
+    """The table options of one write: all but ours and the catalog's. Raises ``UnsupportedOption``."""
+    given = {key: value for key, value in options.items() if key not in {PATH, DYNAMIC_OVERWRITE}}
+    check_settable(given)
+    return given
+
+
+__all__ = [
+    "DYNAMIC_OVERWRITE",
+    "FILTER",
+    "PATH",
+    "PUSHDOWN",
+    "columns",
+    "flag",
+    "read_options",
+    "table_path",
+    "travel",
+    "with_options",
+    "write_options",
+]

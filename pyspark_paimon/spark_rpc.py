@@ -1,0 +1,276 @@
+"""What a Spark client and the data source say to each other: strings of JSON with a strict schema.
+
+A *question* travels in an option and is answered by ``DataSource.schema()`` in the metadata of a column. Spark may ask
+twice (gRPC retries), so questions only read. A *command* changes a table: it travels in an option of a write job whose
+commit hook runs it on the driver, once for its id; a question fetches the answer. Reading and writing rows are described
+by the requests of ``engine``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, TypeVar
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from manifest.errors import InvalidArgument
+from pyspark_paimon.engine import CompactRequest, DeleteRequest, ExpireRequest, ScanRequest, TravelRequest, WriteRequest
+from pyspark_paimon.results import Message
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+QUESTION = "paimon.question"
+COMMAND = "paimon.command"
+SCAN = "paimon.scan"
+FORM = "paimon.form"
+"""What a scan gives: ``rows`` (default), ``blobs`` (Arrow IPC streams), or ``reports`` (counters as JSON, one per split)."""
+WRITE = "paimon.write"
+ANSWER = "answer"
+
+
+class AskSchema(Message):
+    """The newest schema, or that of an id, as Paimon's JSON."""
+
+    ask: Literal["schema"] = "schema"
+    id: int | None = None
+
+
+class AskSnapshot(Message):
+    """The snapshot that ``travel`` pins, as JSON; null if the table is empty."""
+
+    ask: Literal["snapshot"] = "snapshot"
+    travel: TravelRequest
+
+
+class AskSnapshots(Message):
+    """Every retained snapshot, oldest first."""
+
+    ask: Literal["snapshots"] = "snapshots"
+
+
+class AskFiles(Message):
+    """Live data files, as an Arrow IPC stream in Base64."""
+
+    ask: Literal["files"] = "files"
+    snapshot_id: int | None
+
+
+class AskPlan(Message):
+    """Splits and report of a scan."""
+
+    ask: Literal["plan"] = "plan"
+    request: ScanRequest
+
+
+class AskCount(Message):
+    """The number of rows of a scan where the metadata tell it exactly; else null."""
+
+    ask: Literal["count"] = "count"
+    request: ScanRequest
+
+
+class AskBuckets(Message):
+    """The (partition, bucket) ids that a compaction has to look at."""
+
+    ask: Literal["buckets"] = "buckets"
+    request: CompactRequest
+
+
+class AskOrphans(Message):
+    """Files that nothing refers to."""
+
+    ask: Literal["orphans"] = "orphans"
+    older_than_ms: int
+
+
+class AskOutcome(Message):
+    """What the commit of ``commit_id`` left: an ``Outcome``, or null if none is visible."""
+
+    ask: Literal["outcome"] = "outcome"
+    commit_id: str
+
+
+class AskAnswer(Message):
+    """The answer of the command ``id``; null if it did not end well."""
+
+    ask: Literal["answer"] = "answer"
+    id: str
+
+
+Question: TypeAlias = (
+    AskSchema | AskSnapshot | AskSnapshots | AskFiles | AskPlan | AskCount | AskBuckets | AskOrphans | AskOutcome | AskAnswer
+)
+
+
+class Create(Message):
+    """Create the table; ``table_schema`` is Paimon's JSON. Answer: the schema."""
+
+    do: Literal["create"] = "create"
+    id: str
+    table_schema: str
+
+
+class AlterOptions(Message):
+    """Set and remove table options. Answer: the new schema."""
+
+    do: Literal["alter-options"] = "alter-options"
+    id: str
+    changes: dict[str, str]
+    removals: tuple[str, ...]
+
+
+class Expire(Message):
+    """Expire snapshots. Answer: an ``ExpireResult``."""
+
+    do: Literal["expire"] = "expire"
+    id: str
+    request: ExpireRequest
+
+
+class RemoveOrphans(Message):
+    """Delete files that nothing refers to. Answer: the files."""
+
+    do: Literal["remove-orphans"] = "remove-orphans"
+    id: str
+    older_than_ms: int
+
+
+class Delete(Message):
+    """Delete rows by filter. Answer: a ``WriteResult``."""
+
+    do: Literal["delete"] = "delete"
+    id: str
+    request: DeleteRequest
+
+
+class RewriteFileIndex(Message):
+    """Rebuild file indexes. Answer: an ``IndexRewriteResult``."""
+
+    do: Literal["rewrite-file-index"] = "rewrite-file-index"
+    id: str
+    commit_id: str
+    partitions: tuple[dict[str, str | None], ...] | None
+
+
+Command: TypeAlias = Create | AlterOptions | Expire | RemoveOrphans | Delete | RewriteFileIndex
+
+
+class RowsJob(Message):
+    """A write of rows. ``owned`` promises that every (partition, bucket) reaches exactly one task.
+
+    ``blobs``: the rows are Arrow IPC streams in a binary column (``blob_frame`` of ``spark_blobs``).
+    """
+
+    job: Literal["rows"] = "rows"
+    request: WriteRequest
+    owned: bool
+    blobs: bool = False
+
+
+class CompactJob(Message):
+    """A compaction; the rows of the job are the ids of buckets, and no row of the table crosses the JVM."""
+
+    job: Literal["compact"] = "compact"
+    request: CompactRequest
+
+
+Job: TypeAlias = RowsJob | CompactJob
+
+
+class Outcome(Message):
+    """A visible commit: its snapshots, and the counts that it noted in their properties."""
+
+    snapshot_id: int | None
+    compact_snapshot_id: int | None
+    compact_lost: bool = False
+    counts: dict[str, int] = Field(default_factory=dict)
+
+
+_T = TypeVar("_T")
+_QUESTION: TypeAdapter[Question] = TypeAdapter(Annotated[Question, Field(discriminator="ask")])
+_COMMAND: TypeAdapter[Command] = TypeAdapter(Annotated[Command, Field(discriminator="do")])
+_JOB: TypeAdapter[Job] = TypeAdapter(Annotated[Job, Field(discriminator="job")])
+
+
+def parse_question(text: str) -> Question:
+    """The question in an option; ``InvalidArgument`` for one that this version does not know.
+
+    >>> parse_question('{"ask": "count", "request": {"columns": ["id"], "snapshot_id": 3}}').request.snapshot_id
+    3
+    """
+    return _parse(_QUESTION, QUESTION, text)
+
+
+def parse_command(text: str) -> Command:
+    """The command in an option; raises as ``parse_question``."""
+    return _parse(_COMMAND, COMMAND, text)
+
+
+def parse_job(text: str) -> Job:
+    """The job in an option; raises as ``parse_question``."""
+    return _parse(_JOB, WRITE, text)
+
+
+def parse_scan(text: str) -> ScanRequest:
+    """The scan in an option; raises as ``parse_question``."""
+    return _parse(TypeAdapter(ScanRequest), SCAN, text)
+
+
+def answer_schema(answer: str) -> StructType:
+    """The schema that carries ``answer`` (JSON) to the client, in the metadata of its only column."""
+    from pyspark.sql.types import StringType, StructField, StructType  # noqa: PLC0415  # Spark is imported when it is used
+
+    return StructType([StructField(ANSWER, StringType(), nullable=True, metadata={ANSWER: answer})])
+
+
+def answer_of(schema: StructType) -> str:
+    """What ``answer_schema`` carries. Raises ``InvalidArgument`` if the server gave something else."""
+    if schema.names != [ANSWER] or ANSWER not in schema[0].metadata:
+        raise InvalidArgument("the server does not answer as format 'paimon' of this package does; which package does it have installed?")
+    return str(schema[0].metadata[ANSWER])
+
+
+def _parse(adapter: TypeAdapter[_T], option: str, text: str) -> _T:
+    try:
+        return adapter.validate_json(text)
+    except ValidationError as error:
+        problems = "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in error.errors()[:3])
+        raise InvalidArgument(f"option '{option}' cannot be understood; do client and server have the same version? ({problems})") from None
+
+
+__all__ = [
+    "ANSWER",
+    "COMMAND",
+    "FORM",
+    "QUESTION",
+    "SCAN",
+    "WRITE",
+    "AlterOptions",
+    "AskAnswer",
+    "AskBuckets",
+    "AskCount",
+    "AskFiles",
+    "AskOrphans",
+    "AskOutcome",
+    "AskPlan",
+    "AskSchema",
+    "AskSnapshot",
+    "AskSnapshots",
+    "Command",
+    "CompactJob",
+    "Create",
+    "Delete",
+    "Expire",
+    "Job",
+    "Outcome",
+    "Question",
+    "RemoveOrphans",
+    "RewriteFileIndex",
+    "RowsJob",
+    "answer_of",
+    "answer_schema",
+    "parse_command",
+    "parse_job",
+    "parse_question",
+    "parse_scan",
+]

@@ -1,0 +1,122 @@
+"""The driver's side of a client's questions: ``DataSource.schema()`` answers them, without a job and without side effects."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping, MutableMapping
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from manifest.errors import UnknownColumn
+from pyspark_paimon import spark_rpc as rpc
+from pyspark_paimon.engine import ScanRequest, TravelRequest
+from pyspark_paimon.filters import bind_filter
+from pyspark_paimon.local import LocalBackend
+from pyspark_paimon.local_jobs import live_buckets
+from pyspark_paimon.plan_json import plan_to_json
+from pyspark_paimon.spark_answers import stored_answer
+from pyspark_paimon.spark_blobs import BLOB
+from pyspark_paimon.spark_commit import outcome
+from pyspark_paimon.spark_errors import errors_noted
+from pyspark_paimon.spark_options import FILTER, columns, read_options, table_path, travel, with_options
+from pyspark_paimon.spark_types import spark_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+
+def schema(options: MutableMapping[str, str]) -> StructType:
+    """What ``DataSource.schema()`` returns for ``options``; a scan's snapshot is pinned in them for the reader."""
+    with errors_noted():
+        if rpc.QUESTION in options:
+            return rpc.answer_schema(_answer(LocalBackend(table_path(options)), rpc.parse_question(options[rpc.QUESTION])))
+        given = dict(options) if rpc.SCAN in options else read_options(options)
+        backend = LocalBackend(table_path(given))
+        request = scan_request(backend, given)
+        options[rpc.SCAN] = request.model_dump_json()
+        if options.get(rpc.FORM, "rows") != "rows":
+            return _carrier(options[rpc.FORM])
+        table = backend.schema(request.schema_id)
+        return with_options(spark_schema([table.field(name) for name in request.columns]), options)
+
+
+def _carrier(form: str) -> StructType:
+    """The schema of a scan that gives something else than rows of the table."""
+    from pyspark.sql import types as st  # noqa: PLC0415  # Spark is imported when it is used
+
+    if form == "blobs":
+        return st.StructType([st.StructField(BLOB, st.BinaryType(), nullable=False)])
+    return st.StructType([st.StructField(rpc.ANSWER, st.StringType(), nullable=False)])
+
+
+def scan_request(backend: LocalBackend, options: Mapping[str, str], columns_wanted: tuple[str, ...] | None = None) -> ScanRequest:
+    """The scan that a client sent, or the one that a user's options describe, pinned to a snapshot.
+
+    ``columns_wanted`` are those of a schema that Spark or the user prescribes.
+    """
+    if rpc.SCAN in options:
+        request = rpc.parse_scan(options[rpc.SCAN])
+        return request if columns_wanted is None else request.model_copy(update={"columns": columns_wanted})
+    snapshot = backend.pin(travel(options))
+    travels = snapshot is not None and travel(options) != TravelRequest()
+    table = backend.schema(snapshot.schema_id if snapshot is not None and travels else None)
+    names = columns_wanted or columns(options) or table.names
+    for name in names:
+        if name not in table.names:
+            raise UnknownColumn(name, tuple(table.names))
+    tree = bind_filter(options.get(FILTER), table.column_types)
+    request = ScanRequest.of(tree, columns=names, snapshot_id=None if snapshot is None else snapshot.id)
+    return request.model_copy(update={"schema_id": table.id})
+
+
+def _answer(backend: LocalBackend, question: rpc.Question) -> str:
+    """The answer as JSON."""
+    match question:
+        case rpc.AskSchema():
+            return backend.schema(question.id).to_json()
+        case rpc.AskSnapshot():
+            snapshot = backend.pin(question.travel)
+            return "null" if snapshot is None else snapshot.to_json()
+        case rpc.AskSnapshots():
+            return json.dumps([snapshot.to_json() for snapshot in backend.snapshots()])
+        case rpc.AskFiles():
+            return json.dumps(base64.b64encode(_ipc(backend.files(question.snapshot_id))).decode())
+        case rpc.AskPlan():
+            return plan_to_json(backend.plan(question.request))
+        case rpc.AskCount():
+            return json.dumps(_exact_count(backend, question.request))
+        case rpc.AskBuckets():
+            return json.dumps(
+                [[partition.hex(), bucket] for partition, bucket in live_buckets(backend.store(), question.request.partitions)]
+            )
+        case rpc.AskOrphans():
+            return json.dumps([orphan.model_dump(mode="json") for orphan in backend.orphans(question.older_than_ms, remove=False)])
+        case rpc.AskOutcome():
+            found = outcome(backend.store(), question.commit_id)
+            return "null" if found is None else found.model_dump_json()
+        case rpc.AskAnswer():
+            return json.dumps(stored_answer(question.id))
+
+
+def _exact_count(backend: LocalBackend, request: ScanRequest) -> int | None:
+    """The number of rows if metadata tell it: no filter, and every split knows its merged rows."""
+    if request.predicate is not None:
+        return None
+    counts = [split.merged_row_count for split in backend.plan(request).splits]
+    known = [count for count in counts if count is not None]
+    if len(known) < len(counts):
+        return None
+    total = sum(known)
+    return total if request.limit is None else min(total, request.limit)
+
+
+def _ipc(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    return bytes(sink.getvalue())
+
+
+__all__ = ["scan_request", "schema"]

@@ -1,0 +1,48 @@
+"""Format ``paimon`` for Spark's Python Data Source API.
+
+Spark discovers the class by the name of the top-level package and imports this module for every session, so it stays
+thin: what needs Arrow or the table's rooms is imported when a method runs. Nothing here travels from a client; a client
+sends options, which are strings, and rows.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter
+from pyspark.sql.types import StructType
+
+NAME = "paimon"
+
+
+class PaimonDataSource(DataSource):  # type: ignore[misc]  # Spark's own annotations are not followed
+    """Reads and writes Paimon tables by path: ``spark.read.format("paimon").load(path)``.
+
+    Read options: ``columns`` (comma separated), ``filter`` (SQL text), ``pushdown`` (``true`` lets Spark push its filters;
+    needs ``spark.sql.python.filterPushdown.enabled``), Paimon's ``scan.snapshot-id``, ``scan.tag-name`` and
+    ``scan.timestamp-millis``. Write options: ``dynamic-partition-overwrite`` and the table options that a call may change.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        """The format's name."""
+        return NAME
+
+    def schema(self) -> StructType:
+        """The table's (or the projection's) Spark schema, or the answer to a client's question."""
+        from pyspark_paimon import spark_server  # noqa: PLC0415  # discovery must not import Arrow
+
+        return spark_server.schema(self.options)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """A reader of one snapshot, which is pinned here at the latest."""
+        from pyspark_paimon import spark_reader  # noqa: PLC0415  # as above
+
+        return spark_reader.reader_for(self.options, schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """A writer of rows, or the executor of a client's command."""
+        from pyspark_paimon import spark_writer  # noqa: PLC0415  # as above
+
+        return spark_writer.writer_for(self.options, schema, overwrite=overwrite)
+
+
+__all__ = ["NAME", "PaimonDataSource"]

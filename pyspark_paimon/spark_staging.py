@@ -1,0 +1,124 @@
+"""From a client's rows to a DataFrame whose tasks own what they write.
+
+The task of a row is a function of its partition and bucket, both computed by Spark built-ins, and ``repartitionById``
+sends it there exactly. Rows of this process are bucketed here and travel as blobs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lsm.conform import conform
+from manifest.errors import InvalidArgument
+from manifest.schema import TableSchema
+from pyspark_paimon import spark_rpc as rpc
+from pyspark_paimon.bucket_expr import with_bucket, with_bucket_mod
+from pyspark_paimon.engine import ROW_KIND, ArrowRows, CompactRequest, Rows, SparkRows, WriteRequest
+from pyspark_paimon.row_image import BucketKey, expressible, quoted
+from pyspark_paimon.spark_blobs import BLOB, ORDINAL, TASK, blob_frame
+from pyspark_paimon.spark_types import spark_type
+
+_TASK, _BUCKET, _KEY, _PART = "__paimon_task", "__paimon_bucket", "__paimon_key", "__paimon_part"
+
+
+@dataclass(frozen=True)
+class Staged:
+    """A write job: the DataFrame to write, and what its tasks shall do with it."""
+
+    frame: Any
+    job: rpc.Job
+
+
+def staged(spark: Any, rows: Rows, schema: TableSchema, request: WriteRequest) -> Staged:
+    """The job that writes ``rows``. Raises ``SchemaMismatch`` for columns that do not fit, before anything runs."""
+    if isinstance(rows, SparkRows):
+        return _staged_frame(spark, rows, schema, request)
+    tasks = _tasks(spark, schema)
+    blobs = blob_frame(_ordered(rows, schema, request.order_by), schema, tasks, kinds=request.row_kinds)
+    frame = spark.createDataFrame(blobs).repartitionById(tasks, TASK).sortWithinPartitions(ORDINAL).select(BLOB)
+    return Staged(frame, rpc.RowsJob(request=request, owned=True, blobs=True))
+
+
+def bucket_frame(spark: Any, ids: Sequence[tuple[str, int]], request: CompactRequest) -> Staged:
+    """The job that compacts the buckets ``ids`` (partition in hexadecimal, number), spread over the tasks."""
+    tasks = min(len(ids), _parallelism(spark) * 4)
+    columns = {
+        TASK: pa.array([at % tasks for at in range(len(ids))], pa.int32()),
+        "partition": pa.array([bytes.fromhex(partition) for partition, _ in ids], pa.binary()),
+        "bucket": pa.array([bucket for _, bucket in ids], pa.int32()),
+    }
+    frame = spark.createDataFrame(pa.table(columns)).repartitionById(tasks, TASK).select("partition", "bucket")
+    return Staged(frame, rpc.CompactJob(request=request))
+
+
+def _staged_frame(spark: Any, rows: SparkRows, schema: TableSchema, request: WriteRequest) -> Staged:
+    extra = [ROW_KIND] if request.row_kinds else []
+    by = request.order_by
+    spare = [by] if by is not None and by not in schema.names else []
+    given = [name for name in rows.schema.names if name not in {*extra, *spare}]
+    conform(pa.schema([rows.schema.field(name) for name in given]).empty_table(), schema)
+    if by is not None and by not in rows.schema.names:
+        raise InvalidArgument(f"order_by: the rows have no column '{by}'")
+    wanted = [*schema.names, *extra]
+    frame = rows.frame.select(*(quoted(name) for name in [*wanted, *spare]))
+    staged_frame = _owned(frame, schema, _tasks(spark, schema)) if schema.core.bucket >= 1 else None
+    owned = staged_frame is not None
+    frame = frame if staged_frame is None else staged_frame
+    if by is not None:
+        frame = frame.sortWithinPartitions(quoted(by))
+    return Staged(frame.select(*(quoted(name) for name in wanted)), rpc.RowsJob(request=request, owned=owned))
+
+
+def _owned(frame: Any, schema: TableSchema, tasks: int) -> Any | None:
+    """``frame`` with every bucket's rows in one task; None if Spark cannot compute the bucket."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415  # Spark's own spelling; a session is at hand
+
+    columns = {name: f"{_KEY}{at}" for at, name in enumerate(schema.bucket_keys)}
+    keys = [BucketKey(columns[name], schema.column_types[name], schema.field(name).type.nullable) for name in schema.bucket_keys]
+    function = schema.core.bucket_function_type
+    if not expressible(keys) or function not in {"default", "mod"}:
+        return None
+    parts = {name: f"{_PART}{at}" for at, name in enumerate(schema.partition_keys)}
+    frame = frame.withColumns({alias: F.expr(_tried(schema, name)) for name, alias in {**columns, **parts}.items()})
+    if function == "mod":
+        frame = with_bucket_mod(frame, keys[0], schema.core.bucket, _BUCKET)
+    else:
+        frame = with_bucket(frame, keys, schema.core.bucket, _BUCKET)
+    where = f"cast(hash({', '.join(parts.values())}) as bigint) + " if parts else ""
+    frame = frame.withColumn(_TASK, F.expr(f"cast(pmod({where}coalesce({_BUCKET}, 0), {tasks}) as int)"))
+    return frame.repartitionById(tasks, _TASK)
+
+
+def _tried(schema: TableSchema, name: str) -> str:
+    """A column in the table's type, null where a value does not fit: its task refuses that value by name."""
+    return f"try_cast({quoted(name)} as {spark_type(schema.field(name).type).simpleString()})"
+
+
+def _ordered(rows: ArrowRows, schema: TableSchema, by: str | None) -> pa.RecordBatchReader:
+    """The rows, sorted by ``by`` with nulls first if it is given; a column that only orders is dropped."""
+    if by is None:
+        return rows.reader
+    if by not in rows.schema.names:
+        raise InvalidArgument(f"order_by: the rows have no column '{by}'")
+    table = rows.reader.read_all()
+    order = pc.sort_indices(table, sort_keys=[(by, "ascending")], null_placement="at_start")
+    table = table.take(order)
+    return (table if by in schema.names else table.drop_columns([by])).to_reader()
+
+
+def _tasks(spark: Any, schema: TableSchema) -> int:
+    """Tasks of a write: one per bucket as far as that is sensible; partitions multiply buckets."""
+    most = _parallelism(spark)
+    return max(1, most if schema.partition_keys or schema.core.bucket < 1 else min(schema.core.bucket, most * 4))
+
+
+def _parallelism(spark: Any) -> int:
+    return max(1, int(spark.conf.get("spark.sql.shuffle.partitions")))
+
+
+__all__ = ["Staged", "bucket_frame", "staged"]

@@ -1,0 +1,225 @@
+"""Writing in Spark: tasks make files, the commit hook on the driver makes them visible, once for a commit id.
+
+Where a client staged the rows, every (partition, bucket) reaches one task, which sorts, compacts and owns it. Rows of a
+plain ``df.write`` come as they lie: each task writes level 0 only, and takes its sequence numbers from a range of its own.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import datasource as ds
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from lsm.conform import conform
+from lsm.table_write import TableWrite, compact_bucket
+from manifest.commit import CommitMessage, FileStoreCommit
+from manifest.errors import CommitConflict, UnsupportedTable
+from manifest.store import FileStore
+from pyspark_paimon import spark_rpc as rpc
+from pyspark_paimon.engine import CompactRequest, WriteRequest
+from pyspark_paimon.inputs import split_kinds
+from pyspark_paimon.spark_blobs import rows_of_blobs
+from pyspark_paimon.spark_commands import run_command
+from pyspark_paimon.spark_commit import commit_compaction, commit_rows
+from pyspark_paimon.spark_errors import errors_noted
+from pyspark_paimon.spark_options import DYNAMIC_OVERWRITE, flag, table_path, write_options
+
+STRIDE = 1 << 32
+"""Sequence numbers that each task of a plain write has to itself."""
+
+
+@dataclass
+class TaskMessage(ds.WriterCommitMessage):  # type: ignore[misc]  # Spark's own annotations are not followed
+    """What one task made: messages as JSON, and how many rows it took in."""
+
+    messages: list[str] = field(default_factory=list)
+    rows: int = 0
+
+
+class RowsWriter(ds.DataSourceArrowWriter):  # type: ignore[misc]  # as above
+    """Writes rows to the table at ``path``; ``first_sequence`` is where the ranges of unowned tasks begin."""
+
+    def __init__(self, path: str, job: rpc.RowsJob, first_sequence: int | None) -> None:
+        self.path = path
+        self.job = job.model_dump_json()
+        self.first_sequence = first_sequence
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
+        """One task: rows into files. On an error its files are deleted; if it is killed they are orphans."""
+        with errors_noted():
+            job = rpc.RowsJob.model_validate_json(self.job)
+            batches = (rows for batch in iterator for rows in (rows_of_blobs(batch) if job.blobs else (batch,)) if rows.num_rows)
+            first = next(batches, None)
+            if first is None:
+                return TaskMessage()
+            store = open_store(self.path, job.request)
+            with self._table_write(store, job) as writer:
+                rows = _put(writer, store, first, kinds=job.request.row_kinds)
+                for batch in batches:
+                    rows += _put(writer, store, batch, kinds=job.request.row_kinds)
+                messages = writer.prepare_commit()
+            return TaskMessage([message.model_dump_json() for message in messages], rows)
+
+    def commit(self, messages: Sequence[TaskMessage | None]) -> None:
+        """Publish what the tasks made; a repetition finds the first run's snapshot."""
+        with errors_noted():
+            job = rpc.RowsJob.model_validate_json(self.job)
+            made = commit_messages(messages)
+            if job.owned:
+                _check_owned(made)
+            rows = sum(message.rows for message in messages if message is not None)
+            commit_rows(open_store(self.path, job.request), job.request, made, rows)
+
+    def abort(self, messages: Sequence[TaskMessage | None]) -> None:
+        """Delete the files of a write that surely was not committed."""
+        request = rpc.RowsJob.model_validate_json(self.job).request
+        FileStoreCommit(open_store(self.path, request), request.commit_id).abort(commit_messages(messages))
+
+    def _table_write(self, store: FileStore, job: rpc.RowsJob) -> TableWrite:
+        context = TaskContext.get()
+        task, cpus = (context.partitionId(), context.cpus()) if context is not None else (0, 1)
+        pa.set_cpu_count(max(1, cpus))
+        sequence = 0 if self.first_sequence is None else self.first_sequence + task * STRIDE
+        return TableWrite(
+            store,
+            commit_user=job.request.commit_id,
+            commit_id=job.request.commit_id,
+            write_only=None if job.owned else True,
+            threads=cpus,
+            ignore_existing=job.request.mode == "overwrite",
+            least_sequence=sequence,
+        )
+
+
+class CompactWriter(ds.DataSourceArrowWriter):  # type: ignore[misc]  # as above
+    """Compacts the buckets that the job's rows name; the rows of the table stay in the worker."""
+
+    def __init__(self, path: str, request: CompactRequest) -> None:
+        self.path = path
+        self.request = request.model_dump_json()
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
+        """One task: the buckets in the columns ``partition`` and ``bucket``."""
+        with errors_noted():
+            request = CompactRequest.model_validate_json(self.request)
+            store = open_store(self.path, request)
+            made: list[CommitMessage] = []
+            try:
+                for partition, bucket in _bucket_ids(iterator):
+                    message = compact_bucket(store, partition, bucket, full=request.full, commit_id=request.commit_id)
+                    if message is not None:
+                        made.append(message)
+            except BaseException:
+                FileStoreCommit(store, request.commit_id).abort(made)
+                raise
+            return TaskMessage([message.model_dump_json() for message in made])
+
+    def commit(self, messages: Sequence[TaskMessage | None]) -> None:
+        """Publish the compaction. Raises ``CommitConflict`` if another commit was faster; the client tries again."""
+        with errors_noted():
+            request = CompactRequest.model_validate_json(self.request)
+            commit_compaction(open_store(self.path, request), request, commit_messages(messages))
+
+    def abort(self, messages: Sequence[TaskMessage | None]) -> None:
+        """Delete the files of a compaction that surely was not committed."""
+        request = CompactRequest.model_validate_json(self.request)
+        FileStoreCommit(open_store(self.path, request), request.commit_id).abort(commit_messages(messages))
+
+
+class CommandWriter(ds.DataSourceArrowWriter):  # type: ignore[misc]  # as above
+    """Runs a command in the commit hook, so that it runs once, on the driver; the rows of the job mean nothing."""
+
+    def __init__(self, path: str, command: str) -> None:
+        self.path = path
+        self.command = command
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
+        """Nothing to do in tasks."""
+        for _ in iterator:
+            pass
+        return TaskMessage()
+
+    def commit(self, messages: Sequence[TaskMessage | None]) -> None:  # noqa: ARG002  # Spark's signature
+        """Run the command."""
+        with errors_noted():
+            run_command(self.path, rpc.parse_command(self.command))
+
+    def abort(self, messages: Sequence[TaskMessage | None]) -> None:
+        """Nothing to undo: a command either did its work or raised."""
+
+
+def writer_for(options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> ds.DataSourceWriter:
+    """The writer that the options ask for; checks what can be checked before any row moves."""
+    with errors_noted():
+        path = table_path(options)
+        if rpc.COMMAND in options:
+            return CommandWriter(path, options[rpc.COMMAND])
+        if rpc.WRITE in options:
+            job = rpc.parse_job(options[rpc.WRITE])
+            if isinstance(job, rpc.CompactJob):
+                return CompactWriter(path, job.request)
+        else:
+            job = _plain_job(options, overwrite=overwrite)
+            store = open_store(path, job.request)
+            conform(to_arrow_schema(schema).empty_table(), store.schema)
+        return RowsWriter(path, job, None if job.owned else _first_sequence(open_store(path, job.request)))
+
+
+def _plain_job(options: Mapping[str, str], *, overwrite: bool) -> rpc.RowsJob:
+    request = WriteRequest(
+        commit_id=str(uuid.uuid4()),
+        mode="overwrite" if overwrite else "append",
+        dynamic=flag(options, DYNAMIC_OVERWRITE),
+        options=write_options(options),
+    )
+    return rpc.RowsJob(request=request, owned=False)
+
+
+def open_store(path: str, request: WriteRequest | CompactRequest) -> FileStore:
+    """The table with the options of one call."""
+    return FileStore.open(path, dynamic_options=request.options)
+
+
+def commit_messages(messages: Sequence[TaskMessage | None]) -> list[CommitMessage]:
+    """The commit messages of the tasks that ended well."""
+    return [CommitMessage.model_validate_json(text) for message in messages if message is not None for text in message.messages]
+
+
+def _first_sequence(store: FileStore) -> int | None:
+    """One above every sequence number in the table, for a primary-key table."""
+    if not store.schema.is_primary_key_table:
+        return None
+    entries = store.live_entries(store.snapshots.latest())
+    first = int(entries.max_sequence_number.max()) + 1 if len(entries) else 0
+    if first > (1 << 63) - (1 << 20) * STRIDE:
+        raise UnsupportedTable(
+            f"{store.root}: sequence numbers are nearly used up ({first}); write with Table.write, which stages the rows"
+        )
+    return first
+
+
+def _put(writer: TableWrite, store: FileStore, batch: pa.RecordBatch, *, kinds: bool) -> int:
+    rows, codes = split_kinds(batch) if kinds else (batch, None)
+    writer.write(conform(rows, store.schema), kinds=codes)
+    return int(batch.num_rows)
+
+
+def _bucket_ids(iterator: Iterator[pa.RecordBatch]) -> Iterator[tuple[bytes, int]]:
+    for batch in iterator:
+        yield from zip(batch.column("partition").to_pylist(), batch.column("bucket").to_pylist(), strict=True)
+
+
+def _check_owned(messages: Sequence[CommitMessage]) -> None:
+    """A bucket in two tasks would be compacted twice and its rows ordered by chance: refuse to commit that."""
+    owned = [message.bucket_id for message in messages if message.bucket >= 0 and message.total_buckets > 0]
+    if len(set(owned)) != len(owned):
+        raise CommitConflict("two tasks wrote the same bucket although the rows were staged by bucket; nothing was committed")
+
+
+__all__ = ["CommandWriter", "CompactWriter", "RowsWriter", "TaskMessage", "commit_messages", "open_store", "writer_for"]
