@@ -11,11 +11,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from fileindex.column_type import STRINGS, ColumnType
 from fileindex.keys import Keys, to_keys
 from fileindex.roaring import Rows
+from fileindex.text_rank import rank_texts
 
 _Longs: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -43,12 +43,16 @@ class ColumnRows:
         self._chunks: list[Any] = []
         self._nulls: list[Rows] = []
         self._overflow = ""
+        self._repetitive = True
         self.row_count = 0
 
     def append(self, values: Any) -> Any:
-        """Take the next rows, an array in physical form (texts: or dictionary encoded); returns its distinct texts, or itself.
+        """Take the next rows, an array in physical form (texts: or dictionary encoded).
 
-        What it returns holds every non-null value at least once: enough for an index that only hashes values.
+        Texts are kept as a dictionary and codes as long as that is the smaller form.
+
+        Returns:
+            Every non-null value at least once, enough for an index that only hashes values.
         """
         if values.null_count:
             missing = np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))
@@ -60,9 +64,14 @@ class ColumnRows:
             except OverflowError as error:
                 self._overflow = str(error)
             return values
-        encoded = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
-        texts = encoded.dictionary.cast(pa.large_string())
-        self._chunks.append(pa.DictionaryArray.from_arrays(encoded.indices.cast(pa.int32()), texts))
+        if self._repetitive or pa.types.is_dictionary(values.type):
+            encoded = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
+            texts = encoded.dictionary.cast(pa.large_string())
+            self._repetitive = 2 * len(texts) <= len(values)
+            self._chunks.append((texts, encoded.indices.drop_null().to_numpy()))
+            return texts
+        texts = values.drop_null().cast(pa.large_string())
+        self._chunks.append((texts, None))
         return texts
 
     def grouped(self) -> GroupedColumn:
@@ -71,7 +80,7 @@ class ColumnRows:
             raise OverflowError(self._overflow)
         nulls = np.concatenate(self._nulls) if self._nulls else np.zeros(0, dtype=np.uint32)
         if self._type.kind in STRINGS:
-            texts, ranks = _rank_texts(self._chunks)
+            texts, ranks = _rank_rows(self._chunks)
             used, starts, rows = group_rows(ranks)
             keys = texts.take(pa.array(used))
         else:
@@ -112,16 +121,17 @@ def group_rows(keys: Keys) -> tuple[Keys, _Longs, Rows]:
     return keys[positions[opens]], np.append(opens, count), positions
 
 
-def _rank_texts(chunks: list[Any]) -> tuple[Any, Keys]:
-    """Texts ascending, and for every non-null row of the dictionary-encoded ``chunks`` the number of its text in them."""
+def _rank_rows(chunks: list[tuple[Any, Any]]) -> tuple[Any, Keys]:
+    """Distinct texts ascending, and for every non-null row the number of its text in them.
+
+    A chunk is a text per row, or its distinct texts and the row's codes.
+    """
     if not chunks:
         return pa.array([], pa.large_string()), np.zeros(0, dtype=np.int64)
-    if len(chunks) > 1:
-        chunks = pa.chunked_array(chunks).unify_dictionaries().chunks
-    texts = chunks[0].dictionary
-    order = pc.array_sort_indices(texts)
-    texts = texts.take(order)
-    place = np.empty(len(order), dtype=np.int64)
-    place[order.to_numpy()] = np.arange(len(order))
-    codes = [chunk.indices.drop_null().to_numpy() for chunk in chunks]
-    return texts, place[np.concatenate(codes)]
+    distinct, ranks = rank_texts(pa.concat_arrays([texts for texts, _ in chunks]))
+    ends = np.cumsum([len(texts) for texts, _ in chunks])
+    rows = []
+    for end, (texts, codes) in zip(ends.tolist(), chunks, strict=True):
+        part = ranks[end - len(texts) : end]
+        rows.append(part if codes is None else part[codes])
+    return distinct, np.concatenate(rows)

@@ -226,7 +226,7 @@ def test_many_texts_of_one_prefix(version):
 
 @pytest.mark.parametrize("column_type", BITMAP_TYPES, ids=type_name)
 def test_answers_hold_all_matching_rows_and_only_those_where_they_say_so(column_type):
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=30, deadline=None)
     @given(columns(column_type), leaves_on(A, column_type), st.sampled_from([1, 2]), st.sampled_from([1, 30, 60, 16384]), st.integers(1, 4))
     def check(values, leaf, version, block_size, batches):
         reader = reader_of(arrow_column(values, column_type), column_type, version, block_size=block_size, batches=batches)
@@ -312,7 +312,7 @@ def test_a_row_that_the_file_does_not_have_is_refused():
         BitmapReader(Payload.of(payload), INT).evaluate(Compare(A, Op.EQ, 2))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3), max_size=60))
 def test_grouping_brings_equal_keys_together_in_row_order(values):
     keys, starts, positions = group_rows(np.array(values, dtype=np.int64))

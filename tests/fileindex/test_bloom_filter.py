@@ -81,7 +81,7 @@ def test_payloads_have_the_bytes_of_the_java_writer(array, column_type, payload)
 
 @pytest.mark.parametrize("column_type", BLOOM_TYPES, ids=type_name)
 def test_no_value_that_was_added_is_denied(column_type):
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=15, deadline=None)
     @given(columns(column_type))
     def check(values):
         reader = BloomFilterReader(Payload.of(built(arrow_column(values, column_type), column_type, 40, 0.001)), column_type)

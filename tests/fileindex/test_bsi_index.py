@@ -166,7 +166,7 @@ def test_a_file_with_a_number_that_it_cannot_hold_has_no_such_index(column_type,
 
 @pytest.mark.parametrize("column_type", BSI_TYPES, ids=type_name)
 def test_answers_are_those_of_the_model(column_type):
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=30, deadline=None)
     @given(columns(column_type), leaves_on(A, column_type))
     def check(values, leaf):
         if any(isinstance(value, int) and not -(2**63) < value < 2**63 for value in values):

@@ -59,7 +59,7 @@ def sound(result):
     return result in (REMAIN, SKIP) or (isinstance(result, RowSet) and (not result.rows or result.rows.max() < ROWS))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(st.sampled_from(CONTAINERS), st.sampled_from(LEAVES), st.data())
 def test_damaged_bytes_never_raise(original, leaf, data):
     damaged = bytearray(original)
@@ -75,7 +75,7 @@ def test_damaged_bytes_never_raise(original, leaf, data):
     assert notes.bytes_read <= 50 * max(1, len(damaged))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     st.sampled_from(NAMES),
     st.sampled_from(LEAVES),

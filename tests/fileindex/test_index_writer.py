@@ -69,7 +69,7 @@ def test_indexes_of_every_type_allow_all_rows_that_match(column_type):
     types = {"a": column_type}
     options = options_of(types, **{name.replace("-", "_"): "a" for name in names})
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=25, deadline=None)
     @given(columns(column_type), trees(leaves_on(A, column_type)), st.integers(1, 9))
     def check(values, predicate, batch_rows):
         table = pa.table({"a": arrow_column(values, column_type)})
@@ -81,7 +81,7 @@ def test_indexes_of_every_type_allow_all_rows_that_match(column_type):
 ENTRIES = st.lists(st.tuples(st.sampled_from(["k", "j", "other"]), st.none() | st.integers(-2, 2)), max_size=4)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.lists(st.none() | ENTRIES, max_size=25), trees(leaves_on(K, LONG) | leaves_on(ColumnRef("m", "j"), LONG)), st.integers(1, 9))
 def test_map_entries_are_indexed_by_row_whatever_the_maps_repeat(maps, predicate, batch_rows):
     types = {"m": MAP}
@@ -90,7 +90,7 @@ def test_map_entries_are_indexed_by_row_whatever_the_maps_repeat(maps, predicate
     check_superset(predicate, table, types, container_of(table, types, options, batch_rows))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     st.lists(st.tuples(st.none() | literals(LONG), st.none() | literals(TEXT)), max_size=30), trees(leaves_on(A, LONG) | leaves_on(B, TEXT))
 )

@@ -26,7 +26,7 @@ def same(left, right):
 
 @pytest.mark.parametrize("column_type", ATOMIC_TYPES, ids=type_name)
 def test_a_literal_becomes_a_scalar_of_the_columns_arrow_type_and_comes_back(column_type):
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=20, deadline=None)
     @given(literals(column_type))
     def check(value):
         scalar = to_scalar(value, column_type)
@@ -39,7 +39,7 @@ def test_a_literal_becomes_a_scalar_of_the_columns_arrow_type_and_comes_back(col
 
 @pytest.mark.parametrize("column_type", ATOMIC_TYPES, ids=type_name)
 def test_the_physical_form_of_an_array_is_its_plain_values(column_type):
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=15, deadline=None)
     @given(columns(column_type))
     def check(values):
         array = arrow_column([None, *values], column_type)[1:]

@@ -31,7 +31,7 @@ def exact(predicate):
     return found
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(TREES)
 def test_every_tree_comes_back(predicate):
     text = to_json(predicate)
@@ -101,7 +101,7 @@ def test_text_that_is_no_predicate_is_refused(text):
         from_json(text)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(TREES, st.data())
 def test_damaged_text_is_refused_or_is_another_predicate(predicate, data):
     text = to_json(predicate)

@@ -173,7 +173,7 @@ def test_comparisons(op, literal, expected):
 
 @pytest.mark.parametrize("column_type", RANGE_TYPES, ids=type_name)
 def test_answers_are_those_of_the_model(column_type):
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=30, deadline=None)
     @given(columns(column_type), leaves_on(A, column_type), st.sampled_from([None, 0, 9, 40]))
     def check(values, leaf, chunk_size):
         result = reader_of(values, column_type, chunk_size).evaluate(leaf)

@@ -44,7 +44,7 @@ def other_forms(array):
 
 @pytest.mark.parametrize("column_type", ATOMIC_TYPES, ids=type_name)
 def test_the_mask_is_true_exactly_where_the_model_says_so(column_type):
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=30, deadline=None)
     @given(columns(column_type), trees(leaves_on(A, column_type)))
     def check(values, predicate):
         expected = [row for row, value in enumerate(values) if matches(predicate, {A: value})]
@@ -54,7 +54,7 @@ def test_the_mask_is_true_exactly_where_the_model_says_so(column_type):
     check()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.sampled_from(ATOMIC_TYPES).flatmap(lambda kind: st.tuples(st.just(kind), columns(kind), trees(leaves_on(A, kind)))))
 def test_a_predicate_and_its_negation_never_match_the_same_row_and_miss_only_nulls(case):
     column_type, values, predicate = case
@@ -67,7 +67,7 @@ def test_a_predicate_and_its_negation_never_match_the_same_row_and_miss_only_nul
 ENTRIES = st.lists(st.tuples(st.sampled_from(["k", "j", ""]), st.none() | literals(TEXT_TO_LONG.value)), max_size=5)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.lists(st.none() | ENTRIES, max_size=20), st.integers(0, 5), trees(leaves_on(ColumnRef("m", "k"), TEXT_TO_LONG.value)))
 def test_a_map_entry_is_the_last_value_of_its_key_and_null_where_there_is_none(maps, skipped, predicate):
     array = pa.array(maps, TEXT_TO_LONG.arrow)[skipped:]

@@ -48,7 +48,7 @@ def row_groups(draw):
     return unique if len(unique) > 1 else [unique[0], unique[0] + 1]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.lists(row_groups(), max_size=12))
 def test_many_sets_laid_out_together_have_the_bytes_of_each_alone(groups):
     rows = np.array([row for group in groups for row in group], dtype=np.uint32)
@@ -68,7 +68,7 @@ def test_sets_are_read_back_whether_run_optimised_or_not(rows, optimise):
     assert deserialize(data) == (BitMap(rows), len(data))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(row_groups(), st.data())
 def test_broken_bytes_are_refused_or_are_a_sound_set(rows, data):
     raw = bytearray(serialize(BitMap(rows)))
