@@ -23,7 +23,7 @@ class AppendOnlyWriter:
         self.held = HeldRows()
         self._target = context.target
         self._has_buckets = context.store.options.bucket > 0
-        self._next_sequence = context.max_sequence + 1 if self._has_buckets else 0
+        self._next_sequence = context.next_sequence if self._has_buckets else 0
         self._writer: RollingFileWriter | None = None
         self._files = list(context.existing)
         self._new_files: list[DataFileMeta] = []

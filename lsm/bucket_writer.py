@@ -30,6 +30,7 @@ class BucketContext:
     existing: Sequence[DataFileMeta] = ()
     snapshot_id: int = 0
     compacts: bool = True
+    first_sequence: int | None = None
 
     @property
     def target(self) -> FileTarget:
@@ -37,6 +38,11 @@ class BucketContext:
         schema = self.store.schema
         size = self.store.options.target_size(has_primary_key=schema.is_primary_key_table)
         return FileTarget(self.store, self.store.paths.bucket_dir(self.values, self.bucket), self.names, size)
+
+    @property
+    def next_sequence(self) -> int:
+        """The first sequence number of new rows: above all in the bucket, unless the writer has a range of its own."""
+        return self.max_sequence + 1 if self.first_sequence is None else self.first_sequence
 
     @property
     def max_sequence(self) -> int:

@@ -38,7 +38,7 @@ class MergeTreeWriter:
         schema = context.store.schema
         key, fold = sort_key_of(schema), merge_function_of(schema)
         self._target = context.target
-        self._buffer = SortBuffer(key, fold, context.max_sequence + 1)
+        self._buffer = SortBuffer(key, fold, context.next_sequence)
         rewriter = MergeTreeRewriter(self._target, context.partition, context.bucket, key, fold)
         policy = CompactionPolicy.of(context.store.options)
         self._manager = MergeTreeCompactManager(key_decoder(schema.key_types), list(context.existing), policy, rewriter)

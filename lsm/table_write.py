@@ -55,6 +55,8 @@ class TableWrite:
         threads: Buckets that are flushed and compacted at a time.
         progress: Called with the running totals after every bucket.
         ignore_existing: Write as if the buckets were empty, as an overwrite does.
+        first_sequence: Number rows from here in every bucket: writers that share a bucket in one commit have ranges of their
+            own. The commit numbers anew what it finds below rows that were committed meanwhile. None: above the bucket's rows.
 
     Raises:
         UnsupportedTable: The table's options ask for something that is not built.
@@ -71,6 +73,7 @@ class TableWrite:
         threads: int = 2,
         progress: Progress | None = None,
         ignore_existing: bool = False,
+        first_sequence: int | None = None,
     ) -> None:
         check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
         self.store = store
@@ -84,6 +87,7 @@ class TableWrite:
             raw.get("spill-compression", "zstd"),
             int(raw.get("spill-compression.zstd-level", "1")),
         )
+        self._first_sequence = first_sequence
         self._pool = ThreadPoolExecutor(max(1, threads), thread_name_prefix="paimon-write")
         self._progress = progress
         self._existing = _ExistingFiles(store, ignore=ignore_existing)
@@ -222,7 +226,8 @@ class TableWrite:
         found = self._writers.get((encoded, bucket))
         if found is None:
             snapshot_id, files = self._existing.of(partition, encoded, bucket)
-            context = BucketContext(self.store, encoded, partition, bucket, self._names, self._space, files, snapshot_id, self._compacts)
+            shared = (self._names, self._space, files, snapshot_id, self._compacts, self._first_sequence)
+            context = BucketContext(self.store, encoded, partition, bucket, *shared)
             found = MergeTreeWriter(context) if self.store.schema.is_primary_key_table else AppendOnlyWriter(context)
             self._writers[encoded, bucket] = found
         return found

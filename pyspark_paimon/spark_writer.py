@@ -85,7 +85,7 @@ class RowsWriter(ds.DataSourceArrowWriter):  # type: ignore[misc]  # as above
         context = TaskContext.get()
         task, cpus = (context.partitionId(), context.cpus()) if context is not None else (0, 1)
         pa.set_cpu_count(max(1, cpus))
-        sequence = 0 if self.first_sequence is None else self.first_sequence + task * STRIDE
+        sequence = None if self.first_sequence is None else self.first_sequence + task * STRIDE
         return TableWrite(
             store,
             commit_user=job.request.commit_id,
@@ -93,7 +93,7 @@ class RowsWriter(ds.DataSourceArrowWriter):  # type: ignore[misc]  # as above
             write_only=None if job.owned else True,
             threads=cpus,
             ignore_existing=job.request.mode == "overwrite",
-            least_sequence=sequence,
+            first_sequence=sequence,
         )
 
 
