@@ -32,6 +32,8 @@ from manifest.errors import CorruptFile
 from manifest.stats import ColumnBounds, may_match
 
 _Mask = npt.NDArray[np.bool_]
+_SPARSE = 8
+"""Texts stay dictionaries until they are filtered if at most one row in so many is returned."""
 
 
 @dataclass(frozen=True)
@@ -129,12 +131,13 @@ class RowGroupRead:
             return
         last = int(len(chosen) - np.argmax(chosen[::-1]))
         start, taken = 0, 0
-        for batch in self._decode(self._rest, [group]):
+        is_sparse = _SPARSE * kept.num_rows < group.num_rows
+        for batch in self._decode(self._rest, [group], keep_dictionaries=is_sparse):
             wanted = chosen[start : start + batch.num_rows]
             count = int(np.count_nonzero(wanted))
             if count:
                 rows = batch if count == batch.num_rows else batch.filter(pa.array(wanted))
-                yield self._assemble(rows, count, kept.slice(taken, count))
+                yield self._assemble(_plain_texts(rows), count, kept.slice(taken, count))
             start, taken = start + batch.num_rows, taken + count
             if start >= last:
                 break
@@ -209,6 +212,8 @@ def _one_batch(pieces: Sequence[Any]) -> Any:
 
 def _plain_texts(batch: Any) -> Any:
     """``batch`` with its dictionaries expanded."""
+    if not any(pa.types.is_dictionary(field.type) for field in batch.schema):
+        return batch
     arrays = [pc.cast(array, array.type.value_type) if pa.types.is_dictionary(array.type) else array for array in batch.columns]
     return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
 
