@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fileindex.column_type import Plain
 from fileindex.plain import plain_array, to_scalar
@@ -33,13 +34,16 @@ def hash_keys(columns: Sequence[Any], types: Sequence[DataType]) -> Hashes:
     >>> hash_keys([pa.array([0, 1, 42], pa.int32())], [DataType(Kind.INT)]).tolist()
     [-300363099, 1465514398, 907821237]
     """
-    arrays = [column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column for column in columns]
-    count = len(arrays[0])
+    count = len(columns[0])
     hashes = np.empty(count, dtype=np.uint32)
     for start in range(0, count, _BATCH):
-        part = [array.slice(start, _BATCH) for array in arrays]
+        part = [_contiguous(column.slice(start, _BATCH)) for column in columns]
         hashes[start : start + _BATCH] = _hash_batch(part, types)
     return hashes.view(np.int32)
+
+
+def _contiguous(column: Any) -> Any:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
 def _hash_batch(columns: Sequence[pa.Array], types: Sequence[DataType]) -> Words:
@@ -85,9 +89,13 @@ def _buckets(columns: Sequence[Any], schema: TableSchema, buckets: int) -> Bucke
     if buckets == 1:
         return np.zeros(len(columns[0]), dtype=np.int32)
     if schema.core.bucket_function_type == "mod":
-        values = np.asarray(plain_array(columns[0], types[0].column_type)).astype(np.int64)
-        return np.mod(values, buckets).astype(np.int32)
+        return np.mod(_integers(columns[0], types[0]), buckets).astype(np.int32)
     return np.abs(np.fmod(hash_keys(columns, types), np.int32(buckets)))
+
+
+def _integers(column: Any, data_type: DataType) -> Any:
+    """The values of an integer column; a null counts as the zero that stands in its slot of the row."""
+    return np.asarray(pc.fill_null(plain_array(column, data_type.column_type), 0)).astype(np.int64)
 
 
 def bucket_of(values: Sequence[Plain], schema: TableSchema, buckets: int) -> int:

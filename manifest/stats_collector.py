@@ -21,7 +21,8 @@ class StatsCollector:
     """Collects the value and key statistics of one data file: ``update`` per batch, then ``value_stats`` and ``key_stats`` once.
 
     Nested columns have no statistics and binary ones only null counts, as in Paimon. A column that holds NaN has NaN as its
-    maximum, for Parquet footers leave NaN out.
+    maximum, for Parquet footers leave NaN out; where a row group holds nothing else, the footer has no minimum either and the
+    column's bounds stay unknown.
     """
 
     def __init__(self, fields: Sequence[DataField], modes: Mapping[str, StatsMode], *, dense: bool = True) -> None:
@@ -69,8 +70,8 @@ class StatsCollector:
             mode = modes[name]
             silent = data_type.is_nested or mode.keep is Keep.NONE
             least, most, count = (None, None, None) if silent else _column(footer, leaves[stored_as], data_type)
-            if name in self._with_nan and not silent:
-                least, most = (_NAN if least is None else least), _NAN
+            if name in self._with_nan and least is not None:
+                most = _NAN
             least, most = mode.bound(least, most)
             low.append(least)
             high.append(most)

@@ -157,3 +157,17 @@ def test_mod_takes_the_floor_remainder() -> None:
     rows = pa.table({"id": pa.array([-1, 0, 5, 2**40 + 3])})
     assert bucket_ids(rows, schema, 4).tolist() == [3, 0, 1, 3]
     assert bucket_ids(rows, schema, 4).dtype == np.int32
+
+
+def test_mod_takes_a_null_for_zero_and_large_numbers_exactly() -> None:
+    schema = build_schema("id BIGINT", options={"bucket": "4", "bucket-key": "id", "bucket-function.type": "mod"})
+    rows = pa.table({"id": pa.array([2**62 + 3, None, -(2**62) - 1])})
+    assert bucket_ids(rows, schema, 4).tolist() == [3, 0, 3]
+
+
+def test_chunks_of_different_lengths_hash_as_one_column_does() -> None:
+    types = [DataType.from_json("BIGINT"), DataType.from_json("STRING")]
+    numbers, texts = pa.array(range(100)), pa.array([f"text of row {i}" for i in range(100)])
+    chunked = pa.chunked_array([numbers[:7], numbers[7:93], numbers[93:]]), pa.chunked_array([texts[:50], texts[50:]])
+    assert hash_keys(chunked, types).tolist() == hash_keys([numbers, texts], types).tolist()
+    assert hash_keys([pa.chunked_array([], pa.int64()), pa.chunked_array([], pa.string())], types).tolist() == []

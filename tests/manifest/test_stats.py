@@ -95,6 +95,13 @@ def test_nan_is_the_maximum_and_zeros_stay_bounds(tmp_path: Path) -> None:
     assert may_match(Compare(ColumnRef("z"), Op.EQ, -0.0), lambda ref: bounds[ref.name], {"z": ColumnType(Kind.DOUBLE)})
 
 
+@pytest.mark.parametrize("values", [[math.nan] * 4 + [1.0, 2.0], [1.0, 2.0, None, 3.0] + [math.nan] * 3])
+def test_a_row_group_of_nothing_but_nan_leaves_the_others_findable(tmp_path: Path, values: list[float | None]) -> None:
+    bounds, _, _ = collect(pa.table({"x": values}), tmp_path / "f")
+    for wanted in (1.0, 2.0, math.nan):
+        assert may_match(Compare(X, Op.EQ, wanted), lambda ref: bounds[ref.name], {"x": ColumnType(Kind.DOUBLE)})
+
+
 def test_binaries_have_null_counts_only(tmp_path: Path) -> None:
     bounds, _, _ = collect(pa.table({"x": [b"\xff", None]}), tmp_path / "f")
     assert bounds["x"] == ColumnBounds(None, None, 1, 2)
