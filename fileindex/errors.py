@@ -46,7 +46,7 @@ class UnknownColumn(PaimonError, KeyError):
 
     def __str__(self) -> str:
         near = get_close_matches(self.column.lower(), [name.lower() for name in self.known], n=1)
-        guess = next((f", did you mean '{name}'?" for name in self.known if name.lower() in near), "")
+        guess = next((f", did you mean '{name}'" for name in self.known if name.lower() in near), "")
         hint = f"; columns are: {', '.join(self.known)}" if self.known else ""
         return f"unknown column '{self.column}'{guess}{hint}"
 

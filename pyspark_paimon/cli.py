@@ -1,0 +1,220 @@
+"""The command line: ``pyspark-paimon inspect | scan | explain | compact | indexes TABLE``; tables for people, ``--json`` for programs.
+
+Needs the extra ``cli``. A typed error is one line on standard error and exit code 1.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+try:
+    import typer
+    from rich.console import Console
+    from rich.table import Table as Grid
+except ImportError:
+    sys.exit("the command line needs typer and rich: pip install 'pyspark-paimon[cli]'")
+
+import pyarrow as pa
+
+from manifest.errors import PaimonError
+from pyspark_paimon.explain import size_text
+from pyspark_paimon.table import Table
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
+console = Console()
+
+Path = Annotated[str, typer.Argument(metavar="TABLE", help="Path of a table's directory.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+Filter = Annotated[str | None, typer.Option("--filter", "-f", help="SQL as after WHERE: \"city = 'Oslo' AND attrs['clicks'] > 3\".")]
+Columns = Annotated[str | None, typer.Option("--columns", "-c", help="Columns to read, separated by commas.")]
+Limit = Annotated[int, typer.Option("--limit", "-n", help="Rows to show at most.")]
+SnapshotId = Annotated[int | None, typer.Option("--snapshot", help="Snapshot to read; the newest by default.")]
+
+
+@app.command()
+def inspect(table: Path, as_json: Json = False) -> None:
+    """Show a table's columns, options, snapshots and LSM levels."""
+    opened = Table.open(table)
+    schema, snapshots, files = opened.table_schema, opened.snapshots(), opened.files()
+    levels = _levels(files)
+    if as_json:
+        _print_json(
+            {
+                "path": opened.path,
+                "schema_id": schema.id,
+                "columns": [field.to_json() for field in schema.fields],
+                "primary_keys": list(schema.primary_keys),
+                "partition_keys": list(schema.partition_keys),
+                "options": schema.options,
+                "comment": schema.comment,
+                "snapshots": snapshots.to_pylist(),
+                "levels": levels,
+            }
+        )
+        return
+    console.print(f"[bold]{opened.path}[/bold]  schema {schema.id}{f', {schema.comment}' if schema.comment else ''}", highlight=False)
+    keys = {**dict.fromkeys(schema.partition_keys, "partition"), **dict.fromkeys(schema.primary_keys, "key")}
+    both = set(schema.partition_keys) & set(schema.primary_keys)
+    keys |= dict.fromkeys(both, "key, partition")
+    _grid(
+        "columns",
+        ("name", "type", "role", "comment"),
+        [(f.name, str(f.type), keys.get(f.name, ""), f.description or "") for f in schema.fields],
+    )
+    _grid("options", ("key", "value"), sorted(schema.options.items()))
+    shown = snapshots.slice(max(snapshots.num_rows - 10, 0)).to_pylist()
+    _grid(
+        f"last {len(shown)} of {snapshots.num_rows} snapshots",
+        ("id", "kind", "time (UTC)", "rows", "change", "user"),
+        [
+            (row["snapshot_id"], row["commit_kind"], f"{row['commit_time']:%Y-%m-%d %H:%M:%S}", *_counts(row), row["commit_user"])
+            for row in shown
+        ],
+    )
+    _grid(
+        "LSM levels",
+        ("level", "files", "rows", "size"),
+        [(row["level"], row["files"], f"{row['rows']:,}", size_text(row["bytes"])) for row in levels],
+    )
+
+
+@app.command()
+def scan(
+    table: Path,
+    filter_: Filter = None,
+    columns: Columns = None,
+    limit: Limit = 20,
+    *,
+    snapshot: SnapshotId = None,
+    as_json: Json = False,
+) -> None:
+    """Show rows, merged and filtered; with --json a line of JSON for each."""
+    wanted = Table.open(table).scan(filter_, columns=_names(columns), limit=limit, snapshot=snapshot)
+    rows = wanted.to_arrow()
+    if as_json:
+        for row in rows.to_pylist(maps_as_pydicts="lossy"):
+            typer.echo(json.dumps(row, default=_json_value))
+        return
+    _grid(None, rows.column_names, [tuple(map(_cell, row.values())) for row in rows.to_pylist(maps_as_pydicts="lossy")])
+    console.print(
+        f"[dim]{rows.num_rows:,} rows of snapshot {wanted.snapshot_id}{' (limit reached)' if rows.num_rows == limit else ''}[/dim]"
+    )
+
+
+@app.command()
+def explain(table: Path, filter_: Filter = None, columns: Columns = None, snapshot: SnapshotId = None, as_json: Json = False) -> None:
+    """Read what a filter asks for and show what every pruning stage kept and dropped."""
+    explanation = Table.open(table).scan(filter_, columns=_names(columns), snapshot=snapshot).explain()
+    if as_json:
+        _print_json(explanation.to_dict())
+        return
+    console.print(str(explanation), highlight=False, markup=False, soft_wrap=True)
+
+
+@app.command()
+def compact(
+    table: Path,
+    full: Annotated[bool, typer.Option("--full", help="Merge everything, not only what universal compaction picks.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Merge sorted runs, or the small files of an append table."""
+    result = Table.open(table).compact(full=full)
+    if as_json:
+        _print_json(result.model_dump(mode="json"))
+        return
+    if result.snapshot_id is None:
+        console.print("nothing to compact")
+        return
+    console.print(
+        f"{result.files_before} files became {result.files_after}: {size_text(result.bytes_read)} read, "
+        f"{size_text(result.bytes_written)} written in {result.seconds:.2f} s, snapshot {result.snapshot_id}",
+        highlight=False,
+    )
+
+
+@app.command()
+def indexes(table: Path, as_json: Json = False) -> None:
+    """Show which file indexes the options ask for, and what the live files have."""
+    opened = Table.open(table)
+    specs = [
+        {"column": str(spec.column), "type": spec.index_type, "options": dict(spec.options)}
+        for spec in opened.table_schema.file_index.specs
+    ]
+    files = opened.files().to_pylist()
+    places: Counter[str] = Counter(
+        "none" if row["file_index"] is None else "embedded" if row["file_index"] == "embedded" else "sidecar" for row in files
+    )
+    if as_json:
+        _print_json({"indexes": specs, "files": {"count": len(files), **dict(places)}})
+        return
+    _grid(
+        "indexes asked for",
+        ("column", "type", "options"),
+        [(s["column"], s["type"], ", ".join(f"{k}={v}" for k, v in s["options"].items())) for s in specs],
+    )
+    _grid("index of live files", ("where", "files"), sorted(places.items()))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run a command; the entry point of the script ``pyspark-paimon``."""
+    with _errors_shown():
+        app(args=None if arguments is None else list(arguments), prog_name="pyspark-paimon")
+
+
+@contextmanager
+def _errors_shown() -> Iterator[None]:
+    try:
+        yield
+    except PaimonError as error:
+        print(f"{type(error).__name__}: {' '.join(str(error).split())}", file=sys.stderr)
+        sys.exit(1)
+
+
+def _levels(files: pa.Table) -> list[dict[str, Any]]:
+    grouped = files.group_by("level").aggregate([("file_name", "count"), ("row_count", "sum"), ("file_size", "sum")]).sort_by("level")
+    return [
+        {"level": row["level"], "files": row["file_name_count"], "rows": row["row_count_sum"], "bytes": row["file_size_sum"]}
+        for row in grouped.to_pylist()
+    ]
+
+
+def _grid(title: str | None, header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    grid = Grid(*header, title=title, title_justify="left")
+    for row in rows:
+        grid.add_row(*map(_escaped, row))
+    console.print(grid)
+
+
+def _escaped(cell: object) -> str:
+    return str(cell).replace("[", r"\[")
+
+
+def _counts(row: dict[str, Any]) -> tuple[str, str]:
+    return f"{row['total_record_count']:,}", f"{row['delta_record_count']:+,}"
+
+
+def _names(columns: str | None) -> list[str] | None:
+    return None if columns is None else [name.strip() for name in columns.split(",") if name.strip()]
+
+
+def _cell(value: object) -> str:
+    return "" if value is None else str(value)
+
+
+def _json_value(value: object) -> object:
+    return value.hex() if isinstance(value, bytes) else str(value)
+
+
+def _print_json(value: object) -> None:
+    typer.echo(json.dumps(value, default=_json_value, indent=2))
+
+
+__all__ = ["app", "main"]
+
+if __name__ == "__main__":
+    main()
