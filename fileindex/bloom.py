@@ -145,4 +145,4 @@ def _positions(hashes: _Words, size: BloomSize) -> Iterator[np.ndarray[Any, np.d
     at = halves.astype(np.int32)
     for _ in range(size.hashes):
         at = at + stride
-        yield (at ^ (at >> 31)).astype(np.int64) % size.bits
+        yield ((at ^ (at >> 31)).view(np.uint32) % np.uint32(size.bits)).astype(np.int64)

@@ -6,6 +6,7 @@ all at once, to the same bytes. Bytes that come from a file are checked here bef
 
 from __future__ import annotations
 
+from array import array
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -35,7 +36,7 @@ def rows_to_bitmap(rows: Rows) -> BitMap:
     >>> rows_to_bitmap(np.array([3, 1], dtype=np.uint32))
     BitMap([1, 3])
     """
-    return BitMap(np.ascontiguousarray(rows, dtype=np.uint32))
+    return BitMap(array("I", np.ascontiguousarray(rows, dtype=np.uint32).tobytes()))  # pyroaring walks any other buffer item by item
 
 
 def bitmap_to_rows(rows: BitMap) -> Rows:
