@@ -81,8 +81,8 @@ class FileTarget:
 
     @cached_property
     def index_options(self) -> FileIndexOptions:
-        """The file indexes to build."""
-        return FileIndexOptions.parse(self.store.schema.options, self.store.schema.column_types)
+        """The file indexes to build; those of another engine that cannot be built are left out."""
+        return self.store.schema.file_index
 
     def stats(self, level: int) -> StatsCollector:
         """A collector for one file of ``level``."""
