@@ -141,7 +141,7 @@ def compact(
 def indexes(table: Path, as_json: Json = False) -> None:
     """Show which file indexes the options ask for, and what the live files have."""
     opened = Table.open(table)
-    specs = [
+    specs: list[dict[str, Any]] = [
         {"column": str(spec.column), "type": spec.index_type, "options": dict(spec.options)}
         for spec in opened.table_schema.file_index.specs
     ]
@@ -150,7 +150,7 @@ def indexes(table: Path, as_json: Json = False) -> None:
         "none" if row["file_index"] is None else "embedded" if row["file_index"] == "embedded" else "sidecar" for row in files
     )
     if as_json:
-        _print_json({"indexes": specs, "files": {"count": len(files), **dict(places)}})
+        _print_json({"indexes": specs, "files": dict(places)})
         return
     _grid(
         "indexes asked for",
