@@ -89,7 +89,8 @@ def _buckets(columns: Sequence[Any], schema: TableSchema, buckets: int) -> Bucke
     if buckets == 1:
         return np.zeros(len(columns[0]), dtype=np.int32)
     if schema.core.bucket_function_type == "mod":
-        return np.mod(_integers(columns[0], types[0]), buckets).astype(np.int32)
+        found: Buckets = np.mod(_integers(columns[0], types[0]), buckets).astype(np.int32)
+        return found
     return np.abs(np.fmod(hash_keys(columns, types), np.int32(buckets)))
 
 

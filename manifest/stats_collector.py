@@ -1,20 +1,43 @@
-"""Statistics of a Parquet file that was just written, taken from its footer; only what a footer lacks is looked at in the rows."""
+"""Statistics of a Parquet file that was just written, taken from its footer; only what a footer lacks is looked at in the rows.
+
+A footer lacks NaN, and says nothing of INT96: tables with a timestamp finer than microseconds store all timestamps that way.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from fileindex.column_type import BINARIES, FLOATS, STRINGS, Kind, Plain
+from fileindex.column_type import BINARIES, FLOATS, STRINGS, TIMESTAMPS, Kind, Plain
 from manifest.binary_row import encode_row
 from manifest.stats import SimpleStats, slot_type
 from manifest.stats_mode import SYSTEM_MODE, Keep, StatsMode
 from manifest.types import DataField, DataType
 
 _NAN = float("nan")
+_MICROS = 6
+
+
+@dataclass(slots=True)
+class _Running:
+    """Bounds and null count of the rows seen so far."""
+
+    least: int | None = None
+    most: int | None = None
+    nulls: int = 0
+
+    def add(self, column: pa.Array | pa.ChunkedArray) -> None:
+        self.nulls += column.null_count
+        found = pc.min_max(column)
+        if not found["min"].is_valid:
+            return
+        low, high = found["min"].value, found["max"].value
+        self.least = low if self.least is None else min(self.least, low)
+        self.most = high if self.most is None else max(self.most, high)
 
 
 class StatsCollector:
@@ -31,12 +54,17 @@ class StatsCollector:
         self._dense = dense
         self._floats = [field.name for field in fields if field.type.kind in FLOATS]
         self._with_nan: set[str] = set()
+        timestamps = [field for field in fields if field.type.kind in TIMESTAMPS]
+        fine = any(field.type.precision > _MICROS for field in timestamps)
+        self._running = {field.name: _Running() for field in timestamps if fine}
 
     def update(self, batch: pa.RecordBatch | pa.Table) -> None:
-        """Look at the floating-point columns of the rows to be written."""
+        """Look at the columns of the rows to be written of which the footer will not tell everything."""
         for name in self._floats:
             if name not in self._with_nan and pc.any(pc.is_nan(batch.column(name))).as_py():
                 self._with_nan.add(name)
+        for name, running in self._running.items():
+            running.add(batch.column(name))
 
     def value_stats(self, footer: pq.FileMetaData) -> tuple[SimpleStats, tuple[str, ...] | None]:
         """Statistics over the table's columns and, if columns were left out, the names of those that are in."""
@@ -70,6 +98,9 @@ class StatsCollector:
             mode = modes[name]
             silent = data_type.is_nested or mode.keep is Keep.NONE
             least, most, count = (None, None, None) if silent else _column(footer, leaves[stored_as], data_type)
+            if count is None and not silent and name in self._running:
+                seen = self._running[name]
+                least, most, count = seen.least, seen.most, seen.nulls
             if name in self._with_nan and least is not None:
                 most = _NAN
             least, most = mode.bound(least, most)
