@@ -46,7 +46,8 @@ class IndexReader(Protocol):
 class IndexType:
     """An index type: exactly one of ``hashing`` and ``grouping`` builds its payload.
 
-    ``check(option, text)`` raises UnsupportedOption for an option value that the type does not take.
+    ``checks`` has for every option what raises UnsupportedOption, given a value and the full key, if the type does not take it;
+    ``check_together`` does so for all options of an index, given how to spell their full keys.
     """
 
     name: str
@@ -56,6 +57,7 @@ class IndexType:
     open: Callable[[Payload, ColumnType], IndexReader]
     hashing: Callable[[ColumnType, Mapping[str, str]], HashingBuilder] | None = None
     grouping: Callable[[GroupedColumn, ColumnType, Mapping[str, str]], bytes] | None = None
+    check_together: Callable[[Mapping[str, str], Callable[[str], str]], object] | None = None
 
     def supports(self, column_type: ColumnType) -> bool:
         """True if a column of that type can have this index."""
@@ -70,8 +72,8 @@ class IndexType:
                 known = ", ".join(self.checks) or "none"
                 raise UnsupportedOption(key(option), f"index type '{self.name}' has no option '{option}'; it has: {known}")
             check(text, key(option))
-        if self.hashing is _bloom:
-            _bloom_size(options, key)
+        if self.check_together is not None:
+            self.check_together(options, key)
 
 
 def _int(text: str, option: str) -> int:
@@ -140,6 +142,7 @@ INDEX_TYPES: Mapping[str, IndexType] = {
             {"items": _int, "fpp": _fraction},
             BloomFilterReader,
             hashing=_bloom,
+            check_together=_bloom_size,
         ),
         IndexType(
             "bitmap",
