@@ -90,8 +90,9 @@ def _ordered(table: pa.Table, column: str) -> pa.Table:
     """Rows by ``column``, equal ones as they came, null before all: the last of a key is the one to keep."""
     if column not in table.column_names:
         raise InvalidArgument(f"order_by: the rows have no column '{column}'")
-    order = pc.sort_indices(table, sort_keys=[(column, "ascending")], null_placement="at_start")
-    return table.take(order)
+    values = table[column]
+    keys = pa.table({"known": values.is_valid(), "value": values})  # null is least, as in Spark; NaN is greatest
+    return table.take(pc.sort_indices(keys, sort_keys=[("known", "ascending"), ("value", "ascending")]))
 
 
 def _overwrite(store: FileStore, commit: FileStoreCommit, request: WriteRequest, messages: Sequence[CommitMessage]) -> CommitResult:

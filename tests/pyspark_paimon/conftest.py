@@ -1,0 +1,24 @@
+"""What the tests of the front room share: small tables in temporary directories."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyspark_paimon import Table
+
+
+@pytest.fixture
+def create(tmp_path: Path) -> Callable[..., Table]:
+    """Creates ``tmp_path/<name>``; a primary-key table with one bucket unless told otherwise."""
+
+    def make(
+        schema: Any = "id BIGINT, city STRING, n INT", *, name: str = "t", primary_keys: Any = ("id",), options: Any = None, **rest: Any
+    ) -> Table:
+        settings = {"bucket": "1"} if primary_keys else {}
+        return Table.create(tmp_path / name, schema, primary_keys=primary_keys, options={**settings, **(options or {})}, **rest)
+
+    return make
