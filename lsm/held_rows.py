@@ -6,7 +6,7 @@ tables can go when memory is short.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,8 @@ from lsm.key_words import Rows
 from lsm.sort_key import INSERT
 
 Kinds = npt.NDArray[np.int8]
+_BLOCK_ROWS = 1 << 16
+_BLOCK_BYTES = 4 << 20
 
 
 @dataclass(slots=True)
@@ -53,21 +55,46 @@ class _Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
-    """Row ``i`` of a bucket is row ``rows[i]`` of ``table`` (None: row ``i``) and has the kind ``kinds[i]`` (None: ``+I``)."""
+class Blocks:
+    """Rows of a bucket as a list of tables; row ``i`` counts over all of them, arrived as number ``arrivals[i]``.
 
-    table: Any
-    rows: Rows | None
+    Blocks fit the processor's cache and are laid out in about the order in which their rows are wanted: gathering rows
+    directly out of large inputs in key order would miss the cache for every value.
+    """
+
+    tables: list[Any]
+    arrivals: Rows
     kinds: Kinds | None
 
     @property
     def count(self) -> int:
         """How many rows."""
-        return int(self.table.num_rows) if self.rows is None else len(self.rows)
+        return len(self.arrivals)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all rows."""
+        return sum(int(table.nbytes) for table in self.tables)
+
+    def columns(self, names: Sequence[str]) -> Any:
+        """Some columns of all rows, each in one piece."""
+        return pa.concat_tables([table.select(names) for table in self.tables]).combine_chunks()
 
     def take(self, positions: Rows) -> Any:
-        """Copies of the bucket's rows at ``positions``."""
-        return self.table.take(pa.array(positions if self.rows is None else self.rows[positions]))
+        """Copies of rows; best if they lie in a narrow range of every block, as rows near each other in key order do."""
+        starts = np.cumsum([0, *(table.num_rows for table in self.tables)])
+        ascending = np.sort(positions)
+        cuts = np.searchsorted(ascending, starts)
+        shift = np.zeros(len(self.tables), np.int64)
+        pieces = []
+        length = 0
+        for block in np.flatnonzero(cuts[1:] > cuts[:-1]).tolist():
+            low, high = int(ascending[cuts[block]]), int(ascending[cuts[block + 1] - 1]) + 1
+            pieces.append(self.tables[block].slice(low - int(starts[block]), high - low))
+            shift[block] = length - low
+            length += high - low
+        local = positions + shift[np.searchsorted(starts, positions, side="right") - 1]
+        return pa.concat_tables(pieces).combine_chunks().take(pa.array(local))
 
 
 @dataclass(slots=True)
@@ -96,13 +123,12 @@ class HeldRows:
             self.size += source.size * part.count // source.table.num_rows
         return part.count
 
-    def selection(self) -> Selection:
-        """All held rows as a selection of one table; several sources are copied together for it."""
-        if len(self._parts) != 1:
-            return Selection(*self._combined())
-        part = self._parts[0]
-        kinds = part.source.kinds
-        return Selection(part.source.table, part.rows, kinds if kinds is None or part.rows is None else kinds[part.rows])
+    def blocks(self, order: Callable[[Any], Rows]) -> Blocks:
+        """Copies of all held rows; ``order`` gives the layout of a block, stable for rows that are equal in it."""
+        built = _BlockBuilder(order)
+        for part in self._parts:
+            built.add(part)
+        return built.finish()
 
     def tables(self) -> Iterator[Any]:
         """The rows in order of arrival, copied a source at a time."""
@@ -112,7 +138,9 @@ class HeldRows:
         """Copy the rows out of sources that other buckets share."""
         if all(part.source.holders == 1 and part.rows is None for part in self._parts):
             return
-        table, _, kinds = self._combined()
+        gathered = [part.gathered() for part in self._parts]
+        table = pa.concat_tables([table for table, _ in gathered]).combine_chunks()
+        kinds = joined_kinds([(t.num_rows, k) for t, k in gathered])
         self.clear()
         self.add(Source(table, kinds), None)
 
@@ -122,12 +150,58 @@ class HeldRows:
             part.source.holders -= 1
         self._parts, self.count, self.size = [], 0, 0
 
-    def _combined(self) -> tuple[Any, None, Kinds | None]:
-        gathered = [part.gathered() for part in self._parts]
-        table = pa.concat_tables([table for table, _ in gathered]).combine_chunks()
-        if all(kinds is None for _, kinds in gathered):
-            return table, None, None
-        return table, None, np.concatenate([np.full(t.num_rows, INSERT, np.int8) if k is None else k for t, k in gathered])
+
+class _BlockBuilder:
+    """Cuts parts into blocks of cache size, and joins parts that are much smaller."""
+
+    def __init__(self, order: Callable[[Any], Rows]) -> None:
+        self._order = order
+        self._tables: list[Any] = []
+        self._arrivals: list[Rows] = []
+        self._kinds: list[tuple[int, Kinds | None]] = []
+        self._small: list[tuple[Any, Kinds | None]] = []
+        self._small_rows = 0
+        self._arrived = 0
+
+    def add(self, part: _Part) -> None:
+        if part.count < _BLOCK_ROWS // 8:
+            self._small.append(part.gathered())
+            self._small_rows += part.count
+            if self._small_rows >= _BLOCK_ROWS:
+                self._join_small()
+            return
+        self._join_small()
+        table = part.source.table
+        rows = np.arange(table.num_rows) if part.rows is None else part.rows
+        step = max(_BLOCK_ROWS // 8, min(_BLOCK_ROWS, _BLOCK_BYTES * table.num_rows // max(1, table.nbytes)))
+        for at in range(0, len(rows), step):
+            some = rows[at : at + step]
+            self._block(table.take(pa.array(some)), None if part.source.kinds is None else part.source.kinds[some])
+
+    def finish(self) -> Blocks:
+        self._join_small()
+        arrivals = np.concatenate(self._arrivals) if self._arrivals else np.empty(0, np.int64)
+        return Blocks(self._tables, arrivals, joined_kinds(self._kinds))
+
+    def _join_small(self) -> None:
+        if self._small:
+            small, self._small, self._small_rows = self._small, [], 0
+            table = pa.concat_tables([table for table, _ in small]).combine_chunks()
+            self._block(table, joined_kinds([(t.num_rows, kinds) for t, kinds in small]))
+
+    def _block(self, table: Any, kinds: Kinds | None) -> None:
+        order = self._order(table)
+        self._tables.append(table.take(pa.array(order)))
+        self._arrivals.append(order + self._arrived)
+        self._kinds.append((table.num_rows, None if kinds is None else kinds[order]))
+        self._arrived += table.num_rows
 
 
-__all__ = ["HeldRows", "Kinds", "Selection", "Source"]
+def joined_kinds(parts: Sequence[tuple[int, Kinds | None]]) -> Kinds | None:
+    """Kinds of consecutive stretches of rows, (count, kinds) each; None if all rows are ``+I``."""
+    if all(kinds is None for _, kinds in parts):
+        return None
+    return np.concatenate([np.full(count, INSERT, np.int8) if kinds is None else kinds for count, kinds in parts])
+
+
+__all__ = ["Blocks", "HeldRows", "Kinds", "Source", "joined_kinds"]

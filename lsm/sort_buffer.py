@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lsm.held_rows import HeldRows, Kinds, Selection, Source
-from lsm.key_words import Rows, one_array
+from lsm.held_rows import Blocks, HeldRows, Kinds, Source
+from lsm.key_words import Rows
 from lsm.merge_function import MergeFunction
 from lsm.merge_runs import merge_runs
-from lsm.sort_key import INSERT, SEQUENCE_NUMBER, VALUE_KIND, Sorted, SortKey, sort_rows
+from lsm.sort_key import INSERT, SEQUENCE_NUMBER, VALUE_KIND, Sorted, SortKey, rough_order, sort_rows
 from lsm.spill import BATCH_BYTES, SpillFile, SpillSpace, batch_rows
 
 EMIT_BYTES = 16 << 20
@@ -91,28 +91,25 @@ class SortBuffer:
         """What is held, sorted and folded, a bounded piece at a time."""
         if not self.held:
             return
-        chosen = self.held.selection()
-        done = self.fold.thinned(chosen.kinds, self._sorted(chosen))
-        step = batch_rows(chosen.table, EMIT_BYTES)
+        blocks = self.held.blocks(lambda table: rough_order(self.key.key_words(table)))
+        done = self.fold.thinned(blocks.kinds, self._sorted(blocks))
+        step = max(1, EMIT_BYTES * blocks.count // max(1, blocks.size))
         at = 0
         while at < len(done.starts):
             first = int(done.starts[at])
             until = int(np.searchsorted(done.starts, first + step))
             last = int(done.starts[until]) if until < len(done.starts) else len(done.order)
             positions = done.order[first:last]
-            kinds = None if chosen.kinds is None else chosen.kinds[positions]
-            piece = _key_values(chosen.take(positions), positions + self._first_sequence, kinds)
+            kinds = None if blocks.kinds is None else blocks.kinds[positions]
+            piece = _key_values(blocks.take(positions), blocks.arrivals[positions] + self._first_sequence, kinds)
             groups = done.starts[at:until] - first
             yield piece if len(groups) == len(positions) else self.fold.fold(piece, Sorted(np.arange(len(positions)), groups))
             at = until
 
-    def _sorted(self, chosen: Selection) -> Sorted:
-        """Order by key, user sequence, arrival."""
-        names = (*self.key.columns, *self.key.sequence_fields)
-        columns = pa.table({name: one_array(chosen.table.column(name)) for name in names})
-        if chosen.rows is not None:
-            columns = columns.take(pa.array(chosen.rows))
-        return sort_rows(self.key.key_words(columns), self.key.sequence_words(columns), length=chosen.count)
+    def _sorted(self, blocks: Blocks) -> Sorted:
+        """Order by key, user sequence, arrival: blocks come in order of arrival, and equal keys in a block too."""
+        columns = blocks.columns([*self.key.columns, *self.key.sequence_fields])
+        return sort_rows(self.key.key_words(columns), self.key.sequence_words(columns), length=blocks.count)
 
 
 def _key_values(table: Any, sequence: Rows, kinds: Kinds | None) -> Any:

@@ -40,7 +40,7 @@ TYPES = {
 TYPED_COLUMNS = st.sampled_from(sorted(TYPES))
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow])  # the first draw of text builds its tables
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # the first draw of text builds its tables
 @given(st.data(), st.lists(TYPED_COLUMNS, min_size=1, max_size=3), st.booleans())
 def test_rows_are_in_key_order_stable_and_grouped(data: st.DataObject, names: list[str], runs: bool) -> None:
     count = data.draw(st.integers(0, 40))
