@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
@@ -122,7 +123,9 @@ def _spark_rows(data: Any) -> Rows:
     if type(data).__module__.startswith("pyspark.pandas"):
         if not hasattr(data, "to_spark"):
             raise InvalidArgument(f"rows cannot be written from pandas-on-Spark's {type(data).__name__}; hand in a DataFrame")
-        data = data.to_spark()
+        with warnings.catch_warnings():  # it advises to keep the index, which is no column of a table
+            warnings.simplefilter("ignore")
+            data = data.to_spark()
     if not (hasattr(data, "toArrow") and hasattr(data, "schema")):
         raise InvalidArgument(f"rows cannot be written from Spark's {type(data).__name__}; hand in {_ACCEPTED}")
     from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415  # a DataFrame is at hand, so pyspark is
