@@ -26,8 +26,9 @@ def commit_rows(store: FileStore, request: WriteRequest, messages: Sequence[Comm
     commit = FileStoreCommit(store, request.commit_id, restamp=restamp(store, request.commit_id))
     properties = _noted(rows=rows, files=sum(len(message.new_files) for message in messages))
     if request.mode == "overwrite":
-        target = None if request.dynamic else _overwritten(store, request.partition, messages)
-        commit.overwrite(messages, partitions=target, dynamic=request.dynamic, properties=properties)
+        dynamic = request.dynamic and request.partition is None
+        target = None if dynamic else _overwritten(store, request.partition, messages)
+        commit.overwrite(messages, partitions=target, dynamic=dynamic, properties=properties)
     else:
         commit.commit(messages, properties=properties)
 

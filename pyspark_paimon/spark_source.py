@@ -28,21 +28,21 @@ class PaimonDataSource(DataSource):  # type: ignore[misc]  # Spark's own annotat
 
     def schema(self) -> StructType:
         """The table's (or the projection's) Spark schema, or the answer to a client's question."""
-        from pyspark_paimon import spark_server  # noqa: PLC0415  # discovery must not import Arrow
+        from pyspark_paimon.spark_server import schema  # noqa: PLC0415  # discovery must not import Arrow
 
-        return spark_server.schema(self.options)
+        return schema(self.options)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """A reader of one snapshot, which is pinned here at the latest."""
-        from pyspark_paimon import spark_reader  # noqa: PLC0415  # as above
+        from pyspark_paimon.spark_reader import reader_for  # noqa: PLC0415  # as above
 
-        return spark_reader.reader_for(self.options, schema)
+        return reader_for(self.options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """A writer of rows, or the executor of a client's command."""
-        from pyspark_paimon import spark_writer  # noqa: PLC0415  # as above
+        from pyspark_paimon.spark_writer import writer_for  # noqa: PLC0415  # as above
 
-        return spark_writer.writer_for(self.options, schema, overwrite=overwrite)
+        return writer_for(self.options, schema, overwrite=overwrite)
 
 
 __all__ = ["NAME", "PaimonDataSource"]

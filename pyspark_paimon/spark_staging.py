@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lsm.conform import conform
-from manifest.errors import InvalidArgument
+from manifest.errors import SchemaMismatch, UnsupportedOption
 from manifest.schema import TableSchema
 from pyspark_paimon import spark_rpc as rpc
 from pyspark_paimon.bucket_expr import with_bucket, with_bucket_mod
@@ -39,7 +39,9 @@ def staged(spark: Any, rows: Rows, schema: TableSchema, request: WriteRequest) -
     if isinstance(rows, SparkRows):
         return _staged_frame(spark, rows, schema, request)
     tasks = _tasks(spark, schema)
-    blobs = blob_frame(_ordered(rows, schema, request.order_by), schema, tasks, kinds=request.row_kinds)
+    blobs = blob_frame(_ordered(rows, request.order_by), schema, tasks, kinds=request.row_kinds)
+    if not blobs.num_rows:  # Spark cannot make a DataFrame of no rows from Arrow
+        return Staged(spark.range(0).selectExpr(f"cast(NULL AS binary) AS {BLOB}"), rpc.RowsJob(request=request, owned=True, blobs=True))
     frame = spark.createDataFrame(blobs).repartitionById(tasks, TASK).sortWithinPartitions(ORDINAL).select(BLOB)
     return Staged(frame, rpc.RowsJob(request=request, owned=True, blobs=True))
 
@@ -58,20 +60,19 @@ def bucket_frame(spark: Any, ids: Sequence[tuple[str, int]], request: CompactReq
 
 def _staged_frame(spark: Any, rows: SparkRows, schema: TableSchema, request: WriteRequest) -> Staged:
     extra = [ROW_KIND] if request.row_kinds else []
-    by = request.order_by
-    spare = [by] if by is not None and by not in schema.names else []
-    given = [name for name in rows.schema.names if name not in {*extra, *spare}]
-    conform(pa.schema([rows.schema.field(name) for name in given]).empty_table(), schema)
-    if by is not None and by not in rows.schema.names:
-        raise InvalidArgument(f"order_by: the rows have no column '{by}'")
-    wanted = [*schema.names, *extra]
-    frame = rows.frame.select(*(quoted(name) for name in [*wanted, *spare]))
-    staged_frame = _owned(frame, schema, _tasks(spark, schema)) if schema.core.bucket >= 1 else None
-    owned = staged_frame is not None
-    frame = frame if staged_frame is None else staged_frame
-    if by is not None:
-        frame = frame.sortWithinPartitions(quoted(by))
-    return Staged(frame.select(*(quoted(name) for name in wanted)), rpc.RowsJob(request=request, owned=owned))
+    given = [field for field in rows.schema if field.name not in extra]
+    conform(pa.schema(given).empty_table(), schema)
+    wanted = [quoted(name) for name in [*schema.names, *extra]]
+    frame = rows.frame.select(*wanted)
+    by_task = _owned(frame, schema, _tasks(spark, schema)) if schema.core.bucket >= 1 else None
+    owned = by_task is not None
+    if by_task is not None:
+        frame = by_task if request.order_by is None else by_task.sortWithinPartitions(quoted(request.order_by))
+    elif request.order_by is not None:
+        raise UnsupportedOption(
+            "order_by", f"Spark cannot compute the bucket of a key of {', '.join(schema.bucket_keys)}; use 'sequence.field'"
+        )
+    return Staged(frame.select(*wanted), rpc.RowsJob(request=request, owned=owned))
 
 
 def _owned(frame: Any, schema: TableSchema, tasks: int) -> Any | None:
@@ -99,16 +100,15 @@ def _tried(schema: TableSchema, name: str) -> str:
     return f"try_cast({quoted(name)} as {spark_type(schema.field(name).type).simpleString()})"
 
 
-def _ordered(rows: ArrowRows, schema: TableSchema, by: str | None) -> pa.RecordBatchReader:
-    """The rows, sorted by ``by`` with nulls first if it is given; a column that only orders is dropped."""
+def _ordered(rows: ArrowRows, by: str | None) -> pa.RecordBatchReader:
+    """The rows, sorted by the column ``by`` with nulls first if it is given."""
     if by is None:
         return rows.reader
-    if by not in rows.schema.names:
-        raise InvalidArgument(f"order_by: the rows have no column '{by}'")
     table = rows.reader.read_all()
+    if by not in table.column_names:
+        raise SchemaMismatch(f"column '{by}' is missing")
     order = pc.sort_indices(table, sort_keys=[(by, "ascending")], null_placement="at_start")
-    table = table.take(order)
-    return (table if by in schema.names else table.drop_columns([by])).to_reader()
+    return table.take(order).to_reader()
 
 
 def _tasks(spark: Any, schema: TableSchema) -> int:
