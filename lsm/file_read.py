@@ -82,7 +82,8 @@ class DataFileRead:
     def _of_open(self, data: ParquetDataFile, rows: BitMap | None) -> RowGroupRead:
         present = set(data.schema.names)
         absent = [name for name, source in self.mapping.sources.items() if source is not None and source.name not in present]
-        system = [name for name in (SEQUENCE_NUMBER, VALUE_KIND) if name in absent and (name in self.columns or self.drop_retracts)]
+        needed = {*self.columns, *([VALUE_KIND] if self.drop_retracts else [])}
+        system = [name for name in (SEQUENCE_NUMBER, VALUE_KIND) if name in absent and name in needed]
         if system:
             raise CorruptFile(self.path, f"has no column '{system[0]}', so it is no file of a primary-key table")
         constants: dict[str, Plain] = {**dict.fromkeys(absent), **self.constants}

@@ -7,7 +7,7 @@ metadata promise, pages that do not decode) becomes a ``CorruptFile`` that names
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fileindex.column_type import BINARIES, FLOATS, STRINGS, Kind, Plain
-from manifest.errors import CorruptFile
+from manifest.errors import CorruptFile, UnsupportedTable
 from manifest.file_io import FileIO
 from manifest.stats import ColumnBounds
 from manifest.types import DataType
@@ -29,6 +29,7 @@ MAX_BATCH_ROWS = 128 * 1024
 _MIN_BATCH_ROWS = 1024
 _SMALL_DICTIONARY_BYTES = 64 * 1024
 _DICTIONARY_BYTES_PER_ROW = 2.5
+_WRAPPED_MICROS = 2**64 // 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +62,9 @@ class ParquetDataFile:
     def __init__(self, file_io: FileIO, path: str, row_count: int | None = None) -> None:
         self.path = path
         self._files: list[Any] = []
-        self._readers: dict[frozenset[str], Any] = {}
+        self._readers: dict[tuple[frozenset[str], str], Any] = {}
         self._file_io = file_io
-        self.metadata = self._open(frozenset()).metadata
+        self.metadata = self._open().metadata
         if row_count is not None and self.metadata.num_rows != row_count:
             self.close()
             raise CorruptFile(path, f"has {self.metadata.num_rows} rows where its metadata says {row_count}")
@@ -83,7 +84,7 @@ class ParquetDataFile:
     @cached_property
     def schema(self) -> Any:
         """The Arrow schema of the file's own columns."""
-        return self._open(frozenset()).schema_arrow
+        return self._open().schema_arrow
 
     @cached_property
     def row_groups(self) -> tuple[RowGroup, ...]:
@@ -139,33 +140,57 @@ class ParquetDataFile:
         return sum(int(self.metadata.row_group(group.index).column(leaf).total_compressed_size) for group in groups for leaf in leaves)
 
     def batches(
-        self, columns: Sequence[str], groups: Sequence[RowGroup], *, keep_dictionaries: bool = False, threads: bool = True
+        self,
+        columns: Sequence[str],
+        groups: Sequence[RowGroup],
+        *,
+        nanos: Collection[str] = (),
+        keep_dictionaries: bool = False,
+        threads: bool = True,
     ) -> Iterator[Any]:
         """Decode ``columns`` of ``groups`` into record batches, in order; their rows add up to those of the groups.
 
         Args:
             columns: names in the file, which must have them.
             groups: row groups, ascending.
+            nanos: of INT96 columns those to decode as nanoseconds; the others come as microseconds, whose range is wider.
             keep_dictionaries: texts of few distinct values come as dictionary arrays, several times faster.
             threads: decode columns in parallel.
 
         Raises:
             CorruptFile: pages do not decode.
+            UnsupportedTable: a timestamp of ``nanos`` lies beyond what nanoseconds can hold (the years 1677 to 2262).
         """
         if not columns:
             yield from (_rows_only(group.num_rows) for group in groups)
             return
+        fine = [name for name in columns if name in nanos and self._is_int96(name)]
+        stream = self._stream(columns, groups, keep_dictionaries=keep_dictionaries, threads=threads)
+        if not fine:
+            yield from stream
+            return
+        exact = self._stream(fine, groups, batch_rows=self._batch_rows(columns), unit="ns", threads=threads)
+        for batch, digits in zip(stream, exact, strict=True):
+            yield self._with_nanos(batch, digits)
+
+    def _stream(
+        self,
+        columns: Sequence[str],
+        groups: Sequence[RowGroup],
+        *,
+        batch_rows: int | None = None,
+        unit: str = "us",
+        keep_dictionaries: bool = False,
+        threads: bool,
+    ) -> Iterator[Any]:
         encoded = frozenset(name for name in columns if self._has_small_dictionary(name)) if keep_dictionaries else frozenset()
-        reader = self._open(encoded)
+        reader = self._open(encoded, unit)
         expected = sum(group.num_rows for group in groups)
         found = 0
         with self._decoding():
-            stream = reader.iter_batches(
-                batch_size=self._batch_rows(columns),
-                row_groups=[group.index for group in groups],
-                columns=list(columns),
-                use_threads=threads,
-            )
+            numbers = [group.index for group in groups]
+            size = batch_rows or self._batch_rows(columns)
+            stream = reader.iter_batches(batch_size=size, row_groups=numbers, columns=list(columns), use_threads=threads)
         while True:
             with self._decoding():
                 batch = next(stream, None)
@@ -177,9 +202,26 @@ class ParquetDataFile:
         if found != expected:
             raise CorruptFile(self.path, f"{found} rows were decoded where its footer says {expected}")
 
-    def _open(self, dictionaries: frozenset[str]) -> Any:
-        """A reader that keeps some columns dictionary encoded; the footer is read once."""
-        reader = self._readers.get(dictionaries)
+    def _with_nanos(self, batch: Any, digits: Any) -> Any:
+        """``batch`` with the columns of ``digits``, once it is sure that nanoseconds did not overflow."""
+        for name in digits.schema.names:
+            position = batch.schema.get_field_index(name)
+            micros, nanos = batch.column(position), digits.column(name)
+            if pa.types.is_timestamp(nanos.type) and not _are_exact(nanos, micros, may_wrap=self._is_javas):
+                raise UnsupportedTable(f"{self.path}: column '{name}' has a timestamp that nanoseconds since 1970 cannot hold")
+            batch = batch.set_column(position, name, nanos)
+        return batch
+
+    @property
+    def _is_javas(self) -> bool:
+        return "parquet-mr" in (self.metadata.created_by or "")
+
+    def _is_int96(self, column: str) -> bool:
+        return any(self.metadata.schema.column(leaf).physical_type == "INT96" for leaf in self._leaves[column])
+
+    def _open(self, dictionaries: frozenset[str] = frozenset(), unit: str = "us") -> Any:
+        """A reader that keeps some columns dictionary encoded and takes INT96 for a ``unit``; the footer is read once."""
+        reader = self._readers.get((dictionaries, unit))
         if reader is None:
             known = next(iter(self._readers.values()), None)
             with self._decoding():
@@ -189,9 +231,10 @@ class ParquetDataFile:
                     source,
                     metadata=None if known is None else known.metadata,
                     read_dictionary=sorted(dictionaries),
+                    coerce_int96_timestamp_unit=unit,
                     page_checksum_verification=True,
                 )
-            self._readers[dictionaries] = reader
+            self._readers[dictionaries, unit] = reader
         return reader
 
     def _batch_rows(self, columns: Sequence[str]) -> int:
@@ -227,6 +270,18 @@ class ParquetDataFile:
             raise CorruptFile(self.path, "the data file is missing") from error
         except (pa.ArrowException, OSError, ValueError) as error:
             raise CorruptFile(self.path, f"is no readable Parquet file ({error})") from error
+
+
+def _are_exact(nanos: Any, micros: Any, *, may_wrap: bool) -> bool:
+    """Whether INT96 timestamps decoded as nanoseconds did not overflow, by the same ones decoded as microseconds.
+
+    Java writes times before 1970 with a negative time of day (``may_wrap``); the decoder takes that for unsigned, which wraps
+    around to the right number of nanoseconds, but to 2^64 / 1000 too many microseconds.
+    """
+    fine, coarse = (array.view(pa.int64()).fill_null(0).to_numpy() for array in (nanos, micros))
+    excess = coarse - fine // 1000
+    before_1970 = may_wrap & (fine < 0) & ((excess == _WRAPPED_MICROS) | (excess == _WRAPPED_MICROS + 1))
+    return bool(((excess == 0) | before_1970).all())
 
 
 def _rows_only(count: int) -> Any:

@@ -23,7 +23,7 @@ from fileindex.predicate import FALSE, TRUE, ColumnRef, Predicate, columns_of
 from fileindex.roaring import bitmap_to_rows
 from fileindex.row_filter import mask
 from lsm.evolution import SchemaMapping, conform
-from lsm.file_schema import KIND_FIELD
+from lsm.file_schema import KIND_FIELD, needs_int96
 from lsm.merge_function import retracts
 from lsm.parquet_read import ParquetDataFile, RowGroup
 from lsm.read_report import ReadReport
@@ -106,9 +106,11 @@ class RowGroupRead:
 
     def _decode(self, names: Sequence[str], groups: Sequence[RowGroup], *, keep_dictionaries: bool = False) -> Iterator[Any]:
         """Batches of the table's columns ``names``, as the table's types or as dictionaries of them."""
-        sources = [source.name for name in names if (source := self.mapping.sources[name]) is not None]
+        fields = [source for name in names if (source := self.mapping.sources[name]) is not None]
+        sources = [field.name for field in fields]
+        nanos = {field.name for field in fields if needs_int96([field])}
         self.report.bytes_read += self.data.compressed_size(sources, groups)
-        for batch in self.data.batches(sources, groups, keep_dictionaries=keep_dictionaries):
+        for batch in self.data.batches(sources, groups, nanos=nanos, keep_dictionaries=keep_dictionaries):
             arrays = [self._conform(name, array) for name, array in zip(names, batch.columns, strict=True)]
             yield _batch(arrays, pa.schema([pa.field(name, array.type) for name, array in zip(names, arrays, strict=True)]), batch.num_rows)
 
