@@ -10,24 +10,37 @@ import io
 import json
 import os
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import fastavro
 import zstandard
+from fastavro.schema import SchemaParseException
 
-from manifest.avro_schemas import Json, parsed
+from manifest.avro_schemas import Json, layout, parsed
 from manifest.errors import CorruptFile, UnsupportedOption, UnsupportedTable
 
 _MAGIC = b"Obj\x01"
 _SYNC = 16
+_CHECKSUM = b"header.crc32"
 _BLOCK_BYTES = 64_000
 MAX_PAYLOAD = 1 << 30
 """Bytes that one manifest may decompress to; Paimon rolls them at 8 MB compressed."""
 
+_MALFORMED = (EOFError, ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError, MemoryError)
+"""What decoding of wrong bytes may end in."""
+
 _CODECS = {"zstd": "zstandard", "zstandard": "zstandard", "none": "null", "null": "null", "deflate": "deflate", "gzip": "deflate"}
+
+
+@dataclass(frozen=True, slots=True)
+class WriterSchema:
+    """The schema in a file: its binary ``layout``, and itself as fastavro's decoder wants it."""
+
+    layout: Json
+    decoder: Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,20 +48,20 @@ class Container:
     """A decompressed container: the writer's schema, the number of records and their bytes, back to back."""
 
     path: str
-    schema: Json
+    schema: WriterSchema
     count: int
     payload: bytes
 
     def records(self) -> list[dict[str, Any]]:
         """All records as dictionaries; ``CorruptFile`` if they do not fill the payload exactly."""
-        return list(decode_records(self.path, self.schema, self.payload, self.count))
+        return list(decode_records(self.path, self.schema.decoder, self.payload, self.count))
 
 
 def read_container(path: str, data: bytes) -> Container:
     """Open the container ``data``, read from ``path``. Raises ``CorruptFile``, or ``UnsupportedTable`` for a codec we lack."""
     try:
         return _read(path, data)
-    except (ValueError, LookupError, TypeError, AttributeError, zlib.error, zstandard.ZstdError, RecursionError) as error:
+    except (*_MALFORMED, zlib.error, zstandard.ZstdError, SchemaParseException) as error:
         raise CorruptFile(path, f"not a readable Avro file ({error})") from error
 
 
@@ -58,9 +71,11 @@ class ContainerWriter:
     def __init__(self, schema: Json, *, codec: str, level: int) -> None:
         self._compress = _compressor(codec, level)
         self._sync = os.urandom(_SYNC)
-        header = _MAGIC + _long(2)
-        for key, value in (("avro.schema", json.dumps(schema).encode()), ("avro.codec", codec.encode())):
-            header += _long(len(key)) + key.encode() + _long(len(value)) + value
+        metadata = {b"avro.schema": json.dumps(schema).encode(), b"avro.codec": codec.encode()}
+        metadata[_CHECKSUM] = _checksum(metadata)
+        header = _MAGIC + _long(len(metadata))
+        for key, value in metadata.items():
+            header += _long(len(key)) + key + _long(len(value)) + value
         self._parts = [header + _long(0) + self._sync]
         self.size = len(self._parts[0])
 
@@ -106,14 +121,13 @@ def encode_records(schema: Json, records: Iterable[dict[str, Any]]) -> list[byte
 
 
 def decode_records(path: str, schema: Json, payload: bytes, count: int) -> Iterator[dict[str, Any]]:
-    """``count`` records that must fill ``payload`` exactly; ``schema`` as the writer wrote it, checked by ``read_container``."""
-    ready = parsed(schema)
+    """``count`` records that must fill ``payload`` exactly; ``schema`` as ``parsed`` returns it, checked by ``read_container``."""
     source = io.BytesIO(payload)
     try:
         for _ in range(count):
-            record = fastavro.schemaless_reader(source, ready)
+            record = fastavro.schemaless_reader(source, schema)
             yield record
-    except (EOFError, ValueError, LookupError, TypeError, OverflowError, RecursionError, MemoryError) as error:
+    except _MALFORMED as error:
         raise CorruptFile(path, f"Avro record cannot be decoded ({type(error).__name__}: {error})") from error
     if source.tell() != len(payload):
         raise CorruptFile(path, f"{len(payload) - source.tell()} bytes are left after the last record")
@@ -144,6 +158,8 @@ def _read(path: str, data: bytes) -> Container:
         for _ in range(abs(pairs)):
             key = source.take(source.long())
             metadata[key] = source.take(source.long())
+    if metadata.get(_CHECKSUM, checksum := _checksum(metadata)) != checksum:
+        raise ValueError("the header's checksum is wrong")
     schema = _schema(metadata[b"avro.schema"])
     decompress = _decompressor(path, metadata.get(b"avro.codec", b"null").decode())
     sync = source.take(_SYNC)
@@ -162,11 +178,16 @@ def _read(path: str, data: bytes) -> Container:
 
 
 @lru_cache(maxsize=64)
-def _schema(text: bytes) -> Json:
-    """A writer's schema, parsed and checked; nobody changes it."""
+def _schema(text: bytes) -> WriterSchema:
+    """A writer's schema, checked; one object for all files that have it."""
     schema = json.loads(text)
-    check_schema(schema)
-    return schema
+    _check_schema(schema)
+    return WriterSchema(layout(schema), parsed(schema))
+
+
+def _checksum(metadata: Mapping[bytes, bytes]) -> bytes:
+    """Our own mark in the header, which others ignore: a damaged field name would look like another version's schema."""
+    return b"%08x" % zlib.crc32(metadata[b"avro.schema"] + metadata.get(b"avro.codec", b""))
 
 
 class _Source:
@@ -211,7 +232,7 @@ def _long(value: int) -> bytes:
     return bytes(out)
 
 
-def check_schema(schema: Json) -> None:
+def _check_schema(schema: Json) -> None:
     """Refuse (``ValueError``) writer schemas whose values could outgrow their bytes: recursion, arrays of nothing."""
     if not isinstance(schema, dict) or schema.get("type") != "record" or not schema["fields"]:
         raise ValueError("the schema is no record")

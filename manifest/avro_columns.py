@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from manifest.avro_schemas import Json, layout
+from manifest.avro_schemas import Json
 
 Longs: TypeAlias = npt.NDArray[np.int64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
@@ -74,15 +74,15 @@ class RecordColumns:
         )
 
 
-def decode_columns(schema: Json, payload: bytes, count: int, starts: Longs) -> RecordColumns | None:
-    """The columns of the ``count`` records that begin at some of the offsets ``starts``; None if they cannot be proved."""
+def decode_columns(shape: Json, payload: bytes, count: int, starts: Longs) -> RecordColumns | None:
+    """The columns of the ``count`` records of layout ``shape`` that begin at some of the offsets ``starts``; None if they cannot be proved."""
     if starts.size < max(count, 1):
         return None
     cursors = _Cursors(payload, starts)
     found = RecordColumns(starts, starts)
     everyone = np.arange(starts.size)
     try:
-        _walk(layout(schema), "", cursors, everyone, present=np.ones(starts.size, np.bool_), found=found)
+        _walk(shape, "", cursors, everyone, present=np.ones(starts.size, np.bool_), found=found)
     except _OtherLayoutError:
         return None
     found.end = cursors.position

@@ -21,6 +21,7 @@ from manifest.commit_message import CommitMessage, CommitResult
 from manifest.commit_restamp import Restamp, Restamper
 from manifest.errors import CommitGaveUp, InvalidArgument, OutOfDisk, PaimonError, SnapshotExpired, SnapshotNotFound, UnsafeFileIO
 from manifest.expire import expire_snapshots
+from manifest.manifest_entry import FileKind
 from manifest.paths import MAIN_BRANCH
 from manifest.snapshot import BATCH_IDENTIFIER, CommitKind, Snapshot
 from manifest.store import FileStore
@@ -191,7 +192,7 @@ class FileStoreCommit:
                     snapshot = attempt.prepare(latest, change, identity, merging=retry == 0)
             except SnapshotExpired:  # a whole retention has passed meanwhile: a lost race
                 continue
-            created = self._publish(snapshot, attempt)
+            created = self._publish(snapshot, attempt) and self._stands(snapshot, latest, change)
             if created:
                 return snapshot.id
             if created is not None:  # surely not there; else every file stays until somebody can tell
@@ -209,8 +210,10 @@ class FileStoreCommit:
         )
 
     def _publish(self, snapshot: Snapshot, attempt: CommitAttempt) -> bool | None:
-        """Create the snapshot file: False if its id is taken, None if the outcome cannot be told."""
+        """Create the snapshot file: False if its id is or was taken, None if the outcome cannot be told."""
         manager = self.store.snapshots
+        if snapshot.id > 1 and not manager.exists(snapshot.id - 1):  # expired, so there are newer ones
+            return False
         try:
             return manager.try_create(snapshot)
         except UnsafeFileIO:
@@ -225,6 +228,24 @@ class FileStoreCommit:
                     raise error from None
                 _LOG.warning("%s: creating snapshot %s failed", self.store.root, snapshot.id, exc_info=True)
                 return None
+
+    def _stands(self, snapshot: Snapshot, latest: Snapshot | None, change: Change) -> bool:
+        """Whether the snapshot just created is the successor of ``latest``, not in the place of one that has expired.
+
+        Snapshots expire in order, so as long as ``latest`` is there, the next id was free. If it is gone, either others
+        have committed on top of ours and expired it, or they had done so before: the newest files tell which.
+        """
+        manager = self.store.snapshots
+        newest = manager.latest()
+        if latest is None or newest is None or newest.id == snapshot.id or manager.exists(latest.id):
+            return True
+        identities = change.entries.identities()
+        alive = set(self.store.live_entries(newest).identities())
+        added = {row for row, kind in enumerate(change.entries.kind.tolist()) if kind == FileKind.ADD}
+        seen = any((identities[row] in alive) == (row in added) for row in added or range(len(identities)))
+        if not seen:
+            self.store.file_io.delete(self.store.paths.snapshot_file(snapshot.id))
+        return seen
 
     def _maintain(self) -> None:
         """Expire old snapshots as the options say; a failure is no failure of the commit."""

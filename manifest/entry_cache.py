@@ -14,9 +14,9 @@ class EntryCache:
     """The most recently used manifests, up to ``capacity`` bytes of records; safe for several threads."""
 
     capacity: int = 32 << 20
-    _held: OrderedDict[str, EntryColumns] = field(default_factory=OrderedDict)
+    _held: OrderedDict[str, EntryColumns] = field(default_factory=OrderedDict, repr=False)
     _bytes: int = 0
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def get(self, name: str) -> EntryColumns | None:
         """The entries of a manifest, if they are held."""

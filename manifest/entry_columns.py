@@ -51,9 +51,9 @@ class EntryColumns:
             if container.payload:
                 raise CorruptFile(container.path, "has bytes but no records")
             return cls.of(())
-        shape = layout(container.schema)
+        shape = container.schema.layout
         if shape in {_LAYOUT, _SHORT_LAYOUT}:
-            columns = decode_columns(container.schema, container.payload, container.count, _starts(container.payload))
+            columns = decode_columns(shape, container.payload, container.count, _starts(container.payload))
             if columns is not None:
                 short = np.full(container.count, shape == _SHORT_LAYOUT)
                 source = np.zeros(container.count, np.intp)
@@ -97,10 +97,13 @@ class EntryColumns:
         if not records:
             return cls((), np.zeros(0, np.intp), b"", _NO_COLUMNS, np.zeros(0, np.bool_))
         starts = np.cumsum([0, *(len(record) for record in records[:-1])], dtype=np.int64)
-        columns = decode_columns(MANIFEST_ENTRY, payload, len(records), starts)
+        columns = decode_columns(_LAYOUT, payload, len(records), starts)
         if columns is None:
             raise ValueError("records are not in the layout of a manifest entry")
         return cls((path,), np.zeros(len(records), np.intp), payload, columns, np.zeros(len(records), np.bool_))
+
+    def __repr__(self) -> str:
+        return f"EntryColumns({len(self)} entries)"
 
     def __len__(self) -> int:
         return self.columns.start.size
@@ -277,7 +280,7 @@ def _no_columns() -> RecordColumns:
     """Every column, without an entry."""
     file = DataFileMeta(file_name="none", file_size=0, row_count=0, creation_time=0)
     entry = ManifestEntry(kind=FileKind.ADD, partition=bytes(12), bucket=0, total_buckets=0, file=file)
-    columns = decode_columns(MANIFEST_ENTRY, encode_records(_PARSED, [entry.to_avro()])[0], 1, np.zeros(1, np.int64))
+    columns = decode_columns(_LAYOUT, encode_records(_PARSED, [entry.to_avro()])[0], 1, np.zeros(1, np.int64))
     assert columns is not None
     return columns.take(np.zeros(0, np.intp))
 

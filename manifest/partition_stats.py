@@ -76,8 +76,11 @@ class PartitionType:
                 return bool(wanted)
             low = [_total_order(v) for v in self.decode(stats.min_values, path)]
             high = [_total_order(v) for v in self.decode(stats.max_values, path)]
-            columns = range(len(self.names))
-            return any(all(values[c] == _NULL or low[c] <= values[c] <= high[c] for c in columns) for values in wanted)
+
+            def holds(value: tuple[object, ...], column: int) -> bool:
+                return stats.null_counts[column] != 0 if value == _NULL else low[column] <= value <= high[column]
+
+            return any(all(holds(value, column) for column, value in enumerate(values)) for values in wanted)
 
         return overlaps
 

@@ -6,10 +6,11 @@ from manifest.binary_row import encode_row
 from manifest.commit import FileStoreCommit
 from manifest.commit_message import CommitMessage
 from manifest.data_file import DataFileMeta
+from manifest.errors import CorruptFile, UnsupportedTable
 from manifest.file_io import LocalFileIO
 from manifest.manifest_entry import FileKind
-from manifest.schema import SchemaManager
 from manifest.schema_check import build_schema
+from manifest.schema_manager import SchemaManager
 from manifest.stats import SimpleStats
 from manifest.store import FileStore
 
@@ -94,6 +95,14 @@ def renumber(store):
         return written
 
     return rewrite
+
+
+def outcome(call):
+    """(result, None) or (None, the typed error about a file); anything else that is raised is a defect."""
+    try:
+        return call(), None
+    except (CorruptFile, UnsupportedTable) as error:
+        return None, error
 
 
 def check_table(store, newest=10**9):

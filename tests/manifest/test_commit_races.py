@@ -59,8 +59,10 @@ def test_racing_compactions_win_once_each_and_lose_no_row(tmp_path, pool):
     check_table(store)
 
 
-@pytest.mark.parametrize("visit", [1, 7])
-@pytest.mark.parametrize("point", faults.POINTS)
+FIRST_COMMIT = [("after-manifest", 1), ("after-temp-snapshot", 1), ("after-link", 1)]
+
+
+@pytest.mark.parametrize(("point", "visit"), [*((point, 4) for point in faults.POINTS), *FIRST_COMMIT])
 def test_a_killed_committer_leaves_the_acknowledged_rows(tmp_path, point, visit):
     store = make_table(tmp_path / "t", options={"bucket": "1", "manifest.merge-min-count": "3"})
     command = [sys.executable, str(HERE / "commit_workers.py"), store.root, f"{point}:{visit}"]
