@@ -22,7 +22,8 @@ from manifest.manifest_merge import MergePolicy
 from manifest.options import CoreOptions
 from manifest.partition_stats import PartitionType
 from manifest.paths import FileNames, TablePaths
-from manifest.schema import SchemaManager, TableSchema
+from manifest.schema import TableSchema
+from manifest.schema_manager import SchemaManager
 from manifest.snapshot import Snapshot
 from manifest.snapshot_manager import SnapshotManager
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from manifest.errors import InvalidArgument, PaimonError, TableExists, TableNotFound
 from manifest.file_io import FileIO, file_io_for
-from manifest.schema import SchemaManager
+from manifest.schema_manager import SchemaManager
 from pyspark_paimon.table import Table
 
 if TYPE_CHECKING:

@@ -19,7 +19,8 @@ from manifest.expire import expire_snapshots
 from manifest.file_io import FileIO, file_io_for
 from manifest.option_support import check_readable
 from manifest.orphans import list_orphans, remove_orphans
-from manifest.schema import SchemaManager, TableSchema
+from manifest.schema import TableSchema
+from manifest.schema_manager import SchemaManager
 from manifest.snapshot import Snapshot
 from manifest.store import FileStore
 from pyspark_paimon.engine import (

@@ -13,8 +13,8 @@ from lsm.split_read import read_split
 from lsm.table_write import TableWrite, compact_bucket
 from manifest.commit import FileStoreCommit
 from manifest.file_io import LocalFileIO
-from manifest.schema import SchemaManager
 from manifest.schema_check import build_schema
+from manifest.schema_manager import SchemaManager
 from manifest.store import FileStore
 
 

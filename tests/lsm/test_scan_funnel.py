@@ -10,7 +10,7 @@ from fileindex.errors import UnknownColumn
 from fileindex.predicate import And, ColumnRef, Compare, In, IsNull, Op, Or
 from lsm.scan import ScanPlanner
 from manifest.errors import CorruptFile, UnsupportedTable
-from manifest.schema import SchemaManager
+from manifest.schema_manager import SchemaManager
 from manifest.store import FileStore
 from manifest.types import DataField
 from tests.lsm.small_tables import compact, create, scan, write

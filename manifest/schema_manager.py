@@ -1,0 +1,92 @@
+"""The schema files of a table: found by listing, created exclusively, altered by a new version (``SchemaManager``)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from manifest.errors import CorruptFile, SchemaMismatch, TableExists, TableNotFound
+from manifest.file_io import FileIO
+from manifest.schema import FILE_VERSION, TableSchema
+from manifest.schema_check import check_altered
+
+_PREFIX = "schema-"
+_ATTEMPTS = 10
+
+
+class SchemaManager:
+    """The schema files of one table.
+
+    >>> import tempfile
+    >>> from manifest.file_io import LocalFileIO
+    >>> SchemaManager(LocalFileIO(), tempfile.mkdtemp()).latest() is None
+    True
+    """
+
+    def __init__(self, file_io: FileIO, table_path: str) -> None:
+        self._file_io = file_io
+        self._table_path = table_path
+        self._cache: dict[int, TableSchema] = {}
+
+    def _file(self, schema_id: int) -> str:
+        return f"{self._table_path}/schema/{_PREFIX}{schema_id}"
+
+    def ids(self) -> list[int]:
+        """Ids of all schema versions, ascending; names that are no number are not ours."""
+        found = (
+            status.name.removeprefix(_PREFIX)
+            for status in self._file_io.list(f"{self._table_path}/schema")
+            if status.name.startswith(_PREFIX)
+        )
+        return sorted(int(text) for text in found if text.isascii() and text.isdigit())
+
+    def get(self, schema_id: int) -> TableSchema:
+        """The schema of that id; ``CorruptFile`` names the file if it is missing or damaged."""
+        if schema_id not in self._cache:
+            path = self._file(schema_id)
+            try:
+                text = self._file_io.read(path)
+            except FileNotFoundError as error:
+                raise CorruptFile(path, "is missing, but data files refer to it") from error
+            self._cache[schema_id] = TableSchema.from_json(text, path)
+        return self._cache[schema_id]
+
+    def latest(self) -> TableSchema | None:
+        """The newest schema; None if the path holds no table."""
+        ids = self.ids()
+        return self.get(ids[-1]) if ids else None
+
+    def require(self) -> TableSchema:
+        """The newest schema; ``TableNotFound`` if the path holds no table."""
+        found = self.latest()
+        if found is None:
+            raise TableNotFound(f"{self._table_path}: no Paimon table is here (no schema file); create one with Table.create")
+        return found
+
+    def create(self, schema: TableSchema) -> TableSchema:
+        """Write the first schema; ``TableExists`` if there is one already."""
+        if self.latest() is not None or not self._put(schema):
+            raise TableExists(f"{self._table_path}: a table is here already; open it with Table.open")
+        return schema
+
+    def _put(self, schema: TableSchema) -> bool:
+        return self._file_io.create_exclusive(self._file(schema.id), schema.to_json().encode())
+
+    def replace_options(self, change: Mapping[str, str | None]) -> TableSchema:
+        """Write a new version with options set (or, for None, removed); a lost race is tried again on the newer schema.
+
+        Raises ``UnsupportedOption`` for what may not change or is not built.
+        """
+        for _ in range(_ATTEMPTS):
+            current = self.require()
+            options = {key: value for key, value in {**current.options, **change}.items() if value is not None}
+            if options == current.options:
+                return current
+            altered = current.model_copy(
+                update={"id": current.id + 1, "options": options, "time_millis": int(time.time() * 1000), "version": FILE_VERSION}
+            )
+            altered = TableSchema.model_validate(altered.model_dump(by_alias=True))
+            check_altered(current, altered)
+            if self._put(altered):
+                return altered
+        raise SchemaMismatch(f"{self._table_path}: the schema changed {_ATTEMPTS} times while its options were altered; try again")
