@@ -30,12 +30,11 @@ _MAX_DIGITS = 38
 class SchemaMapping:
     """Where the columns that readers ask for lie in the files of one schema.
 
-        >>> from manifest.stats import ColumnBounds
-    from manifest.types import DataField, DataType
-        >>> old, new = DataField(4, "a", DataType(Kind.INT)), DataField(4, "b", DataType(Kind.BIGINT))
-        >>> mapping = SchemaMapping.of([new, DataField(5, "a", DataType(Kind.INT))], [old], 0)
-        >>> mapping.sources["b"].name, mapping.sources["a"]
-        ('a', None)
+    >>> from manifest.types import DataField, DataType
+    >>> old, new = DataField(4, "a", DataType(Kind.INT)), DataField(4, "b", DataType(Kind.BIGINT))
+    >>> mapping = SchemaMapping.of([new, DataField(5, "a", DataType(Kind.INT))], [old], 0)
+    >>> mapping.sources["b"].name, mapping.sources["a"]
+    ('a', None)
     """
 
     read: Mapping[str, DataField]

@@ -314,7 +314,7 @@ TREES = st.recursive(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     writes=st.lists(ROWS, min_size=1, max_size=4),
     compact_after=st.integers(0, 3),
