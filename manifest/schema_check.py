@@ -88,9 +88,16 @@ def check_schema(schema: TableSchema) -> None:
 
 
 def check_altered(before: TableSchema, after: TableSchema) -> None:
-    """Raise for a change that may not be made, or a rule that the new schema breaks."""
+    """Raise for a change that may not be made, or a rule that a changed option breaks; columns and keys are as they were."""
     check_alter(before.options, after.options)
-    check_schema(after)
+    changed = {key for key in {*before.options, *after.options} if before.options.get(key) != after.options.get(key)}
+    if changed & {"bucket", "bucket-key"}:
+        _check_buckets(after, after.core)
+    if changed & {"sequence.field", "sequence.field.sort-order"}:
+        _check_sequence(after, after.core)
+    _check_limits(after, after.core)
+    if any(key.startswith("file-index.") for key in changed):
+        FileIndexOptions.parse(after.options, after.column_types, strict=True)
 
 
 def _check_columns(schema: TableSchema) -> None:

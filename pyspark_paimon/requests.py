@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from manifest.errors import InvalidArgument
-from manifest.option_support import check_settable
+from manifest.option_support import check_call
 from manifest.schema import TableSchema
 from pyspark_paimon.binding import resolve
 from pyspark_paimon.engine import Mode, TravelRequest, WriteRequest
@@ -64,7 +64,7 @@ def commit_identity(given: str | None) -> str:
 def checked_options(options: Mapping[str, str] | None) -> dict[str, str]:
     """Options of one call. Raises ``UnsupportedOption``."""
     settings = {str(key): str(value) for key, value in (options or {}).items()}
-    check_settable(settings)
+    check_call(settings)
     return settings
 
 

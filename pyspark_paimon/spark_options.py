@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from manifest.errors import InvalidArgument
-from manifest.option_support import check_settable
+from manifest.option_support import check_call, check_settable
 from pyspark_paimon.engine import TravelRequest
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def flag(options: Mapping[str, str], key: str) -> bool:
 def write_options(options: Mapping[str, str]) -> dict[str, str]:
     """The table options of one write: all but ours and the catalog's. Raises ``UnsupportedOption``."""
     given = {key: value for key, value in options.items() if key not in {PATH, DYNAMIC_OVERWRITE}}
-    check_settable(given)
+    check_call(given)
     return given
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from manifest.errors import CorruptFile, InvalidSchema, TableExists, TableNotFound, UnsupportedOption, UnsupportedTable
 from manifest.file_io import LocalFileIO
-from manifest.option_support import check_readable, check_settable, check_writable
+from manifest.option_support import check_call, check_readable, check_settable, check_writable
 from manifest.options import CoreOptions
 from manifest.schema import TableSchema
 from manifest.schema_check import build_schema
@@ -193,9 +193,7 @@ def test_altered_options_make_a_new_version(tmp_path: Path) -> None:
     assert schemas.ids() == [0, 1]
 
 
-@pytest.mark.parametrize(
-    "change", [{"bucket-key": "id"}, {"merge-engine": "first-row"}, {"bucket": "-1"}, {"no.such": "x"}]
-)
+@pytest.mark.parametrize("change", [{"bucket-key": "id"}, {"merge-engine": "first-row"}, {"bucket": "-1"}, {"no.such": "x"}])
 def test_options_that_may_not_change_are_refused(tmp_path: Path, change: dict[str, str | None]) -> None:
     manager(tmp_path).create(build_schema(DDL, primary_keys=["id"], options=BUCKETS))
     with pytest.raises(UnsupportedOption, match=next(iter(change))):
@@ -208,3 +206,93 @@ def test_names_that_are_no_version_are_passed_over(tmp_path: Path) -> None:
     (tmp_path / "schema" / "schema-x").write_text("?")
     (tmp_path / "schema" / ".schema-1.tmp").write_text("?")
     assert manager(tmp_path).ids() == [0]
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"file.compression.per.level": "0:lzo"}, "file.compression.per.level"),
+        ({"manifest.compression": "none"}, "manifest.compression"),
+        ({"metadata.iceberg.storage": "table-location"}, "metadata.iceberg.storage"),
+        ({"commit.callbacks": "com.example.Callback"}, "commit.callbacks"),
+        ({"scan.snapshot-id": "3"}, "scan.snapshot-id"),
+        ({"incremental-between": "1,3"}, "incremental-between"),
+        ({"pk-vector.index.columns": "v"}, "pk-vector.index.columns"),
+        ({"partition": "day"}, "partition"),
+        ({"num-levels": "many"}, "num-levels"),
+    ],
+    ids=str,
+)
+def test_known_options_that_cannot_be_honoured_are_not_called_unknown(options: dict[str, str], named: str) -> None:
+    with pytest.raises(UnsupportedOption) as caught:
+        check_settable(options)
+    assert caught.value.option == named
+    assert "unknown" not in caught.value.reason
+
+
+@pytest.mark.parametrize(
+    "key", ["sort-engine", "lookup.cache-max-memory-size", "page-size", "async-file-write", "scan.manifest.parallelism"]
+)
+def test_options_that_only_tune_are_taken(key: str) -> None:
+    check_settable({key: "4"})
+
+
+def test_a_call_cannot_change_what_all_files_of_a_table_share() -> None:
+    check_call({"target-file-size": "1 mb", "write-only": "true"})
+    for key, value in {"bucket": "8", "sequence.field": "price", "data-file.thin-mode": "true", "primary-key": "id"}.items():
+        with pytest.raises(UnsupportedOption, match=key):
+            check_call({key: value})
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"data-evolution.enabled": "true"},
+        {"scan.snapshot-id": "3"},
+        {"scan.mode": "compacted-full"},
+        {"scan.fallback-branch": "b"},
+        {"branch": "b"},
+        {"type": "format-table"},
+    ],
+    ids=str,
+)
+def test_stored_options_that_change_what_a_scan_returns_are_refused(options: dict[str, str]) -> None:
+    for has_primary_key in (True, False):
+        with pytest.raises(UnsupportedTable, match=next(iter(options))):
+            check_readable(CoreOptions.of(options), has_primary_key=has_primary_key, table="t")
+
+
+def stored(tmp_path: Path, options: dict[str, str]) -> SchemaManager:
+    """A table as another engine may have left it: its options were not checked by us."""
+    made = build_schema(DDL, primary_keys=["id"], options=BUCKETS)
+    (tmp_path / "schema").mkdir()
+    (tmp_path / "schema" / "schema-0").write_text(made.model_copy(update={"options": BUCKETS | options}).to_json())
+    return manager(tmp_path)
+
+
+def test_what_others_have_set_does_not_stand_in_the_way_of_a_change(tmp_path: Path) -> None:
+    theirs = {"made.by": "someone", "changelog-producer": "input", "fields.price.aggregate-function": "sum"}
+    altered = stored(tmp_path, theirs).replace_options({"snapshot.num-retained.min": "3", "bucket": "5"})
+    assert altered.options == theirs | {"snapshot.num-retained.min": "3", "bucket": "5"}
+    assert manager(tmp_path).replace_options({"made.by": None}).id == 2
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"ignore-delete": "false"},
+        {"ignore-delete": None},
+        {"deletion-vectors.enabled": "false"},
+        {"bucket": "-2"},
+        {"bucket": "0"},
+        {"sequence.field": "nothing"},
+        {"num-levels": "1"},
+        {"file-index.bitmap.columns": "nothing"},
+    ],
+    ids=str,
+)
+def test_changes_that_break_a_promise_or_a_rule_are_refused(tmp_path: Path, change: dict[str, str | None]) -> None:
+    schemas = stored(tmp_path, {"ignore-delete": "true", "deletion-vectors.enabled": "true"})
+    with pytest.raises(UnsupportedOption, match=next(iter(change))):
+        schemas.replace_options(change)
+    assert schemas.ids() == [0]
