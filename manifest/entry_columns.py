@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import fastavro
 import numpy as np
 import numpy.typing as npt
 from pydantic import ValidationError
 
-from manifest.avro import Container, decode_records, encode_records
+from manifest.avro import Container, encode_records
 from manifest.avro_columns import Longs, Mask, Numbers, RecordColumns, Rows, Spans, decode_columns
 from manifest.avro_schemas import MANIFEST_ENTRY, layout, parsed
 from manifest.data_file import DataFileMeta
+from manifest.entry_objects import build_entries, names_of
 from manifest.errors import CorruptFile
 from manifest.manifest_entry import ENTRY_VERSION, FileKind, ManifestEntry
 
@@ -24,9 +23,8 @@ _LAYOUT = layout(MANIFEST_ENTRY)
 _SHORT_LAYOUT = (*_LAYOUT[:-1], ("_FILE", _LAYOUT[-1][1][:-1]))
 """The layout before ``_WRITE_COLS_SEQUENCES``: our records without their last byte, which is that field's null."""
 
+_LAST_FIELD = "_FILE._WRITE_COLS_SEQUENCES"
 _NULL = b"\x00"
-_NO_ITEMS = b"\x00"
-_NAMES = fastavro.parse_schema({"type": "array", "items": "string"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +54,8 @@ class EntryColumns:
             columns = decode_columns(shape, container.payload, container.count, _starts(container.payload))
             if columns is not None:
                 short = np.full(container.count, shape == _SHORT_LAYOUT)
+                nothing = np.zeros(container.count, np.int64)
+                columns.spans.setdefault(_LAST_FIELD, Spans(nothing, nothing, np.zeros(container.count, np.bool_)))
                 source = np.zeros(container.count, np.intp)
                 return _checked(cls((container.path,), source, container.payload, columns, short))
         try:
@@ -77,10 +77,10 @@ class EntryColumns:
         shifts = np.cumsum([0, *(len(part.payload) for part in filled[:-1])])
         columns = [_shifted(part.columns, int(shift)) for part, shift in zip(filled, shifts, strict=True)]
         joined = RecordColumns(np.concatenate([c.start for c in columns]), np.concatenate([c.end for c in columns]))
-        for path in set[str].intersection(*(set(c.numbers) for c in columns)):
+        for path in columns[0].numbers:
             fields = [c.numbers[path] for c in columns]
             joined.numbers[path] = Numbers(np.concatenate([f.values for f in fields]), np.concatenate([f.present for f in fields]))
-        for path in set[str].intersection(*(set(c.spans) for c in columns)):
+        for path in columns[0].spans:
             spans = [c.spans[path] for c in columns]
             bounds = (np.concatenate([s.start for s in spans]), np.concatenate([s.end for s in spans]))
             joined.spans[path] = Spans(*bounds, np.concatenate([s.present for s in spans]))
@@ -181,8 +181,11 @@ class EntryColumns:
 
     @cached_property
     def file_name(self) -> list[str]:
-        """File names."""
-        return [name.decode() for name in self.content("_FILE._FILE_NAME")]
+        """File names. Raises ``CorruptFile`` for what is no text."""
+        try:
+            return [name.decode() for name in self.content("_FILE._FILE_NAME")]
+        except UnicodeDecodeError as error:
+            raise CorruptFile(self.path_of(0), f"a file name is no text ({error})") from error
 
     @cached_property
     def min_key(self) -> list[bytes]:
@@ -218,8 +221,8 @@ class EntryColumns:
     def physical_names(self) -> set[str]:
         """Names of the data files and of their side files."""
         names = set(self.file_name)
-        for names_read in set(self.content("_FILE._EXTRA_FILES")) - {_NO_ITEMS}:
-            names.update(fastavro.schemaless_reader(io.BytesIO(names_read), _NAMES, None))
+        for extra in set(self.content("_FILE._EXTRA_FILES")):
+            names.update(names_of(extra))
         return names
 
     def records(self) -> Iterator[bytes]:
@@ -237,8 +240,8 @@ class EntryColumns:
         """The entries as objects. Raises ``CorruptFile``."""
         built: list[ManifestEntry] = []
         try:
-            for record in decode_records(self.path_of(0), _PARSED, b"".join(self.records()), len(self)):
-                built.append(ManifestEntry.from_avro(record))  # noqa: PERF401 -- its length tells which entry failed
+            for entry in build_entries(self.columns, self.payload):
+                built.append(entry)  # noqa: PERF402 -- its length tells which entry failed
         except (ValidationError, ValueError, LookupError) as error:
             raise CorruptFile(self.path_of(len(built)), f"an entry is not valid ({error})") from error
         return built

@@ -101,8 +101,8 @@ class EntryFilter:
             kept.append(meta)
         return kept
 
-    def entries(self, columns: EntryColumns, partition: PartitionType) -> EntryColumns:
-        """The wanted entries of a manifest."""
+    def entries(self, columns: EntryColumns, partition: PartitionType, known: dict[bytes, bool]) -> EntryColumns:
+        """The wanted entries of a manifest; ``known`` remembers which partitions ``predicate`` keeps, for the next one."""
         if self.is_everything or not len(columns):
             return columns
         wanted: Mask = columns.level >= self.min_level
@@ -111,7 +111,9 @@ class EntryFilter:
         if self.partitions is not None:
             wanted &= columns.in_partitions(self.partitions)
         if self.predicate is not None and partition.names:
-            codes, known = columns.partition_codes
-            keep = [partition.keeps(self.predicate, value, columns.path_of(0)) for value in known]
-            wanted &= np.array(keep, np.bool_)[codes]
+            codes, present = columns.partition_codes
+            for value in present:
+                if value not in known:
+                    known[value] = partition.keeps(self.predicate, value, columns.path_of(0))
+            wanted &= np.array([known[value] for value in present], np.bool_)[codes]
         return columns.select(wanted)

@@ -160,7 +160,8 @@ class FileStore:
         metas = wanted.manifests(listed, self.partition, self.paths.manifests)
         with self.reading(snapshot):
             read = [self.manifests.read_meta(meta) for meta in metas]
-        kept = [wanted.entries(entries, self.partition) for entries in read]
+        known: dict[bytes, bool] = {}
+        kept = [wanted.entries(entries, self.partition, known) for entries in read]
         if observe is not None:
             observe("manifests", len(metas), len(listed) - len(metas))
             observe("entries", sum(map(len, kept)), sum(map(len, read)) - sum(map(len, kept)))
