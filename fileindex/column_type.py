@@ -43,6 +43,8 @@ class Kind(StrEnum):
     VECTOR = "VECTOR"
     VARIANT = "VARIANT"
     BLOB = "BLOB"
+    GEOMETRY = "GEOMETRY"
+    GEOGRAPHY = "GEOGRAPHY"
 
 
 STRINGS = frozenset({Kind.CHAR, Kind.VARCHAR})

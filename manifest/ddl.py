@@ -7,7 +7,6 @@ import re
 from fileindex.column_type import Kind
 from fileindex.errors import UnsupportedType
 from manifest.errors import InvalidSchema
-from manifest.type_text import parse_atomic
 from manifest.types import DataField, DataType, number_fields
 
 _TOKEN = re.compile(r"\s*(`(?:[^`]|``)+`|\"[^\"]+\"|'(?:[^']|'')*'|\w+|[<>(),:])")
@@ -128,9 +127,7 @@ class _Parser:
         for zone in (("WITH", "LOCAL", "TIME", "ZONE"), ("WITHOUT", "TIME", "ZONE")):
             if self.accept(*zone):
                 words.extend(zone)
-        text = " ".join(words)
         try:
-            kind, _, length, precision, scale = parse_atomic(text)
+            return DataType.from_json(" ".join(words))
         except UnsupportedType as error:
             raise UnsupportedType(f"column '{column}': {error}") from error
-        return DataType(kind, length=length, precision=precision, scale=scale)

@@ -14,7 +14,7 @@ from pydantic.alias_generators import to_camel
 from fileindex.column_type import ColumnType
 from fileindex.errors import PaimonError
 from fileindex.options import FileIndexOptions
-from manifest.errors import CorruptFile, UnknownColumn
+from manifest.errors import CorruptFile, UnknownColumn, UnsupportedTable, UnsupportedType
 from manifest.options import CoreOptions
 from manifest.types import DataField, DataType, arrow_schema
 
@@ -52,13 +52,18 @@ class TableSchema(BaseModel):
 
     @classmethod
     def from_json(cls, text: str | bytes, path: str = "schema") -> TableSchema:
-        """Parse a schema file; ``CorruptFile`` names ``path`` if it is none. Old file versions get the options they implied."""
+        """Parse a schema file; old file versions get the options they implied.
+
+        Raises ``CorruptFile`` that names ``path`` if it is none, ``UnsupportedTable`` for a column of an unknown type.
+        """
         try:
             parsed = {**json.loads(text)}
             version = parsed.get("version", 1)
             implied = ({"bucket": "1"} if version <= 1 else {}) | ({"file.format": "orc"} if version <= 2 else {})
             parsed["options"] = implied | parsed.get("options", {})
             return cls.model_validate(parsed)
+        except UnsupportedType as error:
+            raise UnsupportedTable(f"{path}: {error}") from error
         except (ValueError, ValidationError, TypeError, KeyError, AttributeError, RecursionError, PaimonError) as error:
             raise CorruptFile(path, f"is no schema of a table ({error})") from error
 

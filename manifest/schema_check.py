@@ -19,8 +19,8 @@ from manifest.types import DataField, from_arrow, highest_id, number_fields
 
 _SYSTEM_NAMES = frozenset({"_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "rowkind", "_ROW_ID"})
 _KEY_PREFIX = "_KEY_"
-_NO_KEY = frozenset({Kind.ARRAY, Kind.MAP, Kind.ROW, Kind.MULTISET, Kind.VECTOR, Kind.VARIANT, Kind.BLOB})
-_UNWRITABLE = frozenset({Kind.VECTOR, Kind.VARIANT, Kind.BLOB})
+_NO_KEY = frozenset({Kind.ARRAY, Kind.MAP, Kind.ROW, Kind.MULTISET, Kind.VECTOR, Kind.VARIANT, Kind.BLOB, Kind.GEOMETRY, Kind.GEOGRAPHY})
+_UNWRITABLE = frozenset({Kind.VECTOR, Kind.VARIANT, Kind.BLOB, Kind.GEOMETRY, Kind.GEOGRAPHY})
 
 
 def build_schema(

@@ -23,7 +23,7 @@ _SYNONYMS = {
 }
 _TEXT = re.compile(
     r"(?P<root>DOUBLE\s+PRECISION|[A-Z_]+)\s*(?:\(\s*(?P<arguments>[^)]*?)\s*\))?"
-    r"(?P<zone>\s+WITH(?:OUT)?(?:\s+LOCAL)?\s+TIME\s+ZONE)?(?P<null>\s+NOT\s+NULL|\s+NULL)?",
+    r"(?P<zone>\s+WITH\s+LOCAL\s+TIME\s+ZONE|\s+WITHOUT\s+TIME\s+ZONE)?(?P<null>\s+NOT\s+NULL|\s+NULL)?",
 )
 _LENGTHS = {"CHAR": Kind.CHAR, "VARCHAR": Kind.VARCHAR, "BINARY": Kind.BINARY, "VARBINARY": Kind.VARBINARY}
 _UNBOUNDED = {"STRING": Kind.VARCHAR, "BYTES": Kind.VARBINARY}
@@ -42,7 +42,11 @@ _BARE = {
         Kind.BLOB,
     )
 }
+_GEO = re.compile(r"(?P<root>GEOMETRY|GEOGRAPHY)\s*(?:\((?P<detail>[^()]+)\))?(?P<null>\s+NOT\s+NULL|\s+NULL)?", re.IGNORECASE)
+_GEO_DEFAULT = {Kind.GEOMETRY: "OGC:CRS84", Kind.GEOGRAPHY: "OGC:CRS84, spherical"}
 _DEFAULT_PRECISION = {"TIME": 0, "TIMESTAMP": 6, "TIMESTAMP_LTZ": 6}
+_WORD = re.compile(r"[^\W\d]\w*")
+_NUMBER = re.compile(r"[0-9]{1,10}")
 _MAX_TEXT = 200
 
 
@@ -60,13 +64,38 @@ def parse_atomic(text: str) -> Atomic:
     root = re.sub(r"\s+", " ", match["root"])
     root = _SYNONYMS.get(root, root)
     nullable = "NOT" not in (match["null"] or "")
-    if root == "TIMESTAMP" and "LOCAL" in (match["zone"] or ""):
+    zone = match["zone"] or ""
+    if root == "TIMESTAMP" and "LOCAL" in zone:
         root = "TIMESTAMP_LTZ"
+    elif zone and ("LOCAL" in zone or root not in {"TIME", "TIMESTAMP"}):
+        raise UnsupportedType(f"'{text}': the type has no time zone")
     arguments = [] if match["arguments"] is None else match["arguments"].split(",")
-    if not all(argument.strip().isdigit() for argument in arguments):
+    if not all(_NUMBER.fullmatch(argument.strip()) for argument in arguments):
         raise UnsupportedType(f"'{text}': parameters are whole numbers")
     numbers = [int(argument) for argument in arguments]
     return _atomic(text, root, nullable, numbers)
+
+
+def parse_geo(text: str) -> tuple[Kind, bool, str] | None:
+    """Kind, nullability and coordinate system of a geo type, None if the text is no geo type.
+
+    >>> parse_geo("GEOMETRY(EPSG:3857) NOT NULL")
+    (<Kind.GEOMETRY: 'GEOMETRY'>, False, 'EPSG:3857')
+    """
+    match = _GEO.fullmatch(text.strip()) if len(text) < _MAX_TEXT else None
+    if match is None:
+        return None
+    kind = Kind(match["root"].upper())
+    return kind, "NOT" not in (match["null"] or "").upper(), (match["detail"] or _GEO_DEFAULT[kind]).strip()
+
+
+def quoted(name: str) -> str:
+    """A field's name as column lists spell it: in backticks unless it is a plain word.
+
+    >>> quoted("id"), quoted("my id")
+    ('id', '`my id`')
+    """
+    return name if _WORD.fullmatch(name) else "`" + name.replace("`", "``") + "`"
 
 
 def _atomic(text: str, root: str, nullable: bool, numbers: list[int]) -> Atomic:

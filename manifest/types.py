@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from fileindex.column_type import ColumnType, Kind
 from fileindex.errors import UnsupportedType
-from manifest.type_text import parse_atomic
+from manifest.type_text import parse_atomic, parse_geo, quoted
 
 MAX_LENGTH = 2**31 - 1
 NESTED = frozenset({Kind.ARRAY, Kind.MAP, Kind.MULTISET, Kind.ROW, Kind.VECTOR})
@@ -22,7 +22,7 @@ Json: TypeAlias = str | dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class DataType:
-    """A type with its nullability; which parameters mean something depends on ``kind``.
+    """A type with its nullability; which parameters mean something depends on ``kind`` (``detail``: the geo types' text).
 
     >>> str(DataType(Kind.DECIMAL, nullable=False, precision=10, scale=2))
     'DECIMAL(10, 2) NOT NULL'
@@ -39,11 +39,15 @@ class DataType:
     key: DataType | None = None
     value: DataType | None = None
     fields: tuple[DataField, ...] = ()
+    detail: str = ""
 
     @classmethod
     def from_json(cls, json: object) -> DataType:
         """A type from its schema-file form; ``UnsupportedType`` if it is none."""
         if isinstance(json, str):
+            geo = parse_geo(json)
+            if geo is not None:
+                return cls(geo[0], geo[1], detail=geo[2])
             kind, nullable, length, precision, scale = parse_atomic(json)
             return cls(kind, nullable, length, precision, scale)
         if not isinstance(json, dict) or not isinstance(json.get("type"), str):
@@ -97,12 +101,16 @@ class DataType:
                 return f"{self.kind}({self.precision})"
             case Kind.TIMESTAMP_LTZ:
                 return f"TIMESTAMP({self.precision}) WITH LOCAL TIME ZONE"
-            case Kind.ARRAY | Kind.MULTISET | Kind.VECTOR:
+            case Kind.GEOMETRY | Kind.GEOGRAPHY:
+                return f"{self.kind}({self.detail})"
+            case Kind.VECTOR:
+                return f"VECTOR<{self.element}, {self.length}>"
+            case Kind.ARRAY | Kind.MULTISET:
                 return f"{self.kind}<{self.element}>"
             case Kind.MAP:
                 return f"MAP<{self.key}, {self.value}>"
             case Kind.ROW:
-                return f"ROW<{', '.join(f'{field.name} {field.type}' for field in self.fields)}>"
+                return f"ROW<{', '.join(f'{quoted(field.name)} {field.type}' for field in self.fields)}>"
             case _:
                 return str(self.kind)
 
@@ -130,7 +138,7 @@ class DataType:
 
     @property
     def arrow(self) -> pa.DataType:
-        """The Arrow type that holds the column in memory; ``UnsupportedType`` for VARIANT and its like."""
+        """The Arrow type that holds the column in memory; ``UnsupportedType`` for VARIANT and geo types."""
         match self.kind:
             case Kind.ARRAY:
                 return pa.list_(_arrow_item("element", self.part("element")))
@@ -144,8 +152,8 @@ class DataType:
                 )
             case Kind.ROW:
                 return pa.struct([field.arrow_field for field in self.fields])
-            case Kind.VARIANT:
-                raise UnsupportedType("VARIANT columns cannot be read or written")
+            case Kind.VARIANT | Kind.GEOMETRY | Kind.GEOGRAPHY:
+                raise UnsupportedType(f"{self.kind} columns cannot be read or written")
             case _:
                 return self.column_type.arrow
 
@@ -301,7 +309,8 @@ def _from_arrow_type(arrow: pa.DataType) -> DataType:
         return DataType(Kind.ARRAY, element=_from_arrow_type(arrow.value_type).with_nullable(arrow.value_field.nullable))
     if pa.types.is_struct(arrow):
         return DataType(Kind.ROW, fields=tuple(_from_arrow_field(arrow.field(i)) for i in range(arrow.num_fields)))
-    raise UnsupportedType(f"Arrow type {arrow} has no Paimon counterpart")
+    hint = "; cast it to int64 or decimal128(20, 0)" if arrow == pa.uint64() else ""
+    raise UnsupportedType(f"Arrow type {arrow} has no Paimon counterpart{hint}")
 
 
 __all__ = ["DataField", "DataType", "arrow_schema", "from_arrow", "highest_id", "number_fields"]

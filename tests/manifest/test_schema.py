@@ -46,6 +46,12 @@ def test_damaged_schema_files_are_named(text: str) -> None:
         TableSchema.from_json(text, "/t/schema/schema-7")
 
 
+def test_columns_of_unknown_types_are_named_with_the_file() -> None:
+    text = json.dumps({"version": 3, "id": 0, "fields": [{"id": 0, "name": "place", "type": "HYPERCUBE"}]})
+    with pytest.raises(UnsupportedTable, match=r"schema-7: column 'place': 'HYPERCUBE'"):
+        TableSchema.from_json(text, "/t/schema/schema-7")
+
+
 def test_a_new_schema_is_normalised() -> None:
     schema = build_schema(DDL, options={"primary-key": "id, day", "partition": "day", "bucket": "3"}, comment="about")
     assert schema.primary_keys == ("id", "day")
@@ -76,6 +82,7 @@ def test_the_trimmed_key_keeps_the_keys_order() -> None:
         ("_VALUE_KIND INT", [], [], "_VALUE_KIND"),
         ("_KEY_x INT", [], [], "_KEY_x"),
         ("a INT, v VARIANT", [], [], "'v'"),
+        ("a INT, v GEOMETRY", [], [], "'v'"),
         ("a INT, p BYTES", [], ["p"], "'p'"),
     ],
 )

@@ -66,8 +66,48 @@ def test_synonyms_become_canonical(text: str, canonical: str) -> None:
     assert str(DataType.from_json(text)) == canonical
 
 
+UNWRITABLE = ["VARIANT", "BLOB", "GEOMETRY(OGC:CRS84)", "GEOMETRY(srid:3857)", "GEOGRAPHY(OGC:CRS84, spherical)"]
+
+
+@pytest.mark.parametrize("text", UNWRITABLE)
+@pytest.mark.parametrize("suffix", ["", " NOT NULL"])
+def test_types_that_are_not_built_are_kept_as_they_are(text: str, suffix: str) -> None:
+    parsed = DataType.from_json(text + suffix)
+    assert parsed.to_json() == text + suffix
+    assert DataType.from_json({"type": "ARRAY", "element": text + suffix}).to_json() == {"type": "ARRAY", "element": text + suffix}
+
+
+def test_vectors_are_kept_with_their_length() -> None:
+    json = {"type": "VECTOR NOT NULL", "element": "FLOAT", "length": 3}
+    assert DataType.from_json(json).to_json() == json
+    assert str(DataType.from_json(json)) == "VECTOR<FLOAT, 3> NOT NULL"
+
+
+@pytest.mark.parametrize("text", ["VARIANT", "GEOMETRY", "GEOGRAPHY"])
+def test_columns_of_types_that_are_not_built_have_no_rows(text: str) -> None:
+    with pytest.raises(UnsupportedType, match="'place'"):
+        arrow_schema([DataField(0, "place", DataType.from_json(text))])
+
+
 @pytest.mark.parametrize(
-    "text", ["", "INTEGER(3)", "DECIMAL(39, 0)", "DECIMAL(5, 6)", "CHAR(0)", "TIMESTAMP(10)", "TEXT", "INT NOT", "DECIMAL(a)", "X" * 999]
+    "text",
+    [
+        "",
+        "INTEGER(3)",
+        "DECIMAL(39, 0)",
+        "DECIMAL(5, 6)",
+        "CHAR(0)",
+        "TIMESTAMP(10)",
+        "TEXT",
+        "INT NOT",
+        "TIMESTAMP WITH TIME ZONE",
+        "INT WITHOUT TIME ZONE",
+        "TIME WITH LOCAL TIME ZONE",
+        "CHAR(²)",
+        "GEOMETRY()",
+        "DECIMAL(a)",
+        "X" * 999,
+    ],
 )
 def test_other_text_is_refused(text: str) -> None:
     with pytest.raises(UnsupportedType):
@@ -140,7 +180,7 @@ types = st.recursive(
         inner.map(lambda element: DataType(Kind.ARRAY, element=element))
         | st.tuples(atomic, inner).map(lambda pair: DataType(Kind.MAP, key=pair[0].with_nullable(nullable=False), value=pair[1]))
         | st.lists(inner, min_size=1, max_size=3).map(
-            lambda parts: DataType(Kind.ROW, fields=tuple(DataField(-1, f"f{i}", part) for i, part in enumerate(parts)))
+            lambda parts: DataType(Kind.ROW, fields=tuple(DataField(-1, f"{i}. `f`, {i}", part) for i, part in enumerate(parts)))
         )
     ),
     max_leaves=8,
