@@ -28,7 +28,7 @@ def pool():
 
 
 def race_table(path):
-    retries = {"commit.max-retries": "200", "commit.max-retry-wait": "100 ms"}
+    retries = {"commit.max-retries": "200", "commit.min-retry-wait": "40 ms", "commit.max-retry-wait": "200 ms"}
     return make_table(path, options={"write-only": "true", "bucket": "1", "manifest.merge-min-count": "10", **retries})
 
 
