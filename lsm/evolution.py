@@ -7,7 +7,7 @@ and says nothing about minima, maxima or indexes of the old file where it does n
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -40,12 +40,13 @@ class SchemaMapping:
     read: Mapping[str, DataField]
     sources: Mapping[str, DataField | None]
     schema_id: int
+    _unchanged: dict[str, bool] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(cls, read: Sequence[DataField], file: Sequence[DataField], schema_id: int) -> SchemaMapping:
         """Map the columns ``read`` to those of schema ``schema_id`` by id; None where the file has no such column."""
-        by_id = {field.id: field for field in file}
-        return cls({field.name: field for field in read}, {field.name: by_id.get(field.id) for field in read}, schema_id)
+        by_id = {column.id: column for column in file}
+        return cls({column.name: column for column in read}, {column.name: by_id.get(column.id) for column in read}, schema_id)
 
     def check(self, columns: Sequence[str]) -> None:
         """Raise ``UnsupportedTable`` naming the first of ``columns`` whose old type cannot be read as its new one."""
@@ -60,9 +61,13 @@ class SchemaMapping:
     def same(self, column: ColumnRef) -> DataField | None:
         """The file's column if its plain values are those of the read column, so that literals need no change."""
         source = self.sources.get(column.name)
-        if source is None or not is_same(source.type, self.read[column.name].type):
-            return None
-        return source
+        return source if source is not None and self._is_unchanged(column.name, source) else None
+
+    def _is_unchanged(self, column: str, source: DataField) -> bool:
+        known = self._unchanged.get(column)
+        if known is None:
+            known = self._unchanged[column] = is_same(source.type, self.read[column].type)
+        return known
 
     def to_file(self, predicate: Predicate) -> Predicate:
         """``predicate`` on the file's own column names; what cannot be said of the file becomes true, never false."""
@@ -89,7 +94,7 @@ class SchemaMapping:
         source, read = self.sources[column], self.read[column]
         if source is None or value is None:
             return None, True
-        if is_same(source.type, read.type):
+        if self._is_unchanged(column, source):
             return value, True
         if not keeps_order(source.type, read.type):
             return None, False
@@ -101,6 +106,9 @@ class SchemaMapping:
 
     def bounds(self, column: str, known: ColumnBounds) -> ColumnBounds:
         """Bounds of the file's column as those of the read column."""
+        source = self.sources[column]
+        if source is not None and self._is_unchanged(column, source):
+            return known
         (low, low_known), (high, high_known) = self.bound(column, known.min), self.bound(column, known.max)
         if low_known and high_known:
             return ColumnBounds(low, high, known.null_count, known.row_count)
@@ -133,8 +141,8 @@ def can_cast(file: DataType, read: DataType) -> bool:
         return not (file.kind in STRINGS | BINARIES and read.length < file.length)
     match file.kind, read.kind:
         case (Kind.ROW, Kind.ROW):
-            old = {field.id: field for field in file.fields}
-            return all(field.id not in old or can_cast(old[field.id].type, field.type) for field in read.fields)
+            old = {inner.id: inner for inner in file.fields}
+            return all(inner.id not in old or can_cast(old[inner.id].type, inner.type) for inner in read.fields)
         case (Kind.ARRAY, Kind.ARRAY) | (Kind.MULTISET, Kind.MULTISET) | (Kind.VECTOR, Kind.VECTOR):
             return file.length == read.length and can_cast(file.part("element"), read.part("element"))
         case (Kind.MAP, Kind.MAP):
@@ -194,18 +202,18 @@ def conform(array: Any, file: DataType, read: DataType) -> Any:
 
 
 def _conform_row(array: Any, file: DataType, read: DataType) -> Any:
-    old = {field.id: field for field in file.fields}
+    old = {inner.id: inner for inner in file.fields}
     children = []
-    for field in read.fields:
-        source = old.get(field.id)
+    for wanted in read.fields:
+        source = old.get(wanted.id)
         if source is None:
-            children.append(pa.nulls(len(array), field.type.arrow))
+            children.append(pa.nulls(len(array), wanted.type.arrow))
         else:
             position = array.type.get_field_index(source.name)
             if position < 0:
                 raise pa.ArrowInvalid(f"the file has no nested field '{source.name}'")
-            children.append(conform(array.field(position), source.type, field.type))
-    return pa.StructArray.from_arrays(children, fields=[field.arrow_field for field in read.fields], mask=_nulls(array))
+            children.append(conform(array.field(position), source.type, wanted.type))
+    return pa.StructArray.from_arrays(children, fields=[wanted.arrow_field for wanted in read.fields], mask=_nulls(array))
 
 
 def _cast_atomic(array: Any, file: DataType, target: Any) -> Any:
@@ -228,7 +236,7 @@ def _nulls(array: Any) -> Any:
 
 def column_types(fields: Sequence[DataField]) -> dict[str, ColumnType]:
     """Types by name, as predicates and indexes know them."""
-    return {field.name: field.type.column_type for field in fields}
+    return {column.name: column.type.column_type for column in fields}
 
 
 __all__ = ["SchemaMapping", "can_cast", "column_types", "conform", "is_same", "keeps_order"]

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
 
 from fileindex.column_type import Plain
 from fileindex.container import ContainerReader
 from fileindex.evaluate import IndexNotes, evaluate
-from fileindex.predicate import FALSE, TRUE, ColumnRef, Predicate
+from fileindex.predicate import FALSE, TRUE, ColumnRef, Predicate, columns_of
 from lsm.evolution import SchemaMapping, column_types
 from lsm.scan_filters import bind_constants, only_columns
+from manifest.binary_row import EMPTY_ROW, decode_row
 from manifest.data_file import DataFileMeta
+from manifest.entry_columns import EntryColumns
 from manifest.errors import CorruptFile
 from manifest.manifest_entry import ManifestEntry
 from manifest.stats import ColumnBounds, decode_bounds, may_match
@@ -53,10 +58,20 @@ class FilePruner:
         """The conjuncts over nothing but key columns: all versions of a key agree on them."""
         return only_columns(self.residual(partition), self._keys) or TRUE
 
-    def may_match_key(self, entry: ManifestEntry) -> bool:
-        """Whether a wanted key can be in the file."""
-        predicate = self.key_predicate(entry.partition)
-        return predicate == TRUE or may_match(predicate, self._lookup(entry.file, keys_only=True), self.store.schema.column_types)
+    def key_mask(self, entries: EntryColumns) -> npt.NDArray[np.bool_]:
+        """Which files can hold a wanted key: by the exact range of the first key column, and the statistics of the others."""
+        wanted = np.ones(len(entries), np.bool_)
+        codes, partitions = entries.partition_codes
+        types = self.store.schema.column_types
+        for code, partition in enumerate(partitions):
+            predicate = self.key_predicate(partition)
+            if predicate == TRUE:
+                continue
+            rows = np.flatnonzero(codes == code)
+            some = entries.select(rows)
+            lookups = _key_lookups(self.store, some, columns_of(predicate))
+            wanted[rows] = [may_match(predicate, lookup, types) for lookup in lookups]
+        return wanted
 
     def may_match_values(self, entry: ManifestEntry) -> bool:
         """Whether a row of the file can satisfy the filter, by minima, maxima and null counts."""
@@ -85,12 +100,10 @@ class FilePruner:
             self._mappings[file.schema_id] = found
         return found
 
-    def _lookup(self, file: DataFileMeta, *, keys_only: bool = False) -> Callable[[ColumnRef], ColumnBounds | None]:
+    def _lookup(self, file: DataFileMeta) -> Callable[[ColumnRef], ColumnBounds | None]:
         mapping = self._mapping(file)
         try:
-            known = {} if keys_only else self._value_bounds(file)
-            if self._keys:
-                known |= {name: bounds for name, bounds in self._key_bounds(file).items() if bounds.min is not None}
+            known = self._value_bounds(file)
         except (ValueError, IndexError) as error:
             raise CorruptFile(file.file_name, f"its statistics cannot be decoded ({error})") from error
 
@@ -110,16 +123,25 @@ class FilePruner:
             return {}
         return decode_bounds(file.value_stats, names, [by_name[name].type for name in names], file.row_count)
 
-    def _key_bounds(self, file: DataFileMeta) -> dict[str, ColumnBounds]:
-        """By the key statistics; the first key column by the exact smallest and greatest key."""
-        by_id = {column.id: column for column in self._file_fields(file)}
-        keys = [by_id[self.store.schema.field(name).id] for name in self.store.schema.trimmed_primary_keys]
-        types = [key.type for key in keys]
-        known = decode_bounds(file.key_stats, [key.name for key in keys], types, file.row_count)
-        assert self.store.key is not None
-        low, high = (self.store.key.decode(key, file.file_name)[0] for key in (file.min_key, file.max_key))
-        known[keys[0].name] = ColumnBounds(low, high, 0, file.row_count)
-        return known
+
+def _key_lookups(store: FileStore, entries: EntryColumns, columns: Collection[str]) -> Iterator[Callable[[ColumnRef], ColumnBounds | None]]:
+    """For each file the bounds of its key columns; of those not in ``columns`` nothing is looked up."""
+    schema = store.schema
+    keys, types = schema.trimmed_primary_keys, schema.key_types
+    needs_stats = any(name in columns for name in keys[1:])
+    names = ("_FILE._KEY_STATS._MIN_VALUES", "_FILE._KEY_STATS._MAX_VALUES")
+    low_stats, high_stats = (entries.content(name) for name in names) if needs_stats else (entries.min_key, entries.max_key)
+    rows = zip(entries.min_key, entries.max_key, low_stats, high_stats, entries.row_count.tolist(), strict=True)
+    for number, (first, last, low, high, count) in enumerate(rows):
+        try:
+            minima, maxima = decode_row(first, types), decode_row(last, types)
+            known = {keys[0]: ColumnBounds(minima[0], maxima[0], 0, count)}
+            if needs_stats and low != EMPTY_ROW:
+                inner = zip(keys[1:], decode_row(low, types)[1:], decode_row(high, types)[1:], strict=True)
+                known |= {name: ColumnBounds(least, most, 0, count) for name, least, most in inner}
+        except (ValueError, IndexError) as error:
+            raise CorruptFile(entries.file_name[number], f"its key range cannot be decoded ({error})") from error
+        yield lambda column, known=known: known.get(column.name)  # type: ignore[misc]  # mypy has no type for bound defaults
 
 
 __all__ = ["FilePruner"]

@@ -133,7 +133,10 @@ class _Funnel:
     def _in_wanted_buckets(self, entries: EntryColumns) -> EntryColumns:
         with self._report.stage("bucket") as tally:
             pruner = BucketPruner(self._store, self._pruner.residual)
-            kept = entries.select(pruner.wanted(entries))
+            wanted = pruner.wanted(entries)
+            if self._store.schema.is_primary_key_table:
+                wanted &= entries.bucket >= 0  # rows of the postpone bucket are not visible until they are compacted
+            kept = entries.select(wanted)
             tally.note = pruner.note
             _count(tally, entries, kept)
         return kept
@@ -148,12 +151,13 @@ class _Funnel:
     def _pruned(self, entries: EntryColumns) -> list[ManifestEntry]:
         """Files that key range, statistics and embedded index leave."""
         has_key = self._store.schema.is_primary_key_table
-        files = entries.entries()
-        if has_key and self._predicate != TRUE:
-            self._cut_sections(entries)
         with self._report.stage("key range") as tally:
             acts = has_key and any(self._pruner.key_predicate(partition) != TRUE for partition in entries.partition_codes[1])
-            files = self._keep(tally, files, self._pruner.may_match_key if acts else None)
+            kept = entries.select(self._pruner.key_mask(entries)) if acts else entries
+            if has_key and self._predicate != TRUE:
+                self._cut_sections(entries, kept)
+            files = kept.entries()
+            _count(tally, entries, kept)
             tally.note = "" if acts else "no condition on key columns alone" if has_key else "no primary key"
         with self._report.stage("value stats") as tally:
             files = self._keep_sections(tally, files, self._pruner.may_match_values if self._predicate != TRUE else None)
@@ -165,18 +169,20 @@ class _Funnel:
             tally.note = "; ".join(part for part in (used, warned, tally.note) if part)
         return files
 
-    def _cut_sections(self, entries: EntryColumns) -> None:
-        """Number the sections of every bucket that has several visible files."""
+    def _cut_sections(self, visible: EntryColumns, kept: EntryColumns) -> None:
+        """Number the sections of every bucket of which files are ``kept``, by all its ``visible`` files."""
+        needed = set(zip(kept.partition, kept.bucket.tolist(), strict=True))
         rows: dict[_Bucket, list[int]] = {}
-        for row, bucket in enumerate(zip(entries.partition, entries.bucket.tolist(), strict=True)):
-            rows.setdefault(bucket, []).append(row)
+        for row, bucket in enumerate(zip(visible.partition, visible.bucket.tolist(), strict=True)):
+            if bucket in needed:
+                rows.setdefault(bucket, []).append(row)
         key_of = key_decoder(self._store.schema.key_types)
         for bucket, members in rows.items():
             if len(members) == 1 or self._hides_level_0:
                 continue
-            low, high = ([key_of(keys[row]) for row in members] for keys in (entries.min_key, entries.max_key))
+            low, high = ([key_of(keys[row]) for row in members] for keys in (visible.min_key, visible.max_key))
             for row, number in zip(members, section_numbers(low, high), strict=True):
-                self._sections[bucket, entries.file_name[row]] = number
+                self._sections[bucket, visible.file_name[row]] = number
 
     def _keep(self, tally: Tally, files: list[ManifestEntry], test: _Test | None) -> list[ManifestEntry]:
         kept = files if test is None else [entry for entry in files if test(entry)]

@@ -9,6 +9,8 @@ import pytest
 from fileindex.errors import UnknownColumn
 from fileindex.predicate import And, ColumnRef, Compare, In, IsNull, Op, Or
 from lsm.scan import ScanPlanner
+from manifest.commit import FileStoreCommit
+from manifest.commit_message import CommitMessage
 from manifest.errors import CorruptFile, UnsupportedTable
 from manifest.schema_manager import SchemaManager
 from manifest.store import FileStore
@@ -227,3 +229,17 @@ def test_files_of_a_schema_before_a_new_column_are_dropped_by_it(tmp_path):
     assert scan(path, eq(ColumnRef("w"), 5)).dropped["value stats"] == 1
     assert scan(path, IsNull(ColumnRef("w"))).table["id"].to_pylist() == [1]
     assert sorted(scan(path).table["id"].to_pylist()) == [1, 2]
+
+
+def test_the_postpone_bucket_is_not_visible(tmp_path):
+    path = create(tmp_path / "t", "id INT NOT NULL, v INT", keys=["id"], bucket="1")
+    write(path, {"id": [1], "v": [1]})
+    store = FileStore.open(path)
+    (entry,) = store.live_entries(store.snapshots.latest()).entries()
+    waiting = entry.file.model_copy(update={"file_name": "data-waiting.avro"})
+    message = CommitMessage(
+        partition=entry.partition, bucket=-2, total_buckets=-2, new_files=(waiting,), compact_before=(), compact_after=()
+    )
+    FileStoreCommit(store, "other").commit([message])
+    result = scan(path)
+    assert (result.dropped["bucket"], result.rows) == (1, 1)
