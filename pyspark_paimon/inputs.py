@@ -6,19 +6,23 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from manifest.errors import InvalidArgument, SchemaMismatch
 from pyspark_paimon.engine import ROW_KIND, ArrowRows, Rows, SparkRows
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 Data: TypeAlias = Any
 """An Arrow table, batch or reader, an iterable of batches, anything with an Arrow C stream, or a pandas, Spark or pandas-on-Spark DataFrame."""
 
 _PANDAS_CHUNK = 1 << 18
+_PANDAS_FRAMES = frozenset({"pandas.DataFrame", "pandas.core.frame.DataFrame"})
+"""Known by name, for importing pandas takes longer than a small write."""
 ROW_KINDS = ("+I", "-U", "+U", "-D")
 _ACCEPTED = (
     "a pyarrow Table, RecordBatch or RecordBatchReader, an iterable of RecordBatches, a pandas DataFrame, a Spark DataFrame "
@@ -51,10 +55,10 @@ def _rows(data: Data, schema: pa.Schema) -> Rows:
             return ArrowRows(pa.RecordBatchReader.from_batches(data.schema, [data]))
         case pa.RecordBatchReader():
             return ArrowRows(data)
-        case pd.DataFrame():
-            return _pandas_rows(data, schema)
     if type(data).__module__.startswith("pyspark."):
         return _spark_rows(data)
+    if any(f"{kind.__module__}.{kind.__name__}" in _PANDAS_FRAMES for kind in type(data).__mro__):
+        return _pandas_rows(data, schema)
     if hasattr(data, "__arrow_c_stream__"):
         return ArrowRows(pa.RecordBatchReader.from_stream(data))
     if isinstance(data, Iterable) and not isinstance(data, str | bytes | dict):

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 import pyarrow as pa
 
 from manifest.schema import TableSchema
@@ -14,6 +13,8 @@ from pyspark_paimon.engine import Backend, ScanRequest
 from pyspark_paimon.explain import Explanation
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from lsm.scan import ScanPlan
 
 

@@ -1,0 +1,61 @@
+"""A process that changes a table as it is told and acknowledges every commit: ``python table_worker.py PATH < actions.json``.
+
+Actions: ``["write", [[kind, id, city], ...]]``, ``["delete", filter]``, ``["compact", full]``, ``["expire", keep]``.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def run(path: str) -> None:
+    import pyarrow as pa
+
+    from pyspark_paimon import Table
+
+    table = Table.open(path)
+    say("ready")
+    for number, (what, argument) in enumerate(json.load(sys.stdin)):
+        if what == "write":
+            kinds, ids, cities = zip(*argument, strict=True)
+            result = table.write(pa.table({"id": ids, "city": cities, "_row_kind": kinds}))
+        elif what == "delete":
+            result = table.delete(argument)
+        elif what == "compact":
+            result = table.compact(full=argument)
+        else:
+            table.expire_snapshots(retain_min=argument, retain_max=argument)
+            continue
+        say(json.dumps({"action": number, "snapshot": result.snapshot_id}))
+
+
+def say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def start(path: str, actions: Iterable[object], *, fault: str | None = None) -> subprocess.Popen[str]:
+    """Start a worker; it runs once its standard input is closed."""
+    environment = {"PYTHONPATH": str(ROOT), "PATH": "", **({"PAIMON_FAULT_POINT": fault} if fault else {})}
+    worker = subprocess.Popen(
+        [sys.executable, __file__, path], env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert worker.stdin is not None
+    worker.stdin.write(json.dumps(list(actions)))
+    return worker
+
+
+def finish(worker: subprocess.Popen[str]) -> tuple[int, list[dict[str, int]], str]:
+    """(exit code, acknowledgements, standard error) once the worker has ended."""
+    out, err = worker.communicate(timeout=280)
+    return worker.returncode, [json.loads(line) for line in out.splitlines() if line.startswith("{")], err
+
+
+if __name__ == "__main__":
+    run(sys.argv[1])
