@@ -1,0 +1,89 @@
+"""The command line: tables for people, JSON for programs, one line for an error."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from pyspark_paimon.cli import main
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+@pytest.fixture
+def path(create) -> str:
+    table = create(
+        "id BIGINT, city STRING, attrs MAP<STRING, INT>",
+        options={"file-index.bloom-filter.columns": "city", "file-index.bloom-filter.city.items": "99"},
+    )
+    attrs = pa.array([[("clicks", 3)], None], pa.map_(pa.string(), pa.int32()))
+    table.write(pa.table({"id": [1, 2], "city": ["Oslo", "[bold]"], "attrs": attrs}))
+    table.write(pa.table({"id": [2], "city": ["Lima"], "attrs": attrs.slice(0, 1)}))
+    return table.path
+
+
+def run(capsys, *arguments: str) -> str:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 0
+    return capsys.readouterr().out
+
+
+def test_inspect(path, capsys) -> None:
+    shown = run(capsys, "inspect", path)
+    assert "BIGINT NOT NULL" in shown
+    assert "file-index.bloom-filter.columns" in shown
+    known = json.loads(run(capsys, "inspect", path, "--json"))
+    assert known["primary_keys"] == ["id"]
+    assert known["levels"][0]["files"] == 2
+    assert [snapshot["snapshot_id"] for snapshot in known["snapshots"]] == [1, 2]
+
+
+def test_scan(path, capsys) -> None:
+    shown = run(capsys, "scan", path, "--filter", "attrs['clicks'] = 3", "--columns", "id,city")
+    assert "Lima" in shown
+    assert "2 rows of snapshot 2" in shown
+    lines = run(capsys, "scan", path, "--json", "--snapshot", "1", "-f", "id = 2").splitlines()
+    assert [json.loads(line) for line in lines] == [{"id": 2, "city": "[bold]", "attrs": None}]
+    assert "[bold]" in run(capsys, "scan", path, "--snapshot", "1")
+    assert "limit reached" in run(capsys, "scan", path, "-n", "1")
+
+
+def test_explain(path, capsys) -> None:
+    assert "file index" in run(capsys, "explain", path, "-f", "city = 'Rome'")
+    explained = json.loads(run(capsys, "explain", path, "-f", "city = 'Rome'", "--json"))
+    assert {"name", "kept", "dropped"} <= set(explained["stages"][0])
+
+
+def test_compact(path, capsys) -> None:
+    assert "2 files became 1" in run(capsys, "compact", path, "--full")
+    assert "nothing to compact" in run(capsys, "compact", path)
+    assert json.loads(run(capsys, "compact", path, "--json"))["snapshot_id"] is None
+
+
+def test_indexes(path, capsys) -> None:
+    assert "bloom-filter" in run(capsys, "indexes", path)
+    known = json.loads(run(capsys, "indexes", path, "--json"))
+    assert known == {"indexes": [{"column": "city", "type": "bloom-filter", "options": {"items": "99"}}], "files": {"embedded": 2}}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["inspect", "/no/such/table"], "TableNotFound: /no/such/table"),
+        (["scan", "{path}", "-f", "citi = 'x'"], "UnknownColumn: unknown column 'citi', did you mean 'city'"),
+        (["explain", "{path}", "-f", "city = = 'x'"], "InvalidFilter: the filter cannot be read at line 1, column 8"),
+        (["scan", "{path}", "--snapshot", "7"], "SnapshotNotFound"),
+    ],
+)
+def test_a_typed_error_is_one_line_and_exit_code_1(path, arguments, says) -> None:
+    command = [sys.executable, "-m", "pyspark_paimon.cli", *(argument.format(path=path) for argument in arguments)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(says)
+    assert len(done.stderr.splitlines()) == 1
