@@ -7,7 +7,7 @@ all little endian; the serialised form puts the arity in front, big endian.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import cast
 
 from fileindex.column_type import BINARIES, STRINGS, TIMESTAMPS, Kind, Plain
@@ -23,18 +23,17 @@ _INLINE_MARK = 0x80
 _MAX_SHORT_DECIMAL = 18
 _LONG_DECIMAL_BYTES = 16
 _PACK = {
-    Kind.BOOLEAN: "<B7x",
-    Kind.TINYINT: "<b7x",
-    Kind.SMALLINT: "<h6x",
-    Kind.INT: "<i4x",
-    Kind.DATE: "<i4x",
-    Kind.TIME: "<i4x",
-    Kind.BIGINT: "<q",
-    Kind.FLOAT: "<f4x",
-    Kind.DOUBLE: "<d",
+    Kind.BOOLEAN: struct.Struct("<B7x"),
+    Kind.TINYINT: struct.Struct("<b7x"),
+    Kind.SMALLINT: struct.Struct("<h6x"),
+    Kind.INT: struct.Struct("<i4x"),
+    Kind.DATE: struct.Struct("<i4x"),
+    Kind.TIME: struct.Struct("<i4x"),
+    Kind.BIGINT: _LONG,
+    Kind.FLOAT: struct.Struct("<f4x"),
+    Kind.DOUBLE: struct.Struct("<d"),
 }
-_NANOS = {"us": 1_000, "ns": 1}
-_PER_MILLI = {"us": 1_000, "ns": 1_000_000}
+_NANOS_PER_MILLI = 1_000_000
 
 
 def header_size(arity: int) -> int:
@@ -70,10 +69,15 @@ def reserved_bytes(data_type: DataType) -> int:
     return 8 if data_type.kind in TIMESTAMPS and data_type.precision > 3 else 0
 
 
+def _per_milli(fine: DataType) -> int:
+    """Units of a timestamp finer than milliseconds in one of these: micros or nanos."""
+    return 1_000 if fine.precision <= 6 else _NANOS_PER_MILLI
+
+
 def _encode_field(row: bytearray, at: int, value: Plain, data_type: DataType) -> None:
     kind = data_type.kind
     if kind in _PACK:
-        struct.pack_into(_PACK[kind], row, at, value)
+        _PACK[kind].pack_into(row, at, value)
     elif kind in STRINGS or kind in BINARIES:
         data = value.encode() if isinstance(value, str) else value
         assert isinstance(data, bytes)
@@ -97,9 +101,9 @@ def _encode_wide(row: bytearray, at: int, value: int, data_type: DataType) -> No
         _SLOT.pack_into(row, at, len(data), len(row))
         row += data.ljust(_LONG_DECIMAL_BYTES, b"\0")
     else:
-        unit = data_type.column_type.unit
-        millis, rest = divmod(value, _PER_MILLI[unit])
-        _SLOT.pack_into(row, at, rest * _NANOS[unit], len(row))
+        per_milli = _per_milli(data_type)
+        millis, rest = divmod(value, per_milli)
+        _SLOT.pack_into(row, at, rest * (_NANOS_PER_MILLI // per_milli), len(row))
         row += _LONG.pack(millis)
 
 
@@ -109,19 +113,28 @@ def decode_row(data: bytes, types: Sequence[DataType]) -> tuple[Plain, ...]:
     >>> decode_row(encode_row(("hello world", None), two := (DataType(Kind.VARCHAR), DataType(Kind.BIGINT))), two)
     ('hello world', None)
     """
-    arity = len(types)
+    return decode_fields(data, len(types), enumerate(types))
+
+
+def decode_fields(data: bytes, arity: int, fields: Iterable[tuple[int, DataType]]) -> tuple[Plain, ...]:
+    """Plain values of some fields, each a position and a type, of a serialised row of ``arity`` fields; ``ValueError`` as for rows.
+
+    >>> from fileindex.column_type import Kind
+    >>> decode_fields(encode_row((1, 2, 3), (DataType(Kind.INT),) * 3), 3, [(2, DataType(Kind.INT))])
+    (3,)
+    """
     width = header_size(arity)
     if len(data) < 4 + width + 8 * arity or _ARITY.unpack_from(data)[0] != arity:
         raise ValueError(f"a row of {len(data)} bytes does not hold {arity} fields")
     row = memoryview(data)[4:]
     return tuple(
         None if row[(i + 8) >> 3] >> ((i + 8) & 7) & 1 else _DECODERS[data_type.kind](row, width + 8 * i, data_type)
-        for i, data_type in enumerate(types)
+        for i, data_type in fields
     )
 
 
 def _decode_fixed(row: memoryview, at: int, data_type: DataType) -> Plain:
-    value = cast("int | float", struct.unpack_from(_PACK[data_type.kind], row, at)[0])
+    value = cast("int | float", _PACK[data_type.kind].unpack_from(row, at)[0])
     return bool(value) if data_type.kind is Kind.BOOLEAN else value
 
 
@@ -148,10 +161,10 @@ def _decode_wide(row: memoryview, at: int, data_type: DataType) -> Plain:
     first, offset = _SLOT.unpack_from(row, at)
     if data_type.kind is Kind.DECIMAL:
         return int.from_bytes(_slice(row, offset, first), "big", signed=True)
-    unit = data_type.column_type.unit
+    per_milli = _per_milli(data_type)
     millis: int = _LONG.unpack(_slice(row, offset, 8))[0]
     nanos: int = first
-    return millis * _PER_MILLI[unit] + nanos // _NANOS[unit]
+    return millis * per_milli + nanos // (_NANOS_PER_MILLI // per_milli)
 
 
 def _refuse(_row: memoryview, _at: int, data_type: DataType) -> Plain:

@@ -6,13 +6,13 @@ The stored form is Paimon's ``SimpleStats``. Bounds may be wider than the data, 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from fileindex.column_type import FLOATS, ColumnType, Kind, Plain
 from fileindex.predicate import And, ColumnRef, Compare, In, IsNull, Op, Or, Predicate, StartsWith
-from manifest.binary_row import EMPTY_ROW, decode_row
+from manifest.binary_row import EMPTY_ROW, decode_fields
 from manifest.types import DataType
 
 
@@ -46,8 +46,10 @@ class ColumnBounds:
         return self.null_count is not None and self.null_count >= self.row_count
 
 
-def decode_bounds(stats: SimpleStats, names: Sequence[str], types: Sequence[DataType], row_count: int) -> dict[str, ColumnBounds]:
-    """Bounds by column name; {} if the stored rows are not over ``names``.
+def decode_bounds(
+    stats: SimpleStats, names: Sequence[str], types: Sequence[DataType], row_count: int, wanted: Container[str] | None = None
+) -> dict[str, ColumnBounds]:
+    """Bounds by column name, of the ``wanted`` columns or of all; {} if the stored rows are not over ``names``.
 
     >>> from fileindex.column_type import Kind
     >>> from manifest.binary_row import encode_row
@@ -55,14 +57,13 @@ def decode_bounds(stats: SimpleStats, names: Sequence[str], types: Sequence[Data
     >>> decode_bounds(SimpleStats(encode_row((1,), types), encode_row((9,), types), (0,)), ["id"], types, 5)
     {'id': ColumnBounds(min=1, max=9, null_count=0, row_count=5)}
     """
-    if len(stats.null_counts) != len(names):
+    arity = len(names)
+    if len(stats.null_counts) != arity:
         return {}
-    slots = [slot_type(data_type) for data_type in types]
-    minima, maxima = decode_row(stats.min_values, slots), decode_row(stats.max_values, slots)
-    return {
-        name: ColumnBounds(low, high, nulls, row_count)
-        for name, low, high, nulls in zip(names, minima, maxima, stats.null_counts, strict=True)
-    }
+    at = [i for i, name in enumerate(names) if wanted is None or name in wanted]
+    fields = [(i, slot_type(types[i])) for i in at]
+    minima, maxima = decode_fields(stats.min_values, arity, fields), decode_fields(stats.max_values, arity, fields)
+    return {names[i]: ColumnBounds(low, high, stats.null_counts[i], row_count) for i, low, high in zip(at, minima, maxima, strict=True)}
 
 
 def slot_type(data_type: DataType) -> DataType:
