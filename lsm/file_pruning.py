@@ -103,7 +103,7 @@ class FilePruner:
     def _lookup(self, file: DataFileMeta) -> Callable[[ColumnRef], ColumnBounds | None]:
         mapping = self._mapping(file)
         try:
-            known = self._value_bounds(file)
+            known = self._value_bounds(file, mapping)
         except (ValueError, IndexError) as error:
             raise CorruptFile(file.file_name, f"its statistics cannot be decoded ({error})") from error
 
@@ -116,12 +116,15 @@ class FilePruner:
 
         return bounds
 
-    def _value_bounds(self, file: DataFileMeta) -> dict[str, ColumnBounds]:
+    def _value_bounds(self, file: DataFileMeta, mapping: SchemaMapping) -> dict[str, ColumnBounds]:
+        """Bounds of the file's columns that the filter asks for."""
+        sources = (mapping.sources.get(column) for column in columns_of(self.predicate))
+        wanted = {source.name for source in sources if source is not None}
         by_name = {column.name: column for column in self._file_fields(file)}
         names = tuple(by_name) if file.value_stats_cols is None else file.value_stats_cols
         if not all(name in by_name for name in names):
             return {}
-        return decode_bounds(file.value_stats, names, [by_name[name].type for name in names], file.row_count)
+        return decode_bounds(file.value_stats, names, [by_name[name].type for name in names], file.row_count, wanted)
 
 
 def _key_lookups(store: FileStore, entries: EntryColumns, columns: Collection[str]) -> Iterator[Callable[[ColumnRef], ColumnBounds | None]]:
