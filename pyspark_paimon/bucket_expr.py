@@ -3,7 +3,7 @@
 The default bucket function is Murmur3 (seed 42) over the BinaryRow of the bucket key (Paimon's ``DefaultBucketFunction``).
 A row of fixed-width fields is a constant number of 32-bit words, folded here in 64-bit arithmetic that ANSI mode accepts.
 A row with strings is built as a binary image, for which Spark's ``hash`` is the same function. The expressions are staged,
-one column per step: nested, they would double with each step and break the depth limit of the Connect protocol.
+a few steps per column: nested, they would double with each step and break the depth limit of the Connect protocol.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class _Fold:
         self._finalise(8 * len(words))
 
     def _mixed_halves(self, words: Sequence[str | int]) -> list[str | int]:
-        """Murmur's ``k`` of all halves, low half first: they do not depend on the state, so three stages serve them all."""
+        """Murmur's ``k`` of all halves, low half first: they do not depend on the state, so two stages serve them all."""
         names: list[str | int] = []
         split: dict[str, str] = {}
         for word in words:
@@ -92,11 +92,8 @@ class _Fold:
             low, high = self._name("k"), self._name("k")
             split |= {low: f"{word} & {_MASK}L", high: f"shiftrightunsigned({word}, 32)"}
             names += [low, high]
-        columns = list(split)
-        self.stages.append(split)
-        self.stages.append({name: _times(name, _C1) for name in columns})
-        self.stages.append({name: _rotated(name, 15) for name in columns})
-        self.stages.append({name: _times(name, _C2) for name in columns})
+        self.stages.append({name: _times(f"({half})", _C1) for name, half in split.items()})
+        self.stages.append({name: _times(_rotated(name, 15), _C2) for name in split})
         return names
 
     def _mix(self, half: str | int) -> None:
@@ -107,16 +104,13 @@ class _Fold:
             return
         before = f"{self._constant}L" if self._constant is not None else self.state
         self._constant = None
-        mixed = self._stage(f"{before} ^ {half}L" if isinstance(half, int) else f"{before} ^ {half}")
+        mixed = f"({before} ^ {half}L)" if isinstance(half, int) else f"({before} ^ {half})"
         self.state = self._stage(f"({_rotated(mixed, 13)} * 5L + {_ADD}L) & {_MASK}L")
 
     def _finalise(self, length: int) -> None:
-        state = self._stage(f"{self.state} ^ {length}L")
-        state = self._stage(f"{state} ^ shiftrightunsigned({state}, 16)")
-        state = self._stage(_times(state, _F1))
-        state = self._stage(f"{state} ^ shiftrightunsigned({state}, 13)")
-        state = self._stage(_times(state, _F2))
-        self.state = self._stage(f"{state} ^ shiftrightunsigned({state}, 16)")
+        state = self._stage(_folded(f"({self.state} ^ {length}L)", 16))
+        state = self._stage(_folded(f"({_times(state, _F1)})", 13))
+        self.state = self._stage(_folded(f"({_times(state, _F2)})", 16))
 
     def _stage(self, text: str) -> str:
         name = self._name("h")
@@ -140,6 +134,10 @@ def _times(name: str, factor: int) -> str:
 
 def _rotated(name: str, bits: int) -> str:
     return f"((shiftleft({name}, {bits}) & {_MASK}L) | shiftrightunsigned({name}, {32 - bits}))"
+
+
+def _folded(text: str, bits: int) -> str:
+    return f"{text} ^ shiftrightunsigned({text}, {bits})"
 
 
 __all__ = ["BucketKey", "bucket_stages", "expressible", "with_bucket", "with_bucket_mod"]

@@ -87,7 +87,10 @@ def errors_mapped() -> Iterator[None]:
     except PaimonError:
         raise
     except Exception as error:
-        typed = typed_error(str(error))
+        text = str(error)
+        typed = typed_error(text)
+        if typed is None and "DATA_SOURCE_NOT_FOUND" in text:
+            typed = SparkUnavailable("the Spark server does not know format 'paimon': install pyspark-paimon where it runs, and restart it")
         if typed is None:
             raise
         raise typed from error

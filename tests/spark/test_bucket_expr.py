@@ -4,10 +4,14 @@ import datetime as dt
 from collections import defaultdict
 from decimal import Decimal
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from fileindex.column_type import ColumnType, Kind
+from lsm.bucket import hash_keys
+from manifest.types import DataType
 from pyspark_paimon.bucket_expr import BucketKey, expressible, with_bucket
 from pyspark_paimon.row_image import quoted
 
@@ -80,3 +84,73 @@ def test_a_key_falls_into_the_bucket_that_paimon_gives_it(spark, types, rows, bu
     assert expressible(keys)
     table = pa.table({key.name: pa.array(column, key.type.arrow) for key, column in zip(keys, columns, strict=True)})
     assert buckets_in_spark(spark, table, keys, (16, 100)) == buckets
+
+
+def random_keys(rows: int, seed: int) -> dict[str, pa.Array]:
+    """Columns of every type that can be a key, extremes included."""
+    make = np.random.default_rng(seed)
+    longs = np.concatenate([make.integers(-(2**63), 2**63 - 1, rows - 4), [0, -1, -(2**63), 2**63 - 1]])
+    words = ["x" * int(n) + chr(0x100 + int(n)) * (int(n) % 3) for n in make.integers(0, 40, rows)]
+    doubles = longs.view(np.float64).copy()
+    doubles[:6] = [0.0, -0.0, np.inf, -np.inf, 5e-324, -2.2e-308]
+    doubles[np.isnan(doubles)] = 1.25  # a NaN with a payload would come as the one NaN that Spark keeps
+    floats = (longs >> 32).astype(np.int32).view(np.float32).copy()
+    floats[:6] = [0.0, -0.0, np.inf, -np.inf, 1e-45, -1.2e-38]
+    floats[np.isnan(floats)] = 1.25
+    micros = longs // 64
+    return {
+        "t": pa.array((longs >> 56).astype(np.int8)),
+        "s": pa.array((longs >> 48).astype(np.int16)),
+        "i": pa.array((longs >> 32).astype(np.int32)),
+        "l": pa.array(longs),
+        "b": pa.array(longs % 2 == 0),
+        "f": pa.array(floats),
+        "d": pa.array(doubles),
+        "day": pa.array((longs >> 44).astype(np.int32)).cast(pa.date32()),
+        "dec": pa.array([Decimal(int(value)).scaleb(-3) for value in longs // 100], pa.decimal128(18, 3)),
+        "text": pa.array(words),
+        "raw": pa.array([word.encode()[: len(word) // 2] for word in words]),
+        "at": pa.array(micros).cast(pa.timestamp("us", tz="UTC")),
+    }
+
+
+TYPES = {
+    "t": TINYINT,
+    "s": ColumnType(Kind.SMALLINT),
+    "i": INT,
+    "l": BIGINT,
+    "b": ColumnType(Kind.BOOLEAN),
+    "f": FLOAT,
+    "d": DOUBLE,
+    "day": DATE,
+    "dec": ColumnType(Kind.DECIMAL, 18, 3),
+    "text": STRING,
+    "raw": BYTES,
+    "at": MICROS_LTZ,
+}
+
+
+@pytest.mark.parametrize(
+    "names", [("l",), ("t", "s", "i", "b"), ("f", "d"), ("day", "dec", "at"), ("text",), ("i", "text", "at", "raw", "d")], ids="-".join
+)
+def test_random_keys_fall_into_the_buckets_that_local_writers_compute(spark, names):
+    columns = random_keys(400, seed=len(names))
+    table = pa.table({name: columns[name] for name in names})
+    types = [
+        DataType(kind.kind, precision=kind.precision, scale=kind.scale, length=2147483647 if kind in {STRING, BYTES} else 0)
+        for kind in (TYPES[n] for n in names)
+    ]
+    expected = np.abs(np.fmod(hash_keys([table.column(name) for name in names], types), 37)).tolist()
+    keys = [BucketKey(name, TYPES[name]) for name in names]
+    assert [bucket for (bucket,) in buckets_in_spark(spark, table, keys, (37,))] == expected
+
+
+def test_a_nullable_key_hashes_its_nulls_as_local_writers_do(spark):
+    columns = random_keys(40, seed=9)
+    names = ("l", "text", "at", "i")
+    valid = {name: pa.array(np.arange(40) % (3 + at) != 0) for at, name in enumerate(names)}
+    gaps = {name: pc.if_else(valid[name], columns[name], None) for name in names}
+    types = [DataType(Kind.BIGINT), DataType(Kind.VARCHAR, length=9), DataType(Kind.TIMESTAMP_LTZ, precision=6), DataType(Kind.INT)]
+    expected = np.abs(np.fmod(hash_keys(list(gaps.values()), types), 37)).tolist()
+    keys = [BucketKey(name, TYPES[name], nullable=True) for name in names]
+    assert [bucket for (bucket,) in buckets_in_spark(spark, pa.table(gaps), keys, (37,))] == expected

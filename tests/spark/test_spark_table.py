@@ -274,9 +274,9 @@ def test_a_value_that_does_not_fit_its_column_is_refused_by_name(spark, tmp_path
 
 def test_a_failed_task_leaves_nothing_visible_and_no_file(spark, table, tmp_path):
     table.write(cities(spark, 10))
-    before = {path for path in tmp_path.rglob("*.parquet")}
+    before = set(tmp_path.rglob("*.parquet"))
     failing = cities(spark, 1000).selectExpr("id", "city", "if(id = 999, raise_error('no luck'), amount) AS amount")
     with pytest.raises(Exception, match="no luck"):
         table.write(failing)
     assert content(table) == model(10)
-    assert {path for path in tmp_path.rglob("*.parquet")} == before
+    assert set(tmp_path.rglob("*.parquet")) == before

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from pyspark_paimon.session import java_version, package_root
+
+pytestmark = pytest.mark.spark
+
+PROGRAM = """
+import json, sys
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark_paimon import CommitConflict, SchemaMismatch, Table
+
+builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").config("spark.sql.shuffle.partitions", "2")
+spark = builder.config("spark.sql.session.timeZone", "America/St_Johns").getOrCreate()
+table = Table.create(sys.argv[1], "id BIGINT, at TIMESTAMP(6) WITH LOCAL TIME ZONE", primary_keys=["id"], options={"bucket": "2"}, spark=spark)
+table.write(spark.sql("SELECT id, timestamp_seconds(id * 1000) AS at FROM range(100)"))
+table.write(pa.table({"id": [1], "at": pa.array([0], pa.timestamp("us", tz="UTC"))}))
+compacted = table.compact(full=True)
+try:
+    table.write(spark.range(1))
+    refused = None
+except SchemaMismatch as error:
+    refused = str(error)
+frame = spark.read.format("paimon").load(sys.argv[1])
+instants = {row.id: int(row.at.timestamp()) for row in frame.where("id < 3").collect()}
+print(json.dumps([type(spark).__module__, table.scan().count(), compacted.buckets, refused, instants, table.scan("id = 2").to_arrow().num_rows]))
+"""
+
+
+def test_a_classic_session_in_another_time_zone_works_like_a_connect_one(tmp_path):
+    if (java_version() or 0) < 17:
+        pytest.skip("Spark tests need Java 17 or newer")
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("SPARK_")}
+    environment |= {"PYTHONPATH": package_root(), "PYSPARK_PYTHON": sys.executable}
+    command = [sys.executable, "-c", PROGRAM, str(tmp_path / "t")]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    module, count, buckets, refused, instants, found = json.loads(done.stdout.strip().splitlines()[-1])
+    assert module == "pyspark.sql.session"
+    assert (count, buckets, found) == (100, 2, 1)
+    assert "missing" in refused
+    assert instants == {"0": 0, "1": 0, "2": 2000}

@@ -1,0 +1,219 @@
+"""The parts of Spark jobs that need no server: tasks, commit hooks, commands and messages, called as Spark calls them."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import uuid
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+pytest.importorskip("pyspark.sql.datasource")
+
+from lsm.table_write import compact_bucket
+from manifest.errors import CommitConflict, InvalidArgument
+from manifest.schema_check import build_schema
+from manifest.store import FileStore
+from pyspark_paimon import Table, UnknownColumn
+from pyspark_paimon import spark_rpc as rpc
+from pyspark_paimon.engine import CompactRequest, ScanRequest, WriteRequest
+from pyspark_paimon.plan_json import plan_from_json, plan_to_json
+from pyspark_paimon.spark_blobs import BLOB, TASK, blob_frame, rows_of_blobs
+from pyspark_paimon.spark_commands import run_command
+from pyspark_paimon.spark_commit import commit_compaction, outcome
+from pyspark_paimon.spark_options import flag, travel
+from pyspark_paimon.spark_reader import PaimonReader
+from pyspark_paimon.spark_types import spark_schema
+from pyspark_paimon.spark_writer import RowsWriter, writer_for
+
+
+@pytest.fixture
+def table(tmp_path):
+    made = Table.create(tmp_path / "t", "id BIGINT, v STRING", primary_keys=["id"], options={"bucket": "2"})
+    made.write(pa.table({"id": [1, 2, 3, 4], "v": ["a", "b", "c", "d"]}))
+    return made
+
+
+def job(*, owned: bool = True) -> rpc.RowsJob:
+    return rpc.RowsJob(request=WriteRequest(commit_id=str(uuid.uuid4()), mode="upsert"), owned=owned)
+
+
+def batches(*ids: int, v: str = "new"):
+    return iter([pa.RecordBatch.from_pydict({"id": list(ids), "v": [v] * len(ids)})])
+
+
+def content(table: Table) -> dict:
+    return {row["id"]: row["v"] for row in table.scan().to_arrow().to_pylist()}
+
+
+def data_files(tmp_path) -> set:
+    return set(tmp_path.rglob("*.parquet"))
+
+
+def test_a_writer_survives_the_trip_to_its_tasks_and_back_to_the_driver(table):
+    writer = pickle.loads(pickle.dumps(RowsWriter(table.path, job(), None)))
+    message = pickle.loads(pickle.dumps(writer.write(batches(1, 5))))
+    assert message.rows == 2
+    writer.commit([message, writer.write(iter(()))])
+    assert content(table) == {1: "new", 2: "b", 3: "c", 4: "d", 5: "new"}
+
+
+def test_an_abort_after_the_commit_deletes_nothing(table, tmp_path):
+    writer = RowsWriter(table.path, job(), None)
+    message = writer.write(batches(1, 2, 3, 4))
+    writer.commit([message])
+    before = data_files(tmp_path)
+    writer.abort([message])
+    assert data_files(tmp_path) == before
+    assert set(content(table).values()) == {"new"}
+
+
+def test_an_abort_without_a_commit_deletes_what_the_tasks_made(table, tmp_path):
+    before = data_files(tmp_path)
+    writer = RowsWriter(table.path, job(), None)
+    message = writer.write(batches(1, 2, 3, 4))
+    assert data_files(tmp_path) > before
+    writer.abort([message, None])
+    assert data_files(tmp_path) == before
+
+
+def test_a_commit_hook_that_runs_twice_commits_once(table):
+    writer = RowsWriter(table.path, job(), None)
+    message = writer.write(batches(9))
+    writer.commit([message])
+    writer.commit([message])
+    assert table.snapshots().num_rows == 2
+
+
+def test_a_bucket_in_two_tasks_of_a_staged_write_is_not_committed(table, tmp_path):
+    before = data_files(tmp_path)
+    writer = RowsWriter(table.path, job(), None)
+    messages = [writer.write(batches(1)), writer.write(batches(1))]
+    with pytest.raises(CommitConflict, match="two tasks"):
+        writer.commit(messages)
+    writer.abort(messages)
+    assert data_files(tmp_path) == before
+
+
+def test_tasks_that_share_a_bucket_number_their_rows_in_ranges_of_their_own(table):
+    writer = writer_for({"path": table.path}, spark_schema(table.table_schema.fields), overwrite=False)
+    first = table.files().column("max_sequence_number").to_pylist()
+    assert writer.first_sequence == max(first) + 1
+    late = RowsWriter(table.path, rpc.RowsJob.model_validate_json(writer.job), writer.first_sequence + (1 << 32))
+    messages = [late.write(batches(1, v="late")), writer.write(batches(1, v="early"))]
+    writer.commit(messages)
+    assert content(table)[1] == "late"
+
+
+def test_a_plain_write_that_loses_a_race_is_still_the_newest(table):
+    writer = writer_for({"path": table.path}, spark_schema(table.table_schema.fields), overwrite=False)
+    message = writer.write(batches(1, 2, v="plain"))
+    table.write(pa.table({"id": [1] * 50, "v": ["rival"] * 50}))
+    writer.commit([message])
+    assert content(table)[1] == "plain"
+
+
+def test_a_compaction_that_loses_a_race_is_a_conflict_and_leaves_the_table(table, tmp_path):
+    table.write(pa.table({"id": [1, 2, 3, 4], "v": ["x"] * 4}))
+    store = FileStore.open(table.path)
+    request = CompactRequest(commit_id=str(uuid.uuid4()), full=True)
+    slow = [
+        compact_bucket(store, bytes.fromhex("000000000000000000000000"), bucket, full=True, commit_id=request.commit_id)
+        for bucket in (0, 1)
+    ]
+    assert all(slow)
+    table.compact(full=True)
+    files = data_files(tmp_path)
+    with pytest.raises(CommitConflict, match="lost"):
+        commit_compaction(FileStore.open(table.path), request, slow)
+    assert content(table) == dict.fromkeys((1, 2, 3, 4), "x")
+    assert data_files(tmp_path) < files
+
+
+def test_the_outcome_of_a_commit_tells_its_counts(table):
+    writer = RowsWriter(table.path, job(), None)
+    writer.commit([writer.write(batches(7, 8, 7))])
+    commit_id = rpc.RowsJob.model_validate_json(writer.job).request.commit_id
+    found = outcome(FileStore.open(table.path), commit_id)
+    assert (found.snapshot_id, found.counts) == (2, {"rows": 3, "files": table.files().num_rows - 2})
+    assert outcome(FileStore.open(table.path), "nobody") is None
+
+
+def test_a_command_with_one_id_runs_once(tmp_path):
+    schema = build_schema("id INT", primary_keys=["id"], options={"bucket": "1"}).to_json()
+    command = rpc.Create(id=str(uuid.uuid4()), table_schema=schema)
+    run_command(str(tmp_path / "t"), command)
+    run_command(str(tmp_path / "t"), command)
+    assert Table.open(tmp_path / "t").primary_keys == ("id",)
+
+
+def test_a_reader_reads_its_splits_in_every_form(table):
+    request = ScanRequest.of(None, columns=("v", "id"), snapshot_id=1)
+    wanted = spark_schema([table.table_schema.field(name) for name in request.columns])
+    reader = pickle.loads(pickle.dumps(PaimonReader(table.path, request.model_dump_json(), wanted)))
+    found = [batch for split in reader.partitions() for batch in reader.read(split)]
+    assert pa.Table.from_batches(found).sort_by("id").column("v").to_pylist() == ["a", "b", "c", "d"]
+    assert found[0].schema.field("id").nullable is False
+
+
+def test_blobs_send_a_bucket_to_one_task_and_keep_the_order_of_its_rows(tmp_path):
+    schema = build_schema("p STRING, id INT, n INT", primary_keys=["p", "id"], partition_keys=["p"], options={"bucket": "4"})
+    rows = pa.table({"p": [str(i % 3) for i in range(1000)], "id": [i % 50 for i in range(1000)], "n": list(range(1000))})
+    frame = blob_frame(rows.to_reader(100), schema, 3, kinds=False)
+    seen: dict[tuple, list] = {}
+    for task in range(3):
+        for batch in frame.filter(pc.equal(frame.column(TASK), task)).to_batches():
+            for part in rows_of_blobs(batch):
+                for row in part.to_pylist():
+                    seen.setdefault((row["p"], row["id"]), []).append((task, row["n"]))
+    assert sum(map(len, seen.values())) == 1000
+    assert all(len({task for task, _ in found}) == 1 for found in seen.values())
+    assert all(found == sorted(found) for found in seen.values())
+    assert len({found[0][0] for found in seen.values()}) == 3
+    assert frame.schema.names == ["task", "ordinal", BLOB]
+
+
+def test_a_plan_comes_back_from_json_as_it_was(table):
+    plan = table.scan("id = 1").plan()
+    assert plan_from_json(plan_to_json(plan)) == plan
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"ask": "format the disk"}', '{"ask": "plan"}', '{"ask": "snapshots", "more": 1}', "no json", '{"ask": "files", "snapshot_id": "x"}'],
+)
+def test_a_question_that_is_not_understood_is_refused(text):
+    with pytest.raises(InvalidArgument, match=r"paimon\.question"):
+        rpc.parse_question(text)
+
+
+def test_questions_commands_and_jobs_come_back_from_json_as_they_were():
+    question = rpc.AskCount(request=ScanRequest(columns=("a",), snapshot_id=None))
+    command = rpc.AlterOptions(id="x", changes={"a": "b"}, removals=("c",))
+    assert rpc.parse_question(question.model_dump_json()) == question
+    assert rpc.parse_command(command.model_dump_json()) == command
+    assert rpc.parse_job(job().model_dump_json()).job == "rows"
+
+
+def test_an_answer_travels_in_the_metadata_of_a_column():
+    answer = json.dumps({"text": 'é\n"quoted"'})
+    assert rpc.answer_of(rpc.answer_schema(answer)) == answer
+    with pytest.raises(InvalidArgument, match="which package"):
+        rpc.answer_of(spark_schema(build_schema("id INT").fields))
+
+
+def test_options_of_a_read_are_checked():
+    assert flag({"pushdown": "TRUE"}, "pushdown")
+    with pytest.raises(InvalidArgument, match="true or false"):
+        flag({"pushdown": "maybe"}, "pushdown")
+    with pytest.raises(InvalidArgument, match="no number"):
+        travel({"scan.snapshot-id": "three"})
+
+
+def test_a_plain_write_is_checked_before_any_row_moves(table):
+    with pytest.raises(Exception, match="'w' is unknown"):
+        writer_for({"path": table.path}, spark_schema(build_schema("id BIGINT, w STRING").fields), overwrite=False)
+    with pytest.raises(UnknownColumn):
+        table.table_schema.field("w")
