@@ -132,9 +132,9 @@ def _spark_rows(data: Any) -> Rows:
             data = data.to_spark()
     if not (hasattr(data, "toArrow") and hasattr(data, "schema")):
         raise InvalidArgument(f"rows cannot be written from Spark's {type(data).__name__}; hand in {_ACCEPTED}")
-    from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415  # a DataFrame is at hand, so pyspark is
+    from pyspark_paimon.spark_types import arrow_for_spark  # noqa: PLC0415  # a DataFrame is at hand, so pyspark is
 
-    return SparkRows(data, to_arrow_schema(data.schema))
+    return SparkRows(data, arrow_for_spark(data.schema))
 
 
 def collected(rows: Rows) -> ArrowRows:

@@ -132,7 +132,10 @@ def arrow_for_spark(schema: st.StructType) -> pa.Schema:
     """The Arrow schema that Spark demands of batches read with ``schema``: microseconds, UTC, plain strings."""
     from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415  # as above
 
-    return to_arrow_schema(schema, timezone="UTC")
+    try:
+        return to_arrow_schema(schema, timezone="UTC")
+    except TypeError:  # PySpark before 4.3 means UTC without being told
+        return to_arrow_schema(schema)
 
 
 def cast_for_spark(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

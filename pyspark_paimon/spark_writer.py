@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import datasource as ds
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from lsm.conform import conform
@@ -29,6 +28,7 @@ from pyspark_paimon.spark_commands import run_command
 from pyspark_paimon.spark_commit import commit_compaction, commit_rows
 from pyspark_paimon.spark_errors import errors_noted
 from pyspark_paimon.spark_options import DYNAMIC_OVERWRITE, flag, table_path, write_options
+from pyspark_paimon.spark_types import arrow_for_spark
 
 STRIDE = 1 << 32
 """Sequence numbers that each task of a plain write has to itself."""
@@ -167,7 +167,7 @@ def writer_for(options: Mapping[str, str], schema: StructType, *, overwrite: boo
         else:
             job = _plain_job(options, overwrite=overwrite)
             store = open_store(path, job.request)
-            conform(to_arrow_schema(schema).empty_table(), store.schema)
+            conform(arrow_for_spark(schema).empty_table(), store.schema)
         return RowsWriter(path, job, None if job.owned else _first_sequence(open_store(path, job.request)))
 
 
