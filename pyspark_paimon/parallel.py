@@ -2,31 +2,88 @@
 
 from __future__ import annotations
 
-import queue
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
 
-_AHEAD = 4
-_POLL_SECONDS = 0.05
+AHEAD_BYTES = 256 << 20
+"""What sources may have produced beyond the consumer, all together."""
+
+_LEAST_BYTES = 1024
+"""What an item counts at least, so that a stream of empty ones is bounded too."""
 
 
-@dataclass
-class _Lane(Generic[T]):
-    """One source's way to the consumer: at most ``_AHEAD`` items wait; None ends it, an exception is raised there."""
-
-    items: queue.Queue[T | BaseException | None] = field(default_factory=lambda: queue.Queue(_AHEAD))
+class _Stopped(Exception):  # not an error: the consumer has left
+    """Tells a source that nobody wants its items."""
 
 
-def interleaved(sources: Sequence[Callable[[], Iterator[T]]], threads: int) -> Iterator[T]:
+class _Buffer(Generic[T]):
+    """Items of numbered sources between their threads and one consumer, who takes source after source.
+
+    A source waits while the buffer is full, unless the consumer waits for it.
+    """
+
+    def __init__(self, sources: int, budget: int) -> None:
+        self._items: list[deque[tuple[T, int]]] = [deque() for _ in range(sources)]
+        self._ended = [False] * sources
+        self._error: BaseException | None = None
+        self._budget = budget
+        self._held = 0
+        self._head = 0
+        self._stopped = False
+        self._changed = threading.Condition()
+
+    def put(self, source: int, item: T) -> None:
+        """Hand an item over. Raises ``_Stopped``."""
+        size = max(getattr(item, "nbytes", 0), _LEAST_BYTES)
+        with self._changed:
+            self._changed.wait_for(lambda: self._stopped or self._held < self._budget or (source == self._head and not self._items[source]))
+            if self._stopped:
+                raise _Stopped
+            self._items[source].append((item, size))
+            self._held += size
+            self._changed.notify_all()
+
+    def end(self, source: int, error: BaseException | None = None) -> None:
+        """No more items of ``source``; an error is raised to the consumer at once."""
+        with self._changed:
+            self._ended[source] = True
+            self._error = self._error or error
+            self._changed.notify_all()
+
+    def stop(self) -> None:
+        """Let all sources go."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+
+    def take(self, source: int) -> Iterator[T]:
+        """The items of ``source`` as they come."""
+        items = self._items[source]
+        while True:
+            with self._changed:
+                self._head = source
+                self._changed.notify_all()
+                self._changed.wait_for(lambda: items or self._ended[source] or self._error is not None)
+                if self._error is not None:
+                    raise self._error
+                if not items:
+                    return
+                item, size = items.popleft()
+                self._held -= size
+                self._changed.notify_all()
+            yield item
+
+
+def interleaved(sources: Sequence[Callable[[], Iterator[T]]], threads: int, budget: int = AHEAD_BYTES) -> Iterator[T]:
     """All items of all sources, those of the first source first; up to ``threads`` sources run at once.
 
-    A source runs ahead of the consumer by a few items only. Closing the iterator stops the sources.
+    Together they run ahead of the consumer by ``budget`` bytes (of items with ``nbytes``). Closing the iterator stops them.
 
     >>> list(interleaved([lambda: iter([1, 2]), lambda: iter([3])], threads=2))
     [1, 2, 3]
@@ -35,42 +92,28 @@ def interleaved(sources: Sequence[Callable[[], Iterator[T]]], threads: int) -> I
         for source in sources:
             yield from source()
         return
-    stopped = threading.Event()
-    lanes: list[_Lane[T]] = [_Lane() for _ in sources]
+    buffer: _Buffer[T] = _Buffer(len(sources), budget)
     with ThreadPoolExecutor(min(threads, len(sources)), "paimon-read") as pool:
         try:
-            for source, lane in zip(sources, lanes, strict=True):
-                pool.submit(_pump, source, lane, stopped)
-            for lane in lanes:
-                while (item := lane.items.get()) is not None:
-                    if isinstance(item, BaseException):
-                        raise item
-                    yield item
+            for number, source in enumerate(sources):
+                pool.submit(_pump, number, source, buffer)
+            for number in range(len(sources)):
+                yield from buffer.take(number)
         finally:
-            stopped.set()
+            buffer.stop()
+            pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _pump(source: Callable[[], Iterator[T]], lane: _Lane[T], stopped: threading.Event) -> None:
-    last: BaseException | None = None
+def _pump(number: int, source: Callable[[], Iterator[T]], buffer: _Buffer[T]) -> None:
     try:
-        for item in source() if not stopped.is_set() else ():
-            if not _put(lane, item, stopped):
-                return
+        for item in source():
+            buffer.put(number, item)
+    except _Stopped:
+        return
     except BaseException as error:  # noqa: BLE001  # it is raised in the consumer's thread
-        last = error
-    if last is not None:
-        _put(lane, last, stopped)
-    _put(lane, None, stopped)
-
-
-def _put(lane: _Lane[T], item: T | BaseException | None, stopped: threading.Event) -> bool:
-    while not stopped.is_set():
-        try:
-            lane.items.put(item, timeout=_POLL_SECONDS)
-        except queue.Full:
-            continue
-        return True
-    return False
+        buffer.end(number, error)
+        return
+    buffer.end(number)
 
 
 def each(work: Callable[[Any], R], items: Sequence[Any], threads: int) -> list[R]:
@@ -86,4 +129,4 @@ def each(work: Callable[[Any], R], items: Sequence[Any], threads: int) -> list[R
             raise
 
 
-__all__ = ["each", "interleaved"]
+__all__ = ["AHEAD_BYTES", "each", "interleaved"]
