@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from manifest.options import CoreOptions
+from manifest.options import FORMER_KEYS, CoreOptions
 
 Refusal = Callable[[str], str | None]
 
@@ -225,4 +225,4 @@ LAYOUT = IMMUTABLE | {
 """Keys on which all files and all writers of a table must agree, so that one call cannot have its own."""
 
 CORE = CoreOptions.keys()
-KNOWN = TUNING | frozenset(REFUSED) | CORE
+KNOWN = TUNING | frozenset(REFUSED) | CORE | frozenset(FORMER_KEYS.values())

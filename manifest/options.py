@@ -127,6 +127,8 @@ _DOTTED = {
     "file_index_in_manifest_threshold": "file-index.in-manifest-threshold",
     "full_compaction_delta_commits": "full-compaction.delta-commits",
 }
+FORMER_KEYS = {"write-only": "write.compaction-skip"}
+"""Options by their present name to the name that they had once and that still counts where the present one is absent."""
 
 
 class CoreOptions(BaseModel):
@@ -224,7 +226,8 @@ class CoreOptions(BaseModel):
     @classmethod
     def of(cls, raw: Mapping[str, str]) -> CoreOptions:
         """The typed options of ``raw``; ``UnsupportedOption`` names the key of a malformed value."""
-        values: dict[str, Any] = {key: value for key, value in raw.items() if key in _KEYS}
+        renamed = {key: raw[old] for key, old in FORMER_KEYS.items() if old in raw}
+        values: dict[str, Any] = renamed | {key: value for key, value in raw.items() if key in _KEYS}
         try:
             return cls.model_validate({**values, "\0raw": dict(raw)})
         except ValidationError as error:

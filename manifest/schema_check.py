@@ -15,7 +15,7 @@ from manifest.errors import InvalidSchema, UnsupportedOption
 from manifest.option_support import check_alter, check_settable
 from manifest.options import CoreOptions
 from manifest.schema import TableSchema
-from manifest.types import DataField, from_arrow, highest_id, number_fields
+from manifest.types import DataField, DataType, from_arrow, highest_id, number_fields
 
 _SYSTEM_NAMES = frozenset({"_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "rowkind", "_ROW_ID"})
 _KEY_PREFIX = "_KEY_"
@@ -109,6 +109,18 @@ def _check_columns(schema: TableSchema) -> None:
             raise InvalidSchema(f"column '{field.name}': the name is reserved")
         if field.type.kind in _UNWRITABLE:
             raise InvalidSchema(f"column '{field.name}': type {field.type} is not built")
+        _check_nested(field.name, field.type)
+
+
+def _check_nested(column: str, data_type: DataType) -> None:
+    if data_type.kind is Kind.ROW:
+        if not data_type.fields:
+            raise InvalidSchema(f"column '{column}': a ROW has at least one field")
+        _refuse_duplicates(f"column '{column}': field", [field.name for field in data_type.fields])
+    for child in data_type.children:
+        if child.kind in _UNWRITABLE:
+            raise InvalidSchema(f"column '{column}': type {child} is not built")
+        _check_nested(column, child)
 
 
 def _refuse_duplicates(what: str, names: Sequence[str]) -> None:

@@ -7,9 +7,19 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from manifest.errors import CorruptFile, InvalidSchema, TableExists, TableNotFound, UnsupportedOption, UnsupportedTable
-from manifest.file_io import LocalFileIO
+from manifest.errors import (
+    CorruptFile,
+    InvalidSchema,
+    SchemaMismatch,
+    TableExists,
+    TableNotFound,
+    UnsupportedOption,
+    UnsupportedTable,
+)
+from manifest.file_io import LocalFileIO, WrappedFileIO
 from manifest.option_support import check_call, check_readable, check_settable, check_writable
 from manifest.options import CoreOptions
 from manifest.schema import TableSchema
@@ -83,6 +93,9 @@ def test_the_trimmed_key_keeps_the_keys_order() -> None:
         ("_KEY_x INT", [], [], "_KEY_x"),
         ("a INT, v VARIANT", [], [], "'v'"),
         ("a INT, v GEOMETRY", [], [], "'v'"),
+        ("a INT, v ARRAY<VARIANT>", [], [], "'v'"),
+        ("a INT, v MAP<INT, ROW<x INT, x INT>>", [], [], "'x'"),
+        ("a INT, v ROW<>", [], [], "'v'"),
         ("a INT, p BYTES", [], ["p"], "'p'"),
     ],
 )
@@ -303,3 +316,81 @@ def test_changes_that_break_a_promise_or_a_rule_are_refused(tmp_path: Path, chan
     with pytest.raises(UnsupportedOption, match=next(iter(change))):
         schemas.replace_options(change)
     assert schemas.ids() == [0]
+
+
+class _Racing(WrappedFileIO):
+    """Lets another writer create each schema version first, a number of times."""
+
+    def __init__(self, losses: int) -> None:
+        super().__init__(LocalFileIO())
+        self.losses = losses
+
+    def create_exclusive(self, path: str, data: bytes) -> bool:
+        if self.losses and not path.endswith("schema-0"):
+            self.losses -= 1
+            number = path.rpartition("-")[2]
+            theirs = json.loads(data) | {"options": BUCKETS | {"made.by": f"the winner of {number}"}}
+            super().create_exclusive(path, json.dumps(theirs).encode())
+        return super().create_exclusive(path, data)
+
+
+def test_a_lost_race_is_run_again_on_the_winners_schema(tmp_path: Path) -> None:
+    schemas = SchemaManager(_Racing(2), str(tmp_path))
+    schemas.create(build_schema(DDL, primary_keys=["id"], options=BUCKETS))
+    altered = schemas.replace_options({"write-only": "true"})
+    assert altered.id == 3
+    assert altered.options == BUCKETS | {"made.by": "the winner of 2", "write-only": "true"}
+
+
+def test_races_without_end_are_given_up(tmp_path: Path) -> None:
+    schemas = SchemaManager(_Racing(99), str(tmp_path))
+    schemas.create(build_schema(DDL, primary_keys=["id"], options=BUCKETS))
+    with pytest.raises(SchemaMismatch, match="changed 10 times"):
+        schemas.replace_options({"write-only": "true"})
+
+
+@given(st.sampled_from(sorted(GOLDEN.glob("*/table/schema/schema-*"))), st.data())
+def test_damaged_schemas_are_typed_errors_that_name_the_file(path: Path, data: st.DataObject) -> None:
+    text = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 3))):
+        text[data.draw(st.integers(0, len(text) - 1))] = data.draw(st.integers(0, 255))
+    try:
+        schema = TableSchema.from_json(bytes(text), "the-file")
+    except (CorruptFile, UnsupportedTable) as error:
+        message = str(error)
+    else:
+        message = "the-file is whole"
+        assert TableSchema.from_json(schema.to_json()) == schema
+    assert message.startswith("the-file")
+
+
+def test_a_former_name_counts_until_the_present_one_is_set() -> None:
+    assert CoreOptions.of({"write.compaction-skip": "true"}).write_only
+    assert not CoreOptions.of({"write.compaction-skip": "true", "write-only": "false"}).write_only
+
+
+@pytest.mark.parametrize(
+    ("text", "millis"),
+    [("1 h", 3_600_000), ("10min", 600_000), ("2 d", 172_800_000), ("250", 250), ("1500 us", 1), ("3 Seconds", 3_000)],
+)
+def test_durations_are_milliseconds(text: str, millis: int) -> None:
+    assert CoreOptions.of({"snapshot.time-retained": text}).snapshot_time_retained == millis
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"snapshot.time-retained": "soon"},
+        {"snapshot.time-retained": "-1 h"},
+        {"target-file-size": "1.5 gb"},
+        {"write-only": "yes"},
+        {"file.format.per.level": "0=orc"},
+        {"num-sorted-run.compaction-trigger": "five"},
+        {"metadata.stats-mode.per.level": "x:full"},
+    ],
+    ids=str,
+)
+def test_malformed_values_are_refused_by_key(options: dict[str, str]) -> None:
+    with pytest.raises(UnsupportedOption) as caught:
+        CoreOptions.of(options)
+    assert {caught.value.option} == options.keys()
