@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +16,7 @@ from fileindex.plain import to_scalar
 from lsm.bucket import bucket_ids, bucket_of, hash_keys
 from manifest.binary_row import decode_row, encode_row
 from manifest.schema_check import build_schema
+from manifest.store import FileStore
 from manifest.types import DataType
 
 DAY = 20454
@@ -171,3 +175,22 @@ def test_chunks_of_different_lengths_hash_as_one_column_does() -> None:
     chunked = pa.chunked_array([numbers[:7], numbers[7:93], numbers[93:]]), pa.chunked_array([texts[:50], texts[50:]])
     assert hash_keys(chunked, types).tolist() == hash_keys([numbers, texts], types).tolist()
     assert hash_keys([pa.chunked_array([], pa.int64()), pa.chunked_array([], pa.string())], types).tolist() == []
+
+
+GOLDEN = Path(__file__).parent.parent / "golden"
+
+
+def fixed_buckets(name: str) -> bool:
+    return FileStore.open(GOLDEN / name / "table").options.bucket > 1
+
+
+@pytest.mark.parametrize("name", [name for name in sorted(path.parent.name for path in GOLDEN.glob("*/table")) if fixed_buckets(name)])
+def test_the_engines_rows_lie_in_the_buckets_that_we_compute(name: str) -> None:
+    store = FileStore.open(GOLDEN / name / "table")
+    entries = store.live_entries(store.snapshots.latest()).entries()
+    assert entries
+    for entry in entries:
+        schema = store.schemas.get(entry.file.schema_id)
+        with pa.OSFile(store.physical_files(entry.partition, entry.bucket, entry.file)[0]) as source:
+            rows = pq.read_table(source, columns=list(schema.bucket_keys))
+        assert set(bucket_ids(rows, schema, entry.total_buckets).tolist()) == {entry.bucket}
