@@ -14,6 +14,8 @@ from manifest.errors import NullInKey, SchemaMismatch
 from manifest.schema import TableSchema
 from manifest.types import MAX_LENGTH, DataField, DataType
 
+_WIDEST_DECIMAL = pa.decimal128(38, 0)
+
 
 def conform(rows: Any, schema: TableSchema) -> Any:
     """A Table or RecordBatch with exactly the columns of ``schema``, in its order, as a Table of ``schema.arrow``.
@@ -49,11 +51,13 @@ def conform(rows: Any, schema: TableSchema) -> Any:
 
 def _column(column: Any, field: DataField) -> Any:
     target = field.type.arrow
+    if not may_cast(column.type, target):
+        raise SchemaMismatch(f"column '{field.name}': Arrow {column.type} cannot become {field.type} without changing values")
+    if has_null(column, field.type):
+        what = "has a null inside" if field.type.nullable else "has a null"
+        raise NullInKey(f"column '{field.name}' {what}, but is {field.type}")
     if not column.type.equals(target):
         column = _cast(column, field, target)
-    if has_null(column, field.type):
-        what = "has a null" if column.null_count else "has a null inside"
-        raise NullInKey(f"column '{field.name}' {what}, but is {field.type}")
     if field.type.kind in STRINGS | BINARIES and field.type.length < MAX_LENGTH and len(column):
         length = pc.utf8_length(column) if field.type.kind in STRINGS else pc.binary_length(column)
         longest = pc.max(length).as_py()
@@ -64,9 +68,9 @@ def _column(column: Any, field: DataField) -> Any:
 
 def _cast(column: Any, field: DataField, target: Any) -> Any:
     source = column.type
-    if not may_cast(source, target):
-        raise SchemaMismatch(f"column '{field.name}': Arrow {source} cannot become {field.type} without changing values")
     try:
+        if pa.types.is_integer(source) and pa.types.is_decimal(target):
+            column = column.cast(_WIDEST_DECIMAL)  # Arrow judges integers by their type, decimals by their values
         done = column.cast(target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise SchemaMismatch(f"column '{field.name}': a value of Arrow {source} does not fit {field.type} ({error})") from error
