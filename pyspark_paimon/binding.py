@@ -236,9 +236,11 @@ def _compare_float(column: ColumnRef, kind: Kind, op: Op, value: float) -> Predi
     """A FLOAT is compared as the DOUBLE it equals, so that a literal between two floats equals neither."""
     if kind is Kind.DOUBLE or value != value:  # noqa: PLR0124  # NaN
         return Compare(column, op, value)
-    with np.errstate(over="ignore"):
-        nearest = np.float32(value)
-    if float(nearest) == value:
+    with np.errstate(all="ignore"):  # beyond the greatest float is infinity, below the smallest zero: both are right here
+        found = np.float32(value)
+        less, greater = (float(np.nextafter(found, np.float32(way))) for way in (-np.inf, np.inf))
+    nearest = float(found)
+    if nearest == value:
         return Compare(column, op, value)
     match op:
         case Op.EQ:
@@ -246,6 +248,6 @@ def _compare_float(column: ColumnRef, kind: Kind, op: Op, value: float) -> Predi
         case Op.NE:
             return IsNull(column, negated=True)
         case Op.LT | Op.LE:
-            return Compare(column, Op.LE, float(nearest if nearest < value else np.nextafter(nearest, np.float32("-inf"))))
+            return Compare(column, Op.LE, nearest if nearest < value else less)
         case Op.GT | Op.GE:
-            return Compare(column, Op.GE, float(nearest if nearest > value else np.nextafter(nearest, np.float32("inf"))))
+            return Compare(column, Op.GE, nearest if nearest > value else greater)

@@ -41,7 +41,9 @@ ROWS = st.fixed_dictionaries(
         "k": optional(st.integers(-3, 3)),
         "dec": optional(st.integers(-300, 300).map(lambda unscaled: Decimal(unscaled).scaleb(-2))),
         "f": optional(
-            st.sampled_from([-1.5, -0.0, 0.0, 0.1, 1.0, 2.5, float("nan"), float("inf")]).map(lambda v: pa.scalar(v, pa.float32()).as_py())
+            st.sampled_from([-1.5, -0.0, 0.0, 0.1, 0.7, 1.0, 2.5, float("nan"), float("inf")]).map(
+                lambda v: pa.scalar(v, pa.float32()).as_py()
+            )
         ),
         "d": optional(st.sampled_from([-1.5, -0.0, 0.0, 0.1, 1.0, 2.5, float("nan"), float("-inf")])),
         "s": optional(st.sampled_from(["", "a", "ab", "ab%", "b_", "Å", "\U0001f600"])),
@@ -131,7 +133,7 @@ def sql_literal(value):
 number = (
     st.integers(-130, 130)
     | st.integers(-400, 400).map(lambda n: Decimal(n).scaleb(-2))
-    | st.sampled_from([0.1, 0.5, -0.0, 1e300, -1e300, float("nan"), float("inf"), float("-inf"), 2**40])
+    | st.sampled_from([0.1, 0.5, 0.7, -0.7, -0.0, 1e300, 1e-300, -1e300, float("nan"), float("inf"), float("-inf"), 2**40])
 )
 LITERALS = {
     **dict.fromkeys(NUMBERS, number),
