@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from fileindex.column_type import BINARIES, STRINGS, Kind
 from lsm.key_words import is_variable
+from manifest.default_value import default_scalar
 from manifest.errors import NullInKey, SchemaMismatch
 from manifest.schema import TableSchema
 from manifest.types import MAX_LENGTH, DataField, DataType
@@ -21,9 +22,11 @@ def conform(rows: Any, schema: TableSchema) -> Any:
     """A Table or RecordBatch with exactly the columns of ``schema``, in its order, as a Table of ``schema.arrow``.
 
     Types may differ where no value changes: narrower or wider numbers that hold the same number, timestamps of another unit,
-    large, dictionary-encoded or view strings. A column that fits already is not copied.
+    large, dictionary-encoded or view strings. A column that fits already is not copied. A null becomes the column's default
+    value where the schema has one.
 
     Raises:
+        UnsupportedTable: a null stands for a default value that cannot be made here.
         SchemaMismatch: a column is missing, unknown, there twice, of an incompatible type, or has a value that does not fit.
         NullInKey: a NOT NULL column, or a NOT NULL part of a nested one, has a null.
 
@@ -63,6 +66,8 @@ def _column(column: Any, field: DataField) -> Any:
         longest = pc.max(length).as_py()
         if longest is not None and longest > field.type.length:
             raise SchemaMismatch(f"column '{field.name}': a value of length {longest} does not fit {field.type}")
+    if column.null_count and (default := default_scalar(field)) is not None:
+        column = pc.fill_null(column, default)
     return column
 
 

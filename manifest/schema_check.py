@@ -11,7 +11,8 @@ import pyarrow as pa
 from fileindex.column_type import Kind
 from fileindex.options import FileIndexOptions
 from manifest.ddl import parse_ddl
-from manifest.errors import InvalidSchema, UnsupportedOption
+from manifest.default_value import default_scalar
+from manifest.errors import InvalidSchema, UnsupportedOption, UnsupportedTable
 from manifest.option_support import check_alter, check_settable
 from manifest.options import CoreOptions
 from manifest.schema import TableSchema
@@ -110,6 +111,10 @@ def _check_columns(schema: TableSchema) -> None:
         if field.type.kind in _UNWRITABLE:
             raise InvalidSchema(f"column '{field.name}': type {field.type} is not built")
         _check_nested(field.name, field.type)
+        try:
+            default_scalar(field)
+        except UnsupportedTable as error:
+            raise InvalidSchema(str(error)) from error
 
 
 def _check_nested(column: str, data_type: DataType) -> None:
