@@ -6,7 +6,6 @@ metadata promise, pages that do not decode) becomes a ``CorruptFile`` that names
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,7 +16,9 @@ from typing import Any, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fileindex.column_type import BINARIES, FLOATS, STRINGS, Kind, Plain
+from lsm.page_read import BROKEN, GroupPages
+from lsm.parquet_bounds import column_bounds, has_bounds
+from lsm.parquet_pages import PageIndexes
 from manifest.errors import CorruptFile, UnsupportedTable
 from manifest.file_io import FileIO
 from manifest.stats import ColumnBounds
@@ -26,6 +27,8 @@ from manifest.types import DataType
 BATCH_BYTES = 16 * 1024 * 1024
 """About as many decoded bytes as a batch may have; the bound of a reader's memory, together with MAX_BATCH_ROWS."""
 MAX_BATCH_ROWS = 128 * 1024
+PAGED_ROWS = 32 * 1024
+"""Row groups of fewer rows are decoded whole: looking through page indexes would cost more."""
 _MIN_BATCH_ROWS = 1024
 _SMALL_DICTIONARY_BYTES = 64 * 1024
 _DICTIONARY_BYTES_PER_ROW = 2.5
@@ -117,22 +120,50 @@ class ParquetDataFile:
             column: name of an atomic column in the file.
             data_type: its type in the file's schema; bounds of a column stored as another type are not known.
         """
-        field = self.schema.field(column) if column in self._leaves else None
-        if field is None or data_type.is_nested or not _same_values(field.type, data_type):
+        if column not in self._leaves or not has_bounds(self.schema.field(column).type, data_type):
             return None
         statistics = self.metadata.row_group(group.index).column(self._leaves[column].start).statistics
         if statistics is None:
             return None
         nulls = statistics.null_count if statistics.has_null_count else None
-        if not statistics.has_min_max:
-            return ColumnBounds(None, None, nulls, group.num_rows)
+        low, high = (statistics.min_raw, statistics.max_raw) if statistics.has_min_max else (None, None)
+        return column_bounds(low, high, nulls, group.num_rows, data_type)
+
+    def pages(self, group: RowGroup) -> GroupPages | None:
+        """The page indexes of a row group; None if it is small, or the file has none."""
+        if group.num_rows < PAGED_ROWS or self._page_indexes is None:
+            return None
+        return GroupPages(self._page_indexes, group.index, lambda column: self.compressed_size([column], [group]))
+
+    @cached_property
+    def _page_indexes(self) -> PageIndexes | None:
+        if not any(self.metadata.row_group(0).column(leaf).has_offset_index for leaf in range(self.metadata.num_columns)):
+            return None
         try:
-            low, high = (_plain(raw, data_type) for raw in (statistics.min_raw, statistics.max_raw))
-        except (ValueError, TypeError, OverflowError):
-            return ColumnBounds(None, None, nulls, group.num_rows)
-        if data_type.kind in FLOATS:
-            high = math.nan  # writers leave NaN, the greatest value, out of the maximum
-        return ColumnBounds(low, high, nulls, group.num_rows)
+            size = self._file_io.size(self.path)
+            return PageIndexes(
+                lambda offset, length: self._file_io.read_range(self.path, offset, length), size, self.metadata.serialized_size
+            )
+        except (*BROKEN, CorruptFile):
+            return None
+
+    def page_bounds(self, pages: GroupPages, column: str, data_type: DataType) -> tuple[list[ColumnBounds], Any] | None:
+        """As ``bounds``, for every page of a column, and where the pages start."""
+        if column not in self._leaves or not has_bounds(self.schema.field(column).type, data_type):
+            return None
+        return pages.bounds(column, lambda page: column_bounds(page.low, page.high, page.null_count, page.row_count, data_type))
+
+    def take(self, pages: GroupPages, column: str, rows: Any) -> Any | None:
+        """The values of a column at ``rows`` (ascending positions in the row group); None if it can only be read whole.
+
+        Raises:
+            CorruptFile: the pages do not decode.
+        """
+        known = pages.column(column)
+        if known is None:
+            return None
+        with self._decoding():
+            return known.take(rows)
 
     def compressed_size(self, columns: Sequence[str], groups: Sequence[RowGroup]) -> int:
         """Bytes of the column chunks of ``columns`` in ``groups``."""
@@ -268,7 +299,7 @@ class ParquetDataFile:
             yield
         except FileNotFoundError as error:
             raise CorruptFile(self.path, "the data file is missing") from error
-        except (pa.ArrowException, OSError, ValueError) as error:
+        except (pa.ArrowException, OSError, ValueError, LookupError) as error:
             raise CorruptFile(self.path, f"is no readable Parquet file ({error})") from error
 
 
@@ -298,23 +329,4 @@ def _leaf_count(arrow: Any) -> int:
     return 1
 
 
-def _same_values(arrow: Any, data_type: DataType) -> bool:
-    """Whether values stored as ``arrow`` have the physical form of plain values of ``data_type``."""
-    if data_type.kind in STRINGS:
-        return bool(pa.types.is_string(arrow) or pa.types.is_large_string(arrow))
-    if data_type.kind in BINARIES:
-        return bool(pa.types.is_binary(arrow) or pa.types.is_large_binary(arrow))
-    return bool(arrow == data_type.arrow)
-
-
-def _plain(raw: Any, data_type: DataType) -> Plain:
-    """A footer's raw minimum or maximum as a plain value."""
-    if data_type.kind in STRINGS:
-        return bytes(raw).decode()
-    if data_type.kind is Kind.DECIMAL and isinstance(raw, bytes):
-        return int.from_bytes(raw, "big", signed=True)
-    value: Plain = raw
-    return value
-
-
-__all__ = ["ParquetDataFile", "RowGroup"]
+__all__ = ["PAGED_ROWS", "ParquetDataFile", "RowGroup"]

@@ -25,6 +25,7 @@ from fileindex.row_filter import mask
 from lsm.evolution import SchemaMapping, conform
 from lsm.file_schema import KIND_FIELD, needs_int96
 from lsm.merge_function import retracts
+from lsm.page_read import GroupPages, matching_rows
 from lsm.parquet_read import ParquetDataFile, RowGroup
 from lsm.read_report import ReadReport
 from lsm.sort_key import VALUE_KIND
@@ -32,8 +33,9 @@ from manifest.errors import CorruptFile
 from manifest.stats import ColumnBounds, may_match
 
 _Mask = npt.NDArray[np.bool_]
+_Rows = npt.NDArray[np.int64]
 _SPARSE = 8
-"""Texts stay dictionaries until they are filtered if at most one row in so many is returned."""
+"""At most one row in so many is few: their pages are decoded alone, or texts stay dictionaries until they are filtered."""
 
 
 @dataclass(frozen=True)
@@ -104,12 +106,25 @@ class RowGroupRead:
         known = self.data.bounds(group, source.name, source.type)
         return None if known is None else self.mapping.bounds(column.name, known)
 
-    def _decode(self, names: Sequence[str], groups: Sequence[RowGroup], *, keep_dictionaries: bool = False) -> Iterator[Any]:
+    def _page_bounds(self, pages: GroupPages, column: ColumnRef) -> tuple[list[ColumnBounds], Any] | None:
+        source = self.mapping.sources.get(column.name)
+        if column.key is not None or source is None:
+            return None
+        known = self.data.page_bounds(pages, source.name, source.type)
+        return None if known is None else ([self.mapping.bounds(column.name, page) for page in known[0]], known[1])
+
+    def _physical(self, names: Sequence[str]) -> list[str]:
+        """Names in the file of columns that it has."""
+        return [source.name for name in names if (source := self.mapping.sources[name]) is not None]
+
+    def _decode(
+        self, names: Sequence[str], groups: Sequence[RowGroup], *, keep_dictionaries: bool = False, count: bool = True
+    ) -> Iterator[Any]:
         """Batches of the table's columns ``names``, as the table's types or as dictionaries of them."""
         fields = [source for name in names if (source := self.mapping.sources[name]) is not None]
-        sources = [field.name for field in fields]
+        sources = self._physical(names)
         nanos = {field.name for field in fields if needs_int96([field])}
-        self.report.bytes_read += self.data.compressed_size(sources, groups)
+        self.report.bytes_read += self.data.compressed_size(sources, groups) if count else 0
         for batch in self.data.batches(sources, groups, nanos=nanos, keep_dictionaries=keep_dictionaries):
             arrays = [self._conform(name, array) for name, array in zip(names, batch.columns, strict=True)]
             yield _batch(arrays, pa.schema([pa.field(name, array.type) for name, array in zip(names, arrays, strict=True)]), batch.num_rows)
@@ -125,9 +140,59 @@ class RowGroupRead:
             raise CorruptFile(self.data.path, f"column '{source.name}' holds {array.type} instead of {source.type} ({error})") from error
 
     def _filtered(self, group: RowGroup) -> Iterator[Any]:
-        chosen, kept = self._decide(group)
-        if not kept.num_rows:
+        chosen = self._selected(group)
+        pages = self.data.pages(group)
+        if pages is not None and self.residual != TRUE:
+            chosen &= matching_rows(self.residual, group.num_rows, lambda column: self._page_bounds(pages, column), self.types)
+        if not chosen.any():
             return
+        kept = self._by_pages(self._filter_columns, group, pages, chosen)
+        if kept is None:
+            kept = self._decide(group, chosen)
+        else:
+            keep = self._matches(kept)
+            chosen[np.flatnonzero(chosen)[~keep]] = False
+            kept = kept.filter(pa.array(keep))
+        if not chosen.any():
+            return
+        rest = self._by_pages(self._rest, group, pages, chosen)
+        if rest is None:
+            yield from self._streamed(group, chosen, kept)
+        else:
+            yield self._assemble(rest, rest.num_rows, kept)
+
+    def _by_pages(self, names: Sequence[str], group: RowGroup, pages: GroupPages | None, chosen: _Mask) -> Any | None:
+        """The table's columns ``names`` of the chosen rows, from their pages alone; None if that does not pay."""
+        if pages is None or _SPARSE * np.count_nonzero(chosen) > group.num_rows:
+            return None
+        rows = np.flatnonzero(chosen)
+        cost, pays = pages.cost(self._physical(names), rows)
+        if not pays:
+            return None
+        self.report.bytes_read += cost
+        return self._at(names, group, pages, rows)
+
+    def _at(self, names: Sequence[str], group: RowGroup, pages: GroupPages, rows: _Rows) -> Any:
+        """The table's columns ``names`` at positions of the group."""
+        arrays = []
+        for name, physical in zip(names, self._physical(names), strict=True):
+            array = self.data.take(pages, physical, rows)
+            arrays.append(self._whole(name, group, rows) if array is None else self._conform(name, array))
+        return _batch(arrays, pa.schema([pa.field(name, array.type) for name, array in zip(names, arrays, strict=True)]), len(rows))
+
+    def _whole(self, name: str, group: RowGroup, rows: _Rows) -> Any:
+        """As ``_at``, for a column that has no pages of its own: decoded up to the last row."""
+        pieces, start = [], 0
+        for batch in self._decode([name], [group], count=False):
+            low, high = np.searchsorted(rows, [start, start + batch.num_rows])
+            pieces.append(batch.column(0).take(pa.array(rows[low:high] - start)))
+            start += batch.num_rows
+            if high == len(rows):
+                break
+        return pa.concat_arrays(pieces)
+
+    def _streamed(self, group: RowGroup, chosen: _Mask, kept: Any) -> Iterator[Any]:
+        """The chosen rows batch by batch, decoding the columns outside the filter as far as rows are left."""
         if not self._rest:
             yield self._assemble(kept, kept.num_rows)
             return
@@ -144,23 +209,29 @@ class RowGroupRead:
             if start >= last:
                 break
 
-    def _decide(self, group: RowGroup) -> tuple[_Mask, Any]:
-        """Which rows of the group to return, and those of its filter columns that are returned too."""
-        chosen = self._selected(group)
+    def _decide(self, group: RowGroup, chosen: _Mask) -> Any:
+        """Strike the rows that the filter does not want from ``chosen``; the returned filter columns of the others."""
         returned = [name for name in self._filter_columns if name in self.columns]
         pieces: list[Any] = []
         start = 0
         for batch in self._decode(self._filter_columns, [group], keep_dictionaries=True):
             here = chosen[start : start + batch.num_rows]
             start += batch.num_rows
-            if self.residual != TRUE and here.any():
-                here &= mask(self.residual, batch, self.types).to_numpy(zero_copy_only=False)
-            if self.drop_retracts:
-                here &= ~retracts(batch.column(VALUE_KIND))
+            if here.any():
+                here &= self._matches(batch)
             if returned and here.any():
                 pieces.append(_plain_texts(batch.select(returned).filter(pa.array(here))))
-        count = int(np.count_nonzero(chosen))
-        return chosen, _one_batch(pieces) if pieces else _batch([], pa.schema([]), count)
+        return _one_batch(pieces) if pieces else _batch([], pa.schema([]), int(np.count_nonzero(chosen)))
+
+    def _matches(self, batch: Any) -> _Mask:
+        """Mask of the rows that the filter wants, by the decoded filter columns."""
+        if self.residual == TRUE:
+            wanted = np.ones(batch.num_rows, np.bool_)
+        else:
+            wanted = np.array(mask(self.residual, batch, self.types).to_numpy(zero_copy_only=False))
+        if self.drop_retracts:
+            wanted &= ~retracts(batch.column(VALUE_KIND))
+        return wanted
 
     def _selected(self, group: RowGroup) -> _Mask:
         """Mask of the group's rows that ``rows`` leaves."""

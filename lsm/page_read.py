@@ -1,0 +1,111 @@
+"""One row group through its page indexes: which rows a filter can match, and those rows alone.
+
+Page indexes are advice: one that is missing, or does not hold together, only means that whole column chunks are decoded.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fileindex.column_type import ColumnType
+from fileindex.predicate import And, ColumnRef, Or, Predicate
+from lsm.parquet_pages import ColumnPages, PageIndexes
+from manifest.stats import ColumnBounds, may_match
+
+BROKEN = (ValueError, LookupError, TypeError, AttributeError, struct.error)
+"""What a page index that does not hold together raises when it is looked through."""
+
+_Mask = npt.NDArray[np.bool_]
+_Rows = npt.NDArray[np.int64]
+_PAYS = 2
+PageLookup = Callable[[ColumnRef], tuple[list[ColumnBounds], _Rows] | None]
+"""Bounds of every page of a column, and the first row of each with the number of rows at the end; None if not known."""
+
+
+@dataclass
+class GroupPages:
+    """The pages of one row group.
+
+    Args:
+        indexes: the file's page indexes.
+        group: number of the row group.
+        chunk_size: compressed bytes of a column's chunk.
+    """
+
+    indexes: PageIndexes
+    group: int
+    chunk_size: Callable[[str], int]
+    _columns: dict[str, ColumnPages | None] = field(default_factory=dict)
+
+    def column(self, name: str) -> ColumnPages | None:
+        """The pages of a column; None if only its whole chunk can be read."""
+        if name not in self._columns:
+            self._columns[name] = None
+            try:
+                pages = self.indexes.column(self.group, name)
+                if pages is not None and len(pages.starts):
+                    self._columns[name] = pages
+            except BROKEN:
+                return None
+        return self._columns[name]
+
+    def bounds(self, name: str, of_page: Callable[[Any], ColumnBounds]) -> tuple[list[ColumnBounds], _Rows] | None:
+        """Bounds of every page of a column by its column index, made by ``of_page``, and where the pages start."""
+        pages = self.column(name)
+        if pages is None:
+            return None
+        try:
+            raw = pages.bounds()
+        except BROKEN:
+            return None
+        return None if raw is None else ([of_page(page) for page in raw], pages.starts)
+
+    def cost(self, names: Sequence[str], rows: _Rows) -> tuple[int, bool]:
+        """Bytes to read for ``rows`` of the columns ``names``, and whether that is far less than their chunks."""
+        touched = total = 0
+        for name in names:
+            pages, size = self.column(name), self.chunk_size(name)
+            touched += size if pages is None else min(size, pages.touched(rows)[1])
+            total += size
+        return touched, _PAYS * touched <= total
+
+
+def matching_rows(predicate: Predicate, num_rows: int, lookup: PageLookup, types: Mapping[str, ColumnType]) -> _Mask:
+    """Rows of a row group whose pages can satisfy ``predicate``.
+
+    >>> from fileindex.column_type import Kind
+    >>> from fileindex.predicate import Compare, Op
+    >>> pages = [ColumnBounds(0, 4, 0, 2), ColumnBounds(5, 9, 0, 1)], np.array([0, 2, 3])
+    >>> matching_rows(Compare(ColumnRef("a"), Op.GT, 6), 3, lambda _: pages, {"a": ColumnType(Kind.INT)}).tolist()
+    [False, False, True]
+    """
+    match predicate:
+        case And(children):
+            found = np.ones(num_rows, np.bool_)
+            for child in children:
+                found &= matching_rows(child, num_rows, lookup, types)
+            return found
+        case Or(children):
+            found = np.zeros(num_rows, np.bool_)
+            for child in children:
+                found |= matching_rows(child, num_rows, lookup, types)
+            return found
+        case leaf:
+            known = lookup(leaf.column)
+            if known is None:
+                return np.ones(num_rows, np.bool_)
+            bounds, starts = known
+            return np.repeat([may_match(leaf, _only(page), types) for page in bounds], np.diff(starts))
+
+
+def _only(known: ColumnBounds) -> Callable[[ColumnRef], ColumnBounds]:
+    return lambda _: known
+
+
+__all__ = ["GroupPages", "matching_rows"]

@@ -1,0 +1,215 @@
+"""Single pages of a Parquet file: the same rows as decoding everything, whatever the types, and broken indexes that cost nothing but time."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import lsm.page_read
+import lsm.parquet_read
+import lsm.row_group_read
+from fileindex.column_type import ColumnType, Kind
+from fileindex.predicate import And, ColumnRef, Compare, In, IsNull, Op, Or
+from fileindex.row_filter import mask
+from lsm.page_read import matching_rows
+from lsm.parquet_read import ParquetDataFile
+from lsm.thrift_compact import BINARY, I32, I64, LIST, STRUCT, decode_struct, encode_struct
+from manifest.errors import CorruptFile
+from manifest.file_io import LocalFileIO
+from manifest.types import DataType
+from tests.golden_rows import GOLDEN, golden_predicate, golden_rows
+from tests.lsm.small_tables import create, scan, write
+
+ROWS = 3000
+
+
+@pytest.fixture
+def pages_always(monkeypatch):
+    """Read by pages whenever that is possible at all."""
+    monkeypatch.setattr(lsm.parquet_read, "PAGED_ROWS", 1)
+    monkeypatch.setattr(lsm.row_group_read, "_SPARSE", 0)
+    monkeypatch.setattr(lsm.page_read, "_PAYS", 0)
+
+
+def columns():
+    numbers = range(ROWS)
+    return pa.table(
+        {
+            "i": pa.array([None if n % 7 == 0 else n for n in numbers], pa.int32()),
+            "l": pa.array([n * n for n in numbers], pa.int64()),
+            "f": pa.array([float("nan") if n % 100 == 0 else n / 3 for n in numbers]),
+            "b": pa.array([n % 3 == 0 for n in numbers]),
+            "s": pa.array([None if n % 5 == 0 else f"text {n // 100} ä" for n in numbers]),
+            "x": pa.array([bytes([n % 256]) * (n % 4) for n in numbers]),
+            "d": pa.array([Decimal(n).scaleb(-2) for n in numbers], pa.decimal128(20, 2)),
+            "t": pa.array([dt.datetime(2020, 1, 1) + dt.timedelta(seconds=n) for n in numbers], pa.timestamp("us")),  # noqa: DTZ001
+            "none": pa.nulls(ROWS, pa.int32()),
+            "list": pa.array([[n] * (n % 3) for n in numbers], pa.list_(pa.int32())),
+            "after": pa.array([str(n) for n in numbers]),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def paged(tmp_path_factory):
+    file = tmp_path_factory.mktemp("pages") / "f.parquet"
+    options = {"row_group_size": 1700, "data_page_size": 256, "write_batch_size": 64, "write_page_index": True, "write_page_checksum": True}
+    pq.write_table(columns(), file, compression="zstd", use_dictionary=["s", "b"], store_decimal_as_integer=True, **options)
+    return file
+
+
+def pages_of(data, group):
+    return lsm.page_read.GroupPages(data._page_indexes, group.index, lambda name: data.compressed_size([name], [group]))
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(rows=st.sets(st.integers(0, 1299), min_size=1, max_size=40))
+def test_any_rows_of_any_flat_column_are_those_of_the_whole_file(paged, rows):
+    wanted = np.array(sorted(rows))
+    with ParquetDataFile(LocalFileIO(), str(paged)) as data:
+        for group in data.row_groups:
+            whole = columns().slice(group.first_row, group.num_rows)
+            for name in whole.column_names:
+                found = data.take(pages_of(data, group), name, wanted)
+                if name == "list":
+                    assert found is None
+                else:
+                    expected = whole[name].take(pa.array(wanted)).combine_chunks()
+                    assert str(found.to_pylist()) == str(expected.to_pylist()), name
+
+
+def test_only_the_pages_of_the_rows_are_fetched(paged):
+    with ParquetDataFile(LocalFileIO(), str(paged)) as data:
+        pages = pages_of(data, data.row_groups[0])
+        one, pays = pages.cost(["l", "after"], np.array([5]))
+        every, never = pages.cost(["l", "after"], np.arange(1700))
+        assert pays
+        assert not never
+        assert 0 < 5 * one < every
+
+
+def test_bounds_of_pages_hold_for_their_rows(paged):
+    types = {"i": DataType(Kind.INT), "s": DataType(Kind.VARCHAR, length=99), "d": DataType(Kind.DECIMAL, precision=20, scale=2)}
+    column_types = {name: data_type.column_type for name, data_type in types.items()} | {"f": ColumnType(Kind.DOUBLE)}
+    types["f"] = DataType(Kind.DOUBLE)
+    predicates = [
+        Compare(ColumnRef("i"), Op.LT, 20),
+        In(ColumnRef("i"), (5, 2999)),
+        IsNull(ColumnRef("i")),
+        Compare(ColumnRef("s"), Op.EQ, "text 7 ä"),
+        Compare(ColumnRef("d"), Op.GE, 2990),
+        Compare(ColumnRef("f"), Op.GT, 2000.0),
+        Or((Compare(ColumnRef("i"), Op.EQ, 3), And((Compare(ColumnRef("d"), Op.LT, 40), Compare(ColumnRef("s"), Op.GT, "text 0"))))),
+    ]
+    with ParquetDataFile(LocalFileIO(), str(paged)) as data:
+        for group in data.row_groups:
+            pages = pages_of(data, group)
+            batch = columns().slice(group.first_row, group.num_rows)
+            for predicate in predicates:
+
+                def lookup(column, pages=pages, data=data):
+                    return data.page_bounds(pages, column.name, types[column.name])
+
+                possible = matching_rows(predicate, group.num_rows, lookup, column_types)
+                actual = np.array(mask(predicate, batch, column_types).to_pylist())
+                assert not (actual & ~possible).any(), predicate
+        assert (
+            matching_rows(
+                predicates[0], 1700, lambda c: data.page_bounds(pages_of(data, data.row_groups[0]), c.name, types[c.name]), column_types
+            ).sum()
+            < 900
+        )
+
+
+@pytest.mark.parametrize("name", ["all_types", "edges", "evolved_append", "append_map", "pk_dv"])
+def test_tables_of_the_java_engine_read_the_same_by_pages(name, pages_always):
+    for known in json.loads((GOLDEN / name / "plans.json").read_text())[1::4]:
+        path = str(GOLDEN / name / "table")
+        schema = scan(path, limit=0).store.schema
+        predicate = golden_predicate(known["filter"], schema)
+        by_pages = golden_rows(scan(path, predicate).table, schema)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(lsm.parquet_read, "PAGED_ROWS", 2**40)
+            assert golden_rows(scan(path, predicate).table, schema) == by_pages
+
+
+def test_a_lookup_decodes_one_page_of_a_large_row_group(tmp_path):
+    path = create(tmp_path / "t", "id INT NOT NULL, v INT, s STRING", keys=["id"], bucket="1")
+    count = 60_000
+    write(path, {"id": list(range(count)), "v": list(range(count)), "s": [f"s{n}" for n in range(count)]})
+    whole = scan(path).report.bytes_read
+    result = scan(path, Compare(ColumnRef("id"), Op.EQ, 31_234))
+    assert result.table.to_pylist() == [{"id": 31_234, "v": 31_234, "s": "s31234"}]
+    assert 0 < result.report.bytes_read < whole
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(at=st.integers(0, 10**6), value=st.integers(0, 255))
+def test_a_broken_page_index_is_no_worse_than_none(paged, at, value):
+    """A changed byte among the indexes: the right values, whole chunks instead, or an error that names the file."""
+    content = bytearray(paged.read_bytes())
+    footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    chunks = decode_struct(bytes(content[footer:-8]))[0][4][1][1]
+    first = min(chunk[field][1] for group in chunks for chunk in group[1][1][1] for field in (4, 6) if field in chunk)
+    content[first + at % (footer - first)] = value
+    broken = paged.with_name("broken.parquet")
+    broken.write_bytes(content)
+    wanted = np.array([0, 700, 1299])
+    with ParquetDataFile(LocalFileIO(), str(broken)) as data:
+        pages = pages_of(data, data.row_groups[0])
+        for name in ("l", "s", "after"):
+            data.page_bounds(pages, name, DataType(Kind.BIGINT))
+            try:
+                found = data.take(pages, name, wanted)
+            except CorruptFile as error:
+                found = None
+                named = str(error)
+                assert "broken.parquet" in named
+            assert found is None or len(found) == len(wanted)
+
+
+STRUCTS = st.deferred(
+    lambda: st.dictionaries(
+        st.integers(1, 40),
+        st.one_of(
+            st.tuples(st.just(I64), st.integers(-(2**63), 2**63 - 1)),
+            st.tuples(st.just(I32), st.integers(-(2**31), 2**31 - 1)),
+            st.tuples(st.just(BINARY), st.binary(max_size=20)),
+            st.booleans().map(lambda value: (1 if value else 2, value)),
+            st.tuples(st.just(LIST), st.tuples(st.just(I64), st.lists(st.integers(0, 2**40), max_size=20))),
+            st.tuples(st.just(STRUCT), STRUCTS),
+        ),
+        max_size=4,
+    )
+)
+
+
+@settings(max_examples=60)
+@given(STRUCTS)
+def test_structs_survive_thrifts_compact_protocol(fields):
+    data = encode_struct(fields)
+    assert decode_struct(data) == (fields, len(data))
+
+
+@pytest.mark.parametrize("name", ["all_types", "edges", "pk_thin", "multiset", "evolved"])
+def test_footers_of_the_java_engine_are_encoded_byte_for_byte(name):
+    for file in (GOLDEN / name / "table").rglob("data-*.parquet"):
+        content = file.read_bytes()
+        footer = content[-8 - int.from_bytes(content[-8:-4], "little") : -8]
+        fields, length = decode_struct(footer)
+        assert length == len(footer)
+        assert encode_struct(fields) == footer
+
+
+@pytest.mark.parametrize("data", ["", "15", "1906ff", "18ff01", "29fc", "1c" * 100, "16ffffffffffffffffffff01"])
+def test_metadata_that_does_not_hold_together_is_an_error(data):
+    with pytest.raises(ValueError, match=r"early|exceed|deep|bits|expected"):
+        decode_struct(bytes.fromhex(data))
