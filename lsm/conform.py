@@ -148,7 +148,11 @@ def has_null(column: Any, data_type: DataType) -> bool:
     """Whether a null stands where ``data_type``, or a type inside it, is NOT NULL."""
     if not data_type.nullable and column.null_count:
         return True
-    if not data_type.is_nested or all(child.nullable and not child.is_nested for child in data_type.children):
+    if (
+        pa.types.is_null(column.type)
+        or not data_type.is_nested
+        or all(child.nullable and not child.is_nested for child in data_type.children)
+    ):
         return False
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     return any(_has_null_inside(chunk, data_type) for chunk in chunks)
