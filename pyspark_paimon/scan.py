@@ -24,6 +24,15 @@ class Scan:
 
     All of them raise ``SnapshotExpired`` if the pinned snapshot was expired meanwhile, and ``CorruptFile`` naming a file
     that is not what its metadata promise.
+
+    >>> from pyspark_paimon.example import cities
+    >>> scan = cities().scan("id >= 2", columns=["id", "city"])
+    >>> scan.count(), scan.snapshot_id, scan.to_arrow()["city"].to_pylist(), sum(batch.num_rows for batch in scan.to_batches())
+    (2, 1, ['Lima', 'Rome'], 2)
+    >>> scan.to_pandas()["id"].sum()
+    np.int64(5)
+    >>> [len(split.files) for split in scan.plan().splits], scan.explain().stages[-1].kept
+    ([1], 2)
     """
 
     backend: Backend

@@ -125,6 +125,10 @@ class Table:
         """Set options, or remove those given as None; stored as a new schema version. Returns the table.
 
         Raises ``UnsupportedOption`` for one that is unknown, not built, or fixed for the table's life.
+
+        >>> from pyspark_paimon.example import cities
+        >>> cities().alter_options({"target-file-size": "64 mb", "file-index.bloom-filter.city.items": None}).options["target-file-size"]
+        '64 mb'
         """
         removed = [key for key, value in changes.items() if value is None]
         self._backend.alter_options({key: value for key, value in changes.items() if value is not None}, removed)
@@ -160,6 +164,15 @@ class Table:
             SchemaMismatch, NullInKey: the rows do not fit the table.
             InvalidArgument, UnsupportedOption, UnknownColumn: the arguments do not.
             CommitConflict: other commits were faster, again and again; nothing is written.
+
+        >>> from pyspark_paimon.example import cities
+        >>> table = cities()
+        >>> changes = pa.table({"id": [2, 3], "city": ["Cusco", None], "country": ["PE", None], "attrs": [None, None], "_row_kind": ["+U", "-D"]})
+        >>> result = table.write(changes)
+        >>> result.rows, result.files, result.snapshot_id
+        (2, 1, 2)
+        >>> table.scan(columns=["city"]).to_arrow().to_pylist()
+        [{'city': 'Oslo'}, {'city': 'Cusco'}]
         """
         schema = self.table_schema
         request = write_request(schema, mode, partition=partition, order_by=order_by, options=options, commit_id=commit_id)
@@ -174,6 +187,10 @@ class Table:
         is evaluated again. ``rows`` of the answer counts the deleted rows.
 
         Raises ``InvalidArgument`` for a table without primary key or without filter, ``InvalidFilter``, ``CommitConflict``.
+
+        >>> from pyspark_paimon.example import cities
+        >>> cities().delete("country IN ('NO', 'PE')").rows
+        2
         """
         schema = self.table_schema
         if not schema.is_primary_key_table:
@@ -195,6 +212,11 @@ class Table:
 
         ``partitions`` limits it to partitions named like ``{"day": "2024-01-31"}``. A compaction that loses a race against
         another is tried again on the new snapshot; rows that others commit meanwhile are never lost.
+
+        >>> from pyspark_paimon.example import cities
+        >>> result = cities().compact(full=True)
+        >>> result.files_before, result.files_after, result.snapshot_id
+        (1, 1, 2)
         """
         schema = self.table_schema
         specs = None if partitions is None else tuple(spec_of(spec, schema) for spec in partitions)
@@ -224,6 +246,14 @@ class Table:
         expression; times without zone are UTC. Names of columns ignore case where that leaves no doubt.
 
         Raises ``InvalidFilter``, ``UnknownColumn``, ``InvalidArgument``, ``SnapshotNotFound``, ``SnapshotExpired``.
+
+        >>> from pyspark_paimon.example import cities
+        >>> table = cities()
+        >>> table.scan("attrs['clicks'] > 3 OR city LIKE 'R%'", columns=["id", "city"]).to_arrow().to_pylist()
+        [{'id': 2, 'city': 'Lima'}, {'id': 3, 'city': 'Rome'}]
+        >>> import pyarrow.compute as pc
+        >>> table.scan(pc.field("country") == "NO", snapshot=1).count()
+        1
         """
         if limit is not None and (type(limit) is not int or limit < 0):
             raise InvalidArgument(f"limit is a number of rows, not {limit!r}")
@@ -240,11 +270,21 @@ class Table:
         return Scan(self._backend, request, schema, None if filter is None else str(filter))
 
     def snapshots(self) -> pa.Table:
-        """One row for every retained snapshot, oldest first: id, kind, user, time, record counts."""
+        """One row for every retained snapshot, oldest first: id, kind, user, time, record counts.
+
+        >>> from pyspark_paimon.example import cities
+        >>> cities().snapshots().select(["snapshot_id", "commit_kind", "total_record_count"]).to_pylist()
+        [{'snapshot_id': 1, 'commit_kind': 'APPEND', 'total_record_count': 3}]
+        """
         return snapshots_table(self._backend.snapshots())
 
     def files(self, snapshot: int | None = None) -> pa.Table:
-        """One row for every live data file of a snapshot (default: the newest): bucket, level, rows, bytes, keys, index."""
+        """One row for every live data file of a snapshot (default: the newest): bucket, level, rows, bytes, keys, index.
+
+        >>> from pyspark_paimon.example import cities
+        >>> cities().files().select(["bucket", "level", "row_count", "min_key", "max_key", "file_index"]).to_pylist()
+        [{'bucket': 0, 'level': 0, 'row_count': 3, 'min_key': '1', 'max_key': '3', 'file_index': 'embedded'}]
+        """
         pinned = self._backend.pin(TravelRequest(snapshot_id=snapshot))
         return self._backend.files(None if pinned is None else pinned.id)
 
@@ -256,7 +296,14 @@ class Table:
         older_than: int | datetime | None = None,
         limit: int | None = None,
     ) -> ExpireResult:
-        """Remove old snapshots and the files that only they reach; what is not given comes from the table's options."""
+        """Remove old snapshots and the files that only they reach; what is not given comes from the table's options.
+
+        >>> from pyspark_paimon.example import cities
+        >>> table = cities()
+        >>> snapshot = table.compact(full=True).snapshot_id
+        >>> table.expire_snapshots(retain_min=1, retain_max=1)
+        ExpireResult(snapshots=1, data_files=0, manifests=2)
+        """
         request = ExpireRequest(retain_min=retain_min, retain_max=retain_max, older_than_ms=millis_of(older_than), limit=limit)
         return self._backend.expire(request)
 
