@@ -259,3 +259,9 @@ def test_progress_is_told(tmp_path) -> None:
     table.compact(full=True)
     assert [event.done for event in events if event.stage == "write"] == [2, 3, 3]
     assert sorted(event.done for event in events if event.stage == "compact") == [1, 2]
+
+
+def test_a_column_without_a_single_value_may_have_no_type(create) -> None:
+    table = create("id BIGINT, tags ARRAY<STRING NOT NULL>, attrs MAP<STRING, INT NOT NULL>, city STRING")
+    table.write(pa.table({"id": [1], "tags": pa.nulls(1), "attrs": pa.nulls(1), "city": pa.nulls(1)}))
+    assert rows_of(table) == [{"id": 1, "tags": None, "attrs": None, "city": None}]
