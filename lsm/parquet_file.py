@@ -18,7 +18,8 @@ from manifest.file_io import FileIO, disk_errors
 
 ROW_GROUP_ROWS = 1 << 19
 ROW_GROUP_BYTES = 64 << 20
-_SAMPLE_ROWS = 8192
+_SAMPLE_ROWS = 4096
+_SAMPLE_WINDOW = 1 << 16
 _FIRST_GUESS = 0.5
 _PAGE_BYTES = 1 << 20
 
@@ -155,8 +156,9 @@ def dictionary_columns(rows: Any, plain: frozenset[str]) -> list[str]:
     >>> dictionary_columns(pa.table({"id": [1, 2, 3, 4], "city": ["Oslo"] * 4}), frozenset())
     ['city']
     """
-    step = max(1, rows.num_rows // _SAMPLE_ROWS)
-    sample = rows.take(pa.array(range(0, rows.num_rows, step), pa.int64())) if step > 1 else rows
+    sample = rows.slice(0, _SAMPLE_WINDOW)
+    if sample.num_rows > _SAMPLE_ROWS:
+        sample = sample.take(pa.array(range(0, sample.num_rows, sample.num_rows // _SAMPLE_ROWS), pa.int64()))
     found: list[str] = []
     for field in rows.schema:
         if pa.types.is_nested(field.type):

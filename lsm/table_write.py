@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -20,17 +20,16 @@ from fileindex.column_type import Plain
 from lsm.append_writer import AppendOnlyWriter
 from lsm.bucket_writer import BucketContext, BucketWriter, WriteMetrics
 from lsm.conform import conform
+from lsm.existing_files import ExistingFiles
 from lsm.held_rows import Kinds, Source
 from lsm.key_words import one_array
 from lsm.merge_function import retracts
 from lsm.merge_tree_writer import MergeTreeWriter
-from lsm.routing import describe, route
+from lsm.routing import route
 from lsm.spill import SpillSpace
 from manifest import faults
 from manifest.commit_message import CommitMessage
-from manifest.data_file import DataFileMeta
-from manifest.errors import SchemaMismatch, UnsupportedTable
-from manifest.live_files import EntryFilter
+from manifest.errors import SchemaMismatch
 from manifest.option_support import check_writable
 from manifest.paths import FileNames
 from manifest.store import FileStore
@@ -78,7 +77,7 @@ class TableWrite:
         check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
         self.store = store
         self.commit_user = commit_user
-        self._compacts = not (store.options.write_only if write_only is None else write_only)
+        self._compacts = not (store.options.write_only if write_only is None else write_only) and not ignore_existing
         self._names = FileNames(store.options.data_file_prefix, _suffix(store), commit_id or str(uuid.uuid4()))
         self._own_spill = None if spill_dir else tempfile.TemporaryDirectory(prefix="paimon-spill-", ignore_cleanup_errors=True)
         raw = store.options.raw
@@ -90,7 +89,7 @@ class TableWrite:
         self._first_sequence = first_sequence
         self._pool = ThreadPoolExecutor(max(1, threads), thread_name_prefix="paimon-write")
         self._progress = progress
-        self._existing = _ExistingFiles(store, ignore=ignore_existing)
+        self._existing = ExistingFiles(store, ignore=ignore_existing)
         self._writers: dict[tuple[bytes, int], BucketWriter] = {}
         self._waiting: list[tuple[Any, Kinds | None]] = []
         self._done = WriteMetrics()
@@ -99,6 +98,7 @@ class TableWrite:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._pool.shutdown(wait=True, cancel_futures=True)  # an interrupt may come while threads still make files
         if kind is not None:
             self.abort()
         self.close()
@@ -139,7 +139,7 @@ class TableWrite:
     def compact(self, partition: bytes, bucket: int, full: bool = False) -> None:
         """Flush a bucket, then compact it: all of it, or what the strategy picks."""
         self._route()
-        self._writer(self.store.partition.decode(partition), bucket).compact(full=full)
+        self._writer(self.store.partition.decode(partition), bucket, compacting=True).compact(full=full)
 
     def prepare_commit(self) -> list[CommitMessage]:
         """Flush and compact all buckets; the messages of those that changed. The write can go on afterwards."""
@@ -198,7 +198,8 @@ class TableWrite:
         for at in range(0, table.num_rows, step):
             source = Source(table.slice(at, step).combine_chunks(), None if kinds is None else kinds[at : at + step])
             shares = route(source.table, self.store.schema)
-            self._existing.load({share.partition for share in shares})
+            if not self._is_unaware:
+                self._existing.load({share.partition for share in shares})
             for share in shares:
                 self._writer(share.partition, share.bucket).add(source, share.rows)
 
@@ -221,11 +222,17 @@ class TableWrite:
         self._each(lambda writer: writer.release(close=close), writers[:chosen])
         self._each(lambda writer: writer.held.gather(), writers[chosen:])
 
-    def _writer(self, partition: tuple[Plain, ...], bucket: int) -> BucketWriter:
+    @property
+    def _is_unaware(self) -> bool:
+        """An append table without buckets: what was there before only matters to its compaction."""
+        return not self.store.schema.is_primary_key_table and self.store.options.bucket < 1
+
+    def _writer(self, partition: tuple[Plain, ...], bucket: int, *, compacting: bool = False) -> BucketWriter:
         encoded = self.store.partition.encode(partition)
         found = self._writers.get((encoded, bucket))
         if found is None:
-            snapshot_id, files = self._existing.of(partition, encoded, bucket)
+            files = self._existing.of(partition, encoded, bucket) if compacting or not self._is_unaware else []
+            snapshot_id = self._existing.snapshot_id
             shared = (self._names, self._space, files, snapshot_id, self._compacts, self._first_sequence)
             context = BucketContext(self.store, encoded, partition, bucket, *shared)
             found = MergeTreeWriter(context) if self.store.schema.is_primary_key_table else AppendOnlyWriter(context)
@@ -258,50 +265,6 @@ def compact_bucket(
         write.compact(partition, bucket, full=full)
         messages = write.prepare_commit()
         return messages[0] if messages else None
-
-
-class _ExistingFiles:
-    """Live files of the buckets that are written, as of one snapshot; manifests are read once for each set of partitions."""
-
-    def __init__(self, store: FileStore, *, ignore: bool) -> None:
-        self._store = store
-        self._ignore = ignore
-        self.forget()
-
-    def forget(self) -> None:
-        """Look at the newest snapshot again next time."""
-        self._snapshot: Any = None
-        self._files: dict[tuple[bytes, int], list[DataFileMeta]] = {}
-        self._totals: dict[tuple[bytes, int], int] = {}
-        self._loaded: set[bytes] = set()
-
-    def load(self, partitions: Iterable[tuple[Plain, ...]]) -> None:
-        """Make the files of ``partitions`` known, in one go."""
-        wanted = {self._store.partition.encode(partition) for partition in partitions} - self._loaded
-        if not wanted or self._ignore:
-            return
-        if self._snapshot is None:
-            self._snapshot = self._store.snapshots.latest()
-        self._loaded |= wanted
-        for entry in self._store.live_entries(self._snapshot, EntryFilter(partitions=wanted)).entries():
-            self._files.setdefault((entry.partition, entry.bucket), []).append(entry.file)
-            self._totals[entry.partition, entry.bucket] = entry.total_buckets
-
-    def of(self, partition: tuple[Plain, ...], encoded: bytes, bucket: int) -> tuple[int, list[DataFileMeta]]:
-        """(snapshot id, files) of a bucket.
-
-        Raises:
-            UnsupportedTable: The bucket was written with another bucket count.
-        """
-        self.load([partition])
-        total = self._totals.get((encoded, bucket), self._store.options.bucket)
-        if total != self._store.options.bucket:
-            where = describe(partition, self._store.schema.partition_keys) or "the table"
-            raise UnsupportedTable(
-                f"{self._store.root}: {where} has {total} buckets, but option 'bucket' is {self._store.options.bucket}; "
-                "overwrite it to change its number of buckets"
-            )
-        return (self._snapshot.id if self._snapshot is not None else 0), self._files.get((encoded, bucket), [])
 
 
 __all__ = ["Progress", "TableWrite", "compact_bucket"]

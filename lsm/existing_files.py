@@ -1,0 +1,69 @@
+"""What a write finds in the buckets that it writes to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from fileindex.column_type import Plain
+from lsm.routing import describe
+from manifest.data_file import DataFileMeta
+from manifest.errors import UnsupportedTable
+from manifest.live_files import EntryFilter
+from manifest.snapshot import Snapshot
+from manifest.store import FileStore
+
+
+class ExistingFiles:
+    """Live files of the buckets that are written, as of one snapshot; manifests are read once for each set of partitions."""
+
+    def __init__(self, store: FileStore, *, ignore: bool) -> None:
+        self._store = store
+        self._ignore = ignore
+        self.forget()
+
+    def forget(self) -> None:
+        """Look at the newest snapshot again next time."""
+        self._found: list[Snapshot | None] = []
+        self._files: dict[tuple[bytes, int], list[DataFileMeta]] = {}
+        self._totals: dict[tuple[bytes, int], int] = {}
+        self._loaded: set[bytes] = set()
+
+    @property
+    def _snapshot(self) -> Snapshot | None:
+        if not self._found:
+            self._found.append(None if self._ignore else self._store.snapshots.latest())
+        return self._found[0]
+
+    @property
+    def snapshot_id(self) -> int:
+        """The snapshot looked at, 0 if there was none."""
+        return self._snapshot.id if self._snapshot is not None else 0
+
+    def load(self, partitions: Iterable[tuple[Plain, ...]]) -> None:
+        """Make the files of ``partitions`` known, in one go."""
+        wanted = {self._store.partition.encode(partition) for partition in partitions} - self._loaded
+        if not wanted or self._ignore:
+            return
+        self._loaded |= wanted
+        for entry in self._store.live_entries(self._snapshot, EntryFilter(partitions=wanted)).entries():
+            self._files.setdefault((entry.partition, entry.bucket), []).append(entry.file)
+            self._totals[entry.partition, entry.bucket] = entry.total_buckets
+
+    def of(self, partition: tuple[Plain, ...], encoded: bytes, bucket: int) -> list[DataFileMeta]:
+        """Live files of a bucket.
+
+        Raises:
+            UnsupportedTable: The bucket was written with another bucket count.
+        """
+        self.load([partition])
+        total = self._totals.get((encoded, bucket), self._store.options.bucket)
+        if total != self._store.options.bucket:
+            where = describe(partition, self._store.schema.partition_keys) or "the table"
+            raise UnsupportedTable(
+                f"{self._store.root}: {where} has {total} buckets, but option 'bucket' is {self._store.options.bucket}; "
+                "overwrite it to change its number of buckets"
+            )
+        return self._files.get((encoded, bucket), [])
+
+
+__all__ = ["ExistingFiles"]
