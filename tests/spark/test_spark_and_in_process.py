@@ -1,0 +1,54 @@
+"""Where Spark meets a table that was opened in process: its DataFrames are fetched, its columns filter, a scan goes to it."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from pyspark_paimon import InvalidArgument, SchemaMismatch, Table
+
+pytestmark = pytest.mark.spark
+COLUMNS = "id BIGINT, city STRING, at TIMESTAMP(6), attrs MAP<STRING, INT>"
+QUERY = "SELECT id, concat('city-', id) AS city, timestamp_ntz'2024-01-31 10:00:00' AS at, map('clicks', int(id)) AS attrs FROM range(4)"
+
+
+@pytest.fixture
+def table(tmp_path) -> Table:
+    return Table.create(tmp_path / "t", COLUMNS, primary_keys=["id"], options={"bucket": "1"})
+
+
+def test_a_connect_dataframe_is_fetched_and_written(spark, table):
+    assert table.write(spark.sql(QUERY)).rows == 4
+    rows = table.scan("id = 3").to_arrow().to_pylist()
+    assert [(row["city"], row["attrs"], row["at"].isoformat()) for row in rows] == [("city-3", [("clicks", 3)], "2024-01-31T10:00:00")]
+
+
+def test_a_pandas_on_spark_dataframe_is_fetched_and_written(spark, table):
+    frame = spark.sql(QUERY).pandas_api(index_col="id").reset_index()
+    assert table.write(frame).rows == 4
+    with pytest.raises(InvalidArgument, match="Series"):
+        table.write(frame["city"])
+
+
+def test_duplicate_columns_of_a_dataframe_are_refused(spark, table):
+    with pytest.raises(SchemaMismatch, match="columns named id"):
+        table.write(spark.sql("SELECT id, id FROM range(2)"))
+    assert table.snapshots().num_rows == 0
+
+
+def test_a_column_filters_in_process_and_over_spark(spark, table):
+    from pyspark.sql import functions as sf
+
+    table.write(spark.sql(QUERY))
+    wanted = (sf.col("attrs")["clicks"] >= 2) & ~sf.col("city").startswith("city-3")
+    for opened in (table, Table.open(table.path, spark=spark)):
+        assert opened.scan(wanted, columns=["id"]).to_arrow().to_pylist() == [{"id": 2}]
+
+
+def test_a_scan_in_process_goes_to_a_session(spark, table):
+    table.write(pa.table({"id": [1, 2], "city": ["a", "b"], "at": pa.nulls(2), "attrs": pa.nulls(2)}))
+    scan = table.scan("id = 2", columns=["id", "city"])
+    table.write(pa.table({"id": [2], "city": ["later"], "at": pa.nulls(1), "attrs": pa.nulls(1)}))
+    assert [tuple(row) for row in scan.to_spark(spark).collect()] == [(2, "b")]
+    with pytest.raises(InvalidArgument, match="session"):
+        scan.to_spark()
