@@ -14,14 +14,15 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from pyspark_paimon.spark_errors import SparkUnavailable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-ProgressHandler: TypeAlias = Callable[[Any, int, "str | None", bool], None]
+ProgressHandler: TypeAlias = Callable[..., None]
+"""Called with the keywords ``stages``, ``inflight_tasks``, ``operation_id`` and ``done``."""
 
 DEFAULT_PORT = 15002
 OLDEST_JAVA = 17
@@ -32,12 +33,12 @@ RUNTIME_CONF: dict[str, str] = {
     "spark.sql.python.filterPushdown.enabled": "true",
     "spark.connect.progress.reportInterval": "500ms",
 }
+DRIVER_MEMORY = "2g"
 SERVER_CONF: dict[str, str] = {
     "spark.connect.grpc.binding.address": "127.0.0.1",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
-    "spark.driver.memory": "2g",
     "spark.sql.shuffle.partitions": "8",
 }
 
@@ -53,8 +54,9 @@ def spark_session(
     """A Spark Connect session: to the server at ``url`` (``sc://host:port``), or to an embedded one.
 
     Without ``url`` the variable ``SPARK_REMOTE`` decides, and without that a server is started in this process' own JVM
-    for ``master``. ``conf`` overrides the defaults of this module; ``progress`` is called with (stages, tasks in flight,
-    operation id, done) about twice a second while a job runs. A second call returns the running session.
+    for ``master``. ``conf`` overrides the defaults of this module; ``progress`` is called with the keywords ``stages``,
+    ``inflight_tasks``, ``operation_id`` and ``done`` about twice a second while a job runs. A second call returns the running
+    session.
 
     Raises ``SparkUnavailable`` if pyspark or, for an embedded server, Java 17 is missing.
 
@@ -68,17 +70,20 @@ def spark_session(
             f"pyspark is missing ({error}); install pyspark-paimon[spark], or pyspark-paimon[client] for a remote server"
         ) from error
     target = url or os.environ.get("SPARK_REMOTE") or master
-    settings = RUNTIME_CONF | dict(conf or {})
+    given = dict(conf or {})
     builder = SparkSession.builder.remote(target).appName(app_name)
-    if target.startswith("sc://"):
-        session = builder.getOrCreate()
-        for key, value in settings.items():
-            session.conf.set(key, value)
+    running = None if url else SparkSession.getActiveSession()
+    if running is not None or target.startswith("sc://"):
+        session = running or builder.getOrCreate()
+        for key, value in (RUNTIME_CONF | given).items():
+            if session.conf.isModifiable(key):
+                session.conf.set(key, value)
     else:
         require_java()
-        for key, value in (SERVER_CONF | settings).items():
+        memory = given.pop("spark.driver.memory", DRIVER_MEMORY)
+        for key, value in (SERVER_CONF | RUNTIME_CONF | given).items():
             builder = builder.config(key, value)
-        with _server_environment():
+        with _server_environment(memory):
             session = builder.getOrCreate()
     if progress is not None:
         session.registerProgressHandler(progress)
@@ -113,15 +118,15 @@ def package_root() -> str:
 
 
 @contextmanager
-def _server_environment() -> Iterator[None]:
-    """Environment and directory that an embedded JVM inherits; this process' own come back afterwards.
+def _server_environment(memory: str) -> Iterator[None]:
+    """The environment that an embedded JVM inherits; this process' own comes back afterwards.
 
     Spark fixes the port of an embedded server at 15002 and offers a free one only to tests; where 15002 is taken,
-    that switch is the way to a second server on the machine. The server's artifact directory is made in the
-    directory that the JVM starts in, hence a temporary one.
+    that switch is the way to a second server on the machine.
     """
     paths = [package_root(), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
-    wanted = {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))}
+    path = os.pathsep.join(dict.fromkeys(paths))
+    wanted = {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": path, "SPARK_DRIVER_MEMORY": memory}
     before = {key: os.environ.get(key) for key in wanted}
     os.environ.update(wanted)
     if not _port_is_free(DEFAULT_PORT):

@@ -25,8 +25,6 @@ def _run(backend: LocalBackend, command: rpc.Command) -> str:
             return backend.expire(command.request).model_dump_json()
         case rpc.RemoveOrphans():
             return json.dumps([orphan.model_dump(mode="json") for orphan in backend.orphans(command.older_than_ms, remove=True)])
-        case rpc.Delete():
-            return backend.delete(command.request).model_dump_json()
         case rpc.RewriteFileIndex():
             return backend.rewrite_file_index(command.commit_id, command.partitions).model_dump_json()
 

@@ -13,16 +13,17 @@ from manifest.commit import CommitMessage, FileStoreCommit, is_committed
 from manifest.errors import CommitConflict
 from manifest.snapshot import BATCH_IDENTIFIER
 from manifest.store import FileStore
-from pyspark_paimon.engine import CompactRequest, WriteRequest
+from pyspark_paimon.engine import CompactRequest
 from pyspark_paimon.local_jobs import live_partitions
 from pyspark_paimon.partitions import Spec, predicate_of, values_of
-from pyspark_paimon.spark_rpc import Outcome
+from pyspark_paimon.spark_rpc import Outcome, RowsJob
 
 PREFIX = "pyspark-paimon."
 
 
-def commit_rows(store: FileStore, request: WriteRequest, messages: Sequence[CommitMessage], rows: int) -> None:
+def commit_rows(store: FileStore, job: RowsJob, messages: Sequence[CommitMessage], rows: int) -> None:
     """Append or overwrite, as the request says. Raises as ``FileStoreCommit`` does."""
+    request = job.request
     commit = FileStoreCommit(store, request.commit_id, restamp=restamp(store, request.commit_id))
     properties = _noted(rows=rows, files=sum(len(message.new_files) for message in messages))
     if request.mode == "overwrite":
@@ -30,7 +31,7 @@ def commit_rows(store: FileStore, request: WriteRequest, messages: Sequence[Comm
         target = None if dynamic else _overwritten(store, request.partition, messages)
         commit.overwrite(messages, partitions=target, dynamic=dynamic, properties=properties)
     else:
-        commit.commit(messages, properties=properties)
+        commit.commit(messages, properties=properties, read_snapshot_id=job.read_snapshot_id)
 
 
 def commit_compaction(store: FileStore, request: CompactRequest, messages: Sequence[CommitMessage]) -> None:

@@ -26,13 +26,13 @@ from pyspark_paimon.plan_json import plan_from_json, report_from_json
 from pyspark_paimon.results import CompactResult, ExpireResult, FunnelStage, IndexRewriteResult, WriteResult
 from pyspark_paimon.spark_blobs import BLOB, batches_of
 from pyspark_paimon.spark_errors import errors_mapped
-from pyspark_paimon.spark_staging import Staged, bucket_frame, staged
+from pyspark_paimon.spark_staging import Staged, bucket_frame, staged, staged_deletes
 
 if TYPE_CHECKING:
     from lsm.scan import ScanPlan
 
 NAME = "paimon"
-_COMPACT_ATTEMPTS = 5
+_ATTEMPTS = 10
 
 
 class SparkBackend:
@@ -124,17 +124,37 @@ class SparkBackend:
         with errors_mapped():
             job = staged(self._spark, rows, self.schema(), request)
         done = self._run(job, request.commit_id)
-        return WriteResult(rows=0, files=0, snapshot_id=None, seconds=_since(started)) if done is None else _write_result(done, started)
+        return _nothing(started) if done is None else _write_result(done, started)
 
     def delete(self, request: DeleteRequest) -> WriteResult:
-        """Delete by filter, on the driver."""
-        return WriteResult.model_validate_json(self._order(rpc.Delete(id=_new_id(), request=request)))
+        """Find the rows in tasks and write them again as deletes; a change of their buckets meanwhile is evaluated again."""
+        started = time.perf_counter()
+        earlier = self._outcome(request.commit_id)
+        if earlier is not None:
+            return _write_result(earlier, started, replayed=True)
+        schema = self.schema()
+        write = WriteRequest(commit_id=request.commit_id, mode="upsert", row_kinds=True, options=request.options)
+        for attempt in range(1, _ATTEMPTS + 1):
+            base = self.pin(TravelRequest())
+            if base is None:
+                break
+            scan = ScanRequest(columns=schema.names, snapshot_id=base.id, predicate=request.predicate, schema_id=schema.id)
+            with errors_mapped():
+                job = staged_deletes(self._spark, self.frame(scan, None), schema, write, base.id)
+            try:
+                done = self._run(job, request.commit_id)
+            except CommitConflict:
+                if attempt == _ATTEMPTS:
+                    raise
+            else:
+                return _nothing(started) if done is None else _write_result(done, started)
+        return _nothing(started)
 
     def compact(self, request: CompactRequest) -> CompactResult:
         """Compact bucket by bucket in tasks; what loses a race is tried again on the new snapshot."""
         started = time.perf_counter()
         outcomes: list[rpc.Outcome] = []
-        for attempt in range(1, _COMPACT_ATTEMPTS + 1):
+        for attempt in range(1, _ATTEMPTS + 1):
             this = request if attempt == 1 else request.model_copy(update={"commit_id": _new_id()})
             ids = json.loads(self._ask(rpc.AskBuckets(request=this)))
             lost = None
@@ -145,7 +165,7 @@ class SparkBackend:
             outcomes += [done] if done is not None else []
             if lost is None:
                 return _compact_result(outcomes, attempt, started)
-        raise CommitGaveUp(f"{self._path}: {_COMPACT_ATTEMPTS} compactions lost to other commits in a row; try again later") from lost
+        raise CommitGaveUp(f"{self._path}: {_ATTEMPTS} compactions lost to other commits in a row; try again later") from lost
 
     def rewrite_file_index(self, commit_id: str, partitions: Sequence[Mapping[str, str | None]] | None) -> IndexRewriteResult:
         """Rebuild file indexes, on the driver."""
@@ -236,6 +256,10 @@ def _new_id() -> str:
 
 def _since(started: float) -> float:
     return round(time.perf_counter() - started, 6)
+
+
+def _nothing(started: float) -> WriteResult:
+    return WriteResult(rows=0, files=0, snapshot_id=None, seconds=_since(started))
 
 
 def _write_result(done: rpc.Outcome, started: float, *, replayed: bool = False) -> WriteResult:

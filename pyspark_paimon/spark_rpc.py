@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, TypeVar
 from pydantic import Field, TypeAdapter, ValidationError
 
 from manifest.errors import InvalidArgument
-from pyspark_paimon.engine import CompactRequest, DeleteRequest, ExpireRequest, ScanRequest, TravelRequest, WriteRequest
+from pyspark_paimon.engine import CompactRequest, ExpireRequest, ScanRequest, TravelRequest, WriteRequest
 from pyspark_paimon.results import Message
 
 if TYPE_CHECKING:
@@ -135,14 +135,6 @@ class RemoveOrphans(Message):
     older_than_ms: int
 
 
-class Delete(Message):
-    """Delete rows by filter. Answer: a ``WriteResult``."""
-
-    do: Literal["delete"] = "delete"
-    id: str
-    request: DeleteRequest
-
-
 class RewriteFileIndex(Message):
     """Rebuild file indexes. Answer: an ``IndexRewriteResult``."""
 
@@ -152,19 +144,21 @@ class RewriteFileIndex(Message):
     partitions: tuple[dict[str, str | None], ...] | None
 
 
-Command: TypeAlias = Create | AlterOptions | Expire | RemoveOrphans | Delete | RewriteFileIndex
+Command: TypeAlias = Create | AlterOptions | Expire | RemoveOrphans | RewriteFileIndex
 
 
 class RowsJob(Message):
     """A write of rows. ``owned`` promises that every (partition, bucket) reaches exactly one task.
 
-    ``blobs``: the rows are Arrow IPC streams in a binary column (``blob_frame`` of ``spark_blobs``).
+    ``blobs``: the rows are Arrow IPC streams in a binary column (``blob_frame`` of ``spark_blobs``). ``read_snapshot_id``: the
+    rows were computed from that snapshot, so that a newer change of their buckets is a conflict.
     """
 
     job: Literal["rows"] = "rows"
     request: WriteRequest
     owned: bool
     blobs: bool = False
+    read_snapshot_id: int | None = None
 
 
 class CompactJob(Message):
@@ -259,7 +253,6 @@ __all__ = [
     "Command",
     "CompactJob",
     "Create",
-    "Delete",
     "Expire",
     "Job",
     "Outcome",

@@ -21,7 +21,7 @@ from pyspark_paimon.bucket_expr import with_bucket, with_bucket_mod
 from pyspark_paimon.engine import ROW_KIND, ArrowRows, CompactRequest, Rows, SparkRows, WriteRequest
 from pyspark_paimon.row_image import BucketKey, expressible, quoted
 from pyspark_paimon.spark_blobs import BLOB, ORDINAL, TASK, blob_frame
-from pyspark_paimon.spark_types import spark_type
+from pyspark_paimon.spark_types import arrow_for_spark, spark_type
 
 _TASK, _BUCKET, _KEY, _PART = "__paimon_task", "__paimon_bucket", "__paimon_key", "__paimon_part"
 
@@ -44,6 +44,15 @@ def staged(spark: Any, rows: Rows, schema: TableSchema, request: WriteRequest) -
         return Staged(spark.range(0).selectExpr(f"cast(NULL AS binary) AS {BLOB}"), rpc.RowsJob(request=request, owned=True, blobs=True))
     frame = spark.createDataFrame(blobs).repartitionById(tasks, TASK).sortWithinPartitions(ORDINAL).select(BLOB)
     return Staged(frame, rpc.RowsJob(request=request, owned=True, blobs=True))
+
+
+def staged_deletes(spark: Any, frame: Any, schema: TableSchema, request: WriteRequest, snapshot_id: int) -> Staged:
+    """The job that deletes the rows of ``frame``, which were read from a snapshot of the table."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415  # Spark's own spelling; a session is at hand
+
+    rows = frame.withColumn(ROW_KIND, F.lit("-D"))
+    done = _staged_frame(spark, SparkRows(rows, arrow_for_spark(rows.schema)), schema, request)
+    return Staged(done.frame, done.job.model_copy(update={"read_snapshot_id": snapshot_id}))
 
 
 def bucket_frame(spark: Any, ids: Sequence[tuple[str, int]], request: CompactRequest) -> Staged:

@@ -60,9 +60,9 @@ class RowsWriter(ds.DataSourceArrowWriter):  # type: ignore[misc]  # as above
                 return TaskMessage()
             store = open_store(self.path, job.request)
             with self._table_write(store, job) as writer:
-                rows = _put(writer, store, first, kinds=job.request.row_kinds)
+                rows = _put(writer, first, kinds=job.request.row_kinds)
                 for batch in batches:
-                    rows += _put(writer, store, batch, kinds=job.request.row_kinds)
+                    rows += _put(writer, batch, kinds=job.request.row_kinds)
                 messages = writer.prepare_commit()
             return TaskMessage([message.model_dump_json() for message in messages], rows)
 
@@ -74,7 +74,7 @@ class RowsWriter(ds.DataSourceArrowWriter):  # type: ignore[misc]  # as above
             if job.owned:
                 _check_owned(made)
             rows = sum(message.rows for message in messages if message is not None)
-            commit_rows(open_store(self.path, job.request), job.request, made, rows)
+            commit_rows(open_store(self.path, job.request), job, made, rows)
 
     def abort(self, messages: Sequence[TaskMessage | None]) -> None:
         """Delete the files of a write that surely was not committed."""
@@ -204,9 +204,9 @@ def _first_sequence(store: FileStore) -> int | None:
     return first
 
 
-def _put(writer: TableWrite, store: FileStore, batch: pa.RecordBatch, *, kinds: bool) -> int:
+def _put(writer: TableWrite, batch: pa.RecordBatch, *, kinds: bool) -> int:
     rows, codes = split_kinds(batch) if kinds else (batch, None)
-    writer.write(conform(rows, store.schema), kinds=codes)
+    writer.write(rows, kinds=codes)
     return int(batch.num_rows)
 
 
