@@ -44,7 +44,7 @@ if TYPE_CHECKING:
         UnsupportedTable,
         UnsupportedType,
     )
-    from pyspark_paimon.catalog import Catalog
+    from pyspark_paimon.catalog import Catalog, DatabaseExists, DatabaseNotFound
     from pyspark_paimon.results import CompactResult, ExpireResult, IndexRewriteResult, ProgressEvent, WriteResult
     from pyspark_paimon.scan import Scan
     from pyspark_paimon.session import spark_session
@@ -80,6 +80,8 @@ _HOMES: dict[str, tuple[str, str]] = {
     **{name: ("manifest.errors", name) for name in _ERRORS},
     **{name: ("pyspark_paimon.results", name) for name in _RESULTS},
     "Catalog": ("pyspark_paimon.catalog", "Catalog"),
+    "DatabaseExists": ("pyspark_paimon.catalog", "DatabaseExists"),
+    "DatabaseNotFound": ("pyspark_paimon.catalog", "DatabaseNotFound"),
     "DefaultSource": ("pyspark_paimon.spark_source", "PaimonDataSource"),
     "InvalidFilter": ("fileindex.errors", "InvalidFilter"),
     "Scan": ("pyspark_paimon.scan", "Scan"),
@@ -110,6 +112,8 @@ __all__ = [
     "CommitReplayed",
     "CompactResult",
     "CorruptFile",
+    "DatabaseExists",
+    "DatabaseNotFound",
     "DefaultSource",
     "ExpireResult",
     "IndexRewriteResult",

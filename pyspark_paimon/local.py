@@ -14,6 +14,7 @@ from lsm.read_report import ReadReport
 from lsm.scan import ScanPlan, ScanPlanner
 from lsm.split_read import read_split
 from lsm.splits import DataSplit
+from manifest.entry_cache import EntryCache
 from manifest.errors import InvalidArgument, UnsupportedOption
 from manifest.expire import expire_snapshots
 from manifest.file_io import FileIO, file_io_for
@@ -55,6 +56,7 @@ class LocalBackend:
         found, self._root = file_io_for(os.fspath(path))
         self._file_io = found if file_io is None else file_io
         self._progress = progress
+        self._manifests = EntryCache()
         self._threads = threads or min(os.cpu_count() or 1, 8)
 
     @property
@@ -69,7 +71,8 @@ class LocalBackend:
 
     def store(self, options: Mapping[str, str] | None = None, schema_id: int | None = None) -> FileStore:
         """The table opened now: by its newest schema, or that of ``schema_id``, with options of one job. Raises ``TableNotFound``."""
-        store = FileStore.open(self._root, self._file_io)
+        newest = FileStore.open(self._root, self._file_io)
+        store = FileStore(newest.file_io, newest.root, newest.schema, self._manifests)
         if schema_id is not None and schema_id != store.schema.id:
             store = store.with_schema(store.schemas.get(schema_id))
         return store.with_options(options) if options else store
