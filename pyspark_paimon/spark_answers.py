@@ -23,7 +23,8 @@ _KEPT_SECONDS = 24 * 3600
 def answered(command_id: str, work: Callable[[], str]) -> str:
     """The answer of the command: what an earlier run left, else that of ``work``, which is kept.
 
-    >>> first = str(uuid.uuid4())
+    >>> from uuid import uuid4
+    >>> first = str(uuid4())
     >>> answered(first, lambda: "done"), answered(first, lambda: "again"), stored_answer(first)
     ('done', 'done', 'done')
     """

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from lsm.restamp import restamp
-from manifest.commit import CommitMessage, FileStoreCommit, is_committed
+from manifest.commit import CommitMessage, CommitResult, FileStoreCommit, is_committed
 from manifest.errors import CommitConflict
 from manifest.snapshot import BATCH_IDENTIFIER
 from manifest.store import FileStore
 from pyspark_paimon.engine import CompactRequest
 from pyspark_paimon.local_jobs import live_partitions
 from pyspark_paimon.partitions import Spec, predicate_of, values_of
+from pyspark_paimon.spark_answers import answered, stored_answer
 from pyspark_paimon.spark_rpc import Outcome, RowsJob
 
 PREFIX = "pyspark-paimon."
@@ -29,9 +30,10 @@ def commit_rows(store: FileStore, job: RowsJob, messages: Sequence[CommitMessage
     if request.mode == "overwrite":
         dynamic = request.dynamic and request.partition is None
         target = None if dynamic else _overwritten(store, request.partition, messages)
-        commit.overwrite(messages, partitions=target, dynamic=dynamic, properties=properties)
+        result = commit.overwrite(messages, partitions=target, dynamic=dynamic, properties=properties)
     else:
-        commit.commit(messages, properties=properties, read_snapshot_id=job.read_snapshot_id)
+        result = commit.commit(messages, properties=properties, read_snapshot_id=job.read_snapshot_id)
+    _keep(store, request.commit_id, result)
 
 
 def commit_compaction(store: FileStore, request: CompactRequest, messages: Sequence[CommitMessage]) -> None:
@@ -49,6 +51,7 @@ def commit_compaction(store: FileStore, request: CompactRequest, messages: Seque
         rows=sum(file.row_count for file in after),
     )
     result = FileStoreCommit(store, request.commit_id, restamp=restamp(store, request.commit_id)).commit(messages, properties=properties)
+    _keep(store, request.commit_id, result)
     if result.compact_lost:
         buckets = ", ".join(str(bucket) for _, bucket in result.lost_compactions[:10])
         raise CommitConflict(f"{store.root}: the compaction of buckets {buckets} lost to a newer commit; compact again")
@@ -66,15 +69,38 @@ def _overwritten(store: FileStore, spec: Spec | None, messages: Sequence[CommitM
     return named | set(live_partitions(store, store.snapshots.latest(), wanted))
 
 
-def outcome(store: FileStore, commit_id: str) -> Outcome | None:
-    """The visible commit of ``commit_id`` and its counts; None if there is none."""
+def outcome(store: FileStore, commit_id: str) -> str | None:
+    """The ``Outcome`` of a commit as JSON, None if it is not visible: from its snapshots, else as its hook left it on this driver."""
     result = is_committed(store, commit_id, BATCH_IDENTIFIER)
-    if result is None:
-        return None
+    kept = stored_answer(_key(store, commit_id))
+    if kept is not None and (result is not None or _has_expired(store, Outcome.model_validate_json(kept))):
+        return kept
+    return None if result is None else _told(store, result).model_dump_json()
+
+
+def _has_expired(store: FileStore, kept: Outcome) -> bool:
+    """Whether the snapshots were there and expired; after a rollback, or in a new table at the same path, they were not."""
+    earliest = store.snapshots.earliest_id()
+    return earliest is not None and max(kept.snapshot_id or 0, kept.compact_snapshot_id or 0) < earliest
+
+
+def _told(store: FileStore, result: CommitResult) -> Outcome:
     noted = result.snapshot_id or result.compact_snapshot_id
     properties = (store.snapshots.get(noted).properties or {}) if noted is not None else {}
     counts = {key.removeprefix(PREFIX): int(value) for key, value in properties.items() if key.startswith(PREFIX)}
-    return Outcome(snapshot_id=result.snapshot_id, compact_snapshot_id=result.compact_snapshot_id, counts=counts)
+    return Outcome(
+        snapshot_id=result.snapshot_id, compact_snapshot_id=result.compact_snapshot_id, compact_lost=result.compact_lost, counts=counts
+    )
+
+
+def _keep(store: FileStore, commit_id: str, result: CommitResult) -> None:
+    """Leave the outcome for the client's question: its snapshots may expire before that is asked."""
+    if result.snapshot_id is not None or result.compact_snapshot_id is not None:
+        answered(_key(store, commit_id), lambda: _told(store, result).model_dump_json())
+
+
+def _key(store: FileStore, commit_id: str) -> str:
+    return f"{store.root}:{store.schemas.get(store.schemas.ids()[0]).time_millis}:{commit_id}"
 
 
 def _noted(**counts: int) -> dict[str, str]:

@@ -49,10 +49,14 @@ def read_options(options: Mapping[str, str], schema: StructType | None = None) -
     stored: dict[str, str] = {}
     if schema is not None and schema.fields and not options.get(PATH):
         stored = json.loads((schema[0].metadata or {}).get(_METADATA, "{}"))
-    given = {key: value for key, value in options.items() if key in _READ}
-    if _CATALOG not in options:
-        check_settable({key: value for key, value in options.items() if key not in _READ})
+    given = {key: value for key, value in options.items() if key in _READ or _CATALOG not in options}
+    check_settable(table_options(given))
     return stored | given
+
+
+def table_options(options: Mapping[str, str]) -> dict[str, str]:
+    """Those of the read options that are options of the table, for this read only."""
+    return {key: value for key, value in options.items() if key not in _READ}
 
 
 def with_options(schema: StructType, options: Mapping[str, str]) -> StructType:
@@ -116,6 +120,7 @@ __all__ = [
     "columns",
     "flag",
     "read_options",
+    "table_options",
     "table_path",
     "travel",
     "with_options",

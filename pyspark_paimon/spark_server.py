@@ -20,7 +20,7 @@ from pyspark_paimon.spark_answers import stored_answer
 from pyspark_paimon.spark_blobs import BLOB
 from pyspark_paimon.spark_commit import outcome
 from pyspark_paimon.spark_errors import errors_noted
-from pyspark_paimon.spark_options import FILTER, columns, read_options, table_path, travel, with_options
+from pyspark_paimon.spark_options import FILTER, columns, read_options, table_options, table_path, travel, with_options
 from pyspark_paimon.spark_types import spark_schema
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def scan_request(backend: LocalBackend, options: Mapping[str, str], columns_want
             raise UnknownColumn(name, tuple(table.names))
     tree = bind_filter(options.get(FILTER), table.column_types)
     request = ScanRequest.of(tree, columns=names, snapshot_id=None if snapshot is None else snapshot.id)
-    return request.model_copy(update={"schema_id": table.id})
+    return request.model_copy(update={"schema_id": table.id, "options": table_options(options)})
 
 
 def _answer(backend: LocalBackend, question: rpc.Question) -> str:
@@ -94,8 +94,7 @@ def _answer(backend: LocalBackend, question: rpc.Question) -> str:
         case rpc.AskOrphans():
             return json.dumps([orphan.model_dump(mode="json") for orphan in backend.orphans(question.older_than_ms, remove=False)])
         case rpc.AskOutcome():
-            found = outcome(backend.store(), question.commit_id)
-            return "null" if found is None else found.model_dump_json()
+            return outcome(backend.store(), question.commit_id) or "null"
         case rpc.AskAnswer():
             return json.dumps(stored_answer(question.id))
 

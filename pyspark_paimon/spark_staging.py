@@ -13,8 +13,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fileindex.column_type import TIMESTAMPS
 from lsm.conform import conform
-from manifest.errors import SchemaMismatch, UnsupportedOption
+from manifest.errors import InvalidArgument, SchemaMismatch, UnsupportedOption
 from manifest.schema import TableSchema
 from pyspark_paimon import spark_rpc as rpc
 from pyspark_paimon.bucket_expr import with_bucket, with_bucket_mod
@@ -50,6 +51,15 @@ def staged_deletes(spark: Any, frame: Any, schema: TableSchema, request: WriteRe
     """The job that deletes the rows of ``frame``, which were read from a snapshot of the table."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415  # Spark's own spelling; a session is at hand
 
+    ordering = {*schema.primary_keys, *schema.core.sequence_field}
+    fine = [
+        name
+        for name in schema.names
+        if name in ordering and schema.column_types[name].kind in TIMESTAMPS and schema.field(name).type.precision > 6
+    ]
+    if fine or ROW_KIND in schema.names:
+        reason = f"column '{fine[0]}' has nanoseconds, Spark cuts them off" if fine else f"it has a column '{ROW_KIND}'"
+        raise InvalidArgument(f"rows of this table cannot be deleted over Spark: {reason}; open it in process")
     rows = frame.withColumn(ROW_KIND, F.lit("-D"))
     done = _staged_frame(spark, SparkRows(rows, arrow_for_spark(rows.schema)), schema, request)
     return Staged(done.frame, done.job.model_copy(update={"read_snapshot_id": snapshot_id}))

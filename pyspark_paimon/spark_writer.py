@@ -19,6 +19,7 @@ from lsm.conform import conform
 from lsm.table_write import TableWrite, compact_bucket
 from manifest.commit import CommitMessage, FileStoreCommit
 from manifest.errors import CommitConflict, UnsupportedTable
+from manifest.option_support import check_writable
 from manifest.store import FileStore
 from pyspark_paimon import spark_rpc as rpc
 from pyspark_paimon.engine import CompactRequest, WriteRequest
@@ -166,9 +167,10 @@ def writer_for(options: Mapping[str, str], schema: StructType, *, overwrite: boo
                 return CompactWriter(path, job.request)
         else:
             job = _plain_job(options, overwrite=overwrite)
-            store = open_store(path, job.request)
-            conform(arrow_for_spark(schema).empty_table(), store.schema)
-        return RowsWriter(path, job, None if job.owned else _first_sequence(open_store(path, job.request)))
+            conform(arrow_for_spark(schema).empty_table(), open_store(path, job.request).schema)
+        store = open_store(path, job.request)
+        check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
+        return RowsWriter(path, job, None if job.owned else _first_sequence(store))
 
 
 def _plain_job(options: Mapping[str, str], *, overwrite: bool) -> rpc.RowsJob:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import shutil
 import uuid
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ from lsm.table_write import compact_bucket
 from manifest.errors import CommitConflict, InvalidArgument
 from manifest.schema_check import build_schema
 from manifest.store import FileStore
-from pyspark_paimon import Table, UnknownColumn
+from pyspark_paimon import Table, UnknownColumn, spark_commit
 from pyspark_paimon import spark_rpc as rpc
 from pyspark_paimon.engine import CompactRequest, ScanRequest, WriteRequest
 from pyspark_paimon.plan_json import plan_from_json, plan_to_json
@@ -132,13 +133,31 @@ def test_a_compaction_that_loses_a_race_is_a_conflict_and_leaves_the_table(table
     assert data_files(tmp_path) < files
 
 
-def test_the_outcome_of_a_commit_tells_its_counts(table):
+def test_the_outcome_of_a_commit_tells_its_counts(table, monkeypatch):
     writer = RowsWriter(table.path, job(), None)
     writer.commit([writer.write(batches(7, 8, 7))])
     commit_id = rpc.RowsJob.model_validate_json(writer.job).request.commit_id
-    found = outcome(FileStore.open(table.path), commit_id)
+    found = rpc.Outcome.model_validate_json(outcome(FileStore.open(table.path), commit_id))
+    monkeypatch.setattr(spark_commit, "stored_answer", lambda _: None)
+    assert rpc.Outcome.model_validate_json(outcome(FileStore.open(table.path), commit_id)) == found
     assert (found.snapshot_id, found.counts) == (2, {"rows": 3, "files": table.files().num_rows - 2})
     assert outcome(FileStore.open(table.path), "nobody") is None
+
+
+def test_the_outcome_of_a_commit_outlives_its_snapshot_but_not_its_table(table):
+    writer = RowsWriter(table.path, job(), None)
+    commit_id = rpc.RowsJob.model_validate_json(writer.job).request.commit_id
+    writer.commit([writer.write(batches(7))])
+    known = outcome(FileStore.open(table.path), commit_id)
+    table.write(pa.table({"id": [1], "v": ["z"]}))
+    table.expire_snapshots(retain_max=1, retain_min=1)
+    assert outcome(FileStore.open(table.path), commit_id) == known
+    shutil.rmtree(table.path)
+    again = Table.create(table.path, "id BIGINT, v STRING", primary_keys=["id"], options={"bucket": "2"})
+    for _ in range(4):
+        again.write(pa.table({"id": [1], "v": ["z"]}))
+    again.expire_snapshots(retain_max=1, retain_min=1)
+    assert outcome(FileStore.open(table.path), commit_id) is None
 
 
 def test_a_command_with_one_id_runs_once(tmp_path):
