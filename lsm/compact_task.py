@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 from lsm.data_file_writer import FileTarget
-from lsm.file_rows import file_rows
+from lsm.file_rows import batch_bytes_of, file_rows
 from lsm.levels import KeyOf, Section, SortedRun, interval_partition
 from lsm.merge_function import MergeFunction, drop_retracts
 from lsm.merge_runs import merge_runs
@@ -161,13 +161,13 @@ class MergeTreeRewriter:
     def _merged(self, section: Section, *, drop_delete: bool) -> Iterator[Any]:
         oldest_first = sorted(section, key=lambda run: max(file.max_sequence_number for file in run.files))
         if len(oldest_first) > 1:
-            return merge_runs([self._rows(run) for run in oldest_first], self.key, self.fold, drop_delete=drop_delete)
-        rows = self._rows(oldest_first[0])
+            return merge_runs([self._rows(run, len(section)) for run in oldest_first], self.key, self.fold, drop_delete=drop_delete)
+        rows = self._rows(oldest_first[0], 1)
         return filter(_has_rows, map(drop_retracts, rows)) if drop_delete else rows
 
-    def _rows(self, run: SortedRun) -> Iterator[Any]:
-        store = self.target.store
-        return itertools.chain.from_iterable(file_rows(store, self.partition, self.bucket, file) for file in run.files)
+    def _rows(self, run: SortedRun, runs: int) -> Iterator[Any]:
+        store, size = self.target.store, batch_bytes_of(runs)
+        return itertools.chain.from_iterable(file_rows(store, self.partition, self.bucket, file, batch_bytes=size) for file in run.files)
 
 
 def _has_rows(table: Any) -> bool:

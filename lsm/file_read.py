@@ -21,7 +21,7 @@ from fileindex.roaring import all_rows
 from lsm.deletion_vectors import DeletionFile, read_deletion_vector
 from lsm.evolution import SchemaMapping, column_types
 from lsm.file_schema import KIND_FIELD, SEQUENCE_FIELD
-from lsm.parquet_read import ParquetDataFile
+from lsm.parquet_read import BATCH_BYTES, ParquetDataFile
 from lsm.read_report import ReadReport
 from lsm.row_group_read import RowGroupRead, may_have_retracts
 from lsm.scan_filters import bind_constants
@@ -48,6 +48,7 @@ class DataFileRead:
         drop_retracts: leave out ``-U`` and ``-D`` rows: no other file holds a version of their keys.
         use_index: let a file index select rows; only right where every version of a key is in this file.
         report: counters to add to.
+        batch_bytes: about as many bytes as a batch may have; a merge of many runs holds a batch of each.
     """
 
     store: FileStore
@@ -60,6 +61,7 @@ class DataFileRead:
     drop_retracts: bool = False
     use_index: bool = True
     report: ReadReport = field(default_factory=ReadReport)
+    batch_bytes: int = BATCH_BYTES
 
     def batches(self) -> Iterator[Any]:
         """Record batches, possibly empty ones, in file order.
@@ -89,7 +91,7 @@ class DataFileRead:
         constants: dict[str, Plain] = {**dict.fromkeys(absent), **self.constants}
         residual = bind_constants(self.predicate, constants, self.types)
         drop = self.drop_retracts and may_have_retracts(data, self.file.delete_row_count)
-        return RowGroupRead(data, self.mapping, self.types, self.columns, constants, residual, rows, drop, self.report)
+        return RowGroupRead(data, self.mapping, self.types, self.columns, constants, residual, rows, drop, self.report, self.batch_bytes)
 
     @cached_property
     def path(self) -> str:

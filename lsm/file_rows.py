@@ -8,21 +8,30 @@ from typing import Any
 import pyarrow as pa
 
 from lsm.file_read import DataFileRead
+from lsm.parquet_read import BATCH_BYTES
 from lsm.sort_key import SEQUENCE_NUMBER, VALUE_KIND
 from manifest.data_file import DataFileMeta
 from manifest.store import FileStore
 
+_MERGE_BYTES = 96 << 20
+_LEAST_BATCH_BYTES = 1 << 20
 
-def file_rows(store: FileStore, partition: bytes, bucket: int, file: DataFileMeta) -> Iterator[Any]:
-    """Tables of the file's rows, a bounded batch at a time: the system columns of a primary-key table, then the table's.
+
+def file_rows(store: FileStore, partition: bytes, bucket: int, file: DataFileMeta, *, batch_bytes: int = BATCH_BYTES) -> Iterator[Any]:
+    """Tables of the file's rows, each of about ``batch_bytes``: the system columns of a primary-key table, then the table's.
 
     Raises:
         CorruptFile: the file is not what its metadata promise.
         UnsupportedTable: the file is no Parquet file, or a column's old type cannot be read as its new one.
     """
     system = (SEQUENCE_NUMBER, VALUE_KIND) if store.schema.is_primary_key_table else ()
-    read = DataFileRead(store, partition, bucket, file, (*system, *store.schema.names), use_index=False)
+    read = DataFileRead(store, partition, bucket, file, (*system, *store.schema.names), use_index=False, batch_bytes=batch_bytes)
     return (pa.Table.from_batches([batch]) for batch in read.batches() if batch.num_rows)
 
 
-__all__ = ["file_rows"]
+def batch_bytes_of(runs: int) -> int:
+    """How large batches may be if so many runs are merged: their sum stays bounded, up to a hundred runs."""
+    return max(_LEAST_BATCH_BYTES, min(BATCH_BYTES, _MERGE_BYTES // max(1, runs)))
+
+
+__all__ = ["batch_bytes_of", "file_rows"]

@@ -24,6 +24,7 @@ WordOf: TypeAlias = Callable[[Rows | None], Words]
 _SIGN = np.uint64(1 << 63)
 _NAN = np.uint64(0x7FF8000000000000)
 _WORD_BYTES = 8
+_MAX_OFFSET = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +59,14 @@ class WordColumn:
 
 
 def one_array(column: Any) -> Any:
-    """``column`` (Array or ChunkedArray) as one Array, dictionaries and views expanded; no copy if it is one already."""
+    """``column`` (Array or ChunkedArray) as one Array, dictionaries and views expanded; no copy if it is one already.
+
+    Strings and binaries whose bytes exceed what 32-bit offsets count come back with 64-bit ones.
+    """
     if isinstance(column, pa.ChunkedArray):
+        if column.num_chunks > 1 and column.nbytes > _MAX_OFFSET and (pa.types.is_string(column.type) or pa.types.is_binary(column.type)):
+            column = column.cast(pa.large_string() if pa.types.is_string(column.type) else pa.large_binary())
         column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-        if isinstance(column, pa.ChunkedArray):
-            column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
     if pa.types.is_dictionary(column.type):
         return one_array(column.dictionary_decode())
     if column.type == pa.string_view():

@@ -178,6 +178,7 @@ class ParquetDataFile:
         nanos: Collection[str] = (),
         keep_dictionaries: bool = False,
         threads: bool = True,
+        batch_bytes: int = BATCH_BYTES,
     ) -> Iterator[Any]:
         """Decode ``columns`` of ``groups`` into record batches, in order; their rows add up to those of the groups.
 
@@ -187,6 +188,7 @@ class ParquetDataFile:
             nanos: of INT96 columns those to decode as nanoseconds; the others come as microseconds, whose range is wider.
             keep_dictionaries: texts of few distinct values come as dictionary arrays, several times faster.
             threads: decode columns in parallel.
+            batch_bytes: about as many bytes as a batch may have.
 
         Raises:
             CorruptFile: pages do not decode.
@@ -196,11 +198,12 @@ class ParquetDataFile:
             yield from (_rows_only(group.num_rows) for group in groups)
             return
         fine = [name for name in columns if name in nanos and self._is_int96(name)]
-        stream = self._stream(columns, groups, keep_dictionaries=keep_dictionaries, threads=threads)
+        size = self._batch_rows(columns, batch_bytes)
+        stream = self._stream(columns, groups, batch_rows=size, keep_dictionaries=keep_dictionaries, threads=threads)
         if not fine:
             yield from stream
             return
-        exact = self._stream(fine, groups, batch_rows=self._batch_rows(columns), unit="ns", threads=threads)
+        exact = self._stream(fine, groups, batch_rows=size, unit="ns", threads=threads)
         for batch, digits in zip(stream, exact, strict=True):
             yield self._with_nanos(batch, digits)
 
@@ -209,7 +212,7 @@ class ParquetDataFile:
         columns: Sequence[str],
         groups: Sequence[RowGroup],
         *,
-        batch_rows: int | None = None,
+        batch_rows: int,
         unit: str = "us",
         keep_dictionaries: bool = False,
         threads: bool,
@@ -220,8 +223,7 @@ class ParquetDataFile:
         found = 0
         with self._decoding():
             numbers = [group.index for group in groups]
-            size = batch_rows or self._batch_rows(columns)
-            stream = reader.iter_batches(batch_size=size, row_groups=numbers, columns=list(columns), use_threads=threads)
+            stream = reader.iter_batches(batch_size=batch_rows, row_groups=numbers, columns=list(columns), use_threads=threads)
         while True:
             with self._decoding():
                 batch = next(stream, None)
@@ -268,14 +270,14 @@ class ParquetDataFile:
             self._readers[dictionaries, unit] = reader
         return reader
 
-    def _batch_rows(self, columns: Sequence[str]) -> int:
-        """Rows of a batch of about BATCH_BYTES, by the footer's uncompressed sizes and the columns' least widths."""
+    def _batch_rows(self, columns: Sequence[str], batch_bytes: int) -> int:
+        """Rows of a batch of about ``batch_bytes``, by the footer's uncompressed sizes and the columns' least widths."""
         leaves = [leaf for name in columns for leaf in self._leaves[name]]
         total = 0
         for group in self.row_groups:
             chunks = self.metadata.row_group(group.index)
             total += sum(max(chunks.column(leaf).total_uncompressed_size, 8 * chunks.num_rows) for leaf in leaves)
-        rows = int(BATCH_BYTES * max(1, self.metadata.num_rows) // max(1, total))
+        rows = int(batch_bytes * max(1, self.metadata.num_rows) // max(1, total))
         return max(_MIN_BATCH_ROWS, min(MAX_BATCH_ROWS, rows))
 
     def _has_small_dictionary(self, column: str) -> bool:

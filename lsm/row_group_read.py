@@ -26,7 +26,7 @@ from lsm.evolution import SchemaMapping, conform
 from lsm.file_schema import KIND_FIELD, needs_int96
 from lsm.merge_function import retracts
 from lsm.page_read import GroupPages, matching_rows
-from lsm.parquet_read import ParquetDataFile, RowGroup
+from lsm.parquet_read import BATCH_BYTES, ParquetDataFile, RowGroup
 from lsm.read_report import ReadReport
 from lsm.sort_key import VALUE_KIND
 from manifest.errors import CorruptFile
@@ -52,6 +52,7 @@ class RowGroupRead:
         rows: positions of the rows to return at most; None for all.
         drop_retracts: leave out ``-U`` and ``-D`` rows.
         report: counters to add to.
+        batch_bytes: about as many bytes as a batch may have.
     """
 
     data: ParquetDataFile
@@ -63,6 +64,7 @@ class RowGroupRead:
     rows: BitMap | None
     drop_retracts: bool
     report: ReadReport
+    batch_bytes: int = BATCH_BYTES
 
     def batches(self) -> Iterator[Any]:
         """Record batches in file order; ``CorruptFile`` if pages do not decode."""
@@ -125,7 +127,7 @@ class RowGroupRead:
         sources = self._physical(names)
         nanos = {field.name for field in fields if needs_int96([field])}
         self.report.bytes_read += self.data.compressed_size(sources, groups) if count else 0
-        for batch in self.data.batches(sources, groups, nanos=nanos, keep_dictionaries=keep_dictionaries):
+        for batch in self.data.batches(sources, groups, nanos=nanos, keep_dictionaries=keep_dictionaries, batch_bytes=self.batch_bytes):
             arrays = [self._conform(name, array) for name, array in zip(names, batch.columns, strict=True)]
             yield _batch(arrays, pa.schema([pa.field(name, array.type) for name, array in zip(names, arrays, strict=True)]), batch.num_rows)
 

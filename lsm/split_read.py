@@ -16,6 +16,7 @@ from fileindex.predicate import TRUE, Predicate, columns_of
 from fileindex.row_filter import mask
 from lsm.deletion_vectors import DeletionFile
 from lsm.file_read import DataFileRead
+from lsm.file_rows import batch_bytes_of
 from lsm.levels import Section, SortedRun, interval_partition, key_decoder
 from lsm.merge_function import Deduplicate
 from lsm.merge_runs import merge_runs
@@ -117,16 +118,18 @@ class _SplitRead:
         key = SortKey(tuple(schema.trimmed_primary_keys), options.sequence_field, options.sequence_descending)
         values = dict.fromkeys([*self.columns, *columns_of(self.predicate), *key.columns, *key.sequence_fields])
         columns = (*values, SEQUENCE_NUMBER, VALUE_KIND)
-        runs = [self._run(run, columns) for run in sorted(section, key=_age)]
+        runs = [self._run(run, columns, batch_bytes_of(len(section))) for run in sorted(section, key=_age)]
         for rows in merge_runs(runs, key, Deduplicate(options.ignore_delete), drop_delete=True):
             kept = rows if self.predicate == TRUE else rows.filter(mask(self.predicate, rows, schema.column_types))
             yield from _in_batches(kept, self.columns)
 
-    def _run(self, run: SortedRun, columns: tuple[str, ...]) -> Iterator[Any]:
+    def _run(self, run: SortedRun, columns: tuple[str, ...], batch_bytes: int) -> Iterator[Any]:
         """All versions that a run holds of the keys that may match."""
         by_key = only_columns(self.predicate, set(self.store.schema.primary_keys)) or TRUE
         for file in run.files:
-            read = replace(self._alone(file), columns=columns, predicate=by_key, drop_retracts=False, use_index=False)
+            read = replace(
+                self._alone(file), columns=columns, predicate=by_key, drop_retracts=False, use_index=False, batch_bytes=batch_bytes
+            )
             for batch in read.batches():
                 self.report.rows_merged += batch.num_rows
                 yield batch

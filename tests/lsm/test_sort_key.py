@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import lsm.key_words
 from fileindex.errors import UnsupportedType
 from lsm.key_words import WordColumn
 from lsm.sort_key import sort_rows
@@ -95,3 +96,10 @@ def test_all_nans_are_one_key_and_the_zeros_are_two() -> None:
 def test_a_key_of_a_nested_type_is_refused() -> None:
     with pytest.raises(UnsupportedType, match="list"):
         WordColumn.of(pa.array([[1]]))
+
+
+def test_more_text_than_32_bit_offsets_count_is_sorted_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lsm.key_words, "_MAX_OFFSET", 10)
+    column = pa.chunked_array([["pear", "fig"], ["apple", "fig"]])
+    assert lsm.key_words.one_array(column).type == pa.large_string()
+    assert sort_rows([WordColumn.of(column)]).order.tolist() == [2, 1, 3, 0]
