@@ -11,6 +11,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -83,7 +84,8 @@ def spark_session(
         memory = given.pop("spark.driver.memory", DRIVER_MEMORY)
         for key, value in (SERVER_CONF | RUNTIME_CONF | given).items():
             builder = builder.config(key, value)
-        with _server_environment(memory):
+        with _server_environment(memory), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Failed to set", UserWarning)  # the client repeats what only the server's start can set
             session = builder.getOrCreate()
     if progress is not None:
         session.registerProgressHandler(progress)
@@ -126,7 +128,7 @@ def _server_environment(memory: str) -> Iterator[None]:
     """
     paths = [package_root(), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     path = os.pathsep.join(dict.fromkeys(paths))
-    wanted = {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": path, "SPARK_DRIVER_MEMORY": memory}
+    wanted = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": path, "SPARK_DRIVER_MEMORY": memory}
     before = {key: os.environ.get(key) for key in wanted}
     os.environ.update(wanted)
     if not _port_is_free(DEFAULT_PORT):

@@ -19,6 +19,7 @@ from fileindex.errors import InvalidFilter, UnknownColumn
 from fileindex.predicate import ColumnRef, Op, all_of
 from fileindex.predicate_json import to_json
 from lsm.read_report import ReadReport
+from lsm.splits import pack
 from pyspark_paimon.binding import bind
 from pyspark_paimon.conditions import Comparison, Condition, Membership, Not, NullSafeEqual, NullTest, Prefix, literal_from_python
 from pyspark_paimon.engine import ScanRequest
@@ -40,11 +41,16 @@ _COMPARISONS = {
 }
 
 
+_TASK_BYTES = 16 << 20
+"""What a task should read at least: about what it decodes in the time that Spark needs to start one."""
+_OPEN_COST = 1 << 20
+
+
 @dataclass
 class SplitPartition(ds.InputPartition):  # type: ignore[misc]  # Spark's own annotations are not followed
-    """One Spark task's share of a scan: a split as JSON."""
+    """One Spark task's share of a scan: splits as JSON, small ones together."""
 
-    split: str
+    splits: tuple[str, ...]
 
 
 class PaimonReader(ds.DataSourceReader):  # type: ignore[misc]  # as above
@@ -60,13 +66,15 @@ class PaimonReader(ds.DataSourceReader):  # type: ignore[misc]  # as above
         """The splits of the plan; an empty plan gives Spark one partition without a split."""
         with errors_noted():
             plan = LocalBackend(self.path).plan(ScanRequest.model_validate_json(self.request))
-            return [SplitPartition(split.to_json()) for split in plan.splits]
+            tasks = pack(plan.splits, lambda split: max(split.file_size, _OPEN_COST * len(split.files)), _TASK_BYTES)
+            return [SplitPartition(tuple(split.to_json() for split in task)) for task in tasks]
 
     def read(self, partition: ds.InputPartition) -> Iterator[pa.RecordBatch]:
-        """One split, in the Arrow schema that Spark checks for."""
+        """The splits of a task, in the Arrow schema that Spark checks for."""
         if isinstance(partition, SplitPartition):
             with errors_noted():
-                yield from self._read(partition.split)
+                for split in partition.splits:
+                    yield from self._read(split)
 
     def _read(self, split: str) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
