@@ -39,6 +39,7 @@ from pyspark_paimon.inputs import collected
 from pyspark_paimon.local_jobs import compact_table, delete_rows, write_rows
 from pyspark_paimon.parallel import interleaved
 from pyspark_paimon.partitions import Spec
+from pyspark_paimon.read_stages import read_stages
 from pyspark_paimon.results import CompactResult, ExpireResult, FunnelStage, IndexRewriteResult, WriteResult
 from pyspark_paimon.table_views import files_table
 
@@ -155,7 +156,7 @@ class LocalBackend:
 
     def delete(self, request: DeleteRequest) -> WriteResult:
         """Delete by filter; evaluated again if a touched bucket changed meanwhile."""
-        return delete_rows(self.store(request.options), request, self, threads=self._threads)
+        return delete_rows(self.store(request.options), request, self.read, threads=self._threads)
 
     def compact(self, request: CompactRequest) -> CompactResult:
         """Compact; a lost race is tried again on the new snapshot."""
@@ -217,26 +218,4 @@ class LocalBackend:
                 report.merge(own)
 
 
-def read_stages(report: ReadReport, millis: float) -> tuple[FunnelStage, ...]:
-    """The counters of a read as stages of the funnel."""
-    notes = report.index
-    used = ", ".join(sorted(notes.used)) if notes.used else ""
-    return (
-        FunnelStage(name="file index", kept=report.files - report.files_skipped, dropped=report.files_skipped, note=used),
-        FunnelStage(
-            name="row groups",
-            kept=report.row_groups - report.row_groups_skipped,
-            dropped=report.row_groups_skipped,
-            bytes_kept=report.bytes_read,
-        ),
-        FunnelStage(
-            name="rows",
-            kept=report.rows_returned,
-            dropped=max(report.rows_decoded - report.rows_returned, 0),
-            millis=millis,
-            note=f"{report.rows_merged:,} rows merged" if report.rows_merged else "",
-        ),
-    )
-
-
-__all__ = ["LocalBackend", "read_stages"]
+__all__ = ["LocalBackend"]

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -28,9 +27,6 @@ from pyspark_paimon.inputs import split_kinds
 from pyspark_paimon.parallel import each
 from pyspark_paimon.partitions import Spec, predicate_of, values_of
 from pyspark_paimon.results import CompactResult, ProgressEvent, WriteResult
-
-if TYPE_CHECKING:
-    from pyspark_paimon.local import LocalBackend
 
 _DELETE = 3
 _EVALUATIONS = 20
@@ -112,7 +108,9 @@ def live_partitions(store: FileStore, snapshot: Snapshot | None, wanted: Predica
     return list(partitions)
 
 
-def delete_rows(store: FileStore, request: DeleteRequest, backend: LocalBackend, *, threads: int) -> WriteResult:
+def delete_rows(
+    store: FileStore, request: DeleteRequest, read: Callable[[ScanRequest], Iterator[pa.RecordBatch]], *, threads: int
+) -> WriteResult:
     """Find the rows in the newest snapshot and write them again as deletes; a change of their buckets since is a conflict."""
     start = time.perf_counter()
     check_writable(store.options, has_primary_key=True, table=store.root)
@@ -127,7 +125,7 @@ def delete_rows(store: FileStore, request: DeleteRequest, backend: LocalBackend,
         scan = ScanRequest(predicate=request.predicate, columns=store.schema.names, snapshot_id=base.id, schema_id=store.schema.id)
         deleted = 0
         with table_write(store, request.commit_id, threads=threads) as write:
-            for batch in backend.read(scan):
+            for batch in read(scan):
                 kinds = pa.array(np.full(batch.num_rows, _DELETE, np.int8))
                 write.write(batch, kinds=kinds)
                 deleted += batch.num_rows

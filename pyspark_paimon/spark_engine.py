@@ -97,7 +97,7 @@ class SparkBackend:
 
     def read_stages(self, request: ScanRequest) -> Sequence[FunnelStage]:
         """Have tasks read the rows, and tell what they kept and dropped; no row comes here."""
-        from pyspark_paimon.local import read_stages  # noqa: PLC0415  # only explain needs it
+        from pyspark_paimon.read_stages import read_stages  # noqa: PLC0415  # only explain needs it
 
         started = time.perf_counter()
         return read_stages(self._report(request), (time.perf_counter() - started) * 1000)
