@@ -132,6 +132,7 @@ class ParquetFileWriter:
             use_dictionary=dictionary_columns(first, self._plain),
             write_statistics=True,
             write_page_index=True,
+            write_page_checksum=True,  # readers verify it: a flipped bit is an error, not another value
             store_schema=False,
             store_decimal_as_integer=True,
             use_deprecated_int96_timestamps=self._int96,
