@@ -12,6 +12,7 @@ import random
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from typing import Literal
 
 from manifest import faults
 from manifest.commit_attempt import Change, CommitAttempt, CommitIdentity
@@ -178,25 +179,10 @@ class FileStoreCommit:
         deadline = None if options.commit_timeout is None else time.monotonic() + options.commit_timeout / 1000
         seen: int | None = None
         for retry in range(options.commit_max_retries + 1):
-            latest = self.store.snapshots.latest()
-            done = committed_since(self.store, self.user, identity.identifier, identity.kind, seen)
-            if done is not None:
-                return done
-            seen = latest.id if latest else 0
-            attempt = CommitAttempt(self.store)
-            try:
-                with attempt.or_nothing():
-                    change = plan(attempt.store, latest)
-                    if change is None:
-                        return None
-                    snapshot = attempt.prepare(latest, change, identity, merging=retry == 0)
-            except SnapshotExpired:  # a whole retention has passed meanwhile: a lost race
-                continue
-            created = self._publish(snapshot, attempt) and self._stands(snapshot, latest, change)
-            if created:
-                return snapshot.id
-            if created is not None:  # surely not there; else every file stays until somebody can tell
-                attempt.discard()
+            with self.store.file_io.turn(self.store.paths.snapshots):
+                seen, created = self._attempt(identity, plan, seen, merging=retry == 0)
+            if created is not False:
+                return created
             if deadline is not None and time.monotonic() > deadline:
                 break
             if retry < options.commit_max_retries:
@@ -208,6 +194,29 @@ class FileStoreCommit:
             f"{self.store.root}: {retry + 1} attempts failed, other commits were faster or the storage did not answer; "
             "try again, or raise 'commit.max-retries' or 'commit.timeout'"
         )
+
+    def _attempt(self, identity: CommitIdentity, plan: Plan, seen: int | None, *, merging: bool) -> tuple[int, int | Literal[False] | None]:
+        """Newest id when it was made, and its outcome: the snapshot's id, None if there was nothing to commit, False if it lost."""
+        latest = self.store.snapshots.latest()
+        done = committed_since(self.store, self.user, identity.identifier, identity.kind, seen)
+        seen = latest.id if latest else 0
+        if done is not None:
+            return seen, done
+        attempt = CommitAttempt(self.store)
+        try:
+            with attempt.or_nothing():
+                change = plan(attempt.store, latest)
+                if change is None:
+                    return seen, None
+                snapshot = attempt.prepare(latest, change, identity, merging=merging)
+        except SnapshotExpired:  # a whole retention has passed meanwhile: a lost race
+            return seen, False
+        created = self._publish(snapshot, attempt) and self._stands(snapshot, latest, change)
+        if created:
+            return seen, snapshot.id
+        if created is not None:  # surely not there; else every file stays until somebody can tell
+            attempt.discard()
+        return seen, False
 
     def _publish(self, snapshot: Snapshot, attempt: CommitAttempt) -> bool | None:
         """Create the snapshot file: False if its id is or was taken, None if the outcome cannot be told."""

@@ -9,11 +9,13 @@ A commit is safe only where ``create_exclusive`` is atomic and refuses an existi
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import shutil
+import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -25,6 +27,8 @@ from manifest.errors import OutOfDisk, UnsafeFileIO
 
 _NO_LINK = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EXDEV, errno.EMLINK})
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+_TURN_SECONDS = 5.0
+_TURN_POLL_SECONDS = 0.002
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +90,9 @@ class FileIO(Protocol):
 
     def sync(self, path: str) -> None:
         """Make a closed file and its directory entry durable."""
+
+    def turn(self, directory: str) -> AbstractContextManager[None]:
+        """Wait, for a bounded time, while another process has its turn at ``directory``: fairness, never safety."""
 
     def local_path(self, path: str) -> str | None:
         """The path for libraries that open local files themselves; None if they cannot."""
@@ -235,6 +242,21 @@ class LocalFileIO:
             os.close(descriptor)
         _sync_directory(os.path.dirname(path))
 
+    @contextmanager
+    def turn(self, directory: str) -> Iterator[None]:
+        try:
+            descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+        except FileNotFoundError:
+            yield
+            return
+        try:
+            deadline = time.monotonic() + _TURN_SECONDS
+            while not _locked(descriptor) and time.monotonic() < deadline:
+                time.sleep(_TURN_POLL_SECONDS)
+            yield
+        finally:
+            os.close(descriptor)  # and with it the lock
+
     def local_path(self, path: str) -> str | None:
         return path
 
@@ -321,6 +343,9 @@ class WrappedFileIO:
     def sync(self, path: str) -> None:
         self.inner.sync(path)
 
+    def turn(self, directory: str) -> AbstractContextManager[None]:
+        return self.inner.turn(directory)
+
     def local_path(self, path: str) -> str | None:
         return self.inner.local_path(path)
 
@@ -342,6 +367,16 @@ def file_io_for(path: str | os.PathLike[str]) -> tuple[FileIO, str]:
     if not text:
         raise InvalidArgument("a table path is empty")
     return LocalFileIO(), os.path.abspath(text)
+
+
+def _locked(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a mount without locks: everybody's turn
+        return True
+    return True
 
 
 def _temporary(path: str) -> str:
