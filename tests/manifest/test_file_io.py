@@ -151,3 +151,34 @@ def test_a_wrapper_passes_everything_on(tmp_path):
     wrapped.rename_directory(str(tmp_path / "d"), str(tmp_path / "e"))
     assert wrapped.delete_directory(str(tmp_path / "e"), recursive=True)
     assert pickle.loads(pickle.dumps(wrapped)).inner == IO
+
+
+def test_turns_are_taken_one_after_the_other(tmp_path):
+    first, second = threading.Event(), []
+    io = LocalFileIO()
+
+    def other():
+        with io.turn(str(tmp_path)):
+            second.append(first.is_set())
+
+    with io.turn(str(tmp_path)):
+        waiting = threading.Thread(target=other)
+        waiting.start()
+        waiting.join(0.05)
+        assert second == []
+        first.set()
+    waiting.join()
+    assert second == [True]
+
+
+def test_a_turn_at_no_directory_is_everybodys(tmp_path):
+    with LocalFileIO().turn(str(tmp_path / "missing")), LocalFileIO().turn(str(tmp_path / "missing")):
+        assert not (tmp_path / "missing").exists()
+
+
+def test_nobody_waits_for_ever(tmp_path, monkeypatch):
+    monkeypatch.setattr("manifest.file_io._TURN_SECONDS", 0.01)
+    taken = 0
+    with LocalFileIO().turn(str(tmp_path)), LocalFileIO().turn(str(tmp_path)):
+        taken += 1
+    assert taken == 1
