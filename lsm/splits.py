@@ -58,10 +58,6 @@ class DataSplit(BaseModel):
             count -= 0 if vector is None else vector.cardinality or 0
         return count
 
-    def deletion_file_of(self, position: int) -> DeletionFile | None:
-        """The deletion vector of the file at ``position`` in ``files``."""
-        return None if self.deletion_files is None else self.deletion_files[position]
-
     def to_json(self) -> str:
         """The split as JSON text."""
         return self.model_dump_json()

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 
 from manifest.errors import CorruptFile, SchemaMismatch, TableExists, TableNotFound
 from manifest.file_io import FileIO
+from manifest.paths import SCHEMA, TablePaths, numbered
 from manifest.schema import FILE_VERSION, TableSchema
 from manifest.schema_check import check_altered
 
-_PREFIX = "schema-"
 _ATTEMPTS = 10
 
 
@@ -26,24 +26,18 @@ class SchemaManager:
     def __init__(self, file_io: FileIO, table_path: str) -> None:
         self._file_io = file_io
         self._table_path = table_path
+        self._paths = TablePaths(table_path)
         self._cache: dict[int, TableSchema] = {}
-
-    def _file(self, schema_id: int) -> str:
-        return f"{self._table_path}/schema/{_PREFIX}{schema_id}"
 
     def ids(self) -> list[int]:
         """Ids of all schema versions, ascending; names that are no number are not ours."""
-        found = (
-            status.name.removeprefix(_PREFIX)
-            for status in self._file_io.list(f"{self._table_path}/schema")
-            if status.name.startswith(_PREFIX)
-        )
-        return sorted(int(text) for text in found if text.isascii() and text.isdigit())
+        found = (numbered(status.name, SCHEMA) for status in self._file_io.list(self._paths.schemas))
+        return sorted(schema_id for schema_id in found if schema_id is not None)
 
     def get(self, schema_id: int) -> TableSchema:
         """The schema of that id; ``CorruptFile`` names the file if it is missing or damaged."""
         if schema_id not in self._cache:
-            path = self._file(schema_id)
+            path = self._paths.schema_file(schema_id)
             try:
                 text = self._file_io.read(path)
             except FileNotFoundError as error:
@@ -70,7 +64,7 @@ class SchemaManager:
         return schema
 
     def _put(self, schema: TableSchema) -> bool:
-        return self._file_io.create_exclusive(self._file(schema.id), schema.to_json().encode())
+        return self._file_io.create_exclusive(self._paths.schema_file(schema.id), schema.to_json().encode())
 
     def replace_options(self, change: Mapping[str, str | None]) -> TableSchema:
         """Write a new version with options set (or, for None, removed); a lost race is tried again on the newer schema.

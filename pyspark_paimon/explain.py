@@ -95,11 +95,9 @@ def _html_row(cells: Sequence[str]) -> str:
 
 
 def _summary(plan: ScanPlan) -> str:
-    files = [file for split in plan.splits for file in split.files]
     merged = sum(not split.raw_convertible for split in plan.splits)
-    size = size_text(sum(file.file_size for file in files))
     where = "no snapshot yet" if not plan.snapshot_id else f"snapshot {plan.snapshot_id}"
-    return f"{where}: {len(plan.splits)} splits ({merged} to merge), {len(files)} files, {size}"
+    return f"{where}: {len(plan.splits)} splits ({merged} to merge), {plan.file_count} files, {size_text(plan.file_size)}"
 
 
 __all__ = ["Explanation", "funnel_stage", "size_text"]
