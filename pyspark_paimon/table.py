@@ -11,32 +11,20 @@ import pyarrow as pa
 
 from fileindex.predicate_json import to_json
 from manifest.errors import InvalidArgument
-from manifest.schema import TableSchema
 from manifest.schema_check import build_schema
-from pyspark_paimon.engine import (
-    Backend,
-    CompactRequest,
-    DeleteRequest,
-    ExpireRequest,
-    Mode,
-    OrphanFile,
-    Progress,
-    ScanRequest,
-    TravelRequest,
-)
+from pyspark_paimon.engine import Backend, DeleteRequest, Mode, Progress, ScanRequest, TravelRequest
 from pyspark_paimon.filters import Filter, bind_filter
 from pyspark_paimon.inputs import Data, has_row_kinds, rows_of
-from pyspark_paimon.partitions import spec_of
-from pyspark_paimon.requests import checked_options, commit_identity, cutoff_of, millis_of, projection, travel_of, write_request
-from pyspark_paimon.results import CompactResult, ExpireResult, IndexRewriteResult, WriteResult
+from pyspark_paimon.requests import checked_options, commit_identity, projection, travel_of, write_request
+from pyspark_paimon.results import WriteResult
 from pyspark_paimon.scan import Scan
-from pyspark_paimon.table_views import snapshots_table
+from pyspark_paimon.table_maintenance import TableMaintenance
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-class Table:
+class Table(TableMaintenance):
     """A Paimon table at a path, in process or, with a Spark session, where that session's server runs.
 
     >>> import tempfile
@@ -48,9 +36,6 @@ class Table:
     >>> table.scan(columns=["city"]).to_arrow().sort_by("city").to_pylist()
     [{'city': 'Oslo'}, {'city': 'Rome'}]
     """
-
-    def __init__(self, backend: Backend) -> None:
-        self._backend = backend
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], spark: Any = None, *, progress: Progress | None = None) -> Table:
@@ -90,49 +75,6 @@ class Table:
         backend = backend_for(path, spark, progress)
         backend.create(built)
         return cls(backend)
-
-    @property
-    def path(self) -> str:
-        """Where the table is."""
-        return self._backend.path
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns, as Arrow has them in memory."""
-        return self.table_schema.arrow
-
-    @property
-    def table_schema(self) -> TableSchema:
-        """The newest schema of record: Paimon's types, keys, options."""
-        return self._backend.schema()
-
-    @property
-    def primary_keys(self) -> tuple[str, ...]:
-        """Primary-key columns; () for an append table."""
-        return self.table_schema.primary_keys
-
-    @property
-    def partition_keys(self) -> tuple[str, ...]:
-        """Partition columns."""
-        return self.table_schema.partition_keys
-
-    @property
-    def options(self) -> dict[str, str]:
-        """The table's options, as they are stored."""
-        return dict(self.table_schema.options)
-
-    def alter_options(self, changes: Mapping[str, str | None]) -> Table:
-        """Set options, or remove those given as None; stored as a new schema version. Returns the table.
-
-        Raises ``UnsupportedOption`` for one that is unknown, not built, or fixed for the table's life.
-
-        >>> from pyspark_paimon.example import cities
-        >>> cities().alter_options({"target-file-size": "64 mb", "file-index.bloom-filter.city.items": None}).options["target-file-size"]
-        '64 mb'
-        """
-        removed = [key for key, value in changes.items() if value is None]
-        self._backend.alter_options({key: value for key, value in changes.items() if value is not None}, removed)
-        return self
 
     def write(
         self,
@@ -201,35 +143,6 @@ class Table:
         identity = commit_identity(commit_id)
         return self._backend.delete(DeleteRequest(commit_id=identity, predicate=to_json(predicate), options=checked_options(options)))
 
-    def compact(
-        self,
-        full: bool = False,
-        partitions: Sequence[Mapping[str, object]] | None = None,
-        *,
-        options: Mapping[str, str] | None = None,
-    ) -> CompactResult:
-        """Merge sorted runs (or, without primary key, small files): those that universal compaction picks, or with ``full`` all.
-
-        ``partitions`` limits it to partitions named like ``{"day": "2024-01-31"}``. A compaction that loses a race against
-        another is tried again on the new snapshot; rows that others commit meanwhile are never lost.
-
-        >>> from pyspark_paimon.example import cities
-        >>> result = cities().compact(full=True)
-        >>> result.files_before, result.files_after, result.snapshot_id
-        (1, 1, 2)
-        """
-        schema = self.table_schema
-        specs = None if partitions is None else tuple(spec_of(spec, schema) for spec in partitions)
-        return self._backend.compact(
-            CompactRequest(commit_id=commit_identity(None), full=full, partitions=specs, options=checked_options(options))
-        )
-
-    def rewrite_file_index(self, partitions: Sequence[Mapping[str, object]] | None = None) -> IndexRewriteResult:
-        """Add, replace or drop indexes on files that already exist, so that they are what the table's options ask for."""
-        schema = self.table_schema
-        specs = None if partitions is None else tuple(spec_of(spec, schema) for spec in partitions)
-        return self._backend.rewrite_file_index(commit_identity(None), specs)
-
     def scan(
         self,
         filter: Filter = None,  # noqa: A002  # Arrow's and pandas' word
@@ -268,52 +181,6 @@ class Table:
             limit=limit,
         ).model_copy(update={"schema_id": schema.id})
         return Scan(self._backend, request, schema, None if filter is None else str(filter))
-
-    def snapshots(self) -> pa.Table:
-        """One row for every retained snapshot, oldest first: id, kind, user, time, record counts.
-
-        >>> from pyspark_paimon.example import cities
-        >>> cities().snapshots().select(["snapshot_id", "commit_kind", "total_record_count"]).to_pylist()
-        [{'snapshot_id': 1, 'commit_kind': 'APPEND', 'total_record_count': 3}]
-        """
-        return snapshots_table(self._backend.snapshots())
-
-    def files(self, snapshot: int | None = None) -> pa.Table:
-        """One row for every live data file of a snapshot (default: the newest): bucket, level, rows, bytes, keys, index.
-
-        >>> from pyspark_paimon.example import cities
-        >>> cities().files().select(["bucket", "level", "row_count", "min_key", "max_key", "file_index"]).to_pylist()
-        [{'bucket': 0, 'level': 0, 'row_count': 3, 'min_key': '1', 'max_key': '3', 'file_index': 'embedded'}]
-        """
-        pinned = self._backend.pin(TravelRequest(snapshot_id=snapshot))
-        return self._backend.files(None if pinned is None else pinned.id)
-
-    def expire_snapshots(
-        self,
-        *,
-        retain_min: int | None = None,
-        retain_max: int | None = None,
-        older_than: int | datetime | None = None,
-        limit: int | None = None,
-    ) -> ExpireResult:
-        """Remove old snapshots and the files that only they reach; what is not given comes from the table's options.
-
-        >>> from pyspark_paimon.example import cities
-        >>> table = cities()
-        >>> snapshot = table.compact(full=True).snapshot_id
-        >>> table.expire_snapshots(retain_min=1, retain_max=1)
-        ExpireResult(snapshots=1, data_files=0, manifests=2)
-        """
-        request = ExpireRequest(retain_min=retain_min, retain_max=retain_max, older_than_ms=millis_of(older_than), limit=limit)
-        return self._backend.expire(request)
-
-    def list_orphan_files(self, older_than: int | datetime | None = None) -> list[OrphanFile]:
-        """Files that no snapshot, tag or branch refers to, last changed before ``older_than`` (default: a day ago)."""
-        return self._backend.orphans(cutoff_of(older_than), remove=False)
-
-    def remove_orphan_files(self, older_than: int | datetime | None = None) -> list[OrphanFile]:
-        """Delete those files; returns them. A time younger than the longest running write would delete its files."""
-        return self._backend.orphans(cutoff_of(older_than), remove=True)
 
     def __repr__(self) -> str:
         schema = self.table_schema

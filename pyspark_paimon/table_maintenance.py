@@ -1,0 +1,94 @@
+"""What keeps a table in shape: options, compaction, indexes, expiry, orphans."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Self
+
+from pyspark_paimon.engine import CompactRequest, ExpireRequest, OrphanFile
+from pyspark_paimon.partitions import spec_of
+from pyspark_paimon.requests import checked_options, commit_identity, cutoff_of, millis_of
+from pyspark_paimon.results import CompactResult, ExpireResult, IndexRewriteResult
+from pyspark_paimon.table_inspection import TableInspection
+
+
+class TableMaintenance(TableInspection):
+    """The part of ``Table`` that changes how its rows are kept, not which they are.
+
+    >>> from pyspark_paimon.example import cities
+    >>> cities().list_orphan_files()
+    []
+    """
+
+    def alter_options(self, changes: Mapping[str, str | None]) -> Self:
+        """Set options, or remove those given as None; stored as a new schema version. Returns the table.
+
+        Raises ``UnsupportedOption`` for one that is unknown, not built, or fixed for the table's life.
+
+        >>> from pyspark_paimon.example import cities
+        >>> cities().alter_options({"target-file-size": "64 mb", "file-index.bloom-filter.city.items": None}).options["target-file-size"]
+        '64 mb'
+        """
+        removed = [key for key, value in changes.items() if value is None]
+        self._backend.alter_options({key: value for key, value in changes.items() if value is not None}, removed)
+        return self
+
+    def compact(
+        self,
+        full: bool = False,
+        partitions: Sequence[Mapping[str, object]] | None = None,
+        *,
+        options: Mapping[str, str] | None = None,
+    ) -> CompactResult:
+        """Merge sorted runs (or, without primary key, small files): those that universal compaction picks, or with ``full`` all.
+
+        ``partitions`` limits it to partitions named like ``{"day": "2024-01-31"}``. A compaction that loses a race against
+        another is tried again on the new snapshot; rows that others commit meanwhile are never lost.
+
+        >>> from pyspark_paimon.example import cities
+        >>> result = cities().compact(full=True)
+        >>> result.files_before, result.files_after, result.snapshot_id
+        (1, 1, 2)
+        """
+        schema = self.table_schema
+        specs = None if partitions is None else tuple(spec_of(spec, schema) for spec in partitions)
+        return self._backend.compact(
+            CompactRequest(commit_id=commit_identity(None), full=full, partitions=specs, options=checked_options(options))
+        )
+
+    def rewrite_file_index(self, partitions: Sequence[Mapping[str, object]] | None = None) -> IndexRewriteResult:
+        """Add, replace or drop indexes on files that already exist, so that they are what the table's options ask for."""
+        schema = self.table_schema
+        specs = None if partitions is None else tuple(spec_of(spec, schema) for spec in partitions)
+        return self._backend.rewrite_file_index(commit_identity(None), specs)
+
+    def expire_snapshots(
+        self,
+        *,
+        retain_min: int | None = None,
+        retain_max: int | None = None,
+        older_than: int | datetime | None = None,
+        limit: int | None = None,
+    ) -> ExpireResult:
+        """Remove old snapshots and the files that only they reach; what is not given comes from the table's options.
+
+        >>> from pyspark_paimon.example import cities
+        >>> table = cities()
+        >>> snapshot = table.compact(full=True).snapshot_id
+        >>> table.expire_snapshots(retain_min=1, retain_max=1)
+        ExpireResult(snapshots=1, data_files=0, manifests=2)
+        """
+        request = ExpireRequest(retain_min=retain_min, retain_max=retain_max, older_than_ms=millis_of(older_than), limit=limit)
+        return self._backend.expire(request)
+
+    def list_orphan_files(self, older_than: int | datetime | None = None) -> list[OrphanFile]:
+        """Files that no snapshot, tag or branch refers to, last changed before ``older_than`` (default: a day ago)."""
+        return self._backend.orphans(cutoff_of(older_than), remove=False)
+
+    def remove_orphan_files(self, older_than: int | datetime | None = None) -> list[OrphanFile]:
+        """Delete those files; returns them. A time younger than the longest running write would delete its files."""
+        return self._backend.orphans(cutoff_of(older_than), remove=True)
+
+
+__all__ = ["TableMaintenance"]
