@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from fileindex.column_type import Plain
 from fileindex.plain import from_scalar
-from lsm.bucket import bucket_ids
+from lsm.bucket import Buckets, Hashes, bucket_ids, hash_keys
 from lsm.key_words import Rows, one_array
 from manifest.schema import TableSchema
 
 UNAWARE_BUCKET = 0
+Assign: TypeAlias = Callable[[tuple[Plain, ...], Hashes], Buckets]
+"""Buckets of keys of one partition, given by their hashes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +29,8 @@ class Share:
     rows: Rows | None
 
 
-def route(table: Any, schema: TableSchema) -> list[Share]:
-    """Split a conforming table (each column in one piece) by partition and bucket.
+def route(table: Any, schema: TableSchema, assign: Assign | None = None) -> list[Share]:
+    """Split a conforming table (each column in one piece) by partition and bucket; ``assign`` gives dynamic buckets.
 
     Cost: a hash of the bucket key, a dictionary of each partition column, and one stable sort of small integers.
 
@@ -39,27 +41,44 @@ def route(table: Any, schema: TableSchema) -> list[Share]:
     >>> [(share.partition, share.bucket, share.rows.tolist()) for share in route(table, schema)]
     [(('x',), 0, [0, 2]), (('y',), 0, [1])]
     """
-    rows = table.num_rows
-    if not rows:
+    if not table.num_rows:
         return []
     codes, partitions = _partitions(table, schema)
-    buckets = max(1, schema.core.bucket)
-    if buckets > 1:
-        codes = codes * buckets + bucket_ids(table, schema, buckets)
-    elif len(partitions) == 1:
+    if assign is not None:
+        found = _assigned(table, schema, codes, partitions, assign)
+        buckets = int(found.max()) + 1
+        codes = codes * buckets + found
+    else:
+        buckets = max(1, schema.core.bucket)
+        codes = codes * buckets + bucket_ids(table, schema, buckets) if buckets > 1 else codes
+    if len(partitions) == buckets == 1:
         return [Share(partitions[0], UNAWARE_BUCKET, None)]
-    groups = len(partitions) * buckets
+    return [Share(partitions[code // buckets], code % buckets, rows) for code, rows in _groups(codes, len(partitions) * buckets)]
+
+
+def _groups(codes: npt.NDArray[np.int64], groups: int) -> Iterator[tuple[int, Rows | None]]:
+    """Each code that occurs, and its rows in order of arrival; None if those are all rows."""
     small = codes.astype(np.uint16 if groups <= 1 << 16 else np.uint64)
     order = np.argsort(small, kind="stable")
     ends = np.cumsum(np.bincount(codes, minlength=groups))
-    shares = []
     start = 0
     for code, end in enumerate(ends.tolist()):
         if end > start:
-            chosen = None if end - start == rows else order[start:end]
-            shares.append(Share(partitions[code // buckets], code % buckets, chosen))
+            yield code, None if end - start == len(codes) else order[start:end]
         start = end
-    return shares
+
+
+def _assigned(
+    table: Any, schema: TableSchema, codes: npt.NDArray[np.int64], partitions: Sequence[tuple[Plain, ...]], assign: Assign
+) -> npt.NDArray[np.int64]:
+    """The dynamic bucket of every row."""
+    keys = schema.trimmed_primary_keys
+    hashes = hash_keys([table.column(name) for name in keys], schema.types_of(keys))
+    found = np.empty(table.num_rows, np.int64)
+    for code, rows in _groups(codes, len(partitions)):
+        inside = slice(None) if rows is None else rows
+        found[inside] = assign(partitions[code], hashes[inside])
+    return found
 
 
 def _partitions(table: Any, schema: TableSchema) -> tuple[npt.NDArray[np.int64], list[tuple[Plain, ...]]]:
@@ -84,4 +103,4 @@ def describe(partition: Sequence[Plain], keys: Sequence[str]) -> str:
     return "/".join(f"{key}={value!r}" for key, value in zip(keys, partition, strict=True))
 
 
-__all__ = ["Share", "describe", "route"]
+__all__ = ["Assign", "Share", "describe", "route"]

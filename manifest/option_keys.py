@@ -54,8 +54,6 @@ TUNING = frozenset(
         "deletion-vectors.modifiable",
         "deletion-vectors.bitmap64",
         "deletion-vector.index-file.target-size",
-        "dynamic-bucket.target-row-num",
-        "dynamic-bucket.max-buckets",
         "dynamic-bucket.assigner-parallelism",
         "commit.force-compact",
         "commit.force-create-snapshot",

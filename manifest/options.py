@@ -182,6 +182,8 @@ class CoreOptions(BaseModel):
     changelog_producer: Keyword = "none"
     deletion_vectors_enabled: Flag = False
     deletion_vectors_merge_on_read: Flag = False
+    dynamic_bucket_target_row_num: int = Field(default=2_000_000, ge=1)
+    dynamic_bucket_max_buckets: int = Field(default=-1, ge=-1)
 
     num_sorted_run_compaction_trigger: int = 5
     num_sorted_run_stop_trigger: int | None = None
