@@ -18,6 +18,7 @@ from manifest import faults
 from manifest.commit_attempt import Change, CommitAttempt, CommitIdentity
 from manifest.commit_changes import Compactions, append_change, overwrite_change, replace_change
 from manifest.commit_history import base_of, commit_history, committed_since, is_committed, refuse_expired_replay
+from manifest.commit_indexes import compaction_paths, index_path, row_paths
 from manifest.commit_message import CommitMessage, CommitResult
 from manifest.commit_restamp import Restamp, Restamper
 from manifest.errors import CommitGaveUp, InvalidArgument, OutOfDisk, PaimonError, SnapshotExpired, SnapshotNotFound, UnsafeFileIO
@@ -55,6 +56,7 @@ class FileStoreCommit:
     ) -> CommitResult:
         """Make new files visible (APPEND), then their compaction (COMPACT); all or nothing per snapshot.
 
+        Rows that deletion vectors mark make the first an OVERWRITE: whoever follows a table's appends must not miss them.
         A repeated call answers what the first one did. With ``read_snapshot_id`` the rows were computed from that snapshot, so
         any later change of their buckets but a compaction is a conflict. Raises ``CommitConflict`` (redo the operation),
         ``CommitGaveUp`` (too many races lost), ``CommitReplayed``, ``OutOfDisk``, ``UnsafeFileIO``; nothing is visible then.
@@ -65,8 +67,9 @@ class FileStoreCommit:
         refuse_expired_replay(self.store, self.user, filled, history)
         restamper = Restamper(self.store, filled, self._restamp)
         rows = history.rows
-        if rows is None and any(message.new_files for message in filled):
-            identity = CommitIdentity(self.user, identifier, CommitKind.APPEND, watermark, properties)
+        if rows is None and any(message.has_rows for message in filled):
+            kind = CommitKind.OVERWRITE if any(message.marks_rows for message in filled) else CommitKind.APPEND
+            identity = CommitIdentity(self.user, identifier, kind, watermark, properties)
             with restamper.or_undone():
                 rows = self._run(identity, lambda store, latest: append_change(store, latest, restamper, read_snapshot_id))
             restamper.settle()
@@ -159,11 +162,12 @@ class FileStoreCommit:
             return []
         candidates: set[str] = set()
         for message in messages:
-            for file in (*message.new_files, *message.made_by_compaction()):
-                candidates.update(self.store.physical_files(message.partition, message.bucket, file))
+            candidates.update(row_paths(self.store, message), compaction_paths(self.store, message))
         for state in (manager.latest(), *manager.tags().values()):
             for entry in self.store.live_entries(state).entries() if candidates else ():
                 candidates.difference_update(self.store.physical_files(entry.partition, entry.bucket, entry.file))
+            for index in self.store.index_entries(state) if candidates else ():
+                candidates.discard(index_path(self.store, (index.partition, index.bucket), index))
         return [path for path in sorted(candidates) if self.store.file_io.delete(path)]
 
     def _compact(self, messages: Sequence[CommitMessage], identity: CommitIdentity) -> tuple[int | None, tuple[tuple[bytes, int], ...]]:
@@ -247,6 +251,8 @@ class FileStoreCommit:
         manager = self.store.snapshots
         newest = manager.latest()
         if latest is None or newest is None or newest.id == snapshot.id or manager.exists(latest.id):
+            return True
+        if change.index_files and not change.index_files.isdisjoint(entry.file_name for entry in self.store.index_entries(newest)):
             return True
         identities = change.entries.identities()
         alive = set(self.store.live_entries(newest).identities())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -31,11 +31,16 @@ class CommitIdentity:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The entries of a snapshot; ``index_manifest`` replaces the inherited one if ``index_changed``."""
+    """The entries of a snapshot and of its changelog; ``index_manifest`` replaces the inherited one if ``index_changed``.
+
+    ``index_files`` are the names of the index files that it adds.
+    """
 
     entries: EntryColumns
     index_changed: bool = False
     index_manifest: str | None = None
+    index_files: frozenset[str] = frozenset()
+    changelog: EntryColumns = field(default_factory=lambda: EntryColumns.of(()))
 
 
 class CommitAttempt:
@@ -56,6 +61,8 @@ class CommitAttempt:
                 base = merge_manifests(base, store.manifests, store.merge_policy)
         base_list, base_size = store.manifest_lists.write(base)
         delta_list, delta_size = store.manifest_lists.write(delta)
+        has_changelog = len(change.changelog) > 0
+        log_list, log_size = store.manifest_lists.write(store.manifests.write(change.changelog)) if has_changelog else (None, None)
         faults.point("after-manifest-list")
         schema = store.schemas.latest()
         schema_id = store.schema.id if schema is None else schema.id
@@ -67,6 +74,9 @@ class CommitAttempt:
             base_manifest_list_size=base_size,
             delta_manifest_list=delta_list,
             delta_manifest_list_size=delta_size,
+            changelog_manifest_list=log_list,
+            changelog_manifest_list_size=log_size,
+            changelog_record_count=record_count(change.changelog) if has_changelog else None,
             index_manifest=change.index_manifest if change.index_changed or latest is None else latest.index_manifest,
             commit_user=identity.user,
             commit_identifier=identity.identifier,

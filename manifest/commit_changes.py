@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 
 from manifest.commit_attempt import Change
+from manifest.commit_indexes import IndexUpdate, changelog_of, compaction_paths
 from manifest.commit_message import CommitMessage
 from manifest.commit_restamp import Restamper
 from manifest.conflicts import BucketId, Conflict, bucket_count_conflicts, file_conflicts, touched
@@ -19,16 +20,18 @@ from manifest.store import FileStore
 
 
 def append_change(store: FileStore, latest: Snapshot | None, restamper: Restamper, read_snapshot_id: int | None) -> Change:
-    """ADD the new files, numbered above what is there. Raises ``CommitConflict``."""
-    writing = [message for message in restamper.messages if message.new_files]
+    """ADD the new files, numbered above what is there, and the index changes made with them. Raises ``CommitConflict``."""
+    writing = [message for message in restamper.messages if message.has_rows or message.index_changes]
     _refuse_changed_since(store, latest, writing, read_snapshot_id)
-    if store.key is None and all(message.total_buckets <= 0 for message in writing):
-        return Change(EntryColumns.of(entry for message in writing for entry in message.added()))
+    indexes = IndexUpdate.of(store, latest, writing, compaction=False)
+    changelog = changelog_of(writing, compaction=False)
+    if store.key is None and all(message.total_buckets <= 0 for message in writing) and not indexes.changes:
+        return Change(EntryColumns.of(entry for message in writing for entry in message.added()), changelog=changelog)
     base = _live(store, latest, writing)
     restamper.fit(base)
     delta = EntryColumns.of(entry for message in restamper.messages for entry in message.added())
-    _refuse(store, [*bucket_count_conflicts(base, delta), *file_conflicts(base, delta, store.key)])
-    return Change(delta)
+    _refuse(store, [*bucket_count_conflicts(base, delta), *file_conflicts(base, delta, store.key), *indexes.conflicts(base, delta)])
+    return indexes.completed(store, Change(delta, changelog=changelog))
 
 
 def overwrite_change(
@@ -40,7 +43,8 @@ def overwrite_change(
 ) -> Change | None:
     """DELETE all live files of ``partitions`` (None: of the table) and ADD the new ones; None if that is nothing.
 
-    Deletion vectors and hash indexes of these partitions go too. Files that nobody can overlap start at the top level.
+    Deletion vectors and hash indexes of these partitions go too; those of the new rows come. Files that nobody can overlap
+    start at the top level.
     """
     _refuse_changed_since(store, latest, messages, read_snapshot_id, partitions)
     base = store.live_entries(latest, EntryFilter(partitions=partitions))
@@ -50,10 +54,9 @@ def overwrite_change(
     if not len(base) and not len(added):
         return None
     _refuse(store, file_conflicts(base, EntryColumns.concat([base.deleted(), added]), store.key))
-    index = None
-    if latest is not None:
-        index = store.index_manifests.without_partitions(latest.index_manifest, partitions)
-    return Change(EntryColumns.concat([base.deleted(), added]), index_changed=True, index_manifest=index)
+    indexes = IndexUpdate.of(store, latest, messages, compaction=False).overwriting(store, latest, partitions)
+    _refuse(store, indexes.conflicts(EntryColumns.of(()), added))
+    return indexes.completed(store, Change(EntryColumns.concat([base.deleted(), added])))
 
 
 def replace_change(
@@ -87,9 +90,10 @@ class Compactions:
         while self.messages:
             base = _live(store, latest, self.messages)
             delta = EntryColumns.of(entry for message in self.messages for entry in message.compacted())
-            conflicts = [*bucket_count_conflicts(base, delta), *file_conflicts(base, delta, store.key)]
+            indexes = IndexUpdate.of(store, latest, self.messages, compaction=True)
+            conflicts = [*bucket_count_conflicts(base, delta), *file_conflicts(base, delta, store.key), *indexes.conflicts(base, delta)]
             if not conflicts and self._files_exist():
-                return Change(delta)
+                return indexes.completed(store, Change(delta, changelog=changelog_of(self.messages, compaction=True)))
             beaten = {conflict.bucket for conflict in conflicts}
             partitions = {partition for partition, bucket in beaten if bucket < 0}
             losers = [m for m in self.messages if m.bucket_id in beaten or m.partition in partitions or not self._all_there(m)]
@@ -100,19 +104,16 @@ class Compactions:
     def delete_lost_files(self) -> None:
         """Delete what dropped compactions made; nothing else can refer to it."""
         for message in self._dropped:
-            for file in message.made_by_compaction():
-                for path in self._store.physical_files(message.partition, message.bucket, file):
-                    with suppress(OSError):  # an orphan at worst
-                        self._store.file_io.delete(path)
+            for path in compaction_paths(self._store, message):
+                with suppress(OSError):  # an orphan at worst
+                    self._store.file_io.delete(path)
 
     def _files_exist(self) -> bool:
         return all(self._all_there(message) for message in self.messages)
 
     def _all_there(self, message: CommitMessage) -> bool:
         """Whether no earlier call of the same commit has already dropped this compaction."""
-        exists = self._store.file_io.exists
-        made = list(message.made_by_compaction())
-        return all(exists(path) for file in made for path in self._store.physical_files(message.partition, message.bucket, file))
+        return all(map(self._store.file_io.exists, compaction_paths(self._store, message)))
 
 
 def _live(store: FileStore, latest: Snapshot | None, messages: Iterable[CommitMessage]) -> EntryColumns:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from manifest.commit_indexes import row_paths
 from manifest.commit_message import CommitMessage, CommitResult
 from manifest.errors import CommitReplayed
 from manifest.live_files import EntryFilter
@@ -72,7 +73,7 @@ def base_of(messages: Iterable[CommitMessage]) -> int | None:
     return min(known) if known and len(known) == len(bases) else None
 
 
-def refuse_expired_replay(store: FileStore, user: str, messages: Iterable[CommitMessage], history: History) -> None:
+def refuse_expired_replay(store: FileStore, user: str, messages: Sequence[CommitMessage], history: History) -> None:
     """Raise ``CommitReplayed`` if the commit may have happened in a snapshot that has expired since.
 
     It has if the user went on to greater identifiers, or if its files were used (they are live in the oldest retained
@@ -84,9 +85,9 @@ def refuse_expired_replay(store: FileStore, user: str, messages: Iterable[Commit
     if history.later:
         raise CommitReplayed(f"{reason} (the user has committed greater identifiers)")
     names = {(message.partition, file.file_name) for message in messages for file in message.new_files}
+    indexes = {file.file_name for message in messages for _, change in message.index_changes_of(compaction=False) for file in change.new}
     for message in messages:
-        for file in message.new_files:
-            path = store.physical_files(message.partition, message.bucket, file)[0]
+        for path in row_paths(store, message):
             if not store.file_io.exists(path):
                 raise CommitReplayed(f"{reason} (its file {path} is gone)")
     partitions = {partition for partition, _ in names}
@@ -95,6 +96,9 @@ def refuse_expired_replay(store: FileStore, user: str, messages: Iterable[Commit
         for entry in zip(entries.partition, entries.file_name, strict=True):
             if entry in names:
                 raise CommitReplayed(f"{reason} (its file {entry[1]} is in the table)")
+        for index in store.index_entries(state) if indexes else ():
+            if index.file_name in indexes:
+                raise CommitReplayed(f"{reason} (its index file {index.file_name} is in the table)")
 
 
 def _oldest_states(store: FileStore) -> list[Snapshot]:

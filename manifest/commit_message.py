@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from pydantic import BaseModel, ConfigDict
 
 from manifest.data_file import DataFileMeta
+from manifest.index_change import BucketChange, IndexChange
+from manifest.index_manifest import DELETION_VECTORS
 from manifest.manifest_entry import FileKind, ManifestEntry
 
 
 class CommitMessage(BaseModel):
     """The changes of one writer in one bucket; frozen, picklable, and JSON with base64 bytes.
 
+    Changelog files describe the new files or, ``compact_changelog``, the compaction. ``index_changes`` has at most one per kind.
     ``base_snapshot_id`` is the newest snapshot when the writer opened (0: there was none; None: unknown), and
     ``base_max_sequence`` the greatest sequence number it saw in the bucket.
 
@@ -29,18 +32,31 @@ class CommitMessage(BaseModel):
     new_files: tuple[DataFileMeta, ...] = ()
     compact_before: tuple[DataFileMeta, ...] = ()
     compact_after: tuple[DataFileMeta, ...] = ()
+    index_changes: tuple[IndexChange, ...] = ()
+    changelog_files: tuple[DataFileMeta, ...] = ()
+    compact_changelog: tuple[DataFileMeta, ...] = ()
     base_max_sequence: int = -1
     base_snapshot_id: int | None = None
 
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to commit."""
-        return not (self.new_files or self.has_compaction)
+        return not (self.has_rows or self.has_compaction)
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether the snapshot of the rows has something of it; deletion vectors that mark rows count as such."""
+        return bool(self.new_files or self.changelog_files or self._changes_index(compaction=False))
 
     @property
     def has_compaction(self) -> bool:
         """Whether files were compacted."""
-        return bool(self.compact_before or self.compact_after)
+        return bool(self.compact_before or self.compact_after or self._changes_index(compaction=True))
+
+    @property
+    def marks_rows(self) -> bool:
+        """Whether rows of older snapshots are deleted by marks, so that the commit is more than an append."""
+        return any(change.kind == DELETION_VECTORS and not change.compaction and not change.is_empty for change in self.index_changes)
 
     @property
     def bucket_id(self) -> tuple[bytes, int]:
@@ -56,16 +72,28 @@ class CommitMessage(BaseModel):
         yield from self._entries(FileKind.DELETE, self.compact_before)
         yield from self._entries(FileKind.ADD, self.compact_after)
 
+    def changelog(self, *, compaction: bool) -> Iterator[ManifestEntry]:
+        """ADD entries of the changelog files that come with the rows, or with their compaction."""
+        return self._entries(FileKind.ADD, self.compact_changelog if compaction else self.changelog_files)
+
+    def index_changes_of(self, *, compaction: bool) -> Iterator[BucketChange]:
+        """The index changes that become visible with the rows, or with their compaction."""
+        return ((self.bucket_id, change) for change in self.index_changes if change.compaction == compaction)
+
     def without_compaction(self) -> CommitMessage:
         """The same writes, uncompacted."""
-        return self.model_copy(update={"compact_before": (), "compact_after": ()})
+        index = tuple(change for change in self.index_changes if not change.compaction)
+        return self.model_copy(update={"compact_before": (), "compact_after": (), "compact_changelog": (), "index_changes": index})
 
     def made_by_compaction(self) -> Iterator[DataFileMeta]:
-        """Files of ``compact_after`` that are physically new: an upgrade shares its data file with an older entry."""
+        """Files of a compaction that are physically new: an upgrade shares its data file with an older entry."""
         older = {name for file in (*self.new_files, *self.compact_before) for name in file.file_names}
-        for file in self.compact_after:
+        for file in (*self.compact_after, *self.compact_changelog):
             if file.file_name not in older:
                 yield file
+
+    def _changes_index(self, *, compaction: bool) -> bool:
+        return any(change.compaction == compaction and not change.is_empty for change in self.index_changes)
 
     def _entries(self, kind: FileKind, files: Iterable[DataFileMeta]) -> Iterator[ManifestEntry]:
         for file in files:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TypeAlias
 
+from manifest.commit_indexes import compaction_paths
 from manifest.commit_message import CommitMessage
 from manifest.conflicts import BucketId, max_sequences
 from manifest.data_file import DataFileMeta
@@ -75,8 +76,10 @@ class Restamper:
         """After the commit, delete what its rewritten files replace."""
         for message, original in zip(self.messages, self._original, strict=True):
             if message is not original:
-                made = (*original.new_files, *original.made_by_compaction())
-                self._delete(made, original, unless=message.new_files)
+                self._delete(original.new_files, original, unless=message.new_files)
+                for path in compaction_paths(self._store, original):
+                    with suppress(OSError):  # an orphan at worst
+                        self._store.file_io.delete(path)
 
     def _delete(self, files: Sequence[DataFileMeta], message: CommitMessage, *, unless: Sequence[DataFileMeta]) -> None:
         kept = {file.file_name for file in unless}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,20 +33,36 @@ class DeletionVectorRange(BaseModel):
     cardinality: int | None = None
 
 
-class IndexEntry(BaseModel):
-    """One live index file of a (partition, bucket); ``vectors`` for deletion vectors only."""
+class IndexFile(BaseModel):
+    """An index file, wherever it belongs; ``vectors`` for deletion vectors only."""
 
     model_config = ConfigDict(frozen=True, ser_json_bytes="base64", val_json_bytes="base64", extra="forbid")
 
-    partition: bytes
-    bucket: int
-    index_type: str
     file_name: FileName
     file_size: NonNegativeInt
     row_count: NonNegativeInt
     vectors: tuple[DeletionVectorRange, ...] | None = None
     external_path: str | None = None
     global_index: dict[str, Any] | None = None
+
+
+class IndexEntry(IndexFile):
+    """One live index file of a (partition, bucket)."""
+
+    partition: bytes
+    bucket: int
+    index_type: str
+
+    @classmethod
+    def of(cls, file: IndexFile, partition: bytes, bucket: int, index_type: str) -> IndexEntry:
+        """The entry of ``file`` in its bucket."""
+        values = {name: getattr(file, name) for name in IndexFile.model_fields}
+        return cls(partition=partition, bucket=bucket, index_type=index_type, **values)
+
+    @property
+    def file(self) -> IndexFile:
+        """The file alone, as commit messages carry it."""
+        return IndexFile(**{name: getattr(self, name) for name in IndexFile.model_fields})
 
     def to_avro(self) -> dict[str, Any]:
         """The record of an index manifest."""
@@ -115,12 +131,6 @@ class IndexManifest:
         data = write_container(INDEX_MANIFEST, blocks_of(records), codec=self.codec, level=self.level)
         self.file_io.write(self.paths.manifest(name), data)
         return name
-
-    def without_partitions(self, name: str | None, partitions: Collection[bytes] | None) -> str | None:
-        """The index manifest after an overwrite of ``partitions`` (None: all): ``name`` again if nothing changes."""
-        before = self.read(name)
-        after = [] if partitions is None else [entry for entry in before if entry.partition not in partitions]
-        return name if len(after) == len(before) else self.write(after)
 
 
 def _range(record: Mapping[str, Any]) -> DeletionVectorRange:

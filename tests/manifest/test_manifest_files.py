@@ -325,9 +325,7 @@ def test_an_index_manifest_survives_a_round_trip(store):
     name = store.index_manifests.write(entries)
     assert store.index_manifests.read(name) == entries
     assert store.index_manifests.read(None) == []
-    assert store.index_manifests.without_partitions(name, [b"other"]) == name
-    assert store.index_manifests.without_partitions(name, None) is None
-    assert store.index_manifests.without_partitions(name, [bytes(12)]) is None
+    assert store.index_manifests.write([]) is None
 
 
 def test_creation_time_is_the_local_wall_clock(monkeypatch):
