@@ -55,6 +55,25 @@ class BitSlices:
             return self.existence
         return self._compare(number)[0]
 
+    def best(self, k: int, among: BitMap, *, greatest: bool) -> tuple[BitMap, BitMap]:
+        """Of the rows ``among`` those that surely are among the ``k`` greatest (or least) numbers, and those that tie for the rest.
+
+        The first set has at most ``k`` rows. If it has less, the second has equal numbers and makes up at least for the others.
+        """
+        sure, tied = BitMap(), among & self.existence
+        if len(tied) <= k:
+            return tied, BitMap()
+        for bit in reversed(range(self._count)):
+            ahead = tied & self._slice(bit) if greatest else tied - self._slice(bit)
+            count = len(sure) + len(ahead)
+            if count > k:
+                tied = ahead
+            else:
+                sure, tied = sure | ahead, tied - ahead
+            if count == k:
+                return sure, BitMap()
+        return sure, tied
+
     def _compare(self, number: int) -> tuple[BitMap, BitMap]:
         less, equal = BitMap(), self.existence
         for bit in reversed(range(self._count)):

@@ -10,7 +10,7 @@ import numpy as np
 from pyroaring import BitMap
 
 from fileindex.bit_slices import BitSlices
-from fileindex.column_type import STRINGS, ColumnType, Plain
+from fileindex.column_type import FLOATS, STRINGS, ColumnType, Plain
 from fileindex.container import Payload
 from fileindex.corrupt import CorruptIndex
 from fileindex.keys import key_dtype, literal_keys, stored_keys
@@ -54,6 +54,36 @@ class RangeBitmapReader:
                 return self._range(op, value)
             case _:
                 return REMAIN
+
+    def top_n(self, k: int, *, ascending: bool, nulls_first: bool, strict: bool, candidates: BitMap | None) -> BitMap:
+        """Rows that hold the first ``k`` (at least 1) of ``candidates``; exactly as many if ``strict``, else with all that tie.
+
+        Of rows that tie the last ones are kept, of nulls the first, as Paimon's ``RangeBitmap`` does.
+        """
+        wanted = all_rows(self.row_count) if candidates is None else candidates
+        nulls = wanted - self._slices.existence
+
+        def best(count: int) -> BitMap:
+            sure, tied = self._slices.best(count, wanted, greatest=not ascending)
+            if strict:
+                return sure | tied[len(tied) - (count - len(sure)) :] if tied else sure
+            return self._with_other_zero(sure | tied) & wanted
+
+        if nulls_first:
+            if len(nulls) >= k:
+                return nulls[:k] if strict else nulls
+            return nulls | best(k - len(nulls))
+        found = best(k)
+        if len(found) >= k:
+            return found
+        return found | (nulls[: k - len(found)] if strict else nulls)
+
+    def _with_other_zero(self, rows: BitMap) -> BitMap:
+        """If rows of one zero of a float column are in, those of the other tie with them."""
+        if self._type.kind not in FLOATS or not self._cardinality:
+            return rows
+        zeros = BitMap.union(*(self._slices.equal(code) for code, present in map(self._place, (-1, 0)) if present), BitMap())
+        return rows | zeros if rows & zeros else rows
 
     def _any_of(self, values: tuple[Plain, ...], *, negated: bool) -> FileIndexResult:
         found = BitMap()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from dataclasses import asdict, fields
 
 from fileindex.evaluate import IndexNotes
@@ -28,21 +27,18 @@ def plan_from_json(text: str) -> ScanPlan:
 def report_to_json(report: ReadReport) -> str:
     """A report as JSON text that ``report_from_json`` turns into an equal report.
 
-    >>> report = ReadReport(files=2, index=IndexNotes(used=Counter({"city: bitmap": 3})))
+    >>> report = ReadReport(files=2, index=IndexNotes(bytes_read=3))
     >>> report_from_json(report_to_json(report)) == report
     True
     """
     counts = {item.name: getattr(report, item.name) for item in fields(report) if item.name != "index"}
-    notes = report.index  # asdict() would count a Counter's items anew
-    return json.dumps(counts | {"index": {"warnings": notes.warnings, "used": notes.used, "bytes_read": notes.bytes_read}})
+    return json.dumps(counts | {"index": report.index.to_json()})
 
 
 def report_from_json(text: str) -> ReadReport:
     """The report that ``report_to_json`` wrote."""
     value = json.loads(text)
-    notes = value.pop("index")
-    index = IndexNotes(Counter(notes["warnings"]), Counter(notes["used"]), notes["bytes_read"])
-    return ReadReport(**value, index=index)
+    return ReadReport(**value | {"index": IndexNotes.from_json(value["index"])})
 
 
 __all__ = ["plan_from_json", "plan_to_json", "report_from_json", "report_to_json"]

@@ -1,0 +1,113 @@
+"""What evaluating file indexes came upon: counters for explain, for warnings and for tests."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+IndexName: TypeAlias = tuple[str, str]
+"""Column (``name`` or ``map[key]``) and index type."""
+
+
+@dataclass(slots=True)
+class IndexUse:
+    """What one index did, over any number of files.
+
+    Attributes:
+        files: files in which it answered.
+        skipped: of those, files without a matching row, where this index (perhaps with others) found that out.
+        rows: rows that the whole condition left of the other files in which this index answered with rows.
+        bytes: bytes of its payloads that were fetched.
+        unusable: how often it could not be used, by reason.
+    """
+
+    files: int = 0
+    skipped: int = 0
+    rows: int = 0
+    bytes: int = 0
+    unusable: Counter[str] = field(default_factory=Counter)
+
+    def merge(self, other: IndexUse) -> None:
+        """Add what another has counted.
+
+        >>> use = IndexUse(files=1, rows=5)
+        >>> use.merge(IndexUse(files=2, unusable=Counter(["broken"])))
+        >>> use
+        IndexUse(files=3, skipped=0, rows=5, bytes=0, unusable=Counter({'broken': 1}))
+        """
+        self.files += other.files
+        self.skipped += other.skipped
+        self.rows += other.rows
+        self.bytes += other.bytes
+        self.unusable.update(other.unusable)
+
+
+@dataclass(slots=True)
+class IndexNotes:
+    """What the indexes of any number of files said.
+
+    Attributes:
+        warnings: how often an index could not be used, by reason.
+        used: how often an index was asked, by ``column: index type``.
+        bytes_read: bytes of containers that were fetched, headers included.
+        by_index: the same for each index by itself.
+    """
+
+    warnings: Counter[str] = field(default_factory=Counter)
+    used: Counter[str] = field(default_factory=Counter)
+    bytes_read: int = 0
+    by_index: dict[IndexName, IndexUse] = field(default_factory=dict)
+
+    def of(self, column: str, index_type: str) -> IndexUse:
+        """The counters of one index, made if there are none yet.
+
+        >>> IndexNotes().of("m[k]", "bitmap").files
+        0
+        """
+        return self.by_index.setdefault((column, index_type), IndexUse())
+
+    def merge(self, other: IndexNotes) -> None:
+        """Add what another has counted.
+
+        >>> notes = IndexNotes(bytes_read=1)
+        >>> notes.merge(IndexNotes(bytes_read=2))
+        >>> notes.bytes_read
+        3
+        """
+        self.warnings.update(other.warnings)
+        self.used.update(other.used)
+        self.bytes_read += other.bytes_read
+        for (column, index_type), use in other.by_index.items():
+            self.of(column, index_type).merge(use)
+
+    def to_json(self) -> dict[str, Any]:
+        """The counters as a JSON value that ``from_json`` takes back."""
+        by_index = [
+            {
+                "column": column,
+                "type": index_type,
+                "files": use.files,
+                "skipped": use.skipped,
+                "rows": use.rows,
+                "bytes": use.bytes,
+                "unusable": dict(use.unusable),
+            }
+            for (column, index_type), use in self.by_index.items()
+        ]
+        return {"warnings": dict(self.warnings), "used": dict(self.used), "bytes_read": self.bytes_read, "by_index": by_index}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> IndexNotes:
+        """The counters that ``to_json`` gave.
+
+        >>> notes = IndexNotes(Counter(["gone"]), Counter(["a: bsi"]), 7, {("a", "bsi"): IndexUse(1, 1, 0, 7, Counter(["gone"]))})
+        >>> IndexNotes.from_json(notes.to_json()) == notes
+        True
+        """
+        by_index = {
+            (use["column"], use["type"]): IndexUse(use["files"], use["skipped"], use["rows"], use["bytes"], Counter(use["unusable"]))
+            for use in value["by_index"]
+        }
+        return cls(Counter(value["warnings"]), Counter(value["used"]), value["bytes_read"], by_index)
