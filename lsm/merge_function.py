@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -12,10 +13,25 @@ import pyarrow.compute as pc
 
 from lsm.key_words import Rows, one_array
 from lsm.sort_key import UPDATE_BEFORE, VALUE_KIND, Sorted
+from manifest.errors import UnmergeableRows
 
 
 class MergeFunction(Protocol):
-    """Folds groups of versions; a table's engine decides which."""
+    """Folds groups of versions; a table's engine decides which (``lsm.merge_engines.merge_function_for``).
+
+    Engines differ in whether folding some versions of a key first changes the result (``folds_in_steps``): what one flush,
+    compaction or read sees of a key must then be folded once.
+    """
+
+    @property
+    def folds_in_steps(self) -> bool:
+        """Whether folding parts first, and then the results, always gives what folding everything at once gives."""
+
+    def refusal(self) -> str | None:
+        """Why ``-U`` and ``-D`` rows must not be written; None if they may."""
+
+    def needed(self, columns: Sequence[str]) -> tuple[str, ...]:
+        """``columns`` and those without which they cannot be folded, the key and ``sequence.field`` apart."""
 
     def fold(self, rows: Any, done: Sorted) -> Any:
         """At most one row per key of ``rows`` (a table with ``_SEQUENCE_NUMBER`` and ``_VALUE_KIND``), in key order.
@@ -39,8 +55,21 @@ class Deduplicate:
 
     ignore_delete: bool = False
 
+    @property
+    def folds_in_steps(self) -> bool:
+        """See ``MergeFunction``; so for every other method."""
+        return True
+
+    def refusal(self) -> str | None:
+        """Deletes are welcome."""
+        return None
+
+    def needed(self, columns: Sequence[str]) -> tuple[str, ...]:
+        """Nothing else."""
+        return tuple(columns)
+
     def fold(self, rows: Any, done: Sorted) -> Any:
-        """See ``MergeFunction``."""
+        """The winners."""
         return rows.take(pa.array(self.winners(rows.column(VALUE_KIND), done)))
 
     def thinned(self, kinds: Any, done: Sorted) -> Sorted:
@@ -63,6 +92,58 @@ class Deduplicate:
         return found
 
 
+@dataclass(frozen=True, slots=True)
+class FirstRow:
+    """The first version wins. ``ignore_delete``: a retract only counts if it is a key's only version; else there can be none.
+
+    >>> rows = pa.table({"_VALUE_KIND": pa.array([0, 0], pa.int8()), "v": ["old", "new"]})
+    >>> FirstRow().fold(rows, Sorted(np.array([0, 1]), np.array([0])))["v"].to_pylist()
+    ['old']
+    """
+
+    ignore_delete: bool = False
+
+    @property
+    def folds_in_steps(self) -> bool:
+        """See ``MergeFunction``; so for every other method."""
+        return True
+
+    def refusal(self) -> str | None:
+        """A version that was first cannot be taken back."""
+        return "merge-engine 'first-row' keeps the first version of a key; set 'ignore-delete' to drop such rows"
+
+    def needed(self, columns: Sequence[str]) -> tuple[str, ...]:
+        """Nothing else."""
+        return tuple(columns)
+
+    def fold(self, rows: Any, done: Sorted) -> Any:
+        """The winners; ``UnmergeableRows`` if a retract stands in the way."""
+        return rows.take(pa.array(self.winners(rows.column(VALUE_KIND), done)))
+
+    def thinned(self, kinds: Any, done: Sorted) -> Sorted:
+        """The winners alone."""
+        winners = self.winners(kinds, done)
+        return Sorted(winners, np.arange(len(winners)))
+
+    def winners(self, kinds: Any, done: Sorted) -> Rows:
+        """Positions of the surviving rows, in key order; ``kinds``: the ``_VALUE_KIND`` column, None if all rows are ``+I``."""
+        first: Rows = done.order[done.starts]
+        if kinds is None or not len(first):
+            return first
+        retract = retracts(kinds)[done.order]
+        ends = np.append(done.starts[1:], len(done.order))
+        alone = np.repeat(ends - done.starts == 1, ends - done.starts)
+        skipped = retract & ~alone
+        if not skipped.any():
+            return first
+        if not self.ignore_delete:
+            raise UnmergeableRows(f"a '-U' or '-D' row meets other versions of its key: {self.refusal()}")
+        place = np.where(skipped, len(done.order), np.arange(len(done.order)))
+        oldest = np.minimum.reduceat(place, done.starts)
+        found: Rows = done.order[oldest[oldest < len(done.order)]]
+        return found
+
+
 def retracts(kinds: Any) -> npt.NDArray[np.bool_]:
     """Mask of the ``-U`` and ``-D`` rows of a ``_VALUE_KIND`` column (Arrow or numpy)."""
     values: npt.NDArray[np.int8] = kinds if isinstance(kinds, np.ndarray) else one_array(kinds).to_numpy(zero_copy_only=False)
@@ -76,4 +157,4 @@ def drop_retracts(rows: Any) -> Any:
     return rows.filter(pc.invert(pa.array(mask))) if mask.any() else rows
 
 
-__all__ = ["Deduplicate", "MergeFunction", "drop_retracts", "retracts"]
+__all__ = ["Deduplicate", "FirstRow", "MergeFunction", "drop_retracts", "retracts"]

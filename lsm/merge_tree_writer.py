@@ -10,7 +10,7 @@ from lsm.compact_task import CompactResult, MergeTreeRewriter
 from lsm.held_rows import HeldRows, Source
 from lsm.key_words import Rows
 from lsm.levels import key_decoder
-from lsm.merge_function import Deduplicate
+from lsm.merge_engines import merge_function_for
 from lsm.rolling_writer import delete_files, key_value_writer
 from lsm.sort_buffer import SortBuffer
 from lsm.sort_key import SortKey
@@ -24,11 +24,6 @@ def sort_key_of(schema: TableSchema) -> SortKey:
     return SortKey(schema.trimmed_primary_keys, schema.core.sequence_field, schema.core.sequence_descending)
 
 
-def merge_function_of(schema: TableSchema) -> Deduplicate:
-    """The table's merge engine."""
-    return Deduplicate(ignore_delete=schema.core.ignore_delete)
-
-
 class MergeTreeWriter:
     """Buffers rows, flushes them as one sorted run on level 0, then compacts unless the context says otherwise."""
 
@@ -36,7 +31,7 @@ class MergeTreeWriter:
         self.context = context
         self.metrics = WriteMetrics()
         schema = context.store.schema
-        key, fold = sort_key_of(schema), merge_function_of(schema)
+        key, fold = sort_key_of(schema), merge_function_for(schema)
         self._target = context.target
         self._buffer = SortBuffer(key, fold, context.next_sequence)
         rewriter = MergeTreeRewriter(self._target, context.partition, context.bucket, key, fold)
@@ -110,4 +105,4 @@ class MergeTreeWriter:
         self._count(made)
 
 
-__all__ = ["MergeTreeWriter", "merge_function_of", "sort_key_of"]
+__all__ = ["MergeTreeWriter", "sort_key_of"]

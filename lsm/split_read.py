@@ -18,7 +18,7 @@ from lsm.deletion_vectors import DeletionFile
 from lsm.file_read import DataFileRead
 from lsm.file_rows import batch_bytes_of
 from lsm.levels import Section, SortedRun, interval_partition, key_decoder
-from lsm.merge_function import Deduplicate
+from lsm.merge_engines import merge_function_for
 from lsm.merge_runs import merge_runs
 from lsm.read_report import ReadReport
 from lsm.scan_filters import only_columns
@@ -116,10 +116,12 @@ class _SplitRead:
         """Rows of a section with several runs: merged, then filtered, for an older version may match where the newest does not."""
         schema, options = self.store.schema, self.store.options
         key = SortKey(tuple(schema.trimmed_primary_keys), options.sequence_field, options.sequence_descending)
-        values = dict.fromkeys([*self.columns, *columns_of(self.predicate), *key.columns, *key.sequence_fields])
+        fold = merge_function_for(schema)
+        wanted = tuple(dict.fromkeys([*self.columns, *columns_of(self.predicate)]))
+        values = dict.fromkeys([*fold.needed(wanted), *key.columns, *key.sequence_fields])
         columns = (*values, SEQUENCE_NUMBER, VALUE_KIND)
         runs = [self._run(run, columns, batch_bytes_of(len(section))) for run in sorted(section, key=_age)]
-        for rows in merge_runs(runs, key, Deduplicate(options.ignore_delete), drop_delete=True):
+        for rows in merge_runs(runs, key, fold, drop_delete=True):
             kept = rows if self.predicate == TRUE else rows.filter(mask(self.predicate, rows, schema.column_types))
             yield from _in_batches(kept, self.columns)
 

@@ -29,6 +29,10 @@ class NullInKey(SchemaMismatch):
     """A NOT NULL column (every primary-key column is one) holds a null."""
 
 
+class UnmergeableRows(PaimonError, ValueError):
+    """The table's merge engine cannot fold the versions of a key: a delete that a function cannot take back, a sum that overflows."""
+
+
 class SnapshotNotFound(PaimonError, LookupError):
     """No snapshot, tag or timestamp of that name."""
 
@@ -73,6 +77,7 @@ __all__ = [
     "TableExists",
     "TableNotFound",
     "UnknownColumn",
+    "UnmergeableRows",
     "UnsafeFileIO",
     "UnsupportedOption",
     "UnsupportedTable",

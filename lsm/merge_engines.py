@@ -1,0 +1,34 @@
+"""Which merge function a table has: the only place that looks at its merge engine (Paimon's ``PrimaryKeyTableUtils``)."""
+
+from __future__ import annotations
+
+from fileindex.errors import UnsupportedOption
+from lsm.merge_function import Deduplicate, FirstRow, MergeFunction
+from manifest.errors import UnsupportedTable
+from manifest.merge_options import DEDUPLICATE, FIRST_ROW, MergeOptions
+from manifest.schema import TableSchema
+
+
+def merge_function_for(schema: TableSchema) -> MergeFunction:
+    """The merge function of a primary-key table.
+
+    Raises:
+        UnsupportedTable: the engine or one of its options is not built; the message names it.
+
+    >>> from manifest.schema_check import build_schema
+    >>> merge_function_for(build_schema("id BIGINT", primary_keys=["id"], options={"bucket": "1", "ignore-delete": "true"}))
+    Deduplicate(ignore_delete=True)
+    """
+    try:
+        options = MergeOptions.of(schema)
+    except UnsupportedOption as error:
+        raise UnsupportedTable(str(error)) from error
+    match options.engine:
+        case engine if engine == DEDUPLICATE:
+            return Deduplicate(options.ignore_delete)
+        case engine if engine == FIRST_ROW:
+            return FirstRow(options.ignore_delete)
+    raise UnsupportedTable(f"merge-engine '{options.engine}' is not built yet")
+
+
+__all__ = ["merge_function_for"]
