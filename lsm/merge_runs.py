@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from lsm.key_words import WordColumn, Words, fixed_words, is_variable, one_array
 from lsm.merge_function import MergeFunction, drop_retracts
-from lsm.sort_key import SEQUENCE_NUMBER, VALUE_KIND, SortKey, sort_rows
+from lsm.sort_key import SEQUENCE_NUMBER, VALUE_KIND, Sorted, SortKey, sort_rows
 
 _Key = tuple[Any, ...]
 
@@ -40,26 +41,55 @@ def merge_runs(runs: Sequence[Iterator[Any]], key: SortKey, fold: MergeFunction,
     >>> merged["id"].to_pylist(), merged["_SEQUENCE_NUMBER"].to_pylist()
     ([1, 2, 3], [1, 2, 2])
     """
-    live = [cursor for cursor in (_Cursor(run, key) for run in runs) if cursor.refill()]
+    for merged in merge_rounds(runs, key, fold):
+        rows = drop_retracts(merged.result) if drop_delete else merged.result
+        if rows.num_rows:
+            yield rows
+
+
+@dataclass(frozen=True, slots=True)
+class MergeRound:
+    """All versions of some keys and what became of them; without ``done`` every row is its key's only version, and the result."""
+
+    rows: Any
+    done: Sorted | None
+    result: Any
+
+
+def merge_rounds(runs: Sequence[Iterator[Any]], key: SortKey, fold: MergeFunction) -> Iterator[MergeRound]:
+    """As ``merge_runs``, with the versions that each result was made of, as changelogs need them."""
+    for pieces in aligned(runs, key):
+        tables = [table for _, table in pieces]
+        if len(tables) == 1:
+            yield MergeRound(tables[0], None, tables[0])
+            continue
+        rows = pa.concat_tables(tables).combine_chunks()
+        done = _sorted(rows, key)
+        yield MergeRound(rows, done, fold.fold(rows, done))
+
+
+def aligned(runs: Sequence[Iterator[Any]], key: SortKey) -> Iterator[list[tuple[int, Any]]]:
+    """Cut sorted runs, whose columns may differ but for those of ``key``, so that all rows of a key come in one round.
+
+    Yields:
+        (number of the run, its rows) of every run that has rows in the round; keys ascend from round to round.
+    """
+    live = [(number, cursor) for number, cursor in enumerate(_Cursor(run, key) for run in runs) if cursor.refill()]
     while live:
         if len(live) == 1:
-            pieces = [live[0].rest()]
+            number, cursor = live[0]
+            yield [(number, cursor.rest())]
         else:
-            bound = min(cursor.last for cursor in live)
-            pieces = [piece for piece in (cursor.up_to(bound) for cursor in live) if piece.num_rows]
-        merged = pieces[0] if len(pieces) == 1 else _fold(pieces, key, fold)
-        if drop_delete:
-            merged = drop_retracts(merged)
-        if merged.num_rows:
-            yield merged
-        live = [cursor for cursor in live if cursor.refill()]
+            bound = min(cursor.last for _, cursor in live)
+            pieces = [(number, cursor.up_to(bound)) for number, cursor in live]
+            yield [(number, piece) for number, piece in pieces if piece.num_rows]
+        live = [(number, cursor) for number, cursor in live if cursor.refill()]
 
 
-def _fold(pieces: list[Any], key: SortKey, fold: MergeFunction) -> Any:
-    rows = pa.concat_tables(pieces).combine_chunks()
+def _sorted(rows: Any, key: SortKey) -> Sorted:
     kinds = WordColumn.of(_add_rank(rows.column(VALUE_KIND)))
     ties = [*key.sequence_words(rows), WordColumn.of(rows.column(SEQUENCE_NUMBER)), kinds]
-    return fold.fold(rows, sort_rows(key.key_words(rows), ties, length=rows.num_rows, runs=True))
+    return sort_rows(key.key_words(rows), ties, length=rows.num_rows, runs=True)
 
 
 def _add_rank(kinds: Any) -> Any:
@@ -125,4 +155,4 @@ def _element(column: tuple[Any, list[Words]], row: int) -> tuple[Any, ...]:
     return (1, array[row].as_py())  # Python compares str by code points, which is the order of the UTF-8 bytes
 
 
-__all__ = ["merge_runs"]
+__all__ = ["MergeRound", "aligned", "merge_rounds", "merge_runs"]
