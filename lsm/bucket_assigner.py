@@ -17,6 +17,30 @@ from manifest.index_manifest import HASH, IndexEntry
 from manifest.snapshot import Snapshot
 from manifest.store import FileStore
 
+
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """The dynamic buckets of one of several writers: those whose number modulo ``writers`` is ``index``.
+
+    >>> Owned(1, 4).first(3).tolist()
+    [1, 5, 9]
+    """
+
+    index: int = 0
+    writers: int = 1
+
+    def first(self, count: int) -> Buckets:
+        """The lowest ``count`` bucket numbers."""
+        numbers: Buckets = self.index + self.writers * np.arange(count, dtype=np.int32)
+        return numbers
+
+    def holds(self, buckets: Buckets) -> npt.NDArray[np.bool_]:
+        """Mask of the buckets that are owned."""
+        mask: npt.NDArray[np.bool_] = buckets % self.writers == self.index
+        return mask
+
+
+_ALL = Owned()
 _NO_HASHES: Hashes = np.empty(0, np.int32)
 _UNLIMITED = -1
 
@@ -36,10 +60,11 @@ class PartitionIndex:
     buckets: Buckets
     target_rows: int
     max_buckets: int = _UNLIMITED
+    owned: Owned = _ALL
     changed: set[int] = field(default_factory=set)
 
     @classmethod
-    def of(cls, by_bucket: Mapping[int, Hashes], target_rows: int, max_buckets: int = _UNLIMITED) -> PartitionIndex:
+    def of(cls, by_bucket: Mapping[int, Hashes], target_rows: int, max_buckets: int = _UNLIMITED, owned: Owned = _ALL) -> PartitionIndex:
         """The index of a partition whose buckets hold these hashes.
 
         >>> index = PartitionIndex.of({0: np.array([7, -3], np.int32)}, target_rows=3)
@@ -49,7 +74,7 @@ class PartitionIndex:
         hashes = np.concatenate([_NO_HASHES, *by_bucket.values()])
         buckets = np.repeat(np.fromiter(by_bucket, np.int32, len(by_bucket)), [len(known) for known in by_bucket.values()])
         found, first = np.unique(hashes, return_index=True)
-        return cls(found, buckets[first], target_rows, max_buckets)
+        return cls(found, buckets[first], target_rows, max_buckets, owned)
 
     def assign(self, hashes: Hashes) -> Buckets:
         """The bucket of every hash; new ones become known."""
@@ -79,17 +104,17 @@ class PartitionIndex:
 
     def _place(self, count: int) -> Buckets:
         """Buckets for ``count`` new keys: room in open buckets first, lowest bucket first, then new ones."""
-        used = np.bincount(self.buckets) if len(self.buckets) else np.empty(0, np.int64)
-        open_buckets = np.flatnonzero(used)
-        room = np.maximum(self.target_rows - used[open_buckets], 0)
-        missing = count - int(room.sum())
-        opening = max(0, -(-missing // self.target_rows))
+        present, used = np.unique(self.buckets, return_counts=True)
+        own = self.owned.holds(present)
+        room = np.maximum(self.target_rows - used[own], 0)
+        opening = max(0, -(-(count - int(room.sum())) // self.target_rows))
+        free = np.setdiff1d(self.owned.first(len(present) + opening), present)
         if self.max_buckets != _UNLIMITED:
-            opening = min(opening, max(0, self.max_buckets - len(open_buckets)))
-        free = np.setdiff1d(np.arange(len(used) + opening), open_buckets)[:opening]
-        ids = np.concatenate([open_buckets, free]).astype(np.int32)
+            free = free[free < self.max_buckets]
+        free = free[:opening]
+        ids = np.concatenate([present[own], free]).astype(np.int32)
         filled = np.repeat(ids, np.concatenate([room, np.full(len(free), self.target_rows)]).astype(np.int64))[:count]
-        rest = np.resize(ids if len(ids) else np.zeros(1, np.int32), count - len(filled))
+        rest = np.resize(ids if len(ids) else self.owned.first(1), count - len(filled))
         placed: Buckets = np.concatenate([filled, rest]).astype(np.int32)
         return placed
 
@@ -97,13 +122,14 @@ class PartitionIndex:
 class HashBucketAssigner:
     """Assigns keys to the buckets of their partitions, as of one snapshot; not safe for several threads.
 
-    ``ignore``: as if every partition were empty, as an overwrite wants it.
+    ``owned`` are the buckets that may take new keys (None: all). A snapshot of None stands for an empty table.
     """
 
-    def __init__(self, store: FileStore, snapshot: Snapshot | None, *, ignore: bool = False) -> None:
+    def __init__(self, store: FileStore, snapshot: Snapshot | None, owned: Owned | None = None) -> None:
         self._store = store
+        self._owned = owned or _ALL
         self._entries: dict[bytes, list[IndexEntry]] = {}
-        for entry in store.index_entries(None if ignore else snapshot):
+        for entry in store.index_entries(snapshot):
             if entry.index_type == HASH:
                 self._entries.setdefault(entry.partition, []).append(entry)
         self._partitions: dict[bytes, PartitionIndex] = {}
@@ -117,18 +143,19 @@ class HashBucketAssigner:
         index = self._partitions.get(partition)
         return index.hashes_of(bucket) if index is not None and bucket in index.changed else None
 
-    def entry(self, partition: bytes, bucket: int) -> IndexEntry | None:
-        """The index file of a bucket at the snapshot."""
-        return next((entry for entry in self._entries.get(partition, ()) if entry.bucket == bucket), None)
+    def entries(self, partition: bytes) -> list[IndexEntry]:
+        """The hash index files of a partition at the snapshot, one for each of its buckets."""
+        return self._entries.get(partition, [])
 
     def _index(self, partition: bytes) -> PartitionIndex:
         found = self._partitions.get(partition)
         if found is None:
             by_bucket = {entry.bucket: read_hashes(self._store, entry) for entry in self._entries.get(partition, ())}
             options = self._store.options
-            found = PartitionIndex.of(by_bucket, options.dynamic_bucket_target_row_num, options.dynamic_bucket_max_buckets)
+            limits = (options.dynamic_bucket_target_row_num, options.dynamic_bucket_max_buckets)
+            found = PartitionIndex.of(by_bucket, *limits, self._owned)
             self._partitions[partition] = found
         return found
 
 
-__all__ = ["HashBucketAssigner", "PartitionIndex"]
+__all__ = ["HashBucketAssigner", "Owned", "PartitionIndex"]

@@ -29,7 +29,8 @@ class ExistingFiles:
         self._loaded: set[bytes] = set()
 
     @property
-    def _snapshot(self) -> Snapshot | None:
+    def snapshot(self) -> Snapshot | None:
+        """The snapshot looked at; None if there was none, or if nothing of it counts."""
         if not self._found:
             self._found.append(None if self._ignore else self._store.snapshots.latest())
         return self._found[0]
@@ -37,7 +38,7 @@ class ExistingFiles:
     @property
     def snapshot_id(self) -> int:
         """The snapshot looked at, 0 if there was none."""
-        return self._snapshot.id if self._snapshot is not None else 0
+        return self.snapshot.id if self.snapshot is not None else 0
 
     def load(self, partitions: Iterable[tuple[Plain, ...]]) -> None:
         """Make the files of ``partitions`` known, in one go."""
@@ -45,7 +46,7 @@ class ExistingFiles:
         if not wanted or self._ignore:
             return
         self._loaded |= wanted
-        for entry in self._store.live_entries(self._snapshot, EntryFilter(partitions=wanted)).entries():
+        for entry in self._store.live_entries(self.snapshot, EntryFilter(partitions=wanted)).entries():
             self._files.setdefault((entry.partition, entry.bucket), []).append(entry.file)
             self._totals[entry.partition, entry.bucket] = entry.total_buckets
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from lsm.bucket import Hashes
 from manifest.errors import CorruptFile
-from manifest.index_manifest import HASH, IndexEntry
+from manifest.index_manifest import IndexEntry, IndexFile
 from manifest.paths import FileNames
 from manifest.store import FileStore
 
@@ -30,7 +30,7 @@ def read_hashes(store: FileStore, entry: IndexEntry) -> Hashes:
     return hashes
 
 
-def write_hashes(store: FileStore, names: FileNames, partition: bytes, bucket: int, hashes: Hashes) -> IndexEntry:
+def write_hashes(store: FileStore, names: FileNames, partition: bytes, bucket: int, hashes: Hashes) -> IndexFile:
     """A new index file with all hashes of a bucket.
 
     The hashes of Paimon's keys 0 to 4 take 20 bytes:
@@ -41,7 +41,7 @@ def write_hashes(store: FileStore, names: FileNames, partition: bytes, bucket: i
     data = hashes.astype(_ON_DISK).tobytes()
     name = names.next()
     store.file_io.write(store.paths.index(name, store.partition.decode(partition), bucket), data)
-    return IndexEntry(partition=partition, bucket=bucket, index_type=HASH, file_name=name, file_size=len(data), row_count=len(hashes))
+    return IndexFile(file_name=name, file_size=len(data), row_count=len(hashes))
 
 
 __all__ = ["read_hashes", "write_hashes"]

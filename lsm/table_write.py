@@ -18,9 +18,12 @@ import pyarrow as pa
 
 from fileindex.column_type import Plain
 from lsm.append_writer import AppendOnlyWriter
+from lsm.bucket import Buckets, Hashes
+from lsm.bucket_assigner import HashBucketAssigner, Owned
 from lsm.bucket_writer import BucketContext, BucketWriter, WriteMetrics
 from lsm.conform import conform
 from lsm.existing_files import ExistingFiles
+from lsm.hash_index import write_hashes
 from lsm.held_rows import Kinds, Source
 from lsm.key_words import one_array
 from lsm.merge_function import retracts
@@ -29,7 +32,9 @@ from lsm.routing import route
 from lsm.spill import SpillSpace
 from manifest import faults
 from manifest.commit_message import CommitMessage
-from manifest.errors import SchemaMismatch
+from manifest.errors import SchemaMismatch, UnsupportedTable
+from manifest.index_change import IndexChange
+from manifest.index_manifest import HASH
 from manifest.option_support import check_writable
 from manifest.paths import FileNames
 from manifest.store import FileStore
@@ -56,6 +61,7 @@ class TableWrite:
         ignore_existing: Write as if the buckets were empty, as an overwrite does.
         first_sequence: Number rows from here in every bucket: writers that share a bucket in one commit have ranges of their
             own. The commit numbers anew what it finds below rows that were committed meanwhile. None: above the bucket's rows.
+        owned: Which dynamic buckets may take new keys: of several writers in one commit each has its own.
 
     Raises:
         UnsupportedTable: The table's options ask for something that is not built.
@@ -73,8 +79,10 @@ class TableWrite:
         progress: Progress | None = None,
         ignore_existing: bool = False,
         first_sequence: int | None = None,
+        owned: Owned | None = None,
     ) -> None:
         check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
+        _refuse_keys_across_partitions(store)
         self.store = store
         self.commit_user = commit_user
         self._compacts = not (store.options.write_only if write_only is None else write_only) and not ignore_existing
@@ -90,6 +98,9 @@ class TableWrite:
         self._pool = ThreadPoolExecutor(max(1, threads), thread_name_prefix="paimon-write")
         self._progress = progress
         self._existing = ExistingFiles(store, ignore=ignore_existing)
+        self._owned = owned
+        self._assigner: HashBucketAssigner | None = None
+        self._hash_names = FileNames("index-", commit_id=commit_id)
         self._writers: dict[tuple[bytes, int], BucketWriter] = {}
         self._waiting: list[tuple[Any, Kinds | None]] = []
         self._done = WriteMetrics()
@@ -145,10 +156,12 @@ class TableWrite:
         """Flush and compact all buckets; the messages of those that changed. The write can go on afterwards."""
         self._route()
         messages = self._each(self._prepare, list(self._writers.values()))
+        messages = [message if message.is_empty else self._with_hashes(message) for message in messages]
         faults.point("after-data-files")
         self._done = self.metrics
         self._writers = {}
         self._existing.forget()
+        self._assigner = None
         return [message for message in messages if not message.is_empty]
 
     def abort(self) -> None:
@@ -163,6 +176,25 @@ class TableWrite:
         self._pool.shutdown(wait=True, cancel_futures=True)
         if self._own_spill is not None:
             self._own_spill.cleanup()
+
+    def _with_hashes(self, message: CommitMessage) -> CommitMessage:
+        """The message with the bucket's hash index: a new one, or the one that the rows rely on."""
+        if self._assigner is None:
+            return message
+        known = self._assigner.entries(message.partition)
+        hashes = self._assigner.new_hashes(message.partition, message.bucket)
+        change = IndexChange(kind=HASH, base=tuple(entry.file_name for entry in known), partition_wide=True)
+        if hashes is not None:
+            made = write_hashes(self.store, self._hash_names, message.partition, message.bucket, hashes)
+            old = tuple(entry.file for entry in known if entry.bucket == message.bucket)
+            change = change.model_copy(update={"new": (made,), "removed": old})
+        return message.model_copy(update={"index_changes": (*message.index_changes, change)})
+
+    def _assign(self, partition: tuple[Plain, ...], hashes: Hashes) -> Buckets:
+        """Dynamic buckets of keys, as of the snapshot that the write began with."""
+        if self._assigner is None:
+            self._assigner = HashBucketAssigner(self.store, self._existing.snapshot, self._owned)
+        return self._assigner.assign(self.store.partition.encode(partition), hashes)
 
     def _prepare(self, writer: BucketWriter) -> CommitMessage:
         message = writer.prepare()
@@ -197,7 +229,7 @@ class TableWrite:
         step = max(1, _MAX_SOURCE_BYTES * table.num_rows // max(1, table.nbytes))
         for at in range(0, table.num_rows, step):
             source = Source(table.slice(at, step).combine_chunks(), None if kinds is None else kinds[at : at + step])
-            shares = route(source.table, self.store.schema)
+            shares = route(source.table, self.store.schema, self._assign if self.store.schema.has_dynamic_buckets else None)
             if not self._is_unaware:
                 self._existing.load({share.partition for share in shares})
             for share in shares:
@@ -252,6 +284,15 @@ def _suffix(store: FileStore) -> str:
     if options.file_suffix_include_compression and options.file_compression != "none":
         return f".{options.file_compression}.parquet"
     return ".parquet"
+
+
+def _refuse_keys_across_partitions(store: FileStore) -> None:
+    schema = store.schema
+    missing = [name for name in schema.partition_keys if name not in schema.primary_keys]
+    if schema.is_primary_key_table and missing:
+        raise UnsupportedTable(
+            f"{store.root}: partition column '{missing[0]}' is not in the primary key: rows whose key moves between partitions are not written"
+        )
 
 
 def compact_bucket(

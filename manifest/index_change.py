@@ -21,9 +21,9 @@ BucketChange = tuple[BucketId, "IndexChange"]
 class IndexChange(BaseModel):
     """Index files of one kind that a writer of a bucket replaces.
 
-    ``base`` names all files of that kind in the bucket as the writer read them; a writer that relies on them without
-    changing them says so by a change with neither ``new`` nor ``removed``. Changes made by ``compaction`` become visible
-    with it, others with the rows.
+    ``base`` names all files of that kind in the bucket as the writer read them, or with ``partition_wide`` in its whole
+    partition: a key that is new to one bucket must be new to all. A writer that relies on them without changing them says so
+    by a change with neither ``new`` nor ``removed``. Changes made by ``compaction`` become visible with it, others with the rows.
 
     >>> IndexChange(kind="HASH", base=("index-1",)).is_empty
     True
@@ -36,6 +36,7 @@ class IndexChange(BaseModel):
     removed: tuple[IndexFile, ...] = ()
     base: tuple[str, ...] = ()
     compaction: bool = False
+    partition_wide: bool = False
 
     @property
     def is_empty(self) -> bool:
@@ -60,15 +61,18 @@ def index_conflicts(
             the file was rewritten without the marks.
     """
     present: dict[tuple[BucketId, str], set[str]] = {}
+    in_partition: dict[tuple[bytes, str], set[str]] = {}
     for entry in entries:
         present.setdefault(((entry.partition, entry.bucket), entry.index_type), set()).add(entry.file_name)
+        in_partition.setdefault((entry.partition, entry.index_type), set()).add(entry.file_name)
     found = []
     seen: set[tuple[BucketId, str]] = set()
     for bucket, change in changes:
         if (bucket, change.kind) in seen:
             found.append(Conflict(bucket, f"one commit changes its {change.kind} files twice"))
         seen.add((bucket, change.kind))
-        if present.get((bucket, change.kind), set()) != set(change.base):
+        now = in_partition.get((bucket[0], change.kind)) if change.partition_wide else present.get((bucket, change.kind))
+        if (now or set()) != set(change.base):
             found.append(Conflict(bucket, f"its {change.kind} files were replaced by a newer commit"))
         gone = change.marked_files - set(live.get(bucket, ()))
         if gone and change.kind == DELETION_VECTORS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
 
@@ -15,8 +15,8 @@ from manifest.file_io import FileIO
 from manifest.paths import FileNames, TablePaths
 from manifest.snapshot import FileName
 
-DELETION_VECTORS = "DELETION_VECTORS"
-HASH = "HASH"
+DELETION_VECTORS: Final = "DELETION_VECTORS"
+HASH: Final = "HASH"
 
 _VERSION = 1
 _PARSED = parsed(INDEX_MANIFEST)

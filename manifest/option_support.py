@@ -123,10 +123,8 @@ def check_writable(options: CoreOptions, *, has_primary_key: bool, table: str) -
         _check_levels(options)
     except UnsupportedOption as error:
         raise UnsupportedTable(f"{table}: {error}") from error
-    if has_primary_key and options.bucket < 1:
-        raise UnsupportedTable(
-            f"{table}: option 'bucket' = {options.bucket}: a primary-key table is written with fixed buckets (1 or more) only"
-        )
+    if has_primary_key and options.bucket < -1:
+        raise UnsupportedTable(f"{table}: option 'bucket' = {options.bucket}: postponed buckets are not written")
 
 
 __all__ = ["check_alter", "check_call", "check_readable", "check_settable", "check_writable"]

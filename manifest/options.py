@@ -84,6 +84,8 @@ _DOTTED = {
     "compaction_min_file_num": "compaction.min.file-num",
     "compaction_small_file_ratio": "compaction.small-file-ratio",
     "bucket_function_type": "bucket-function.type",
+    "dynamic_bucket_target_row_num": "dynamic-bucket.target-row-num",
+    "dynamic_bucket_max_buckets": "dynamic-bucket.max-buckets",
     "partition_default_name": "partition.default-name",
     "partition_legacy_name": "partition.legacy-name",
     "data_file_prefix": "data-file.prefix",

@@ -116,6 +116,11 @@ class TableSchema(BaseModel):
         """Whether rows have a key."""
         return bool(self.primary_keys)
 
+    @property
+    def has_dynamic_buckets(self) -> bool:
+        """Whether buckets are opened as keys come, and hash index files tell which key lives where."""
+        return self.is_primary_key_table and self.core.bucket == -1
+
     @cached_property
     def trimmed_primary_keys(self) -> tuple[str, ...]:
         """Primary-key columns without partition columns, in the order of the primary key."""

@@ -155,14 +155,10 @@ def _check_keys(schema: TableSchema) -> None:
 
 
 def _check_buckets(schema: TableSchema, options: CoreOptions) -> None:
-    if schema.is_primary_key_table and options.bucket == -1:
-        raise UnsupportedOption(
-            "bucket", "a primary-key table needs a fixed number of buckets (1 or more); dynamic buckets (-1) are not built yet"
-        )
     if options.bucket == -2:
         raise UnsupportedOption("bucket", "postpone buckets (-2) are not built")
     if options.bucket == 0 or options.bucket < -2:
-        raise UnsupportedOption("bucket", f"{options.bucket} is no number of buckets; use 1 or more, or -1 for an append table")
+        raise UnsupportedOption("bucket", f"{options.bucket} is no number of buckets; use 1 or more, or -1 for buckets as they are needed")
     keys = options.bucket_key
     if options.bucket == -1 and keys:
         raise UnsupportedOption("bucket-key", "needs a fixed number of buckets in option 'bucket'")

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fileindex.predicate import Predicate
+from lsm.reassign import commit_rows
 from lsm.restamp import restamp
 from lsm.table_write import TableWrite, compact_bucket
 from manifest.commit import FileStoreCommit, is_committed
@@ -49,12 +50,9 @@ def write_rows(store: FileStore, request: WriteRequest, rows: ArrowRows, *, thre
                 progress(ProgressEvent(stage="write", done=written))
         messages = write.prepare_commit()
     commit = FileStoreCommit(store, request.commit_id, restamp=restamp(store, request.commit_id))
-    try:
-        result = _overwrite(store, commit, request, messages) if overwriting else commit.commit(messages)
-    except BaseException:
-        commit.abort(messages)
-        raise
-    return _written(result, written, sum(len(message.new_files) for message in messages), start)
+    publish = partial(_overwrite, store, commit, request) if overwriting else commit.commit
+    result, published = commit_rows(commit, messages, publish, threads=threads, overwrite=overwriting)
+    return _written(result, written, sum(len(message.new_files) for message in published), start)
 
 
 def table_write(store: FileStore, commit_id: str, *, threads: int, overwrite: bool = False) -> TableWrite:

@@ -100,7 +100,6 @@ def test_bad_rows_leave_the_table_as_it_was(written, case) -> None:
         ("id BIGINT", {"options": {"file.format": "orc"}}, UnsupportedOption, "file.format"),
         ("id BIGINT", {"options": {"target-file-size": "huge"}}, UnsupportedOption, "target-file-size"),
         ("id BIGINT", {"options": {"file-index.bloom-filter.columns": "nope"}}, PaimonError, "nope"),
-        ("id BIGINT", {"primary_keys": ["id"]}, UnsupportedOption, "bucket"),
         (
             "id BIGINT",
             {"primary_keys": ["id"], "options": {"bucket": "1", "merge-engine": "aggregation"}},

@@ -79,7 +79,8 @@ def race(table: Table, plans: list[list[Action]]) -> None:
 @pytest.mark.parametrize(
     ("processes", "commits"), [pytest.param(3, 4, id="small"), pytest.param(6, 20, id="large", marks=pytest.mark.long)]
 )
-def test_racing_processes_lose_nothing(create, plan, processes, commits) -> None:
-    options = {"bucket": "2", "num-sorted-run.compaction-trigger": "4", "commit.max-retries": "100", "snapshot.num-retained.min": "2000"}
+@pytest.mark.parametrize("buckets", [{"bucket": "2"}, {"dynamic-bucket.target-row-num": "20"}], ids=["fixed", "dynamic"])
+def test_racing_processes_lose_nothing(create, plan, processes, commits, buckets) -> None:
+    options = {**buckets, "num-sorted-run.compaction-trigger": "4", "commit.max-retries": "100", "snapshot.num-retained.min": "2000"}
     table = create("id BIGINT, city STRING", options={**options, "snapshot.num-retained.max": "3000"})
     race(table, [plan(process, commits) for process in range(processes)])
