@@ -33,6 +33,7 @@ class BitmapReader:
         version, self.row_count, value_count, has_null = _HEAD.unpack(payload.read(0, _HEAD.size))
         if version not in {VERSION_1, VERSION_2} or self.row_count < 0 or not 0 <= value_count <= self.row_count:
             raise CorruptIndex(f"a bitmap index has version {version}, {self.row_count} rows and {value_count} values")
+        self.distinct = value_count
         cursor = _Cursor(payload, _HEAD.size)
         self._null_offset = cursor.number() if has_null else None
         self._null_length = cursor.number() if has_null and version == VERSION_2 else _UNKNOWN

@@ -102,14 +102,19 @@ class BloomFilterReader:
     """Answers ``=`` and ``IN`` with SKIP or REMAIN, everything else with REMAIN."""
 
     row_count: int | None = None
+    distinct: int | None = None
 
     def __init__(self, payload: Payload, column_type: ColumnType) -> None:
         self._payload = payload
         self._type = column_type
-        self._bit_bytes = payload.length - 4
-        self._hashes = int.from_bytes(payload.read(0, 4), "big", signed=True)
-        if not 0 < self._hashes <= _SANE_HASHES or self._bit_bytes < 1:
-            raise CorruptIndex(f"a bloom filter of {payload.length} bytes has {self._hashes} hash functions")
+        self.bits = 8 * (payload.length - 4)
+        self.hashes = int.from_bytes(payload.read(0, 4), "big", signed=True)
+        if not 0 < self.hashes <= _SANE_HASHES or self.bits < 8:
+            raise CorruptIndex(f"a bloom filter of {payload.length} bytes has {self.hashes} hash functions")
+
+    def share_of_set_bits(self) -> float:
+        """Between 0 and 1; to the power of ``hashes`` it is the false positive rate."""
+        return int(np.bitwise_count(np.frombuffer(self._payload.whole(), np.uint8, offset=4)).sum()) / self.bits
 
     def evaluate(self, leaf: Leaf) -> FileIndexResult:
         """SKIP if no row of the file can match; literals fit the column."""
@@ -132,7 +137,7 @@ class BloomFilterReader:
         both = [other for value in values for other in ((0.0, -0.0) if isinstance(value, float) and value == 0 else (value,))]
         array = pa.array([to_scalar(value, self._type) for value in both], self._type.arrow)
         hashes = hash_array(plain_array(array, self._type), self._type)
-        return np.stack(list(_positions(hashes, BloomSize(self._bit_bytes * 8, self._hashes))), axis=1)
+        return np.stack(list(_positions(hashes, BloomSize(self.bits, self.hashes))), axis=1)
 
     def _is_set(self, position: int) -> bool:
         return bool(self._payload.read(4 + (position >> 3), 1)[0] >> (position & 7) & 1)

@@ -78,6 +78,8 @@ class _Half:
 class BsiReader:
     """Answers all comparisons, ``[NOT] IN`` and ``IS [NOT] NULL`` with the rows, prefixes with REMAIN."""
 
+    distinct: int | None = None
+
     def __init__(self, payload: Payload, column_type: ColumnType) -> None:
         data = memoryview(payload.whole())
         try:

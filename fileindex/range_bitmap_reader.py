@@ -30,11 +30,11 @@ class RangeBitmapReader:
         self._type = column_type
         (header_length,) = struct.unpack(">i", payload.read(0, 4))
         cursor = _Cursor(payload.read(4, header_length), column_type)
-        version, self.row_count, self._cardinality = cursor.byte(), cursor.number(), cursor.number()
-        if version != VERSION or not 0 <= self._cardinality <= self.row_count:
-            raise CorruptIndex(f"a range-bitmap has version {version}, {self.row_count} rows and {self._cardinality} values")
-        self._low: Any = cursor.key() if self._cardinality else None
-        self._high: Any = cursor.key() if self._cardinality else None
+        version, self.row_count, self.distinct = cursor.byte(), cursor.number(), cursor.number()
+        if version != VERSION or not 0 <= self.distinct <= self.row_count:
+            raise CorruptIndex(f"a range-bitmap has version {version}, {self.row_count} rows and {self.distinct} values")
+        self._low: Any = cursor.key() if self.distinct else None
+        self._high: Any = cursor.key() if self.distinct else None
         self._dictionary_at = 4 + header_length
         self._slices_at = self._dictionary_at + cursor.number()
 
@@ -80,7 +80,7 @@ class RangeBitmapReader:
 
     def _with_other_zero(self, rows: BitMap) -> BitMap:
         """If rows of one zero of a float column are in, those of the other tie with them."""
-        if self._type.kind not in FLOATS or not self._cardinality:
+        if self._type.kind not in FLOATS or not self.distinct:
             return rows
         zeros = BitMap.union(*(self._slices.equal(code) for code, present in map(self._place, (-1, 0)) if present), BitMap())
         return rows | zeros if rows & zeros else rows
@@ -109,13 +109,13 @@ class RangeBitmapReader:
 
     def _place(self, key: _Key) -> tuple[int, bool]:
         """The number of distinct values less than ``key``, which is its code if it is one of them; and if it is."""
-        if not self._cardinality or key < self._low:
+        if not self.distinct or key < self._low:
             return 0, False
         if key > self._high:
-            return self._cardinality, False
+            return self.distinct, False
         code, present = self._dictionary.find(key)
-        if not 0 <= code <= self._cardinality:
-            raise CorruptIndex(f"a range-bitmap of {self._cardinality} values has code {code}")
+        if not 0 <= code <= self.distinct:
+            raise CorruptIndex(f"a range-bitmap of {self.distinct} values has code {code}")
         return code, present
 
     @cached_property
@@ -126,7 +126,7 @@ class RangeBitmapReader:
     def _slices(self) -> BitSlices:
         payload, start = self._payload, self._slices_at
         length, version, count, existence_length, indexes_length = struct.unpack(">ibbii", payload.read(start, 14))
-        if version != VERSION or count < (self._cardinality - 1).bit_length() * (self._cardinality > 0) or indexes_length != 8 * count:
+        if version != VERSION or count < (self.distinct - 1).bit_length() * (self.distinct > 0) or indexes_length != 8 * count:
             raise CorruptIndex(f"the slices of a range-bitmap have version {version}, {count} slices, {indexes_length} bytes of index")
         index = np.frombuffer(payload.read(start + 14, indexes_length), dtype=">i4").reshape(count, 2)
         body = start + 4 + length

@@ -38,6 +38,10 @@ class IndexReader(Protocol):
     def row_count(self) -> int | None:
         """Rows of the file, or None."""
 
+    @property
+    def distinct(self) -> int | None:
+        """Distinct values (keys) of the column, or None."""
+
     def evaluate(self, leaf: Leaf) -> FileIndexResult:
         """What the index says about a leaf on its column whose literals fit the column; CorruptIndex if it is broken."""
 
