@@ -18,6 +18,7 @@ from lsm.bucket_pruning import BucketPruner
 from lsm.deletion_vectors import DeletionFile
 from lsm.file_pruning import FilePruner
 from lsm.levels import key_decoder
+from lsm.manifest_pruning import ManifestPruner
 from lsm.plan import Report, ScanPlan, Stage, Tally
 from lsm.sections import section_numbers
 from lsm.splits import DataSplit, FileGroup, append_groups, merge_tree_groups
@@ -26,6 +27,7 @@ from manifest.errors import UnknownColumn, UnsupportedTable
 from manifest.index_manifest import DELETION_VECTORS
 from manifest.live_files import EntryFilter, live
 from manifest.manifest_entry import FileKind, ManifestEntry
+from manifest.manifest_list import ManifestFileMeta
 from manifest.option_support import check_readable
 from manifest.snapshot import Snapshot
 from manifest.store import FileStore
@@ -84,9 +86,7 @@ class _Funnel:
         self._pruner = FilePruner(store, predicate, self._notes)
         self._report = Report()
         self._has_vectors = options.deletion_vectors_enabled
-        self._hides_level_0 = store.schema.is_primary_key_table and (
-            (self._has_vectors and not options.deletion_vectors_merge_on_read) or options.merge_engine == "first-row"
-        )
+        self._hides_level_0 = store.hides_level_0
         self._sections: dict[tuple[_Bucket, str], int] = {}
 
     def plan(self, snapshot: Snapshot | None, limit: int | None) -> ScanPlan:
@@ -110,11 +110,15 @@ class _Funnel:
             partitioned = bool(store.partition.names)
             wanted = EntryFilter(self._predicate if partitioned else None, self._partitions, min_level=int(self._hides_level_0))
             metas = wanted.manifests(listed, store.partition, store.paths.manifests)
-            size, total = sum(meta.file_size for meta in metas), sum(meta.file_size for meta in listed)
-            tally.count(len(metas), len(listed) - len(metas), size, total - size)
+            _count_manifests(tally, listed, metas)
             tally.note = "by partition and level ranges" if len(metas) < len(listed) else ""
+        with self._report.stage("manifest ranges") as tally:
+            pruner = ManifestPruner(store, self._predicate)
+            chosen = pruner.wanted(metas)
+            _count_manifests(tally, metas, chosen)
+            tally.note = pruner.note
             with store.reading(snapshot):
-                return EntryColumns.concat([store.manifests.read_meta(meta) for meta in metas])
+                return EntryColumns.concat([store.manifests.read_meta(meta) for meta in chosen])
 
     def _in_wanted_partitions(self, entries: EntryColumns) -> EntryColumns:
         with self._report.stage("partition") as tally:
@@ -279,6 +283,11 @@ class _Funnel:
             chosen.append(split)
             rows += count
         return chosen
+
+
+def _count_manifests(tally: Tally, before: Sequence[ManifestFileMeta], after: Sequence[ManifestFileMeta]) -> None:
+    kept, total = (sum(meta.file_size for meta in metas) for metas in (after, before))
+    tally.count(len(after), len(before) - len(after), kept, total - kept)
 
 
 def _count(tally: Tally, before: EntryColumns, after: EntryColumns) -> None:

@@ -92,6 +92,28 @@ def decode_columns(shape: Json, payload: bytes, count: int, starts: Longs) -> Re
     return found if chosen.size == starts.size else found.take(chosen)
 
 
+def optional_longs(payload: bytes, spans: Spans, items: int) -> tuple[Longs, Mask]:
+    """Arrays of exactly ``items`` nullable numbers, one row each, null as -1; False marks a row that is another array.
+
+    >>> optional_longs(bytes([4, 2, 14, 0, 0]), Spans(np.array([0]), np.array([5]), np.array([True])), 2)
+    (array([[ 7, -1]]), array([ True]))
+    """
+    cursors = _Cursors(payload, spans.start)
+    rows = np.flatnonzero(spans.present)
+    blocks = cursors.longs(rows)
+    found = np.full((spans.start.size, items), -1, np.int64)
+    rows = rows[blocks == items]
+    for item in range(items):
+        some = rows[cursors.branches(rows)]
+        found[some, item] = cursors.longs(some)
+    if items:
+        cursors.longs(rows)  # the block of no items that ends an array
+    fits = np.zeros(spans.start.size, np.bool_)
+    fits[rows] = True
+    fits &= ~cursors.bad & (cursors.position == spans.end)
+    return found, fits
+
+
 class _OtherLayoutError(Exception):
     """The schema has a type that is not decoded in columns."""
 

@@ -1,4 +1,4 @@
-"""The Avro schemas of manifests, manifest lists and index manifests, field for field as Paimon writes them."""
+"""The Avro schemas of manifests, manifest lists and index manifests, field for field as Paimon writes them, and one field more."""
 
 from __future__ import annotations
 
@@ -58,6 +58,15 @@ MANIFEST_ENTRY: Json = _record(
     {"name": "_FILE", "type": _FILE},
 )
 
+_COLUMN_RANGES = _record(
+    "__COLUMN_RANGES",
+    {"name": "_FIELD_IDS", "type": {"type": "array", "items": "int"}},
+    *_fields("long", "_ROW_COUNT"),
+    *_fields("bytes", "_MIN_VALUES", "_MAX_VALUES"),
+    {"name": "_NULL_COUNTS", "type": _NULLABLE_LONGS},
+)
+"""Our own; readers go by field names and pass over it."""
+
 MANIFEST_LIST: Json = _record(
     "",
     *_fields("int", "_VERSION"),
@@ -67,6 +76,7 @@ MANIFEST_LIST: Json = _record(
     *_fields("long", "_SCHEMA_ID"),
     *(_optional(name, "int") for name in ("_MIN_BUCKET", "_MAX_BUCKET", "_MIN_LEVEL", "_MAX_LEVEL")),
     *(_optional(name, "long") for name in ("_MIN_ROW_ID", "_MAX_ROW_ID")),
+    _optional("_COLUMN_RANGES", _COLUMN_RANGES),
 )
 
 _VECTOR_RANGE = _record(

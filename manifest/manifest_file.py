@@ -9,6 +9,7 @@ import numpy as np
 
 from manifest.avro import ContainerWriter, blocks_of, read_container
 from manifest.avro_schemas import MANIFEST_ENTRY
+from manifest.column_ranges import RangePolicy
 from manifest.entry_cache import EntryCache
 from manifest.entry_columns import EntryColumns
 from manifest.errors import CorruptFile
@@ -31,6 +32,7 @@ class ManifestFile:
     target_size: int
     names: FileNames
     cache: EntryCache
+    ranges: RangePolicy
 
     def read(self, name: str, size: int | None = None) -> EntryColumns:
         """The entries of a manifest. ``FileNotFoundError`` if it is gone, ``CorruptFile`` if it is not what it should be."""
@@ -93,6 +95,7 @@ class ManifestFile:
             max_level=int(entries.level.max()),
             min_row_id=int(first_row.min()) if tracked else None,
             max_row_id=int((first_row + entries.row_count - 1).max()) if tracked else None,
+            column_ranges=self.ranges.ranges(entries),
         )
 
 

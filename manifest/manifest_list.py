@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
 
 from manifest.avro import blocks_of, encode_records, read_container, write_container
 from manifest.avro_schemas import MANIFEST_LIST, parsed
+from manifest.column_ranges import ColumnRanges
 from manifest.data_file import stats_from_avro, stats_to_avro
 from manifest.errors import CorruptFile
 from manifest.file_io import FileIO
@@ -38,6 +39,7 @@ class ManifestFileMeta(BaseModel):
     max_level: int | None = None
     min_row_id: int | None = None
     max_row_id: int | None = None
+    column_ranges: ColumnRanges | None = None
 
     @property
     def num_entries(self) -> int:
@@ -60,6 +62,7 @@ class ManifestFileMeta(BaseModel):
             "_MAX_LEVEL": self.max_level,
             "_MIN_ROW_ID": self.min_row_id,
             "_MAX_ROW_ID": self.max_row_id,
+            "_COLUMN_RANGES": None if self.column_ranges is None else self.column_ranges.to_avro(),
         }
 
     @classmethod
@@ -80,6 +83,7 @@ class ManifestFileMeta(BaseModel):
             max_level=record.get("_MAX_LEVEL"),
             min_row_id=record.get("_MIN_ROW_ID"),
             max_row_id=record.get("_MAX_ROW_ID"),
+            column_ranges=ColumnRanges.from_avro(record.get("_COLUMN_RANGES")),
         )
 
 

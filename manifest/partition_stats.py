@@ -56,16 +56,21 @@ class PartitionType:
 
     def may_hold(self, predicate: Predicate, stats: SimpleStats, entries: int, path: str) -> bool:
         """Whether a manifest with these statistics over ``entries`` entries can hold a partition that ``predicate`` keeps."""
+        known = self.bounds(stats, entries, path)
+        return not known or self._may_match(predicate, known)
+
+    def bounds(self, stats: SimpleStats, entries: int, path: str) -> dict[str, ColumnBounds]:
+        """Bounds of the columns over the ``entries`` of a manifest, by name; {} if it does not tell. Raises ``CorruptFile``."""
         if not self.names or len(stats.null_counts) != len(self.names):
-            return True
+            return {}
         low, high = self.decode(stats.min_values, path), self.decode(stats.max_values, path)
-        bounds = [ColumnBounds(*column, entries) for column in zip(low, high, stats.null_counts, strict=True)]
-        return self._may_match(predicate, bounds)
+        columns = zip(self.names, low, high, stats.null_counts, strict=True)
+        return {name: ColumnBounds(least, most, nulls, entries) for name, least, most, nulls in columns}
 
     def keeps(self, predicate: Predicate, partition: bytes, path: str = "partition") -> bool:
         """Whether ``predicate`` may be true in ``partition``; terms over other columns count as unknown, so as true."""
         values = self.decode(partition, path)
-        return self._may_match(predicate, [ColumnBounds(v, v, int(v is None), 1) for v in values])
+        return self._may_match(predicate, {name: ColumnBounds(v, v, int(v is None), 1) for name, v in zip(self.names, values, strict=True)})
 
     def spanning(self, partitions: Iterable[bytes]) -> Callable[[SimpleStats, str], bool]:
         """A test whether a manifest with some statistics can hold an entry of one of ``partitions``."""
@@ -84,8 +89,7 @@ class PartitionType:
 
         return overlaps
 
-    def _may_match(self, predicate: Predicate, bounds: Sequence[ColumnBounds]) -> bool:
-        by_name = dict(zip(self.names, bounds, strict=True))
+    def _may_match(self, predicate: Predicate, by_name: Mapping[str, ColumnBounds]) -> bool:
         types: Mapping[str, ColumnType] = {name: t.column_type for name, t in zip(self.names, self.types, strict=True)}
 
         def bounds_of(column: ColumnRef) -> ColumnBounds | None:

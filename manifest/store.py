@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from manifest.avro import codec_name
+from manifest.column_ranges import RangePolicy
 from manifest.data_file import DataFileMeta
 from manifest.entry_cache import EntryCache
 from manifest.entry_columns import EntryColumns
@@ -26,6 +27,7 @@ from manifest.schema import TableSchema
 from manifest.schema_manager import SchemaManager
 from manifest.snapshot import Snapshot
 from manifest.snapshot_manager import SnapshotManager
+from manifest.types import DataField
 
 Observer = Callable[[str, int, int], None]
 """Told (stage, kept, dropped) while a scan goes through manifests."""
@@ -112,7 +114,29 @@ class FileStore:
         """Reader and writer of manifests."""
         codec, level = self._compression
         target = self.options.manifest_target_file_size
-        return ManifestFile(self.file_io, self.paths, self.partition, codec, level, target, FileNames("manifest-"), self.cache)
+        return ManifestFile(
+            self.file_io, self.paths, self.partition, codec, level, target, FileNames("manifest-"), self.cache, self.range_policy
+        )
+
+    @cached_property
+    def range_policy(self) -> RangePolicy:
+        """Which columns of manifests get ranges: those by which a plan may skip files without looking at others."""
+        schema = self.schema
+        keys = tuple(
+            (schema.field(name).id, data_type) for name, data_type in zip(schema.trimmed_primary_keys, schema.key_types, strict=True)
+        )
+
+        def fields_of(schema_id: int) -> Sequence[DataField]:
+            return (schema if schema_id == schema.id else self.schemas.get(schema_id)).fields
+
+        return RangePolicy(fields_of, keys, tuple(schema.partition_keys), values=not keys or self.hides_level_0)
+
+    @property
+    def hides_level_0(self) -> bool:
+        """Whether files of a primary-key table become visible by compaction only; then no key has two visible versions."""
+        options = self.options
+        by_vectors = options.deletion_vectors_enabled and not options.deletion_vectors_merge_on_read
+        return self.schema.is_primary_key_table and (by_vectors or options.merge_engine == "first-row")
 
     @cached_property
     def manifest_lists(self) -> ManifestList:

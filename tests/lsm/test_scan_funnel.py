@@ -8,6 +8,7 @@ import pytest
 
 from fileindex.errors import UnknownColumn
 from fileindex.predicate import And, ColumnRef, Compare, In, IsNull, Op, Or
+from lsm.manifest_pruning import ManifestPruner
 from lsm.scan import ScanPlanner
 from manifest.commit import FileStoreCommit
 from manifest.commit_message import CommitMessage
@@ -38,11 +39,18 @@ def keyed(tmp_path):
     return path
 
 
+@pytest.fixture
+def whole_manifests(monkeypatch):
+    """No manifest is skipped by its ranges, so that later stages see its files."""
+    monkeypatch.setattr(ManifestPruner, "wanted", lambda _, metas: list(metas))
+
+
 def test_stages_come_in_funnel_order_and_add_up(keyed):
     result = scan(keyed, eq(V, 3))
-    names = ["snapshot", "manifest list", "partition", "bucket", "level", "key range", "value stats", "embedded index", "splits"]
-    assert [stage.name for stage in result.plan.report] == names
-    counted = result.plan.report[2:-1]
+    manifests = ["snapshot", "manifest list", "manifest ranges"]
+    files = ["partition", "bucket", "level", "key range", "value stats", "embedded index", "splits"]
+    assert [stage.name for stage in result.plan.report] == manifests + files
+    counted = result.plan.report[3:-1]
     assert all(later.kept + later.dropped == earlier.kept for earlier, later in pairwise(counted))
     assert all(later.bytes_kept + later.bytes_dropped == earlier.bytes_kept for earlier, later in pairwise(counted))
     assert all(stage.millis >= 0 for stage in result.plan.report)
@@ -52,7 +60,7 @@ def test_a_value_that_only_the_older_version_has_still_reads_the_newer_one(keyed
     result = scan(keyed, eq(V, 1))
     assert result.dropped["value stats"] == 1
     assert len(files(result)) == 2
-    assert result.plan.report[6].note == "1 files stay for older or newer versions of their keys"
+    assert result.plan.report[7].note == "1 files stay for older or newer versions of their keys"
     assert sorted(result.table["id"].to_pylist()) == [0, 1, 2, 3, 4]
 
 
@@ -69,6 +77,7 @@ def test_a_section_is_cut_before_the_key_filter_drops_files(keyed):
     assert sorted(result.table["id"].to_pylist()) == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.usefixtures("whole_manifests")
 def test_a_key_range_drops_files_even_where_versions_overlap(keyed):
     result = scan(keyed, eq(ID, 3))
     assert result.dropped["key range"] == 2
@@ -98,6 +107,7 @@ def test_deleted_rows_do_not_come_back_through_pruning(tmp_path):
         assert 2 not in scan(path, predicate).table["id"].to_pylist()
 
 
+@pytest.mark.usefixtures("whole_manifests")
 def test_an_embedded_index_drops_what_statistics_cannot(tmp_path):
     path = create(
         tmp_path / "t",
@@ -111,7 +121,7 @@ def test_an_embedded_index_drops_what_statistics_cannot(tmp_path):
     write(path, {"id": [11, 12], "v": [5, 9]})
     result = scan(path, eq(V, 5))
     assert (result.dropped["value stats"], result.dropped["embedded index"]) == (0, 1)
-    assert "v: bitmap x2" in result.plan.report[7].note
+    assert "v: bitmap x2" in result.plan.report[8].note
     assert result.table.to_pylist() == [{"id": 11, "v": 5}]
     assert scan(path, eq(V, 5), options={"file-index.read.enabled": "false"}).dropped["embedded index"] == 0
 
@@ -158,6 +168,7 @@ def test_partitions_are_pruned_exactly_also_through_or(tmp_path):
     assert scan(path, IsNull(DAY)).plan.splits == ()
 
 
+@pytest.mark.usefixtures("whole_manifests")
 def test_append_files_are_pruned_one_by_one(tmp_path):
     path = create(tmp_path / "t", "v INT", bucket="-1")
     for start in (0, 1000, 2000, 3000):

@@ -1,0 +1,208 @@
+"""Bounds of many files at once, and the test of a predicate against them: ``manifest.stats``, a column at a time.
+
+Everything here answers as ``stats.may_match`` does for each file by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from fileindex.column_type import BINARIES, FLOATS, STRINGS, ColumnType, Kind, Plain
+from fileindex.predicate import And, ColumnRef, Compare, In, IsNull, Op, Or, Predicate, StartsWith
+from manifest.avro_columns import optional_longs
+from manifest.entry_columns import EntryColumns
+from manifest.row_columns import Longs, Mask, RowColumns, Values
+from manifest.stats import ColumnBounds, slot_type
+from manifest.types import DataType
+
+
+@dataclass(frozen=True, slots=True)
+class BoundsColumn:
+    """What is known of one column in each of several files; where ``known`` is False, ``low`` and ``high`` mean nothing.
+
+    Texts are UTF-8 bytes, which have the order of their characters. ``nulls`` is -1 where it is unknown.
+    """
+
+    low: Values
+    high: Values
+    known: Mask
+    nulls: Longs
+    rows: Longs
+
+    @classmethod
+    def all_null(cls, rows: Longs) -> BoundsColumn:
+        """A column of which files with so many ``rows`` have nothing but nulls."""
+        nothing = np.zeros(rows.size, np.int64)
+        return cls(nothing, nothing, np.zeros(rows.size, np.bool_), rows, rows)
+
+    @classmethod
+    def of(cls, bounds: Sequence[ColumnBounds], data_type: DataType) -> BoundsColumn:
+        """Bounds of files one by one, as a column."""
+        known = np.array([b.min is not None and b.max is not None for b in bounds], np.bool_)
+        low, high = (_values([_stored(value) for value in side], data_type) for side in ([b.min for b in bounds], [b.max for b in bounds]))
+        nulls = np.array([-1 if b.null_count is None else b.null_count for b in bounds], np.int64)
+        return cls(low, high, known, nulls, np.array([b.row_count for b in bounds], np.int64))
+
+    def each(self, data_type: DataType) -> list[ColumnBounds]:
+        """The bounds file by file, as plain values."""
+        kind = data_type.column_type.kind
+        as_plain: Callable[[Any], Plain] = bytes.decode if kind in STRINGS else bool if kind is Kind.BOOLEAN else lambda value: value
+        rows = zip(self.low.tolist(), self.high.tolist(), self.known.tolist(), self.nulls.tolist(), self.rows.tolist(), strict=True)
+        return [
+            ColumnBounds(as_plain(low) if known else None, as_plain(high) if known else None, None if nulls < 0 else nulls, count)
+            for low, high, known, nulls, count in rows
+        ]
+
+
+Lookup: TypeAlias = Callable[[ColumnRef], BoundsColumn | None]
+
+
+def value_bounds(
+    entries: EntryColumns, names: Sequence[str], types: Sequence[DataType], wanted: Container[str] | None = None
+) -> dict[str, BoundsColumn]:
+    """The value statistics of entries whose stored rows are over ``names``: of the ``wanted`` columns, or of all.
+
+    An entry with null counts for another number of columns knows nothing. ``ValueError`` for rows that cannot be decoded.
+    """
+    arity, size = len(names), len(entries)
+    counts, fits = optional_longs(entries.payload, entries.columns.spans["_FILE._VALUE_STATS._NULL_COUNTS"], arity)
+    rows = np.flatnonzero(fits)
+    sides = []
+    for side in ("_MIN_VALUES", "_MAX_VALUES"):
+        spans = entries.columns.spans[f"_FILE._VALUE_STATS.{side}"]
+        sides.append(RowColumns.of(entries.payload, spans.start[rows], spans.end[rows], arity))
+    found = {}
+    for position, (name, data_type) in enumerate(zip(names, types, strict=True)):
+        if wanted is not None and name not in wanted:
+            continue
+        (low, has_low), (high, has_high) = (side.field(position, slot_type(data_type)) for side in sides)
+        known = np.zeros(size, np.bool_)
+        known[rows] = has_low & has_high
+        low, high = _spread(low, rows, size), _spread(high, rows, size)
+        found[name] = BoundsColumn(low, high, known, counts[:, position], entries.row_count)
+    return found
+
+
+def may_match_each(predicate: Predicate, bounds: Lookup, types: dict[str, ColumnType], count: int) -> Mask:
+    """For each of ``count`` files what ``stats.may_match`` says; ``bounds`` answers None for a column of which nothing is known.
+
+    >>> column = BoundsColumn.of([ColumnBounds(1, 5, 0, 9), ColumnBounds(7, 9, 0, 9)], DataType(Kind.INT))
+    >>> may_match_each(Compare(ColumnRef("a"), Op.GT, 5), lambda _: column, {"a": ColumnType(Kind.INT)}, 2)
+    array([False,  True])
+    """
+    match predicate:
+        case And(children):
+            found = np.ones(count, np.bool_)
+            for child in children:
+                found &= may_match_each(child, bounds, types, count)
+            return found
+        case Or(children):
+            found = np.zeros(count, np.bool_)
+            for child in children:
+                found |= may_match_each(child, bounds, types, count)
+            return found
+        case leaf:
+            known = bounds(leaf.column)
+            if known is None:
+                return np.ones(count, np.bool_)
+            return _leaf(leaf, known, types.get(leaf.column.name))
+
+
+def _leaf(leaf: Compare | In | IsNull | StartsWith, known: BoundsColumn, column_type: ColumnType | None) -> Mask:
+    all_null: Mask = (known.nulls >= 0) & (known.nulls >= known.rows)
+    if isinstance(leaf, IsNull):
+        found: Mask = ~all_null if leaf.negated else known.nulls != 0
+        return found
+    if not known.known.any():
+        return ~all_null
+    kind = None if column_type is None else column_type.kind
+    order: Callable[[Any], Any] = float_order if kind in FLOATS else lambda value: value
+    low, high = order(known.low), order(known.high)
+    match leaf:
+        case Compare(_, op, value):
+            hits = _compare(op, low, high, order(_stored(value)))
+        case In(_, values, True):
+            hits = np.ones(low.size, np.bool_)
+            for value in values:
+                hits &= _compare(Op.NE, low, high, order(_stored(value)))
+        case In(_, values, _):
+            hits = np.zeros(low.size, np.bool_)
+            for value in values:
+                hits |= _compare(Op.EQ, low, high, order(_stored(value)))
+        case StartsWith(_, prefix, negated):
+            if kind not in STRINGS:
+                return ~all_null
+            hits = _starts(low, high, prefix.encode(), negated=negated)
+    return ~all_null & (hits | ~known.known)
+
+
+def _compare(op: Op, low: Values, high: Values, value: Any) -> Mask:
+    match op:
+        case Op.EQ:
+            found = (low <= value) & (value <= high)
+        case Op.NE:
+            found = (low != value) | (high != value)
+        case Op.LT:
+            found = low < value
+        case Op.LE:
+            found = low <= value
+        case Op.GT:
+            found = high > value
+        case Op.GE:
+            found = high >= value
+    mask: Mask = found.astype(np.bool_)
+    return mask
+
+
+def _starts(low: Values, high: Values, prefix: bytes, *, negated: bool) -> Mask:
+    pairs = zip(low.tolist(), high.tolist(), strict=True)
+    if negated:
+        return np.array([not (least.startswith(prefix) and most.startswith(prefix)) for least, most in pairs], np.bool_)
+    size = len(prefix)
+    return np.array([least[:size] <= prefix <= most[:size] for least, most in pairs], np.bool_)
+
+
+def float_order(values: Any) -> Any:
+    """Whole numbers in Spark's order of floats: both zeros equal, NaN above infinity and equal to itself.
+
+    >>> float_order(np.array([-1.0, -0.0, 0.0, float("inf"), float("nan")])).argsort(kind="stable")
+    array([0, 1, 2, 3, 4])
+    """
+    floats = np.asarray(values, np.float64) + 0.0
+    bits = floats.view(np.int64)
+    ordered = np.where(bits < 0, bits ^ np.int64(2**63 - 1), bits)
+    found = np.where(np.isnan(floats), np.int64(2**63 - 1), ordered)
+    return found if found.ndim else int(found)
+
+
+def _stored(value: Plain) -> Any:
+    return value.encode() if isinstance(value, str) else value
+
+
+def _values(values: Sequence[Any], data_type: DataType) -> Values:
+    kind = data_type.kind
+    if kind in STRINGS or kind in BINARIES:
+        found = np.empty(len(values), object)
+        found[:] = [b"" if value is None else value for value in values]
+        return found
+    numbers = [0 if value is None else value for value in values]
+    wide = any(isinstance(value, int) and not -(2**63) <= value < 2**63 for value in numbers)
+    return np.array(numbers, object if wide else np.float64 if kind in FLOATS else np.int64)
+
+
+def _spread(values: Values, rows: Longs, size: int) -> Values:
+    """``values`` at the positions ``rows`` of a longer column."""
+    if rows.size == size:
+        return values
+    found = np.zeros(size, values.dtype)
+    if values.dtype == object:
+        found[:] = b"" if values.size and isinstance(values[0], bytes) else 0
+    found[rows] = values
+    return found
+
+
+__all__ = ["BoundsColumn", "Lookup", "float_order", "may_match_each", "value_bounds"]

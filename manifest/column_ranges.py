@@ -1,0 +1,227 @@
+"""Column minima and maxima of a whole manifest: what lets a plan skip manifests by other columns than the partition's.
+
+They stand in the field ``_COLUMN_RANGES`` of a manifest list, which other engines pass over by name and drop when they
+rewrite the list; without it nothing is skipped. A range covers the files that a manifest adds *and* those it deletes: a
+manifest that is skipped takes its deletes along, and the files that come back to life by that have no wanted row either.
+A column of which some entry says nothing has no range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fileindex.column_type import FLOATS, INTEGERS, STRINGS, Plain
+from manifest.avro_columns import Rows
+from manifest.binary_row import EMPTY_ROW, decode_row, encode_row
+from manifest.bounds_columns import BoundsColumn, value_bounds
+from manifest.entry_columns import EntryColumns
+from manifest.entry_objects import names_of
+from manifest.errors import PaimonError
+from manifest.row_columns import RowColumns
+from manifest.stats import ColumnBounds, SimpleStats
+from manifest.stats_mode import Keep, StatsMode
+from manifest.types import DataField, DataType
+
+MAX_BYTES = 4096
+"""Bytes of minima and maxima per manifest; columns beyond it, in schema order, have no range."""
+
+_MODE = StatsMode(Keep.TRUNCATE, 32)
+_INTEGER_ORDER = ("TINYINT", "SMALLINT", "INT", "BIGINT")
+
+FieldsOf = Callable[[int], Sequence[DataField]]
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRanges:
+    """Bounds of the columns ``field_ids`` among ``row_count`` rows, in the types that they have in the manifest's schema."""
+
+    field_ids: tuple[int, ...]
+    row_count: int
+    stats: SimpleStats
+
+    def bounds(self, fields: Iterable[DataField]) -> dict[int, ColumnBounds]:
+        """Bounds by field id, given the ``fields`` of the manifest's schema; {} if they are not what they should be."""
+        by_id = {field.id: field.type for field in fields}
+        if not all(field_id in by_id for field_id in self.field_ids) or len(self.stats.null_counts) != len(self.field_ids):
+            return {}
+        types = [by_id[field_id] for field_id in self.field_ids]
+        try:
+            low, high = decode_row(self.stats.min_values, types), decode_row(self.stats.max_values, types)
+        except (ValueError, PaimonError):
+            return {}
+        return {
+            field_id: ColumnBounds(least, most, nulls, self.row_count)
+            for field_id, least, most, nulls in zip(self.field_ids, low, high, self.stats.null_counts, strict=True)
+        }
+
+    def to_avro(self) -> dict[str, Any]:
+        """The record in a manifest list."""
+        return {
+            "_FIELD_IDS": list(self.field_ids),
+            "_ROW_COUNT": self.row_count,
+            "_MIN_VALUES": self.stats.min_values,
+            "_MAX_VALUES": self.stats.max_values,
+            "_NULL_COUNTS": list(self.stats.null_counts),
+        }
+
+    @classmethod
+    def from_avro(cls, record: Any) -> ColumnRanges | None:
+        """The ranges of a record; None for what is none of ours, for a range is only advice."""
+        match record:
+            case {
+                "_FIELD_IDS": list(field_ids),
+                "_ROW_COUNT": int(rows),
+                "_MIN_VALUES": bytes(low),
+                "_MAX_VALUES": bytes(high),
+                "_NULL_COUNTS": list(nulls),
+            }:
+                return cls(tuple(field_ids), rows, SimpleStats(low, high, tuple(nulls)))
+            case _:
+                return None
+
+
+@dataclass(frozen=True, slots=True)
+class RangePolicy:
+    """Which columns of a table get ranges.
+
+    Args:
+        fields_of: the columns of a schema version.
+        key: ids and types of the trimmed primary key, in its order; () for a table without one.
+        partition: names of the partition columns, which have statistics of their own.
+        values: whether filters on other than key columns may skip files at all.
+    """
+
+    fields_of: FieldsOf
+    key: tuple[tuple[int, DataType], ...]
+    partition: tuple[str, ...]
+    values: bool
+
+    def ranges(self, entries: EntryColumns) -> ColumnRanges | None:
+        """The ranges over all ``entries``, none of them left out; None if there are none."""
+        if not len(entries):
+            return None
+        try:
+            target = self.fields_of(int(entries.schema_id.max()))
+            known = {**(self._values(entries, target) if self.values else {}), **self._keys(entries)}
+        except (PaimonError, ValueError):  # what cannot be read says nothing; readers of the file itself will name it
+            return None
+        return _bounded(known, [field for field in target if field.name not in self.partition], int(entries.row_count.sum()))
+
+    def _keys(self, entries: EntryColumns) -> dict[int, ColumnBounds]:
+        """Ranges of key columns: of the first by exact keys, of the others by the statistics of keys."""
+        found: dict[int, ColumnBounds] = {}
+        types = [data_type for _, data_type in self.key]
+        for position, (field_id, data_type) in enumerate(self.key):
+            names = ("_MIN_KEY", "_MAX_KEY") if position == 0 else ("_KEY_STATS._MIN_VALUES", "_KEY_STATS._MAX_VALUES")
+            spans = [entries.columns.spans[f"_FILE.{name}"] for name in names]
+            try:
+                sides = [RowColumns.of(entries.payload, s.start, s.end, len(types)).field(position, data_type) for s in spans]
+            except ValueError:  # some file has no statistics of its keys
+                continue
+            (low, has_low), (high, has_high) = sides
+            column = BoundsColumn(low, high, has_low & has_high, np.full(len(entries), -1, np.int64), entries.row_count)
+            found[field_id] = _merged([column], data_type)
+        return found
+
+    def _values(self, entries: EntryColumns, target: Sequence[DataField]) -> dict[int, ColumnBounds]:
+        """Ranges of columns by the statistics of values, over files of several schemas."""
+        parts: dict[int, list[BoundsColumn]] = {field.id: [] for field in target if field.name not in self.partition}
+        types = {field.id: field.type for field in target}
+        for schema_id, covered, rows in stats_groups(entries):
+            group = entries.select(rows)
+            fields = self.fields_of(schema_id)
+            by_name = {field.name: field for field in fields}
+            names = tuple(by_name) if covered is None else covered
+            if not all(name in by_name for name in names):
+                return {}
+            bounds = value_bounds(group, names, [by_name[name].type for name in names], {f.name for f in fields if f.id in parts})
+            by_id = {field.id: (field, bounds.get(field.name)) for field in fields}
+            for field_id in list(parts):
+                if field_id not in by_id:
+                    parts[field_id].append(BoundsColumn.all_null(group.row_count))
+                    continue
+                field, column = by_id[field_id]
+                if column is None or not _same_values(field.type, types[field_id]):
+                    del parts[field_id]
+                else:
+                    parts[field_id].append(column)
+        return {field_id: _merged(columns, types[field_id]) for field_id, columns in parts.items() if columns}
+
+
+def stats_groups(entries: EntryColumns) -> list[tuple[int, tuple[str, ...] | None, Rows]]:
+    """Entries whose value statistics are over the same columns: (schema id, ``value_stats_cols``, rows)."""
+    schema_ids = entries.schema_id
+    covered = entries.columns.spans["_FILE._VALUE_STATS_COLS"]
+    if not covered.present.any() and (schema_ids == schema_ids[:1]).all():
+        return [(int(schema_ids[0]), None, np.arange(len(entries)))] if len(entries) else []
+    groups: dict[tuple[int, bytes | None], list[int]] = {}
+    columns = zip(schema_ids.tolist(), covered.slices(entries.payload), covered.present.tolist(), strict=True)
+    for row, (schema_id, names, present) in enumerate(columns):
+        groups.setdefault((schema_id, names if present else None), []).append(row)
+    return [(schema_id, None if names is None else names_of(names), np.array(rows)) for (schema_id, names), rows in groups.items()]
+
+
+def _merged(columns: Sequence[BoundsColumn], data_type: DataType) -> ColumnBounds:
+    """One range over all files of all ``columns``; unknown where one of them does not know."""
+    rows = sum(int(column.rows.sum()) for column in columns)
+    nulls_known = all((column.nulls >= 0).all() and (column.nulls <= column.rows).all() for column in columns)
+    nulls = sum(int(column.nulls.sum()) for column in columns) if nulls_known else None
+    low: list[Any] = []
+    high: list[Any] = []
+    for column in columns:
+        empty = (column.nulls >= 0) & (column.nulls >= column.rows)
+        if not (column.known | empty).all():
+            return ColumnBounds(None, None, nulls, rows)
+        filled = column.known & ~empty
+        if filled.any():
+            low.append(column.low[filled].min())
+            high.append(column.high[filled].max())
+    if not low or (data_type.kind in FLOATS and np.isnan(low).any()):
+        return ColumnBounds(None, None, nulls, rows)
+    top = np.max(high) if data_type.kind in FLOATS else max(high)  # NaN, if there is one
+    least, most = _MODE.bound(_plain(min(low), data_type), _plain(top, data_type))
+    return ColumnBounds(least, most, nulls, rows)
+
+
+def _plain(value: Any, data_type: DataType) -> Plain:
+    if data_type.kind in STRINGS:
+        return str(value.decode())
+    if isinstance(value, np.generic):
+        value = value.item()
+    plain: Plain = bool(value) if data_type.kind.value == "BOOLEAN" else value
+    return plain
+
+
+def _bounded(known: Mapping[int, ColumnBounds], fields: Iterable[DataField], row_count: int) -> ColumnRanges | None:
+    """Ranges of the columns that say something, as many as fit into ``MAX_BYTES``."""
+    chosen: list[tuple[DataField, ColumnBounds]] = []
+    size = 0
+    for field in fields:
+        bounds = known.get(field.id)
+        if bounds is None or field.type.is_nested or (bounds.min is None and bounds.null_count is None):
+            continue
+        one = [field.type]
+        size += len(encode_row([bounds.min], one)) + len(encode_row([bounds.max], one)) - 2 * len(EMPTY_ROW)
+        if size > MAX_BYTES:
+            break
+        chosen.append((field, bounds))
+    if not chosen:
+        return None
+    types = [field.type for field, _ in chosen]
+    low, high = (encode_row([getattr(bounds, side) for _, bounds in chosen], types) for side in ("min", "max"))
+    nulls = tuple(bounds.null_count for _, bounds in chosen)
+    return ColumnRanges(tuple(field.id for field, _ in chosen), row_count, SimpleStats(low, high, nulls))
+
+
+def _same_values(old: DataType, new: DataType) -> bool:
+    """Whether a column of the two types holds the same plain values: an integer may have become wider, nothing else."""
+    if old.kind in INTEGERS and new.kind in INTEGERS:
+        return _INTEGER_ORDER.index(old.kind) <= _INTEGER_ORDER.index(new.kind)
+    return old.with_nullable(nullable=True) == new.with_nullable(nullable=True)
+
+
+__all__ = ["MAX_BYTES", "ColumnRanges", "RangePolicy", "stats_groups"]
