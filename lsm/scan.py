@@ -6,6 +6,7 @@ files of a bucket whose key ranges hang together, cut before any file is dropped
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -31,6 +32,9 @@ from manifest.manifest_list import ManifestFileMeta
 from manifest.option_support import check_readable
 from manifest.snapshot import Snapshot
 from manifest.store import FileStore
+
+_FOLDING_ENGINES = frozenset({"partial-update", "aggregation"})
+"""A row of theirs is made of several versions, so it can match although no version does."""
 
 _Bucket: TypeAlias = tuple[bytes, int]
 _Test: TypeAlias = Callable[[ManifestEntry], bool]
@@ -88,6 +92,8 @@ class _Funnel:
         self._has_vectors = options.deletion_vectors_enabled
         self._hides_level_0 = store.hides_level_0
         self._sections: dict[tuple[_Bucket, str], int] = {}
+        self._folds_values = options.merge_engine in _FOLDING_ENGINES
+        self._folded: set[tuple[_Bucket, int | str]] = set()
 
     def plan(self, snapshot: Snapshot | None, limit: int | None) -> ScanPlan:
         with self._report.stage("snapshot") as tally:
@@ -185,8 +191,11 @@ class _Funnel:
             if len(members) == 1 or self._hides_level_0:
                 continue
             low, high = ([key_of(keys[row]) for row in members] for keys in (visible.min_key, visible.max_key))
-            for row, number in zip(members, section_numbers(low, high), strict=True):
+            numbers = section_numbers(low, high)
+            for row, number in zip(members, numbers, strict=True):
                 self._sections[bucket, visible.file_name[row]] = number
+            if self._folds_values:
+                self._folded.update((bucket, number) for number, count in Counter(numbers).items() if count > 1)
 
     def _keep(self, tally: Tally, files: list[ManifestEntry], test: _Test | None) -> list[ManifestEntry]:
         kept = files if test is None else [entry for entry in files if test(entry)]
@@ -199,7 +208,7 @@ class _Funnel:
             return self._keep(tally, files, test)
         passing = [test(entry) for entry in files]
         sections = [self._section(entry) for entry in files]
-        alive = {section for section, passes in zip(sections, passing, strict=True) if passes}
+        alive = {section for section, passes in zip(sections, passing, strict=True) if passes} | self._folded
         kept = [entry for entry, section in zip(files, sections, strict=True) if section in alive]
         _count_files(tally, files, kept)
         spared = len(kept) - sum(passing)
