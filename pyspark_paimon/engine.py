@@ -16,6 +16,7 @@ from pydantic import Field
 
 from fileindex.predicate import Predicate
 from fileindex.predicate_json import from_json, to_json
+from lsm.row_kinds import ROW_KIND
 from pyspark_paimon.results import CompactResult, ExpireResult, FunnelStage, IndexRewriteResult, Message, ProgressEvent, WriteResult
 
 if TYPE_CHECKING:
@@ -26,8 +27,7 @@ if TYPE_CHECKING:
 Mode: TypeAlias = Literal["upsert", "append", "overwrite"]
 Progress: TypeAlias = Callable[[ProgressEvent], None]
 
-ROW_KIND = "_row_kind"
-"""Optional input column of a primary-key table: ``+I``, ``-U``, ``+U`` or ``-D``."""
+IncrementalMode: TypeAlias = Literal["delta", "changelog", "diff"]
 
 
 class TravelRequest(Message):
@@ -36,6 +36,16 @@ class TravelRequest(Message):
     snapshot_id: int | None = None
     tag: str | None = None
     timestamp_millis: int | None = None
+
+
+class IncrementalRange(Message):
+    """Changes after snapshot ``start_id`` (0: since the beginning) up to and with ``end_id``; a tag holds a snapshot that has expired."""
+
+    start_id: int
+    end_id: int
+    mode: IncrementalMode
+    start_tag: str | None = None
+    end_tag: str | None = None
 
 
 class ScanRequest(Message):
@@ -56,6 +66,7 @@ class ScanRequest(Message):
     predicate: str | None = None
     limit: int | None = None
     schema_id: int | None = None
+    incremental: IncrementalRange | None = None
     options: dict[str, str] = Field(default_factory=dict)
 
     @classmethod
@@ -214,6 +225,8 @@ __all__ = [
     "CompactRequest",
     "DeleteRequest",
     "ExpireRequest",
+    "IncrementalMode",
+    "IncrementalRange",
     "Mode",
     "OrphanFile",
     "Progress",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lsm.row_kinds import ROW_KINDS
 from manifest.errors import InvalidArgument, SchemaMismatch
 from pyspark_paimon.engine import ROW_KIND, ArrowRows, Rows, SparkRows
 
@@ -23,7 +24,6 @@ Data: TypeAlias = Any
 _PANDAS_CHUNK = 1 << 18
 _PANDAS_FRAMES = frozenset({"pandas.DataFrame", "pandas.core.frame.DataFrame"})
 """Known by name, for importing pandas takes longer than a small write."""
-ROW_KINDS = ("+I", "-U", "+U", "-D")
 _ACCEPTED = (
     "a pyarrow Table, RecordBatch or RecordBatchReader, an iterable of RecordBatches, a pandas DataFrame, a Spark DataFrame "
     "(Connect or classic), a pandas-on-Spark DataFrame, or an object with an Arrow C stream such as a polars DataFrame"

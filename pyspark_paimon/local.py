@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lsm.incremental import IncrementalSplit, split_from_json
 from lsm.read_report import ReadReport
 from lsm.scan import ScanPlan, ScanPlanner
 from lsm.split_read import read_split
@@ -35,6 +36,7 @@ from pyspark_paimon.engine import (
     TravelRequest,
     WriteRequest,
 )
+from pyspark_paimon.incremental import plan_changes, read_changes
 from pyspark_paimon.inputs import collected
 from pyspark_paimon.local_jobs import compact_table, delete_rows, write_rows
 from pyspark_paimon.parallel import interleaved
@@ -116,8 +118,8 @@ class LocalBackend:
     def read_split(self, request: ScanRequest, split: DataSplit | str, report: ReadReport | None = None) -> Iterator[pa.RecordBatch]:
         """The rows of one split of the request's plan; the limit bounds each split's rows."""
         store = self._readable(request)
-        parsed = DataSplit.from_json(split) if isinstance(split, str) else split
-        return read_split(store, parsed, columns=request.columns, predicate=request.tree, limit=request.limit, report=report)
+        parsed = split_from_json(split) if isinstance(split, str) else split
+        return _read_one(store, request, parsed, report)
 
     def read_stages(self, request: ScanRequest) -> Sequence[FunnelStage]:
         """Read the rows and tell what indexes, row groups and the exact filter kept and dropped."""
@@ -138,7 +140,8 @@ class LocalBackend:
             known = [split.merged_row_count for split in plan.splits]
             counted = sum(rows for rows in known if rows is not None)
             to_read = [split for split, rows in zip(plan.splits, known, strict=True) if rows is None]
-        sources = [partial(read_split, store, split, columns=(), predicate=request.tree) for split in to_read]
+        rows_only = request.model_copy(update={"columns": (), "limit": None})
+        sources = [partial(_read_one, store, rows_only, split) for split in to_read]
         counted += sum(int(batch.num_rows) for batch in interleaved(sources, self._threads))
         return counted if request.limit is None else min(counted, request.limit)
 
@@ -194,16 +197,15 @@ class LocalBackend:
         return None if snapshot_id is None else store.snapshots.get(snapshot_id)
 
     def _plan(self, store: FileStore, request: ScanRequest) -> ScanPlan:
+        if request.incremental is not None:
+            return plan_changes(store, request, request.incremental)
         snapshot = self._snapshot(store, request.snapshot_id)
         return ScanPlanner(store).plan(request.tree, snapshot=snapshot, columns=request.columns, limit=request.limit)
 
     def _rows(self, store: FileStore, request: ScanRequest, plan: ScanPlan, report: ReadReport | None) -> Iterator[pa.RecordBatch]:
         """All rows in order; with a limit one split after the other, for the first may be enough."""
         reports = [ReadReport() for _ in plan.splits]
-        sources = [
-            partial(read_split, store, split, columns=request.columns, predicate=request.tree, limit=request.limit, report=own)
-            for split, own in zip(plan.splits, reports, strict=True)
-        ]
+        sources = [partial(_read_one, store, request, split, own) for split, own in zip(plan.splits, reports, strict=True)]
         left = request.limit
         for batch in interleaved(sources, self._threads if left is None else 1):
             if left is not None:
@@ -216,6 +218,12 @@ class LocalBackend:
         if report is not None:
             for own in reports:
                 report.merge(own)
+
+
+def _read_one(store: FileStore, request: ScanRequest, split: DataSplit, report: ReadReport | None = None) -> Iterator[pa.RecordBatch]:
+    if isinstance(split, IncrementalSplit):
+        return read_changes(store, split, request, report)
+    return read_split(store, split, columns=request.columns, predicate=request.tree, limit=request.limit, report=report)
 
 
 __all__ = ["LocalBackend"]

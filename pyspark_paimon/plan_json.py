@@ -6,9 +6,9 @@ import json
 from dataclasses import asdict, fields
 
 from fileindex.evaluate import IndexNotes
+from lsm.incremental import split_from_json
 from lsm.plan import ScanPlan, Stage
 from lsm.read_report import ReadReport
-from lsm.splits import DataSplit
 
 
 def plan_to_json(plan: ScanPlan) -> str:
@@ -20,7 +20,7 @@ def plan_to_json(plan: ScanPlan) -> str:
 def plan_from_json(text: str) -> ScanPlan:
     """The plan that ``plan_to_json`` wrote."""
     value = json.loads(text)
-    splits = tuple(DataSplit.from_json(split) for split in value["splits"])
+    splits = tuple(split_from_json(split) for split in value["splits"])
     return ScanPlan(value["snapshot_id"], splits, tuple(Stage(**stage) for stage in value["report"]))
 
 

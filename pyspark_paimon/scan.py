@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from manifest.schema import TableSchema
+from manifest.types import arrow_schema
 from pyspark_paimon.engine import Backend, ScanRequest
 from pyspark_paimon.explain import Explanation
+from pyspark_paimon.incremental import scan_fields
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,8 +50,7 @@ class Scan:
     @property
     def schema(self) -> pa.Schema:
         """Arrow schema of the rows."""
-        arrow = self.table_schema.arrow
-        return pa.schema([arrow.field(name) for name in self.request.columns])
+        return arrow_schema(scan_fields(self.table_schema, self.request.columns))
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, a batch at a time, in bounded memory; in no order."""
@@ -91,6 +92,8 @@ class Scan:
         parts = [self.backend.path, f"snapshot={self.snapshot_id}"]
         if self.filter_text is not None:
             parts.append(f"filter={self.filter_text!r}")
+        if self.request.incremental is not None:
+            parts[1] = f"snapshots={self.request.incremental.start_id}..{self.snapshot_id} ({self.request.incremental.mode})"
         if self.request.columns != self.table_schema.names:
             parts.append(f"columns={list(self.request.columns)}")
         if self.request.limit is not None:

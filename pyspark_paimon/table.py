@@ -12,8 +12,9 @@ import pyarrow as pa
 from fileindex.predicate_json import to_json
 from manifest.errors import InvalidArgument
 from manifest.schema_check import build_schema
-from pyspark_paimon.engine import Backend, DeleteRequest, Mode, Progress, ScanRequest, TravelRequest
+from pyspark_paimon.engine import Backend, DeleteRequest, IncrementalMode, IncrementalRange, Mode, Progress, ScanRequest, TravelRequest
 from pyspark_paimon.filters import Filter, bind_filter
+from pyspark_paimon.incremental import Point, change_columns, exact_mode, range_of
 from pyspark_paimon.inputs import Data, has_row_kinds, rows_of
 from pyspark_paimon.requests import checked_options, commit_identity, projection, travel_of, write_request
 from pyspark_paimon.results import WriteResult
@@ -152,8 +153,15 @@ class Table(TableMaintenance):
         snapshot: int | None = None,
         tag: str | None = None,
         timestamp: int | datetime | None = None,
+        incremental: tuple[Point, Point] | None = None,
+        incremental_mode: IncrementalMode | None = None,
     ) -> Scan:
         """A lazy read of one snapshot: the newest, or that of an id, a tag, or a time (milliseconds or a datetime).
+
+        With ``incremental=(a, b)``, snapshot ids or tags, it reads what happened after ``a`` up to and with ``b``, each row with its
+        kind in the column ``_row_kind``: rows that appends wrote (``delta``), the table's changelog files (``changelog``), or the
+        two states compared by key (``diff``). By default two tags are compared, else the changelog is read if there is one.
+        Overwrites are in no delta and no changelog; ``changelog()`` never misses them.
 
         ``filter`` is SQL text as after WHERE (``"city = 'Oslo' AND attrs['clicks'] > 3"``), a Spark Column or a pyarrow
         expression; times without zone are UTC. Names of columns ignore case where that leaves no doubt.
@@ -171,6 +179,12 @@ class Table(TableMaintenance):
         if limit is not None and (type(limit) is not int or limit < 0):
             raise InvalidArgument(f"limit is a number of rows, not {limit!r}")
         travel = travel_of(snapshot, tag, timestamp)
+        if incremental is not None:
+            if travel != TravelRequest() or len(incremental) != 2:
+                raise InvalidArgument("an incremental scan reads between two points, incremental=(from, to), and no other snapshot")
+            return self._changes(range_of(self._backend, self.table_schema, *incremental, incremental_mode), filter, columns, limit)
+        if incremental_mode is not None:
+            raise InvalidArgument("incremental_mode goes with incremental=(from, to)")
         pinned = self._backend.pin(travel)
         schema_id = None if pinned is None or travel == TravelRequest() else pinned.schema_id
         schema = self._backend.schema(schema_id)
@@ -180,6 +194,47 @@ class Table(TableMaintenance):
             snapshot_id=None if pinned is None else pinned.id,
             limit=limit,
         ).model_copy(update={"schema_id": schema.id})
+        return Scan(self._backend, request, schema, None if filter is None else str(filter))
+
+    def changelog(
+        self,
+        from_snapshot: Point,
+        to_snapshot: Point | None = None,
+        filter: Filter = None,  # noqa: A002  # as in scan
+        columns: Sequence[str] | None = None,
+        *,
+        mode: IncrementalMode | None = None,
+    ) -> Scan:
+        """What changed after ``from_snapshot`` (0: from the beginning) up to ``to_snapshot`` (None: the newest), ids or tags.
+
+        Rows carry their kind in ``_row_kind``; those of a key come in the order in which they happened. By default nothing is
+        missed: the changelog files are read if the table has a ``changelog-producer`` and no overwrite lies between, else the states
+        are compared; of a table without primary key the appended rows are read. ``filter`` judges each changed row alone. A
+        changelog that compaction makes (``lookup``, ``full-compaction``) tells of rows once they are compacted.
+
+        Raises ``SnapshotExpired``, ``SnapshotNotFound``, ``InvalidArgument``, ``InvalidFilter``, ``UnknownColumn``.
+
+        >>> from pyspark_paimon.example import cities
+        >>> table = cities()
+        >>> table.delete("city = 'Oslo'").snapshot_id
+        2
+        >>> table.changelog(1, columns=["id", "city"]).to_arrow().to_pylist()
+        [{'id': 1, 'city': 'Oslo', '_row_kind': '-D'}]
+        """
+        schema = self.table_schema
+        wanted = range_of(self._backend, schema, from_snapshot, to_snapshot, mode)
+        if mode is None:
+            wanted = wanted.model_copy(update={"mode": exact_mode(self._backend, schema, wanted)})
+        return self._changes(wanted, filter, columns, None)
+
+    def _changes(self, wanted: IncrementalRange, filter: Filter, columns: Sequence[str] | None, limit: int | None) -> Scan:  # noqa: A002  # as in scan
+        schema = self.table_schema
+        request = ScanRequest.of(
+            bind_filter(filter, schema.column_types),
+            columns=change_columns(columns, schema),
+            snapshot_id=wanted.end_id,
+            limit=limit,
+        ).model_copy(update={"schema_id": schema.id, "incremental": wanted})
         return Scan(self._backend, request, schema, None if filter is None else str(filter))
 
     def __repr__(self) -> str:
