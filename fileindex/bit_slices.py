@@ -3,23 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
 
-import numpy as np
 from pyroaring import BitMap
-
-from fileindex.roaring import Rows, rows_to_bitmap, serialize
-
-_Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
-
-
-def write_slices(rows: Rows, numbers: _Numbers, count: int) -> list[bytes]:
-    """Serialised slices 0 to ``count - 1`` of the ``rows`` (ascending) with their ``numbers`` (not negative).
-
-    >>> [len(data) for data in write_slices(np.array([0, 1], dtype=np.uint32), np.array([1, 3]), 2)]
-    [20, 18]
-    """
-    return [serialize(rows_to_bitmap(rows[(numbers >> bit) & 1 == 1])) for bit in range(count)]
 
 
 class BitSlices:

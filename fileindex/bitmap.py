@@ -40,17 +40,17 @@ def write_bitmap(
     >>> write_bitmap(rows.grouped(), kind, version=1).hex()
     '01000000030000000201fffffffd00000000ffffffff00000001fffffffe'
     """
-    nulls = _null_set(column)
+    keys, nulls = column.keys, _null_set(column)
     offsets, lengths, sets = _value_sets(column, len(nulls))
-    head = [struct.pack(">bii?", version, column.row_count, len(column.keys), len(column.null_rows) > 0)]
+    head = [struct.pack(">bii?", version, column.row_count, len(keys), len(column.null_rows) > 0)]
     if len(column.null_rows):
         head.append(struct.pack(">i", 0 if nulls else -1 - int(column.null_rows[0])))
     if version == VERSION_1:
-        index: list[bytes | memoryview] = [key_entries(column.keys, column_type, [offsets]).data]
+        index: list[bytes | memoryview] = [key_entries(keys, column_type, [offsets]).data]
     else:
         if len(column.null_rows):
             head.append(struct.pack(">i", len(nulls) or SINGLETON_BYTES))
-        index = _blocks(key_entries(column.keys, column_type, [offsets, lengths]), block_size)
+        index = _blocks(key_entries(keys, column_type, [offsets, lengths]), block_size)
     return b"".join([*head, *index, nulls, sets])
 
 

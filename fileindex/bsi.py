@@ -12,7 +12,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from pyroaring import BitMap
 
-from fileindex.bit_slices import BitSlices, write_slices
+from fileindex.bit_planes import serialize_flags, serialize_slices
+from fileindex.bit_slices import BitSlices
 from fileindex.column_type import ColumnType, Plain
 from fileindex.container import Payload
 from fileindex.corrupt import CorruptIndex
@@ -20,12 +21,13 @@ from fileindex.grouped import GroupedColumn
 from fileindex.keys import is_lossy
 from fileindex.predicate import Compare, In, IsNull, Leaf, Op
 from fileindex.result import REMAIN, FileIndexResult, RowSet
-from fileindex.roaring import Rows, all_rows, deserialize, rows_to_bitmap, serialize
+from fileindex.roaring import all_rows, deserialize
 
 VERSION = 1
 _MIN_LONG = -(2**63)
 _HALF_HEAD = struct.Struct(">bqq")
 _Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+_Flags: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 def write_bsi(column: GroupedColumn) -> bytes:
@@ -41,22 +43,22 @@ def write_bsi(column: GroupedColumn) -> bytes:
     >>> write_bsi(rows.grouped()).hex()
     '01000000020000'
     """
-    if len(column.keys) and int(column.keys[0]) == _MIN_LONG:
+    values = column.values
+    if len(values) and int(values.min()) == _MIN_LONG:
         raise OverflowError("-2^63 has no absolute value of 63 bits")
-    order = np.argsort(column.rows)
-    rows = column.rows[order]
-    numbers = np.repeat(column.keys, np.diff(column.starts))[order]
-    halves = (_half(rows[chosen], np.abs(numbers[chosen])) for chosen in (numbers >= 0, numbers < 0))
+    present, numbers = column.present, column.spread(values)
+    halves = (_half(present & (numbers >= 0), numbers), _half(numbers < 0, -numbers))
     return struct.pack(">bi", VERSION, column.row_count) + b"".join(halves)
 
 
-def _half(rows: Rows, numbers: _Numbers) -> bytes:
-    if not len(rows):
+def _half(chosen: _Flags, numbers: _Numbers) -> bytes:
+    if not chosen.any():
         return b"\0"
+    numbers = np.where(chosen, numbers, 0)
     greatest = int(numbers.max())
-    slices = write_slices(rows, numbers, greatest.bit_length())
+    slices = serialize_slices(numbers, greatest.bit_length())
     head = b"\1" + _HALF_HEAD.pack(VERSION, 0, greatest)
-    return b"".join([head, serialize(rows_to_bitmap(rows)), struct.pack(">i", len(slices)), *slices])
+    return b"".join([head, serialize_flags(chosen), struct.pack(">i", len(slices)), *slices])
 
 
 class _Half:

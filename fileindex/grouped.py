@@ -1,12 +1,12 @@
 """The rows of a column by value: what the exact indexes (bitmap, bsi, range-bitmap) of one column are all made from.
 
-Batches are appended as they are written; at the end one sort brings equal values together. Several indexes on a column
-share this work.
+Batches are appended as they are written; at the end equal values are brought together, once for all indexes of the column
+and only as far as they need it: bsi takes the values in file order, range-bitmap a number for each, bitmap the groups.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,21 +18,93 @@ from fileindex.roaring import Rows
 from fileindex.text_rank import rank_texts
 
 _Longs: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+_Codes: TypeAlias = np.ndarray[Any, np.dtype[np.uint32]]
+
+_TABLE_MAX = 1 << 22  # of a range of values up to this size a table is cheaper than a sort
 
 
-@dataclass(frozen=True, slots=True)
 class GroupedColumn:
-    """A column's rows grouped by value.
+    """A column's rows by value.
 
-    ``keys`` are the distinct non-null values ascending: sortable numbers of fixed-width types (``keys.to_keys``), a
-    large_string array of texts. Group ``i`` is ``rows[starts[i]:starts[i + 1]]``, ascending; ``starts`` has one element more than ``keys``.
+    Args:
+        row_count: rows of the file.
+        null_rows: those without a value, ascending.
+        values: of the other rows, in file order: sortable numbers of fixed-width types (``keys.to_keys``), or positions in ``texts``.
+        texts: ascending texts, used or not; None for fixed-width types.
     """
 
-    row_count: int
-    null_rows: Rows
-    keys: Any
-    starts: _Longs
-    rows: Rows
+    def __init__(self, row_count: int, null_rows: Rows, values: Keys, texts: Any = None) -> None:
+        self.row_count = row_count
+        self.null_rows = null_rows
+        self.values = values
+        self._texts = texts
+
+    @property
+    def keys(self) -> Any:
+        """The distinct values ascending: sortable numbers, or a large_string array of texts."""
+        return self._distinct if self._texts is None else self._texts.take(pa.array(self._distinct))
+
+    @cached_property
+    def codes(self) -> _Codes:
+        """For each row with a value, in file order, the number of its value in ``keys``."""
+        if self._table is not None:
+            return self._table[1]
+        _, starts, positions = self._groups
+        codes = np.empty(len(positions), dtype=np.uint32)
+        codes[positions] = np.repeat(np.arange(len(starts) - 1, dtype=np.uint32), np.diff(starts))
+        return codes
+
+    @property
+    def starts(self) -> _Longs:
+        """Where each value's rows start in ``rows``; one element more than ``keys``."""
+        return self._groups[1]
+
+    @cached_property
+    def rows(self) -> Rows:
+        """Row numbers in the order of ``keys``, ascending for one key."""
+        positions = self._groups[2]
+        return np.flatnonzero(self.present).astype(np.uint32)[positions] if len(self.null_rows) else positions
+
+    @cached_property
+    def present(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """For every row of the file whether it has a value."""
+        present = np.ones(self.row_count, dtype=bool)
+        present[self.null_rows] = False
+        return present
+
+    def spread(self, values: Any) -> Any:
+        """An array of the rows with a value as one of all rows, zero at nulls."""
+        if not len(self.null_rows):
+            return values
+        spread = np.zeros(self.row_count, dtype=values.dtype)
+        spread[self.present] = values
+        return spread
+
+    @property
+    def _distinct(self) -> Keys:
+        return self._groups[0] if self._table is None else self._table[0]
+
+    @cached_property
+    def _table(self) -> tuple[Keys, _Codes] | None:
+        """Distinct values and codes through a table of all values that there could be; None if these are too many."""
+        if not len(self.values):
+            return None
+        least = int(self.values.min())
+        size = int(self.values.max()) - least + 1
+        if size > min(_TABLE_MAX, 4 * len(self.values) + 1024):
+            return None
+        at = self.values - least
+        used = np.zeros(size, dtype=bool)
+        used[at] = True
+        return np.flatnonzero(used) + least, (np.cumsum(used, dtype=np.uint32) - np.uint32(1))[at]
+
+    @cached_property
+    def _groups(self) -> tuple[Keys, _Longs, Rows]:
+        if self._table is None:
+            return group_rows(self.values)
+        distinct, codes = self._table
+        _, starts, positions = group_rows(codes)
+        return distinct, starts, positions
 
 
 class ColumnRows:
@@ -75,24 +147,17 @@ class ColumnRows:
         return texts
 
     def grouped(self) -> GroupedColumn:
-        """All appended rows grouped by value; raises OverflowError if one of the values has no key of 64 bits."""
+        """All appended rows; raises OverflowError if one of the values has no key of 64 bits."""
         if self._overflow:
             raise OverflowError(self._overflow)
         nulls = np.concatenate(self._nulls) if self._nulls else np.zeros(0, dtype=np.uint32)
         if self._type.kind in STRINGS:
             texts, ranks = _rank_rows(self._chunks)
-            used, starts, rows = group_rows(ranks)
-            keys = texts.take(pa.array(used))
-        else:
-            keys, starts, rows = group_rows(np.concatenate(self._chunks) if self._chunks else np.zeros(0, dtype=np.int64))
-        if len(nulls):
-            valid = np.ones(self.row_count, dtype=bool)
-            valid[nulls] = False
-            rows = np.flatnonzero(valid).astype(np.uint32)[rows]
-        return GroupedColumn(self.row_count, nulls, keys, starts, rows)
+            return GroupedColumn(self.row_count, nulls, ranks, texts)
+        return GroupedColumn(self.row_count, nulls, np.concatenate(self._chunks) if self._chunks else np.zeros(0, dtype=np.int64))
 
 
-def group_rows(keys: Keys) -> tuple[Keys, _Longs, Rows]:
+def group_rows(keys: Any) -> tuple[Any, _Longs, Rows]:
     """Distinct keys ascending, where each one's group starts, and the positions of ``keys`` in group order.
 
     Key and position are packed into one word where they fit, because sorting words is many times faster than a stable argsort.
@@ -112,13 +177,14 @@ def group_rows(keys: Keys) -> tuple[Keys, _Longs, Rows]:
         ranks = np.zeros(count, dtype=np.uint64)
         ranks[order[1:]] = np.cumsum(np.diff(keys[order]) != 0)
         words = ranks
-    packed = words << np.uint64(position_bits)
-    packed |= np.arange(count, dtype=np.uint64)
-    packed.sort()
-    positions = (packed & np.uint64(2**position_bits - 1)).astype(np.uint32)
-    packed >>= np.uint64(position_bits)
-    opens = np.concatenate([[0], np.flatnonzero(np.diff(packed)) + 1])
-    return keys[positions[opens]], np.append(opens, count), positions
+    words <<= np.uint64(position_bits)
+    words |= np.arange(count, dtype=np.uint64)
+    words.sort()
+    positions = (words & np.uint64(2**position_bits - 1)).astype(np.uint32)
+    words >>= np.uint64(position_bits)
+    opens = np.flatnonzero(words[1:] != words[:-1]) + 1
+    starts = np.concatenate([[0], opens, [count]])
+    return keys[positions[starts[:-1]]], starts, positions
 
 
 def _rank_rows(chunks: list[tuple[Any, Any]]) -> tuple[Any, Keys]:

@@ -11,12 +11,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fileindex.bit_slices import write_slices
+from fileindex.bit_planes import serialize_flags, serialize_slices
 from fileindex.column_type import STRINGS, ColumnType, Kind
 from fileindex.grouped import GroupedColumn
 from fileindex.key_entries import KeyEntries, key_entries
 from fileindex.keys import key_width
-from fileindex.roaring import rows_to_bitmap, serialize
 
 VERSION = 1
 DEFAULT_CHUNK_SIZE = 16384
@@ -55,7 +54,7 @@ def write_range_bitmap(column: GroupedColumn, column_type: ColumnType, *, chunk_
     if len(dictionary) > _MAX_INT:
         raise OverflowError(f"a range-bitmap dictionary of {len(dictionary)} bytes exceeds 2 GiB")
     header = struct.pack(">bii", VERSION, column.row_count, len(keys)) + b"".join(bounds) + struct.pack(">i", len(dictionary))
-    return b"".join([struct.pack(">i", len(header)), header, dictionary, _slices(column)])
+    return b"".join([struct.pack(">i", len(header)), header, dictionary, _slices(column, len(keys))])
 
 
 def _fixed_dictionary(keys: KeyEntries, width: int, room: int) -> bytes:
@@ -123,12 +122,9 @@ def _dictionary(offsets: bytes, headers: bytes, keys: bytes) -> bytes:
     return b"".join([head, offsets, headers, keys])
 
 
-def _slices(column: GroupedColumn) -> bytes:
-    order = np.argsort(column.rows)
-    codes = np.repeat(np.arange(len(column.keys)), np.diff(column.starts))[order]
-    rows = column.rows[order]
-    slices = write_slices(rows, codes, max(1, (len(column.keys) - 1).bit_length() if len(column.keys) else 1))
-    existence = serialize(rows_to_bitmap(rows))
+def _slices(column: GroupedColumn, cardinality: int) -> bytes:
+    slices = serialize_slices(column.spread(column.codes), max(1, (cardinality - 1).bit_length() if cardinality else 1))
+    existence = serialize_flags(column.present)
     lengths = np.array([len(data) for data in slices], dtype=np.int64)
     offsets = np.cumsum(lengths) - lengths
     if int(offsets[-1]) > _MAX_INT:

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from index_models import ATOMIC_TYPES, arrow_column, columns, leaves_on, matches, type_name
 from pyroaring import BitMap
 
-from fileindex.bit_slices import BitSlices, write_slices
+from fileindex.bit_planes import serialize_slices
+from fileindex.bit_slices import BitSlices
 from fileindex.bsi import BsiReader, write_bsi
 from fileindex.column_type import TIMESTAMPS, ColumnType, Kind
 from fileindex.container import ContainerReader, Payload
@@ -234,9 +235,10 @@ def test_a_payload_that_does_not_hold_together_is_refused(payload):
 
 
 def test_slices_compare_like_numbers():
-    numbers = np.array([0, 3, 7, 7, 12])
-    at = np.array([2, 3, 5, 8, 9], dtype=np.uint32)
-    slices = BitSlices(BitMap(at), 4, [BitMap.deserialize(data) for data in write_slices(at, numbers, 4)].__getitem__)
+    numbers, at = np.array([0, 3, 7, 7, 12]), np.array([2, 3, 5, 8, 9])
+    of_rows = np.zeros(10, dtype=np.uint32)
+    of_rows[at] = numbers
+    slices = BitSlices(BitMap(at.tolist()), 4, [BitMap.deserialize(data) for data in serialize_slices(of_rows, 4)].__getitem__)
     for number in range(-1, 20):
         assert list(slices.equal(number)) == at[numbers == number].tolist()
         assert list(slices.below(number)) == at[numbers < number].tolist()
