@@ -15,7 +15,7 @@ import pyarrow as pa
 from fileindex.column_type import STRINGS, ColumnType
 from fileindex.keys import Keys, to_keys
 from fileindex.roaring import Rows
-from fileindex.text_rank import rank_texts
+from fileindex.text_rank import rank_texts, take_texts
 
 _Longs: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 _Codes: TypeAlias = np.ndarray[Any, np.dtype[np.uint32]]
@@ -39,10 +39,12 @@ class GroupedColumn:
         self.values = values
         self._texts = texts
 
-    @property
+    @cached_property
     def keys(self) -> Any:
         """The distinct values ascending: sortable numbers, or a large_string array of texts."""
-        return self._distinct if self._texts is None else self._texts.take(pa.array(self._distinct))
+        if self._texts is None:
+            return self._distinct
+        return self._texts if len(self._distinct) == len(self._texts) else take_texts(self._texts, self._distinct)
 
     @cached_property
     def codes(self) -> _Codes:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from fileindex.column_type import STRINGS, ColumnType
 from fileindex.hashing import text_buffers
 from fileindex.keys import key_dtype, turn
+from fileindex.text_rank import common_length
 
 _Ints: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -43,21 +44,36 @@ def key_entries(keys: Any, column_type: ColumnType, numbers: Sequence[_Ints] = (
     record = np.dtype([("key", key_dtype(column_type)), *((f"n{at}", ">i4") for at in range(len(numbers)))])
     table = np.empty(len(keys), dtype=record)
     table["key"] = turn(keys, column_type)
-    for at, column in enumerate(numbers):
-        table[f"n{at}"] = column
-    return KeyEntries(memoryview(table.tobytes()), np.arange(len(keys) + 1) * record.itemsize, len(numbers))
+    return _filled(table, numbers)
 
 
 def _text_entries(texts: Any, numbers: Sequence[_Ints]) -> KeyEntries:
     """Arrow joins length, text and numbers of each entry, and so lays all entries out in one buffer."""
     if not len(texts):
         return KeyEntries(memoryview(b""), np.zeros(1, dtype=np.int64), len(numbers))
-    offsets, _ = text_buffers(texts)
+    offsets, data = text_buffers(texts)
+    width = common_length(offsets)
+    if width:
+        return _equal_texts(data[offsets[0] : offsets[-1]], width, numbers)
     prefixes = _fixed_binary(np.diff(offsets).astype(">i4"))
     suffixes = [_fixed_binary(np.stack(numbers, axis=1).astype(">i4"))] if numbers else []
     joined = pc.binary_join_element_wise(prefixes, texts.cast(pa.large_binary()), *suffixes, pa.scalar(b"", pa.large_binary()))
     bounds, data = text_buffers(joined)
     return KeyEntries(memoryview(data.data)[int(bounds[0]) : int(bounds[-1])], bounds - bounds[0], len(numbers))
+
+
+def _equal_texts(data: np.ndarray[Any, np.dtype[np.uint8]], width: int, numbers: Sequence[_Ints]) -> KeyEntries:
+    record = np.dtype([("length", ">i4"), ("text", np.void, width), *((f"n{at}", ">i4") for at in range(len(numbers)))])
+    table = np.empty(len(data) // width, dtype=record)
+    table["length"] = width
+    table["text"] = np.ascontiguousarray(data).view(np.dtype((np.void, width)))
+    return _filled(table, numbers)
+
+
+def _filled(table: np.ndarray[Any, Any], numbers: Sequence[_Ints]) -> KeyEntries:
+    for at, column in enumerate(numbers):
+        table[f"n{at}"] = column
+    return KeyEntries(memoryview(table).cast("B"), np.arange(len(table) + 1) * table.itemsize, len(numbers))
 
 
 def _fixed_binary(table: np.ndarray[Any, Any]) -> Any:
