@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from fileindex.column_type import Plain
+from lsm.bucket_vectors import BucketVectors
 from lsm.data_file_writer import FileTarget
 from lsm.held_rows import HeldRows, Source
 from lsm.key_words import Rows
@@ -31,6 +32,8 @@ class BucketContext:
     snapshot_id: int = 0
     compacts: bool = True
     first_sequence: int | None = None
+    vectors: BucketVectors | None = None
+    """The bucket's deletion vectors; None for tables without."""
 
     @property
     def target(self) -> FileTarget:
@@ -55,7 +58,8 @@ class BucketContext:
         compact_before: Sequence[DataFileMeta] = (),
         compact_after: Sequence[DataFileMeta] = (),
     ) -> CommitMessage:
-        """The message of this bucket."""
+        """The message of this bucket; a compaction says what it did to the deletion vectors, or on which it relied."""
+        compacted = self.vectors is not None and bool(compact_before or compact_after)
         return CommitMessage(
             partition=self.partition,
             bucket=self.bucket,
@@ -63,6 +67,7 @@ class BucketContext:
             new_files=tuple(new_files),
             compact_before=tuple(compact_before),
             compact_after=tuple(compact_after),
+            index_changes=(self.vectors.change(compaction=True),) if self.vectors is not None and compacted else (),
             base_max_sequence=self.max_sequence,
             base_snapshot_id=self.snapshot_id,
         )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass, field
 
+from lsm.bucket_vectors import BucketVectors
 from lsm.compact_task import CompactResult, MergeTreeCompactTask, Rewriter
 from lsm.levels import KeyOf, Levels
 from lsm.universal import (
@@ -47,8 +48,11 @@ class CompactionPolicy:
             None if early == EarlyFullCompaction() else early,
             OffPeakHours(options.compaction_offpeak_start_hour, options.compaction_offpeak_end_hour, options.compaction_offpeak_ratio),
         )
+        forced = options.needs_lookup or options.compaction_force_up_level_0
+        trigger = options.num_sorted_run_compaction_trigger
+        interval = max(trigger, options.lookup_compact_max_interval or 2 * trigger) if options.lookup_compact == "gentle" else None
         return cls(
-            ForceUpLevel0(universal) if options.compaction_force_up_level_0 else universal,
+            ForceUpLevel0(universal, interval if options.needs_lookup else None) if forced else universal,
             options.max_level + 1,
             int(options.target_size(has_primary_key=True) * options.compaction_small_file_ratio),
             options.compaction_force_rewrite_all_files,
@@ -58,16 +62,25 @@ class CompactionPolicy:
 class MergeTreeCompactManager:
     """Holds the levels of one bucket, picks what to compact and does it, in the calling thread.
 
-    ``clock`` gives milliseconds of the local wall clock, as files have them in ``creation_time``.
+    ``clock`` gives milliseconds of the local wall clock, as files have them in ``creation_time``. With ``vectors`` deletes
+    never need to be kept: what they delete is marked where it lies.
     """
 
     def __init__(
-        self, key_of: KeyOf, files: list[DataFileMeta], policy: CompactionPolicy, rewriter: Rewriter, clock: Clock = wall_clock_millis
+        self,
+        key_of: KeyOf,
+        files: list[DataFileMeta],
+        policy: CompactionPolicy,
+        rewriter: Rewriter,
+        clock: Clock = wall_clock_millis,
+        *,
+        vectors: BucketVectors | None = None,
     ) -> None:
         self.levels = Levels(key_of, files, policy.number_of_levels)
         self._policy = policy
         self._rewriter = rewriter
         self._clock = clock
+        self._vectors = vectors
         deepest = [file.creation_time for file in files if file.level == self.levels.max_level and file.creation_time is not None]
         self._last_full_ms: int | None = max(deepest, default=None)
 
@@ -80,14 +93,15 @@ class MergeTreeCompactManager:
         unit = self._pick(full=full)
         if unit is None:
             return None
-        drop_delete = drops_deletes(unit.output_level, self.levels.highest_non_empty)
+        marks = self._vectors is not None and unit.output_level > 0
         task = MergeTreeCompactTask(
             unit.files,
             unit.output_level,
             self.levels.max_level,
-            drop_delete,
+            marks or drops_deletes(unit.output_level, self.levels.highest_non_empty),
             self._policy.min_file_size,
             self._policy.force_rewrite,
+            each_alone=unit.each_alone,
         )
         result = task.run(self.levels.key_of, self._rewriter)
         self.levels.update(result.before, result.after)
@@ -97,7 +111,8 @@ class MergeTreeCompactManager:
         runs, max_level = self.levels.runs, self.levels.max_level
         now = self._clock()
         if full:
-            unit = pick_full(runs, max_level, force_rewrite=self._policy.force_rewrite)
+            marked: Container[str] = () if self._vectors is None else self._vectors
+            unit = pick_full(runs, max_level, force_rewrite=self._policy.force_rewrite, marked=marked)
         else:
             hour = time.gmtime(now // 1000).tm_hour
             unit = self._policy.strategy.pick(runs, max_level, now_ms=now, last_full_ms=self._last_full_ms, hour=hour)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
+from lsm.bucket_vectors import BucketVectors
 from lsm.data_file_writer import FileTarget
 from lsm.file_rows import batch_bytes_of, file_rows
 from lsm.levels import KeyOf, Section, SortedRun, interval_partition
@@ -92,6 +93,9 @@ class Rewriter(Protocol):
     def rewrite(self, rewrite: Rewrite, output_level: int, *, drop_delete: bool) -> list[DataFileMeta]:
         """New files on ``output_level`` that hold what the inputs hold."""
 
+    def moves(self, file: DataFileMeta, output_level: int) -> bool:
+        """Whether a file may go to ``output_level`` as it is, once this call has done what that takes; else it is rewritten."""
+
     def discard(self, file: DataFileMeta) -> None:
         """Delete a file that was made in vain."""
 
@@ -100,7 +104,7 @@ class Rewriter(Protocol):
 class MergeTreeCompactTask:
     """Compacts ``files`` to ``output_level``.
 
-    ``force_rewrite``: no file may just move (``compaction.force-rewrite-all-files``).
+    ``force_rewrite``: no file may just move (``compaction.force-rewrite-all-files``). ``each_alone``: rewrite every file by itself.
     """
 
     files: Sequence[DataFileMeta]
@@ -109,12 +113,13 @@ class MergeTreeCompactTask:
     drop_delete: bool
     min_file_size: int
     force_rewrite: bool = False
+    each_alone: bool = False
 
     def run(self, key_of: KeyOf, rewriter: Rewriter) -> CompactResult:
         """Do it; on failure nothing that was made remains."""
         result = CompactResult()
         try:
-            for step in plan_steps(self.files, key_of, self.min_file_size):
+            for step in self._steps(key_of):
                 self._run_step(step, rewriter, result)
         except BaseException:
             for file in result.made:
@@ -122,8 +127,13 @@ class MergeTreeCompactTask:
             raise
         return result
 
+    def _steps(self, key_of: KeyOf) -> Sequence[Step]:
+        if self.each_alone:
+            return [Rewrite(([SortedRun((file,))],)) for file in self.files]
+        return plan_steps(self.files, key_of, self.min_file_size)
+
     def _run_step(self, step: Step, rewriter: Rewriter, result: CompactResult) -> None:
-        if isinstance(step, Upgrade) and not self._must_rewrite(step.file):
+        if isinstance(step, Upgrade) and self._moves(step.file, rewriter):
             if step.file.level != self.output_level:
                 result.before.append(step.file)
                 result.after.append(step.file.upgrade(self.output_level))
@@ -133,45 +143,70 @@ class MergeTreeCompactTask:
         result.before.extend(rewrite.files)
         result.after.extend(made)
 
-    def _must_rewrite(self, file: DataFileMeta) -> bool:
+    def _moves(self, file: DataFileMeta, rewriter: Rewriter) -> bool:
         """Deletes must not come to rest on the deepest level, nor files that may hold some."""
-        return self.force_rewrite or (self.output_level == self.max_level and file.delete_row_count != 0)
+        if self.force_rewrite or (self.output_level == self.max_level and file.delete_row_count != 0):
+            return False
+        return file.level == self.output_level or rewriter.moves(file, self.output_level)
 
 
 @dataclass(frozen=True, slots=True)
 class MergeTreeRewriter:
-    """Reads sections, merges their runs in bounded memory and rolls new files; counts bytes for reports."""
+    """Reads sections, merges their runs in bounded memory and rolls new files.
+
+    Rows that ``vectors`` marks as dead are left out; the vectors of files that were rewritten go.
+    """
 
     target: FileTarget
     partition: bytes
     bucket: int
     key: SortKey
     fold: MergeFunction
+    vectors: BucketVectors | None = None
 
     def rewrite(self, rewrite: Rewrite, output_level: int, *, drop_delete: bool) -> list[DataFileMeta]:
         """See ``Rewriter``."""
-        writer = key_value_writer(self.target, output_level, FileSource.COMPACT)
-        merged = itertools.chain.from_iterable(self._merged(section, drop_delete=drop_delete) for section in rewrite.sections)
-        return writer.write_all(merged)
+        merged = (self.merged(section, drop_delete=drop_delete) for section in rewrite.sections)
+        return self.written(rewrite, output_level, itertools.chain.from_iterable(merged))
+
+    def moves(self, file: DataFileMeta, output_level: int) -> bool:  # noqa: ARG002 -- no versions below the output matter here
+        """See ``Rewriter``: a change of metadata, no more."""
+        return True
 
     def discard(self, file: DataFileMeta) -> None:
         """See ``Rewriter``."""
         delete_files(self.target.store.file_io, self.target.directory, file)
 
-    def _merged(self, section: Section, *, drop_delete: bool) -> Iterator[Any]:
-        oldest_first = sorted(section, key=lambda run: max(file.max_sequence_number for file in run.files))
+    def written(self, rewrite: Rewrite, output_level: int, rows: Iterator[Any]) -> list[DataFileMeta]:
+        """New files of ``rows``, in the place of those of ``rewrite``."""
+        made = key_value_writer(self.target, output_level, FileSource.COMPACT).write_all(rows)
+        if self.vectors is not None:
+            self.vectors.remove(file.file_name for file in rewrite.files)
+        return made
+
+    def merged(self, section: Section, *, drop_delete: bool) -> Iterator[Any]:
+        """The rows of a section, one a key."""
+        oldest_first = by_age(section)
         if len(oldest_first) > 1:
-            return merge_runs([self._rows(run, len(section)) for run in oldest_first], self.key, self.fold, drop_delete=drop_delete)
-        rows = self._rows(oldest_first[0], 1)
+            return merge_runs([self.rows(run, len(section)) for run in oldest_first], self.key, self.fold, drop_delete=drop_delete)
+        rows = self.rows(oldest_first[0], 1)
         return filter(_has_rows, map(drop_retracts, rows)) if drop_delete else rows
 
-    def _rows(self, run: SortedRun, runs: int) -> Iterator[Any]:
-        store, size = self.target.store, batch_bytes_of(runs)
-        return itertools.chain.from_iterable(file_rows(store, self.partition, self.bucket, file, batch_bytes=size) for file in run.files)
+    def rows(self, run: SortedRun, runs: int) -> Iterator[Any]:
+        """The live rows of a run, in batches small enough for so many runs."""
+        store, size, vectors = self.target.store, batch_bytes_of(runs), self.vectors
+        for file in run.files:
+            dead = None if vectors is None else vectors.dead_rows(file.file_name)
+            yield from file_rows(store, self.partition, self.bucket, file, batch_bytes=size, dead=dead)
+
+
+def by_age(section: Section) -> Section:
+    """The runs of a section, oldest first."""
+    return sorted(section, key=lambda run: max(file.max_sequence_number for file in run.files))
 
 
 def _has_rows(table: Any) -> bool:
     return bool(table.num_rows)
 
 
-__all__ = ["CompactResult", "MergeTreeCompactTask", "MergeTreeRewriter", "Rewrite", "Rewriter", "Step", "Upgrade", "plan_steps"]
+__all__ = ["CompactResult", "MergeTreeCompactTask", "MergeTreeRewriter", "Rewrite", "Rewriter", "Step", "Upgrade", "by_age", "plan_steps"]

@@ -20,9 +20,9 @@ VERSION = 1
 _SIZE_BYTES = 4
 _CRC_BYTES = 4
 _MAGIC_BYTES = 4
-_FRAME = _SIZE_BYTES + _CRC_BYTES
-_MAGIC_32 = bytes.fromhex("5e43f2d0")
-_MAGIC_64 = bytes.fromhex("d1d33964")
+FRAME = _SIZE_BYTES + _CRC_BYTES
+MAGIC_32 = bytes.fromhex("5e43f2d0")
+MAGIC_64 = bytes.fromhex("d1d33964")
 _LEAST = _SIZE_BYTES + _MAGIC_BYTES
 
 
@@ -53,8 +53,8 @@ def read_deletion_vector(file_io: FileIO, file: DeletionFile) -> BitMap:
         if version != VERSION:
             raise CorruptFile(file.path, f"deletion vectors of version {version}; {VERSION} is read")
         record = file_io.read_range(file.path, file.offset, file.length)
-        if record[_SIZE_BYTES:_LEAST] == _MAGIC_32:  # here the length leaves out the size field and the checksum
-            record += file_io.read_range(file.path, file.offset + file.length, _FRAME)
+        if record[_SIZE_BYTES:_LEAST] == MAGIC_32:  # here the length leaves out the size field and the checksum
+            record += file_io.read_range(file.path, file.offset + file.length, FRAME)
     except FileNotFoundError as error:
         raise CorruptFile(file.path, "the deletion-vector file is missing") from error
     try:
@@ -64,6 +64,11 @@ def read_deletion_vector(file_io: FileIO, file: DeletionFile) -> BitMap:
     if file.cardinality is not None and file.cardinality != len(rows):
         raise CorruptFile(file.path, f"{len(rows)} dead rows at byte {file.offset} where the index manifest says {file.cardinality}")
     return rows
+
+
+def dead_rows(file_io: FileIO, vector: DeletionFile | BitMap) -> BitMap:
+    """The dead positions of a data file, read if they are not at hand. Raises as ``read_deletion_vector``."""
+    return vector if isinstance(vector, BitMap) else read_deletion_vector(file_io, vector)
 
 
 def decode_deletion_vector(record: bytes) -> BitMap:
@@ -78,15 +83,15 @@ def decode_deletion_vector(record: bytes) -> BitMap:
     BitMap([3, 4, 5])
     """
     size = int.from_bytes(record[:_SIZE_BYTES], "big")
-    if size != len(record) - _FRAME:
-        raise CorruptIndex(f"it says {size} bytes where it has {len(record) - _FRAME}")
+    if size != len(record) - FRAME:
+        raise CorruptIndex(f"it says {size} bytes where it has {len(record) - FRAME}")
     body = record[_SIZE_BYTES:-_CRC_BYTES]
     if zlib.crc32(body) != int.from_bytes(record[-_CRC_BYTES:], "big"):
         raise CorruptIndex("wrong checksum")
     magic, bitmap = body[:_MAGIC_BYTES], body[_MAGIC_BYTES:]
-    if magic == _MAGIC_32:
+    if magic == MAGIC_32:
         return deserialize(bitmap)[0]
-    if magic == _MAGIC_64:
+    if magic == MAGIC_64:
         return _decode_64(bitmap)
     raise CorruptIndex(f"unknown magic {magic.hex()}")
 
@@ -107,4 +112,4 @@ def _decode_64(data: bytes) -> BitMap:
     return rows
 
 
-__all__ = ["DeletionFile", "decode_deletion_vector", "read_deletion_vector"]
+__all__ = ["FRAME", "MAGIC_32", "MAGIC_64", "VERSION", "DeletionFile", "dead_rows", "decode_deletion_vector", "read_deletion_vector"]

@@ -8,17 +8,22 @@ from fileindex.column_type import Plain
 from lsm.routing import describe
 from manifest.data_file import DataFileMeta
 from manifest.errors import UnsupportedTable
+from manifest.index_manifest import DELETION_VECTORS, IndexEntry
 from manifest.live_files import EntryFilter
 from manifest.snapshot import Snapshot
 from manifest.store import FileStore
 
 
 class ExistingFiles:
-    """Live files of the buckets that are written, as of one snapshot; manifests are read once for each set of partitions."""
+    """Live files of the buckets that are written, as of one snapshot; manifests are read once for each set of partitions.
 
-    def __init__(self, store: FileStore, *, ignore: bool) -> None:
+    ``snapshot_id`` is that snapshot (0: before the first), None the newest; with ``ignore`` nothing of it counts.
+    """
+
+    def __init__(self, store: FileStore, *, ignore: bool, snapshot_id: int | None = None) -> None:
         self._store = store
-        self._ignore = ignore
+        self._ignore = ignore or snapshot_id == 0
+        self._chosen = snapshot_id or None
         self.forget()
 
     def forget(self) -> None:
@@ -27,13 +32,18 @@ class ExistingFiles:
         self._files: dict[tuple[bytes, int], list[DataFileMeta]] = {}
         self._totals: dict[tuple[bytes, int], int] = {}
         self._loaded: set[bytes] = set()
+        self._vectors: dict[tuple[bytes, int], list[IndexEntry]] | None = None
 
     @property
     def snapshot(self) -> Snapshot | None:
         """The snapshot looked at; None if there was none, or if nothing of it counts."""
         if not self._found:
-            self._found.append(None if self._ignore else self._store.snapshots.latest())
+            self._found.append(None if self._ignore else self._look())
         return self._found[0]
+
+    def _look(self) -> Snapshot | None:
+        snapshots = self._store.snapshots
+        return snapshots.latest() if self._chosen is None else snapshots.get(self._chosen)
 
     @property
     def snapshot_id(self) -> int:
@@ -65,6 +75,15 @@ class ExistingFiles:
                 "overwrite it to change its number of buckets"
             )
         return self._files.get((encoded, bucket), [])
+
+    def deletion_vectors(self, encoded: bytes, bucket: int) -> list[IndexEntry]:
+        """The deletion-vector files of a bucket."""
+        if self._vectors is None:
+            self._vectors = {}
+            for entry in self._store.index_entries(self.snapshot):
+                if entry.index_type == DELETION_VECTORS:
+                    self._vectors.setdefault((entry.partition, entry.bucket), []).append(entry)
+        return self._vectors.get((encoded, bucket), [])
 
 
 __all__ = ["ExistingFiles"]

@@ -18,7 +18,7 @@ from fileindex.evaluate import evaluate
 from fileindex.predicate import FALSE, TRUE, Predicate, columns_of
 from fileindex.result import RowSet
 from fileindex.roaring import all_rows
-from lsm.deletion_vectors import DeletionFile, read_deletion_vector
+from lsm.deletion_vectors import DeletionFile, dead_rows
 from lsm.evolution import SchemaMapping, column_types
 from lsm.file_schema import KIND_FIELD, SEQUENCE_FIELD
 from lsm.parquet_read import BATCH_BYTES, ParquetDataFile
@@ -44,7 +44,7 @@ class DataFileRead:
         file: its metadata.
         columns: names to return, in order; ``_SEQUENCE_NUMBER`` and ``_VALUE_KIND`` too, of a primary-key table.
         predicate: rows to return, on the table's columns.
-        deletion_file: where its deletion vector lies.
+        deletion_file: where its deletion vector lies, or the dead positions themselves.
         drop_retracts: leave out ``-U`` and ``-D`` rows: no other file holds a version of their keys.
         use_index: let a file index select rows; only right where every version of a key is in this file.
         report: counters to add to.
@@ -57,7 +57,7 @@ class DataFileRead:
     file: DataFileMeta
     columns: Sequence[str]
     predicate: Predicate = TRUE
-    deletion_file: DeletionFile | None = None
+    deletion_file: DeletionFile | BitMap | None = None
     drop_retracts: bool = False
     use_index: bool = True
     report: ReadReport = field(default_factory=ReadReport)
@@ -131,7 +131,7 @@ class DataFileRead:
         """Positions of the rows that index and deletion vector leave; None for all."""
         rows = self._indexed_rows()
         if self.deletion_file is not None and (rows is None or rows):
-            rows = (all_rows(self.file.row_count) if rows is None else rows) - read_deletion_vector(self.store.file_io, self.deletion_file)
+            rows = (all_rows(self.file.row_count) if rows is None else rows) - dead_rows(self.store.file_io, self.deletion_file)
         return rows
 
     def _indexed_rows(self) -> BitMap | None:

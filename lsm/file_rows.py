@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
+from pyroaring import BitMap
 
+from lsm.deletion_vectors import DeletionFile
 from lsm.file_read import DataFileRead
 from lsm.parquet_read import BATCH_BYTES
 from lsm.sort_key import SEQUENCE_NUMBER, VALUE_KIND
@@ -17,16 +19,30 @@ _MERGE_BYTES = 96 << 20
 _LEAST_BATCH_BYTES = 1 << 20
 
 
-def file_rows(store: FileStore, partition: bytes, bucket: int, file: DataFileMeta, *, batch_bytes: int = BATCH_BYTES) -> Iterator[Any]:
-    """Tables of the file's rows, each of about ``batch_bytes``: the system columns of a primary-key table, then the table's.
+def file_rows(
+    store: FileStore,
+    partition: bytes,
+    bucket: int,
+    file: DataFileMeta,
+    *,
+    batch_bytes: int = BATCH_BYTES,
+    dead: DeletionFile | BitMap | None = None,
+) -> Iterator[Any]:
+    """Tables of the file's rows but ``dead`` ones, each of about ``batch_bytes``: as ``row_columns``.
 
     Raises:
         CorruptFile: the file is not what its metadata promise.
         UnsupportedTable: the file is no Parquet file, or a column's old type cannot be read as its new one.
     """
-    system = (SEQUENCE_NUMBER, VALUE_KIND) if store.schema.is_primary_key_table else ()
-    read = DataFileRead(store, partition, bucket, file, (*system, *store.schema.names), use_index=False, batch_bytes=batch_bytes)
+    columns = row_columns(store)
+    read = DataFileRead(store, partition, bucket, file, columns, deletion_file=dead, use_index=False, batch_bytes=batch_bytes)
     return (pa.Table.from_batches([batch]) for batch in read.batches() if batch.num_rows)
+
+
+def row_columns(store: FileStore) -> tuple[str, ...]:
+    """What ``file_rows`` gives: the system columns of a primary-key table, then the table's."""
+    system = (SEQUENCE_NUMBER, VALUE_KIND) if store.schema.is_primary_key_table else ()
+    return (*system, *store.schema.names)
 
 
 def batch_bytes_of(runs: int) -> int:
@@ -34,4 +50,4 @@ def batch_bytes_of(runs: int) -> int:
     return max(_LEAST_BATCH_BYTES, min(BATCH_BYTES, _MERGE_BYTES // max(1, runs)))
 
 
-__all__ = ["batch_bytes_of", "file_rows"]
+__all__ = ["batch_bytes_of", "file_rows", "row_columns"]

@@ -9,18 +9,18 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 from lsm.key_words import WordColumn, Words, fixed_words, is_variable, one_array
-from lsm.merge_function import MergeFunction, drop_retracts
+from lsm.merge_function import drop_retracts
 from lsm.sort_key import SEQUENCE_NUMBER, VALUE_KIND, Sorted, SortKey, sort_rows
 
 _Key = tuple[Any, ...]
 
 
-def merge_runs(runs: Sequence[Iterator[Any]], key: SortKey, fold: MergeFunction, *, drop_delete: bool = False) -> Iterator[Any]:
+def merge_runs(runs: Sequence[Iterator[Any]], key: SortKey, fold: Fold, *, drop_delete: bool = False) -> Iterator[Any]:
     """Merge ``runs`` into one sorted run with at most one row per key.
 
     Args:
@@ -47,6 +47,13 @@ def merge_runs(runs: Sequence[Iterator[Any]], key: SortKey, fold: MergeFunction,
             yield rows
 
 
+class Fold(Protocol):
+    """What a merge needs of a ``MergeFunction``."""
+
+    def fold(self, rows: Any, done: Sorted) -> Any:
+        """At most one row per key of ``rows``, in key order."""
+
+
 @dataclass(frozen=True, slots=True)
 class MergeRound:
     """All versions of some keys and what became of them; without ``done`` every row is its key's only version, and the result."""
@@ -56,7 +63,7 @@ class MergeRound:
     result: Any
 
 
-def merge_rounds(runs: Sequence[Iterator[Any]], key: SortKey, fold: MergeFunction) -> Iterator[MergeRound]:
+def merge_rounds(runs: Sequence[Iterator[Any]], key: SortKey, fold: Fold) -> Iterator[MergeRound]:
     """As ``merge_runs``, with the versions that each result was made of, as changelogs need them."""
     for pieces in aligned(runs, key):
         tables = [table for _, table in pieces]
@@ -155,4 +162,4 @@ def _element(column: tuple[Any, list[Words]], row: int) -> tuple[Any, ...]:
     return (1, array[row].as_py())  # Python compares str by code points, which is the order of the UTF-8 bytes
 
 
-__all__ = ["MergeRound", "aligned", "merge_rounds", "merge_runs"]
+__all__ = ["Fold", "MergeRound", "aligned", "merge_rounds", "merge_runs"]

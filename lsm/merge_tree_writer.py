@@ -6,10 +6,11 @@ from contextlib import suppress
 
 from lsm.bucket_writer import BucketContext, WriteMetrics
 from lsm.compact import CompactIncrement, CompactionPolicy, MergeTreeCompactManager
-from lsm.compact_task import CompactResult, MergeTreeRewriter
+from lsm.compact_task import CompactResult, MergeTreeRewriter, Rewriter
 from lsm.held_rows import HeldRows, Source
 from lsm.key_words import Rows
 from lsm.levels import key_decoder
+from lsm.lookup_rewrite import LookupRewriter
 from lsm.merge_engines import merge_function_for
 from lsm.rolling_writer import delete_files, key_value_writer
 from lsm.sort_buffer import SortBuffer
@@ -34,9 +35,12 @@ class MergeTreeWriter:
         key, fold = sort_key_of(schema), merge_function_for(schema)
         self._target = context.target
         self._buffer = SortBuffer(key, fold, context.next_sequence)
-        rewriter = MergeTreeRewriter(self._target, context.partition, context.bucket, key, fold)
-        policy = CompactionPolicy.of(context.store.options)
-        self._manager = MergeTreeCompactManager(key_decoder(schema.key_types), list(context.existing), policy, rewriter)
+        plain = MergeTreeRewriter(self._target, context.partition, context.bucket, key, fold, context.vectors)
+        key_of, policy = key_decoder(schema.key_types), CompactionPolicy.of(context.store.options)
+        rewriter: Rewriter = plain
+        if context.store.options.needs_lookup:
+            rewriter = LookupRewriter(plain, key_of, lambda: self._manager.levels.files)
+        self._manager = MergeTreeCompactManager(key_of, list(context.existing), policy, rewriter, vectors=context.vectors)
         self._increment = CompactIncrement(rewriter.discard)
         self._new_files: list[DataFileMeta] = []
         self._compacted_fully = False

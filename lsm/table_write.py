@@ -20,8 +20,10 @@ from fileindex.column_type import Plain
 from lsm.append_writer import AppendOnlyWriter
 from lsm.bucket import Buckets, Hashes
 from lsm.bucket_assigner import HashBucketAssigner, Owned
+from lsm.bucket_vectors import BucketVectors
 from lsm.bucket_writer import BucketContext, BucketWriter, WriteMetrics
 from lsm.conform import conform
+from lsm.deletion_vectors_write import DeletionVectorWriter
 from lsm.existing_files import ExistingFiles
 from lsm.hash_index import write_hashes
 from lsm.held_rows import Kinds, Source
@@ -32,6 +34,7 @@ from lsm.routing import route
 from lsm.spill import SpillSpace
 from manifest import faults
 from manifest.commit_message import CommitMessage
+from manifest.data_file import DataFileMeta
 from manifest.errors import SchemaMismatch, UnsupportedTable
 from manifest.index_change import IndexChange
 from manifest.index_manifest import HASH
@@ -62,6 +65,7 @@ class TableWrite:
         first_sequence: Number rows from here in every bucket: writers that share a bucket in one commit have ranges of their
             own. The commit numbers anew what it finds below rows that were committed meanwhile. None: above the bucket's rows.
         owned: Which dynamic buckets may take new keys: of several writers in one commit each has its own.
+        base_snapshot_id: The snapshot to build on, that all writers of one commit may agree (0: an empty table); None: the newest.
 
     Raises:
         UnsupportedTable: The table's options ask for something that is not built.
@@ -80,12 +84,14 @@ class TableWrite:
         ignore_existing: bool = False,
         first_sequence: int | None = None,
         owned: Owned | None = None,
+        base_snapshot_id: int | None = None,
     ) -> None:
         check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
         _refuse_keys_across_partitions(store)
         self.store = store
         self.commit_user = commit_user
-        self._compacts = not (store.options.write_only if write_only is None else write_only) and not ignore_existing
+        compacts = not (store.options.write_only if write_only is None else write_only)
+        self._compacts = compacts and (not ignore_existing or store.options.needs_lookup)  # which hides level 0 from readers
         self._names = FileNames(store.options.data_file_prefix, _suffix(store), commit_id or str(uuid.uuid4()))
         self._own_spill = None if spill_dir else tempfile.TemporaryDirectory(prefix="paimon-spill-", ignore_cleanup_errors=True)
         raw = store.options.raw
@@ -97,10 +103,10 @@ class TableWrite:
         self._first_sequence = first_sequence
         self._pool = ThreadPoolExecutor(max(1, threads), thread_name_prefix="paimon-write")
         self._progress = progress
-        self._existing = ExistingFiles(store, ignore=ignore_existing)
+        self._existing = ExistingFiles(store, ignore=ignore_existing, snapshot_id=base_snapshot_id)
         self._owned = owned
         self._assigner: HashBucketAssigner | None = None
-        self._hash_names = FileNames("index-", commit_id=commit_id)
+        self._index_names = FileNames("index-", commit_id=commit_id)
         self._writers: dict[tuple[bytes, int], BucketWriter] = {}
         self._waiting: list[tuple[Any, Kinds | None]] = []
         self._done = WriteMetrics()
@@ -185,7 +191,7 @@ class TableWrite:
         hashes = self._assigner.new_hashes(message.partition, message.bucket)
         change = IndexChange(kind=HASH, base=tuple(entry.file_name for entry in known), partition_wide=True)
         if hashes is not None:
-            made = write_hashes(self.store, self._hash_names, message.partition, message.bucket, hashes)
+            made = write_hashes(self.store, self._index_names, message.partition, message.bucket, hashes)
             old = tuple(entry.file for entry in known if entry.bucket == message.bucket)
             change = change.model_copy(update={"new": (made,), "removed": old})
         return message.model_copy(update={"index_changes": (*message.index_changes, change)})
@@ -266,10 +272,19 @@ class TableWrite:
             files = self._existing.of(partition, encoded, bucket) if compacting or not self._is_unaware else []
             snapshot_id = self._existing.snapshot_id
             shared = (self._names, self._space, files, snapshot_id, self._compacts, self._first_sequence)
-            context = BucketContext(self.store, encoded, partition, bucket, *shared)
+            context = BucketContext(self.store, encoded, partition, bucket, *shared, self._vectors(encoded, bucket, files))
             found = MergeTreeWriter(context) if self.store.schema.is_primary_key_table else AppendOnlyWriter(context)
             self._writers[encoded, bucket] = found
         return found
+
+    def _vectors(self, partition: bytes, bucket: int, files: Sequence[DataFileMeta]) -> BucketVectors | None:
+        """The deletion vectors of a bucket's files; None for tables without."""
+        options = self.store.options
+        if not options.deletion_vectors_enabled:
+            return None
+        size = options.deletion_vector_index_file_target_size if self._is_unaware else None
+        writer = DeletionVectorWriter(self.store, partition, bucket, self._index_names, size)
+        return BucketVectors(writer, self._existing.deletion_vectors(partition, bucket), {file.file_name for file in files})
 
     def _each(self, work: Callable[[BucketWriter], T], writers: Sequence[BucketWriter]) -> list[T]:
         """Do something for several buckets at a time, the largest first; the first error surfaces once all have ended."""

@@ -6,7 +6,7 @@ last picked (``last_full_ms``).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 
 from lsm.levels import LevelRun
@@ -15,11 +15,15 @@ from manifest.data_file import DataFileMeta
 
 @dataclass(frozen=True, slots=True)
 class CompactUnit:
-    """What to compact together, and the level that the result goes to. ``full``: all runs of the bucket."""
+    """What to compact together, and the level that the result goes to. ``full``: all runs of the bucket.
+
+    ``each_alone``: files of one run with others between them, so that each is rewritten by itself.
+    """
 
     output_level: int
     files: tuple[DataFileMeta, ...]
     full: bool = False
+    each_alone: bool = False
 
     @classmethod
     def of(cls, output_level: int, runs: Sequence[LevelRun], *, full: bool) -> CompactUnit:
@@ -161,11 +165,14 @@ class ForceUpLevel0:
         return self.universal.force_level0(runs, max_level, hour=hour)
 
 
-def pick_full(runs: Sequence[LevelRun], max_level: int, *, force_rewrite: bool = False) -> CompactUnit | None:
-    """Everything to the deepest level; None if it is there already, unless ``force_rewrite``."""
-    if not runs or (len(runs) == 1 and runs[0].level == max_level and not force_rewrite):
+def pick_full(runs: Sequence[LevelRun], max_level: int, *, force_rewrite: bool = False, marked: Container[str] = ()) -> CompactUnit | None:
+    """Everything to the deepest level; if it is there already, those of its files that hold ``marked`` (dead) rows, or nothing."""
+    if not runs:
         return None
-    return CompactUnit.of(max_level, runs, full=True)
+    if len(runs) > 1 or runs[0].level != max_level or force_rewrite:
+        return CompactUnit.of(max_level, runs, full=True)
+    files = tuple(file for file in runs[0].run.files if file.file_name in marked)
+    return CompactUnit(max_level, files, full=True, each_alone=True) if files else None
 
 
 def drops_deletes(output_level: int, highest_non_empty: int) -> bool:

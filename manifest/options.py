@@ -108,6 +108,10 @@ _DOTTED = {
     "rowkind_field": "rowkind.field",
     "deletion_vectors_enabled": "deletion-vectors.enabled",
     "deletion_vectors_merge_on_read": "deletion-vectors.merge-on-read",
+    "deletion_vectors_bitmap64": "deletion-vectors.bitmap64",
+    "deletion_vector_index_file_target_size": "deletion-vector.index-file.target-size",
+    "lookup_compact_max_interval": "lookup-compact.max-interval",
+    "compaction_delete_ratio_threshold": "compaction.delete-ratio-threshold",
     "manifest_target_file_size": "manifest.target-file-size",
     "manifest_merge_min_count": "manifest.merge-min-count",
     "manifest_full_compaction_threshold_size": "manifest.full-compaction-threshold-size",
@@ -184,6 +188,11 @@ class CoreOptions(BaseModel):
     changelog_producer: Keyword = "none"
     deletion_vectors_enabled: Flag = False
     deletion_vectors_merge_on_read: Flag = False
+    deletion_vectors_bitmap64: Flag = False
+    deletion_vector_index_file_target_size: Size = 2 * _MIB
+    force_lookup: Flag = False
+    lookup_compact: Keyword = "radical"
+    lookup_compact_max_interval: int | None = None
     dynamic_bucket_target_row_num: int = Field(default=2_000_000, ge=1)
     dynamic_bucket_max_buckets: int = Field(default=-1, ge=-1)
 
@@ -201,6 +210,7 @@ class CoreOptions(BaseModel):
     compaction_offpeak_end_hour: int = -1
     compaction_offpeak_ratio: int = 0
     compaction_min_file_num: int = 5
+    compaction_delete_ratio_threshold: float = 0.2
     compaction_small_file_ratio: float = 0.7
     full_compaction_delta_commits: int | None = None
 
@@ -249,6 +259,11 @@ class CoreOptions(BaseModel):
     def max_level(self) -> int:
         """The highest LSM level."""
         return (self.num_levels or self.num_sorted_run_compaction_trigger + 1) - 1
+
+    @property
+    def needs_lookup(self) -> bool:
+        """Whether compaction of level 0 looks for older versions below its output (Paimon's ``LookupStrategy``)."""
+        return self.deletion_vectors_enabled or self.force_lookup or self.merge_engine == "first-row" or self.changelog_producer == "lookup"
 
     @property
     def sequence_descending(self) -> bool:

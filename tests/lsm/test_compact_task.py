@@ -73,6 +73,9 @@ class FakeRewriter:
         self.made.append(low.model_copy(update=update))
         return self.made[-1:]
 
+    def moves(self, file: DataFileMeta, output_level: int) -> bool:
+        return True
+
     def discard(self, file: DataFileMeta) -> None:
         self.discarded.append(file.file_name)
 
