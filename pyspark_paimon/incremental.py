@@ -73,7 +73,7 @@ def _pinned(backend: Backend, point: object) -> Snapshot | None:
         return backend.pin(TravelRequest(tag=point))
     if type(point) is not int:
         raise InvalidArgument(f"a range is given by snapshot ids or names of tags, not by {point!r}")
-    return backend.pin(TravelRequest(snapshot_id=point))
+    return backend.pin(TravelRequest(snapshot_id=point)) if point else None
 
 
 def _id(snapshot: Snapshot | None) -> int:
