@@ -122,7 +122,7 @@ class PartitionIndex:
 class HashBucketAssigner:
     """Assigns keys to the buckets of their partitions, as of one snapshot; not safe for several threads.
 
-    ``owned`` are the buckets that may take new keys (None: all). A snapshot of None stands for an empty table.
+    ``owned`` are the only buckets that get rows (None: all). A snapshot of None stands for an empty table.
     """
 
     def __init__(self, store: FileStore, snapshot: Snapshot | None, owned: Owned | None = None) -> None:
@@ -150,7 +150,8 @@ class HashBucketAssigner:
     def _index(self, partition: bytes) -> PartitionIndex:
         found = self._partitions.get(partition)
         if found is None:
-            by_bucket = {entry.bucket: read_hashes(self._store, entry) for entry in self._entries.get(partition, ())}
+            entries = [entry for entry in self.entries(partition) if self._owned.holds(np.array(entry.bucket))]
+            by_bucket = {entry.bucket: read_hashes(self._store, entry) for entry in entries}
             options = self._store.options
             limits = (options.dynamic_bucket_target_row_num, options.dynamic_bucket_max_buckets)
             found = PartitionIndex.of(by_bucket, *limits, self._owned)

@@ -37,6 +37,27 @@ def with_bucket(df: DataFrame, keys: Sequence[BucketKey], num_buckets: int, colu
     return df.drop(*(name for stage in stages for name in stage if name != column))
 
 
+def with_hash(df: DataFrame, keys: Sequence[BucketKey], column: str) -> DataFrame:
+    """``df`` plus the INT column ``column``: the hash of the key, as hash index files have it; ``keys`` as in ``with_bucket``."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415  # as above
+
+    stages, text = hash_stages(keys)
+    for stage in filter(None, stages):
+        df = df.withColumns({name: F.expr(part) for name, part in stage.items()})
+    return df.withColumn(column, F.expr(f"cast({text} as int)")).drop(*(name for stage in stages for name in stage))
+
+
+def hash_stages(keys: Sequence[BucketKey]) -> tuple[list[Mapping[str, str]], str]:
+    """The SQL expressions of the hash: stages, and the signed 32-bit hash in terms of their columns."""
+    image = RowImage.of(keys)
+    if image.has_bytes:
+        return image.binary_stages(), f"hash({image.binary_column})"
+    words, stages = image.word_stages()
+    fold = _Fold(stages)
+    fold.run(words)
+    return fold.stages, f"if({fold.state} > 2147483647L, {fold.state} - 4294967296L, {fold.state})"
+
+
 def bucket_stages(keys: Sequence[BucketKey], num_buckets: int, column: str) -> list[Mapping[str, str]]:
     """The SQL expressions of ``with_bucket``: each stage may refer to the columns of those before it.
 
@@ -45,17 +66,8 @@ def bucket_stages(keys: Sequence[BucketKey], num_buckets: int, column: str) -> l
     """
     if num_buckets == 1:
         return [{column: "0"}]
-    image = RowImage.of(keys)
-    if image.has_bytes:
-        stages = image.binary_stages()
-        return [*stages, {column: f"abs(hash({image.binary_column}) % {num_buckets})"}]
-    words, stages = image.word_stages()
-    fold = _Fold(stages)
-    fold.run(words)
-    return [
-        *fold.stages,
-        {column: f"cast(abs(if({fold.state} > 2147483647L, {fold.state} - 4294967296L, {fold.state}) % {num_buckets}) as int)"},
-    ]
+    stages, text = hash_stages(keys)
+    return [*stages, {column: f"cast(abs({text} % {num_buckets}) as int)"}]
 
 
 def with_bucket_mod(df: DataFrame, key: BucketKey, num_buckets: int, column: str) -> DataFrame:
@@ -140,4 +152,4 @@ def _folded(text: str, bits: int) -> str:
     return f"{text} ^ shiftrightunsigned({text}, {bits})"
 
 
-__all__ = ["BucketKey", "bucket_stages", "expressible", "with_bucket", "with_bucket_mod"]
+__all__ = ["BucketKey", "bucket_stages", "expressible", "hash_stages", "with_bucket", "with_bucket_mod", "with_hash"]

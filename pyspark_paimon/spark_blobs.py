@@ -13,6 +13,8 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
+from fileindex.column_type import Plain
+from lsm.bucket import Buckets, Hashes
 from lsm.conform import conform
 from lsm.routing import Share, route
 from manifest.schema import TableSchema
@@ -96,13 +98,20 @@ def _checked(chunk: pa.Table, schema: TableSchema, *, kinds: bool) -> tuple[pa.T
     return rows, rows.append_column(ROW_KIND, chunk.column(ROW_KIND))
 
 
+def _one_bucket(partition: tuple[Plain, ...], hashes: Hashes) -> Buckets:  # noqa: ARG001  # as ``route`` calls it
+    return np.zeros(len(hashes), np.int32)
+
+
 def _by_task(rows: pa.Table, schema: TableSchema, num_tasks: int, number: int) -> Iterator[tuple[int, np.ndarray | None]]:
-    """(task, positions of its rows in their order); None for all rows. Without buckets any task will do."""
-    if schema.core.bucket < 1:
+    """(task, positions of its rows in their order); None for all rows. Without buckets any task will do.
+
+    Which dynamic bucket a key has is not known here: all buckets of a partition go to one task.
+    """
+    if schema.core.bucket < 1 and not schema.has_dynamic_buckets:
         yield number % num_tasks, None
         return
     shares: dict[int, list[Share]] = {}
-    for share in route(rows, schema):
+    for share in route(rows, schema, _one_bucket if schema.has_dynamic_buckets else None):
         shares.setdefault(task_of(share, num_tasks), []).append(share)
     for task, owned in shares.items():
         positions = [share.rows for share in owned if share.rows is not None]

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from lsm.reassign import commit_rows as publish_rows
+from lsm.reassign import reassign
 from lsm.restamp import restamp
 from manifest.commit import CommitMessage, CommitResult, FileStoreCommit, is_committed
 from manifest.errors import CommitConflict
@@ -25,14 +27,22 @@ PREFIX = "pyspark-paimon."
 def commit_rows(store: FileStore, job: RowsJob, messages: Sequence[CommitMessage], rows: int) -> None:
     """Append or overwrite, as the request says. Raises as ``FileStoreCommit`` does."""
     request = job.request
+    overwriting = request.mode == "overwrite"
     commit = FileStoreCommit(store, request.commit_id, restamp=restamp(store, request.commit_id))
-    properties = _noted(rows=rows, files=sum(len(message.new_files) for message in messages))
-    if request.mode == "overwrite":
+
+    def publish(made: Sequence[CommitMessage]) -> CommitResult:
+        properties = _noted(rows=rows, files=sum(len(message.new_files) for message in made))
+        if not overwriting:
+            return commit.commit(made, properties=properties, read_snapshot_id=job.read_snapshot_id)
         dynamic = request.dynamic and request.partition is None
-        target = None if dynamic else _overwritten(store, request.partition, messages)
-        result = commit.overwrite(messages, partitions=target, dynamic=dynamic, properties=properties)
+        target = None if dynamic else _overwritten(store, request.partition, made)
+        return commit.overwrite(made, partitions=target, dynamic=dynamic, properties=properties)
+
+    if store.schema.has_dynamic_buckets and not job.owned:  # tasks that own nothing cannot tell where a key lives
+        assigned = reassign(store, messages, request.commit_id, overwrite=overwriting)
+        result, _ = publish_rows(commit, assigned, publish, overwrite=overwriting)
     else:
-        result = commit.commit(messages, properties=properties, read_snapshot_id=job.read_snapshot_id)
+        result = publish(messages)
     _keep(store, request.commit_id, result)
 
 

@@ -21,12 +21,22 @@ from manifest.errors import CommitConflict, CommitGaveUp, InvalidArgument, Paimo
 from manifest.schema import TableSchema
 from manifest.snapshot import Snapshot
 from pyspark_paimon import spark_rpc as rpc
-from pyspark_paimon.engine import CompactRequest, DeleteRequest, ExpireRequest, OrphanFile, Rows, ScanRequest, TravelRequest, WriteRequest
+from pyspark_paimon.engine import (
+    CompactRequest,
+    DeleteRequest,
+    ExpireRequest,
+    OrphanFile,
+    Rows,
+    ScanRequest,
+    SparkRows,
+    TravelRequest,
+    WriteRequest,
+)
 from pyspark_paimon.plan_json import plan_from_json, report_from_json
 from pyspark_paimon.results import CompactResult, ExpireResult, FunnelStage, IndexRewriteResult, WriteResult
 from pyspark_paimon.spark_blobs import BLOB, batches_of
 from pyspark_paimon.spark_errors import errors_mapped
-from pyspark_paimon.spark_staging import Staged, bucket_frame, staged, staged_deletes
+from pyspark_paimon.spark_staging import Staged, Target, bucket_frame, staged, staged_deletes
 
 if TYPE_CHECKING:
     from lsm.scan import ScanPlan
@@ -121,10 +131,23 @@ class SparkBackend:
         earlier = self._outcome(request.commit_id)
         if earlier is not None:
             return _write_result(earlier, started, replayed=True)
-        with errors_mapped():
-            job = staged(self._spark, rows, self.schema(), request)
-        done = self._run(job, request.commit_id)
+        done = self._written(rows, self.schema(), request)
         return _nothing(started) if done is None else _write_result(done, started)
+
+    def _written(self, rows: Rows, schema: TableSchema, request: WriteRequest) -> rpc.Outcome | None:
+        """Stage and run; where another commit assigned dynamic buckets meanwhile, again."""
+        job = None
+        for attempt in range(1, _ATTEMPTS + 1):
+            if job is None or isinstance(rows, SparkRows):  # local rows can be staged once, and depend on no snapshot
+                base = self.pin(TravelRequest()) if schema.has_dynamic_buckets else None
+                with errors_mapped():
+                    job = staged(self._spark, rows, Target(self._path, schema, None if base is None else base.id), request)
+            try:
+                return self._run(job, request.commit_id)
+            except CommitConflict:
+                if attempt == _ATTEMPTS or not schema.has_dynamic_buckets:
+                    raise
+        return None
 
     def delete(self, request: DeleteRequest) -> WriteResult:
         """Find the rows in tasks and write them again as deletes; a change of their buckets meanwhile is evaluated again."""
@@ -140,7 +163,7 @@ class SparkBackend:
                 break
             scan = ScanRequest(columns=schema.names, snapshot_id=base.id, predicate=request.predicate, schema_id=schema.id)
             with errors_mapped():
-                job = staged_deletes(self._spark, self.frame(scan, None), schema, write, base.id)
+                job = staged_deletes(self._spark, self.frame(scan, None), Target(self._path, schema, base.id), write)
             try:
                 done = self._run(job, request.commit_id)
             except CommitConflict:

@@ -25,6 +25,9 @@ SCAN = "paimon.scan"
 FORM = "paimon.form"
 """What a scan gives: ``rows`` (default), ``blobs`` (Arrow IPC streams), or ``reports`` (counters as JSON, one per split)."""
 WRITE = "paimon.write"
+HASHES = "paimon.hashes"
+HASH_COLUMN, HOME_COLUMN, HOME_PART = "__paimon_hash", "__paimon_home", "__paimon_home_part"
+"""Columns of the answer to ``HashScan``: a key's hash, its bucket, and (numbered) the values of its partition."""
 ANSWER = "answer"
 
 
@@ -147,9 +150,16 @@ class RewriteFileIndex(Message):
 Command: TypeAlias = Create | AlterOptions | Expire | RemoveOrphans | RewriteFileIndex
 
 
+class HashScan(Message):
+    """The keys of a dynamic-bucket table by hash, with the bucket of each, at a snapshot (None: there are no keys)."""
+
+    snapshot_id: int | None
+
+
 class RowsJob(Message):
     """A write of rows. ``owned`` promises that every (partition, bucket) reaches exactly one task.
 
+    Of dynamic buckets, task i of ``writers`` has those whose remainder is i, as of ``base_snapshot_id`` (0: of an empty table).
     ``blobs``: the rows are Arrow IPC streams in a binary column (``blob_frame`` of ``spark_blobs``). ``read_snapshot_id``: the
     rows were computed from that snapshot, so that a newer change of their buckets is a conflict.
     """
@@ -159,6 +169,8 @@ class RowsJob(Message):
     owned: bool
     blobs: bool = False
     read_snapshot_id: int | None = None
+    writers: int = 1
+    base_snapshot_id: int | None = None
 
 
 class CompactJob(Message):
@@ -205,6 +217,11 @@ def parse_job(text: str) -> Job:
     return _parse(_JOB, WRITE, text)
 
 
+def parse_hash_scan(text: str) -> HashScan:
+    """The request for hashes in an option; raises as ``parse_question``."""
+    return _parse(TypeAdapter(HashScan), HASHES, text)
+
+
 def parse_scan(text: str) -> ScanRequest:
     """The scan in an option; raises as ``parse_question``."""
     return _parse(TypeAdapter(ScanRequest), SCAN, text)
@@ -236,6 +253,10 @@ __all__ = [
     "ANSWER",
     "COMMAND",
     "FORM",
+    "HASHES",
+    "HASH_COLUMN",
+    "HOME_COLUMN",
+    "HOME_PART",
     "QUESTION",
     "SCAN",
     "WRITE",
@@ -254,6 +275,7 @@ __all__ = [
     "CompactJob",
     "Create",
     "Expire",
+    "HashScan",
     "Job",
     "Outcome",
     "Question",
@@ -263,6 +285,7 @@ __all__ = [
     "answer_of",
     "answer_schema",
     "parse_command",
+    "parse_hash_scan",
     "parse_job",
     "parse_question",
     "parse_scan",

@@ -18,13 +18,13 @@ from lsm.conform import conform
 from manifest.errors import InvalidArgument, SchemaMismatch, UnsupportedOption
 from manifest.schema import TableSchema
 from pyspark_paimon import spark_rpc as rpc
-from pyspark_paimon.bucket_expr import with_bucket, with_bucket_mod
+from pyspark_paimon.bucket_expr import with_bucket, with_bucket_mod, with_hash
 from pyspark_paimon.engine import ROW_KIND, ArrowRows, CompactRequest, Rows, SparkRows, WriteRequest
 from pyspark_paimon.row_image import BucketKey, expressible, quoted
 from pyspark_paimon.spark_blobs import BLOB, ORDINAL, TASK, blob_frame
 from pyspark_paimon.spark_types import arrow_for_spark, spark_type
 
-_TASK, _BUCKET, _KEY, _PART = "__paimon_task", "__paimon_bucket", "__paimon_key", "__paimon_part"
+_TASK, _BUCKET, _KEY, _PART, _HASH = "__paimon_task", "__paimon_bucket", "__paimon_key", "__paimon_part", "__paimon_hash_of"
 
 
 @dataclass(frozen=True)
@@ -35,10 +35,20 @@ class Staged:
     job: rpc.Job
 
 
-def staged(spark: Any, rows: Rows, schema: TableSchema, request: WriteRequest) -> Staged:
+@dataclass(frozen=True)
+class Target:
+    """The table that rows are staged for: where it is, its schema, and its newest snapshot (None: it is empty)."""
+
+    path: str
+    schema: TableSchema
+    snapshot_id: int | None
+
+
+def staged(spark: Any, rows: Rows, target: Target, request: WriteRequest) -> Staged:
     """The job that writes ``rows``. Raises ``SchemaMismatch`` for columns that do not fit, before anything runs."""
+    schema = target.schema
     if isinstance(rows, SparkRows):
-        return _staged_frame(spark, rows, schema, request)
+        return _staged_frame(spark, rows, target, request)
     tasks = _tasks(spark, schema)
     blobs = blob_frame(_ordered(rows, request.order_by), schema, tasks, kinds=request.row_kinds)
     if not blobs.num_rows:  # Spark cannot make a DataFrame of no rows from Arrow
@@ -47,8 +57,9 @@ def staged(spark: Any, rows: Rows, schema: TableSchema, request: WriteRequest) -
     return Staged(frame, rpc.RowsJob(request=request, owned=True, blobs=True))
 
 
-def staged_deletes(spark: Any, frame: Any, schema: TableSchema, request: WriteRequest, snapshot_id: int) -> Staged:
-    """The job that deletes the rows of ``frame``, which were read from a snapshot of the table."""
+def staged_deletes(spark: Any, frame: Any, target: Target, request: WriteRequest) -> Staged:
+    """The job that deletes the rows of ``frame``, which were read from the target's snapshot."""
+    schema = target.schema
     from pyspark.sql import functions as F  # noqa: N812, PLC0415  # Spark's own spelling; a session is at hand
 
     ordering = {*schema.primary_keys, *schema.core.sequence_field}
@@ -61,8 +72,8 @@ def staged_deletes(spark: Any, frame: Any, schema: TableSchema, request: WriteRe
         reason = f"column '{fine[0]}' has nanoseconds, Spark cuts them off" if fine else f"it has a column '{ROW_KIND}'"
         raise InvalidArgument(f"rows of this table cannot be deleted over Spark: {reason}; open it in process")
     rows = frame.withColumn(ROW_KIND, F.lit("-D"))
-    done = _staged_frame(spark, SparkRows(rows, arrow_for_spark(rows.schema)), schema, request)
-    return Staged(done.frame, done.job.model_copy(update={"read_snapshot_id": snapshot_id}))
+    done = _staged_frame(spark, SparkRows(rows, arrow_for_spark(rows.schema)), target, request)
+    return Staged(done.frame, done.job.model_copy(update={"read_snapshot_id": target.snapshot_id}))
 
 
 def bucket_frame(spark: Any, ids: Sequence[tuple[str, int]], request: CompactRequest) -> Staged:
@@ -77,41 +88,95 @@ def bucket_frame(spark: Any, ids: Sequence[tuple[str, int]], request: CompactReq
     return Staged(frame, rpc.CompactJob(request=request))
 
 
-def _staged_frame(spark: Any, rows: SparkRows, schema: TableSchema, request: WriteRequest) -> Staged:
+def _staged_frame(spark: Any, rows: SparkRows, target: Target, request: WriteRequest) -> Staged:
+    schema = target.schema
     extra = [ROW_KIND] if request.row_kinds else []
     given = [field for field in rows.schema if field.name not in extra]
     conform(pa.schema(given).empty_table(), schema)
     wanted = [quoted(name) for name in [*schema.names, *extra]]
     frame = rows.frame.select(*wanted)
-    by_task = _owned(frame, schema, _tasks(spark, schema)) if schema.core.bucket >= 1 else None
-    owned = by_task is not None
+    job = rpc.RowsJob(request=request, owned=True)
+    if schema.has_dynamic_buckets:
+        job = job.model_copy(update={"writers": _writers(spark, schema), "base_snapshot_id": target.snapshot_id or 0})
+        by_task = _owned_by_hash(spark, frame, target, job)
+    else:
+        by_task = _owned(frame, schema, _tasks(spark, schema)) if schema.core.bucket >= 1 else None
     if by_task is not None:
         frame = by_task if request.order_by is None else by_task.sortWithinPartitions(quoted(request.order_by))
     elif request.order_by is not None:
         raise UnsupportedOption(
             "order_by", f"Spark cannot compute the bucket of a key of {', '.join(schema.bucket_keys)}; use 'sequence.field'"
         )
-    return Staged(frame.select(*wanted), rpc.RowsJob(request=request, owned=owned))
+    return Staged(frame.select(*wanted), job if by_task is not None else rpc.RowsJob(request=request, owned=False))
+
+
+@dataclass(frozen=True)
+class _Keyed:
+    """``frame`` with the columns of its key and its partition in the table's types."""
+
+    frame: Any
+    keys: list[BucketKey]
+    parts: list[str]
+
+
+def _keyed(frame: Any, schema: TableSchema) -> _Keyed | None:
+    """None if Spark cannot hash the key."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415  # Spark's own spelling; a session is at hand
+
+    columns = {name: f"{_KEY}{at}" for at, name in enumerate(schema.bucket_keys)}
+    keys = [BucketKey(columns[name], schema.column_types[name], schema.field(name).type.nullable) for name in schema.bucket_keys]
+    if not expressible(keys) or schema.core.bucket_function_type not in {"default", "mod"}:
+        return None
+    parts = {name: f"{_PART}{at}" for at, name in enumerate(schema.partition_keys)}
+    typed = frame.withColumns({alias: F.expr(_tried(schema, name)) for name, alias in {**columns, **parts}.items()})
+    return _Keyed(typed, keys, list(parts.values()))
 
 
 def _owned(frame: Any, schema: TableSchema, tasks: int) -> Any | None:
     """``frame`` with every bucket's rows in one task; None if Spark cannot compute the bucket."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415  # Spark's own spelling; a session is at hand
 
-    columns = {name: f"{_KEY}{at}" for at, name in enumerate(schema.bucket_keys)}
-    keys = [BucketKey(columns[name], schema.column_types[name], schema.field(name).type.nullable) for name in schema.bucket_keys]
-    function = schema.core.bucket_function_type
-    if not expressible(keys) or function not in {"default", "mod"}:
+    keyed = _keyed(frame, schema)
+    if keyed is None:
         return None
-    parts = {name: f"{_PART}{at}" for at, name in enumerate(schema.partition_keys)}
-    frame = frame.withColumns({alias: F.expr(_tried(schema, name)) for name, alias in {**columns, **parts}.items()})
-    if function == "mod":
-        frame = with_bucket_mod(frame, keys[0], schema.core.bucket, _BUCKET)
+    if schema.core.bucket_function_type == "mod":
+        frame = with_bucket_mod(keyed.frame, keyed.keys[0], schema.core.bucket, _BUCKET)
     else:
-        frame = with_bucket(frame, keys, schema.core.bucket, _BUCKET)
-    where = f"cast(hash({', '.join(parts.values())}) as bigint) + " if parts else ""
+        frame = with_bucket(keyed.frame, keyed.keys, schema.core.bucket, _BUCKET)
+    where = f"cast(hash({', '.join(keyed.parts)}) as bigint) + " if keyed.parts else ""
     frame = frame.withColumn(_TASK, F.expr(f"cast(pmod({where}coalesce({_BUCKET}, 0), {tasks}) as int)"))
     return frame.repartitionById(tasks, _TASK)
+
+
+def _owned_by_hash(spark: Any, frame: Any, target: Target, job: rpc.RowsJob) -> Any | None:
+    """``frame`` with every row in the task that owns its key's dynamic bucket; None if Spark cannot compute the hash.
+
+    A known key goes to the owner of its bucket, a new one to the owner of its hash: so no key is new to two tasks. An
+    overwrite knows no key.
+    """
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415  # Spark's own spelling; a session is at hand
+
+    keyed = _keyed(frame, target.schema)
+    if keyed is None:
+        return None
+    frame = with_hash(keyed.frame, keyed.keys, _HASH)
+    home = _HASH
+    if job.request.mode != "overwrite" and target.snapshot_id is not None:
+        scan = rpc.HashScan(snapshot_id=target.snapshot_id)
+        homes = spark.read.format("paimon").options(path=target.path, **{rpc.HASHES: scan.model_dump_json()}).load()
+        same = [f"{_HASH} = {rpc.HASH_COLUMN}", *(f"{part} <=> {rpc.HOME_PART}{at}" for at, part in enumerate(keyed.parts))]
+        frame = frame.join(homes, F.expr(" AND ".join(same)), "left")
+        home = f"coalesce({rpc.HOME_COLUMN}, {_HASH})"
+    frame = frame.withColumn(_TASK, F.expr(f"cast(pmod(coalesce({home}, 0), {job.writers}) as int)"))
+    return frame.repartitionById(job.writers, _TASK)
+
+
+def _writers(spark: Any, schema: TableSchema) -> int:
+    """Tasks that share out the dynamic buckets of each partition among them."""
+    chosen = schema.options.get("dynamic-bucket.assigner-parallelism")
+    most = int(chosen) if chosen and chosen.isdecimal() else _parallelism(spark)
+    limit = schema.core.dynamic_bucket_max_buckets
+    return max(1, min(most, limit) if limit > 0 else most)
 
 
 def _tried(schema: TableSchema, name: str) -> str:
@@ -140,4 +205,4 @@ def _parallelism(spark: Any) -> int:
     return max(1, int(spark.conf.get("spark.sql.shuffle.partitions")))
 
 
-__all__ = ["Staged", "bucket_frame", "staged"]
+__all__ = ["Staged", "Target", "bucket_frame", "staged", "staged_deletes"]

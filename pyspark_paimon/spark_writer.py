@@ -15,6 +15,7 @@ from pyspark import TaskContext
 from pyspark.sql import datasource as ds
 from pyspark.sql.types import StructType
 
+from lsm.bucket_assigner import Owned
 from lsm.conform import conform
 from lsm.table_write import TableWrite, compact_bucket
 from manifest.commit import CommitMessage, FileStoreCommit
@@ -95,6 +96,8 @@ class RowsWriter(ds.DataSourceArrowWriter):  # type: ignore[misc]  # as above
             threads=cpus,
             ignore_existing=job.request.mode == "overwrite",
             first_sequence=sequence,
+            owned=Owned(task, job.writers) if job.writers > 1 else None,
+            base_snapshot_id=job.base_snapshot_id,
         )
 
 
