@@ -36,7 +36,7 @@ def write_bitmap(
     >>> import pyarrow as pa
     >>> from fileindex.grouped import ColumnRows
     >>> rows, kind = ColumnRows(ColumnType("INT")), ColumnType("INT")
-    >>> _ = rows.append(pa.array([0, 1, None], pa.int32()))
+    >>> rows.append(pa.array([0, 1, None], pa.int32()))
     >>> write_bitmap(rows.grouped(), kind, version=1).hex()
     '01000000030000000201fffffffd00000000ffffffff00000001fffffffe'
     """

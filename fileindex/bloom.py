@@ -13,7 +13,7 @@ import pyarrow as pa
 from fileindex.column_type import ColumnType, Plain
 from fileindex.container import Payload
 from fileindex.corrupt import CorruptIndex
-from fileindex.hashing import hash_array
+from fileindex.hashing import hash_array, hash_keys
 from fileindex.keys import float_bits
 from fileindex.plain import plain_array, to_scalar
 from fileindex.predicate import Compare, In, Leaf, Op
@@ -59,8 +59,6 @@ class BloomSize:
 class BloomFilterBuilder:
     """Sets the bits of all values it is given; nulls and repetitions change nothing."""
 
-    keeps_rows = False
-
     def __init__(self, column_type: ColumnType, size: BloomSize) -> None:
         self._type = column_type
         self._size = size
@@ -71,7 +69,13 @@ class BloomFilterBuilder:
 
     def add(self, values: Any) -> None:
         """Take an array in physical form."""
-        hashes = hash_array(values, self._type)
+        self._take(hash_array(values, self._type))
+
+    def add_keys(self, keys: Any) -> None:
+        """Take index keys of the column (``keys.to_keys``, or texts), each once or more often."""
+        self._take(hash_keys(keys, self._type))
+
+    def _take(self, hashes: _Words) -> None:
         self._pending.append(hashes)
         self._pending_count += len(hashes)
         if self._pending_count >= self._flush_at:

@@ -39,7 +39,7 @@ def write_bsi(column: GroupedColumn) -> bytes:
     >>> from fileindex.grouped import ColumnRows
     >>> import pyarrow as pa
     >>> rows = ColumnRows(ColumnType("INT"))
-    >>> _ = rows.append(pa.array([None, None], pa.int32()))
+    >>> rows.append(pa.array([None, None], pa.int32()))
     >>> write_bsi(rows.grouped()).hex()
     '01000000020000'
     """

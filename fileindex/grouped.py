@@ -93,7 +93,7 @@ class GroupedColumn:
             return None
         least = int(self.values.min())
         size = int(self.values.max()) - least + 1
-        if size > min(_TABLE_MAX, 4 * len(self.values) + 1024):
+        if size > min(_TABLE_MAX, len(self.values) + 1024):
             return None
         at = self.values - least
         used = np.zeros(size, dtype=bool)
@@ -120,13 +120,10 @@ class ColumnRows:
         self._repetitive = True
         self.row_count = 0
 
-    def append(self, values: Any) -> Any:
+    def append(self, values: Any) -> None:
         """Take the next rows, an array in physical form (texts: or dictionary encoded).
 
         Texts are kept as a dictionary and codes as long as that is the smaller form.
-
-        Returns:
-            Every non-null value at least once, enough for an index that only hashes values.
         """
         if values.null_count:
             missing = np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))
@@ -137,16 +134,13 @@ class ColumnRows:
                 self._chunks.append(to_keys(values, self._type))
             except OverflowError as error:
                 self._overflow = str(error)
-            return values
-        if self._repetitive or pa.types.is_dictionary(values.type):
+        elif self._repetitive or pa.types.is_dictionary(values.type):
             encoded = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
             texts = encoded.dictionary.cast(pa.large_string())
             self._repetitive = 2 * len(texts) <= len(values)
             self._chunks.append((texts, encoded.indices.drop_null().to_numpy()))
-            return texts
-        texts = values.drop_null().cast(pa.large_string())
-        self._chunks.append((texts, None))
-        return texts
+        else:
+            self._chunks.append((values.drop_null().cast(pa.large_string()), None))
 
     def grouped(self) -> GroupedColumn:
         """All appended rows; raises OverflowError if one of the values has no key of 64 bits."""

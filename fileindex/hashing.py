@@ -13,6 +13,7 @@ import pyarrow as pa
 import xxhash
 
 from fileindex.column_type import BINARIES, STRINGS, TIMESTAMPS, ColumnType, Kind
+from fileindex.keys import turn
 
 _Words: TypeAlias = np.ndarray[Any, np.dtype[np.uint64]]
 _Longs: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
@@ -67,13 +68,32 @@ def wang_mix(values: _Longs) -> _Longs:
     >>> f"{wang_mix(np.array([-1]))[0]:016x}"
     '5bca868437950d03'
     """
-    x = ~values + (values << 21)
+    mixed = np.empty_like(values)
+    for first in range(0, len(values), _CHUNK):
+        mixed[first : first + _CHUNK] = _mix(values[first : first + _CHUNK])
+    return mixed
+
+
+def _mix(values: _Longs) -> _Longs:
+    x = values << 21
+    x -= values
+    x -= 1
     x ^= x >> 24
-    x = x + (x << 3) + (x << 8)
+    x += (x << 3) + (x << 8)
     x ^= x >> 14
-    x = x + (x << 2) + (x << 4)
+    x += (x << 2) + (x << 4)
     x ^= x >> 28
-    return np.asarray(x + (x << 31))
+    x += x << 31
+    return np.asarray(x)
+
+
+def hash_keys(keys: Any, column_type: ColumnType) -> _Words:
+    """Hashes of index keys: sortable numbers (``keys.to_keys``), or a large_string array; the same as of the values themselves.
+
+    >>> hash_keys(np.array([2]), ColumnType(Kind.INT)) == hash_array(pa.array([2]), ColumnType(Kind.INT))
+    array([ True])
+    """
+    return xxh64(keys) if column_type.kind in STRINGS else wang_mix(turn(keys, column_type)).view(np.uint64)
 
 
 def xxh64(values: Any) -> _Words:

@@ -58,7 +58,7 @@ def payload_health(
     >>> from fileindex.bsi import write_bsi
     >>> from fileindex.grouped import ColumnRows
     >>> rows = ColumnRows(ColumnType("INT"))
-    >>> _ = rows.append(pa.array([1, 2], pa.int32()))
+    >>> rows.append(pa.array([1, 2], pa.int32()))
     >>> payload_health("bsi", Payload.of(write_bsi(rows.grouped())), ColumnType("INT"), 2, column_bytes=8)
     IndexHealth(rows=2, bytes=84, distinct=None, bits_per_row=336.0, false_positive_rate=None, note='larger than the column (84 of 8 bytes)')
     """

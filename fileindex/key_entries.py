@@ -73,7 +73,7 @@ def _equal_texts(data: np.ndarray[Any, np.dtype[np.uint8]], width: int, numbers:
 def _filled(table: np.ndarray[Any, Any], numbers: Sequence[_Ints]) -> KeyEntries:
     for at, column in enumerate(numbers):
         table[f"n{at}"] = column
-    return KeyEntries(memoryview(table).cast("B"), np.arange(len(table) + 1) * table.itemsize, len(numbers))
+    return KeyEntries(memoryview(table.view(np.uint8).data), np.arange(len(table) + 1) * table.itemsize, len(numbers))
 
 
 def _fixed_binary(table: np.ndarray[Any, Any]) -> Any:

@@ -30,15 +30,19 @@ def map_entries(array: Any, keys: Sequence[str]) -> list[Any]:
     if not keys or rows == 0:
         return [items.slice(0, 0) if rows == 0 else pa.nulls(rows, items.type) for _ in keys]
     first, last = int(offsets[0]), int(offsets[-1])
-    found = pc.index_in(map_keys.slice(first, last - first), value_set=pa.array(keys, map_keys.type))
-    codes = found.fill_null(-1).to_numpy(zero_copy_only=False)
+    matched = pc.index_in(map_keys.slice(first, last - first), value_set=pa.array(keys, map_keys.type))
+    codes = matched.fill_null(-1).to_numpy(zero_copy_only=False)
     entries = np.flatnonzero(codes >= 0)
-    owners = np.searchsorted(offsets, entries + first, side="right") - 1
+    owners = np.repeat(np.arange(rows), np.diff(offsets))[entries]
     if array.null_count:
         live = np.asarray(array.is_valid())[owners]
         entries, owners = entries[live], owners[live]
     codes = codes[entries]
-    return [_take(items, entries[codes == code] + first, owners[codes == code], rows) for code in range(len(keys))]
+    found = []
+    for code in range(len(keys)):
+        chosen = np.flatnonzero(codes == code)
+        found.append(_take(items, entries[chosen] + first, owners[chosen], rows))
+    return found
 
 
 def _take(items: Any, entries: np.ndarray[Any, Any], owners: np.ndarray[Any, Any], rows: int) -> Any:

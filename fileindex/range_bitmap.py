@@ -43,7 +43,7 @@ def write_range_bitmap(column: GroupedColumn, column_type: ColumnType, *, chunk_
     >>> from fileindex.grouped import ColumnRows
     >>> import pyarrow as pa
     >>> rows = ColumnRows(ColumnType("INT"))
-    >>> _ = rows.append(pa.array([7, 7], pa.int32()))
+    >>> rows.append(pa.array([7, 7], pa.int32()))
     >>> len(write_range_bitmap(rows.grouped(), ColumnType("INT")))
     121
     """

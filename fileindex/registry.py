@@ -27,6 +27,9 @@ class HashingBuilder(Protocol):
     def add(self, values: Any) -> None:
         """Take an array in physical form."""
 
+    def add_keys(self, keys: Any) -> None:
+        """Take index keys of the column, as a grouped column has them."""
+
     def finish(self) -> bytes:
         """The payload."""
 

@@ -53,7 +53,7 @@ def top_n(
     >>> from fileindex.grouped import ColumnRows
     >>> from fileindex.range_bitmap import write_range_bitmap
     >>> kind, rows = ColumnType("INT"), ColumnRows(ColumnType("INT"))
-    >>> _ = rows.append(pa.array([10, 20, 30, 5, 15], pa.int32()))
+    >>> rows.append(pa.array([10, 20, 30, 5, 15], pa.int32()))
     >>> container = ContainerReader.of(write_container([("a", "range-bitmap", write_range_bitmap(rows.grouped(), kind))]))
     >>> how = dict(ascending=True, nulls_first=False, strict=True, candidates=None, row_count=5, notes=IndexNotes())
     >>> top_n(container, ColumnRef("a"), {"a": kind}, 3, **how).rows

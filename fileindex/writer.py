@@ -6,7 +6,7 @@ the file, so one writer serves exactly one file. Each column is taken out of a b
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
 
 import pyarrow as pa
@@ -50,27 +50,38 @@ class FileIndexMaintainer:
         """Take the column of the next rows: an Array of the column's Arrow type, or dictionary encoded, large, a view."""
         values = self._physical(array)
         if self._rows is not None:
-            values = self._rows.append(values)
-        elif pa.types.is_dictionary(values.type):
+            self._rows.append(values)
+            return
+        if pa.types.is_dictionary(values.type):
             values = values.dictionary
         for _, builder in self._hashing:
             builder.add(values)
 
     def finish(self) -> list[tuple[str, str, bytes]]:
         """The payloads as ``(column, index type, bytes)``; an index that cannot hold this file's values is left out, see ``omitted``."""
+        payloads: list[tuple[str, str, bytes]] = []
         name = str(self.column)
-        payloads = [(name, index_type, builder.finish()) for index_type, builder in self._hashing]
-        if self._rows is None:
+        try:
+            grouped = None if self._rows is None else self._rows.grouped()
+        except OverflowError as error:
+            self.omitted += [f"{spec.index_type} of '{name}': {error}" for spec, _ in self._grouping]
             return payloads
-        grouped: GroupedColumn | None = None
+        for index_type, builder in self._hashing:
+            if grouped is not None:
+                builder.add_keys(grouped.keys)
+            payloads.append((name, index_type, builder.finish()))
+        if grouped is not None:
+            payloads += self._exact(grouped)
+        return payloads
+
+    def _exact(self, grouped: GroupedColumn) -> Iterator[tuple[str, str, bytes]]:
+        name = str(self.column)
         for spec, index_type in self._grouping:
             assert index_type.grouping is not None
             try:
-                grouped = grouped or self._rows.grouped()
-                payloads.append((name, spec.index_type, index_type.grouping(grouped, self._type, spec.options)))
+                yield name, spec.index_type, index_type.grouping(grouped, self._type, spec.options)
             except OverflowError as error:
                 self.omitted.append(f"{spec.index_type} of '{name}': {error}")
-        return payloads
 
     def _physical(self, array: Any) -> Any:
         """Physical form; a text dictionary that is used throughout is kept, so that each text is looked at once."""
