@@ -13,6 +13,7 @@ from manifest.errors import UnknownColumn
 from pyspark_paimon import spark_rpc as rpc
 from pyspark_paimon.engine import ScanRequest, TravelRequest
 from pyspark_paimon.filters import bind_filter
+from pyspark_paimon.incremental import scan_fields
 from pyspark_paimon.local import LocalBackend
 from pyspark_paimon.local_jobs import live_buckets
 from pyspark_paimon.plan_json import plan_to_json
@@ -32,6 +33,10 @@ def schema(options: MutableMapping[str, str]) -> StructType:
     with errors_noted():
         if rpc.QUESTION in options:
             return rpc.answer_schema(_answer(LocalBackend(table_path(options)), rpc.parse_question(options[rpc.QUESTION])))
+        if rpc.HASHES in options:
+            from pyspark_paimon.spark_hashes import hash_schema  # noqa: PLC0415  # only writes to dynamic buckets need it
+
+            return hash_schema(LocalBackend(table_path(options)).schema())
         given = dict(options) if rpc.SCAN in options else read_options(options)
         backend = LocalBackend(table_path(given))
         request = scan_request(backend, given)
@@ -39,7 +44,7 @@ def schema(options: MutableMapping[str, str]) -> StructType:
         if options.get(rpc.FORM, "rows") != "rows":
             return _carrier(options[rpc.FORM])
         table = backend.schema(request.schema_id)
-        return with_options(spark_schema([table.field(name) for name in request.columns]), options)
+        return with_options(spark_schema(scan_fields(table, request.columns)), options)
 
 
 def _carrier(form: str) -> StructType:
