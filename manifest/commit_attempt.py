@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -33,13 +33,14 @@ class CommitIdentity:
 class Change:
     """The entries of a snapshot and of its changelog; ``index_manifest`` replaces the inherited one if ``index_changed``.
 
-    ``index_files`` are the names of the index files that it adds.
+    ``index_files`` are the names of the index files that it adds; ``statistics`` replaces the inherited file.
     """
 
     entries: EntryColumns
     index_changed: bool = False
     index_manifest: str | None = None
     index_files: frozenset[str] = frozenset()
+    statistics: str | None = None
     changelog: EntryColumns = field(default_factory=lambda: EntryColumns.of(()))
 
 
@@ -48,7 +49,7 @@ class CommitAttempt:
 
     def __init__(self, store: FileStore) -> None:
         self._record = _Recording(store.file_io)
-        self.store = FileStore(self._record, store.root, store.schema, store.cache)
+        self.store = replace(store, file_io=self._record)
 
     def prepare(self, latest: Snapshot | None, change: Change, identity: CommitIdentity, *, merging: bool) -> Snapshot:
         """Write the manifests and the two lists of ``change`` on top of ``latest`` and compose the snapshot."""
@@ -85,7 +86,7 @@ class CommitAttempt:
             total_record_count=records + (latest.total_record_count if latest else 0),
             delta_record_count=records,
             watermark=_watermark(identity.watermark, latest),
-            statistics=latest.statistics if latest is not None and latest.schema_id == schema_id else None,
+            statistics=change.statistics or (latest.statistics if latest is not None and latest.schema_id == schema_id else None),
             properties=dict(identity.properties) if identity.properties else None,
             next_row_id=(latest.next_row_id if latest else None) or 0,
         )

@@ -12,10 +12,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from manifest import faults
-from manifest.entry_columns import EntryColumns
 from manifest.errors import SnapshotNotFound, UnsupportedTable
 from manifest.manifest_entry import FileKind, ManifestEntry
 from manifest.reachable import Reachable, reachable
+from manifest.removal import delete_files, delete_metadata, entries_of
 from manifest.snapshot import Snapshot
 from manifest.store import FileStore
 
@@ -86,7 +86,7 @@ def _expire(store: FileStore, earliest: int, end: int) -> ExpireResult:
 
     data = _delete_data(store, [*expired, first_kept], kept) + _delete_changelogs(store, expired, kept)
     faults.point("inside-expiry")
-    manifests = _delete_metadata(store, expired, kept)
+    manifests = delete_metadata(store, expired, kept)
     for snapshot in expired:
         store.file_io.delete(store.paths.snapshot_file(snapshot.id))
     with suppress(OSError):  # without the hint readers list the directory
@@ -98,67 +98,14 @@ def _delete_data(store: FileStore, snapshots: Sequence[Snapshot], kept: Reachabl
     """Files that a snapshot after the first deleted, unless something kept reaches them."""
     dead: list[ManifestEntry] = []
     for snapshot in snapshots[1:]:
-        changes = _entries_of(store, snapshot.delta_manifest_list)
+        changes = entries_of(store, snapshot.delta_manifest_list)
         dead += changes.select(changes.kind == FileKind.DELETE).entries()
-    return _delete_files(store, dead, kept)
+    return delete_files(store, dead, kept)
 
 
 def _delete_changelogs(store: FileStore, snapshots: Iterable[Snapshot], kept: Reachable) -> int:
     lists = [snapshot.changelog_manifest_list for snapshot in snapshots if snapshot.changelog_manifest_list]
-    return _delete_files(store, [entry for name in lists for entry in _entries_of(store, name).entries()], kept)
-
-
-def _delete_files(store: FileStore, dead: Iterable[ManifestEntry], kept: Reachable) -> int:
-    paths: dict[str, None] = {}
-    for entry in dead:
-        for name, path in zip(entry.file.file_names, store.physical_files(entry.partition, entry.bucket, entry.file), strict=True):
-            if name not in kept.data:
-                paths[path] = None
-    deleted = sum(store.file_io.delete(path) for path in paths)
-    if store.options.snapshot_clean_empty_directories:
-        for bucket in {path.rpartition("/")[0] for path in paths}:
-            _delete_empty(store, bucket)
-    return deleted
-
-
-def _delete_empty(store: FileStore, directory: str) -> None:
-    """Delete a bucket's directory, then those of its partition, as long as they are empty."""
-    levels = 1 + len(store.schema.partition_keys)
-    while levels and directory.startswith(f"{store.root}/") and store.file_io.delete_directory(directory):
-        directory, levels = directory.rpartition("/")[0], levels - 1
-
-
-def _delete_metadata(store: FileStore, expired: Sequence[Snapshot], kept: Reachable) -> int:
-    names: dict[str, None] = {}
-    for snapshot in expired:
-        index, statistics = snapshot.index_manifest, snapshot.statistics
-        if index and index not in kept.metadata:
-            with suppress(FileNotFoundError):
-                for entry in store.index_manifests.read(index):
-                    if entry.file_name not in kept.indexes:
-                        partition = store.partition.decode(entry.partition)
-                        store.file_io.delete(store.paths.index(entry.file_name, partition, entry.bucket, entry.external_path))
-            names[index] = None
-        if statistics and statistics not in kept.statistics:
-            store.file_io.delete(store.paths.statistics(statistics))
-        for name in (snapshot.base_manifest_list, snapshot.delta_manifest_list, snapshot.changelog_manifest_list):
-            if name:
-                with suppress(FileNotFoundError):
-                    names.update((meta.file_name, None) for meta in store.manifest_lists.read(name))
-                names[name] = None
-    # a list goes after its manifests, so that an interrupted run still finds them
-    ordered = sorted((name for name in names if name not in kept.metadata), key=lambda name: name.startswith("manifest-list-"))
-    return sum(store.file_io.delete(store.paths.manifest(name)) for name in ordered)
-
-
-def _entries_of(store: FileStore, list_name: str) -> EntryColumns:
-    """Entries of a list's manifests; those that an interrupted expiry has deleted are done with."""
-    parts: list[EntryColumns] = []
-    with suppress(FileNotFoundError):
-        for meta in store.manifest_lists.read(list_name):
-            with suppress(FileNotFoundError):
-                parts.append(store.manifests.read_meta(meta))
-    return EntryColumns.concat(parts)
+    return delete_files(store, [entry for name in lists for entry in entries_of(store, name).entries()], kept)
 
 
 __all__ = ["ExpireResult", "expire_snapshots"]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from manifest.file_io import FileStatus
 from manifest.partition_path import escape
 from manifest.paths import BUCKET, CHANGELOG, EARLIEST, LATEST, SNAPSHOT, numbered
-from manifest.reachable import everything_reachable
+from manifest.reachable import branches_of, everything_reachable
 from manifest.store import FileStore
 
 
@@ -36,9 +36,10 @@ def list_orphans(store: FileStore, older_than_ms: int) -> list[Orphan]:
         store.paths.manifests: found.metadata.__contains__,
         store.paths.indexes: found.indexes.__contains__,
         store.paths.all_statistics: found.statistics.__contains__,
-        store.paths.snapshots: lambda name: name in {LATEST, EARLIEST} or numbered(name, SNAPSHOT) is not None,
-        store.paths.changelogs: lambda name: name in {LATEST, EARLIEST} or numbered(name, CHANGELOG) is not None,
     }
+    for branch in branches_of(store):
+        used[branch.paths.snapshots] = lambda name: name in {LATEST, EARLIEST} or numbered(name, SNAPSHOT) is not None
+        used[branch.paths.changelogs] = lambda name: name in {LATEST, EARLIEST} or numbered(name, CHANGELOG) is not None
     in_bucket = found.data | found.indexes
     orphans = [
         Orphan(f"{directory}/{status.name}", status.size, status.mtime_ms)
@@ -55,7 +56,10 @@ def remove_orphans(store: FileStore, older_than_ms: int) -> list[Orphan]:
 
 def _metadata_files(store: FileStore) -> Iterator[tuple[str, FileStatus]]:
     paths = store.paths
-    for directory in (paths.manifests, paths.indexes, paths.all_statistics, paths.snapshots, paths.changelogs):
+    directories = [paths.manifests, paths.indexes, paths.all_statistics]
+    for branch in branches_of(store):
+        directories += [branch.paths.snapshots, branch.paths.changelogs]
+    for directory in directories:
         yield from ((directory, status) for status in store.file_io.list(directory) if not status.is_dir)
 
 

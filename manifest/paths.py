@@ -5,16 +5,19 @@ from __future__ import annotations
 import itertools
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fileindex.column_type import ColumnType, Plain
+from fileindex.errors import InvalidArgument
 from manifest.partition_path import escape, partition_text
 
-SCHEMA, SNAPSHOT, TAG, CHANGELOG = "schema-", "snapshot-", "tag-", "changelog-"
+SCHEMA, SNAPSHOT, TAG, CHANGELOG, CONSUMER, BRANCH = "schema-", "snapshot-", "tag-", "changelog-", "consumer-", "branch-"
 LATEST, EARLIEST = "LATEST", "EARLIEST"
 BUCKET = "bucket-"
 POSTPONE_BUCKET = -2
 MAIN_BRANCH = "main"
+_BRANCH_MARK = "$branch_"
+_NO_NAME = frozenset("/\\\0$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +42,7 @@ class TablePaths:
     @property
     def metadata_root(self) -> str:
         """Parent of this branch's ``schema``, ``snapshot``, ``tag``, ``changelog`` and ``consumer`` directories."""
-        return self.root if self.branch == MAIN_BRANCH else f"{self.branches}/branch-{self.branch}"
+        return self.root if self.branch == MAIN_BRANCH else f"{self.branches}/{BRANCH}{self.branch}"
 
     @property
     def branches(self) -> str:
@@ -117,6 +120,14 @@ class TablePaths:
         """A tag: a named copy of a snapshot."""
         return f"{self.tags}/{TAG}{name}"
 
+    def consumer(self, consumer_id: str) -> str:
+        """How far a reader of the stream has come."""
+        return f"{self.consumers}/{CONSUMER}{consumer_id}"
+
+    def branch_in_making(self, name: str) -> str:
+        """A directory of its own, to be renamed to that of the branch once everything is in it."""
+        return f"{self.branches}/.{BRANCH}{name}.{uuid.uuid4()}.tmp"
+
     def manifest(self, name: str) -> str:
         """A manifest, manifest list or index manifest."""
         return f"{self.manifests}/{name}"
@@ -157,16 +168,7 @@ class TablePaths:
 
     def for_branch(self, branch: str) -> TablePaths:
         """The same table seen from a branch."""
-        return TablePaths(
-            self.root,
-            self.partition_keys,
-            self.partition_types,
-            self.default_partition,
-            self.legacy_names,
-            self.data_directory,
-            self.index_in_data_directory,
-            branch,
-        )
+        return replace(self, branch=branch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +203,50 @@ def numbered(name: str, prefix: str) -> int | None:
     """
     digits = name.removeprefix(prefix)
     return int(digits) if name.startswith(prefix) and digits.isascii() and digits.isdecimal() and len(digits) <= 19 else None
+
+
+def split_branch(path: str) -> tuple[str, str]:
+    """The table's directory and the branch of a path; ``<table>$branch_<name>`` is Paimon's spelling.
+
+    Raises ``InvalidArgument`` for a name that no branch can have.
+
+    >>> split_branch("/w/t$branch_dev"), split_branch("/w/t")
+    (('/w/t', 'dev'), ('/w/t', 'main'))
+    """
+    directory, mark, branch = path.rpartition(_BRANCH_MARK)
+    if not mark or "/" in branch.rstrip("/"):
+        return path, MAIN_BRANCH
+    return directory, branch.rstrip("/") if branch.rstrip("/") == MAIN_BRANCH else branch_name(branch.rstrip("/"))
+
+
+def with_branch(path: str, branch: str) -> str:
+    """The path of a branch of the table at ``path``. Raises as ``split_branch`` does.
+
+    >>> with_branch("/w/t/", "dev"), with_branch("/w/t", "main")
+    ('/w/t$branch_dev', '/w/t')
+    """
+    root = split_branch(path)[0].rstrip("/")
+    return root if branch == MAIN_BRANCH else f"{root}{_BRANCH_MARK}{branch_name(branch)}"
+
+
+def branch_name(name: str) -> str:
+    """``name`` if a branch beside main can have it. Raises ``InvalidArgument``."""
+    if name == MAIN_BRANCH:
+        raise InvalidArgument("'main' is the branch that every table has")
+    if name.isdecimal():
+        raise InvalidArgument(f"'{name}' is no name for a branch: it is a number")
+    return _plain(name, "branch")
+
+
+def tag_name(name: str) -> str:
+    """``name`` if a tag can have it. Raises ``InvalidArgument``."""
+    return _plain(name, "tag")
+
+
+def _plain(name: str, what: str) -> str:
+    if not name.strip() or name.startswith(".") or not _NO_NAME.isdisjoint(name):
+        raise InvalidArgument(f"'{name}' is no name for a {what}")
+    return name
 
 
 def local_form(path: str) -> str:

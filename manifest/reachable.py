@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from manifest.paths import MAIN_BRANCH
 from manifest.snapshot import Snapshot
 from manifest.snapshot_manager import SnapshotManager
 from manifest.store import FileStore
@@ -22,12 +23,14 @@ class Reachable:
 
     def add_metadata(self, store: FileStore, snapshot: Snapshot) -> None:
         """Everything of ``snapshot`` but its data files."""
-        lists = [*snapshot.manifest_lists]
-        if snapshot.changelog_manifest_list:
-            lists.append((snapshot.changelog_manifest_list, snapshot.changelog_manifest_list_size))
-        for name, size in lists:
+        for name, size in snapshot.manifest_lists:
             self.metadata.add(name)
             self.metadata.update(meta.file_name for meta in store.manifest_lists.read(name, size))
+        if snapshot.changelog_manifest_list:
+            self.metadata.add(snapshot.changelog_manifest_list)
+            with suppress(FileNotFoundError):  # a tag keeps the rows of an expired snapshot, perhaps not its changelog
+                metas = store.manifest_lists.read(snapshot.changelog_manifest_list, snapshot.changelog_manifest_list_size)
+                self.metadata.update(meta.file_name for meta in metas)
         if snapshot.index_manifest:
             self.metadata.add(snapshot.index_manifest)
             self.indexes.update(entry.file_name for entry in store.index_manifests.read(snapshot.index_manifest))
@@ -49,7 +52,10 @@ class Reachable:
 
 
 def reachable(store: FileStore, states: Iterable[Snapshot], changes: Iterable[Snapshot] = ()) -> Reachable:
-    """What ``states`` and ``changes`` reach, and every tag and branch. ``FileNotFoundError`` or ``CorruptFile`` if that cannot be told."""
+    """What ``states`` and ``changes`` of the store's branch reach, its tags, and every other branch.
+
+    ``FileNotFoundError`` or ``CorruptFile`` if that cannot be told.
+    """
     found = Reachable()
     for state in states:
         found.add_state(store, state)
@@ -57,19 +63,24 @@ def reachable(store: FileStore, states: Iterable[Snapshot], changes: Iterable[Sn
         found.add_changes(store, change)
     for tag in store.snapshots.tags().values():
         found.add_state(store, tag)
-    for name in store.snapshots.branch_names():
-        _add_history(found, store, SnapshotManager(store.file_io, store.paths.for_branch(name)))
+    for branch in branches_of(store):
+        if branch.paths.branch != store.branch:
+            _add_history(found, store, branch)
     return found
 
 
 def everything_reachable(store: FileStore) -> Reachable:
     """What any retained snapshot, kept changelog, tag or branch reaches."""
-    found = reachable(store, ())
-    _add_history(found, store, store.snapshots)
-    for snapshot in store.snapshots.changelogs():
-        with suppress(FileNotFoundError):  # of an expired snapshot only the changelog is kept
-            found.add_changes(store, snapshot)
+    found = Reachable()
+    for branch in branches_of(store):
+        _add_history(found, store, branch)
     return found
+
+
+def branches_of(store: FileStore) -> Iterator[SnapshotManager]:
+    """The snapshots of every branch, main first, whichever of them the store is."""
+    for name in (MAIN_BRANCH, *store.snapshots.branch_names()):
+        yield SnapshotManager(store.file_io, store.paths.for_branch(name))
 
 
 def _add_history(found: Reachable, store: FileStore, manager: SnapshotManager) -> None:
@@ -80,3 +91,6 @@ def _add_history(found: Reachable, store: FileStore, manager: SnapshotManager) -
         if position == 0:
             found.add_state(store, snapshot)
         found.add_changes(store, snapshot)
+    for snapshot in manager.changelogs():
+        with suppress(FileNotFoundError):  # of an expired snapshot only the changelog is kept
+            found.add_changes(store, snapshot)

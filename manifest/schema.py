@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -66,6 +66,18 @@ class TableSchema(BaseModel):
             raise UnsupportedTable(f"{path}: {error}") from error
         except (ValueError, ValidationError, TypeError, KeyError, AttributeError, RecursionError, PaimonError) as error:
             raise CorruptFile(path, f"is no schema of a table ({error})") from error
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> TableSchema:
+        """A copy with other members; what was derived from the old ones and cached does not come along.
+
+        >>> schema = TableSchema(id=0, fields=(), options={"bucket": "4"})
+        >>> schema.core.bucket, schema.model_copy(update={"options": {"bucket": "8"}}).core.bucket
+        (4, 8)
+        """
+        copied = super().model_copy(update=update, deep=deep)
+        for name in set(copied.__dict__).difference(type(self).model_fields):
+            del copied.__dict__[name]
+        return copied
 
     def to_json(self) -> str:
         """The text of the schema file."""

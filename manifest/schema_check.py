@@ -89,12 +89,23 @@ def check_schema(schema: TableSchema) -> None:
 
 
 def check_altered(before: TableSchema, after: TableSchema) -> None:
-    """Raise for a change that may not be made, or a rule that a changed option breaks; columns and keys are as they were."""
+    """Raise for a change that may not be made, or a rule that a changed option or column breaks.
+
+    What does not change is not looked at: it may be another engine's.
+    """
     check_alter(before.options, after.options)
     changed = {key for key in {*before.options, *after.options} if before.options.get(key) != after.options.get(key)}
+    if after.fields != before.fields:
+        _refuse_duplicates("column", after.names)
+        for field in set(after.fields).difference(before.fields):
+            _check_column(field)
+            assert field.type.arrow is not None
+        newly_impossible = [reason for reason in after.file_index.ignored if reason not in before.file_index.ignored]
+        if newly_impossible:
+            raise InvalidSchema(newly_impossible[0])
     if changed & {"bucket", "bucket-key"}:
         _check_buckets(after, after.core)
-    if changed & {"sequence.field", "sequence.field.sort-order"}:
+    if after.fields != before.fields or changed & {"sequence.field", "sequence.field.sort-order"}:
         _check_sequence(after, after.core)
     _check_limits(after, after.core)
     if any(key.startswith("file-index.") for key in changed):
@@ -106,15 +117,19 @@ def _check_columns(schema: TableSchema) -> None:
         raise InvalidSchema("a table has at least one column")
     _refuse_duplicates("column", schema.names)
     for field in schema.fields:
-        if field.name in _SYSTEM_NAMES or field.name.startswith(_KEY_PREFIX) or not field.name:
-            raise InvalidSchema(f"column '{field.name}': the name is reserved")
-        if field.type.kind in _UNWRITABLE:
-            raise InvalidSchema(f"column '{field.name}': type {field.type} is not built")
-        _check_nested(field.name, field.type)
-        try:
-            default_scalar(field)
-        except UnsupportedTable as error:
-            raise InvalidSchema(str(error)) from error
+        _check_column(field)
+
+
+def _check_column(field: DataField) -> None:
+    if field.name in _SYSTEM_NAMES or field.name.startswith(_KEY_PREFIX) or not field.name:
+        raise InvalidSchema(f"column '{field.name}': the name is reserved")
+    if field.type.kind in _UNWRITABLE:
+        raise InvalidSchema(f"column '{field.name}': type {field.type} is not built")
+    _check_nested(field.name, field.type)
+    try:
+        default_scalar(field)
+    except UnsupportedTable as error:
+        raise InvalidSchema(str(error)) from error
 
 
 def _check_nested(column: str, data_type: DataType) -> None:

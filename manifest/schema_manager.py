@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from manifest.errors import CorruptFile, SchemaMismatch, TableExists, TableNotFound
 from manifest.file_io import FileIO
-from manifest.paths import SCHEMA, TablePaths, numbered
-from manifest.schema import FILE_VERSION, TableSchema
-from manifest.schema_check import check_altered
+from manifest.paths import MAIN_BRANCH, SCHEMA, TablePaths, numbered
+from manifest.schema import TableSchema
+from manifest.schema_change import ChangeOptions, SchemaChange
+from manifest.schema_evolution import evolve
 
 _ATTEMPTS = 10
 
 
 class SchemaManager:
-    """The schema files of one table.
+    """The schema files of one table, or of one of its branches.
 
     >>> import tempfile
     >>> from manifest.file_io import LocalFileIO
@@ -23,10 +23,10 @@ class SchemaManager:
     True
     """
 
-    def __init__(self, file_io: FileIO, table_path: str) -> None:
+    def __init__(self, file_io: FileIO, table_path: str, branch: str = MAIN_BRANCH) -> None:
         self._file_io = file_io
         self._table_path = table_path
-        self._paths = TablePaths(table_path)
+        self._paths = TablePaths(table_path, branch=branch)
         self._cache: dict[int, TableSchema] = {}
 
     def ids(self) -> list[int]:
@@ -66,21 +66,18 @@ class SchemaManager:
     def _put(self, schema: TableSchema) -> bool:
         return self._file_io.create_exclusive(self._paths.schema_file(schema.id), schema.to_json().encode())
 
-    def replace_options(self, change: Mapping[str, str | None]) -> TableSchema:
-        """Write a new version with options set (or, for None, removed); a lost race is tried again on the newer schema.
+    def alter(self, changes: Sequence[SchemaChange]) -> TableSchema:
+        """Write a new version with ``changes``, all or none; a lost race is tried again on the newer schema.
 
-        Raises ``UnsupportedOption`` for what may not change or is not built.
+        Returns the newest schema if they change nothing. Raises what ``evolve`` raises.
         """
         for _ in range(_ATTEMPTS):
             current = self.require()
-            options = {key: value for key, value in {**current.options, **change}.items() if value is not None}
-            if options == current.options:
-                return current
-            altered = current.model_copy(
-                update={"id": current.id + 1, "options": options, "time_millis": int(time.time() * 1000), "version": FILE_VERSION}
-            )
-            altered = TableSchema.model_validate(altered.model_dump(by_alias=True))
-            check_altered(current, altered)
-            if self._put(altered):
+            altered = evolve(current, changes)
+            if altered is current or self._put(altered):
                 return altered
-        raise SchemaMismatch(f"{self._table_path}: the schema changed {_ATTEMPTS} times while its options were altered; try again")
+        raise SchemaMismatch(f"{self._table_path}: the schema changed {_ATTEMPTS} times while it was altered; try again")
+
+    def replace_options(self, change: Mapping[str, str | None]) -> TableSchema:
+        """Write a new version with options set (or, for None, removed). Raises ``UnsupportedOption`` for what may not change."""
+        return self.alter([ChangeOptions(options=dict(change))])

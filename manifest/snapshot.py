@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError
 from pydantic.alias_generators import to_camel
@@ -75,7 +75,7 @@ class Snapshot(BaseModel):
     operation: str | None = None
 
     @classmethod
-    def from_json(cls, text: bytes | str, path: str) -> Snapshot:
+    def from_json(cls, text: bytes | str, path: str) -> Self:
         """Parse the content of ``path``. Raises ``CorruptFile``."""
         try:
             return cls.model_validate_json(text)

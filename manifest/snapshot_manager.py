@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from manifest import faults
 from manifest.errors import CorruptFile, InvalidArgument, SnapshotExpired, SnapshotNotFound
 from manifest.file_io import FileIO
-from manifest.paths import CHANGELOG, SNAPSHOT, TAG, TablePaths, numbered
+from manifest.paths import BRANCH, CHANGELOG, CONSUMER, SNAPSHOT, TAG, TablePaths, numbered, tag_name
 from manifest.snapshot import Snapshot
-
-_CONSUMER = "consumer-"
+from manifest.tag import Tag
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,31 +132,36 @@ class SnapshotManager:
             raise InvalidArgument("time travel takes one of snapshot id, tag, timestamp, watermark and version")
         return wanted[0]() if wanted else self.latest()
 
-    def tag(self, name: str) -> Snapshot:
+    def tag(self, name: str) -> Tag:
         """The snapshot that a tag holds. Raises ``SnapshotNotFound``."""
-        path = self.paths.tag(_tag_name(name))
+        path = self.paths.tag(tag_name(name))
         try:
-            return Snapshot.from_json(self.file_io.read(path), path)
+            return Tag.from_json(self.file_io.read(path), path)
         except FileNotFoundError:
             raise SnapshotNotFound(f"{self.paths.root}: there is no tag '{name}'") from None
 
-    def tags(self) -> dict[str, Snapshot]:
+    def tags(self) -> dict[str, Tag]:
         """All tags, by name; one deleted meanwhile is left out."""
-        found: dict[str, Snapshot] = {}
+        found: dict[str, Tag] = {}
         for status in self.file_io.list(self.paths.tags):
             if status.name.startswith(TAG) and not status.is_dir:
                 with suppress(SnapshotNotFound):
                     found[status.name.removeprefix(TAG)] = self.tag(status.name.removeprefix(TAG))
         return found
 
-    def create_tag(self, name: str, snapshot: Snapshot) -> None:
-        """Name ``snapshot``, so that expiry spares its files. Raises ``InvalidArgument`` if the name is taken."""
-        if not self.file_io.create_exclusive(self.paths.tag(_tag_name(name)), snapshot.to_json().encode()):
+    def create_tag(self, name: str, snapshot: Snapshot, retained_ms: int | None = None) -> Tag:
+        """Name ``snapshot``, so that expiry spares its files; the tag itself may be expired after ``retained_ms``.
+
+        Raises ``InvalidArgument`` if the name is taken.
+        """
+        tag = Tag.of(snapshot, retained_ms)
+        if not self.file_io.create_exclusive(self.paths.tag(tag_name(name)), tag.to_json().encode()):
             raise InvalidArgument(f"{self.paths.root}: tag '{name}' exists")
+        return tag
 
     def delete_tag(self, name: str) -> bool:
-        """Forget a tag; files that only it used become orphans."""
-        return self.file_io.delete(self.paths.tag(_tag_name(name)))
+        """Forget a tag, not the files that only it used."""
+        return self.file_io.delete(self.paths.tag(tag_name(name)))
 
     def try_create(self, snapshot: Snapshot) -> bool:
         """Commit ``snapshot``: False if its id is taken. Raises ``UnsafeFileIO`` where that cannot be told."""
@@ -174,19 +178,28 @@ class SnapshotManager:
         """Tell readers where the retained snapshots begin."""
         self._write_hint(self.paths.earliest_hint, snapshot_id)
 
+    def write_latest_hint(self, snapshot_id: int) -> None:
+        """Tell readers where the snapshots end, as a rollback must before it deletes the newer ones."""
+        self._write_hint(self.paths.latest_hint, snapshot_id)
+
     def next_for_consumers(self) -> int | None:
         """The smallest snapshot id that a registered consumer has yet to read. Raises ``CorruptFile``."""
-        following: list[int] = []
+        return min(self.consumers().values(), default=None)
+
+    def consumers(self) -> dict[str, int]:
+        """The snapshot that each registered consumer reads next. Raises ``CorruptFile``."""
+        following: dict[str, int] = {}
         for status in self.file_io.list(self.paths.consumers):
-            if status.name.startswith(_CONSUMER) and not status.is_dir:
-                path = f"{self.paths.consumers}/{status.name}"
+            if status.name.startswith(CONSUMER) and not status.is_dir:
+                name = status.name.removeprefix(CONSUMER)
+                path = self.paths.consumer(name)
                 try:
-                    following.append(int(json.loads(self.file_io.read(path))["nextSnapshot"]))
+                    following[name] = int(json.loads(self.file_io.read(path))["nextSnapshot"])
                 except FileNotFoundError:
                     continue
                 except (ValueError, LookupError, TypeError) as error:
                     raise CorruptFile(path, "not a consumer file") from error
-        return min(following, default=None)
+        return following
 
     def changelogs(self) -> list[Snapshot]:
         """Expired snapshots whose changelog is kept."""
@@ -199,10 +212,10 @@ class SnapshotManager:
 
     def branch_names(self) -> list[str]:
         """Names of the branches beside main."""
-        return [s.name.removeprefix("branch-") for s in self.file_io.list(self.paths.branches) if s.is_dir and s.name.startswith("branch-")]
+        return sorted(s.name.removeprefix(BRANCH) for s in self.file_io.list(self.paths.branches) if s.is_dir and s.name.startswith(BRANCH))
 
     def _version(self, version: str) -> Snapshot:
-        if self.file_io.exists(self.paths.tag(_tag_name(version))):
+        if self.file_io.exists(self.paths.tag(tag_name(version))):
             return self.tag(version)
         if version.startswith("watermark-") and version.removeprefix("watermark-").lstrip("-").isdecimal():
             return self.at_watermark(int(version.removeprefix("watermark-")))
@@ -229,12 +242,6 @@ class SnapshotManager:
 
     def _write_hint(self, path: str, snapshot_id: int) -> None:
         self.file_io.write(path, str(snapshot_id).encode(), overwrite=True, durable=False)
-
-
-def _tag_name(name: str) -> str:
-    if not name.strip() or "/" in name:
-        raise InvalidArgument(f"'{name}' is no name for a tag")
-    return name
 
 
 __all__ = ["SnapshotManager"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 
 from manifest.avro import codec_name
 from manifest.column_ranges import RangePolicy
@@ -22,11 +22,12 @@ from manifest.manifest_list import ManifestFileMeta, ManifestList
 from manifest.manifest_merge import MergePolicy
 from manifest.options import CoreOptions
 from manifest.partition_stats import PartitionType
-from manifest.paths import FileNames, TablePaths
+from manifest.paths import MAIN_BRANCH, FileNames, TablePaths, split_branch
 from manifest.schema import TableSchema
 from manifest.schema_manager import SchemaManager
 from manifest.snapshot import Snapshot
 from manifest.snapshot_manager import SnapshotManager
+from manifest.statistics import StatisticsFile
 from manifest.types import DataField
 
 Observer = Callable[[str, int, int], None]
@@ -43,18 +44,25 @@ class FileStore:
     root: str
     schema: TableSchema
     cache: EntryCache = field(default_factory=EntryCache, repr=False, compare=False)
+    branch: str = MAIN_BRANCH
 
     @classmethod
     def open(
         cls, path: str | os.PathLike[str], file_io: FileIO | None = None, dynamic_options: Mapping[str, str] | None = None
     ) -> FileStore:
-        """The table at ``path``, by its latest schema. Raises ``TableNotFound``, ``CorruptFile``, ``UnsupportedOption``."""
-        found, root = file_io_for(path)
+        """The table at ``path``, by its latest schema; ``<table>$branch_<name>`` is one of its branches.
+
+        Raises ``TableNotFound``, ``CorruptFile``, ``UnsupportedOption``.
+        """
+        found, whole = file_io_for(path)
         storage = found if file_io is None else file_io
-        schema = SchemaManager(storage, root).latest()
+        root, branch = split_branch(whole)
+        schema = SchemaManager(storage, root, branch).latest()
         if schema is None:
+            if branch != MAIN_BRANCH and SchemaManager(storage, root).ids():
+                raise TableNotFound(f"{root}: the table has no branch '{branch}'")
             raise TableNotFound(f"{root}: no Paimon table is here (there is no schema file)")
-        store = cls(storage, root, schema)
+        store = cls(storage, root, schema, branch=branch)
         return store.with_options(dynamic_options) if dynamic_options else store
 
     def with_options(self, dynamic_options: Mapping[str, str]) -> FileStore:
@@ -63,10 +71,10 @@ class FileStore:
 
     def with_schema(self, schema: TableSchema) -> FileStore:
         """The same table seen through another version of its schema, as time travel does."""
-        return FileStore(self.file_io, self.root, schema, self.cache)
+        return replace(self, schema=schema)
 
-    def __reduce__(self) -> tuple[type[FileStore], tuple[FileIO, str, TableSchema]]:
-        return FileStore, (self.file_io, self.root, self.schema)
+    def __reduce__(self) -> tuple[Callable[..., FileStore], tuple[FileIO, str, TableSchema]]:
+        return partial(FileStore, branch=self.branch), (self.file_io, self.root, self.schema)
 
     @cached_property
     def options(self) -> CoreOptions:
@@ -85,7 +93,7 @@ class FileStore:
             legacy_names=options.partition_legacy_name,
             data_directory=options.data_file_path_directory,
             index_in_data_directory=options.raw.get("index-file-in-data-file-dir", "").lower() == "true",
-            branch=options.branch,
+            branch=self.branch,
         )
 
     @cached_property
@@ -102,7 +110,7 @@ class FileStore:
     @cached_property
     def schemas(self) -> SchemaManager:
         """All versions of the schema."""
-        return SchemaManager(self.file_io, self.root)
+        return SchemaManager(self.file_io, self.root, self.branch)
 
     @cached_property
     def snapshots(self) -> SnapshotManager:
@@ -143,6 +151,11 @@ class FileStore:
         """Reader and writer of manifest lists."""
         codec, level = self._compression
         return ManifestList(self.file_io, self.paths, codec, level, FileNames("manifest-list-"))
+
+    @cached_property
+    def statistics_files(self) -> StatisticsFile:
+        """Reader and writer of statistics files."""
+        return StatisticsFile(self.file_io, self.paths, FileNames("stat-"))
 
     @cached_property
     def index_manifests(self) -> IndexManifest:

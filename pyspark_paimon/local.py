@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -75,7 +76,7 @@ class LocalBackend:
     def store(self, options: Mapping[str, str] | None = None, schema_id: int | None = None) -> FileStore:
         """The table opened now: by its newest schema, or that of ``schema_id``, with options of one job. Raises ``TableNotFound``."""
         newest = FileStore.open(self._root, self._file_io)
-        store = FileStore(newest.file_io, newest.root, newest.schema, self._manifests)
+        store = replace(newest, cache=self._manifests)
         if schema_id is not None and schema_id != store.schema.id:
             store = store.with_schema(store.schemas.get(schema_id))
         return store.with_options(options) if options else store
