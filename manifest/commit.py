@@ -16,7 +16,7 @@ from typing import Literal
 
 from manifest import faults
 from manifest.commit_attempt import Change, CommitAttempt, CommitIdentity
-from manifest.commit_changes import Compactions, append_change, overwrite_change, replace_change
+from manifest.commit_changes import Compactions, analyze_change, append_change, overwrite_change, replace_change
 from manifest.commit_history import base_of, commit_history, committed_since, is_committed, refuse_expired_replay
 from manifest.commit_indexes import compaction_paths, index_path, row_paths
 from manifest.commit_message import CommitMessage, CommitResult
@@ -26,6 +26,7 @@ from manifest.expire import expire_snapshots
 from manifest.manifest_entry import FileKind
 from manifest.paths import MAIN_BRANCH
 from manifest.snapshot import BATCH_IDENTIFIER, CommitKind, Snapshot
+from manifest.statistics import EXACT, Statistics
 from manifest.store import FileStore
 
 _LOG = logging.getLogger(__name__)
@@ -142,6 +143,16 @@ class FileStoreCommit:
             self._maintain()
         return CommitResult(rows, None, bool(history.found))
 
+    def analyze(self, statistics: Statistics, identifier: int = BATCH_IDENTIFIER) -> int:
+        """Attach statistics, counted row by row, to the table: an ANALYZE snapshot, whose id is returned.
+
+        Raises ``CommitConflict`` if the columns are not those of the newest schema any more, ``CommitGaveUp``.
+        """
+        identity = CommitIdentity(self.user, identifier, CommitKind.ANALYZE, properties={EXACT: "exact"})
+        committed = self._run(identity, lambda store, latest: analyze_change(store, latest, statistics))
+        self._maintain()
+        return committed or 0
+
     def abort(self, messages: Sequence[CommitMessage], identifier: int | None = None) -> list[str]:
         """Delete the files of a commit that surely did not happen; returns the deleted paths.
 
@@ -253,6 +264,8 @@ class FileStoreCommit:
         if latest is None or newest is None or newest.id == snapshot.id or manager.exists(latest.id):
             return True
         if change.index_files and not change.index_files.isdisjoint(entry.file_name for entry in self.store.index_entries(newest)):
+            return True
+        if change.statistics is not None and newest.statistics == change.statistics:
             return True
         identities = change.entries.identities()
         alive = set(self.store.live_entries(newest).identities())

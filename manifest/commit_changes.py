@@ -16,6 +16,7 @@ from manifest.live_files import EntryFilter
 from manifest.manifest_entry import ManifestEntry
 from manifest.paths import POSTPONE_BUCKET
 from manifest.snapshot import CommitKind, Snapshot
+from manifest.statistics import Statistics
 from manifest.store import FileStore
 
 
@@ -70,6 +71,14 @@ def replace_change(
     delta = EntryColumns.of(entry for message in messages for entries in (message.compacted(), message.added()) for entry in entries)
     _refuse(store, [*bucket_count_conflicts(base, delta), *file_conflicts(base, delta, store.key)])
     return Change(delta)
+
+
+def analyze_change(store: FileStore, latest: Snapshot | None, statistics: Statistics) -> Change:
+    """No rows, only a statistics file. Raises ``CommitConflict`` if the schema changed since the rows were counted."""
+    newest = store.schemas.latest()
+    if latest is None or (newest is not None and newest.id != statistics.schema_id):
+        raise CommitConflict(f"{store.root}: the schema changed while its rows were counted; analyze the table again")
+    return Change(EntryColumns.of(()), statistics=store.statistics_files.write(statistics))
 
 
 class Compactions:
