@@ -16,6 +16,7 @@ from fileindex.predicate import Predicate
 from lsm.reassign import commit_rows
 from lsm.restamp import restamp
 from lsm.table_write import TableWrite, compact_bucket
+from lsm.visibility import made_visible
 from manifest.commit import FileStoreCommit, is_committed
 from manifest.commit_message import CommitMessage, CommitResult
 from manifest.errors import CommitConflict, InvalidArgument
@@ -52,6 +53,7 @@ def write_rows(store: FileStore, request: WriteRequest, rows: ArrowRows, *, thre
     commit = FileStoreCommit(store, request.commit_id, restamp=restamp(store, request.commit_id))
     publish = partial(_overwrite, store, commit, request) if overwriting else commit.commit
     result, published = commit_rows(commit, messages, publish, threads=threads, overwrite=overwriting)
+    result = made_visible(store, request.commit_id, result, published, threads=threads)
     return _written(result, written, sum(len(message.new_files) for message in published), start)
 
 
@@ -135,6 +137,7 @@ def delete_rows(
             if isinstance(error, CommitConflict) and evaluation + 1 < _EVALUATIONS:
                 continue
             raise
+        result = made_visible(store, request.commit_id, result, messages, threads=threads)
         return _written(result, deleted, sum(len(message.new_files) for message in messages), start)
     return WriteResult(rows=0, files=0, snapshot_id=None, seconds=time.perf_counter() - start)
 

@@ -6,11 +6,13 @@ finds them there all the same.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Sequence
 
 from lsm.reassign import commit_rows as publish_rows
 from lsm.reassign import reassign
 from lsm.restamp import restamp
+from lsm.visibility import made_visible
 from manifest.commit import CommitMessage, CommitResult, FileStoreCommit, is_committed
 from manifest.errors import CommitConflict
 from manifest.snapshot import BATCH_IDENTIFIER
@@ -40,9 +42,10 @@ def commit_rows(store: FileStore, job: RowsJob, messages: Sequence[CommitMessage
 
     if store.schema.has_dynamic_buckets and not job.owned:  # tasks that own nothing cannot tell where a key lives
         assigned = reassign(store, messages, request.commit_id, overwrite=overwriting)
-        result, _ = publish_rows(commit, assigned, publish, overwrite=overwriting)
+        result, messages = publish_rows(commit, assigned, publish, overwrite=overwriting)
     else:
         result = publish(messages)
+    result = made_visible(store, request.commit_id, result, messages, threads=os.cpu_count() or 1)
     _keep(store, request.commit_id, result)
 
 

@@ -1,0 +1,61 @@
+"""Making new rows visible where level 0 is not: readers of deletion-vector and first-row tables look at compacted rows only."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+from lsm.table_write import compact_bucket
+from manifest.commit import FileStoreCommit
+from manifest.commit_message import CommitMessage, CommitResult
+from manifest.conflicts import BucketId
+from manifest.store import FileStore
+
+_ATTEMPTS = 20
+
+
+def hides_level_0(store: FileStore) -> bool:
+    """Whether batch scans of the table leave level 0 out."""
+    options = store.options
+    marked = options.deletion_vectors_enabled and not options.deletion_vectors_merge_on_read
+    return store.schema.is_primary_key_table and (marked or options.merge_engine == "first-row")
+
+
+def made_visible(store: FileStore, user: str, result: CommitResult, messages: Iterable[CommitMessage], *, threads: int = 1) -> CommitResult:
+    """``result`` once the rows of ``messages``, which it committed, are visible: ``snapshot_id`` is the snapshot that shows them.
+
+    Buckets whose compaction lost a race or was left out are compacted now, unless the table is ``write-only``: then somebody
+    else does that. Where others are faster again and again, ``lost_compactions`` says what is left to them.
+    """
+    if not hides_level_0(store) or result.snapshot_id is None:
+        return result
+    compacted = {message.bucket_id for message in messages if message.has_compaction} - set(result.lost_compactions)
+    left = {message.bucket_id for message in messages if message.new_files} - compacted
+    shown, lost = result.compact_snapshot_id, frozenset(result.lost_compactions)
+    if left and not store.options.write_only:
+        shown, lost = _compacted(store, user, left, threads)
+    return replace(result, snapshot_id=shown or result.snapshot_id, compact_snapshot_id=shown, lost_compactions=tuple(sorted(lost)))
+
+
+def _compacted(store: FileStore, user: str, buckets: Collection[BucketId], threads: int) -> tuple[int | None, frozenset[BucketId]]:
+    """Compact the level-0 files of ``buckets``: the newest snapshot then, and the buckets that others were too fast for."""
+    left = frozenset(buckets)
+    for attempt in range(1, _ATTEMPTS + 1):
+        commit = FileStoreCommit(store, user)
+        messages: list[CommitMessage] = []
+        try:
+            with ThreadPoolExecutor(max(1, threads)) as pool:
+                for message in pool.map(lambda bucket: compact_bucket(store, *bucket, commit_id=user), sorted(left)):
+                    messages += [] if message is None else [message]
+            result = commit.commit(messages, identifier=attempt)
+        except BaseException:
+            commit.abort(messages, attempt)
+            raise
+        left = frozenset(result.lost_compactions)
+        if not left:
+            break
+    return store.snapshots.latest_id(), left
+
+
+__all__ = ["hides_level_0", "made_visible"]
