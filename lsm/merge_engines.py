@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from fileindex.errors import UnsupportedOption
+from lsm.aggregation import Aggregation
 from lsm.merge_function import Deduplicate, FirstRow, MergeFunction
+from lsm.partial_update import PartialUpdate
 from manifest.errors import UnsupportedTable
-from manifest.merge_options import DEDUPLICATE, FIRST_ROW, MergeOptions
+from manifest.merge_options import MergeOptions
 from manifest.schema import TableSchema
 
 
@@ -24,11 +26,21 @@ def merge_function_for(schema: TableSchema) -> MergeFunction:
     except UnsupportedOption as error:
         raise UnsupportedTable(str(error)) from error
     match options.engine:
-        case engine if engine == DEDUPLICATE:
+        case "deduplicate":
             return Deduplicate(options.ignore_delete)
-        case engine if engine == FIRST_ROW:
+        case "first-row":
             return FirstRow(options.ignore_delete)
-    raise UnsupportedTable(f"merge-engine '{options.engine}' is not built yet")
+        case "aggregation":
+            return Aggregation(options.aggregates, options.remove_on_delete)
+        case _:
+            return PartialUpdate(
+                schema.primary_keys,
+                options.groups,
+                options.aggregates,
+                options.ignore_delete,
+                options.remove_on_delete,
+                options.remove_on_groups,
+            )
 
 
 __all__ = ["merge_function_for"]

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lsm.key_words import Rows, one_array
-from lsm.sort_key import UPDATE_BEFORE, VALUE_KIND, Sorted
+from lsm.sort_key import DELETE, UPDATE_BEFORE, VALUE_KIND, Sorted
 from manifest.errors import UnmergeableRows
 
 
@@ -27,8 +27,8 @@ class MergeFunction(Protocol):
     def folds_in_steps(self) -> bool:
         """Whether folding parts first, and then the results, always gives what folding everything at once gives."""
 
-    def refusal(self) -> str | None:
-        """Why ``-U`` and ``-D`` rows must not be written; None if they may."""
+    def refusal(self, kind: int) -> str | None:
+        """Why rows of a retracting ``kind`` (``UPDATE_BEFORE``, ``DELETE``) must not be written; None if they may."""
 
     def needed(self, columns: Sequence[str]) -> tuple[str, ...]:
         """``columns`` and those without which they cannot be folded, the key and ``sequence.field`` apart."""
@@ -60,8 +60,8 @@ class Deduplicate:
         """See ``MergeFunction``; so for every other method."""
         return True
 
-    def refusal(self) -> str | None:
-        """Deletes are welcome."""
+    def refusal(self, kind: int) -> str | None:  # noqa: ARG002 - of both kinds
+        """Retracts are welcome."""
         return None
 
     def needed(self, columns: Sequence[str]) -> tuple[str, ...]:
@@ -108,9 +108,13 @@ class FirstRow:
         """See ``MergeFunction``; so for every other method."""
         return True
 
-    def refusal(self) -> str | None:
+    def refusal(self, kind: int) -> str | None:  # noqa: ARG002 - of neither kind
         """A version that was first cannot be taken back."""
-        return "merge-engine 'first-row' keeps the first version of a key; set 'ignore-delete' to drop such rows"
+        return (
+            None
+            if self.ignore_delete
+            else "merge-engine 'first-row' keeps the first version of a key; set 'ignore-delete' to drop such rows"
+        )
 
     def needed(self, columns: Sequence[str]) -> tuple[str, ...]:
         """Nothing else."""
@@ -137,7 +141,7 @@ class FirstRow:
         if not skipped.any():
             return first
         if not self.ignore_delete:
-            raise UnmergeableRows(f"a '-U' or '-D' row meets other versions of its key: {self.refusal()}")
+            raise UnmergeableRows(f"a '-U' or '-D' row meets other versions of its key: {self.refusal(DELETE)}")
         place = np.where(skipped, len(done.order), np.arange(len(done.order)))
         oldest = np.minimum.reduceat(place, done.starts)
         found: Rows = done.order[oldest[oldest < len(done.order)]]

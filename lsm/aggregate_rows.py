@@ -1,0 +1,148 @@
+"""``nested_update`` and ``nested_partial_update``: arrays of rows as small tables, with or without a key of their own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from lsm.aggregate_choice import last_non_null_value
+from lsm.aggregate_nested import in_joined_order
+from lsm.elements import Elements, codes_of, joined_codes
+from lsm.key_words import Rows, WordColumn
+from lsm.sort_key import sort_rows
+from lsm.versions import History, Mask
+from manifest.errors import UnmergeableRows
+from manifest.merge_options import FieldAggregate
+
+
+def nested_update(history: History, column: Any, valid: Mask, rule: FieldAggregate, name: str) -> Any:
+    """All rows; with a nested key one row for each: the last, or the one with the greatest sequence. Retracts remove rows."""
+    elements = _rows(history, column, valid, rule, name)
+    codes = _codes(elements, rule)
+    is_null = history.versions.last_where(history.sets & valid) < 0
+    ranks = _ranks(elements, rule.nested_sequence)
+    if history.retract is not None or rule.count_limit is not None:
+        chosen = _Loop(elements, codes, ranks, rule).chosen()
+    elif rule.nested_key:
+        by, versions = elements.grouped(codes, ranks * (len(codes) + 1) + _joined_places(elements))
+        chosen = by[versions.last] if len(by) else by
+    else:
+        chosen = np.lexsort((np.arange(len(codes)), _joined_places(elements)))
+    return elements.packed(chosen[~is_null[elements.keys[chosen]]], is_null)
+
+
+def nested_partial_update(history: History, column: Any, valid: Mask, rule: FieldAggregate, name: str) -> Any:
+    """One row for each nested key; of each of its fields the last value that is not null."""
+    elements = _rows(history, column, valid, rule, name)
+    is_null = history.versions.last_where(history.sets & valid) < 0
+    by, versions = elements.grouped(_codes(elements, rule), _joined_places(elements))
+    if not len(by):
+        return elements.packed(by, is_null)
+    every = History(versions, np.ones(len(by), np.bool_))
+    fields = []
+    for part in elements.values.flatten():
+        found = versions.taken(last_non_null_value(every, versions.valid(part)))
+        fields.append(part.take(pa.array(found, mask=found < 0)))
+    merged = pa.StructArray.from_arrays(fields, fields=list(elements.values.type))
+    united = Elements(merged, elements.places[by[versions.starts]], history, elements.kind)
+    return united.packed(np.arange(len(merged)), is_null)
+
+
+def _rows(history: History, column: Any, valid: Mask, rule: FieldAggregate, name: str) -> Elements:
+    """The rows in the arrays, without nulls and those that ``nested-key-null-strategy`` leaves out."""
+    wanted = history.in_order if history.older is None else history.in_order | history.older
+    elements = Elements.of(history, column, wanted & valid)
+    keep = elements.values.is_valid().to_numpy(zero_copy_only=False)
+    if rule.nested_key and rule.nested_key_nulls != "merge":
+        complete = keep.copy()
+        for part in rule.nested_key:
+            complete &= elements.part(part).is_valid().to_numpy(zero_copy_only=False)
+        if rule.nested_key_nulls == "error" and (keep & ~complete).any():
+            raise UnmergeableRows(f"column '{name}': a row has a null in its nested key; see 'fields.{name}.nested-key-null-strategy'")
+        keep = complete
+    return elements if keep.all() else elements.where(keep)
+
+
+def _codes(elements: Elements, rule: FieldAggregate) -> Rows:
+    if rule.nested_key:
+        return joined_codes([codes_of(elements.part(part)) for part in rule.nested_key])
+    return codes_of(elements.values)
+
+
+def _ranks(elements: Elements, fields: tuple[str, ...]) -> Rows:
+    """The rank of each row by its sequence fields, nulls first; all the same without any."""
+    ranks = np.zeros(len(elements.places), np.int64)
+    if fields and len(ranks):
+        done = sort_rows([WordColumn.of(elements.part(name)) for name in fields], length=len(ranks))
+        sizes = np.diff(np.append(done.starts, len(ranks)))
+        ranks[done.order] = np.repeat(np.arange(len(done.starts)), sizes)
+    return ranks
+
+
+def _joined_places(elements: Elements) -> Rows:
+    """For each row how late its version is joined, late versions before all others; rows of one version alike, in order."""
+    places = np.unique(elements.places)
+    number = np.empty(len(places), np.int64)
+    number[np.searchsorted(places, in_joined_order(elements.history, places))] = np.arange(len(places))
+    by_version = number[np.searchsorted(places, elements.places)]
+    position = np.empty(len(elements.places), np.int64)
+    position[np.argsort(by_version, kind="stable")] = np.arange(len(elements.places))
+    return position
+
+
+@dataclass(frozen=True)
+class _Loop:
+    """Version by version, for a limit and a removal depend on what is there."""
+
+    elements: Elements
+    codes: Rows
+    ranks: Rows
+    rule: FieldAggregate
+
+    def chosen(self) -> Rows:
+        """The rows that are left, by key."""
+        found: list[int] = []
+        history, places = self.elements.history, self.elements.places
+        held: list[int] = []
+        key = -1
+        start = 0
+        while start < len(places):
+            place = int(places[start])
+            end = int(np.searchsorted(places, place, side="right"))
+            if history.versions.keys[place] != key:
+                found.extend(held)
+                held, key = [], int(history.versions.keys[place])
+            held = self._after(held, place, list(range(start, end)))
+            start = end
+        return np.array([*found, *held], np.int64)
+
+    def _after(self, held: list[int], place: int, rows: list[int]) -> list[int]:
+        history = self.elements.history
+        if history.older is not None and history.older[place]:
+            held = self._joined(self._joined([], rows), held)
+        elif history.sets[place]:
+            held = self._joined(held, rows)
+        if history.retract is not None and history.retract[place]:
+            gone = {int(self.codes[row]) for row in rows}
+            held = [row for row in held if int(self.codes[row]) not in gone]
+        return held
+
+    def _joined(self, held: list[int], rows: list[int]) -> list[int]:
+        limit = len(self.codes) if self.rule.count_limit is None else self.rule.count_limit
+        if not self.rule.nested_key:
+            return [*held, *rows[: max(0, limit - len(held))]]
+        by_code = {int(self.codes[row]): row for row in held}
+        for row in rows:
+            code = int(self.codes[row])
+            if code in by_code:
+                if self.ranks[row] >= self.ranks[by_code[code]]:
+                    by_code[code] = row
+            elif len(by_code) < limit:
+                by_code[code] = row
+        return list(by_code.values())
+
+
+__all__ = ["nested_partial_update", "nested_update"]

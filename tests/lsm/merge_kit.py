@@ -1,0 +1,53 @@
+"""Folding records with the product, in the form of ``tests.lsm.merge_model``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from lsm.merge_engines import merge_function_for
+from lsm.sort_key import Sorted
+from manifest.ddl import parse_ddl
+from manifest.schema import TableSchema
+from tests.lsm.merge_model import Model, Record
+
+KINDS = ("+I", "-U", "+U", "-D")
+
+
+def schema_of(model: Model) -> TableSchema:
+    fields = parse_ddl(", ".join(f"{name} {kind}" for name, kind in model.types.items()))
+    return TableSchema(id=0, fields=fields, primary_keys=model.keys, options=model.options)
+
+
+def table_of(schema: TableSchema, records: list[Record]) -> pa.Table:
+    """Records as the rows that a fold sees."""
+    columns = [pa.array([r[1] for r in records], pa.int64()), pa.array([KINDS.index(r[0]) for r in records], pa.int8())]
+    columns += [pa.array([r[2][field.name] for r in records], field.type.arrow) for field in schema.fields]
+    return pa.table(columns, names=["_SEQUENCE_NUMBER", "_VALUE_KIND", *schema.names])
+
+
+def records_of(table: pa.Table) -> list[Record]:
+    rows = table.to_pylist()
+    return [(KINDS[row.pop("_VALUE_KIND")], row.pop("_SEQUENCE_NUMBER"), row) for row in rows]
+
+
+def fold(model: Model, *histories: list[Record]) -> list[Record]:
+    """The product's results for keys with these records, oldest first."""
+    schema = schema_of(model)
+    table = table_of(schema, [record for history in histories for record in history])
+    starts = np.cumsum([0, *(len(history) for history in histories)])[:-1]
+    return records_of(merge_function_for(schema).fold(table, Sorted(np.arange(table.num_rows), starts)))
+
+
+def shown(record: Record | None, types: dict[str, str]) -> Any:
+    """A record so that equal ones compare equal: NaN is itself, the order of a map's entries does not matter."""
+    if record is None:
+        return None
+    kind, sequence, values = record
+    texts = {}
+    for name, value in values.items():
+        unordered = value is not None and (types[name].startswith("MAP") or types[name].startswith("ARRAY<ROW"))
+        texts[name] = repr(sorted(value, key=repr)) if unordered else repr(value)
+    return kind, sequence, texts
