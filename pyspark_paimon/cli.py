@@ -1,4 +1,4 @@
-"""The command line: ``pyspark-paimon inspect | scan | explain | compact | indexes TABLE``; tables for people, ``--json`` for programs.
+"""The command line: ``pyspark-paimon inspect | scan | explain | compact | analyze | indexes TABLE``; tables for people, ``--json`` for programs.
 
 Needs the extra ``cli``. A typed error is one line on standard error and exit code 1.
 """
@@ -134,6 +134,21 @@ def compact(
         f"{result.files_before} files became {result.files_after}: {size_text(result.bytes_read)} read, "
         f"{size_text(result.bytes_written)} written in {result.seconds:.2f} s, snapshot {result.snapshot_id}",
         highlight=False,
+    )
+
+
+@app.command()
+def analyze(table: Path, columns: Columns = None, as_json: Json = False) -> None:
+    """Count rows, distinct values, extremes and nulls, keep them with the table, and show them."""
+    opened = Table.open(table)
+    result = opened.analyze(_names(columns))
+    found = opened.statistics()
+    if as_json:
+        _print_json({**result.model_dump(mode="json"), "statistics": found.to_pylist()})
+        return
+    shown = ("column", "distinct_count", "min", "max", "null_count", "avg_len", "max_len")
+    _grid(
+        f"{result.rows:,} rows, {size_text(result.bytes)}", shown, [tuple(_cell(row[name]) for name in shown) for row in found.to_pylist()]
     )
 
 

@@ -17,12 +17,22 @@ from pydantic import Field
 from fileindex.predicate import Predicate
 from fileindex.predicate_json import from_json, to_json
 from lsm.row_kinds import ROW_KIND
-from pyspark_paimon.results import CompactResult, ExpireResult, FunnelStage, IndexRewriteResult, Message, ProgressEvent, WriteResult
+from pyspark_paimon.results import (
+    AnalyzeResult,
+    CompactResult,
+    ExpireResult,
+    FunnelStage,
+    IndexRewriteResult,
+    Message,
+    ProgressEvent,
+    WriteResult,
+)
 
 if TYPE_CHECKING:
     from lsm.scan import ScanPlan
     from manifest.schema import TableSchema
     from manifest.snapshot import Snapshot
+    from manifest.statistics import Statistics
 
 Mode: TypeAlias = Literal["upsert", "append", "overwrite"]
 Progress: TypeAlias = Callable[[ProgressEvent], None]
@@ -180,6 +190,12 @@ class Backend(Protocol):
 
     def snapshots(self) -> list[Snapshot]:
         """Every retained snapshot, oldest first."""
+
+    def statistics(self, snapshot_id: int | None) -> Statistics | None:
+        """The statistics that a snapshot carries (None: no snapshot)."""
+
+    def analyze(self, commit_id: str, columns: Sequence[str]) -> AnalyzeResult:
+        """Count the rows and these columns of the newest snapshot, and commit the statistics."""
 
     def files(self, snapshot_id: int | None) -> pa.Table:
         """Live data files of a snapshot (None: no file), in the columns of ``table_views.FILES``."""

@@ -16,6 +16,7 @@ from lsm.read_report import ReadReport
 from lsm.scan import ScanPlan, ScanPlanner
 from lsm.split_read import read_split
 from lsm.splits import DataSplit
+from lsm.table_statistics import statistics_of
 from manifest.entry_cache import EntryCache
 from manifest.errors import InvalidArgument, UnsupportedOption
 from manifest.expire import expire_snapshots
@@ -25,6 +26,7 @@ from manifest.orphans import list_orphans, remove_orphans
 from manifest.schema import TableSchema
 from manifest.schema_manager import SchemaManager
 from manifest.snapshot import Snapshot
+from manifest.statistics import Statistics
 from manifest.store import FileStore
 from pyspark_paimon.engine import (
     CompactRequest,
@@ -43,7 +45,8 @@ from pyspark_paimon.local_jobs import compact_table, delete_rows, write_rows
 from pyspark_paimon.parallel import interleaved
 from pyspark_paimon.partitions import Spec
 from pyspark_paimon.read_stages import read_stages
-from pyspark_paimon.results import CompactResult, ExpireResult, FunnelStage, IndexRewriteResult, WriteResult
+from pyspark_paimon.results import AnalyzeResult, CompactResult, ExpireResult, FunnelStage, IndexRewriteResult, WriteResult
+from pyspark_paimon.table_analysis import analyze_table
 from pyspark_paimon.table_views import files_table
 
 
@@ -101,6 +104,15 @@ class LocalBackend:
     def snapshots(self) -> list[Snapshot]:
         """Every retained snapshot, oldest first."""
         return list(self.store().snapshots.backwards())[::-1]
+
+    def statistics(self, snapshot_id: int | None) -> Statistics | None:
+        """The statistics that a snapshot carries."""
+        store = self.store()
+        return None if snapshot_id is None else statistics_of(store, store.snapshots.get(snapshot_id))
+
+    def analyze(self, commit_id: str, columns: Sequence[str]) -> AnalyzeResult:
+        """Count the rows and these columns of the newest snapshot, and commit the statistics."""
+        return analyze_table(self.store(), commit_id, columns, self.read)
 
     def files(self, snapshot_id: int | None) -> pa.Table:
         """Live data files of a snapshot."""

@@ -60,12 +60,40 @@ class IndexRewriteResult(Message):
     seconds: float = 0.0
 
 
+class AnalyzeResult(Message):
+    """What counting a table found: its rows, their share of the bytes of data files, columns counted.
+
+    ``snapshot_id`` brought the statistics; None if the table has no snapshot.
+    """
+
+    rows: int
+    bytes: int
+    columns: int
+    snapshot_id: int | None
+    seconds: float = 0.0
+
+
 class ExpireResult(Message):
     """How many snapshots an expiry removed, and the files that only they reached."""
 
     snapshots: int
     data_files: int
     manifests: int
+
+
+class TableChangeResult(Message):
+    """What a change of a table's history did; what does not apply is None, 0 or ().
+
+    ``snapshot_id``: the snapshot that was tagged, rolled back to, or made. ``snapshots``, ``data_files``, ``manifests``: how many
+    were deleted. ``tags`` were made or deleted, ``partitions`` (``day=2024-01-31``) dropped.
+    """
+
+    snapshot_id: int | None = None
+    snapshots: int = 0
+    data_files: int = 0
+    manifests: int = 0
+    tags: tuple[str, ...] = ()
+    partitions: tuple[str, ...] = ()
 
 
 class FunnelStage(Message):
@@ -98,4 +126,15 @@ def shown(result: Message) -> dict[str, Any]:
     return result.model_dump(mode="json")
 
 
-__all__ = ["CompactResult", "ExpireResult", "FunnelStage", "IndexRewriteResult", "Message", "ProgressEvent", "WriteResult", "shown"]
+__all__ = [
+    "AnalyzeResult",
+    "CompactResult",
+    "ExpireResult",
+    "FunnelStage",
+    "IndexRewriteResult",
+    "Message",
+    "ProgressEvent",
+    "TableChangeResult",
+    "WriteResult",
+    "shown",
+]

@@ -25,6 +25,8 @@ def _run(backend: LocalBackend, command: rpc.Command) -> str:
             return backend.expire(command.request).model_dump_json()
         case rpc.RemoveOrphans():
             return json.dumps([orphan.model_dump(mode="json") for orphan in backend.orphans(command.older_than_ms, remove=True)])
+        case rpc.Analyze():
+            return backend.analyze(command.commit_id, command.columns).model_dump_json()
         case rpc.RewriteFileIndex():
             return backend.rewrite_file_index(command.commit_id, command.partitions).model_dump_json()
 

@@ -20,6 +20,7 @@ from lsm.read_report import ReadReport
 from manifest.errors import CommitConflict, CommitGaveUp, InvalidArgument, PaimonError
 from manifest.schema import TableSchema
 from manifest.snapshot import Snapshot
+from manifest.statistics import Statistics
 from pyspark_paimon import spark_rpc as rpc
 from pyspark_paimon.engine import (
     CompactRequest,
@@ -33,7 +34,7 @@ from pyspark_paimon.engine import (
     WriteRequest,
 )
 from pyspark_paimon.plan_json import plan_from_json, report_from_json
-from pyspark_paimon.results import CompactResult, ExpireResult, FunnelStage, IndexRewriteResult, WriteResult
+from pyspark_paimon.results import AnalyzeResult, CompactResult, ExpireResult, FunnelStage, IndexRewriteResult, WriteResult
 from pyspark_paimon.spark_blobs import BLOB, batches_of
 from pyspark_paimon.spark_errors import errors_mapped
 from pyspark_paimon.spark_staging import Staged, Target, bucket_frame, staged, staged_deletes
@@ -82,6 +83,15 @@ class SparkBackend:
     def snapshots(self) -> list[Snapshot]:
         """Every retained snapshot, oldest first."""
         return [Snapshot.from_json(text, self._path) for text in json.loads(self._ask(rpc.AskSnapshots()))]
+
+    def statistics(self, snapshot_id: int | None) -> Statistics | None:
+        """The statistics that a snapshot carries."""
+        answer = self._ask(rpc.AskStatistics(snapshot_id=snapshot_id))
+        return None if answer == "null" else Statistics.from_json(answer, self._path)
+
+    def analyze(self, commit_id: str, columns: Sequence[str]) -> AnalyzeResult:
+        """Count rows and columns, on the driver."""
+        return AnalyzeResult.model_validate_json(self._order(rpc.Analyze(id=_new_id(), commit_id=commit_id, columns=tuple(columns))))
 
     def files(self, snapshot_id: int | None) -> pa.Table:
         """Live data files of a snapshot."""

@@ -58,6 +58,13 @@ class AskFiles(Message):
     snapshot_id: int | None
 
 
+class AskStatistics(Message):
+    """The statistics that a snapshot carries, as JSON; null if it carries none."""
+
+    ask: Literal["statistics"] = "statistics"
+    snapshot_id: int | None
+
+
 class AskPlan(Message):
     """Splits and report of a scan."""
 
@@ -101,7 +108,17 @@ class AskAnswer(Message):
 
 
 Question: TypeAlias = (
-    AskSchema | AskSnapshot | AskSnapshots | AskFiles | AskPlan | AskCount | AskBuckets | AskOrphans | AskOutcome | AskAnswer
+    AskSchema
+    | AskSnapshot
+    | AskSnapshots
+    | AskFiles
+    | AskStatistics
+    | AskPlan
+    | AskCount
+    | AskBuckets
+    | AskOrphans
+    | AskOutcome
+    | AskAnswer
 )
 
 
@@ -138,6 +155,15 @@ class RemoveOrphans(Message):
     older_than_ms: int
 
 
+class Analyze(Message):
+    """Count rows and columns and commit the statistics. Answer: an ``AnalyzeResult``."""
+
+    do: Literal["analyze"] = "analyze"
+    id: str
+    commit_id: str
+    columns: tuple[str, ...]
+
+
 class RewriteFileIndex(Message):
     """Rebuild file indexes. Answer: an ``IndexRewriteResult``."""
 
@@ -147,7 +173,7 @@ class RewriteFileIndex(Message):
     partitions: tuple[dict[str, str | None], ...] | None
 
 
-Command: TypeAlias = Create | AlterOptions | Expire | RemoveOrphans | RewriteFileIndex
+Command: TypeAlias = Create | AlterOptions | Expire | RemoveOrphans | Analyze | RewriteFileIndex
 
 
 class HashScan(Message):
@@ -261,6 +287,7 @@ __all__ = [
     "SCAN",
     "WRITE",
     "AlterOptions",
+    "Analyze",
     "AskAnswer",
     "AskBuckets",
     "AskCount",
@@ -271,6 +298,7 @@ __all__ = [
     "AskSchema",
     "AskSnapshot",
     "AskSnapshots",
+    "AskStatistics",
     "Command",
     "CompactJob",
     "Create",

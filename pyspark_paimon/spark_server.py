@@ -88,6 +88,9 @@ def _answer(backend: LocalBackend, question: rpc.Question) -> str:
             return json.dumps([snapshot.to_json() for snapshot in backend.snapshots()])
         case rpc.AskFiles():
             return json.dumps(base64.b64encode(_ipc(backend.files(question.snapshot_id))).decode())
+        case rpc.AskStatistics():
+            statistics = backend.statistics(question.snapshot_id)
+            return "null" if statistics is None else statistics.to_json()
         case rpc.AskPlan():
             return plan_to_json(backend.plan(question.request))
         case rpc.AskCount():

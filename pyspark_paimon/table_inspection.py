@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from manifest.schema import TableSchema
 from pyspark_paimon.engine import Backend, TravelRequest
+from pyspark_paimon.table_analysis import statistics_table
 from pyspark_paimon.table_views import snapshots_table
 
 
@@ -58,6 +59,24 @@ class TableInspection:
         [{'snapshot_id': 1, 'commit_kind': 'APPEND', 'total_record_count': 3}]
         """
         return snapshots_table(self._backend.snapshots())
+
+    def statistics(self, snapshot: int | None = None) -> pa.Table:
+        """The statistics that a snapshot (default: the newest) carries: one row for every column that ``analyze`` counted.
+
+        ``snapshot_id`` is the snapshot that was counted; later ones carry its statistics on until the schema changes. Minima and
+        maxima are texts; ``distinct_count`` is an estimate above 65,536. No row if the table was never analyzed.
+
+        >>> from pyspark_paimon.example import cities
+        >>> table = cities()
+        >>> table.statistics().num_rows
+        0
+        >>> table.analyze(["city"]).snapshot_id
+        2
+        >>> table.statistics().select(["column", "record_count", "distinct_count", "min", "max", "null_count"]).to_pylist()
+        [{'column': 'city', 'record_count': 3, 'distinct_count': 3, 'min': 'Lima', 'max': 'Rome', 'null_count': 0}]
+        """
+        pinned = self._backend.pin(TravelRequest(snapshot_id=snapshot))
+        return statistics_table(self._backend.statistics(None if pinned is None else pinned.id))
 
     def files(self, snapshot: int | None = None) -> pa.Table:
         """One row for every live data file of a snapshot (default: the newest): bucket, level, rows, bytes, keys, index.
