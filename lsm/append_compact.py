@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from lsm.bucket_vectors import BucketVectors
 from lsm.compact_task import CompactResult
 from lsm.data_file_writer import FileTarget
 from lsm.file_rows import file_rows
@@ -27,8 +29,10 @@ class SmallFilePolicy:
         target = options.target_size(has_primary_key=False)
         return cls(target, int(target * options.compaction_small_file_ratio), options.compaction_min_file_num)
 
-    def pick(self, files: Sequence[DataFileMeta], *, ordered: bool, full: bool = False) -> list[list[DataFileMeta]]:
-        """Groups of files to join, each of at least two.
+    def pick(
+        self, files: Sequence[DataFileMeta], *, ordered: bool, full: bool = False, worn: Container[str] = ()
+    ) -> list[list[DataFileMeta]]:
+        """Groups of files to join, each of at least two, or with one that is ``worn``: too many of its rows are dead.
 
         ``ordered``: rows keep their order over all files of the bucket, so that only neighbours are joined. ``full``: two small
         files are enough.
@@ -37,12 +41,13 @@ class SmallFilePolicy:
         current: list[DataFileMeta] = []
 
         def finish(*, filled: bool) -> None:
-            if len(current) >= (2 if full or filled else max(2, self.min_files)):
+            enough = 2 if full or filled else max(2, self.min_files)
+            if len(current) >= enough or any(file.file_name in worn for file in current):
                 groups.append(list(current))
             current.clear()
 
         for file in sorted(files, key=_arrival):
-            if file.file_size >= self.small:
+            if file.file_size >= self.small and file.file_name not in worn:
                 if ordered:
                     finish(filled=False)
                 continue
@@ -57,21 +62,42 @@ def _arrival(file: DataFileMeta) -> tuple[int, int, str]:
     return file.min_sequence_number, file.creation_time or 0, file.file_name
 
 
-def join_files(target: FileTarget, partition: bytes, bucket: int, group: Sequence[DataFileMeta]) -> CompactResult:
-    """Rewrite a group into as few files as the target size allows, a batch in memory at a time."""
+def join_files(
+    target: FileTarget, partition: bytes, bucket: int, group: Sequence[DataFileMeta], vectors: BucketVectors | None = None
+) -> CompactResult:
+    """Rewrite the live rows of a group into as few files as the target size allows, a batch in memory at a time."""
+
+    def rows(file: DataFileMeta) -> Iterator[Any]:
+        return file_rows(target.store, partition, bucket, file, dead=None if vectors is None else vectors.dead_rows(file.file_name))
+
     writer = row_writer(target, FileSource.COMPACT, group[0].min_sequence_number)
-    rows = (table for file in group for table in file_rows(target.store, partition, bucket, file))
-    return CompactResult(list(group), writer.write_all(rows))
+    made = writer.write_all(table for file in group for table in rows(file))
+    if vectors is not None:
+        vectors.remove(file.file_name for file in group)
+    return CompactResult(list(group), made)
 
 
 def join_small_files(
-    target: FileTarget, partition: bytes, bucket: int, files: Sequence[DataFileMeta], policy: SmallFilePolicy, *, full: bool = False
+    target: FileTarget,
+    partition: bytes,
+    bucket: int,
+    files: Sequence[DataFileMeta],
+    policy: SmallFilePolicy,
+    *,
+    full: bool = False,
+    vectors: BucketVectors | None = None,
 ) -> CompactResult | None:
-    """Join what ``policy`` picks; None if it picks nothing. On failure nothing that was made remains."""
+    """Join what ``policy`` picks; None if it picks nothing. On failure nothing that was made remains.
+
+    Files with more dead rows than ``compaction.delete-ratio-threshold`` allows are rewritten too, in a ``full`` compaction all
+    that have any.
+    """
     joined = CompactResult()
+    limit = 0.0 if full else target.store.options.compaction_delete_ratio_threshold
+    worn = set() if vectors is None else {f.file_name for f in files if vectors.dead_count(f.file_name) > limit * f.row_count}
     try:
-        for group in policy.pick(files, ordered=target.store.options.bucket > 0, full=full):
-            result = join_files(target, partition, bucket, group)
+        for group in policy.pick(files, ordered=target.store.options.bucket > 0, full=full, worn=worn):
+            result = join_files(target, partition, bucket, group, vectors)
             joined.before += result.before
             joined.after += result.after
     except BaseException:

@@ -56,8 +56,10 @@ class AppendOnlyWriter:
     def compact(self, *, full: bool) -> None:
         """Flush, then join small files."""
         self.flush()
-        policy = SmallFilePolicy.of(self.context.store.options)
-        result = join_small_files(self._target, self.context.partition, self.context.bucket, self._files, policy, full=full)
+        context = self.context
+        policy = SmallFilePolicy.of(context.store.options)
+        bucket = (context.partition, context.bucket)
+        result = join_small_files(self._target, *bucket, self._files, policy, full=full, vectors=context.vectors)
         if result is None:
             return
         gone = {file.file_name for file in result.before}

@@ -45,6 +45,14 @@ class BucketVectors:
             return self._marked[file_name]
         return self._stored.get(file_name) if file_name in self else None
 
+    def dead_count(self, file_name: str) -> int:
+        """How many rows of a data file are dead."""
+        vector = self.dead_rows(file_name)
+        if vector is None:
+            return 0
+        known = vector.cardinality if isinstance(vector, DeletionFile) else None
+        return len(dead_rows(self._writer.store.file_io, vector)) if known is None else known
+
     def mark(self, file_name: str, rows: Rows) -> int:
         """Positions of a data file are dead from now on; how many were not before."""
         if not len(rows):

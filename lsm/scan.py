@@ -23,6 +23,7 @@ from lsm.manifest_pruning import ManifestPruner
 from lsm.plan import Report, ScanPlan, Stage, Tally
 from lsm.sections import section_numbers
 from lsm.splits import DataSplit, FileGroup, append_groups, merge_tree_groups
+from lsm.table_statistics import own_statistics, proves_empty
 from manifest.entry_columns import EntryColumns
 from manifest.errors import UnknownColumn, UnsupportedTable
 from manifest.index_manifest import DELETION_VECTORS
@@ -99,14 +100,25 @@ class _Funnel:
         with self._report.stage("snapshot") as tally:
             tally.note = "the table has no snapshot" if snapshot is None else f"{snapshot.id}, {snapshot.commit_kind.value}"
             tally.count(int(snapshot is not None), 0)
-        if snapshot is None:
-            return ScanPlan(0, (), tuple(self._report.stages))
+        if snapshot is None or self._is_known_empty(snapshot):
+            return ScanPlan(0 if snapshot is None else snapshot.id, (), tuple(self._report.stages))
         entries = self._in_wanted_partitions(self._manifests(snapshot))
         entries = self._in_wanted_buckets(entries)
         entries = self._on_visible_levels(entries)
         files = self._pruned(entries)
         splits = self._splits(snapshot, files, limit)
         return ScanPlan(snapshot.id, splits, tuple(self._report.stages))
+
+    def _is_known_empty(self, snapshot: Snapshot) -> bool:
+        """Whether statistics of exactly this snapshot's rows prove that none of them is wanted."""
+        statistics = own_statistics(self._store, snapshot) if self._predicate != TRUE else None
+        if statistics is None:
+            return False
+        with self._report.stage("table statistics") as tally:
+            empty = proves_empty(statistics, self._predicate, self._store.schema)
+            tally.count(int(not empty), int(empty))
+            tally.note = f"{statistics.merged_record_count} rows, {len(statistics.col_stats)} columns"
+        return empty
 
     def _manifests(self, snapshot: Snapshot) -> EntryColumns:
         """Entries, dead ones included, of the manifests that can hold wanted files."""
@@ -188,7 +200,8 @@ class _Funnel:
                 rows.setdefault(bucket, []).append(row)
         key_of = key_decoder(self._store.schema.key_types)
         for bucket, members in rows.items():
-            if len(members) == 1 or self._hides_level_0:
+            settled = self._hides_level_0 or (self._has_vectors and bool((visible.level[members] > 0).all()))
+            if len(members) == 1 or settled:  # no key has two visible versions
                 continue
             low, high = ([key_of(keys[row]) for row in members] for keys in (visible.min_key, visible.max_key))
             numbers = section_numbers(low, high)
@@ -263,7 +276,7 @@ class _Funnel:
         target, cost = options.source_split_target_size, options.source_split_open_file_cost
         if not schema.is_primary_key_table:
             return append_groups(files, target, cost)
-        return merge_tree_groups(files, key_decoder(schema.key_types), target, cost, one_version=self._hides_level_0)
+        return merge_tree_groups(files, key_decoder(schema.key_types), target, cost, one_version=self._has_vectors or self._hides_level_0)
 
     def _deletion_files(self, snapshot: Snapshot) -> dict[tuple[_Bucket, str], DeletionFile]:
         store, found = self._store, {}
