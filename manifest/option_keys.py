@@ -142,7 +142,6 @@ REFUSED: dict[str, Refusal] = {
     **ROWS,
     "merge-engine": _only("deduplicate", why="is not built yet"),
     "changelog-producer": _only("none", why="is not built yet"),
-    "deletion-vectors.enabled": _only("false", why="cannot be written yet"),
     "rowkind.field": _never("is not built yet; give the kind of a row in the input column '_row_kind'"),
     "ignore-update-before": _only("false", why="is not built yet"),
     "file.format": _only("parquet", why="is not written or read here"),
