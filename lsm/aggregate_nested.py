@@ -23,11 +23,13 @@ from manifest.merge_options import FieldAggregate
 
 
 def listagg(history: History, column: Any, valid: Mask, rule: FieldAggregate) -> Any:
-    """Texts joined by the delimiter, those of nothing but spaces left out; ``distinct``: no token twice, after the first text."""
+    """Texts joined by the delimiter, but those of nothing but spaces; ``distinct``: no token twice, after the first text."""
     texts = one_array(column).take(pa.array(history.versions.rows))
     filled = pc.greater(pc.utf8_length(pc.utf8_trim_whitespace(pc.fill_null(texts, ""))), 0).to_numpy(zero_copy_only=False)
-    wanted = history.sets & valid & filled
-    places = in_joined_order(history, np.flatnonzero(wanted))
+    known = history.sets & valid
+    is_blank = history.versions.last_where(known & filled) < 0  # where nothing else is there, the first of the blank texts stays
+    places = in_joined_order(history, np.flatnonzero(known & (filled | is_blank[history.versions.keys])))
+    places = places[~is_blank[history.versions.keys[places]] | _starts(history.versions.keys[places])]
     chosen = texts.take(pa.array(places))
     keys = history.versions.keys[places]
     if rule.distinct:
@@ -36,6 +38,11 @@ def listagg(history: History, column: Any, valid: Mask, rule: FieldAggregate) ->
     lists = pa.ListArray.from_arrays(pa.array(np.append(0, np.cumsum(counts)).astype(np.int32)), chosen.cast(pa.string()))
     joined = pc.binary_join(lists, rule.delimiter)
     return pc.if_else(pa.array(counts == 0), pa.scalar(None, joined.type), joined)
+
+
+def _starts(keys: Rows) -> Mask:
+    """Where the next key begins."""
+    return np.append(True, keys[1:] != keys[:-1])[: len(keys)]
 
 
 def in_joined_order(history: History, places: Rows) -> Rows:
@@ -51,7 +58,7 @@ def _distinct_tokens(texts: Any, keys: Rows, delimiter: str) -> tuple[Any, Rows]
     lists = pc.split_pattern(texts, delimiter)
     lengths = pc.list_value_length(lists).to_numpy(zero_copy_only=False)
     tokens, owners = lists.flatten(), np.repeat(np.arange(len(keys)), lengths)
-    is_first_text = np.append(True, keys[1:] != keys[:-1])[owners] if len(keys) else np.empty(0, np.bool_)
+    is_first_text = _starts(keys)[owners]
     codes = codes_of(tokens)
     by = np.lexsort((np.arange(len(codes)), codes, keys[owners]))
     is_new = np.zeros(len(codes), np.bool_)
@@ -151,7 +158,7 @@ def union_bitmaps(history: History, column: Any, valid: Mask, name: str) -> Any:
     keys = history.versions.keys[places]
     parts = one_array(column).take(pa.array(history.versions.rows[places])).to_pylist()
     united: list[bytes | None] = [None] * len(history.versions.starts)
-    starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])).tolist() if len(keys) else []
+    starts = np.flatnonzero(_starts(keys)).tolist()
     for start, end in zip(starts, [*starts[1:], len(keys)], strict=True):
         if end - start == 1:
             united[keys[start]] = parts[start]

@@ -69,7 +69,7 @@ class Aggregation:
                 columns.append(folding.picked(name, last))
             else:
                 columns.append(folded(folding, name, self.aggregates[name], history))
-        return pa.Table.from_arrays(columns, names=rows.schema.names)
+        return folding.table(columns)
 
     def _history(self, folding: Folding, kinds: Any) -> History:
         versions = folding.versions

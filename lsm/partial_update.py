@@ -108,7 +108,7 @@ class _Fold:
                 columns.append(self.folding.picked(name, versions.rows[versions.last]))
             else:
                 columns.append(self._column(name))
-        return pa.Table.from_arrays(columns, names=rows.schema.names)
+        return self.folding.table(columns)
 
     def _column(self, name: str) -> Any:
         versions = self.folding.versions

@@ -6,6 +6,7 @@ version answer with one place per key, -1 for null.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -139,6 +140,11 @@ class Folding:
         several = sizes[~is_single]
         starts = np.cumsum(several) - several
         return cls(rows, done, Versions(done.order[np.repeat(~is_single, sizes)], starts), is_single)
+
+    def table(self, columns: Sequence[Any]) -> Any:
+        """The folded columns as a table like the one that was folded."""
+        fields = [field.with_type(column.type) for field, column in zip(self.rows.schema, columns, strict=True)]
+        return pa.Table.from_arrays(list(columns), schema=pa.schema(fields))
 
     @cached_property
     def _single_rows(self) -> Rows:

@@ -5,35 +5,29 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from fileindex.errors import UnsupportedOption
-from manifest.aggregate_functions import FUNCTIONS, check_function
+from manifest.aggregate_functions import check_function
+from manifest.merge_keys import (
+    AGGREGATE_REMOVE,
+    AGGREGATION,
+    DEDUPLICATE,
+    DEFAULT_FUNCTION,
+    ENGINES,
+    FIELD_OPTION,
+    FIRST_ROW,
+    GROUP_REMOVE,
+    LAST_NON_NULL,
+    PARTIAL_REMOVE,
+    PARTIAL_UPDATE,
+)
 from manifest.options import CoreOptions
 from manifest.schema import TableSchema
 from manifest.types import DataType
 
-DEDUPLICATE, FIRST_ROW, PARTIAL_UPDATE, AGGREGATION = ENGINES = ("deduplicate", "first-row", "partial-update", "aggregation")
-DEFAULT_FUNCTION = "fields.default-aggregate-function"
-AGGREGATE_REMOVE = "aggregation.remove-record-on-delete"
-PARTIAL_REMOVE = "partial-update.remove-record-on-delete"
-GROUP_REMOVE = "partial-update.remove-record-on-sequence-group"
-LAST_NON_NULL = "last_non_null_value"
-_SUFFIXES = (
-    "aggregate-function",
-    "ignore-retract",
-    "distinct",
-    "list-agg-delimiter",
-    "nested-key",
-    "nested-key-null-strategy",
-    "nested-sequence-field",
-    "count-limit",
-    "ts-field",
-)
-_FIELD_OPTION = re.compile(rf"fields\.(?P<column>.+)\.(?P<option>{'|'.join(_SUFFIXES)}|sequence-group|stats-mode)")
 _NULL_STRATEGIES = ("merge", "ignore", "error")
 
 
@@ -82,7 +76,6 @@ class MergeOptions:
         [('n', 'sum'), ('s', 'last_non_null_value')]
         """
         core, raw = CoreOptions.of(schema.options), schema.options
-        _check_field_keys(schema)
         match core.merge_engine:
             case "deduplicate":
                 return cls(DEDUPLICATE, core.ignore_delete)
@@ -134,7 +127,7 @@ def _partial_update(schema: TableSchema, core: CoreOptions) -> MergeOptions:
 def _sequence_groups(schema: TableSchema) -> tuple[SequenceGroup, ...]:
     groups, owner = [], dict[str, str]()
     for key, value in schema.options.items():
-        match = _FIELD_OPTION.fullmatch(key)
+        match = FIELD_OPTION.fullmatch(key)
         if match is None or match["option"] != "sequence-group":
             continue
         ordering = _columns(schema, key, match["column"])
@@ -233,27 +226,6 @@ def _check_parts(key: str, names: tuple[str, ...], row: DataType) -> None:
             raise UnsupportedOption(key, f"field '{name}' is nested, which is not built here")
 
 
-def _check_field_keys(schema: TableSchema) -> None:
-    """Every ``fields.<column>.<option>`` names a column."""
-    for key in schema.options:
-        match = _FIELD_OPTION.fullmatch(key)
-        if match is None or match["option"] in {"sequence-group", "stats-mode"}:
-            continue
-        if match["column"] not in schema.names:
-            raise UnsupportedOption(key, f"'{match['column']}' is no column; columns are: {', '.join(schema.names)}")
-
-
-def field_option_reason(key: str, value: str) -> str | None:
-    """Why a ``fields.*`` option cannot be set, whatever the columns; None if it can."""
-    if key == DEFAULT_FUNCTION:
-        return FUNCTIONS.reason(value.strip())
-    match = _FIELD_OPTION.fullmatch(key)
-    if match is None:
-        known = ", ".join(f"fields.<column>.{suffix}" for suffix in (*_SUFFIXES, "sequence-group", "stats-mode"))
-        return f"is unknown; per-field options are: {known}"
-    return FUNCTIONS.reason(value.strip()) if match["option"] == "aggregate-function" else None
-
-
 def _parts(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
@@ -273,14 +245,4 @@ def _count(key: str, text: str) -> int | None:
     return int(text)
 
 
-__all__ = [
-    "AGGREGATION",
-    "DEDUPLICATE",
-    "ENGINES",
-    "FIRST_ROW",
-    "PARTIAL_UPDATE",
-    "FieldAggregate",
-    "MergeOptions",
-    "SequenceGroup",
-    "field_option_reason",
-]
+__all__ = ["FieldAggregate", "MergeOptions", "SequenceGroup"]

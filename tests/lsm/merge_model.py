@@ -311,9 +311,11 @@ class Aggregator:
         return acc
 
     def _listagg(self, acc: Any, value: Any) -> Any:
-        if value is None or not value.strip():
+        if acc is None or value is None:
+            return value if acc is None else acc
+        if not value.strip():
             return acc
-        if acc is None or not acc.strip():
+        if not acc.strip():
             return value
         delimiter = self.option("list-agg-delimiter", ",")
         if self.option("distinct", "false") != "true":

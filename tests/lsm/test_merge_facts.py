@@ -204,6 +204,7 @@ def test_listagg_joins(delimiter: str) -> None:
     model = aggregating({"s": "STRING"}, {"s": "listagg"}, **{"fields.s.list-agg-delimiter": delimiter})
     assert row(model, *((1, str(i)) for i in range(1, 6))) == (1, delimiter.join("12345"))
     assert row(model, (1, " "), (1, "\u3000\u2000"), (1, "a"), (1, X), (1, ""), (1, "b")) == (1, f"a{delimiter}b")
+    assert row(model, (1, X), (1, ""), (1, " ")) == (1, "")
 
 
 def test_listagg_distinct_appends_unseen_tokens_only() -> None:
