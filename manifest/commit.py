@@ -18,6 +18,7 @@ from manifest import faults
 from manifest.commit_attempt import Change, CommitAttempt, CommitIdentity
 from manifest.commit_changes import Compactions, analyze_change, append_change, overwrite_change, replace_change
 from manifest.commit_history import base_of, commit_history, committed_since, is_committed, refuse_expired_replay
+from manifest.commit_index_rewrite import IndexRewrites
 from manifest.commit_indexes import compaction_paths, index_path, row_paths
 from manifest.commit_message import CommitMessage, CommitResult
 from manifest.commit_restamp import Restamp, Restamper
@@ -152,6 +153,26 @@ class FileStoreCommit:
         committed = self._run(identity, lambda store, latest: analyze_change(store, latest, statistics))
         self._maintain()
         return committed or 0
+
+    def rewrite_indexes(
+        self, messages: Sequence[CommitMessage], identifier: int = BATCH_IDENTIFIER, *, properties: Mapping[str, str] | None = None
+    ) -> CommitResult:
+        """Describe data files anew (COMPACT): ``compact_after`` has the entries of ``compact_before`` with other indexes, in order.
+
+        A file that another commit removed or described anew drops out, its bucket is among ``lost_compactions``.
+        """
+        faults.point("after-data-files")
+        filled = [message for message in messages if not message.is_empty]
+        history = commit_history(self.store, self.user, identifier, base_of(filled))
+        committed = history.found.get(CommitKind.COMPACT)
+        rewrites = IndexRewrites(self.store, filled)
+        if committed is None and filled:
+            identity = CommitIdentity(self.user, identifier, CommitKind.COMPACT, properties=properties)
+            committed = self._run(identity, rewrites.change)
+            if history.complete:  # else it may have happened in a snapshot that has expired
+                rewrites.delete_lost_files()
+            self._maintain()
+        return CommitResult(None, committed, bool(history.found), rewrites.lost)
 
     def abort(self, messages: Sequence[CommitMessage], identifier: int | None = None) -> list[str]:
         """Delete the files of a commit that surely did not happen; returns the deleted paths.

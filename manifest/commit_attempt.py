@@ -13,7 +13,7 @@ from manifest import faults
 from manifest.entry_columns import EntryColumns
 from manifest.file_io import FileIO, WrappedFileIO
 from manifest.manifest_entry import FileKind
-from manifest.manifest_merge import merge_manifests
+from manifest.manifest_merge import forget_deletes, merge_manifests
 from manifest.snapshot import NO_WATERMARK, CommitKind, Snapshot
 from manifest.store import FileStore
 
@@ -33,7 +33,8 @@ class CommitIdentity:
 class Change:
     """The entries of a snapshot and of its changelog; ``index_manifest`` replaces the inherited one if ``index_changed``.
 
-    ``index_files`` are the names of the index files that it adds; ``statistics`` replaces the inherited file.
+    ``index_files`` are the names of the index files that it adds; ``statistics`` replaces the inherited file. ``revives``: an ADD
+    has the identity of a file that was deleted before, so that DELETE must go from the manifests.
     """
 
     entries: EntryColumns
@@ -42,6 +43,7 @@ class Change:
     index_files: frozenset[str] = frozenset()
     statistics: str | None = None
     changelog: EntryColumns = field(default_factory=lambda: EntryColumns.of(()))
+    revives: bool = False
 
 
 class CommitAttempt:
@@ -57,7 +59,10 @@ class CommitAttempt:
         delta = store.manifests.write(change.entries)
         faults.point("after-manifest")
         base = [] if latest is None else store.manifest_metas(latest)
-        if merging and latest is not None:
+        if change.revives and latest is not None:
+            with store.reading(latest):
+                base = forget_deletes(base, store.manifests)
+        elif merging and latest is not None:
             with store.reading(latest):
                 base = merge_manifests(base, store.manifests, store.merge_policy)
         base_list, base_size = store.manifest_lists.write(base)

@@ -71,8 +71,9 @@ def row_paths(store: FileStore, message: CommitMessage) -> Iterator[str]:
 
 def compaction_paths(store: FileStore, message: CommitMessage) -> Iterator[str]:
     """All files that the compaction of ``message`` made."""
-    for file in message.made_by_compaction():
-        yield from store.physical_files(message.partition, message.bucket, file)
+    for file, name in message.names_made_by_compaction():
+        paths = dict(zip(file.file_names, store.physical_files(message.partition, message.bucket, file), strict=True))
+        yield paths[name]
     yield from _index_paths(store, message, compaction=True)
 
 

@@ -92,6 +92,12 @@ class CommitMessage(BaseModel):
             if file.file_name not in older:
                 yield file
 
+    def names_made_by_compaction(self) -> Iterator[tuple[DataFileMeta, str]]:
+        """Each physical file that a compaction made, with the entry it belongs to; of a rewritten index that is the side file alone."""
+        older = {name for file in (*self.new_files, *self.compact_before) for name in file.file_names}
+        for file in (*self.compact_after, *self.compact_changelog):
+            yield from ((file, name) for name in file.file_names if name not in older)
+
     def _changes_index(self, *, compaction: bool) -> bool:
         return any(change.compaction == compaction and not change.is_empty for change in self.index_changes)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,6 +40,26 @@ def _merge_fully(metas: Sequence[ManifestFileMeta], manifests: ManifestFile, pol
 
     if sum(meta.file_size for meta in metas if due(meta)) < policy.full_threshold:
         return None
+    kept, rewritten = _alive(metas, manifests, due)
+    if len(rewritten) <= 1:
+        return None
+    return kept + manifests.write(EntryColumns.concat(rewritten))
+
+
+def forget_deletes(metas: Sequence[ManifestFileMeta], manifests: ManifestFile) -> list[ManifestFileMeta]:
+    """Manifests of the same live files without a single DELETE, so that what was deleted can be added again.
+
+    Readers leave out every ADD of an identity that some DELETE names, whichever came first.
+    """
+    kept, rewritten = _alive(metas, manifests, lambda meta: meta.num_deleted_files > 0)
+    entries = EntryColumns.concat(rewritten)
+    return kept + manifests.write(entries) if len(entries) else kept
+
+
+def _alive(
+    metas: Sequence[ManifestFileMeta], manifests: ManifestFile, due: Callable[[ManifestFileMeta], bool]
+) -> tuple[list[ManifestFileMeta], list[EntryColumns]]:
+    """Manifests that can stay, and the live ADDs of those that are ``due`` (all with deletes must be) or hold a dead ADD."""
     opened: dict[str, EntryColumns] = {meta.file_name: manifests.read_meta(meta) for meta in metas if meta.num_deleted_files > 0}
     deletes = EntryColumns.concat([entries.select(entries.kind == FileKind.DELETE) for entries in opened.values()])
     gone = set(deletes.identities())
@@ -57,9 +77,7 @@ def _merge_fully(metas: Sequence[ManifestFileMeta], manifests: ManifestFile, pol
             kept.append(meta)
         else:
             rewritten.append(entries.select(alive))
-    if len(rewritten) <= 1:
-        return None
-    return kept + manifests.write(EntryColumns.concat(rewritten))
+    return kept, rewritten
 
 
 def _merge_groups(metas: Sequence[ManifestFileMeta], manifests: ManifestFile, policy: MergePolicy) -> list[ManifestFileMeta]:
