@@ -115,7 +115,7 @@ class _Funnel:
         if statistics is None:
             return False
         with self._report.stage("table statistics") as tally:
-            empty = proves_empty(statistics, self._predicate, self._store.schema)
+            empty = proves_empty(self._store, statistics, self._predicate)
             tally.count(int(not empty), int(empty))
             tally.note = f"{statistics.merged_record_count} rows, {len(statistics.col_stats)} columns"
         return empty

@@ -21,7 +21,6 @@ from fileindex.hashing import hash_array, xxh64
 from fileindex.plain import from_scalar, plain_array
 from fileindex.predicate import ColumnRef, Predicate
 from manifest.errors import CorruptFile
-from manifest.schema import TableSchema
 from manifest.snapshot import Snapshot
 from manifest.statistics import ColumnStatistics, Statistics, parse_value, value_text
 from manifest.stats import ColumnBounds, may_match
@@ -188,17 +187,26 @@ def own_statistics(store: FileStore, snapshot: Snapshot) -> Statistics | None:
     return found if found is not None and found.describes(snapshot) else None
 
 
-def proves_empty(statistics: Statistics, predicate: Predicate, schema: TableSchema) -> bool:
-    """Whether no row of the table that ``statistics`` describe can satisfy ``predicate``."""
+def counted_rows(store: FileStore, snapshot: Snapshot | None) -> int | None:
+    """How many rows ``snapshot`` has, if it was analyzed and nothing was written since."""
+    found = None if snapshot is None else own_statistics(store, snapshot)
+    return None if found is None else found.merged_record_count
+
+
+def proves_empty(store: FileStore, statistics: Statistics, predicate: Predicate) -> bool:
+    """Whether no row that ``statistics`` describe can satisfy ``predicate``; a column that changed its type since says nothing."""
     rows = statistics.merged_record_count
     if rows is None:
         return False
+    schema = store.schema
+    counted = schema if statistics.schema_id == schema.id else store.schemas.get(statistics.schema_id)
+    types = {field.id: field.type.with_nullable(nullable=True) for field in counted.fields}
     by_id = {column.col_id: column for column in statistics.col_stats.values()}
 
     def bounds(column: ColumnRef) -> ColumnBounds | None:
         wanted = schema.field(column.name)
         known = by_id.get(wanted.id)
-        if known is None or column.key is not None:
+        if known is None or column.key is not None or types.get(wanted.id) != wanted.type.with_nullable(nullable=True):
             return None
         try:
             low, high = (None if text is None else parse_value(text, wanted.type) for text in (known.min, known.max))
@@ -236,4 +244,4 @@ def _float_last(value: Any) -> tuple[bool, Any]:
     return is_nan, 0.0 if is_nan else value
 
 
-__all__ = ["EXACT_VALUES", "DistinctCounter", "collect_statistics", "own_statistics", "proves_empty", "statistics_of"]
+__all__ = ["EXACT_VALUES", "DistinctCounter", "collect_statistics", "counted_rows", "own_statistics", "proves_empty", "statistics_of"]
