@@ -103,5 +103,5 @@ def refuse_expired_replay(store: FileStore, user: str, messages: Sequence[Commit
 
 def _oldest_states(store: FileStore) -> list[Snapshot]:
     earliest = store.snapshots.earliest_id()
-    states = list(store.snapshots.tags().values())
+    states: list[Snapshot] = [*store.snapshots.tags().values()]
     return states if earliest is None else [store.snapshots.get(earliest), *states]

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from manifest.schema import TableSchema
     from manifest.snapshot import Snapshot
     from manifest.statistics import Statistics
+    from pyspark_paimon.history_views import View
+    from pyspark_paimon.results import TableChangeResult
+    from pyspark_paimon.table_changes import TableChange
 
 Mode: TypeAlias = Literal["upsert", "append", "overwrite"]
 Progress: TypeAlias = Callable[[ProgressEvent], None]
@@ -182,8 +185,11 @@ class Backend(Protocol):
     def schema(self, schema_id: int | None = None) -> TableSchema:
         """The newest schema, or that of an id. Raises ``TableNotFound``."""
 
-    def alter_options(self, changes: Mapping[str, str], removals: Sequence[str]) -> TableSchema:
-        """Commit a schema with other options."""
+    def change(self, change: TableChange) -> TableChangeResult:
+        """Change the schema or the history, once."""
+
+    def view(self, view: View) -> pa.Table:
+        """Tags, branches, schemas, partitions or consumers, in the columns of ``history_views``."""
 
     def pin(self, travel: TravelRequest) -> Snapshot | None:
         """The snapshot asked for; None if the newest is asked for and there is none."""

@@ -16,13 +16,14 @@ from lsm.read_report import ReadReport
 from lsm.scan import ScanPlan, ScanPlanner
 from lsm.split_read import read_split
 from lsm.splits import DataSplit
-from lsm.table_statistics import statistics_of
+from lsm.table_statistics import counted_rows, statistics_of
 from manifest.entry_cache import EntryCache
 from manifest.errors import InvalidArgument, UnsupportedOption
 from manifest.expire import expire_snapshots
 from manifest.file_io import FileIO, file_io_for
 from manifest.option_support import check_readable
 from manifest.orphans import list_orphans, remove_orphans
+from manifest.paths import MAIN_BRANCH, split_branch
 from manifest.schema import TableSchema
 from manifest.schema_manager import SchemaManager
 from manifest.snapshot import Snapshot
@@ -39,14 +40,24 @@ from pyspark_paimon.engine import (
     TravelRequest,
     WriteRequest,
 )
+from pyspark_paimon.history_views import View, history_view
 from pyspark_paimon.incremental import plan_changes, read_changes
 from pyspark_paimon.inputs import collected
 from pyspark_paimon.local_jobs import compact_table, delete_rows, write_rows
 from pyspark_paimon.parallel import interleaved
 from pyspark_paimon.partitions import Spec
 from pyspark_paimon.read_stages import read_stages
-from pyspark_paimon.results import AnalyzeResult, CompactResult, ExpireResult, FunnelStage, IndexRewriteResult, WriteResult
+from pyspark_paimon.results import (
+    AnalyzeResult,
+    CompactResult,
+    ExpireResult,
+    FunnelStage,
+    IndexRewriteResult,
+    TableChangeResult,
+    WriteResult,
+)
 from pyspark_paimon.table_analysis import analyze_table
+from pyspark_paimon.table_changes import TableChange, change_table
 from pyspark_paimon.table_views import files_table
 
 
@@ -86,15 +97,22 @@ class LocalBackend:
 
     def create(self, schema: TableSchema) -> TableSchema:
         """Create the table: schema-0, put if absent."""
-        return SchemaManager(self._file_io, self._root).create(schema)
+        root, branch = split_branch(self._root)
+        if branch != MAIN_BRANCH:
+            raise InvalidArgument(f"{self._root}: a branch is made of a table: Table.open({root!r}).create_branch({branch!r})")
+        return SchemaManager(self._file_io, root).create(schema)
 
     def schema(self, schema_id: int | None = None) -> TableSchema:
         """The newest schema, or that of an id."""
         return self.store(schema_id=schema_id).schema
 
-    def alter_options(self, changes: Mapping[str, str], removals: Sequence[str]) -> TableSchema:
-        """Commit a schema with other options."""
-        return self.store().schemas.replace_options({**changes, **dict.fromkeys(removals)})
+    def change(self, change: TableChange) -> TableChangeResult:
+        """Change the schema or the history."""
+        return change_table(self.store(), change)
+
+    def view(self, view: View) -> pa.Table:
+        """Tags, branches, schemas, partitions or consumers."""
+        return history_view(self.store(), view)
 
     def pin(self, travel: TravelRequest) -> Snapshot | None:
         """The snapshot asked for; None if the newest is asked for and there is none."""
@@ -145,8 +163,11 @@ class LocalBackend:
         return read_stages(report, (time.perf_counter() - start) * 1000)
 
     def count(self, request: ScanRequest) -> int:
-        """Number of rows; without a filter, clean files answer by their metadata."""
+        """Number of rows; without a filter, clean files answer by their metadata, and an analyzed snapshot by its statistics."""
         store = self._readable(request)
+        analyzed = self.analyzed_count(request)
+        if analyzed is not None:
+            return analyzed
         plan = self._plan(store, request)
         counted, to_read = 0, list(plan.splits)
         if request.predicate is None:
@@ -157,6 +178,14 @@ class LocalBackend:
         sources = [partial(_read_one, store, rows_only, split) for split in to_read]
         counted += sum(int(batch.num_rows) for batch in interleaved(sources, self._threads))
         return counted if request.limit is None else min(counted, request.limit)
+
+    def analyzed_count(self, request: ScanRequest) -> int | None:
+        """Number of rows if the snapshot has statistics of its own that tell it."""
+        if request.predicate is not None or request.incremental is not None or request.options:
+            return None
+        store = self.store()
+        rows = counted_rows(store, self._snapshot(store, request.snapshot_id))
+        return rows if rows is None or request.limit is None else min(rows, request.limit)
 
     def frame(self, request: ScanRequest, spark: Any) -> Any:
         """The scan as a DataFrame of ``spark``, whose server must see the same path."""

@@ -19,8 +19,8 @@ def _run(backend: LocalBackend, command: rpc.Command) -> str:
     match command:
         case rpc.Create():
             return backend.create(TableSchema.from_json(command.table_schema)).to_json()
-        case rpc.AlterOptions():
-            return backend.alter_options(command.changes, command.removals).to_json()
+        case rpc.ChangeTable():
+            return backend.change(command.change).model_dump_json()
         case rpc.Expire():
             return backend.expire(command.request).model_dump_json()
         case rpc.RemoveOrphans():

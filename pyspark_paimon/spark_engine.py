@@ -34,13 +34,23 @@ from pyspark_paimon.engine import (
     WriteRequest,
 )
 from pyspark_paimon.plan_json import plan_from_json, report_from_json
-from pyspark_paimon.results import AnalyzeResult, CompactResult, ExpireResult, FunnelStage, IndexRewriteResult, WriteResult
+from pyspark_paimon.results import (
+    AnalyzeResult,
+    CompactResult,
+    ExpireResult,
+    FunnelStage,
+    IndexRewriteResult,
+    TableChangeResult,
+    WriteResult,
+)
 from pyspark_paimon.spark_blobs import BLOB, batches_of
 from pyspark_paimon.spark_errors import errors_mapped
 from pyspark_paimon.spark_staging import Staged, Target, bucket_frame, staged, staged_deletes
 
 if TYPE_CHECKING:
     from lsm.scan import ScanPlan
+    from pyspark_paimon.history_views import View
+    from pyspark_paimon.table_changes import TableChange
 
 NAME = "paimon"
 _ATTEMPTS = 10
@@ -71,9 +81,13 @@ class SparkBackend:
         """The newest schema, or that of an id. Raises ``TableNotFound``."""
         return TableSchema.from_json(self._ask(rpc.AskSchema(id=schema_id)))
 
-    def alter_options(self, changes: Mapping[str, str], removals: Sequence[str]) -> TableSchema:
-        """Commit a schema with other options."""
-        return TableSchema.from_json(self._order(rpc.AlterOptions(id=_new_id(), changes=dict(changes), removals=tuple(removals))))
+    def change(self, change: TableChange) -> TableChangeResult:
+        """Change the schema or the history, on the driver."""
+        return TableChangeResult.model_validate_json(self._order(rpc.ChangeTable(id=_new_id(), change=change)))
+
+    def view(self, view: View) -> pa.Table:
+        """Tags, branches, schemas, partitions or consumers."""
+        return _table(self._ask(rpc.AskView(view=view)))
 
     def pin(self, travel: TravelRequest) -> Snapshot | None:
         """The snapshot asked for; None if the newest is asked for and there is none."""
@@ -95,8 +109,7 @@ class SparkBackend:
 
     def files(self, snapshot_id: int | None) -> pa.Table:
         """Live data files of a snapshot."""
-        with pa.ipc.open_stream(base64.b64decode(json.loads(self._ask(rpc.AskFiles(snapshot_id=snapshot_id))))) as stream:
-            return stream.read_all()
+        return _table(self._ask(rpc.AskFiles(snapshot_id=snapshot_id)))
 
     def plan(self, request: ScanRequest) -> ScanPlan:
         """Splits and the funnel's report, made by the server."""
@@ -281,6 +294,11 @@ class SparkBackend:
     def _outcome(self, commit_id: str) -> rpc.Outcome | None:
         answer = self._ask(rpc.AskOutcome(commit_id=commit_id))
         return None if answer == "null" else rpc.Outcome.model_validate_json(answer)
+
+
+def _table(answer: str) -> pa.Table:
+    with pa.ipc.open_stream(base64.b64decode(json.loads(answer))) as stream:
+        return stream.read_all()
 
 
 def _new_id() -> str:

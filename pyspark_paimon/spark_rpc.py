@@ -14,7 +14,9 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from manifest.errors import InvalidArgument
 from pyspark_paimon.engine import CompactRequest, ExpireRequest, ScanRequest, TravelRequest, WriteRequest
+from pyspark_paimon.history_views import View
 from pyspark_paimon.results import Message
+from pyspark_paimon.table_changes import TableChange
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -65,6 +67,13 @@ class AskStatistics(Message):
     snapshot_id: int | None
 
 
+class AskView(Message):
+    """Tags, branches, schemas, partitions or consumers, as an Arrow IPC stream in Base64."""
+
+    ask: Literal["view"] = "view"
+    view: View
+
+
 class AskPlan(Message):
     """Splits and report of a scan."""
 
@@ -112,6 +121,7 @@ Question: TypeAlias = (
     | AskSnapshot
     | AskSnapshots
     | AskFiles
+    | AskView
     | AskStatistics
     | AskPlan
     | AskCount
@@ -130,13 +140,12 @@ class Create(Message):
     table_schema: str
 
 
-class AlterOptions(Message):
-    """Set and remove table options. Answer: the new schema."""
+class ChangeTable(Message):
+    """Change the schema or the history. Answer: a ``TableChangeResult``."""
 
-    do: Literal["alter-options"] = "alter-options"
+    do: Literal["change"] = "change"
     id: str
-    changes: dict[str, str]
-    removals: tuple[str, ...]
+    change: TableChange
 
 
 class Expire(Message):
@@ -173,7 +182,7 @@ class RewriteFileIndex(Message):
     partitions: tuple[dict[str, str | None], ...] | None
 
 
-Command: TypeAlias = Create | AlterOptions | Expire | RemoveOrphans | Analyze | RewriteFileIndex
+Command: TypeAlias = Create | ChangeTable | Expire | RemoveOrphans | Analyze | RewriteFileIndex
 
 
 class HashScan(Message):
@@ -286,7 +295,6 @@ __all__ = [
     "QUESTION",
     "SCAN",
     "WRITE",
-    "AlterOptions",
     "Analyze",
     "AskAnswer",
     "AskBuckets",
@@ -299,6 +307,8 @@ __all__ = [
     "AskSnapshot",
     "AskSnapshots",
     "AskStatistics",
+    "AskView",
+    "ChangeTable",
     "Command",
     "CompactJob",
     "Create",

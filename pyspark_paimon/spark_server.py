@@ -91,6 +91,8 @@ def _answer(backend: LocalBackend, question: rpc.Question) -> str:
         case rpc.AskStatistics():
             statistics = backend.statistics(question.snapshot_id)
             return "null" if statistics is None else statistics.to_json()
+        case rpc.AskView():
+            return json.dumps(base64.b64encode(_ipc(backend.view(question.view))).decode())
         case rpc.AskPlan():
             return plan_to_json(backend.plan(question.request))
         case rpc.AskCount():
@@ -111,6 +113,9 @@ def _exact_count(backend: LocalBackend, request: ScanRequest) -> int | None:
     """The number of rows if metadata tell it: no filter, and every split knows its merged rows."""
     if request.predicate is not None:
         return None
+    analyzed = backend.analyzed_count(request)
+    if analyzed is not None:
+        return analyzed
     counts = [split.merged_row_count for split in backend.plan(request).splits]
     known = [count for count in counts if count is not None]
     if len(known) < len(counts):

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from fileindex.predicate_json import to_json
 from manifest.errors import InvalidArgument
+from manifest.paths import MAIN_BRANCH, with_branch
 from manifest.schema_check import build_schema
 from pyspark_paimon.engine import Backend, DeleteRequest, IncrementalMode, IncrementalRange, Mode, Progress, ScanRequest, TravelRequest
 from pyspark_paimon.filters import Filter, bind_filter
@@ -39,12 +40,14 @@ class Table(TableMaintenance):
     """
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], spark: Any = None, *, progress: Progress | None = None) -> Table:
-        """The table at ``path``; with ``spark`` its files are read and written by that session's server.
+    def open(cls, path: str | os.PathLike[str], spark: Any = None, *, branch: str = MAIN_BRANCH, progress: Progress | None = None) -> Table:
+        """The table at ``path`` or one of its branches; with ``spark`` its files are read and written by that session's server.
 
-        Raises ``TableNotFound``.
+        A branch may also stand in the path, as Paimon spells it: ``/warehouse/t$branch_trial``.
+
+        Raises ``TableNotFound``, ``InvalidArgument`` for what is no name of a branch.
         """
-        table = cls(backend_for(path, spark, progress))
+        table = cls(backend_for(path if branch == MAIN_BRANCH else with_branch(os.fspath(path), branch), spark, progress))
         table._backend.schema()
         return table
 

@@ -88,5 +88,57 @@ class TableInspection:
         pinned = self._backend.pin(TravelRequest(snapshot_id=snapshot))
         return self._backend.files(None if pinned is None else pinned.id)
 
+    def tags(self) -> pa.Table:
+        """One row for every tag, by name: its snapshot, and how long it stays if it was made for a while.
+
+        >>> from pyspark_paimon.example import cities
+        >>> table = cities()
+        >>> made = table.create_tag("v1")
+        >>> table.tags().select(["tag_name", "snapshot_id", "record_count", "time_retained"]).to_pylist()
+        [{'tag_name': 'v1', 'snapshot_id': 1, 'record_count': 3, 'time_retained': None}]
+        """
+        return self._backend.view("tags")
+
+    def branches(self) -> pa.Table:
+        """One row for every branch beside main: when it was made, its newest schema, its snapshots.
+
+        >>> from pyspark_paimon.example import cities
+        >>> table = cities()
+        >>> table.create_branch("trial")
+        >>> table.branches().select(["branch_name", "schema_id", "latest_snapshot_id"]).to_pylist()
+        [{'branch_name': 'trial', 'schema_id': 0, 'latest_snapshot_id': None}]
+        """
+        return self._backend.view("branches")
+
+    def schemas(self) -> pa.Table:
+        """One row for every version of the schema, oldest first; ``fields`` is Paimon's JSON.
+
+        >>> from pyspark_paimon.example import cities
+        >>> cities().set_comment("where people live").schemas().select(["schema_id", "primary_keys", "comment"]).to_pylist()
+        [{'schema_id': 0, 'primary_keys': ['id'], 'comment': None}, {'schema_id': 1, 'primary_keys': ['id'], 'comment': 'where people live'}]
+        """
+        return self._backend.view("schemas")
+
+    def partitions(self) -> pa.Table:
+        """One row for every partition with files: physical rows, files, bytes, when it got its newest file (the writer's clock).
+
+        >>> import tempfile
+        >>> from pyspark_paimon import Table
+        >>> table = Table.create(f"{tempfile.mkdtemp()}/t", "id INT, day STRING", partition_keys=["day"])
+        >>> written = table.write(pa.table({"id": pa.array([1, 2, 3], pa.int32()), "day": ["mon", "mon", "tue"]}))
+        >>> table.partitions().select(["partition", "row_count", "file_count"]).to_pylist()
+        [{'partition': 'day=mon', 'row_count': 2, 'file_count': 1}, {'partition': 'day=tue', 'row_count': 1, 'file_count': 1}]
+        """
+        return self._backend.view("partitions")
+
+    def consumers(self) -> pa.Table:
+        """One row for every registered reader of the table's stream: the snapshot it reads next, which expiry spares.
+
+        >>> from pyspark_paimon.example import cities
+        >>> cities().consumers().num_rows
+        0
+        """
+        return self._backend.view("consumers")
+
 
 __all__ = ["TableInspection"]

@@ -1,39 +1,25 @@
-"""What keeps a table in shape: options, compaction, indexes, expiry, orphans."""
+"""What keeps a table in shape: compaction, indexes, expiry, orphans."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Self
 
 from pyspark_paimon.binding import resolve
 from pyspark_paimon.engine import CompactRequest, ExpireRequest, OrphanFile
 from pyspark_paimon.partitions import spec_of
 from pyspark_paimon.requests import checked_options, commit_identity, cutoff_of, millis_of
 from pyspark_paimon.results import AnalyzeResult, CompactResult, ExpireResult, IndexRewriteResult
-from pyspark_paimon.table_inspection import TableInspection
+from pyspark_paimon.table_history import TableHistory
 
 
-class TableMaintenance(TableInspection):
+class TableMaintenance(TableHistory):
     """The part of ``Table`` that changes how its rows are kept, not which they are.
 
     >>> from pyspark_paimon.example import cities
     >>> cities().list_orphan_files()
     []
     """
-
-    def alter_options(self, changes: Mapping[str, str | None]) -> Self:
-        """Set options, or remove those given as None; stored as a new schema version. Returns the table.
-
-        Raises ``UnsupportedOption`` for one that is unknown, not built, or fixed for the table's life.
-
-        >>> from pyspark_paimon.example import cities
-        >>> cities().alter_options({"target-file-size": "64 mb", "file-index.bloom-filter.city.items": None}).options["target-file-size"]
-        '64 mb'
-        """
-        removed = [key for key, value in changes.items() if value is None]
-        self._backend.alter_options({key: value for key, value in changes.items() if value is not None}, removed)
-        return self
 
     def compact(
         self,
