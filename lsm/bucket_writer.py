@@ -34,6 +34,8 @@ class BucketContext:
     first_sequence: int | None = None
     vectors: BucketVectors | None = None
     """The bucket's deletion vectors; None for tables without."""
+    logs: bool = True
+    """Whether changelog files are written where the table has a producer; an overwrite has none."""
 
     @property
     def target(self) -> FileTarget:
@@ -57,6 +59,8 @@ class BucketContext:
         new_files: Sequence[DataFileMeta] = (),
         compact_before: Sequence[DataFileMeta] = (),
         compact_after: Sequence[DataFileMeta] = (),
+        changelog_files: Sequence[DataFileMeta] = (),
+        compact_changelog: Sequence[DataFileMeta] = (),
     ) -> CommitMessage:
         """The message of this bucket; a compaction says what it did to the deletion vectors, or on which it relied."""
         compacted = self.vectors is not None and bool(compact_before or compact_after)
@@ -67,6 +71,8 @@ class BucketContext:
             new_files=tuple(new_files),
             compact_before=tuple(compact_before),
             compact_after=tuple(compact_after),
+            changelog_files=tuple(changelog_files),
+            compact_changelog=tuple(compact_changelog),
             index_changes=(self.vectors.change(compaction=True),) if self.vectors is not None and compacted else (),
             base_max_sequence=self.max_sequence,
             base_snapshot_id=self.snapshot_id,

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
+from typing import Any
 
 from lsm.bucket_writer import BucketContext, WriteMetrics
+from lsm.changelog import ChangelogWriter, CompactionChangelog, changelog_target
 from lsm.compact import CompactIncrement, CompactionPolicy, MergeTreeCompactManager
 from lsm.compact_task import CompactResult, MergeTreeRewriter, Rewriter
+from lsm.full_changelog import FullChangelogRewriter
 from lsm.held_rows import HeldRows, Source
 from lsm.key_words import Rows
 from lsm.levels import key_decoder
@@ -15,6 +19,7 @@ from lsm.merge_engines import merge_function_for
 from lsm.rolling_writer import delete_files, key_value_writer
 from lsm.sort_buffer import SortBuffer
 from lsm.sort_key import SortKey
+from lsm.whole_keys import KeepEvery, folded
 from manifest.commit_message import CommitMessage
 from manifest.data_file import DataFileMeta, FileSource
 from manifest.schema import TableSchema
@@ -34,15 +39,25 @@ class MergeTreeWriter:
         schema = context.store.schema
         key, fold = sort_key_of(schema), merge_function_for(schema)
         self._target = context.target
-        self._buffer = SortBuffer(key, fold, context.next_sequence)
+        self._key, self._fold = key, fold
+        self._logs_input = context.logs and context.store.options.changelog_producer == "input"
+        self._keeps_every = self._logs_input or not fold.folds_in_steps
+        self._buffer = SortBuffer(key, KeepEvery() if self._keeps_every else fold, context.next_sequence)
         plain = MergeTreeRewriter(self._target, context.partition, context.bucket, key, fold, context.vectors)
         key_of, policy = key_decoder(schema.key_types), CompactionPolicy.of(context.store.options)
+        self._log = ChangelogWriter(changelog_target(self._target))
+        max_level = max([policy.number_of_levels - 1, *(file.level for file in context.existing)])
+        changes = CompactionChangelog.of(schema, self._log, key, max_level) if context.logs else None
         rewriter: Rewriter = plain
         if context.store.options.needs_lookup:
-            rewriter = LookupRewriter(plain, key_of, lambda: self._manager.levels.files)
+            rewriter = LookupRewriter(plain, key_of, lambda: self._manager.levels.files, None if changes is None else changes.observe)
+        elif changes is not None:
+            rewriter = FullChangelogRewriter(plain, changes, max_level)
         self._manager = MergeTreeCompactManager(key_of, list(context.existing), policy, rewriter, vectors=context.vectors)
         self._increment = CompactIncrement(rewriter.discard)
         self._new_files: list[DataFileMeta] = []
+        self._changelog: list[DataFileMeta] = []
+        self._compact_changelog: list[DataFileMeta] = []
         self._compacted_fully = False
 
     @property
@@ -59,13 +74,18 @@ class MergeTreeWriter:
         self._buffer.spill(self.context.space)
 
     def flush(self) -> None:
-        """Write the buffer as level-0 files."""
+        """Write the buffer as level-0 files, and, with ``changelog-producer=input``, every row of it as changelog files."""
         rows = self._buffer.rows
         if not rows:
             return
-        files = key_value_writer(self._target, 0, FileSource.APPEND).write_all(self._buffer.drain(self.context.space))
+        try:
+            files = key_value_writer(self._target, 0, FileSource.APPEND).write_all(self._drained())
+        except BaseException:
+            self._log.abort()
+            raise
         self._new_files += files
         self._manager.add(files)
+        self._changelog += self._log.finish()
         self.metrics.rows += rows
         self.metrics.spilled_bytes = self._buffer.spilled_bytes
         self._count(files)
@@ -73,20 +93,26 @@ class MergeTreeWriter:
     def compact(self, *, full: bool) -> None:
         """Flush, then compact everything or what the strategy picks."""
         self.flush()
-        result = self._manager.compact(full=full)
+        try:
+            result = self._manager.compact(full=full)
+        except BaseException:
+            self._log.abort()
+            raise
         if result is not None:
             self._increment.add(result)
             self._count_compaction(result)
+        self._compact_changelog += self._log.finish()
         self._compacted_fully |= full
 
     def prepare(self) -> CommitMessage:
         """Flush, compact once if that is due, and hand over."""
         if self.context.compacts and (self._buffer.rows or not self._compacted_fully):
-            self.compact(full=bool(self.context.store.options.full_compaction_delta_commits))
+            self.compact(full=self.context.store.options.compacts_fully_at_commit)
         self.flush()
         before, after = self._increment.drain()
-        new_files, self._new_files = self._new_files, []
-        return self.context.message(new_files, before, after)
+        message = self.context.message(self._new_files, before, after, self._changelog, self._compact_changelog)
+        self._new_files, self._changelog, self._compact_changelog = [], [], []
+        return message
 
     def abort(self) -> None:
         """Delete spill files, new files and compaction output."""
@@ -95,7 +121,16 @@ class MergeTreeWriter:
         self._increment.undo()
         for file in self._new_files:
             delete_files(self.context.store.file_io, self._target.directory, file)
-        self._new_files = []
+        for file in (*self._changelog, *self._compact_changelog):
+            self._log.discard(file)
+        self._new_files, self._changelog, self._compact_changelog = [], [], []
+
+    def _drained(self) -> Iterator[Any]:
+        """The rows of the buffer, one a key; on the way all of them go to the changelog if that takes the input."""
+        for rows in self._buffer.drain(self.context.space):
+            if self._logs_input:
+                self._log.write(rows)
+            yield folded(rows, self._key, self._fold) if self._keeps_every else rows
 
     def _count(self, files: list[DataFileMeta]) -> None:
         self.metrics.files += len(files)

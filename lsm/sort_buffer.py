@@ -15,6 +15,7 @@ from lsm.merge_function import MergeFunction
 from lsm.merge_runs import merge_runs
 from lsm.sort_key import INSERT, SEQUENCE_NUMBER, VALUE_KIND, Sorted, SortKey, rough_order, sort_rows
 from lsm.spill import BATCH_BYTES, SpillFile, SpillSpace, batch_rows
+from lsm.whole_keys import KeepEvery, whole_keys
 
 EMIT_BYTES = 16 << 20
 MAX_SPILL_FAN_IN = 128
@@ -24,7 +25,8 @@ MAX_SPILL_FAN_IN = 128
 class SortBuffer:
     """Buffers the rows of one bucket. Call order: ``add`` and, at will, ``spill`` or ``gather``; then ``drain``.
 
-    Spilling sorts and folds what is in memory into a file; the files are merged once, when the buffer is drained.
+    Spilling sorts and folds what is in memory into a file; the files are merged once, when the buffer is drained. With
+    ``KeepEvery`` for ``fold`` every version comes out, and no key is in two tables.
     """
 
     key: SortKey
@@ -63,9 +65,9 @@ class SortBuffer:
                 return
             while len(self._spills) >= MAX_SPILL_FAN_IN:
                 self._merge_first(min(MAX_SPILL_FAN_IN, len(self._spills) - MAX_SPILL_FAN_IN + 2), space)
-            runs = [spill.tables() for spill in self._spills]
+            runs = [self._run(spill) for spill in self._spills]
             if self.held:
-                runs.append(_in_batches(self._in_memory()))
+                runs.append(self._whole(_in_batches(self._in_memory())))
             yield from merge_runs(runs, self.key, self.fold)
         finally:
             self.clear()
@@ -81,11 +83,18 @@ class SortBuffer:
     def _merge_first(self, count: int, space: SpillSpace) -> None:
         """Merge the oldest spill files into one; the rest of a fan-in first, so that later rounds are full."""
         first, rest = self._spills[:count], self._spills[count:]
-        merged = space.write(merge_runs([spill.tables() for spill in first], self.key, self.fold))
+        merged = space.write(merge_runs([self._run(spill) for spill in first], self.key, self.fold))
         self.spilled_bytes += merged.size
         for spill in first:
             spill.delete()
         self._spills = [merged, *rest]
+
+    def _run(self, spill: SpillFile) -> Iterator[Any]:
+        return self._whole(spill.tables())
+
+    def _whole(self, tables: Iterator[Any]) -> Iterator[Any]:
+        """A merge takes all versions of a key that a run has at once."""
+        return whole_keys(tables, self.key) if isinstance(self.fold, KeepEvery) else tables
 
     def _in_memory(self) -> Iterator[Any]:
         """What is held, sorted and folded, a bounded piece at a time."""

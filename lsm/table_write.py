@@ -27,15 +27,14 @@ from lsm.deletion_vectors_write import DeletionVectorWriter
 from lsm.existing_files import ExistingFiles
 from lsm.hash_index import write_hashes
 from lsm.held_rows import Kinds, Source
-from lsm.key_words import one_array
-from lsm.merge_function import retracts
 from lsm.merge_tree_writer import MergeTreeWriter
 from lsm.routing import route
 from lsm.spill import SpillSpace
+from lsm.write_kinds import WriteKinds
 from manifest import faults
 from manifest.commit_message import CommitMessage
 from manifest.data_file import DataFileMeta
-from manifest.errors import SchemaMismatch, UnsupportedTable
+from manifest.errors import UnsupportedTable
 from manifest.index_change import IndexChange
 from manifest.index_manifest import HASH
 from manifest.option_support import check_writable
@@ -89,6 +88,7 @@ class TableWrite:
         check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
         _refuse_keys_across_partitions(store)
         self.store = store
+        self._kinds = WriteKinds(store.schema, store.root)
         self.commit_user = commit_user
         compacts = not (store.options.write_only if write_only is None else write_only)
         self._compacts = compacts and (not ignore_existing or store.options.needs_lookup)  # which hides level 0 from readers
@@ -103,6 +103,7 @@ class TableWrite:
         self._first_sequence = first_sequence
         self._pool = ThreadPoolExecutor(max(1, threads), thread_name_prefix="paimon-write")
         self._progress = progress
+        self._logs = not ignore_existing
         self._existing = ExistingFiles(store, ignore=ignore_existing, snapshot_id=base_snapshot_id)
         self._owned = owned
         self._assigner: HashBucketAssigner | None = None
@@ -140,7 +141,7 @@ class TableWrite:
             SchemaMismatch: The rows do not fit.
         """
         table = conform(batch, self.store.schema)
-        table, numbers = self._of_kinds(table, kinds)
+        table, numbers = self._kinds.of(table, kinds)
         self._waiting.append((table, numbers))
         if sum(t.num_rows for t, _ in self._waiting) >= _ROUTE_ROWS or sum(t.nbytes for t, _ in self._waiting) >= _ROUTE_BYTES:
             self._route()
@@ -148,7 +149,7 @@ class TableWrite:
     def write_bucket(self, partition: tuple[Plain, ...], bucket: int, batch: Any, kinds: Any = None) -> None:
         """Buffer rows that all belong to one bucket, as the caller knows (a Spark task that owns it)."""
         self._route()
-        table, numbers = self._of_kinds(conform(batch, self.store.schema), kinds)
+        table, numbers = self._kinds.of(conform(batch, self.store.schema), kinds)
         if table.num_rows:
             self._make_room()
             self._writer(partition, bucket).add(Source(table.combine_chunks(), numbers), None)
@@ -208,20 +209,6 @@ class TableWrite:
             self._progress(self.metrics)
         return message
 
-    def _of_kinds(self, table: Any, kinds: Any) -> tuple[Any, Kinds | None]:
-        """The rows to write and their kinds: checked, and without those that ``ignore-delete`` drops."""
-        if kinds is None:
-            return table, None
-        numbers: Kinds = one_array(kinds).cast(pa.int8()).to_numpy(zero_copy_only=False)
-        if len(numbers) != table.num_rows or (len(numbers) and not 0 <= numbers.min() <= numbers.max() <= 3):
-            raise SchemaMismatch(f"row kinds are numbers from 0 to 3, one for each of the {table.num_rows} rows")
-        retract = retracts(numbers)
-        if not self.store.schema.is_primary_key_table and retract.any():
-            raise SchemaMismatch(f"{self.store.root}: an append table has no keys, so rows cannot be deleted by writing '-D' or '-U'")
-        if self.store.options.ignore_delete and retract.any():
-            table, numbers = table.filter(pa.array(~retract)), numbers[~retract]
-        return table, numbers if numbers.any() else None
-
     def _route(self) -> None:
         """Hand the waiting rows to their buckets, as one source that they share."""
         waiting, self._waiting = [(table, kinds) for table, kinds in self._waiting if table.num_rows], []
@@ -272,7 +259,8 @@ class TableWrite:
             files = self._existing.of(partition, encoded, bucket) if compacting or not self._is_unaware else []
             snapshot_id = self._existing.snapshot_id
             shared = (self._names, self._space, files, snapshot_id, self._compacts, self._first_sequence)
-            context = BucketContext(self.store, encoded, partition, bucket, *shared, self._vectors(encoded, bucket, files))
+            vectors = self._vectors(encoded, bucket, files)
+            context = BucketContext(self.store, encoded, partition, bucket, *shared, vectors, logs=self._logs)
             found = MergeTreeWriter(context) if self.store.schema.is_primary_key_table else AppendOnlyWriter(context)
             self._writers[encoded, bucket] = found
         return found

@@ -111,6 +111,8 @@ _DOTTED = {
     "deletion_vectors_bitmap64": "deletion-vectors.bitmap64",
     "deletion_vector_index_file_target_size": "deletion-vector.index-file.target-size",
     "lookup_compact_max_interval": "lookup-compact.max-interval",
+    "changelog_row_deduplicate": "changelog-producer.row-deduplicate",
+    "changelog_row_deduplicate_ignore_fields": "changelog-producer.row-deduplicate-ignore-fields",
     "compaction_delete_ratio_threshold": "compaction.delete-ratio-threshold",
     "manifest_target_file_size": "manifest.target-file-size",
     "manifest_merge_min_count": "manifest.merge-min-count",
@@ -186,6 +188,8 @@ class CoreOptions(BaseModel):
     ignore_delete: Flag = False
     ignore_update_before: Flag = False
     changelog_producer: Keyword = "none"
+    changelog_row_deduplicate: Flag = False
+    changelog_row_deduplicate_ignore_fields: Names = ()
     deletion_vectors_enabled: Flag = False
     deletion_vectors_merge_on_read: Flag = False
     deletion_vectors_bitmap64: Flag = False
@@ -259,6 +263,11 @@ class CoreOptions(BaseModel):
     def max_level(self) -> int:
         """The highest LSM level."""
         return (self.num_levels or self.num_sorted_run_compaction_trigger + 1) - 1
+
+    @property
+    def compacts_fully_at_commit(self) -> bool:
+        """Whether a batch write fully compacts every bucket that it touches."""
+        return bool(self.full_compaction_delta_commits) or self.changelog_producer == "full-compaction"
 
     @property
     def needs_lookup(self) -> bool:
