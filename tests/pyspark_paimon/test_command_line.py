@@ -66,6 +66,15 @@ def test_compact(path, capsys) -> None:
     assert json.loads(run(capsys, "compact", path, "--json"))["snapshot_id"] is None
 
 
+def test_analyze(path, capsys) -> None:
+    shown = run(capsys, "analyze", path, "--columns", "id,city")
+    assert "distinct_count" in shown
+    assert "attrs" not in shown
+    known = json.loads(run(capsys, "analyze", path, "--json"))
+    assert (known["rows"], known["columns"], known["snapshot_id"]) == (2, 3, 4)
+    assert {row["column"]: row["max"] for row in known["statistics"]}["id"] == "2"
+
+
 def test_indexes(path, capsys) -> None:
     assert "bloom-filter" in run(capsys, "indexes", path)
     known = json.loads(run(capsys, "indexes", path, "--json"))

@@ -52,3 +52,20 @@ def test_a_scan_in_process_goes_to_a_session(spark, table):
     assert [tuple(row) for row in scan.to_spark(spark).collect()] == [(2, "b")]
     with pytest.raises(InvalidArgument, match="session"):
         scan.to_spark()
+
+
+def test_a_table_is_analyzed_alike_in_process_and_over_spark(spark, table):
+    from pyspark_paimon import UnknownColumn
+
+    table.write(spark.sql(QUERY))
+    table.write(spark.sql(QUERY))
+    served = Table.open(table.path, spark=spark)
+    for opened, other in ((table, served), (served, table)):
+        result = opened.analyze(["ID", "city", "attrs"])
+        assert (result.rows, result.columns, result.snapshot_id) == (4, 3, table.snapshots().num_rows)
+        assert opened.statistics() == other.statistics()
+        assert opened.statistics()["distinct_count"].to_pylist() == [4, 4, None]
+        assert opened.scan().count() == 4
+        with pytest.raises(UnknownColumn, match="nope"):
+            opened.analyze(["nope"])
+    assert table.statistics(1).num_rows == 0
