@@ -43,9 +43,10 @@ class LookupMerge:
     def fold(self, rows: Any, done: Sorted) -> Any:
         """See ``MergeFunction``."""
         levels = one_array(rows.column(LEVEL)).to_numpy()[done.order]
-        keep = _shallowest(levels, done)
-        if self.known_below is not None:
-            keep &= ~np.repeat(np.maximum.reduceat(levels, done.starts) > self.known_below, _sizes(done))
+        if self.known_below is None:
+            keep = _shallowest(levels, done)
+        else:  # the first version wins, wherever it lies
+            keep = ~np.repeat(np.maximum.reduceat(levels, done.starts) > self.known_below, _sizes(done))
         return self.inner.fold(without_level(rows), kept(done, keep))
 
 

@@ -101,7 +101,8 @@ class MergeTreeWriter:
         if result is not None:
             self._increment.add(result)
             self._count_compaction(result)
-        self._compact_changelog += self._log.finish()
+        level = self._manager.levels.max_level if result is None or not result.after else result.after[0].level
+        self._compact_changelog += [file.upgrade(level) for file in self._log.finish()]  # engines that hide level 0 hide its changelog
         self._compacted_fully |= full
 
     def prepare(self) -> CommitMessage:
