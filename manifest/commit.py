@@ -159,7 +159,7 @@ class FileStoreCommit:
     ) -> CommitResult:
         """Describe data files anew (COMPACT): ``compact_after`` has the entries of ``compact_before`` with other indexes, in order.
 
-        A file that another commit removed or described anew drops out, its bucket is among ``lost_compactions``.
+        Files that another commit removed or described anew drop out; ``lost_compactions`` has the bucket of each.
         """
         faults.point("after-data-files")
         filled = [message for message in messages if not message.is_empty]

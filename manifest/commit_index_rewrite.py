@@ -30,8 +30,8 @@ class IndexRewrites:
 
     @property
     def lost(self) -> tuple[BucketId, ...]:
-        """Buckets in which an entry was gone."""
-        return tuple(dict.fromkeys(message.bucket_id for message in self._lost))
+        """The bucket of each entry that was gone."""
+        return tuple(message.bucket_id for message in self._lost)
 
     def change(self, store: FileStore, latest: Snapshot | None) -> Change | None:
         """The rewrites whose old entry is live at ``latest``; None if there are none left."""

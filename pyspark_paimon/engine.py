@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from manifest.snapshot import Snapshot
     from manifest.statistics import Statistics
     from pyspark_paimon.history_views import View
+    from pyspark_paimon.index_views import IndexView
     from pyspark_paimon.results import TableChangeResult
     from pyspark_paimon.table_changes import TableChange
 
@@ -205,6 +206,9 @@ class Backend(Protocol):
 
     def files(self, snapshot_id: int | None) -> pa.Table:
         """Live data files of a snapshot (None: no file), in the columns of ``table_views.FILES``."""
+
+    def index_view(self, view: IndexView, snapshot_id: int | None) -> pa.Table:
+        """File indexes of a snapshot (None: no file), or their health, in the columns of ``index_views``."""
 
     def plan(self, request: ScanRequest) -> ScanPlan:
         """Splits and the funnel's report."""

@@ -18,7 +18,7 @@ from lsm.split_read import read_split
 from lsm.splits import DataSplit
 from lsm.table_statistics import counted_rows, statistics_of
 from manifest.entry_cache import EntryCache
-from manifest.errors import InvalidArgument, UnsupportedOption
+from manifest.errors import InvalidArgument
 from manifest.expire import expire_snapshots
 from manifest.file_io import FileIO, file_io_for
 from manifest.option_support import check_readable
@@ -42,6 +42,8 @@ from pyspark_paimon.engine import (
 )
 from pyspark_paimon.history_views import View, history_view
 from pyspark_paimon.incremental import plan_changes, read_changes
+from pyspark_paimon.index_jobs import rewrite_indexes
+from pyspark_paimon.index_views import IndexView, index_view
 from pyspark_paimon.inputs import collected
 from pyspark_paimon.local_jobs import compact_table, delete_rows, write_rows
 from pyspark_paimon.parallel import interleaved
@@ -137,6 +139,11 @@ class LocalBackend:
         store = self.store()
         return files_table(store.live_entries(self._snapshot(store, snapshot_id)).entries(), store.schema)
 
+    def index_view(self, view: IndexView, snapshot_id: int | None) -> pa.Table:
+        """File indexes of a snapshot, or their health."""
+        store = self.store()
+        return index_view(store, view, self._snapshot(store, snapshot_id), self._threads)
+
     def plan(self, request: ScanRequest) -> ScanPlan:
         """Splits and the funnel's report."""
         return self._plan(self._readable(request), request)
@@ -207,12 +214,9 @@ class LocalBackend:
         """Compact; a lost race is tried again on the new snapshot."""
         return compact_table(self.store(request.options), request, threads=self._threads, progress=self._progress)
 
-    def rewrite_file_index(self, commit_id: str, partitions: Sequence[Spec] | None) -> IndexRewriteResult:  # noqa: ARG002  # the seam's signature
-        """Refused until the rewrite of indexes is built."""
-        raise UnsupportedOption(
-            "file-index",
-            "indexes of existing files are not rewritten yet; a full compaction after alter_options rebuilds those of a primary-key table",
-        )
+    def rewrite_file_index(self, commit_id: str, partitions: Sequence[Spec] | None) -> IndexRewriteResult:
+        """Give files that exist the indexes that the table's options ask for, a thread each."""
+        return rewrite_indexes(self.store(), commit_id, partitions, threads=self._threads, progress=self._progress)
 
     def expire(self, request: ExpireRequest) -> ExpireResult:
         """Expire snapshots and delete what only they reach."""

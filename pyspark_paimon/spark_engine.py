@@ -50,6 +50,7 @@ from pyspark_paimon.spark_staging import Staged, Target, bucket_frame, staged, s
 if TYPE_CHECKING:
     from lsm.scan import ScanPlan
     from pyspark_paimon.history_views import View
+    from pyspark_paimon.index_views import IndexView
     from pyspark_paimon.table_changes import TableChange
 
 NAME = "paimon"
@@ -110,6 +111,10 @@ class SparkBackend:
     def files(self, snapshot_id: int | None) -> pa.Table:
         """Live data files of a snapshot."""
         return _table(self._ask(rpc.AskFiles(snapshot_id=snapshot_id)))
+
+    def index_view(self, view: IndexView, snapshot_id: int | None) -> pa.Table:
+        """File indexes of a snapshot, or their health."""
+        return _table(self._ask(rpc.AskIndexView(view=view, snapshot_id=snapshot_id)))
 
     def plan(self, request: ScanRequest) -> ScanPlan:
         """Splits and the funnel's report, made by the server."""

@@ -15,6 +15,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from manifest.errors import InvalidArgument
 from pyspark_paimon.engine import CompactRequest, ExpireRequest, ScanRequest, TravelRequest, WriteRequest
 from pyspark_paimon.history_views import View
+from pyspark_paimon.index_views import IndexView
 from pyspark_paimon.results import Message
 from pyspark_paimon.table_changes import TableChange
 
@@ -74,6 +75,14 @@ class AskView(Message):
     view: View
 
 
+class AskIndexView(Message):
+    """File indexes of a snapshot, or their health, as an Arrow IPC stream in Base64."""
+
+    ask: Literal["index-view"] = "index-view"
+    view: IndexView
+    snapshot_id: int | None
+
+
 class AskPlan(Message):
     """Splits and report of a scan."""
 
@@ -122,6 +131,7 @@ Question: TypeAlias = (
     | AskSnapshots
     | AskFiles
     | AskView
+    | AskIndexView
     | AskStatistics
     | AskPlan
     | AskCount
@@ -300,6 +310,7 @@ __all__ = [
     "AskBuckets",
     "AskCount",
     "AskFiles",
+    "AskIndexView",
     "AskOrphans",
     "AskOutcome",
     "AskPlan",

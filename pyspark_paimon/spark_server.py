@@ -93,6 +93,8 @@ def _answer(backend: LocalBackend, question: rpc.Question) -> str:
             return "null" if statistics is None else statistics.to_json()
         case rpc.AskView():
             return json.dumps(base64.b64encode(_ipc(backend.view(question.view))).decode())
+        case rpc.AskIndexView():
+            return json.dumps(base64.b64encode(_ipc(backend.index_view(question.view, question.snapshot_id))).decode())
         case rpc.AskPlan():
             return plan_to_json(backend.plan(question.request))
         case rpc.AskCount():

@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from manifest.schema import TableSchema
 from pyspark_paimon.engine import Backend, TravelRequest
+from pyspark_paimon.index_views import IndexView
 from pyspark_paimon.table_analysis import statistics_table
 from pyspark_paimon.table_views import snapshots_table
 
@@ -87,6 +88,32 @@ class TableInspection:
         """
         pinned = self._backend.pin(TravelRequest(snapshot_id=snapshot))
         return self._backend.files(None if pinned is None else pinned.id)
+
+    def file_indexes(self, snapshot: int | None = None) -> pa.Table:
+        """One row for every index of every live data file of a snapshot, in the columns of Paimon's ``$file_indexes``.
+
+        Only headers are read. Raises ``CorruptFile`` that names a container whose header cannot be.
+
+        >>> from pyspark_paimon.example import cities
+        >>> cities().file_indexes().select(["column_name", "index_type", "storage_type", "is_empty"]).to_pylist()
+        [{'column_name': 'city', 'index_type': 'bloom-filter', 'storage_type': 'EMBEDDED', 'is_empty': False}]
+        """
+        return self._index_view("file_indexes", snapshot)
+
+    def index_health(self, snapshot: int | None = None) -> pa.Table:
+        """How well each of these indexes serves: its size beside its column's, distinct values, bits a row, false positive rate, a note.
+
+        Payloads and the footers of data files are read; what is broken is told in ``note``, nothing is raised.
+
+        >>> from pyspark_paimon.example import cities
+        >>> cities().index_health().select(["column_name", "index_size_in_bytes", "distinct_values", "note"]).to_pylist()
+        [{'column_name': 'city', 'index_size_in_bytes': 64, 'distinct_values': 3, 'note': 'larger than the column (64 of 62 bytes)'}]
+        """
+        return self._index_view("index_health", snapshot)
+
+    def _index_view(self, view: IndexView, snapshot: int | None) -> pa.Table:
+        pinned = self._backend.pin(TravelRequest(snapshot_id=snapshot))
+        return self._backend.index_view(view, None if pinned is None else pinned.id)
 
     def tags(self) -> pa.Table:
         """One row for every tag, by name: its snapshot, and how long it stays if it was made for a while.
