@@ -99,12 +99,14 @@ class _Sets:
 
 
 class _Cursor:
-    """Reads on through the head of a payload, fetching generous pieces of large ones."""
+    """Reads on through the head of a payload; of large ones in pieces, the first of them small."""
 
-    PIECE = 32 * 1024
+    FIRST_PIECE = 4 * 1024
+    LAST_PIECE = 256 * 1024
 
     def __init__(self, payload: Payload, at: int) -> None:
         self.payload = payload
+        self._piece_size = self.FIRST_PIECE
         self._piece = b""
         self._piece_at = at
         self.at = at
@@ -112,8 +114,9 @@ class _Cursor:
     def take(self, length: int) -> bytes:
         first = self.at - self._piece_at
         if first + length > len(self._piece):
-            self._piece = self.payload.read(self.at, min(max(length, self.PIECE), max(length, self.payload.length - self.at)))
+            self._piece = self.payload.read(self.at, max(length, min(self._piece_size, self.payload.length - self.at)))
             self._piece_at, first = self.at, 0
+            self._piece_size = min(4 * self._piece_size, self.LAST_PIECE)
         self.at += length
         return self._piece[first : first + length]
 
@@ -198,13 +201,12 @@ class _Blocks:
         cursor = _Cursor(Payload.of(self._payload.read(self._start + start, end - start)), 0)
         count = cursor.number()
         if self._type.kind in STRINGS:
-            left = set(keys)
+            wanted = set(keys)
             for _ in range(count):
                 key, offset, length = cursor.text(), cursor.number(), cursor.number()
-                if key in left:
-                    left.remove(key)
+                if key in wanted:
                     yield offset, length
-                if not left:
+                if key == keys[-1]:
                     return
             return
         table = cursor.table(_record(self._type, "offset", "length"), count)

@@ -28,6 +28,7 @@ _MAX_BITS = 2**31 - 1 - 8
 _SPREAD_MAX = 2**26
 _SANE_HASHES = 2048
 _WHOLE_PROBES = 64
+_VALUES_A_STEP = 64
 
 _Words: TypeAlias = np.ndarray[Any, np.dtype[np.uint64]]
 
@@ -131,10 +132,12 @@ class BloomFilterReader:
                 return REMAIN
         if any(isinstance(value, float) and float_bits(value, self._type) is None for value in values):
             return REMAIN
-        positions = self._probes(values)
-        if positions.size > _WHOLE_PROBES:
+        if len(values) * self.hashes > _WHOLE_PROBES:
             self._payload.whole()
-        return REMAIN if any(all(map(self._is_set, probe)) for probe in positions.tolist()) else SKIP
+        for first in range(0, len(values), _VALUES_A_STEP):
+            if any(all(map(self._is_set, probe)) for probe in self._probes(values[first : first + _VALUES_A_STEP]).tolist()):
+                return REMAIN
+        return SKIP
 
     def _probes(self, values: tuple[Plain, ...]) -> np.ndarray[Any, np.dtype[np.int64]]:
         """Bit positions, a line for every literal; a zero is asked for as both of its floats."""

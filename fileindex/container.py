@@ -130,7 +130,7 @@ class ContainerReader:
 class Payload:
     """The bytes of one index: small ones are fetched whole at the first read, of large ones only what is asked for."""
 
-    WHOLE = 64 * 1024
+    WHOLE = 16 * 1024
 
     def __init__(self, read: Callable[[int, int], bytes], start: int, length: int) -> None:
         self._read_container = read

@@ -138,17 +138,14 @@ def _check_container(data: bytes | memoryview, at: int, cardinality: int, *, is_
             raise ValueError("broken runs")
         return 2 + 4 * runs
     if cardinality <= _ARRAY_MAX:
-        values = np.frombuffer(data, "<u2", cardinality, at).astype(np.int64)
-        if (np.diff(values) <= 0).any():
+        values = np.frombuffer(data, "<u2", cardinality, at)
+        if (values[1:] <= values[:-1]).any():
             raise ValueError("an array container out of order")
         return 2 * cardinality
-    bits = np.frombuffer(data, np.uint8, _BITSET_BYTES, at)
-    if int(_BIT_COUNTS[bits].sum()) != cardinality:
+    words = np.frombuffer(data, "<u8", _BITSET_BYTES // 8, at)
+    if int(np.bitwise_count(words).sum()) != cardinality:
         raise ValueError("a bitset container with another cardinality")
     return _BITSET_BYTES
-
-
-_BIT_COUNTS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).sum(axis=1, dtype=np.int64)
 
 
 def serialize_groups(rows: Rows, starts: _Longs) -> tuple[_Bytes, _Longs]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os.path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -109,7 +108,10 @@ def _sort_by_words(texts: Any) -> tuple[_Longs, _Flags] | None:
 def _common_prefix(texts: Any) -> int:
     """How many bytes all texts begin with: those that the least and the greatest have in common."""
     ends = pc.min_max(texts)
-    return len(os.path.commonprefix([ends["min"].as_buffer().to_pybytes(), ends["max"].as_buffer().to_pybytes()]))
+    least, greatest = (np.frombuffer(ends[end].as_buffer(), dtype=np.uint8) for end in ("min", "max"))
+    length = min(len(least), len(greatest))
+    differ = np.flatnonzero(least[:length] != greatest[:length])
+    return int(differ[0]) if len(differ) else length
 
 
 def _next_words(view: Any, at: _Longs, left: _Longs) -> _Words:

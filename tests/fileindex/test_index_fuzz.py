@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import struct
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +26,7 @@ from fileindex.writer import DataFileIndexWriter
 A, B = ColumnRef("a"), ColumnRef("b")
 TYPES = {"a": ColumnType(Kind.INT), "b": ColumnType(Kind.VARCHAR)}
 ROWS = 200
+ROOT = Path(__file__).parent.parent.parent
 NAMES = sorted(INDEX_TYPES)
 
 
@@ -93,6 +98,15 @@ def test_every_cut_of_a_container_is_survived(number):
     for cut in range(0, len(original), max(1, len(original) // 150)):
         for leaf in LEAVES:
             assert sound(evaluate(leaf, ContainerReader.of(original[:cut]), TYPES, ROWS, IndexNotes()))
+
+
+def test_no_damage_crashes_hangs_or_grows_the_process():
+    child = [sys.executable, str(Path(__file__).with_name("index_fuzz_child.py")), "1", "20"]
+    done = subprocess.run(child, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    asked, warned, grown = map(int, done.stdout.split())
+    assert warned > asked // 3
+    assert grown < 64 * 1024 * 1024
 
 
 def noted(predicate, container, row_count=ROWS, types=TYPES):
