@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from manifest.merge_keys import AGGREGATE_REMOVE, ENGINES, GROUP_REMOVE, PARTIAL_REMOVE
 from manifest.options import FORMER_KEYS, CoreOptions
 
 Refusal = Callable[[str], str | None]
@@ -84,8 +85,6 @@ TUNING = frozenset(
         "compaction.skip-expired-partitions",
         "changelog-producer.row-deduplicate",
         "changelog-producer.row-deduplicate-ignore-fields",
-        "changelog-file.format",
-        "changelog-file.compression",
         "changelog-file.stats-mode",
         "changelog-file.prefix",
         "write-buffer-spill.tmp-dirs",
@@ -140,17 +139,13 @@ ROWS: dict[str, Refusal] = {
 
 REFUSED: dict[str, Refusal] = {
     **ROWS,
-    "merge-engine": _only("deduplicate", why="is not built yet"),
-    "changelog-producer": _only("none", why="is not built yet"),
-    "rowkind.field": _never("is not built yet; give the kind of a row in the input column '_row_kind'"),
-    "ignore-update-before": _only("false", why="is not built yet"),
+    "merge-engine": _only(*ENGINES, why="is no merge engine"),
+    "changelog-producer": _only("none", "input", "lookup", "full-compaction", why="is no changelog producer"),
+    "changelog-file.format": _only("parquet", why="is not written or read here"),
     "file.format": _only("parquet", why="is not written or read here"),
     "bucket-function.type": _only("default", "mod", why="is not built"),
     **dict.fromkeys(["row-tracking.enabled", "index-file-in-data-file-dir", "manifest-sort.enabled", "primary-key.nullable"], _OFF),
     **dict.fromkeys(["commit.discard-duplicate-files", "query-auth.enabled"], _OFF),
-    "aggregation.remove-record-on-delete": _OFF,
-    "partial-update.remove-record-on-delete": _OFF,
-    "partial-update.remove-record-on-sequence-group": _never("belongs to a merge engine that is not built yet"),
     "write.sequence-number-init-mode": _only("scan", why="is not built"),
     "commit.strict-mode.last-safe-snapshot": _never("is not built"),
     **dict.fromkeys(["commit.callbacks", "tag.callbacks"], _never("names Java classes, which cannot be called from here")),
@@ -165,7 +160,9 @@ REFUSED: dict[str, Refusal] = {
     **dict.fromkeys(["pk-btree.index.columns", "blob-field", "blob-descriptor-field", "blob-view-field"], _never("is not built")),
     "manifest.format": _only("avro", why="is no manifest format here"),
     "manifest.compression": _only("zstd", "null", "deflate", why="is no manifest codec that every engine reads"),
-    "file.compression": _only("zstd", "none", "snappy", "lz4", "gzip", why="is no Parquet codec here"),
+    **dict.fromkeys(
+        ["file.compression", "changelog-file.compression"], _only("zstd", "none", "snappy", "lz4", "gzip", why="is no Parquet codec here")
+    ),
 }
 """Known keys whose values we cannot all honour."""
 
@@ -222,4 +219,4 @@ LAYOUT = IMMUTABLE | {
 """Keys on which all files and all writers of a table must agree, so that one call cannot have its own."""
 
 CORE = CoreOptions.keys()
-KNOWN = TUNING | frozenset(REFUSED) | CORE | frozenset(FORMER_KEYS.values())
+KNOWN = TUNING | frozenset(REFUSED) | CORE | frozenset([*FORMER_KEYS.values(), AGGREGATE_REMOVE, PARTIAL_REMOVE, GROUP_REMOVE])

@@ -8,15 +8,12 @@ we would get wrong. Unknown keys of a table that exists are somebody else's and 
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Mapping
 
 from manifest.errors import UnsupportedOption, UnsupportedTable
+from manifest.merge_keys import AGGREGATION, ENGINES, PARTIAL_UPDATE, field_option_reason
 from manifest.option_keys import AT_CREATION, IMMUTABLE, KNOWN, LAYOUT, ONE_WAY, PREFIXES, REFUSED, REFUSED_PREFIXES, ROWS
 from manifest.options import CoreOptions
-
-_BUILT_ENGINES = frozenset({"deduplicate"})
-_FIELD_OPTION = re.compile(r"fields\.(?P<columns>.+)\.(?P<option>[a-z-]+)")
 
 
 def check_settable(options: Mapping[str, object]) -> None:
@@ -46,17 +43,10 @@ def _reason(key: str, value: str) -> str | None:
     if key in AT_CREATION:
         return "names key columns and is fixed when the table is created"
     if key.startswith("fields."):
-        return _field_reason(key)
+        return field_option_reason(key, value)
     if key.startswith(REFUSED_PREFIXES):
         return "is not built"
     return None if key.startswith(PREFIXES) else _unknown(key)
-
-
-def _field_reason(key: str) -> str | None:
-    match = _FIELD_OPTION.fullmatch(key)
-    if match is not None and match["option"] == "stats-mode":
-        return None
-    return "per-field options other than 'stats-mode' belong to merge engines that are not built yet"
 
 
 def _unknown(key: str) -> str:
@@ -104,11 +94,20 @@ def check_alter(before: Mapping[str, str], after: Mapping[str, str]) -> None:
 
 def check_readable(options: CoreOptions, *, has_primary_key: bool, table: str) -> None:
     """Raise ``UnsupportedTable`` if reading would give other rows than Paimon's."""
-    if has_primary_key and options.merge_engine not in _BUILT_ENGINES:
-        raise UnsupportedTable(f"{table}: merge-engine '{options.merge_engine}' is not built yet, so its rows cannot be merged")
+    if has_primary_key:
+        _check_merges(options, table)
     for key, refusal in ROWS.items():
         value = options.raw.get(key)
         if value is not None and (reason := refusal(value)) is not None:
+            raise UnsupportedTable(f"{table}: option '{key}': {reason}")
+
+
+def _check_merges(options: CoreOptions, table: str) -> None:
+    if options.merge_engine not in ENGINES:
+        raise UnsupportedTable(f"{table}: merge-engine '{options.merge_engine}' is not built, so its rows cannot be merged")
+    folds = options.merge_engine in {AGGREGATION, PARTIAL_UPDATE}
+    for key, value in options.raw.items() if folds else ():
+        if key.endswith("aggregate-function") and (reason := field_option_reason(key, value)) is not None:
             raise UnsupportedTable(f"{table}: option '{key}': {reason}")
 
 

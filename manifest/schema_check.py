@@ -10,9 +10,11 @@ import pyarrow as pa
 
 from fileindex.column_type import Kind
 from fileindex.options import FileIndexOptions
+from manifest.changelog_options import check_changelog
 from manifest.ddl import parse_ddl
 from manifest.default_value import default_scalar
 from manifest.errors import InvalidSchema, UnsupportedOption, UnsupportedTable
+from manifest.merge_check import changes_merging, check_merging
 from manifest.option_support import check_alter, check_settable
 from manifest.options import CoreOptions
 from manifest.schema import TableSchema
@@ -83,6 +85,8 @@ def check_schema(schema: TableSchema) -> None:
     _check_keys(schema)
     _check_buckets(schema, schema.core)
     _check_sequence(schema, schema.core)
+    check_merging(schema)
+    check_changelog(schema)
     _check_limits(schema, schema.core)
     FileIndexOptions.parse(schema.options, schema.column_types, strict=True)
     assert schema.arrow is not None
@@ -107,6 +111,10 @@ def check_altered(before: TableSchema, after: TableSchema) -> None:
         _check_buckets(after, after.core)
     if after.fields != before.fields or changed & {"sequence.field", "sequence.field.sort-order"}:
         _check_sequence(after, after.core)
+    if after.fields != before.fields or any(changes_merging(key) for key in changed):
+        check_merging(after)
+    if after.fields != before.fields or any(key.startswith("changelog-producer") for key in changed):
+        check_changelog(after)
     _check_limits(after, after.core)
     if any(key.startswith("file-index.") for key in changed):
         FileIndexOptions.parse(after.options, after.column_types, strict=True)
