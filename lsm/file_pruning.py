@@ -75,7 +75,7 @@ class FilePruner:
 
     def may_match_values(self, entry: ManifestEntry) -> bool:
         """Whether a row of the file can satisfy the filter, by minima, maxima and null counts."""
-        return may_match(self.residual(entry.partition), self._lookup(entry.file), self.store.schema.column_types)
+        return may_match(self.residual(entry.partition), self.bounds(entry.file), self.store.schema.column_types)
 
     def may_match_index(self, entry: ManifestEntry) -> bool:
         """Whether a row of the file can satisfy the filter, by the index inside the manifest entry."""
@@ -100,7 +100,8 @@ class FilePruner:
             self._mappings[file.schema_id] = found
         return found
 
-    def _lookup(self, file: DataFileMeta) -> Callable[[ColumnRef], ColumnBounds | None]:
+    def bounds(self, file: DataFileMeta) -> Callable[[ColumnRef], ColumnBounds | None]:
+        """Minima, maxima and null counts of the filter's columns in a file; None for a column of which nothing is known."""
         mapping = self._mapping(file)
         try:
             known = self._value_bounds(file, mapping)

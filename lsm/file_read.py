@@ -13,19 +13,20 @@ from typing import Any
 from pyroaring import BitMap
 
 from fileindex.column_type import ColumnType, Plain
-from fileindex.container import ContainerReader
-from fileindex.evaluate import evaluate
 from fileindex.predicate import FALSE, TRUE, Predicate, columns_of
-from fileindex.result import RowSet
-from fileindex.roaring import all_rows
 from lsm.deletion_vectors import DeletionFile, dead_rows
 from lsm.evolution import SchemaMapping, column_types
+from lsm.file_pruning import FilePruner
 from lsm.file_schema import KIND_FIELD, SEQUENCE_FIELD
-from lsm.parquet_read import BATCH_BYTES, ParquetDataFile
+from lsm.file_selection import FileIndex, Selection, open_container
+from lsm.parquet_read import BATCH_BYTES, ParquetDataFile, rows_only
 from lsm.read_report import ReadReport
 from lsm.row_group_read import RowGroupRead, may_have_retracts
+from lsm.row_order import RowOrder
 from lsm.scan_filters import bind_constants
 from lsm.sort_key import SEQUENCE_NUMBER, VALUE_KIND
+from lsm.splits import is_counted
+from lsm.stats_proof import without_proven
 from manifest.data_file import DataFileMeta
 from manifest.errors import CorruptFile, UnsupportedTable
 from manifest.store import FileStore
@@ -46,6 +47,7 @@ class DataFileRead:
         predicate: rows to return, on the table's columns.
         deletion_file: where its deletion vector lies, or the dead positions themselves.
         drop_retracts: leave out ``-U`` and ``-D`` rows: no other file holds a version of their keys.
+        top: only the first rows in this order are wanted, so many of them; more may come.
         use_index: let a file index select rows; only right where every version of a key is in this file.
         report: counters to add to.
         batch_bytes: about as many bytes as a batch may have; a merge of many runs holds a batch of each.
@@ -59,6 +61,7 @@ class DataFileRead:
     predicate: Predicate = TRUE
     deletion_file: DeletionFile | BitMap | None = None
     drop_retracts: bool = False
+    top: tuple[RowOrder, int] | None = None
     use_index: bool = True
     report: ReadReport = field(default_factory=ReadReport)
     batch_bytes: int = BATCH_BYTES
@@ -74,14 +77,18 @@ class DataFileRead:
             raise UnsupportedTable(f"{self.path}: data files of format '{self.file.format}' are not read")
         self.report.files += 1
         self.mapping.check(self._needed)
-        rows = self._selection() if self._residual != FALSE else BitMap()
-        if rows is not None and not rows:
+        if self.selection.is_empty:
             self.report.files_skipped += 1
             return
+        count = None if self.columns else self.known_count
+        if count is not None:
+            self.report.files_counted += 1
+            yield rows_only(count)
+            return
         with ParquetDataFile(self.store.file_io, self.path, self.file.row_count) as data:
-            yield from self._of_open(data, rows).batches()
+            yield from self._of_open(data, self.selection).batches()
 
-    def _of_open(self, data: ParquetDataFile, rows: BitMap | None) -> RowGroupRead:
+    def _of_open(self, data: ParquetDataFile, chosen: Selection) -> RowGroupRead:
         present = set(data.schema.names)
         absent = [name for name, source in self.mapping.sources.items() if source is not None and source.name not in present]
         needed = {*self.columns, *([VALUE_KIND] if self.drop_retracts else [])}
@@ -89,9 +96,11 @@ class DataFileRead:
         if system:
             raise CorruptFile(self.path, f"has no column '{system[0]}', so it is no file of a primary-key table")
         constants: dict[str, Plain] = {**dict.fromkeys(absent), **self.constants}
-        residual = bind_constants(self.predicate, constants, self.types)
+        residual = bind_constants(chosen.residual, constants, self.types)
         drop = self.drop_retracts and may_have_retracts(data, self.file.delete_row_count)
-        return RowGroupRead(data, self.mapping, self.types, self.columns, constants, residual, rows, drop, self.report, self.batch_bytes)
+        return RowGroupRead(
+            data, self.mapping, self.types, self.columns, constants, residual, chosen.rows, drop, self.report, self.batch_bytes
+        )
 
     @cached_property
     def path(self) -> str:
@@ -127,42 +136,49 @@ class DataFileRead:
     def _needed(self) -> list[str]:
         return [*self.columns, *columns_of(self._residual)]
 
-    def _selection(self) -> BitMap | None:
-        """Positions of the rows that index and deletion vector leave; None for all."""
-        rows = self._indexed_rows()
-        if self.deletion_file is not None and (rows is None or rows):
-            rows = (all_rows(self.file.row_count) if rows is None else rows) - dead_rows(self.store.file_io, self.deletion_file)
-        return rows
+    @cached_property
+    def selection(self) -> Selection:
+        """The rows that statistics, index and deletion vector leave, found out without opening the data file."""
+        found = Selection(None, self._unproven(self._residual))
+        index = self._index() if found.residual != FALSE else None
+        if index is not None and found.residual != TRUE:
+            found = index.select(found.residual)
+        if self.deletion_file is not None and not found.is_empty:
+            found = found.without(dead_rows(self.store.file_io, self.deletion_file), self.file.row_count)
+        if self.top is not None and index is not None and found.residual == TRUE and self._has_no_retracts:
+            found = Selection(index.first(*self.top, found.rows), TRUE)
+        return found
 
-    def _indexed_rows(self) -> BitMap | None:
-        container = self._container() if self.use_index and self._residual != TRUE else None
+    @property
+    def known_count(self) -> int | None:
+        """Rows that ``batches`` gives in all, where that is known without opening the data file."""
+        chosen = self.selection
+        if chosen.is_empty:
+            return 0
+        if chosen.residual != TRUE or not self._has_no_retracts:
+            return None
+        return self.file.row_count if chosen.rows is None else len(chosen.rows)
+
+    @property
+    def _has_no_retracts(self) -> bool:
+        """Whether no row is to be dropped as a retraction, as far as metadata can be taken at their word."""
+        return not self.drop_retracts or (self.file.delete_row_count == 0 and is_counted(self.file))
+
+    def _unproven(self, predicate: Predicate) -> Predicate:
+        """``predicate`` without what the file's statistics prove of all its rows."""
+        if predicate in {TRUE, FALSE}:
+            return predicate
+        return without_proven(predicate, FilePruner(self.store, predicate).bounds(self.file), self.types)
+
+    def _index(self) -> FileIndex | None:
+        """The file's index, if it may select rows and there is something to ask it."""
+        if not self.use_index or (self._residual == TRUE and self.top is None):
+            return None
+        container = open_container(self.store, self.path, self.file, self.report)
         if container is None:
             return None
-        file_types = column_types(self.store.schemas.get(self.file.schema_id).fields)
-        predicate = self.mapping.to_file(self._residual)
-        result = evaluate(predicate, container, file_types, self.file.row_count, self.report.index)
-        if not result.remains:
-            return BitMap()
-        if not isinstance(result, RowSet):
-            return None
-        rows = result.rows & all_rows(self.file.row_count)
-        self.report.rows_indexed += len(rows)
-        return None if len(rows) == self.file.row_count else rows
-
-    def _container(self) -> ContainerReader | None:
-        """The file's indexes: embedded, or beside it; None, and a warning, if they cannot be reached."""
-        if not self.store.options.file_index_read_enabled:
-            return None
-        if self.file.embedded_index is not None:
-            return ContainerReader.of(self.file.embedded_index)
-        if self.file.index_file is None:
-            return None
-        path, file_io = self.store.paths.extra_file(self.path, self.file.index_file), self.store.file_io
-        try:
-            return ContainerReader(lambda offset, length: file_io.read_range(path, offset, length), file_io.size(path))
-        except OSError as error:
-            self.report.index.warnings[f"{path}: {error.strerror or error}"] += 1
-            return None
+        types = column_types(self.store.schemas.get(self.file.schema_id).fields)
+        return FileIndex(container, self.mapping, types, self.file.row_count, self.report)
 
 
 __all__ = ["DataFileRead"]

@@ -195,7 +195,7 @@ class ParquetDataFile:
             UnsupportedTable: a timestamp of ``nanos`` lies beyond what nanoseconds can hold (the years 1677 to 2262).
         """
         if not columns:
-            yield from (_rows_only(group.num_rows) for group in groups)
+            yield from (rows_only(group.num_rows) for group in groups)
             return
         fine = [name for name in columns if name in nanos and self._is_int96(name)]
         size = self._batch_rows(columns, batch_bytes)
@@ -317,7 +317,8 @@ def _are_exact(nanos: Any, micros: Any, *, may_wrap: bool) -> bool:
     return bool(((excess == 0) | before_1970).all())
 
 
-def _rows_only(count: int) -> Any:
+def rows_only(count: int) -> Any:
+    """A record batch of so many rows without columns."""
     return pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), count, [None]))
 
 
@@ -331,4 +332,4 @@ def _leaf_count(arrow: Any) -> int:
     return 1
 
 
-__all__ = ["PAGED_ROWS", "ParquetDataFile", "RowGroup"]
+__all__ = ["PAGED_ROWS", "ParquetDataFile", "RowGroup", "rows_only"]

@@ -146,6 +146,7 @@ class RowGroupRead:
         pages = self.data.pages(group)
         if pages is not None and self.residual != TRUE:
             chosen &= matching_rows(self.residual, group.num_rows, lambda column: self._page_bounds(pages, column), self.types)
+            self._count_pages(pages, chosen)
         if not chosen.any():
             return
         kept = self._by_pages(self._filter_columns, group, pages, chosen)
@@ -162,6 +163,14 @@ class RowGroupRead:
             yield from self._streamed(group, chosen, kept)
         else:
             yield self._assemble(rest, rest.num_rows, kept)
+
+    def _count_pages(self, pages: GroupPages, chosen: _Mask) -> None:
+        """Count the pages of the filter's columns, and those of them without a chosen row."""
+        known = (pages.column(name) for name in self._physical(self._filter_columns))
+        for column in filter(None, known):
+            starts = column.starts[:-1]
+            self.report.pages += len(starts)
+            self.report.pages_skipped += len(starts) - int(np.count_nonzero(np.logical_or.reduceat(chosen, starts)))
 
     def _by_pages(self, names: Sequence[str], group: RowGroup, pages: GroupPages | None, chosen: _Mask) -> Any | None:
         """The table's columns ``names`` of the chosen rows, from their pages alone; None if that does not pay."""

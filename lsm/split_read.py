@@ -21,6 +21,7 @@ from lsm.levels import Section, SortedRun, interval_partition, key_decoder
 from lsm.merge_engines import merge_function_for
 from lsm.merge_runs import merge_runs
 from lsm.read_report import ReadReport
+from lsm.row_order import RowOrder
 from lsm.scan_filters import only_columns
 from lsm.sort_key import SEQUENCE_NUMBER, VALUE_KIND, SortKey
 from lsm.splits import DataSplit
@@ -36,6 +37,7 @@ def read_split(
     columns: Sequence[str],
     predicate: Predicate | None = None,
     limit: int | None = None,
+    top: tuple[RowOrder, int] | None = None,
     report: ReadReport | None = None,
 ) -> Iterator[Any]:
     """The rows of a split.
@@ -46,6 +48,7 @@ def read_split(
         columns: names to return, in order; () for rows without columns, to count them.
         predicate: rows to return, exactly.
         limit: rows to return at most.
+        top: only the first rows in this order are wanted, so many of them; where an index tells them, others are left out.
         report: counters to add to.
 
     Yields:
@@ -62,7 +65,7 @@ def read_split(
     counters = ReadReport() if report is None else report
     wanted = TRUE if predicate is None else predicate
     left = limit
-    for batch in _SplitRead(store, split, tuple(columns), wanted, counters).batches():
+    for batch in _SplitRead(store, split, tuple(columns), wanted, counters, top).batches():
         if left is not None and left <= 0:
             return
         rows = batch if left is None or batch.num_rows <= left else batch.slice(0, left)
@@ -73,6 +76,25 @@ def read_split(
         yield rows
 
 
+def known_count(store: FileStore, split: DataSplit, predicate: Predicate | None = None) -> int | None:
+    """Rows of a split for which ``predicate`` is true, if that is known without opening a data file.
+
+    Statistics, exact file indexes and deletion vectors tell it of files that need no merge. Raises as ``read_split``.
+    """
+    if predicate is None:
+        return split.merged_row_count
+    if not split.raw_convertible:
+        return None
+    reader = _SplitRead(store, split, (), predicate)
+    total = 0
+    for file in split.files:
+        count = reader.alone(file).known_count
+        if count is None:
+            return None
+        total += count
+    return total
+
+
 @dataclass(frozen=True)
 class _SplitRead:
     store: FileStore
@@ -80,20 +102,21 @@ class _SplitRead:
     columns: tuple[str, ...]
     predicate: Predicate
     report: ReadReport = field(default_factory=ReadReport)
+    top: tuple[RowOrder, int] | None = None
 
     def batches(self) -> Iterator[Any]:
         if self.split.raw_convertible or not self.store.schema.is_primary_key_table:
             for file in self.split.files:
-                yield from self._alone(file).batches()
+                yield from self.alone(file).batches()
             return
         for section in interval_partition(self.split.files, key_decoder(self.store.schema.key_types)):
             if len(section) == 1:
                 for file in section[0].files:
-                    yield from self._alone(file).batches()
+                    yield from self.alone(file).batches()
             else:
                 yield from self._merged(section)
 
-    def _alone(self, file: DataFileMeta) -> DataFileRead:
+    def alone(self, file: DataFileMeta) -> DataFileRead:
         """The read of a file that holds every version of its keys."""
         return DataFileRead(
             self.store,
@@ -104,6 +127,7 @@ class _SplitRead:
             self.predicate,
             self._deletion_files.get(file.file_name),
             drop_retracts=self.store.schema.is_primary_key_table,
+            top=self.top,
             report=self.report,
         )
 
@@ -130,7 +154,7 @@ class _SplitRead:
         by_key = only_columns(self.predicate, set(self.store.schema.primary_keys)) or TRUE
         for file in run.files:
             read = replace(
-                self._alone(file), columns=columns, predicate=by_key, drop_retracts=False, use_index=False, batch_bytes=batch_bytes
+                self.alone(file), columns=columns, predicate=by_key, drop_retracts=False, top=None, use_index=False, batch_bytes=batch_bytes
             )
             for batch in read.batches():
                 self.report.rows_merged += batch.num_rows
@@ -148,4 +172,4 @@ def _in_batches(rows: Any, columns: Sequence[str]) -> Iterator[Any]:
     yield from rows.select(list(columns)).to_batches()
 
 
-__all__ = ["read_split"]
+__all__ = ["known_count", "read_split"]

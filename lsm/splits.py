@@ -49,7 +49,7 @@ class DataSplit(BaseModel):
 
         Some writers flush deletes without counting them, so of a primary-key table only compacted files are taken at their word.
         """
-        if not self.raw_convertible or any(file.delete_row_count != 0 or not _is_counted(file) for file in self.files):
+        if not self.raw_convertible or any(file.delete_row_count != 0 or not is_counted(file) for file in self.files):
             return None
         count = self.row_count
         for vector in self.deletion_files or ():
@@ -120,7 +120,8 @@ def merge_tree_groups(files: Sequence[DataFileMeta], key_of: KeyOf, target: int,
     return groups
 
 
-def _is_counted(file: DataFileMeta) -> bool:
+def is_counted(file: DataFileMeta) -> bool:
+    """Whether the file's count of retracting rows can be relied on: compaction counts them, and append files have none."""
     return file.file_source == FileSource.COMPACT or file.min_key == EMPTY_ROW
 
 
@@ -129,4 +130,4 @@ def is_clean(file: DataFileMeta) -> bool:
     return not file.delete_row_count
 
 
-__all__ = ["DataSplit", "FileGroup", "append_groups", "is_clean", "merge_tree_groups", "pack"]
+__all__ = ["DataSplit", "FileGroup", "append_groups", "is_clean", "is_counted", "merge_tree_groups", "pack"]

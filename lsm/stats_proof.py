@@ -1,0 +1,35 @@
+"""What minima, maxima and null counts prove true for every row, so that nothing has to be read to know it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fileindex.column_type import ColumnType
+from fileindex.predicate import TRUE, IsNull, Leaf, Predicate, map_leaves, negate
+from manifest.stats import Lookup, may_match
+
+
+def without_proven(predicate: Predicate, bounds: Lookup, types: Mapping[str, ColumnType]) -> Predicate:
+    """``predicate`` without the leaves that hold for every row within ``bounds``; TRUE if it always holds.
+
+    A leaf always holds where its negation cannot match and no null can make it unknown.
+
+    >>> from fileindex.column_type import Kind
+    >>> from fileindex.predicate import ColumnRef, Compare, Op
+    >>> from manifest.stats import ColumnBounds
+    >>> terms = [Compare(ColumnRef("id"), Op.GT, value) for value in (9, 10)]
+    >>> known = ColumnBounds(10, 20, 0, 100)
+    >>> [without_proven(term, lambda _: known, {"id": ColumnType(Kind.INT)}) == TRUE for term in terms]
+    [True, False]
+    """
+    return map_leaves(predicate, lambda leaf: TRUE if _always(leaf, bounds, types) else leaf)
+
+
+def _always(leaf: Leaf, bounds: Lookup, types: Mapping[str, ColumnType]) -> bool:
+    known = bounds(leaf.column)
+    if known is None or may_match(negate(leaf), lambda _: known, types):
+        return False
+    return known.null_count == 0 or isinstance(leaf, IsNull)
+
+
+__all__ = ["without_proven"]
