@@ -30,15 +30,31 @@ class BitSlices:
         """Rows whose number is ``number``."""
         if number < 0 or number.bit_length() > self._count:
             return BitMap()
-        return self._compare(number)[1]
+        equal = self.existence
+        for bit in reversed(range(self._count)):
+            if not equal:
+                break
+            equal = equal & self._slice(bit) if number >> bit & 1 else equal - self._slice(bit)
+        return equal
 
     def below(self, number: int) -> BitMap:
-        """Rows whose number is less than ``number``."""
+        """Rows whose number is less than ``number``; slices under its lowest bit do not matter."""
         if number <= 0:
             return BitMap()
         if number.bit_length() > self._count:
             return self.existence
-        return self._compare(number)[0]
+        less, equal = BitMap(), self.existence
+        lowest = (number & -number).bit_length() - 1
+        for bit in reversed(range(lowest, self._count)):
+            if not equal:
+                break
+            rows = self._slice(bit)
+            if number >> bit & 1:
+                less |= equal - rows
+                equal = equal & rows
+            else:
+                equal = equal - rows
+        return less
 
     def best(self, k: int, among: BitMap, *, greatest: bool) -> tuple[BitMap, BitMap]:
         """Of the rows ``among`` those that surely are among the ``k`` greatest (or least) numbers, and those that tie for the rest.
@@ -58,17 +74,6 @@ class BitSlices:
             if count == k:
                 return sure, BitMap()
         return sure, tied
-
-    def _compare(self, number: int) -> tuple[BitMap, BitMap]:
-        less, equal = BitMap(), self.existence
-        for bit in reversed(range(self._count)):
-            rows = self._slice(bit)
-            if number >> bit & 1:
-                less = less | (equal - rows)
-                equal = equal & rows
-            else:
-                equal = equal - rows
-        return less, equal
 
     def _slice(self, bit: int) -> BitMap:
         if bit not in self._slices:

@@ -100,10 +100,11 @@ def _blocks(payload: Payload, at: int, column_type: ColumnType) -> Iterator[_Fil
         if directory.left < 0:
             break
         starts.append((directory.key(column_type), directory.number()))
-    end = directory.number() if len(starts) == count else None
-    for (key, start), following in zip(starts, [*(start for _, start in starts[1:]), end], strict=True):
-        if following is not None:
-            yield _Filled(following - start, key + 8, 4 + key + 8)
+    ends = [start for _, start in starts[1:]]
+    if starts and len(starts) == count:
+        ends.append(directory.number())
+    for (key, start), end in zip(starts, ends, strict=False):
+        yield _Filled(end - start, key + 8, 4 + key + 8)
 
 
 def _range_bitmap(payload: Payload, column_type: ColumnType, options: Mapping[str, str], rows: int) -> bool:

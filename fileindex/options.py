@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from fileindex.column_type import STRINGS, TIMESTAMPS, ColumnType, Kind
 from fileindex.errors import PaimonError, UnknownColumn, UnsupportedOption
@@ -61,10 +62,16 @@ class FileIndexOptions:
         >>> [(str(spec.column), spec.index_type, spec.options) for spec in options.specs]
         [('id', 'bitmap', {}), ('attrs[clicks]', 'bitmap', {'version': '1'})]
         """
-        threshold = parse_memory_size(raw.get(IN_MANIFEST_THRESHOLD, str(DEFAULT_THRESHOLD)), IN_MANIFEST_THRESHOLD)
-        enabled = _boolean(raw.get(READ_ENABLED, "true"), READ_ENABLED)
-        declarations = _Declarations()
         ignored: list[str] = []
+        threshold, enabled = DEFAULT_THRESHOLD, True
+        try:
+            threshold = parse_memory_size(raw.get(IN_MANIFEST_THRESHOLD, str(DEFAULT_THRESHOLD)), IN_MANIFEST_THRESHOLD)
+            enabled = _boolean(raw.get(READ_ENABLED, "true"), READ_ENABLED)
+        except UnsupportedOption as wrong:
+            if strict:
+                raise
+            ignored.append(str(wrong))
+        declarations = _Declarations()
         specs: list[IndexSpec] = []
         for step in (declarations.read_columns, declarations.read_options):
             for error in step(raw):
@@ -74,11 +81,11 @@ class FileIndexOptions:
         for index_type, column in declarations.columns:
             spec = IndexSpec(column, index_type, declarations.options_of(index_type, column))
             try:
-                _check(spec, column_types)
-            except PaimonError as error:
+                _check(spec, column_types, partial(declarations.key_of, spec))
+            except PaimonError as wrong:
                 if strict:
                     raise
-                ignored.append(str(error))
+                ignored.append(str(wrong))
             else:
                 specs.append(spec)
         return cls(tuple(specs), threshold, enabled, tuple(ignored))
@@ -130,6 +137,12 @@ class _Declarations:
         inherited = self._options.get((index_type, column.name), {}) if column.key is not None else {}
         return {**inherited, **self._options.get((index_type, str(column)), {})}
 
+    def key_of(self, spec: IndexSpec, option: str) -> str:
+        """Where an option of an index was given: for the column or entry itself, or for the map column that it is an entry of."""
+        own = option in self._options.get((spec.index_type, str(spec.column)), {})
+        of_map = option in self._options.get((spec.index_type, spec.column.name), {})
+        return f"{PREFIX}{spec.index_type}.{spec.column.name if of_map and not own else spec.column}.{option}"
+
 
 def parse_column(text: str) -> ColumnRef:
     """A column name, or ``map[key]``: the key is what stands between the first bracket and the last character.
@@ -143,7 +156,7 @@ def parse_column(text: str) -> ColumnRef:
     return ColumnRef(text)
 
 
-def _check(spec: IndexSpec, column_types: Mapping[str, ColumnType]) -> None:
+def _check(spec: IndexSpec, column_types: Mapping[str, ColumnType], option_key: Callable[[str], str]) -> None:
     key = f"{PREFIX}{spec.index_type}{COLUMNS}"
     known = INDEX_TYPES.get(spec.index_type)
     if known is None:
@@ -161,7 +174,7 @@ def _check(spec: IndexSpec, column_types: Mapping[str, ColumnType]) -> None:
         raise UnsupportedOption(
             key, f"'{spec.column}': type {column_type.kind}{_precision(column_type)} is not supported by '{spec.index_type}' index"
         )
-    known.check_options(spec.options, lambda option: f"{PREFIX}{spec.index_type}.{spec.column}.{option}")
+    known.check_options(spec.options, option_key)
 
 
 def _precision(column_type: ColumnType) -> str:

@@ -104,7 +104,8 @@ class RangeBitmapReader:
             return REMAIN
         strictly = op in {Op.LT, Op.GE}
         code, present = self._place(keys[0] if strictly else keys[-1])
-        rows = self._slices.below(code if strictly else code + present)
+        below = code if strictly else code + present
+        rows = self._slices.existence if below >= self.distinct else self._slices.below(below)
         return RowSet(rows if op in {Op.LT, Op.LE} else self._slices.existence - rows, exact=True)
 
     def _place(self, key: _Key) -> tuple[int, bool]:

@@ -120,6 +120,48 @@ def test_a_bad_index_option_is_refused_by_name(option, text, reason):
     assert caught.value.option == f"file-index.{option}"
 
 
+@pytest.mark.parametrize("given", ["m", "m[k]"])
+def test_a_bad_option_of_a_map_entry_is_named_as_it_was_given(given):
+    with pytest.raises(UnsupportedOption) as caught:
+        parse({"file-index.bitmap.columns": "m[k]", f"file-index.bitmap.{given}.version": "7"})
+    assert caught.value.option == f"file-index.bitmap.{given}.version"
+
+
+def test_a_table_with_a_bad_threshold_is_still_read():
+    options = parse({"file-index.in-manifest-threshold": "lots", "file-index.bitmap.columns": "a"}, strict=False)
+    assert (options.in_manifest_threshold, columns(options)) == (500, ["a"])
+    assert "in-manifest-threshold" in options.ignored[0]
+
+
+SUPPORT = {
+    "bloom-filter": "CHAR VARCHAR BINARY VARBINARY TINYINT SMALLINT INT BIGINT FLOAT DOUBLE DATE TIME TIMESTAMP TIMESTAMP_LTZ",
+    "bitmap": "CHAR VARCHAR BOOLEAN TINYINT SMALLINT INT BIGINT FLOAT DOUBLE DATE TIME TIMESTAMP TIMESTAMP_LTZ",
+    "bsi": "TINYINT SMALLINT INT BIGINT DATE TIME TIMESTAMP TIMESTAMP_LTZ DECIMAL",
+    "range-bitmap": "CHAR VARCHAR BOOLEAN TINYINT SMALLINT INT BIGINT FLOAT DOUBLE DATE TIME TIMESTAMP TIMESTAMP_LTZ DECIMAL",
+}
+PRECISIONS = {Kind.DECIMAL: (1, 18, 19, 38), Kind.TIMESTAMP: (0, 3, 6, 7, 9), Kind.TIMESTAMP_LTZ: (0, 3, 6, 7, 9)}
+
+
+@pytest.mark.parametrize("index_type", SUPPORT)
+@pytest.mark.parametrize("kind", Kind)
+def test_each_index_takes_the_types_that_it_has_in_paimon(index_type, kind):
+    for precision in PRECISIONS.get(kind, (0,)):
+        column_type = ColumnType(kind, precision=precision, key=ColumnType(Kind.VARCHAR), value=ColumnType(Kind.MAP))
+        most = 18 if kind is Kind.DECIMAL else 6
+        supported = kind in SUPPORT[index_type].split() and not (index_type == "range-bitmap" and precision > most)
+        key = f"file-index.{index_type}.columns"
+        for column, types in (
+            ("x", {"x": column_type}),
+            ("x[k]", {"x": ColumnType(Kind.MAP, key=ColumnType(Kind.CHAR), value=column_type)}),
+        ):
+            if supported:
+                assert len(FileIndexOptions.parse({key: column}, types).specs) == 1
+                continue
+            with pytest.raises(UnsupportedOption, match=f"type {kind}.* is not supported by '{index_type}' index") as caught:
+                FileIndexOptions.parse({key: column}, types)
+            assert caught.value.option == key
+
+
 def test_a_filter_of_more_than_2_31_bits_is_refused():
     raw = {
         "file-index.bloom-filter.columns": "a",
