@@ -1,7 +1,7 @@
 """Reading files of older schemas: columns are matched by field id, missing ones are null, changed types are cast.
 
-Follows Paimon's ``SchemaEvolutionUtil`` and its implicit casts. What a cast cannot carry over exactly is refused by name,
-and says nothing about minima, maxima or indexes of the old file where it does not keep the order of values.
+Follows Paimon's ``SchemaEvolutionUtil``. Where a cast does not keep the order of values, minima, maxima and indexes of the old
+file say nothing; a cast that is not built is refused by name.
 """
 
 from __future__ import annotations
@@ -11,19 +11,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from fileindex.column_type import BINARIES, FLOATS, INTEGERS, STRINGS, ColumnType, Kind, Plain
+from fileindex.column_type import BINARIES, STRINGS, ColumnType, Kind, Plain
 from fileindex.plain import from_scalar, to_scalar
 from fileindex.predicate import TRUE, ColumnRef, Compare, In, IsNull, Leaf, Predicate, StartsWith, map_leaves
+from lsm.casts import cast_values
+from manifest.casts import Cast, cast_of, keeps_order, may_null, why_not_built
 from manifest.errors import PaimonError, UnsupportedTable
 from manifest.stats import ColumnBounds
 from manifest.types import DataField, DataType
-
-_INTEGER_WIDTH = {Kind.TINYINT: 8, Kind.SMALLINT: 16, Kind.INT: 32, Kind.BIGINT: 64}
-_INTEGER_DIGITS = {Kind.TINYINT: 3, Kind.SMALLINT: 5, Kind.INT: 10, Kind.BIGINT: 19}
-_NUMBERS = INTEGERS | FLOATS | {Kind.DECIMAL}
-_MAX_DIGITS = 38
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,33 +108,28 @@ class SchemaMapping:
         (low, low_known), (high, high_known) = self.bound(column, known.min), self.bound(column, known.max)
         if low_known and high_known:
             return ColumnBounds(low, high, known.null_count, known.row_count)
-        return ColumnBounds(None, None, known.null_count, known.row_count)
+        nulls_known = source is None or known.all_null or not may_null(source.type, self.read[column].type)
+        return ColumnBounds(None, None, known.null_count if nulls_known else None, known.row_count)
 
 
 def is_same(file: DataType, read: DataType) -> bool:
-    """Whether a column of the two types holds the same plain values: equal up to nullability and unused parameters."""
-    if file.kind in STRINGS and read.kind in STRINGS:
-        return file.kind is read.kind or read.kind is Kind.VARCHAR
-    if file.kind in BINARIES and read.kind in BINARIES:
-        return True
-    if file.kind is not read.kind or file.is_nested != read.is_nested:
+    """Whether a column of the two types holds the same plain values: equal up to nullability, or the new one has more room."""
+    if file.kind in STRINGS | BINARIES and read.kind in STRINGS | BINARIES:
+        if file.kind is read.kind and file.length == read.length:
+            return True
+        roomy = {Kind.VARCHAR: STRINGS, Kind.VARBINARY: BINARIES}.get(read.kind, frozenset())
+        return file.kind in roomy and read.length >= file.length
+    if file.kind is not read.kind:
         return False
     if file.kind is Kind.MAP:
         return is_same(file.part("key"), read.part("key")) and is_same(file.part("value"), read.part("value"))
-    return not file.is_nested and file.arrow == read.arrow
-
-
-def keeps_order(file: DataType, read: DataType) -> bool:
-    """Whether the cast keeps the order of values: numbers to wider numbers, dates and timestamps to finer ones."""
-    if file.kind in _NUMBERS:
-        return read.kind in _NUMBERS
-    return file.kind in {Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMP_LTZ} and read.kind in {Kind.TIMESTAMP, Kind.TIMESTAMP_LTZ}
+    return not file.is_nested and file.arrow == read.arrow and file.precision <= read.precision
 
 
 def can_cast(file: DataType, read: DataType) -> bool:
-    """Whether values of the old type can be read as the new one without loss."""
+    """Whether values of the old type can be read as the new one."""
     if is_same(file, read):
-        return not (file.kind in STRINGS | BINARIES and read.length < file.length)
+        return True
     match file.kind, read.kind:
         case (Kind.ROW, Kind.ROW):
             old = {inner.id: inner for inner in file.fields}
@@ -147,22 +138,8 @@ def can_cast(file: DataType, read: DataType) -> bool:
             return file.length == read.length and can_cast(file.part("element"), read.part("element"))
         case (Kind.MAP, Kind.MAP):
             return is_same(file.part("key"), read.part("key")) and can_cast(file.part("value"), read.part("value"))
-        case (old_kind, new_kind) if old_kind in INTEGERS and new_kind in INTEGERS:
-            return _INTEGER_WIDTH[old_kind] <= _INTEGER_WIDTH[new_kind]
-        case (old_kind, Kind.DECIMAL) if old_kind in INTEGERS:
-            return read.precision - read.scale >= _INTEGER_DIGITS[old_kind]
-        case (Kind.DECIMAL, Kind.DECIMAL):
-            return read.scale >= file.scale and read.precision - read.scale >= file.precision - file.scale
-        case (old_kind, new_kind) if new_kind in FLOATS:
-            return old_kind in INTEGERS or old_kind is Kind.DECIMAL or (old_kind is Kind.FLOAT and new_kind is Kind.DOUBLE)
-        case (old_kind, Kind.VARCHAR):
-            return old_kind in INTEGERS | {Kind.BOOLEAN}
-        case (Kind.DATE, Kind.TIMESTAMP):
-            return True
-        case (Kind.TIMESTAMP, Kind.TIMESTAMP) | (Kind.TIMESTAMP_LTZ, Kind.TIMESTAMP_LTZ):
-            return file.precision <= read.precision
         case _:
-            return False
+            return not read.is_nested and cast_of(file, read) is not Cast.NONE and why_not_built(file, read) is None
 
 
 def conform(array: Any, file: DataType, read: DataType) -> Any:
@@ -174,14 +151,18 @@ def conform(array: Any, file: DataType, read: DataType) -> Any:
         read: the type readers want; ``can_cast(file, read)``.
 
     Raises:
+        CastFailed: a value is none of the type that readers want.
         pyarrow.ArrowException: the array does not hold values of the type that the file's schema promises.
 
     >>> conform(pa.array([1, None], pa.int32()), DataType(Kind.INT), DataType(Kind.BIGINT)).type
     DataType(int64)
     """
-    target = read.arrow
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
     if not read.is_nested:
-        return _cast_atomic(array, file, target)
+        plain = array if array.type == file.arrow else array.cast(file.arrow)
+        return plain.cast(read.arrow) if is_same(file, read) else cast_values(plain, file, read)
+    target = read.arrow
     if array.type == target and file.with_nullable(nullable=True) == read.with_nullable(nullable=True):
         return array
     match read.kind:
@@ -214,16 +195,6 @@ def _conform_row(array: Any, file: DataType, read: DataType) -> Any:
                 raise pa.ArrowInvalid(f"the file has no nested field '{source.name}'")
             children.append(conform(array.field(position), source.type, wanted.type))
     return pa.StructArray.from_arrays(children, fields=[wanted.arrow_field for wanted in read.fields], mask=_nulls(array))
-
-
-def _cast_atomic(array: Any, file: DataType, target: Any) -> Any:
-    if array.type == target:
-        return array
-    if pa.types.is_integer(array.type) and pa.types.is_decimal(target):
-        digits = _INTEGER_DIGITS.get(file.kind, 19)
-        array = array.cast(pa.decimal128(min(_MAX_DIGITS, max(digits, 19)), 0))
-    loses_digits = pa.types.is_floating(target) and not pa.types.is_floating(array.type)
-    return pc.cast(array, target, safe=not loses_digits)
 
 
 def _offsets(array: Any) -> Any:

@@ -22,14 +22,14 @@ from fileindex.plain import to_scalar
 from fileindex.predicate import FALSE, TRUE, ColumnRef, Predicate, columns_of
 from fileindex.roaring import bitmap_to_rows
 from fileindex.row_filter import mask
-from lsm.evolution import SchemaMapping, conform
+from lsm.evolution import SchemaMapping, conform, is_same
 from lsm.file_schema import KIND_FIELD, needs_int96
 from lsm.merge_function import retracts
 from lsm.page_read import GroupPages, matching_rows
 from lsm.parquet_read import BATCH_BYTES, ParquetDataFile, RowGroup
 from lsm.read_report import ReadReport
 from lsm.sort_key import VALUE_KIND
-from manifest.errors import CorruptFile
+from manifest.errors import CastFailed, CorruptFile
 from manifest.stats import ColumnBounds, may_match
 
 _Mask = npt.NDArray[np.bool_]
@@ -134,10 +134,12 @@ class RowGroupRead:
     def _conform(self, name: str, array: Any) -> Any:
         source, wanted = self.mapping.sources[name], self.mapping.read[name].type
         assert source is not None
-        if pa.types.is_dictionary(array.type) and wanted.arrow == array.type.value_type:
+        if pa.types.is_dictionary(array.type) and wanted.arrow == array.type.value_type and is_same(source.type, wanted):
             return array
         try:
             return conform(array, source.type, wanted)
+        except CastFailed as error:
+            raise CastFailed(f"{self.data.path}: column '{name}': {error}") from error
         except pa.ArrowException as error:
             raise CorruptFile(self.data.path, f"column '{source.name}' holds {array.type} instead of {source.type} ({error})") from error
 

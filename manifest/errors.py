@@ -25,6 +25,10 @@ class SchemaMismatch(PaimonError, ValueError):
     """The rows to write do not fit the table: missing, extra or duplicate columns, incompatible types."""
 
 
+class CastFailed(PaimonError, ValueError):
+    """A value of an old file is no value of the type that its column has now (``'abc'`` as INT)."""
+
+
 class NullInKey(SchemaMismatch):
     """A NOT NULL column (every primary-key column is one) holds a null."""
 
@@ -62,6 +66,7 @@ class OutOfDisk(PaimonError, OSError):
 
 
 __all__ = [
+    "CastFailed",
     "CommitConflict",
     "CommitGaveUp",
     "CommitReplayed",

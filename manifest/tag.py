@@ -13,8 +13,8 @@ from manifest.snapshot import Snapshot
 def _time(value: object) -> object:
     """A local date and time as Java writes it: ``[year, month, day, hour, minute, second, nanosecond]``, zeros at the end left out."""
     if isinstance(value, list) and len(value) >= 3 and all(type(part) is int for part in value):
-        *parts, nanos = (*value, 0, 0, 0, 0)[:7]
-        return datetime(*parts, nanos // 1000)  # noqa: DTZ001 -- a wall clock's time
+        year, month, day, hour, minute, second, nanos = (*value, 0, 0, 0, 0)[:7]
+        return datetime(year, month, day, hour, minute, second, nanos // 1000)  # noqa: DTZ001 -- a wall clock's time
     return value
 
 

@@ -24,6 +24,7 @@ check_siblings(__file__)
 if TYPE_CHECKING:
     from fileindex.errors import InvalidFilter
     from manifest.errors import (
+        CastFailed,
         CommitConflict,
         CommitGaveUp,
         CommitReplayed,
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
         UnsupportedType,
     )
     from pyspark_paimon.catalog import Catalog, DatabaseExists, DatabaseNotFound
-    from pyspark_paimon.results import CompactResult, ExpireResult, IndexRewriteResult, ProgressEvent, WriteResult
+    from pyspark_paimon.results import CompactResult, ExpireResult, IndexRewriteResult, ProgressEvent, TableChangeResult, WriteResult
     from pyspark_paimon.scan import Scan
     from pyspark_paimon.session import spark_session
     from pyspark_paimon.spark_source import PaimonDataSource as DefaultSource
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _ERRORS = (
+    "CastFailed",
     "CommitConflict",
     "CommitGaveUp",
     "CommitReplayed",
@@ -74,7 +76,7 @@ _ERRORS = (
     "UnsupportedTable",
     "UnsupportedType",
 )
-_RESULTS = ("CompactResult", "ExpireResult", "IndexRewriteResult", "ProgressEvent", "WriteResult")
+_RESULTS = ("CompactResult", "ExpireResult", "IndexRewriteResult", "ProgressEvent", "TableChangeResult", "WriteResult")
 
 _HOMES: dict[str, tuple[str, str]] = {
     **{name: ("manifest.errors", name) for name in _ERRORS},
@@ -106,6 +108,7 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
+    "CastFailed",
     "Catalog",
     "CommitConflict",
     "CommitGaveUp",
@@ -129,6 +132,7 @@ __all__ = [
     "SnapshotExpired",
     "SnapshotNotFound",
     "Table",
+    "TableChangeResult",
     "TableExists",
     "TableNotFound",
     "UnknownColumn",
