@@ -7,6 +7,7 @@ bulk; only where a step depends on what the step before has left is a key gone t
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -124,23 +125,20 @@ def merge_map(history: History, column: Any, valid: Mask) -> Any:
 
 def merge_map_with_keytime(history: History, column: Any, valid: Mask, rule: FieldAggregate) -> Any:
     """The entries of all maps, of every key the one with the greatest time; an entry without a value removes its key."""
-    elements = Elements.of(history, column, history.sets & valid)
-    is_null = history.versions.last_where(history.sets & valid) < 0
+    wanted = history.sets & valid
+    elements = Elements.of(history, column, wanted)
     codes = codes_of(elements.values.field(0))
     rows = elements.values.field(1)
     at = rows.type.num_fields - 1 if rule.ts_field is None else rows.type.get_field_index(rule.ts_field)
     has_row = rows.is_valid().to_numpy(zero_copy_only=False)
     times = rows.flatten()[at].cast(pa.string()).to_pylist()
+    order = in_joined_order(history, np.flatnonzero(wanted))
+    bounds = np.searchsorted(elements.places, np.stack([order, order + 1])).T.tolist()
     chosen: list[int] = []
-    order = in_joined_order(history, np.unique(elements.places))
-    bounds = np.searchsorted(elements.places, np.stack([order, order + 1]))
-    keys = history.versions.keys[order]
     held: dict[int, int] = {}
-    for number, (low, high) in enumerate(bounds.T.tolist()):
-        if number and keys[number] != keys[number - 1]:
+    for (low, high), is_first in zip(bounds, _starts(history.versions.keys[order]).tolist(), strict=True):
+        if is_first:
             chosen.extend(held.values())
-            held = {}
-        if not held and (number == 0 or keys[number] != keys[number - 1]):
             held = dict(zip(codes[low:high].tolist(), range(low, high), strict=True))
             continue
         for element, code in enumerate(codes[low:high].tolist(), low):
@@ -149,7 +147,7 @@ def merge_map_with_keytime(history: History, column: Any, valid: Mask, rule: Fie
             elif times[element] is not None and (code not in held or (times[held[code]] or "") < times[element]):
                 held[code] = element
     chosen.extend(held.values())
-    return elements.packed(np.array(chosen, np.int64), is_null)
+    return elements.packed(np.array(chosen, np.int64), history.versions.last_where(wanted) < 0)
 
 
 def union_bitmaps(history: History, column: Any, valid: Mask, name: str) -> Any:
@@ -159,7 +157,7 @@ def union_bitmaps(history: History, column: Any, valid: Mask, name: str) -> Any:
     parts = one_array(column).take(pa.array(history.versions.rows[places])).to_pylist()
     united: list[bytes | None] = [None] * len(history.versions.starts)
     starts = np.flatnonzero(_starts(keys)).tolist()
-    for start, end in zip(starts, [*starts[1:], len(keys)], strict=True):
+    for start, end in pairwise([*starts, len(keys)]):
         if end - start == 1:
             united[keys[start]] = parts[start]
             continue

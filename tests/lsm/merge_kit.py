@@ -49,5 +49,12 @@ def shown(record: Record | None, types: dict[str, str]) -> Any:
     texts = {}
     for name, value in values.items():
         unordered = value is not None and (types[name].startswith("MAP") or types[name].startswith("ARRAY<ROW"))
-        texts[name] = repr(sorted(value, key=repr)) if unordered else repr(value)
+        texts[name] = repr(sorted(map(_plain, value), key=repr) if unordered else _plain(value))
     return kind, sequence, texts
+
+
+def _plain(value: Any) -> Any:
+    """The value with the fields of its rows in one order."""
+    if isinstance(value, dict):
+        return sorted((name, _plain(item)) for name, item in value.items())
+    return tuple(map(_plain, value)) if isinstance(value, list | tuple) else value

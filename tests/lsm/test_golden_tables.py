@@ -13,21 +13,10 @@ from fileindex.predicate import Compare, In, leaves
 from lsm.read_report import ReadReport
 from lsm.scan import ScanPlanner
 from lsm.split_read import read_split
-from manifest.errors import UnsupportedTable
 from manifest.store import FileStore
 from tests.golden_rows import GOLDEN, expected_rows, golden_predicate, golden_rows
 
 NAMES = [table["table"] for table in json.loads((GOLDEN / "tables.json").read_text())]
-REFUSED = {
-    "pk_agg": "merge-engine 'aggregation'",
-    "pk_agg_retract": "merge-engine 'aggregation'",
-    "pk_first": "merge-engine 'first-row'",
-    "pk_partial": "merge-engine 'partial-update'",
-    "pk_partial_group": "merge-engine 'partial-update'",
-    "pk_partial_ignore": "merge-engine 'partial-update'",
-    "pk_partial_remove": "merge-engine 'partial-update'",
-}
-READ = [name for name in NAMES if name not in REFUSED]
 
 
 def open_golden(name):
@@ -42,18 +31,11 @@ def scan(store, predicate=None, snapshot=None, columns=None, report=None):
     return plan, pa.Table.from_batches(batches, schema=pa.schema([store.schema.arrow.field(name) for name in names]))
 
 
-@pytest.mark.parametrize("name", READ)
+@pytest.mark.parametrize("name", NAMES)
 def test_reads_the_rows_that_the_engine_reads(name):
     store = open_golden(name)
     _, table = scan(store)
     assert golden_rows(table, store.schema) == expected_rows(GOLDEN / name / "expected.jsonl", store.schema)
-
-
-@pytest.mark.parametrize("name", sorted(REFUSED))
-def test_refuses_by_name_what_would_read_wrong(name):
-    store = open_golden(name)
-    with pytest.raises(UnsupportedTable, match=REFUSED[name]):
-        scan(store)
 
 
 def test_reads_a_tag_as_it_was():
@@ -62,7 +44,7 @@ def test_reads_a_tag_as_it_was():
     assert golden_rows(table, store.schema) == expected_rows(GOLDEN / "tagged" / "expected-v1.jsonl", store.schema)
 
 
-@pytest.mark.parametrize("name", READ)
+@pytest.mark.parametrize("name", NAMES)
 def test_every_retained_snapshot_has_as_many_rows_as_the_engine_sees(name):
     store = open_golden(name)
     for known in json.loads((GOLDEN / name / "snapshots.json").read_text()):
@@ -82,7 +64,7 @@ def follows_another_order(predicate, schema):
     return any((isinstance(leaf, Compare) and leaf.value == 0) or (isinstance(leaf, In) and 0 in leaf.values) for leaf in floats)
 
 
-@pytest.mark.parametrize("name", READ)
+@pytest.mark.parametrize("name", NAMES)
 def test_filters_return_the_engines_rows_from_no_more_files(name):
     store = open_golden(name)
     for known in plans(name):
@@ -95,7 +77,7 @@ def test_filters_return_the_engines_rows_from_no_more_files(name):
         assert ours <= theirs, known["filter"]
 
 
-@pytest.mark.parametrize("name", READ)
+@pytest.mark.parametrize("name", NAMES)
 def test_unfiltered_plans_are_the_engines(name):
     store = open_golden(name)
     (known,) = [plan for plan in plans(name) if plan["filter"] is None]

@@ -216,8 +216,8 @@ def test_unknown_columns_are_named(keyed):
 
 
 def test_a_merge_engine_that_is_not_built_is_refused_by_name(keyed):
-    with pytest.raises(UnsupportedTable, match="aggregation"):
-        scan(keyed, options={"merge-engine": "aggregation"})
+    with pytest.raises(UnsupportedTable, match="newest-row"):
+        scan(keyed, options={"merge-engine": "newest-row"})
 
 
 def test_a_missing_manifest_is_a_corrupt_file_that_is_named(keyed):

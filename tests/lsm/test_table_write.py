@@ -371,7 +371,7 @@ def test_rows_that_do_not_fit_are_refused_and_nothing_is_written(tmp_path: Path)
 def test_a_table_that_asks_for_more_than_is_built_is_refused(tmp_path: Path) -> None:
     store = make(tmp_path / "t", DDL, ("id",), bucket="1")
     with pytest.raises(UnsupportedTable, match="merge-engine"):
-        TableWrite(store.with_options({"merge-engine": "aggregation"}))
+        TableWrite(store.with_options({"merge-engine": "newest-row"}))
 
 
 def test_another_bucket_count_needs_an_overwrite(tmp_path: Path) -> None:

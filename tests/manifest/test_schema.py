@@ -114,14 +114,14 @@ def test_broken_rules_name_the_column(columns: str, keys: list[str], partitions:
         {"bucket-key": "name"},
         {"bucket-function.type": "hive"},
         {"bucket-function.type": "mod", "bucket-key": "id,day"},
-        {"merge-engine": "aggregation"},
+        {"merge-engine": "newest-row"},
         {"changelog-producer": "input"},
         {"file.format": "orc"},
         {"file.format.per.level": "0:avro"},
         {"sequence.field": "nothing"},
         {"sequence.field": "attrs"},
         {"sequence.field": "price", "sequence.field.sort-order": "sideways"},
-        {"rowkind.field": "name"},
+        {"rowkind.field": "price"},
         {"branch": "other"},
         {"write-buffer-size": "lots"},
         {"snapshot.time-retained": "1 fortnight"},
@@ -129,7 +129,8 @@ def test_broken_rules_name_the_column(columns: str, keys: list[str], partitions:
         {"snapshot.num-retained.min": "5", "snapshot.num-retained.max": "4"},
         {"metadata.stats-mode": "truncate(x)"},
         {"fields.nothing.stats-mode": "full"},
-        {"fields.price.aggregate-function": "sum"},
+        {"fields.nothing.aggregate-function": "sum"},
+        {"fields.price.aggregate-function": "hll_sketch"},
         {"num-levels": "1"},
         {"file-index.bloom-filter.columns": "nothing"},
         {"file-index.bitmap.columns": "attrs"},
@@ -171,7 +172,7 @@ def test_unknown_options_of_an_open_table_are_kept_and_do_no_harm() -> None:
     check_writable(core, has_primary_key=True, table="t")
 
 
-@pytest.mark.parametrize("options", [{"merge-engine": "partial-update"}, {"sequence.snapshot-ordering": "true"}])
+@pytest.mark.parametrize("options", [{"merge-engine": "newest-row"}, {"sequence.snapshot-ordering": "true"}])
 def test_reading_refuses_what_changes_rows(options: dict[str, str]) -> None:
     with pytest.raises(UnsupportedTable, match=next(iter(options))):
         check_readable(CoreOptions.of(options), has_primary_key=True, table="t")
