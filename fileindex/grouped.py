@@ -143,14 +143,15 @@ class ColumnRows:
             self._chunks.append((values.drop_null().cast(pa.large_string()), None))
 
     def grouped(self) -> GroupedColumn:
-        """All appended rows; raises OverflowError if one of the values has no key of 64 bits."""
+        """All appended rows, given away: call it once; raises OverflowError if one of the values has no key of 64 bits."""
         if self._overflow:
             raise OverflowError(self._overflow)
         nulls = np.concatenate(self._nulls) if self._nulls else np.zeros(0, dtype=np.uint32)
+        chunks, self._chunks = self._chunks, []
         if self._type.kind in STRINGS:
-            texts, ranks = _rank_rows(self._chunks)
+            texts, ranks = _rank_rows(chunks)
             return GroupedColumn(self.row_count, nulls, ranks, texts)
-        return GroupedColumn(self.row_count, nulls, np.concatenate(self._chunks) if self._chunks else np.zeros(0, dtype=np.int64))
+        return GroupedColumn(self.row_count, nulls, np.concatenate(chunks) if chunks else np.zeros(0, dtype=np.int64))
 
 
 def group_rows(keys: Any) -> tuple[Any, _Longs, Rows]:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fileindex.column_type import STRINGS, ColumnType
 from fileindex.container import write_container
@@ -21,6 +22,8 @@ from fileindex.plain import plain_array
 from fileindex.predicate import ColumnRef
 from fileindex.registry import INDEX_TYPES, HashingBuilder, IndexType
 from fileindex.row_filter import type_of
+
+_SAMPLE = 1024
 
 
 class FileIndexMaintainer:
@@ -52,8 +55,7 @@ class FileIndexMaintainer:
         if self._rows is not None:
             self._rows.append(values)
             return
-        if pa.types.is_dictionary(values.type):
-            values = values.dictionary
+        values = _once_each(values)
         for _, builder in self._hashing:
             builder.add(values)
 
@@ -90,6 +92,16 @@ class FileIndexMaintainer:
             if len(dictionary) <= len(array) and not dictionary.null_count and len(array.indices.unique().drop_null()) == len(dictionary):
                 return pa.DictionaryArray.from_arrays(array.indices, plain_array(dictionary, self._type))
         return plain_array(array, self._type)
+
+
+def _once_each(values: Any) -> Any:
+    """The values of an array; of one that repeats its texts, as a sample tells, each once."""
+    if pa.types.is_dictionary(values.type):
+        return values.dictionary
+    if not pa.types.is_string(values.type) or len(values) < 4 * _SAMPLE:
+        return values
+    repeats = 2 * pc.count_distinct(values[:_SAMPLE]).as_py() <= _SAMPLE
+    return values.dictionary_encode().dictionary if repeats else values
 
 
 class MapFileIndexMaintainer:

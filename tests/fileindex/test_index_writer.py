@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from collections import Counter
+from importlib import import_module
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -151,6 +155,47 @@ def test_texts_give_the_same_container_however_arrow_holds_them(form):
     container = container_of(pa.table({"b": forms[form]}), types, options)
     expected = container_of(pa.table({"b": text}), types, options)
     assert container.read(0, container.size) == expected.read(0, expected.size)
+
+
+def test_texts_that_repeat_are_hashed_like_others():
+    types = {"b": TEXT}
+    options = options_of(types, bloom_filter="b")
+    few = pa.array([f"city-{number % 7}" if number % 5 else None for number in range(20_000)])
+    whole, pieces = (container_of(pa.table({"b": few}), types, options, rows) for rows in (20_000, 100))
+    assert whole.read(0, whole.size) == pieces.read(0, pieces.size)
+
+
+def test_several_indexes_on_a_column_take_it_out_and_group_it_once(monkeypatch):
+    calls = Counter()
+
+    def counting(name):
+        module, function = name.rsplit(".", 1)
+        original = getattr(import_module(module), function)
+
+        def counted(*args):
+            calls[function] += 1
+            return original(*args)
+
+        monkeypatch.setattr(name, counted)
+
+    for name in ("fileindex.writer.plain_array", "fileindex.grouped.to_keys", "fileindex.grouped.group_rows", "fileindex.bloom.hash_keys"):
+        counting(name)
+    types = {"a": LONG}
+    options = options_of(types, bitmap="a", bsi="a", range_bitmap="a", bloom_filter="a")
+    container_of(pa.table({"a": pa.array(range(0, 3_000_000, 1000))}), types, options, 1000)
+    assert calls == {"plain_array": 3, "to_keys": 3, "group_rows": 1, "hash_keys": 1}
+
+
+@pytest.mark.parametrize(("index", "bytes_per_row"), [("bitmap", 130), ("range_bitmap", 120), ("bsi", 70), ("bloom_filter", 40)])
+def test_memory_grows_by_a_few_words_a_row_even_if_every_value_is_another(index, bytes_per_row):
+    rows, types = 300_000, {"a": LONG}
+    options = options_of(types, **{index: "a"})
+    table = pa.table({"a": pa.array(np.random.default_rng(3).permutation(rows) * 7919)})
+    tracemalloc.start()
+    container_of(table, types, options, 50_000)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < bytes_per_row * rows
 
 
 def test_batches_do_not_show_in_the_container():
