@@ -127,7 +127,12 @@ class FileStoreCommit:
         return self.overwrite((), identifier, partitions=partitions)
 
     def replace(
-        self, messages: Sequence[CommitMessage], identifier: int = BATCH_IDENTIFIER, *, read_snapshot_id: int | None = None
+        self,
+        messages: Sequence[CommitMessage],
+        identifier: int = BATCH_IDENTIFIER,
+        *,
+        properties: Mapping[str, str] | None = None,
+        read_snapshot_id: int | None = None,
     ) -> CommitResult:
         """Put ``compact_after`` and ``new_files`` in the place of ``compact_before``: rows changed inside files.
 
@@ -139,7 +144,7 @@ class FileStoreCommit:
         refuse_expired_replay(self.store, self.user, filled, history)
         rows = history.rows
         if rows is None:
-            identity = CommitIdentity(self.user, identifier, CommitKind.OVERWRITE)
+            identity = CommitIdentity(self.user, identifier, CommitKind.OVERWRITE, properties=properties)
             rows = self._run(identity, lambda store, latest: replace_change(store, latest, filled, read_snapshot_id))
             self._maintain()
         return CommitResult(rows, None, bool(history.found))

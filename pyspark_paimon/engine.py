@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from manifest.snapshot import Snapshot
     from manifest.statistics import Statistics
     from pyspark_paimon.history_views import View
+    from pyspark_paimon.assignments import Assignments
     from pyspark_paimon.index_views import IndexView
     from pyspark_paimon.results import TableChangeResult
     from pyspark_paimon.table_changes import TableChange
@@ -113,7 +114,7 @@ class WriteRequest(Message):
 
 
 class DeleteRequest(Message):
-    """Delete the rows for which ``predicate`` (bound, JSON) is true; primary-key tables only."""
+    """Delete, or update, the rows for which ``predicate`` (bound, JSON; None: all) is true."""
 
     commit_id: str
     predicate: str | None
@@ -233,6 +234,9 @@ class Backend(Protocol):
 
     def compact(self, request: CompactRequest) -> CompactResult:
         """Compact; a lost race is tried again on the new snapshot."""
+    def update(self, request: DeleteRequest, values: Assignments) -> WriteResult:
+        """Put rows with new values in the place of those that the filter finds; as ``delete``."""
+
 
     def rewrite_file_index(self, commit_id: str, partitions: Sequence[Mapping[str, str | None]] | None) -> IndexRewriteResult:
         """Give files that exist the indexes that the table's options ask for."""

@@ -29,6 +29,7 @@ from manifest.schema_manager import SchemaManager
 from manifest.snapshot import Snapshot
 from manifest.statistics import Statistics
 from manifest.store import FileStore
+from pyspark_paimon.assignments import Assignments
 from pyspark_paimon.engine import (
     CompactRequest,
     DeleteRequest,
@@ -45,7 +46,8 @@ from pyspark_paimon.incremental import plan_changes, read_changes
 from pyspark_paimon.index_jobs import rewrite_indexes
 from pyspark_paimon.index_views import IndexView, index_view
 from pyspark_paimon.inputs import collected
-from pyspark_paimon.local_jobs import compact_table, delete_rows, write_rows
+from pyspark_paimon.local_changes import delete_rows, update_rows
+from pyspark_paimon.local_jobs import compact_table, write_rows
 from pyspark_paimon.parallel import interleaved
 from pyspark_paimon.partitions import Spec
 from pyspark_paimon.read_stages import read_stages
@@ -209,6 +211,10 @@ class LocalBackend:
     def delete(self, request: DeleteRequest) -> WriteResult:
         """Delete by filter; evaluated again if a touched bucket changed meanwhile."""
         return delete_rows(self.store(request.options), request, self.read, threads=self._threads)
+
+    def update(self, request: DeleteRequest, values: Assignments) -> WriteResult:
+        """Update by filter; evaluated again if a touched bucket changed meanwhile."""
+        return update_rows(self.store(request.options), request, values, self.read, threads=self._threads)
 
     def compact(self, request: CompactRequest) -> CompactResult:
         """Compact; a lost race is tried again on the new snapshot."""

@@ -1,14 +1,13 @@
-"""Write, delete and compact in process: rows to a ``TableWrite``, its messages to a ``FileStoreCommit``, the answer for people."""
+"""Write and compact in process: rows to a ``TableWrite``, its messages to a ``FileStoreCommit``, the answer for people."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -19,18 +18,17 @@ from lsm.table_write import TableWrite, compact_bucket
 from lsm.visibility import made_visible
 from manifest.commit import FileStoreCommit, is_committed
 from manifest.commit_message import CommitMessage, CommitResult
-from manifest.errors import CommitConflict, InvalidArgument
+from manifest.errors import InvalidArgument
 from manifest.live_files import EntryFilter
 from manifest.option_support import check_writable
 from manifest.snapshot import BATCH_IDENTIFIER, Snapshot
 from manifest.store import FileStore
-from pyspark_paimon.engine import ArrowRows, CompactRequest, DeleteRequest, Progress, ScanRequest, WriteRequest
+from pyspark_paimon.engine import ArrowRows, CompactRequest, Progress, WriteRequest
 from pyspark_paimon.inputs import split_kinds
 from pyspark_paimon.parallel import each
 from pyspark_paimon.partitions import Spec, predicate_of, values_of
 from pyspark_paimon.results import CompactResult, ProgressEvent, WriteResult
 
-_DELETE = 3
 _EVALUATIONS = 20
 
 
@@ -40,21 +38,21 @@ def write_rows(store: FileStore, request: WriteRequest, rows: ArrowRows, *, thre
     check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
     done = is_committed(store, request.commit_id, BATCH_IDENTIFIER)
     if done is not None:
-        return _written(done, 0, 0, start)
+        return written(done, 0, 0, start)
     overwriting = request.mode == "overwrite"
     with table_write(store, request.commit_id, threads=threads, overwrite=overwriting) as write:
-        written = 0
+        taken = 0
         for batch, kinds in _batches(rows, request):
             write.write(batch, kinds=kinds)
-            written += batch.num_rows
+            taken += batch.num_rows
             if progress is not None:
-                progress(ProgressEvent(stage="write", done=written))
+                progress(ProgressEvent(stage="write", done=taken))
         messages = write.prepare_commit()
     commit = FileStoreCommit(store, request.commit_id, restamp=restamp(store, request.commit_id))
     publish = partial(_overwrite, store, commit, request) if overwriting else commit.commit
     result, published = commit_rows(commit, messages, publish, threads=threads, overwrite=overwriting)
     result = made_visible(store, request.commit_id, result, published, threads=threads)
-    return _written(result, written, sum(len(message.new_files) for message in published), start)
+    return written(result, taken, sum(len(message.new_files) for message in published), start)
 
 
 def table_write(store: FileStore, commit_id: str, *, threads: int, overwrite: bool = False) -> TableWrite:
@@ -62,7 +60,8 @@ def table_write(store: FileStore, commit_id: str, *, threads: int, overwrite: bo
     return TableWrite(store, commit_user=commit_id, commit_id=commit_id, threads=threads, ignore_existing=overwrite)
 
 
-def _written(result: CommitResult, rows: int, files: int, start: float) -> WriteResult:
+def written(result: CommitResult, rows: int, files: int, start: float) -> WriteResult:
+    """The answer for people to a commit of so many rows and files, begun at ``start`` (``time.perf_counter``)."""
     return WriteResult(
         rows=rows,
         files=files,
@@ -106,40 +105,6 @@ def live_partitions(store: FileStore, snapshot: Snapshot | None, wanted: Predica
     """Serialised partitions with files at ``snapshot`` that ``wanted`` keeps."""
     _, partitions = store.live_entries(snapshot, EntryFilter(predicate=wanted)).partition_codes
     return list(partitions)
-
-
-def delete_rows(
-    store: FileStore, request: DeleteRequest, read: Callable[[ScanRequest], Iterator[pa.RecordBatch]], *, threads: int
-) -> WriteResult:
-    """Find the rows in the newest snapshot and write them again as deletes; a change of their buckets since is a conflict."""
-    start = time.perf_counter()
-    check_writable(store.options, has_primary_key=True, table=store.root)
-    done = is_committed(store, request.commit_id, BATCH_IDENTIFIER)
-    if done is not None:
-        return _written(done, 0, 0, start)
-    commit = FileStoreCommit(store, request.commit_id)
-    for evaluation in range(_EVALUATIONS):
-        base = store.snapshots.latest()
-        if base is None:
-            break
-        scan = ScanRequest(predicate=request.predicate, columns=store.schema.names, snapshot_id=base.id, schema_id=store.schema.id)
-        deleted = 0
-        with table_write(store, request.commit_id, threads=threads) as write:
-            for batch in read(scan):
-                kinds = pa.array(np.full(batch.num_rows, _DELETE, np.int8))
-                write.write(batch, kinds=kinds)
-                deleted += batch.num_rows
-            messages = write.prepare_commit()
-        try:
-            result = commit.commit(messages, read_snapshot_id=base.id)
-        except BaseException as error:
-            commit.abort(messages)
-            if isinstance(error, CommitConflict) and evaluation + 1 < _EVALUATIONS:
-                continue
-            raise
-        result = made_visible(store, request.commit_id, result, messages, threads=threads)
-        return _written(result, deleted, sum(len(message.new_files) for message in messages), start)
-    return WriteResult(rows=0, files=0, snapshot_id=None, seconds=time.perf_counter() - start)
 
 
 def compact_table(store: FileStore, request: CompactRequest, *, threads: int, progress: Progress | None) -> CompactResult:
@@ -212,4 +177,4 @@ def _added(total: CompactResult, messages: Sequence[CommitMessage], result: Comm
     )
 
 
-__all__ = ["compact_table", "delete_rows", "live_buckets", "live_partitions", "table_write", "write_rows"]
+__all__ = ["compact_table", "live_buckets", "live_partitions", "table_write", "write_rows", "written"]

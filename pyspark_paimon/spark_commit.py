@@ -21,7 +21,7 @@ from pyspark_paimon.engine import CompactRequest
 from pyspark_paimon.local_jobs import live_partitions
 from pyspark_paimon.partitions import Spec, predicate_of, values_of
 from pyspark_paimon.spark_answers import answered, stored_answer
-from pyspark_paimon.spark_rpc import Outcome, RowsJob
+from pyspark_paimon.spark_rpc import ChangeJob, Outcome, RowsJob
 
 PREFIX = "pyspark-paimon."
 
@@ -47,6 +47,14 @@ def commit_rows(store: FileStore, job: RowsJob, messages: Sequence[CommitMessage
         result = publish(messages)
     result = made_visible(store, request.commit_id, result, messages, threads=os.cpu_count() or 1)
     _keep(store, request.commit_id, result)
+
+
+def commit_change(store: FileStore, job: ChangeJob, messages: Sequence[CommitMessage], rows: int) -> None:
+    """Publish what a delete or an update did to an append table. Raises ``CommitConflict`` if a bucket changed meanwhile."""
+    commit = FileStoreCommit(store, job.request.commit_id)
+    publish = commit.commit if store.options.deletion_vectors_enabled else commit.replace
+    properties = _noted(rows=rows, files=sum(len(message.new_files) + len(message.compact_after) for message in messages))
+    _keep(store, job.request.commit_id, publish(messages, properties=properties, read_snapshot_id=job.snapshot_id))
 
 
 def commit_compaction(store: FileStore, request: CompactRequest, messages: Sequence[CommitMessage]) -> None:
@@ -120,4 +128,4 @@ def _noted(**counts: int) -> dict[str, str]:
     return {f"{PREFIX}{name}": str(count) for name, count in counts.items()}
 
 
-__all__ = ["PREFIX", "commit_compaction", "commit_rows", "outcome"]
+__all__ = ["PREFIX", "commit_change", "commit_compaction", "commit_rows", "outcome"]

@@ -22,6 +22,7 @@ from manifest.schema import TableSchema
 from manifest.snapshot import Snapshot
 from manifest.statistics import Statistics
 from pyspark_paimon import spark_rpc as rpc
+from pyspark_paimon.assignments import Assignments, refuse_update
 from pyspark_paimon.engine import (
     CompactRequest,
     DeleteRequest,
@@ -45,7 +46,7 @@ from pyspark_paimon.results import (
 )
 from pyspark_paimon.spark_blobs import BLOB, batches_of
 from pyspark_paimon.spark_errors import errors_mapped
-from pyspark_paimon.spark_staging import Staged, Target, bucket_frame, staged, staged_deletes
+from pyspark_paimon.spark_staging import Staged, Target, bucket_frame, staged, staged_changes
 
 if TYPE_CHECKING:
     from lsm.scan import ScanPlan
@@ -178,22 +179,27 @@ class SparkBackend:
         return None
 
     def delete(self, request: DeleteRequest) -> WriteResult:
-        """Find the rows in tasks and write them again as deletes; a change of their buckets meanwhile is evaluated again."""
+        """Find the rows in tasks and delete them; a change of their buckets meanwhile is evaluated again."""
+        return self._changed(request, None)
+
+    def update(self, request: DeleteRequest, values: Assignments) -> WriteResult:
+        """Find the rows in tasks and put new ones in their place; as ``delete``."""
+        return self._changed(request, values)
+
+    def _changed(self, request: DeleteRequest, values: Assignments | None) -> WriteResult:
         started = time.perf_counter()
         earlier = self._outcome(request.commit_id)
         if earlier is not None:
             return _write_result(earlier, started, replayed=True)
         schema = self.schema()
-        write = WriteRequest(commit_id=request.commit_id, mode="upsert", row_kinds=True, options=request.options)
         for attempt in range(1, _ATTEMPTS + 1):
             base = self.pin(TravelRequest())
             if base is None:
                 break
-            scan = ScanRequest(columns=schema.names, snapshot_id=base.id, predicate=request.predicate, schema_id=schema.id)
             with errors_mapped():
-                job = staged_deletes(self._spark, self.frame(scan, None), Target(self._path, schema, base.id), write)
+                job = self._staged_change(request, values, Target(self._path, schema, base.id))
             try:
-                done = self._run(job, request.commit_id)
+                done = None if job is None else self._run(job, request.commit_id)
             except CommitConflict:
                 if attempt == _ATTEMPTS:
                     raise
@@ -207,10 +213,24 @@ class SparkBackend:
         outcomes: list[rpc.Outcome] = []
         for attempt in range(1, _ATTEMPTS + 1):
             this = request if attempt == 1 else request.model_copy(update={"commit_id": _new_id()})
+    def _staged_change(self, request: DeleteRequest, values: Assignments | None, target: Target) -> Staged | None:
+        schema, snapshot_id = target.schema, target.snapshot_id or 0
+        if not schema.is_primary_key_table:
+            ids = json.loads(self._ask(rpc.AskBuckets(request=CompactRequest(commit_id=request.commit_id))))
+            sent = None if values is None else values.sent()
+            job = rpc.ChangeJob(request=request, snapshot_id=snapshot_id, values=sent)
+            return bucket_frame(self._spark, ids, job) if ids else None
+        if values is not None:
+            values.refuse_expressions()
+            refuse_update(schema, self._path)
+        scan = ScanRequest(columns=schema.names, snapshot_id=snapshot_id, predicate=request.predicate, schema_id=schema.id)
+        write = WriteRequest(commit_id=request.commit_id, mode="upsert", row_kinds=True, options=request.options)
+        return staged_changes(self._spark, self.frame(scan, None), target, write, None if values is None else values.values)
+
             ids = json.loads(self._ask(rpc.AskBuckets(request=this)))
             lost = None
             try:
-                done = self._run(bucket_frame(self._spark, ids, this), this.commit_id) if ids else None
+                done = self._run(bucket_frame(self._spark, ids, rpc.CompactJob(request=this)), this.commit_id) if ids else None
             except CommitConflict as error:
                 lost, done = error, self._outcome(this.commit_id)
             outcomes += [done] if done is not None else []

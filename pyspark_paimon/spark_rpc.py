@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, TypeVar
 from pydantic import Field, TypeAdapter, ValidationError
 
 from manifest.errors import InvalidArgument
-from pyspark_paimon.engine import CompactRequest, ExpireRequest, ScanRequest, TravelRequest, WriteRequest
+from pyspark_paimon.engine import CompactRequest, DeleteRequest, ExpireRequest, ScanRequest, TravelRequest, WriteRequest
 from pyspark_paimon.history_views import View
 from pyspark_paimon.index_views import IndexView
 from pyspark_paimon.results import Message
@@ -225,7 +225,19 @@ class CompactJob(Message):
     request: CompactRequest
 
 
-Job: TypeAlias = RowsJob | CompactJob
+class ChangeJob(Message):
+    """A delete or an update in an append table; the rows of the job are the ids of buckets.
+
+    ``values``: a table of one row with the new values, as an Arrow IPC stream in Base64; None deletes.
+    """
+
+    job: Literal["change"] = "change"
+    request: DeleteRequest
+    snapshot_id: int
+    values: str | None = None
+
+
+Job: TypeAlias = RowsJob | CompactJob | ChangeJob
 
 
 class Outcome(Message):
@@ -319,6 +331,7 @@ __all__ = [
     "AskSnapshots",
     "AskStatistics",
     "AskView",
+    "ChangeJob",
     "ChangeTable",
     "Command",
     "CompactJob",

@@ -6,7 +6,7 @@ sends it there exactly. Rows of this process are bucketed here and travel as blo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +18,9 @@ from lsm.conform import conform
 from manifest.errors import InvalidArgument, SchemaMismatch, UnsupportedOption
 from manifest.schema import TableSchema
 from pyspark_paimon import spark_rpc as rpc
+from pyspark_paimon.assignments import is_spark_column
 from pyspark_paimon.bucket_expr import with_bucket, with_bucket_mod, with_hash
-from pyspark_paimon.engine import ROW_KIND, ArrowRows, CompactRequest, Rows, SparkRows, WriteRequest
+from pyspark_paimon.engine import ROW_KIND, ArrowRows, Rows, SparkRows, WriteRequest
 from pyspark_paimon.row_image import BucketKey, expressible, quoted
 from pyspark_paimon.spark_blobs import BLOB, ORDINAL, TASK, blob_frame
 from pyspark_paimon.spark_types import arrow_for_spark, spark_type
@@ -57,27 +58,38 @@ def staged(spark: Any, rows: Rows, target: Target, request: WriteRequest) -> Sta
     return Staged(frame, rpc.RowsJob(request=request, owned=True, blobs=True))
 
 
-def staged_deletes(spark: Any, frame: Any, target: Target, request: WriteRequest) -> Staged:
-    """The job that deletes the rows of ``frame``, which were read from the target's snapshot."""
+def staged_changes(spark: Any, frame: Any, target: Target, request: WriteRequest, values: Mapping[str, Any] | None = None) -> Staged:
+    """The job that deletes the rows of ``frame``, which were read from the target's snapshot, or updates them to ``values``."""
     schema = target.schema
     from pyspark.sql import functions as F  # noqa: N812, PLC0415  # Spark's own spelling; a session is at hand
 
-    ordering = {*schema.primary_keys, *schema.core.sequence_field}
+    kept = set(schema.names) - set(values or ()) if values is not None else {*schema.primary_keys, *schema.core.sequence_field}
     fine = [
         name
         for name in schema.names
-        if name in ordering and schema.column_types[name].kind in TIMESTAMPS and schema.field(name).type.precision > 6
+        if name in kept and schema.column_types[name].kind in TIMESTAMPS and schema.field(name).type.precision > 6
     ]
+    verb = "deleted" if values is None else "updated"
     if fine or ROW_KIND in schema.names:
         reason = f"column '{fine[0]}' has nanoseconds, Spark cuts them off" if fine else f"it has a column '{ROW_KIND}'"
-        raise InvalidArgument(f"rows of this table cannot be deleted over Spark: {reason}; open it in process")
-    rows = frame.withColumn(ROW_KIND, F.lit("-D"))
+        raise InvalidArgument(f"rows of this table cannot be {verb} over Spark: {reason}; open it in process")
+    new = {name: value if is_spark_column(value) else _literal(schema, name, value) for name, value in (values or {}).items()}
+    rows = frame.withColumns({**new, ROW_KIND: F.lit("-D" if values is None else "+U")})
     done = _staged_frame(spark, SparkRows(rows, arrow_for_spark(rows.schema)), target, request)
     return Staged(done.frame, done.job.model_copy(update={"read_snapshot_id": target.snapshot_id}))
 
 
-def bucket_frame(spark: Any, ids: Sequence[tuple[str, int]], request: CompactRequest) -> Staged:
-    """The job that compacts the buckets ``ids`` (partition in hexadecimal, number), spread over the tasks."""
+def _literal(schema: TableSchema, name: str, value: Any) -> Any:
+    """A Python value as a Spark Column of the table's type."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415  # as above
+
+    if value is not None and schema.field(name).type.is_nested:
+        raise InvalidArgument(f"column '{name}' is {schema.field(name).type}; on Spark set it to a Column, such as functions.array(...)")
+    return F.lit(value).cast(spark_type(schema.field(name).type))
+
+
+def bucket_frame(spark: Any, ids: Sequence[tuple[str, int]], job: rpc.Job) -> Staged:
+    """A ``job`` that does something for each of the buckets ``ids`` (partition in hexadecimal, number), spread over the tasks."""
     tasks = min(len(ids), _parallelism(spark) * 4)
     columns = {
         TASK: pa.array([at % tasks for at in range(len(ids))], pa.int32()),
@@ -85,7 +97,7 @@ def bucket_frame(spark: Any, ids: Sequence[tuple[str, int]], request: CompactReq
         "bucket": pa.array([bucket for _, bucket in ids], pa.int32()),
     }
     frame = spark.createDataFrame(pa.table(columns)).repartitionById(tasks, TASK).select("partition", "bucket")
-    return Staged(frame, rpc.CompactJob(request=request))
+    return Staged(frame, job)
 
 
 def _staged_frame(spark: Any, rows: SparkRows, target: Target, request: WriteRequest) -> Staged:
@@ -205,4 +217,4 @@ def _parallelism(spark: Any) -> int:
     return max(1, int(spark.conf.get("spark.sql.shuffle.partitions")))
 
 
-__all__ = ["Staged", "Target", "bucket_frame", "staged", "staged_deletes"]
+__all__ = ["Staged", "Target", "bucket_frame", "staged", "staged_changes"]

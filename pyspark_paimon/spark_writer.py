@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -26,22 +25,16 @@ from pyspark_paimon import spark_rpc as rpc
 from pyspark_paimon.engine import CompactRequest, WriteRequest
 from pyspark_paimon.inputs import split_kinds
 from pyspark_paimon.spark_blobs import rows_of_blobs
+from pyspark_paimon.spark_changes import ChangeWriter
 from pyspark_paimon.spark_commands import run_command
 from pyspark_paimon.spark_commit import commit_compaction, commit_rows
 from pyspark_paimon.spark_errors import errors_noted
 from pyspark_paimon.spark_options import DYNAMIC_OVERWRITE, flag, table_path, write_options
+from pyspark_paimon.spark_task import TaskMessage, bucket_ids, commit_messages, open_store
 from pyspark_paimon.spark_types import arrow_for_spark
 
 STRIDE = 1 << 32
 """Sequence numbers that each task of a plain write has to itself."""
-
-
-@dataclass
-class TaskMessage(ds.WriterCommitMessage):  # type: ignore[misc]  # Spark's own annotations are not followed
-    """What one task made: messages as JSON, and how many rows it took in."""
-
-    messages: list[str] = field(default_factory=list)
-    rows: int = 0
 
 
 class RowsWriter(ds.DataSourceArrowWriter):  # type: ignore[misc]  # as above
@@ -115,7 +108,7 @@ class CompactWriter(ds.DataSourceArrowWriter):  # type: ignore[misc]  # as above
             store = open_store(self.path, request)
             made: list[CommitMessage] = []
             try:
-                for partition, bucket in _bucket_ids(iterator):
+                for partition, bucket in bucket_ids(iterator):
                     message = compact_bucket(store, partition, bucket, full=request.full, commit_id=request.commit_id)
                     if message is not None:
                         made.append(message)
@@ -168,6 +161,8 @@ def writer_for(options: Mapping[str, str], schema: StructType, *, overwrite: boo
             job = rpc.parse_job(options[rpc.WRITE])
             if isinstance(job, rpc.CompactJob):
                 return CompactWriter(path, job.request)
+            if isinstance(job, rpc.ChangeJob):
+                return ChangeWriter(path, job)
         else:
             job = _plain_job(options, overwrite=overwrite)
             conform(arrow_for_spark(schema).empty_table(), open_store(path, job.request).schema)
@@ -184,16 +179,6 @@ def _plain_job(options: Mapping[str, str], *, overwrite: bool) -> rpc.RowsJob:
         options=write_options(options),
     )
     return rpc.RowsJob(request=request, owned=False)
-
-
-def open_store(path: str, request: WriteRequest | CompactRequest) -> FileStore:
-    """The table with the options of one call."""
-    return FileStore.open(path, dynamic_options=request.options)
-
-
-def commit_messages(messages: Sequence[TaskMessage | None]) -> list[CommitMessage]:
-    """The commit messages of the tasks that ended well."""
-    return [CommitMessage.model_validate_json(text) for message in messages if message is not None for text in message.messages]
 
 
 def _first_sequence(store: FileStore) -> int | None:
@@ -215,11 +200,6 @@ def _put(writer: TableWrite, batch: pa.RecordBatch, *, kinds: bool) -> int:
     return int(batch.num_rows)
 
 
-def _bucket_ids(iterator: Iterator[pa.RecordBatch]) -> Iterator[tuple[bytes, int]]:
-    for batch in iterator:
-        yield from zip(batch.column("partition").to_pylist(), batch.column("bucket").to_pylist(), strict=True)
-
-
 def _check_owned(messages: Sequence[CommitMessage]) -> None:
     """A bucket in two tasks would be compacted twice and its rows ordered by chance: refuse to commit that."""
     owned = [message.bucket_id for message in messages if message.bucket >= 0 and message.total_buckets > 0]
@@ -227,4 +207,4 @@ def _check_owned(messages: Sequence[CommitMessage]) -> None:
         raise CommitConflict("two tasks wrote the same bucket although the rows were staged by bucket; nothing was committed")
 
 
-__all__ = ["CommandWriter", "CompactWriter", "RowsWriter", "TaskMessage", "commit_messages", "open_store", "writer_for"]
+__all__ = ["CommandWriter", "CompactWriter", "RowsWriter", "writer_for"]

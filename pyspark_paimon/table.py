@@ -13,6 +13,7 @@ from fileindex.predicate_json import to_json
 from manifest.errors import InvalidArgument
 from manifest.paths import MAIN_BRANCH, with_branch
 from manifest.schema_check import build_schema
+from pyspark_paimon.assignments import Assignments
 from pyspark_paimon.engine import Backend, DeleteRequest, IncrementalMode, IncrementalRange, Mode, Progress, ScanRequest, TravelRequest
 from pyspark_paimon.filters import Filter, bind_filter
 from pyspark_paimon.incremental import Point, change_columns, exact_mode, range_of
@@ -127,25 +128,55 @@ class Table(TableMaintenance):
         return self._backend.write(request.model_copy(update={"row_kinds": kinds}), rows)
 
     def delete(self, filter: Filter, *, options: Mapping[str, str] | None = None, commit_id: str | None = None) -> WriteResult:  # noqa: A002  # SQL's word
-        """Delete the rows of a primary-key table for which ``filter`` is true; ``"TRUE"`` deletes all.
+        """Delete the rows for which ``filter`` is true; ``"TRUE"`` deletes all.
 
         The rows are looked up and deleted in one snapshot: if a concurrent commit changes a bucket they are in, the filter
-        is evaluated again. ``rows`` of the answer counts the deleted rows.
+        is evaluated again. ``rows`` of the answer counts the deleted rows. A table without primary key marks them in deletion
+        vectors if it has ``deletion-vectors.enabled``, else the files that hold them are rewritten.
 
-        Raises ``InvalidArgument`` for a table without primary key or without filter, ``InvalidFilter``, ``CommitConflict``.
+        Raises ``InvalidArgument`` without filter, ``InvalidFilter``, ``CommitConflict``.
 
         >>> from pyspark_paimon.example import cities
         >>> cities().delete("country IN ('NO', 'PE')").rows
         2
         """
-        schema = self.table_schema
-        if not schema.is_primary_key_table:
-            raise InvalidArgument("rows can be deleted from primary-key tables only; overwrite the partition of an append table instead")
-        predicate = bind_filter(filter, schema.column_types)
+        return self._backend.delete(self._change("delete", filter, options, commit_id))
+
+    def update(
+        self,
+        filter: Filter,  # noqa: A002  # SQL's word
+        set: Mapping[str, Any],  # noqa: A002  # SQL's word
+        *,
+        options: Mapping[str, str] | None = None,
+        commit_id: str | None = None,
+    ) -> WriteResult:
+        """Give the rows for which ``filter`` is true new values in the columns of ``set``; ``"TRUE"`` updates all.
+
+        A value is a Python value, a pyarrow expression over the old row's columns (in process) or a Spark ``Column`` (on
+        Spark). Isolation and the way of a table without primary key are those of ``delete``.
+
+        Raises:
+            InvalidArgument: no filter, nothing set, or a column of the primary key, the partition or the bucket key.
+            SchemaMismatch, UnknownColumn, InvalidFilter: a value or a name does not fit.
+            UnsupportedTable: the merge engine would merge the new row with the old one.
+            CommitConflict: the rows changed again and again meanwhile; nothing is updated.
+
+        >>> from pyspark_paimon.example import cities
+        >>> import pyarrow.compute as pc
+        >>> table = cities()
+        >>> table.update("country = 'NO'", set={"city": pc.utf8_upper(pc.field("city")), "attrs": None}).rows
+        1
+        >>> table.scan("id = 1", columns=["city", "attrs"]).to_arrow().to_pylist()
+        [{'city': 'OSLO', 'attrs': None}]
+        """
+        values = Assignments.of(set, self.table_schema)
+        return self._backend.update(self._change("update", filter, options, commit_id), values)
+
+    def _change(self, verb: str, filter: Filter, options: Mapping[str, str] | None, commit_id: str | None) -> DeleteRequest:  # noqa: A002  # as above
+        predicate = bind_filter(filter, self.table_schema.column_types)
         if predicate is None:
-            raise InvalidArgument("delete needs a filter; 'TRUE' deletes every row")
-        identity = commit_identity(commit_id)
-        return self._backend.delete(DeleteRequest(commit_id=identity, predicate=to_json(predicate), options=checked_options(options)))
+            raise InvalidArgument(f"{verb} needs a filter; 'TRUE' means every row")
+        return DeleteRequest(commit_id=commit_identity(commit_id), predicate=to_json(predicate), options=checked_options(options))
 
     def scan(
         self,

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from manifest.store import FileStore
-from pyspark_paimon import InvalidArgument, InvalidFilter, Table, UnsupportedOption
+from pyspark_paimon import InvalidArgument, InvalidFilter, Table, UnsupportedOption, local_changes
 from pyspark_paimon import local_jobs as jobs
 
 
@@ -51,9 +51,7 @@ def test_delete_everything_and_write_again(create) -> None:
     assert table.files()["delete_row_count"].to_pylist() == [0]
 
 
-def test_delete_needs_keys_and_a_filter(create) -> None:
-    with pytest.raises(InvalidArgument, match="primary-key"):
-        create(name="plain", primary_keys=()).delete("TRUE")
+def test_delete_needs_a_filter(create) -> None:
     with pytest.raises(InvalidArgument, match="'TRUE'"):
         create(name="keyed").delete(None)
     with pytest.raises(InvalidFilter):
@@ -72,7 +70,7 @@ def test_a_delete_that_lost_a_race_is_evaluated_again(create, monkeypatch) -> No
     table = create()
     table.write(rows([1, 2]))
     interfered = []
-    original = jobs.table_write
+    original = local_changes.TableWrite
 
     def racing(*arguments, **keywords):
         if not interfered:
@@ -80,7 +78,7 @@ def test_a_delete_that_lost_a_race_is_evaluated_again(create, monkeypatch) -> No
             Table.open(table.path).write(rows([4, 7]))
         return original(*arguments, **keywords)
 
-    monkeypatch.setattr(jobs, "table_write", racing)
+    monkeypatch.setattr(local_changes, "TableWrite", racing)
 
     deleted = table.delete("n = 1")
     assert ids(table) == [2]

@@ -1,0 +1,72 @@
+"""Deletes and updates in Spark's tasks, and writes that must be visible at once although level 0 is not."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from pyspark_paimon import InvalidArgument, Table
+
+pytestmark = pytest.mark.spark
+DDL = "id BIGINT, n INT, s STRING"
+VECTORS = {"deletion-vectors.enabled": "true"}
+
+
+def make(spark, path, keys=(), **options) -> Table:
+    raw = {"bucket": "2"} if keys else {}
+    return Table.create(path / "t", DDL, primary_keys=keys, options=raw | options, spark=spark)
+
+
+def rows(low: int, high: int, text: str = "") -> pa.Table:
+    ids = range(low, high)
+    return pa.table({"id": list(ids), "n": pa.array([key * 10 for key in ids], pa.int32()), "s": [f"{text}{key}" for key in ids]})
+
+
+def read(table: Table) -> list[tuple]:
+    return sorted(tuple(row.values()) for row in table.scan().to_arrow().to_pylist())
+
+
+@pytest.mark.parametrize("options", [{}, VECTORS], ids=["rewritten", "marked"])
+def test_an_append_table_is_changed_by_tasks(spark, tmp_path, options):
+    table = make(spark, tmp_path, **options)
+    table.write(rows(0, 10))
+    assert table.delete("n >= 50").rows == 5
+    assert table.update("id IN (1, 2)", set={"s": "new", "n": None}).rows == 2
+    assert table.update("id = 99", set={"n": 1}).snapshot_id is None
+    assert read(table) == [(0, 0, "0"), (1, None, "new"), (2, None, "new"), (3, 30, "3"), (4, 40, "4")]
+    assert read(Table.open(table.path)) == read(table)
+    assert Table.open(table.path).snapshots()["commit_kind"].to_pylist() == ["APPEND", "OVERWRITE", "OVERWRITE"]
+
+
+def test_keyed_rows_are_updated_by_columns_and_values(spark, tmp_path):
+    from pyspark.sql import functions as sf
+
+    table = make(spark, tmp_path, ["id"], **VECTORS)
+    table.write(rows(0, 4))
+    result = table.update(sf.col("id") >= 2, set={"n": sf.col("n") + sf.col("id").cast("int"), "s": "new"})
+    assert result.rows == 2
+    assert read(table) == [(0, 0, "0"), (1, 10, "1"), (2, 22, "new"), (3, 33, "new")]
+    assert table.scan(snapshot=result.snapshot_id).count() == 4
+    assert table.delete("s = 'new'").rows == 2
+    assert read(table) == [(0, 0, "0"), (1, 10, "1")]
+    with pytest.raises(InvalidArgument, match="Spark Column"):
+        table.update("TRUE", set={"n": pc.field("n")})
+
+
+def test_a_column_needs_keys_or_a_session(spark, tmp_path):
+    from pyspark.sql import functions as sf
+
+    table = make(spark, tmp_path)
+    table.write(rows(0, 2))
+    for opened in (table, Table.open(table.path)):
+        with pytest.raises(InvalidArgument, match="Spark Column"):
+            opened.update("TRUE", set={"n": sf.col("n") + 1})
+
+
+def test_rows_of_a_plain_dataframe_write_are_visible_at_once(spark, tmp_path):
+    table = make(spark, tmp_path, ["id"], **VECTORS)
+    for low, text in ((0, "old"), (2, "new")):
+        frame = spark.sql(f"SELECT id, int(id * 10) AS n, concat('{text}', id) AS s FROM range({low}, {low + 4})")
+        frame.write.format("paimon").mode("append").save(table.path)
+    assert [row[2] for row in read(table)] == ["old0", "old1", "new2", "new3", "new4", "new5"]
