@@ -136,7 +136,7 @@ class _Funnel:
             _count_manifests(tally, metas, chosen)
             tally.note = pruner.note
             with store.reading(snapshot):
-                return EntryColumns.concat([store.manifests.read_meta(meta) for meta in chosen])
+                return store.manifests.read_metas(chosen)
 
     def _in_wanted_partitions(self, entries: EntryColumns) -> EntryColumns:
         with self._report.stage("partition") as tally:

@@ -73,6 +73,16 @@ class RecordColumns:
             {path: column.take(rows) for path, column in self.spans.items()},
         )
 
+    def between(self, first: int, last: int) -> RecordColumns:
+        """Neighbouring records, without copying."""
+        some = slice(first, last)
+        return RecordColumns(
+            self.start[some],
+            self.end[some],
+            {path: Numbers(column.values[some], column.present[some]) for path, column in self.numbers.items()},
+            {path: Spans(column.start[some], column.end[some], column.present[some]) for path, column in self.spans.items()},
+        )
+
 
 def decode_columns(shape: Json, payload: bytes, count: int, starts: Longs) -> RecordColumns | None:
     """The columns of the ``count`` records of layout ``shape`` that begin at some of the offsets ``starts``; None if they cannot be proved."""

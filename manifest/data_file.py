@@ -83,6 +83,22 @@ class DataFileMeta(BaseModel):
         """
         return self.model_copy(update={"level": level})
 
+    @classmethod
+    def trusted(cls, fields: dict[str, Any]) -> DataFileMeta:
+        """A file from the values of all its fields, which the caller has checked and gives away; a fifth of the cost.
+
+        >>> known = DataFileMeta(file_name="data-1-0.parquet", file_size=9, row_count=1)
+        >>> DataFileMeta.trusted(dict(known)) == known
+        True
+        """
+        file = cls.__new__(cls)
+        set_member = object.__setattr__  # the model is frozen
+        set_member(file, "__dict__", fields)
+        set_member(file, "__pydantic_fields_set__", _FIELDS)
+        set_member(file, "__pydantic_extra__", None)
+        set_member(file, "__pydantic_private__", None)
+        return file
+
     def to_avro(self) -> dict[str, Any]:
         """The ``_FILE`` record of a manifest entry."""
         return {
@@ -135,6 +151,9 @@ class DataFileMeta(BaseModel):
             write_cols=_tuple(record.get("_WRITE_COLS")),
             write_cols_sequences=_tuple(record.get("_WRITE_COLS_SEQUENCES")),
         )
+
+
+_FIELDS = set(DataFileMeta.model_fields)
 
 
 def stats_to_avro(stats: SimpleStats) -> dict[str, Any]:

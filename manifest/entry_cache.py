@@ -7,13 +7,21 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 
 from manifest.entry_columns import EntryColumns
+from manifest.manifest_list import ManifestFileMeta
+
+_LISTS = 64
+_LISTED = 20_000
 
 
 @dataclass(slots=True)
 class EntryCache:
-    """The most recently used manifests, up to ``capacity`` bytes of records; safe for several threads."""
+    """The most recently used manifests, up to ``capacity`` bytes in memory, and lists; safe for several threads.
 
-    capacity: int = 32 << 20
+    In memory an entry takes about four times the bytes of its record once its file object is made.
+    """
+
+    capacity: int = 128 << 20
+    _lists: OrderedDict[str, tuple[ManifestFileMeta, ...]] = field(default_factory=OrderedDict, repr=False)
     _held: OrderedDict[str, EntryColumns] = field(default_factory=OrderedDict, repr=False)
     _bytes: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
@@ -29,9 +37,28 @@ class EntryCache:
     def put(self, name: str, entries: EntryColumns) -> None:
         """Hold the entries of a manifest, and let go of those not used for longest."""
         with self._lock:
-            if name in self._held or len(entries.payload) > self.capacity:
+            if name in self._held or _weight(entries) > self.capacity:
                 return
             self._held[name] = entries
-            self._bytes += len(entries.payload)
+            self._bytes += _weight(entries)
             while self._bytes > self.capacity:
-                self._bytes -= len(self._held.popitem(last=False)[1].payload)
+                self._bytes -= _weight(self._held.popitem(last=False)[1])
+
+    def get_list(self, name: str) -> tuple[ManifestFileMeta, ...] | None:
+        """The manifests of a list, if they are held."""
+        with self._lock:
+            found = self._lists.get(name)
+            if found is not None:
+                self._lists.move_to_end(name)
+            return found
+
+    def put_list(self, name: str, metas: tuple[ManifestFileMeta, ...]) -> None:
+        """Hold the manifests of a list; a few long lists or many short ones."""
+        with self._lock:
+            self._lists[name] = metas
+            while len(self._lists) > _LISTS or (len(self._lists) > 2 and sum(map(len, self._lists.values())) > _LISTED):
+                self._lists.popitem(last=False)
+
+
+def _weight(entries: EntryColumns) -> int:
+    return 4 * len(entries.payload)

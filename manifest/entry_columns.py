@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import ValidationError
 
 from manifest.avro import Container, encode_records
 from manifest.avro_columns import Longs, Mask, Numbers, RecordColumns, Rows, Spans, decode_columns
-from manifest.avro_schemas import MANIFEST_ENTRY, layout, parsed
+from manifest.avro_schemas import MANIFEST_ENTRY, Json, layout, parsed
 from manifest.data_file import DataFileMeta
-from manifest.entry_objects import build_entries, names_of
+from manifest.entry_objects import BuiltFiles, build_entries, build_files, names_of
 from manifest.errors import CorruptFile
 from manifest.manifest_entry import ENTRY_VERSION, FileKind, ManifestEntry
 
@@ -41,6 +41,10 @@ class EntryColumns:
     columns: RecordColumns
     short: Mask
     """Which entries are encoded without the last byte of today's layout."""
+    row: Rows
+    """The position of each entry in its manifest."""
+    built: tuple[BuiltFiles, ...]
+    """Of each manifest, the file objects made so far."""
 
     @classmethod
     def from_container(cls, container: Container) -> EntryColumns:
@@ -56,12 +60,43 @@ class EntryColumns:
                 short = np.full(container.count, shape == _SHORT_LAYOUT)
                 nothing = np.zeros(container.count, np.int64)
                 columns.spans.setdefault(_LAST_FIELD, Spans(nothing, nothing, np.zeros(container.count, np.bool_)))
-                source = np.zeros(container.count, np.intp)
-                return _checked(cls((container.path,), source, container.payload, columns, short))
+                return _checked(cls._single(container.path, container.payload, columns, short))
         try:
             return _checked(cls.of_records(encode_records(_PARSED, container.records()), container.path))
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise CorruptFile(container.path, f"its records are no manifest entries ({error})") from error
+
+    @classmethod
+    def from_containers(cls, containers: Sequence[Container]) -> list[EntryColumns]:
+        """The entries of opened manifests, decoded together where their layouts allow. Raises ``CorruptFile``."""
+        found: list[EntryColumns] = []
+        for shape, group in groupby(containers, lambda container: container.schema.layout):
+            members = list(group)
+            found += cls._decoded_together(shape, members) or [cls.from_container(container) for container in members]
+        return found
+
+    @classmethod
+    def _decoded_together(cls, shape: Json, containers: Sequence[Container]) -> list[EntryColumns]:
+        """[] if that cannot be done, or cannot be proved right."""
+        if shape != _LAYOUT or len(containers) < 2 or not all(container.count for container in containers):
+            return []
+        counts = np.cumsum([0, *(container.count for container in containers)])
+        bases = np.cumsum([0, *(len(container.payload) for container in containers)])
+        payload = b"".join(container.payload for container in containers)
+        columns = decode_columns(shape, payload, int(counts[-1]), _starts(payload))
+        if columns is None or not np.array_equal(columns.start[counts[:-1]], bases[:-1]):
+            return []
+        parts = zip(containers, counts[:-1].tolist(), counts[1:].tolist(), bases.tolist(), strict=False)
+        return [
+            _checked(cls._single(one.path, one.payload, _shifted(columns.between(first, last), -base), np.zeros(last - first, np.bool_)))
+            for one, first, last, base in parts
+        ]
+
+    @classmethod
+    def _single(cls, path: str, payload: bytes, columns: RecordColumns, short: Mask) -> EntryColumns:
+        """All entries of one manifest."""
+        count = columns.start.size
+        return cls((path,), np.zeros(count, np.intp), payload, columns, short, np.arange(count), (BuiltFiles(count),))
 
     @classmethod
     def of(cls, entries: Iterable[ManifestEntry]) -> EntryColumns:
@@ -88,19 +123,22 @@ class EntryColumns:
         source = np.concatenate([part.source + base for part, base in zip(filled, bases, strict=True)])
         short = np.concatenate([part.short for part in filled])
         paths = tuple(path for part in filled for path in part.paths)
-        return cls(paths, source, b"".join(part.payload for part in filled), joined, short)
+        row = np.concatenate([part.row for part in filled])
+        built = tuple(one for part in filled for one in part.built)
+        return cls(paths, source, b"".join(part.payload for part in filled), joined, short, row, built)
 
     @classmethod
     def of_records(cls, records: Sequence[bytes], path: str = "") -> EntryColumns:
         """Columns of encoded entries in today's layout. Raises ``ValueError``."""
         payload = b"".join(records)
         if not records:
-            return cls((), np.zeros(0, np.intp), b"", _NO_COLUMNS, np.zeros(0, np.bool_))
+            nothing = np.zeros(0, np.intp)
+            return cls((), nothing, b"", _NO_COLUMNS, np.zeros(0, np.bool_), nothing, ())
         starts = np.cumsum([0, *(len(record) for record in records[:-1])], dtype=np.int64)
         columns = decode_columns(_LAYOUT, payload, len(records), starts)
         if columns is None:
             raise ValueError("records are not in the layout of a manifest entry")
-        return cls((path,), np.zeros(len(records), np.intp), payload, columns, np.zeros(len(records), np.bool_))
+        return cls._single(path, payload, columns, np.zeros(len(records), np.bool_))
 
     def __repr__(self) -> str:
         return f"EntryColumns({len(self)} entries)"
@@ -113,7 +151,8 @@ class EntryColumns:
         rows = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen.astype(np.intp, copy=False)
         if chosen.dtype == np.bool_ and rows.size == len(self):
             return self
-        return EntryColumns(self.paths, self.source[rows], self.payload, self.columns.take(rows), self.short[rows])
+        columns = self.columns.take(rows)
+        return EntryColumns(self.paths, self.source[rows], self.payload, columns, self.short[rows], self.row[rows], self.built)
 
     def numbers(self, name: str) -> Longs:
         """An integer field by its name in the manifest (``_KIND``, ``_FILE._LEVEL``); null is 0."""
@@ -238,13 +277,29 @@ class EntryColumns:
 
     def entries(self) -> list[ManifestEntry]:
         """The entries as objects. Raises ``CorruptFile``."""
-        built: list[ManifestEntry] = []
+        return build_entries(self.columns, self.payload, self.files())
+
+    def files(self) -> list[DataFileMeta]:
+        """The files of the entries as objects, made once for as long as their manifests are held. Raises ``CorruptFile``."""
+        built = [one.files for one in self.built]
+        places = list(zip(self.source.tolist(), self.row.tolist(), strict=True))
+        found = [built[source][row] for source, row in places]
+        missing = [at for at, file in enumerate(found) if file is None]
+        for at, file in zip(missing, self._made(np.array(missing, np.intp)) if missing else (), strict=True):
+            source, row = places[at]
+            built[source][row] = found[at] = file
+        return [file for file in found if file is not None]
+
+    def _made(self, rows: Rows) -> list[DataFileMeta]:
         try:
-            for entry in build_entries(self.columns, self.payload):
-                built.append(entry)  # noqa: PERF402 -- its length tells which entry failed
-        except (ValidationError, ValueError, LookupError) as error:
-            raise CorruptFile(self.path_of(len(built)), f"an entry is not valid ({error})") from error
-        return built
+            return build_files(self.columns.take(rows), self.payload)
+        except (ValueError, LookupError):
+            for row in rows:  # which of them is it?
+                try:
+                    build_files(self.columns.take(np.array([row])), self.payload)
+                except (ValueError, LookupError) as error:
+                    raise CorruptFile(self.path_of(int(row)), f"an entry is not valid ({error})") from error
+            raise
 
     def path_of(self, row: int) -> str:
         """The manifest that an entry was read from."""

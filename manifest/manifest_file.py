@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from manifest.avro import ContainerWriter, blocks_of, read_container
+from manifest.avro import Container, ContainerWriter, blocks_of, read_container
 from manifest.avro_schemas import MANIFEST_ENTRY
 from manifest.column_ranges import RangePolicy
 from manifest.entry_cache import EntryCache
@@ -18,6 +18,9 @@ from manifest.manifest_entry import FileKind, ManifestEntry
 from manifest.manifest_list import ManifestFileMeta, ManifestList
 from manifest.partition_stats import PartitionType
 from manifest.paths import FileNames, TablePaths
+
+_DECODED_TOGETHER = 4 << 20
+"""Compressed bytes of manifests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,24 +39,36 @@ class ManifestFile:
 
     def read(self, name: str, size: int | None = None) -> EntryColumns:
         """The entries of a manifest. ``FileNotFoundError`` if it is gone, ``CorruptFile`` if it is not what it should be."""
+        return EntryColumns.from_container(self._open(name, size))
+
+    def _open(self, name: str, size: int | None) -> Container:
         path = self.paths.manifest(name)
         data = self.file_io.read(path)
         if size is not None and size != len(data):
             raise CorruptFile(path, f"has {len(data)} bytes where its list says {size}")
-        return EntryColumns.from_container(read_container(path, data))
+        return read_container(path, data)
 
     def read_meta(self, meta: ManifestFileMeta) -> EntryColumns:
         """The entries of a listed manifest, counted against the list."""
-        held = self.cache.get(meta.file_name)
-        if held is not None:
-            return held
-        entries = self.read(meta.file_name, meta.file_size)
+        return self.read_metas([meta])
+
+    def read_metas(self, metas: Sequence[ManifestFileMeta]) -> EntryColumns:
+        """The entries of listed manifests, in order, counted against the list; what is not held in memory is decoded together."""
+        parts = {meta.file_name: held for meta in metas if (held := self.cache.get(meta.file_name)) is not None}
+        missing = [meta for meta in metas if meta.file_name not in parts]
+        for some in _batches(missing):
+            opened = [self._open(meta.file_name, meta.file_size) for meta in some]
+            for meta, entries in zip(some, EntryColumns.from_containers(opened), strict=True):
+                self._check_counts(meta, entries)
+                self.cache.put(meta.file_name, entries)
+                parts[meta.file_name] = entries
+        return EntryColumns.concat([parts[meta.file_name] for meta in metas])
+
+    def _check_counts(self, meta: ManifestFileMeta, entries: EntryColumns) -> None:
         deleted = int(np.count_nonzero(entries.kind == FileKind.DELETE))
         if (len(entries) - deleted, deleted) != (meta.num_added_files, meta.num_deleted_files):
             promised = f"{meta.num_added_files} added and {meta.num_deleted_files} deleted"
             raise CorruptFile(self.paths.manifest(meta.file_name), f"has {len(entries)} entries where its list says {promised}")
-        self.cache.put(meta.file_name, entries)
-        return entries
 
     def write(self, entries: EntryColumns | Iterable[ManifestEntry]) -> list[ManifestFileMeta]:
         """New manifests with ``entries``, rolled at the target size; none for no entries."""
@@ -97,6 +112,20 @@ class ManifestFile:
             max_row_id=int((first_row + entries.row_count - 1).max()) if tracked else None,
             column_ranges=self.ranges.ranges(entries),
         )
+
+
+def _batches(metas: Sequence[ManifestFileMeta]) -> Iterator[list[ManifestFileMeta]]:
+    """Neighbours of about ``_DECODED_TOGETHER`` bytes, or one larger manifest."""
+    batch: list[ManifestFileMeta] = []
+    size = 0
+    for meta in metas:
+        if batch and size + meta.file_size > _DECODED_TOGETHER:
+            yield batch
+            batch, size = [], 0
+        batch.append(meta)
+        size += meta.file_size
+    if batch:
+        yield batch
 
 
 __all__ = ["EntryColumns", "FileKind", "ManifestEntry", "ManifestFile", "ManifestFileMeta", "ManifestList"]

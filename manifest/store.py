@@ -178,13 +178,20 @@ class FileStore:
     def manifest_metas(self, snapshot: Snapshot) -> list[ManifestFileMeta]:
         """Manifests of the state at ``snapshot``: its base list, then its delta list."""
         with self.reading(snapshot):
-            return [meta for name, size in snapshot.manifest_lists for meta in self.manifest_lists.read(name, size)]
+            return [meta for name, size in snapshot.manifest_lists for meta in self._listed(name, size)]
+
+    def _listed(self, name: str, size: int | None) -> Sequence[ManifestFileMeta]:
+        held = self.cache.get_list(name)
+        if held is None:
+            held = tuple(self.manifest_lists.read(name, size))
+            self.cache.put_list(name, held)
+        return held
 
     def delta_entries(self, snapshot: Snapshot) -> EntryColumns:
         """What ``snapshot`` added and deleted."""
         with self.reading(snapshot):
             metas = self.manifest_lists.read(snapshot.delta_manifest_list, snapshot.delta_manifest_list_size)
-            return EntryColumns.concat([self.manifests.read_meta(meta) for meta in metas])
+            return self.manifests.read_metas(metas)
 
     def live_entries(self, snapshot: Snapshot | None, wanted: EntryFilter = EVERYTHING, *, observe: Observer | None = None) -> EntryColumns:
         """The live files at ``snapshot`` (None: an empty table) that ``wanted`` asks for, all of them ADD entries.
@@ -196,7 +203,7 @@ class FileStore:
         listed = self.manifest_metas(snapshot)
         metas = wanted.manifests(listed, self.partition, self.paths.manifests)
         with self.reading(snapshot):
-            read = [self.manifests.read_meta(meta) for meta in metas]
+            read = [self.manifests.read_metas(metas)]
         known: dict[bytes, bool] = {}
         kept = [wanted.entries(entries, self.partition, known) for entries in read]
         if observe is not None:

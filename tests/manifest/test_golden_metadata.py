@@ -121,7 +121,7 @@ def test_ranges_and_counts_that_we_write_equal_the_engines(table, tmp_path):
     for snapshot_id in store.snapshots.ids():
         for meta in store.manifest_metas(store.snapshots.get(snapshot_id)):
             (written,) = ours.write(store.manifests.read_meta(meta))
-            same = {"file_name": meta.file_name, "file_size": meta.file_size}
+            same = {"file_name": meta.file_name, "file_size": meta.file_size, "column_ranges": None}
             assert written.model_copy(update=same) == meta
 
 
@@ -129,7 +129,7 @@ class _Elsewhere:
     """Reads where it should, writes into another directory."""
 
     def __init__(self, inner, directory):
-        self.inner, self.directory = inner, directory
+        self.inner, self.directory, self.read = inner, directory, inner.read
 
     def write(self, path, data, **options):
         self.inner.write(str(self.directory / Path(path).name), data, **options)
@@ -139,7 +139,7 @@ class _Elsewhere:
 def test_our_schemas_are_a_superset_of_the_engines(kind, schema):
     def drop_newer(shape):
         if isinstance(shape, tuple):
-            return tuple(drop_newer(item) for item in shape if not (isinstance(item, tuple) and item and item[0] == "_SOURCE_META"))
+            return tuple(drop_newer(item) for item in shape if not (isinstance(item, tuple) and item and item[0] in {"_SOURCE_META", "_COLUMN_RANGES"}))
         return shape
 
     for path in manifests(kind):
