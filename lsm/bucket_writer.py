@@ -54,6 +54,11 @@ class BucketContext:
         """The greatest sequence number of the bucket, -1 if it is empty."""
         return max((file.max_sequence_number for file in self.existing), default=-1)
 
+    @property
+    def knows_all_columns(self) -> bool:
+        """Whether no file is of a newer schema than the writer's: rewriting one would lose the columns that were added."""
+        return all(file.schema_id <= self.store.schema.id for file in self.existing)
+
     def message(
         self,
         new_files: Sequence[DataFileMeta] = (),

@@ -91,10 +91,10 @@ class MergeTreeWriter:
         self._count(files)
 
     def compact(self, *, full: bool) -> None:
-        """Flush, then compact everything or what the strategy picks."""
+        """Flush, then compact everything or what the strategy picks; nothing if the table has got columns since it was opened."""
         self.flush()
         try:
-            result = self._manager.compact(full=full)
+            result = self._manager.compact(full=full) if self.context.knows_all_columns else None
         except BaseException:
             self._log.abort()
             raise

@@ -142,8 +142,17 @@ def _refuse_changed_since(
     read_snapshot_id: int | None,
     partitions: Collection[bytes] | None = (),
 ) -> None:
-    """Raise ``CommitConflict`` if a snapshot after the one that was read changed a bucket of ``messages`` or a partition."""
-    if read_snapshot_id is None or latest is None or latest.id <= read_snapshot_id:
+    """Raise ``CommitConflict`` if a snapshot after the one that was read changed a bucket of ``messages`` or a partition.
+
+    So it is if the table was rolled back, or got columns that the rows computed do not have.
+    """
+    if read_snapshot_id is None:
+        return
+    if (0 if latest is None else latest.id) < read_snapshot_id:
+        raise CommitConflict(f"{store.root}: the table was rolled back behind snapshot {read_snapshot_id}, which the rows were read from")
+    if latest is not None and latest.schema_id > store.schema.id:
+        raise CommitConflict(f"{store.root}: the schema changed since the rows were read; open the table again")
+    if latest is None or latest.id == read_snapshot_id:
         return
     buckets = {message.bucket_id for message in messages}
     try:
