@@ -6,7 +6,9 @@ from contextlib import suppress
 
 from lsm.append_compact import SmallFilePolicy, join_small_files
 from lsm.bucket_writer import BucketContext, WriteMetrics
+from lsm.cluster import BucketCluster, Clustering
 from lsm.compact import CompactIncrement
+from lsm.compact_task import CompactResult
 from lsm.held_rows import HeldRows, Source
 from lsm.key_words import Rows
 from lsm.rolling_writer import RollingFileWriter, delete_files, row_writer
@@ -54,20 +56,33 @@ class AppendOnlyWriter:
         self._count(files)
 
     def compact(self, *, full: bool) -> None:
-        """Flush, then join small files."""
+        """Flush, then join small files; nothing if the table has got columns since it was opened."""
         self.flush()
         context = self.context
+        if not context.knows_all_columns:
+            return
         policy = SmallFilePolicy.of(context.store.options)
         bucket = (context.partition, context.bucket)
         result = join_small_files(self._target, *bucket, self._files, policy, full=full, vectors=context.vectors)
-        if result is None:
-            return
+        if result is not None:
+            self._replace(result)
+
+    def _replace(self, result: CompactResult) -> None:
         gone = {file.file_name for file in result.before}
         self._files = [file for file in self._files if file.file_name not in gone] + result.after
         self._increment.add(result)
         self.metrics.compactions += 1
         self.metrics.bytes_read += sum(file.file_size for file in result.before)
         self._count(result.after)
+
+    def cluster(self, clustering: Clustering) -> None:
+        """Flush, then sort all rows anew; nothing if the table has got columns since it was opened."""
+        self.flush()
+        if not self._files or not self.context.knows_all_columns:
+            return
+        context = self.context
+        job = BucketCluster(self._target, context.partition, context.bucket, clustering, context.space, context.vectors)
+        self._replace(job.rewrite(self._files))
 
     def prepare(self) -> CommitMessage:
         """Flush, join small files of a bucketed table if that is due, and hand over."""

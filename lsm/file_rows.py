@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -27,15 +27,16 @@ def file_rows(
     *,
     batch_bytes: int = BATCH_BYTES,
     dead: DeletionFile | BitMap | None = None,
+    columns: Sequence[str] | None = None,
 ) -> Iterator[Any]:
-    """Tables of the file's rows but ``dead`` ones, each of about ``batch_bytes``: as ``row_columns``.
+    """Tables of the file's rows but ``dead`` ones, each of about ``batch_bytes``; ``columns`` of them (None: ``row_columns``).
 
     Raises:
         CorruptFile: the file is not what its metadata promise.
         UnsupportedTable: the file is no Parquet file, or a column's old type cannot be read as its new one.
     """
-    columns = row_columns(store)
-    read = DataFileRead(store, partition, bucket, file, columns, deletion_file=dead, use_index=False, batch_bytes=batch_bytes)
+    names = row_columns(store) if columns is None else tuple(columns)
+    read = DataFileRead(store, partition, bucket, file, names, deletion_file=dead, use_index=False, batch_bytes=batch_bytes)
     return (pa.Table.from_batches([batch]) for batch in read.batches() if batch.num_rows)
 
 

@@ -22,6 +22,7 @@ from lsm.bucket import Buckets, Hashes
 from lsm.bucket_assigner import HashBucketAssigner, Owned
 from lsm.bucket_vectors import BucketVectors
 from lsm.bucket_writer import BucketContext, BucketWriter, WriteMetrics
+from lsm.cluster import Clustering
 from lsm.conform import conform
 from lsm.deletion_vectors_write import DeletionVectorWriter
 from lsm.existing_files import ExistingFiles
@@ -158,6 +159,13 @@ class TableWrite:
         """Flush a bucket, then compact it: all of it, or what the strategy picks."""
         self._route()
         self._writer(self.store.partition.decode(partition), bucket, compacting=True).compact(full=full)
+
+    def cluster(self, partition: bytes, bucket: int, clustering: Clustering) -> None:
+        """Sort all rows of a bucket of an append table anew."""
+        self._route()
+        writer = self._writer(self.store.partition.decode(partition), bucket, compacting=True)
+        assert isinstance(writer, AppendOnlyWriter), "rows of primary-key tables have their order"
+        writer.cluster(clustering)
 
     def prepare_commit(self) -> list[CommitMessage]:
         """Flush and compact all buckets; the messages of those that changed. The write can go on afterwards."""
@@ -299,14 +307,24 @@ def _refuse_keys_across_partitions(store: FileStore) -> None:
 
 
 def compact_bucket(
-    store: FileStore, partition: bytes, bucket: int, *, full: bool = False, commit_id: str | None = None
+    store: FileStore,
+    partition: bytes,
+    bucket: int,
+    *,
+    full: bool = False,
+    clustering: Clustering | None = None,
+    commit_id: str | None = None,
 ) -> CommitMessage | None:
     """Compact one bucket as it is now, whatever ``write-only`` says: the message to commit, None if there is nothing to do.
 
-    One job for a thread or a Spark task; on failure nothing that was made remains.
+    With ``clustering`` all rows of an append bucket are sorted anew. One job for a thread or a Spark task; on failure nothing
+    that was made remains.
     """
     with TableWrite(store, write_only=True, commit_id=commit_id, threads=1) as write:
-        write.compact(partition, bucket, full=full)
+        if clustering is None:
+            write.compact(partition, bucket, full=full)
+        else:
+            write.cluster(partition, bucket, clustering)
         messages = write.prepare_commit()
         return messages[0] if messages else None
 
