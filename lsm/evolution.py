@@ -7,14 +7,15 @@ file say nothing; a cast that is not built is refused by name.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 
 from fileindex.column_type import BINARIES, STRINGS, ColumnType, Kind, Plain
+from fileindex.devolve import devolve
 from fileindex.plain import from_scalar, to_scalar
-from fileindex.predicate import TRUE, ColumnRef, Compare, In, IsNull, Leaf, Predicate, StartsWith, map_leaves
+from fileindex.predicate import TRUE, ColumnRef, Leaf, Predicate, map_leaves
 from lsm.casts import cast_values
 from manifest.casts import Cast, cast_of, keeps_order, may_null, why_not_built
 from manifest.errors import PaimonError, UnsupportedTable
@@ -69,19 +70,14 @@ class SchemaMapping:
         """``predicate`` on the file's own column names; what cannot be said of the file becomes true, never false."""
 
         def rename(leaf: Leaf) -> Predicate:
-            source = self.same(leaf.column)
+            source, column = self.sources.get(leaf.column.name), leaf.column
             if source is None:
                 return TRUE
-            column = ColumnRef(source.name, leaf.column.key)
-            match leaf:
-                case Compare(_, op, value):
-                    return Compare(column, op, value)
-                case In(_, values, negated):
-                    return In(column, values, negated)
-                case IsNull(_, negated):
-                    return IsNull(column, negated)
-                case StartsWith(_, prefix, negated):
-                    return StartsWith(column, prefix, negated)
+            renamed = replace(leaf, column=ColumnRef(source.name, column.key))
+            if self._is_unchanged(column.name, source):
+                return renamed
+            said = devolve(renamed, self.read[column.name].type.column_type, source.type.column_type) if column.key is None else None
+            return TRUE if said is None else said
 
         return map_leaves(predicate, rename)
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from fileindex.column_type import Kind
-from fileindex.predicate import TRUE, And, ColumnRef, Compare, IsNull, Op, Or
+from fileindex.predicate import FALSE, TRUE, And, ColumnRef, Compare, IsNull, Op, Or
 from lsm.evolution import SchemaMapping, can_cast, conform, is_same, keeps_order
 from manifest.errors import UnsupportedTable
 from manifest.types import DataField, DataType
@@ -113,14 +113,16 @@ def test_maps_and_multisets_convert_inside():
 
 
 def test_a_predicate_on_the_file_says_only_what_is_true_of_it():
-    old = [DataField(1, "a", INT), DataField(2, "m", map_of(STRING, INT)), DataField(3, "w", INT)]
-    new = [DataField(1, "b", INT), DataField(2, "n", map_of(STRING, INT)), DataField(3, "w", BIGINT), DataField(4, "x", INT)]
-    mapping = SchemaMapping.of(new, old, 0)
-    on_b, on_w = Compare(ColumnRef("b"), Op.GT, 1), Compare(ColumnRef("w"), Op.EQ, 5)
+    old = [DataField(1, "a", INT), DataField(2, "m", map_of(STRING, INT)), DataField(3, "w", INT), DataField(5, "t", INT)]
+    new = [DataField(1, "b", INT), DataField(2, "n", map_of(STRING, INT)), DataField(3, "w", BIGINT), DataField(5, "t", STRING)]
+    mapping = SchemaMapping.of([*new, DataField(4, "x", INT)], old, 0)
+    on_b, on_w, on_t = Compare(ColumnRef("b"), Op.GT, 1), Compare(ColumnRef("w"), Op.EQ, 5), Compare(ColumnRef("t"), Op.EQ, "5")
     assert mapping.to_file(on_b) == Compare(ColumnRef("a"), Op.GT, 1)
-    assert mapping.to_file(Or((on_b, on_w))) == TRUE
-    assert mapping.to_file(And((on_w, IsNull(ColumnRef("n", "k"))))) == IsNull(ColumnRef("m", "k"))
+    assert mapping.to_file(Or((on_b, on_t))) == TRUE
+    assert mapping.to_file(And((on_t, IsNull(ColumnRef("n", "k"))))) == IsNull(ColumnRef("m", "k"))
     assert mapping.to_file(IsNull(ColumnRef("x"))) == TRUE
+    assert mapping.to_file(Or((on_b, on_w))) == Or((Compare(ColumnRef("a"), Op.GT, 1), on_w))
+    assert mapping.to_file(Compare(ColumnRef("w"), Op.EQ, 2**40)) == FALSE
 
 
 def test_bounds_follow_casts_that_keep_the_order_and_are_unknown_after_others():
