@@ -1,6 +1,7 @@
 """A process that changes a table as it is told and acknowledges every commit: ``python table_worker.py PATH < actions.json``.
 
-Actions: ``["write", [[kind, id, city], ...]]``, ``["delete", filter]``, ``["compact", full]``, ``["expire", keep]``.
+Actions: ``["write", [[kind, id, city], ...]]``, ``["delete", filter]``, ``["compact", full]``, ``["expire", keep]``,
+``["rewrite-index", null]``.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ def run(path: str) -> None:
             result = table.delete(argument)
         elif what == "compact":
             result = table.compact(full=argument)
+        elif what == "rewrite-index":
+            result = table.rewrite_file_index()
         else:
             table.expire_snapshots(retain_min=argument, retain_max=argument)
             continue
