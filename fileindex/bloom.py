@@ -94,11 +94,11 @@ class BloomFilterBuilder:
         hashes = np.concatenate(self._pending)
         self._pending, self._pending_count = [], 0
         if self._size.bits > _SPREAD_MAX:
-            for positions in _positions(hashes, self._size):
+            for positions in bit_positions(hashes, self._size):
                 np.bitwise_or.at(self._bits, positions >> 3, (1 << (positions & 7)).astype(np.uint8))
             return
         spread = np.zeros(self._size.bits, dtype=bool)
-        for positions in _positions(hashes, self._size):
+        for positions in bit_positions(hashes, self._size):
             spread[positions] = True
         self._bits |= np.packbits(spread, bitorder="little")
 
@@ -144,13 +144,13 @@ class BloomFilterReader:
         both = [other for value in values for other in ((0.0, -0.0) if isinstance(value, float) and value == 0 else (value,))]
         array = pa.array([to_scalar(value, self._type) for value in both], self._type.arrow)
         hashes = hash_array(plain_array(array, self._type), self._type)
-        return np.stack(list(_positions(hashes, BloomSize(self.bits, self.hashes))), axis=1)
+        return np.stack(list(bit_positions(hashes, BloomSize(self.bits, self.hashes))), axis=1)
 
     def _is_set(self, position: int) -> bool:
         return bool(self._payload.read(4 + (position >> 3), 1)[0] >> (position & 7) & 1)
 
 
-def _positions(hashes: _Words, size: BloomSize) -> Iterator[np.ndarray[Any, np.dtype[np.int64]]]:
+def bit_positions(hashes: _Words, size: BloomSize) -> Iterator[np.ndarray[Any, np.dtype[np.int64]]]:
     """For each hash function the bit of every hash: the 64 bits are split into a start and a stride of 32 signed bits."""
     halves = hashes.view(np.int64)
     stride = (halves >> 32).astype(np.int32)
