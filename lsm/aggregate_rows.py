@@ -20,27 +20,25 @@ from manifest.merge_options import FieldAggregate
 
 def nested_update(history: History, column: Any, valid: Mask, rule: FieldAggregate, name: str) -> Any:
     """All rows; with a nested key one row for each: the last, or the one with the greatest sequence. Retracts remove rows."""
-    elements = _rows(history, column, valid, rule, name)
-    codes = _codes(elements, rule)
-    is_null = history.versions.last_where(history.sets & valid) < 0
-    ranks = _ranks(elements, rule.nested_sequence)
+    elements, lone = _rows(history, column, valid, rule, name)
+    codes, ranks = _codes(elements, rule), _ranks(elements, rule.nested_sequence)
     if history.retract is not None or rule.count_limit is not None:
         chosen = _Loop(elements, codes, ranks, rule).chosen()
     elif rule.nested_key:
         by, versions = elements.grouped(codes, ranks * (len(codes) + 1) + _joined_places(elements))
         chosen = by[versions.last] if len(by) else by
     else:
-        chosen = np.lexsort((np.arange(len(codes)), _joined_places(elements)))
-    return elements.packed(chosen[~is_null[elements.keys[chosen]]], is_null)
+        chosen = np.argsort(_joined_places(elements))
+    return _with_lone(elements, chosen, lone, history.versions.last_where(history.sets & valid) < 0)
 
 
 def nested_partial_update(history: History, column: Any, valid: Mask, rule: FieldAggregate, name: str) -> Any:
     """One row for each nested key; of each of its fields the last value that is not null."""
-    elements = _rows(history, column, valid, rule, name)
+    elements, lone = _rows(history, column, valid, rule, name)
     is_null = history.versions.last_where(history.sets & valid) < 0
     by, versions = elements.grouped(_codes(elements, rule), _joined_places(elements))
     if not len(by):
-        return elements.packed(by, is_null)
+        return _with_lone(elements, by, lone, is_null)
     every = History(versions, np.ones(len(by), np.bool_))
     fields = []
     for part in elements.values.flatten():
@@ -48,13 +46,31 @@ def nested_partial_update(history: History, column: Any, valid: Mask, rule: Fiel
         fields.append(part.take(pa.array(found, mask=found < 0)))
     merged = pa.StructArray.from_arrays(fields, fields=list(elements.values.type))
     united = Elements(merged, elements.places[by[versions.starts]], history, elements.kind)
-    return united.packed(np.arange(len(merged)), is_null)
+    return _with_lone(united, np.arange(len(merged)), lone, is_null)
 
 
-def _rows(history: History, column: Any, valid: Mask, rule: FieldAggregate, name: str) -> Elements:
-    """The rows in the arrays, without nulls and those that ``nested-key-null-strategy`` leaves out."""
-    wanted = history.in_order if history.older is None else history.in_order | history.older
-    elements = Elements.of(history, column, wanted & valid)
+def _with_lone(elements: Elements, chosen: Rows, lone: Elements, is_null: Mask) -> Any:
+    """The arrays of the ``chosen`` rows, and those that are passed on as they are."""
+    joined = Elements(
+        pa.concat_arrays([elements.values, lone.values]),
+        np.concatenate([elements.places, lone.places]),
+        elements.history,
+        elements.kind,
+    )
+    chosen = np.concatenate([chosen, np.arange(len(lone.places)) + len(elements.places)])
+    chosen = chosen[~is_null[joined.keys[chosen]]]
+    return joined.packed(chosen[np.argsort(joined.keys[chosen], kind="stable")], is_null)
+
+
+def _rows(history: History, column: Any, valid: Mask, rule: FieldAggregate, name: str) -> tuple[Elements, Elements]:
+    """The rows to merge, without nulls and those that ``nested-key-null-strategy`` leaves out; and those of arrays that meet no other."""
+    wanted = (history.in_order if history.older is None else history.in_order | history.older) & valid
+    elements = Elements.of(history, column, wanted)
+    meets = history.versions.first_where(wanted) != history.versions.last_where(wanted)
+    if history.retract is not None:
+        meets |= history.versions.last_where(history.retract & valid) >= 0
+    is_merged = meets[elements.keys]
+    lone, elements = elements.where(~is_merged), elements.where(is_merged)
     keep = elements.values.is_valid().to_numpy(zero_copy_only=False)
     if rule.nested_key and rule.nested_key_nulls != "merge":
         complete = keep.copy()
@@ -63,7 +79,7 @@ def _rows(history: History, column: Any, valid: Mask, rule: FieldAggregate, name
         if rule.nested_key_nulls == "error" and (keep & ~complete).any():
             raise UnmergeableRows(f"column '{name}': a row has a null in its nested key; see 'fields.{name}.nested-key-null-strategy'")
         keep = complete
-    return elements if keep.all() else elements.where(keep)
+    return (elements if keep.all() else elements.where(keep)), lone
 
 
 def _codes(elements: Elements, rule: FieldAggregate) -> Rows:
@@ -104,43 +120,42 @@ class _Loop:
 
     def chosen(self) -> Rows:
         """The rows that are left, by key."""
-        found: list[int] = []
         history, places = self.elements.history, self.elements.places
-        held: list[int] = []
+        found: list[int] = []
+        held: list[int] | None = None
         key = -1
         start = 0
         while start < len(places):
             place = int(places[start])
             end = int(np.searchsorted(places, place, side="right"))
             if history.versions.keys[place] != key:
-                found.extend(held)
-                held, key = [], int(history.versions.keys[place])
+                found.extend(held or ())
+                held, key = None, int(history.versions.keys[place])
             held = self._after(held, place, list(range(start, end)))
             start = end
-        return np.array([*found, *held], np.int64)
+        return np.array([*found, *(held or ())], np.int64)
 
-    def _after(self, held: list[int], place: int, rows: list[int]) -> list[int]:
+    def _after(self, held: list[int] | None, place: int, rows: list[int]) -> list[int] | None:
         history = self.elements.history
-        if history.older is not None and history.older[place]:
-            held = self._joined(self._joined([], rows), held)
-        elif history.sets[place]:
-            held = self._joined(held, rows)
-        if history.retract is not None and history.retract[place]:
+        if history.sets[place]:
+            is_late = history.older is not None and history.older[place]
+            held = rows if held is None else self._joined(rows, held) if is_late else self._joined(held, rows)
+        if held is not None and history.retract is not None and history.retract[place]:
             gone = {int(self.codes[row]) for row in rows}
-            held = [row for row in held if int(self.codes[row]) not in gone]
+            held = [row for row in self._joined(held, []) if int(self.codes[row]) not in gone]
         return held
 
     def _joined(self, held: list[int], rows: list[int]) -> list[int]:
         limit = len(self.codes) if self.rule.count_limit is None else self.rule.count_limit
         if not self.rule.nested_key:
             return [*held, *rows[: max(0, limit - len(held))]]
-        by_code = {int(self.codes[row]): row for row in held}
-        for row in rows:
+        by_code: dict[int, int] = {}
+        for at, row in enumerate((*held, *rows)):
             code = int(self.codes[row])
             if code in by_code:
                 if self.ranks[row] >= self.ranks[by_code[code]]:
                     by_code[code] = row
-            elif len(by_code) < limit:
+            elif at < len(held) or len(by_code) < limit:
                 by_code[code] = row
         return list(by_code.values())
 

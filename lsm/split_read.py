@@ -18,6 +18,7 @@ from lsm.deletion_vectors import DeletionFile
 from lsm.file_read import DataFileRead
 from lsm.file_rows import batch_bytes_of
 from lsm.levels import Section, SortedRun, interval_partition, key_decoder
+from lsm.lookup_merge import LookupMerge, with_level
 from lsm.merge_engines import merge_function_for
 from lsm.merge_runs import merge_runs
 from lsm.read_report import ReadReport
@@ -144,13 +145,14 @@ class _SplitRead:
         wanted = tuple(dict.fromkeys([*self.columns, *columns_of(self.predicate)]))
         values = dict.fromkeys([*fold.needed(wanted), *key.columns, *key.sequence_fields])
         columns = (*values, SEQUENCE_NUMBER, VALUE_KIND)
-        runs = [self._run(run, columns, batch_bytes_of(len(section))) for run in sorted(section, key=_age)]
-        for rows in merge_runs(runs, key, fold, drop_delete=True):
+        by_level = options.needs_lookup and not fold.folds_in_steps
+        runs = [self._run(run, columns, batch_bytes_of(len(section)), by_level=by_level) for run in sorted(section, key=_age)]
+        for rows in merge_runs(runs, key, LookupMerge(fold) if by_level else fold, drop_delete=True):
             kept = rows if self.predicate == TRUE else rows.filter(mask(self.predicate, rows, schema.column_types))
             yield from _in_batches(kept, self.columns)
 
-    def _run(self, run: SortedRun, columns: tuple[str, ...], batch_bytes: int) -> Iterator[Any]:
-        """All versions that a run holds of the keys that may match."""
+    def _run(self, run: SortedRun, columns: tuple[str, ...], batch_bytes: int, *, by_level: bool) -> Iterator[Any]:
+        """All versions that a run holds of the keys that may match; ``by_level``: and the level of each."""
         by_key = only_columns(self.predicate, set(self.store.schema.primary_keys)) or TRUE
         for file in run.files:
             read = replace(
@@ -158,7 +160,7 @@ class _SplitRead:
             )
             for batch in read.batches():
                 self.report.rows_merged += batch.num_rows
-                yield batch
+                yield with_level(batch, file.level) if by_level else batch
 
 
 def _age(run: SortedRun) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ def fold(model: Model, *histories: list[Record]) -> list[Record]:
 
 
 def shown(record: Record | None, types: dict[str, str]) -> Any:
-    """A record so that equal ones compare equal: NaN is itself, the order of a map's entries does not matter."""
+    """A record so that equal ones compare equal: NaN is itself, a decimal zero has no sign, maps have no order."""
     if record is None:
         return None
     kind, sequence, values = record
@@ -57,4 +58,6 @@ def _plain(value: Any) -> Any:
     """The value with the fields of its rows in one order."""
     if isinstance(value, dict):
         return sorted((name, _plain(item)) for name, item in value.items())
+    if isinstance(value, Decimal) and not value:
+        return value.copy_abs()
     return tuple(map(_plain, value)) if isinstance(value, list | tuple) else value

@@ -384,16 +384,17 @@ class Aggregator:
         return kept
 
     def _nested_update(self, acc: Any, value: Any) -> Any:
-        if acc is None and value is None:
-            return None
+        if acc is None or value is None:
+            return value if acc is None else acc
         keys = [key for key in self.option("nested-key").split(",") if key]
         sequence = [key for key in self.option("nested-sequence-field").split(",") if key]
         limit = int(self.option("count-limit", "1000000"))
         held: list[Row] = []
-        for row in [*self.nested_rows(acc), *self.nested_rows(value)]:
+        old = self.nested_rows(acc)
+        for number, row in enumerate([*old, *self.nested_rows(value)]):
             at = next((i for i, other in enumerate(held) if all(same(other[k], row[k]) for k in keys)), None) if keys else None
             if at is None:
-                if len(held) < limit:
+                if number < len(old) or len(held) < limit:
                     held.append(row)
             elif [order_of(row[s], "") for s in sequence] >= [order_of(held[at][s], "") for s in sequence]:
                 held[at] = row
@@ -405,13 +406,13 @@ class Aggregator:
         keys = [key for key in self.option("nested-key").split(",") if key]
         return [
             row
-            for row in self.nested_rows(acc)
+            for row in self._nested_update(acc, [])
             if not any(same([row[k] for k in keys or row], [other[k] for k in keys or row]) for other in self.nested_rows(value))
         ]
 
     def _nested_partial_update(self, acc: Any, value: Any) -> Any:
-        if acc is None and value is None:
-            return None
+        if acc is None or value is None:
+            return value if acc is None else acc
         keys = self.option("nested-key").split(",")
         held: list[Row] = []
         for row in [*self.nested_rows(acc), *self.nested_rows(value)]:
