@@ -19,7 +19,7 @@ NARROW, WIDE = (ColumnType(Kind.DECIMAL, precision=precision, scale=2) for preci
 WIDENED = [(TINY, SMALL), (TINY, LONG), (SMALL, INT), (INT, LONG), (INT, INT), (NARROW, WIDE)]
 
 
-@pytest.mark.parametrize(("file", "read"), WIDENED, ids=lambda kind: type_name(kind))
+@pytest.mark.parametrize(("file", "read"), WIDENED, ids=type_name)
 def test_the_same_rows_match(file, read):
     @settings(max_examples=60, deadline=None)
     @given(columns(file, 20), leaves_on(A, read) | st.builds(Compare, st.just(A), st.sampled_from(Op), literals(file)))
@@ -47,7 +47,7 @@ def test_numbers_beyond_the_old_type_decide_for_all_values():
         (ColumnType(Kind.DECIMAL, precision=20, scale=3), NARROW),
         (ColumnType(Kind.TIMESTAMP, precision=6), ColumnType(Kind.TIMESTAMP, precision=3)),
     ],
-    ids=lambda kind: type_name(kind),
+    ids=type_name,
 )
 def test_of_other_changes_nothing_is_said(read, file):
     assert devolve(IsNull(A), read, file) is None
