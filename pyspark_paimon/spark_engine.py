@@ -207,12 +207,6 @@ class SparkBackend:
                 return _nothing(started) if done is None else _write_result(done, started)
         return _nothing(started)
 
-    def compact(self, request: CompactRequest) -> CompactResult:
-        """Compact bucket by bucket in tasks; what loses a race is tried again on the new snapshot."""
-        started = time.perf_counter()
-        outcomes: list[rpc.Outcome] = []
-        for attempt in range(1, _ATTEMPTS + 1):
-            this = request if attempt == 1 else request.model_copy(update={"commit_id": _new_id()})
     def _staged_change(self, request: DeleteRequest, values: Assignments | None, target: Target) -> Staged | None:
         schema, snapshot_id = target.schema, target.snapshot_id or 0
         if not schema.is_primary_key_table:
@@ -227,6 +221,12 @@ class SparkBackend:
         write = WriteRequest(commit_id=request.commit_id, mode="upsert", row_kinds=True, options=request.options)
         return staged_changes(self._spark, self.frame(scan, None), target, write, None if values is None else values.values)
 
+    def compact(self, request: CompactRequest) -> CompactResult:
+        """Compact bucket by bucket in tasks; what loses a race is tried again on the new snapshot."""
+        started = time.perf_counter()
+        outcomes: list[rpc.Outcome] = []
+        for attempt in range(1, _ATTEMPTS + 1):
+            this = request if attempt == 1 else request.model_copy(update={"commit_id": _new_id()})
             ids = json.loads(self._ask(rpc.AskBuckets(request=this)))
             lost = None
             try:
