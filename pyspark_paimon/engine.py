@@ -17,6 +17,7 @@ from pydantic import Field
 from fileindex.predicate import Predicate
 from fileindex.predicate_json import from_json, to_json
 from lsm.row_kinds import ROW_KIND
+from lsm.row_order import SortColumn
 from pyspark_paimon.results import (
     AnalyzeResult,
     CompactResult,
@@ -66,7 +67,7 @@ class IncrementalRange(Message):
 class ScanRequest(Message):
     """What to read: pinned snapshot (None: the table was empty), bound filter as JSON, columns in the order wanted.
 
-    ``schema_id`` is the schema that filter and columns were bound to (None: the newest); time travel uses the snapshot's own.
+    ``order_by`` sorts the rows, ``limit`` then keeps the first ones. ``schema_id`` is the schema that filter and columns were bound to (None: the newest); time travel uses the snapshot's own.
 
     >>> from fileindex.predicate import ColumnRef, Compare, Op
     >>> request = ScanRequest.of(Compare(ColumnRef("id"), Op.EQ, 7), columns=("id",), snapshot_id=3)
@@ -79,6 +80,7 @@ class ScanRequest(Message):
     columns: tuple[str, ...]
     snapshot_id: int | None
     predicate: str | None = None
+    order_by: tuple[SortColumn, ...] = ()
     limit: int | None = None
     schema_id: int | None = None
     incremental: IncrementalRange | None = None

@@ -6,15 +6,13 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
-from lsm.incremental import IncrementalSplit, split_from_json
+from lsm.incremental import split_from_json
 from lsm.read_report import ReadReport
 from lsm.scan import ScanPlan, ScanPlanner
-from lsm.split_read import read_split
 from lsm.splits import DataSplit
 from lsm.table_statistics import counted_rows, statistics_of
 from manifest.entry_cache import EntryCache
@@ -42,13 +40,13 @@ from pyspark_paimon.engine import (
     WriteRequest,
 )
 from pyspark_paimon.history_views import View, history_view
-from pyspark_paimon.incremental import plan_changes, read_changes
+from pyspark_paimon.incremental import plan_changes
 from pyspark_paimon.index_jobs import rewrite_indexes
 from pyspark_paimon.index_views import IndexView, index_view
 from pyspark_paimon.inputs import collected
 from pyspark_paimon.local_changes import delete_rows, update_rows
 from pyspark_paimon.local_jobs import compact_table, write_rows
-from pyspark_paimon.parallel import interleaved
+from pyspark_paimon.local_reads import cheap_count, count_rows, plan_rows, split_rows
 from pyspark_paimon.partitions import Spec
 from pyspark_paimon.read_stages import read_stages
 from pyspark_paimon.results import (
@@ -153,13 +151,13 @@ class LocalBackend:
     def read(self, request: ScanRequest) -> Iterator[pa.RecordBatch]:
         """The rows, a batch at a time, splits in the plan's order."""
         store = self._readable(request)
-        return self._rows(store, request, self._plan(store, request), None)
+        return plan_rows(store, request, self._plan(store, request), self._threads)
 
     def read_split(self, request: ScanRequest, split: DataSplit | str, report: ReadReport | None = None) -> Iterator[pa.RecordBatch]:
-        """The rows of one split of the request's plan; the limit bounds each split's rows."""
+        """The rows of one split of the request's plan, in no order; the limit bounds each split's rows."""
         store = self._readable(request)
         parsed = split_from_json(split) if isinstance(split, str) else split
-        return _read_one(store, request, parsed, report)
+        return split_rows(store, request, parsed, report)
 
     def read_stages(self, request: ScanRequest) -> Sequence[FunnelStage]:
         """Read the rows and tell what indexes, row groups and the exact filter kept and dropped."""
@@ -167,26 +165,25 @@ class LocalBackend:
         plan = self._plan(store, request)
         report = ReadReport()
         start = time.perf_counter()
-        for _ in self._rows(store, request, plan, report):
+        for _ in plan_rows(store, request, plan, self._threads, report):
             pass
         return read_stages(report, (time.perf_counter() - start) * 1000)
 
     def count(self, request: ScanRequest) -> int:
-        """Number of rows; without a filter, clean files answer by their metadata, and an analyzed snapshot by its statistics."""
+        """Number of rows; files answer by metadata or exact indexes where they can, an analyzed snapshot by its statistics."""
         store = self._readable(request)
         analyzed = self.analyzed_count(request)
         if analyzed is not None:
             return analyzed
-        plan = self._plan(store, request)
-        counted, to_read = 0, list(plan.splits)
-        if request.predicate is None:
-            known = [split.merged_row_count for split in plan.splits]
-            counted = sum(rows for rows in known if rows is not None)
-            to_read = [split for split, rows in zip(plan.splits, known, strict=True) if rows is None]
-        rows_only = request.model_copy(update={"columns": (), "limit": None})
-        sources = [partial(_read_one, store, rows_only, split) for split in to_read]
-        counted += sum(int(batch.num_rows) for batch in interleaved(sources, self._threads))
-        return counted if request.limit is None else min(counted, request.limit)
+        return count_rows(store, request, self._plan(store, request), self._threads)
+
+    def cheap_count(self, request: ScanRequest) -> int | None:
+        """Number of rows if statistics, metadata and the exact indexes of few files tell it; no data file is opened."""
+        analyzed = self.analyzed_count(request)
+        if analyzed is not None:
+            return analyzed
+        store = self._readable(request)
+        return cheap_count(store, request, self._plan(store, request))
 
     def analyzed_count(self, request: ScanRequest) -> int | None:
         """Number of rows if the snapshot has statistics of its own that tell it."""
@@ -252,30 +249,8 @@ class LocalBackend:
         if request.incremental is not None:
             return plan_changes(store, request, request.incremental)
         snapshot = self._snapshot(store, request.snapshot_id)
-        return ScanPlanner(store).plan(request.tree, snapshot=snapshot, columns=request.columns, limit=request.limit)
-
-    def _rows(self, store: FileStore, request: ScanRequest, plan: ScanPlan, report: ReadReport | None) -> Iterator[pa.RecordBatch]:
-        """All rows in order; with a limit one split after the other, for the first may be enough."""
-        reports = [ReadReport() for _ in plan.splits]
-        sources = [partial(_read_one, store, request, split, own) for split, own in zip(plan.splits, reports, strict=True)]
-        left = request.limit
-        for batch in interleaved(sources, self._threads if left is None else 1):
-            if left is not None:
-                batch = batch.slice(0, left)  # noqa: PLW2901  # the rows that are still wanted of it
-                left -= batch.num_rows
-            if batch.num_rows:
-                yield batch
-            if left == 0:
-                break
-        if report is not None:
-            for own in reports:
-                report.merge(own)
-
-
-def _read_one(store: FileStore, request: ScanRequest, split: DataSplit, report: ReadReport | None = None) -> Iterator[pa.RecordBatch]:
-    if isinstance(split, IncrementalSplit):
-        return read_changes(store, split, request, report)
-    return read_split(store, split, columns=request.columns, predicate=request.tree, limit=request.limit, report=report)
+        limit = None if request.order_by else request.limit  # sorted rows may come from any split
+        return ScanPlanner(store).plan(request.tree, snapshot=snapshot, columns=request.columns, limit=limit)
 
 
 __all__ = ["LocalBackend"]

@@ -13,6 +13,7 @@ from manifest.types import arrow_schema
 from pyspark_paimon.engine import Backend, ScanRequest
 from pyspark_paimon.explain import Explanation
 from pyspark_paimon.incremental import scan_fields
+from pyspark_paimon.ordering import order_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,7 +54,7 @@ class Scan:
         return arrow_schema(scan_fields(self.table_schema, self.request.columns))
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows, a batch at a time, in bounded memory; in no order."""
+        """The rows, a batch at a time, in bounded memory; in no order unless the scan has one, whose rows are held until they are sorted."""
         return self.backend.read(self.request)
 
     def to_arrow(self) -> pa.Table:
@@ -96,6 +97,8 @@ class Scan:
             parts[1] = f"snapshots={self.request.incremental.start_id}..{self.snapshot_id} ({self.request.incremental.mode})"
         if self.request.columns != self.table_schema.names:
             parts.append(f"columns={list(self.request.columns)}")
+        if self.request.order_by:
+            parts.append(f"order_by={order_text(self.request.order_by)!r}")
         if self.request.limit is not None:
             parts.append(f"limit={self.request.limit}")
         return f"Scan({', '.join(parts)})"

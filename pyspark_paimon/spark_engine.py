@@ -34,6 +34,7 @@ from pyspark_paimon.engine import (
     TravelRequest,
     WriteRequest,
 )
+from pyspark_paimon.ordering import candidates, sorted_frame, sorted_rows
 from pyspark_paimon.plan_json import plan_from_json, report_from_json
 from pyspark_paimon.results import (
     AnalyzeResult,
@@ -123,34 +124,39 @@ class SparkBackend:
 
     def read(self, request: ScanRequest) -> Iterator[pa.RecordBatch]:
         """The rows, read and filtered by Spark's tasks; they travel as Arrow streams, one in memory at a time."""
-        frame = self._load(request, self._spark, "blobs")
+        if request.order_by:
+            wanted = candidates(request)
+            rows = sorted_rows(self._blobs(wanted), wanted, self.schema(request.schema_id))
+            yield from rows.select(list(request.columns)).to_batches()
+            return
         left = request.limit
-        with errors_mapped():
-            for row in frame.toLocalIterator():
-                for batch in batches_of(row[BLOB]):
-                    rows = batch if left is None else batch.slice(0, left)
-                    left = None if left is None else left - rows.num_rows
-                    yield rows
-                if left == 0:
-                    return
+        for batch in self._blobs(request):
+            rows = batch if left is None else batch.slice(0, left)
+            left = None if left is None else left - rows.num_rows
+            yield rows
+            if left == 0:
+                return
 
     def read_stages(self, request: ScanRequest) -> Sequence[FunnelStage]:
         """Have tasks read the rows, and tell what they kept and dropped; no row comes here."""
         from pyspark_paimon.read_stages import read_stages  # noqa: PLC0415  # only explain needs it
 
         started = time.perf_counter()
-        return read_stages(self._report(request), (time.perf_counter() - started) * 1000)
+        return read_stages(self._report(candidates(request)), (time.perf_counter() - started) * 1000)
 
     def count(self, request: ScanRequest) -> int:
         """Number of rows: from metadata if they tell it, else counted by tasks; no row comes here."""
         known: int | None = json.loads(self._ask(rpc.AskCount(request=request)))
         if known is not None:
             return known
-        counted = self._report(request.model_copy(update={"columns": ()})).rows_returned
+        counted = self._report(request.model_copy(update={"columns": (), "order_by": ()})).rows_returned
         return counted if request.limit is None else min(counted, request.limit)
 
     def frame(self, request: ScanRequest, spark: Any) -> Any:
         """The scan as a lazy DataFrame of ``spark``, or of this backend's session."""
+        if request.order_by:
+            with errors_mapped():
+                return sorted_frame(self._load(candidates(request), spark or self._spark, "rows"), request)
         frame = self._load(request, spark or self._spark, "rows")
         return frame if request.limit is None else frame.limit(request.limit)
 
@@ -256,6 +262,13 @@ class SparkBackend:
         else:
             answer = self._ask(rpc.AskOrphans(older_than_ms=older_than_ms))
         return [OrphanFile.model_validate(orphan) for orphan in json.loads(answer)]
+
+    def _blobs(self, request: ScanRequest) -> Iterator[pa.RecordBatch]:
+        """The rows that tasks give, a stream of theirs in memory at a time."""
+        frame = self._load(request, self._spark, "blobs")
+        with errors_mapped():
+            for row in frame.toLocalIterator():
+                yield from batches_of(row[BLOB])
 
     def _load(self, request: ScanRequest, spark: Any, form: str) -> Any:
         options = {"path": self._path, rpc.SCAN: request.model_dump_json(), rpc.FORM: form}

@@ -98,7 +98,7 @@ def _answer(backend: LocalBackend, question: rpc.Question) -> str:
         case rpc.AskPlan():
             return plan_to_json(backend.plan(question.request))
         case rpc.AskCount():
-            return json.dumps(_exact_count(backend, question.request))
+            return json.dumps(backend.cheap_count(question.request))
         case rpc.AskBuckets():
             return json.dumps(
                 [[partition.hex(), bucket] for partition, bucket in live_buckets(backend.store(), question.request.partitions)]
@@ -109,21 +109,6 @@ def _answer(backend: LocalBackend, question: rpc.Question) -> str:
             return outcome(backend.store(), question.commit_id) or "null"
         case rpc.AskAnswer():
             return json.dumps(stored_answer(question.id))
-
-
-def _exact_count(backend: LocalBackend, request: ScanRequest) -> int | None:
-    """The number of rows if metadata tell it: no filter, and every split knows its merged rows."""
-    if request.predicate is not None:
-        return None
-    analyzed = backend.analyzed_count(request)
-    if analyzed is not None:
-        return analyzed
-    counts = [split.merged_row_count for split in backend.plan(request).splits]
-    known = [count for count in counts if count is not None]
-    if len(known) < len(counts):
-        return None
-    total = sum(known)
-    return total if request.limit is None else min(total, request.limit)
 
 
 def _ipc(table: pa.Table) -> bytes:

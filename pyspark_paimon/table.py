@@ -18,6 +18,7 @@ from pyspark_paimon.engine import Backend, DeleteRequest, IncrementalMode, Incre
 from pyspark_paimon.filters import Filter, bind_filter
 from pyspark_paimon.incremental import Point, change_columns, exact_mode, range_of
 from pyspark_paimon.inputs import Data, has_row_kinds, rows_of
+from pyspark_paimon.ordering import sort_columns
 from pyspark_paimon.requests import checked_options, commit_identity, projection, travel_of, write_request
 from pyspark_paimon.results import WriteResult
 from pyspark_paimon.scan import Scan
@@ -184,6 +185,7 @@ class Table(TableMaintenance):
         columns: Sequence[str] | None = None,
         limit: int | None = None,
         *,
+        order_by: str | Sequence[str] | None = None,
         snapshot: int | None = None,
         tag: str | None = None,
         timestamp: int | datetime | None = None,
@@ -200,6 +202,10 @@ class Table(TableMaintenance):
         ``filter`` is SQL text as after WHERE (``"city = 'Oslo' AND attrs['clicks'] > 3"``), a Spark Column or a pyarrow
         expression; times without zone are UTC. Names of columns ignore case where that leaves no doubt.
 
+        ``order_by`` (``"price DESC NULLS LAST, id"``, or a sequence of such items) sorts the rows as Spark SQL does, in memory; with
+        ``limit`` only the first ones are kept, and files, row groups and rows that cannot be among them are not read: by minima
+        and maxima, and by a range-bitmap index of the first column.
+
         Raises ``InvalidFilter``, ``UnknownColumn``, ``InvalidArgument``, ``SnapshotNotFound``, ``SnapshotExpired``.
 
         >>> from pyspark_paimon.example import cities
@@ -209,6 +215,8 @@ class Table(TableMaintenance):
         >>> import pyarrow.compute as pc
         >>> table.scan(pc.field("country") == "NO", snapshot=1).count()
         1
+        >>> table.scan(columns=["city"], order_by="id DESC", limit=2).to_arrow().to_pylist()
+        [{'city': 'Rome'}, {'city': 'Lima'}]
         """
         if limit is not None and (type(limit) is not int or limit < 0):
             raise InvalidArgument(f"limit is a number of rows, not {limit!r}")
@@ -216,7 +224,8 @@ class Table(TableMaintenance):
         if incremental is not None:
             if travel != TravelRequest() or len(incremental) != 2:
                 raise InvalidArgument("an incremental scan reads between two points, incremental=(from, to), and no other snapshot")
-            return self._changes(range_of(self._backend, self.table_schema, *incremental, incremental_mode), filter, columns, limit)
+            wanted = range_of(self._backend, self.table_schema, *incremental, incremental_mode)
+            return self._changes(wanted, filter, columns, limit, order_by)
         if incremental_mode is not None:
             raise InvalidArgument("incremental_mode goes with incremental=(from, to)")
         pinned = self._backend.pin(travel)
@@ -227,7 +236,7 @@ class Table(TableMaintenance):
             columns=projection(columns, schema),
             snapshot_id=None if pinned is None else pinned.id,
             limit=limit,
-        ).model_copy(update={"schema_id": schema.id})
+        ).model_copy(update={"schema_id": schema.id, "order_by": sort_columns(order_by, schema)})
         return Scan(self._backend, request, schema, None if filter is None else str(filter))
 
     def changelog(
@@ -261,14 +270,21 @@ class Table(TableMaintenance):
             wanted = wanted.model_copy(update={"mode": exact_mode(self._backend, schema, wanted)})
         return self._changes(wanted, filter, columns, None)
 
-    def _changes(self, wanted: IncrementalRange, filter: Filter, columns: Sequence[str] | None, limit: int | None) -> Scan:  # noqa: A002  # as in scan
+    def _changes(
+        self,
+        wanted: IncrementalRange,
+        filter: Filter,  # noqa: A002  # as in scan
+        columns: Sequence[str] | None,
+        limit: int | None,
+        order_by: str | Sequence[str] | None = None,
+    ) -> Scan:
         schema = self.table_schema
         request = ScanRequest.of(
             bind_filter(filter, schema.column_types),
             columns=change_columns(columns, schema),
             snapshot_id=wanted.end_id,
             limit=limit,
-        ).model_copy(update={"schema_id": schema.id, "incremental": wanted})
+        ).model_copy(update={"schema_id": schema.id, "incremental": wanted, "order_by": sort_columns(order_by, schema)})
         return Scan(self._backend, request, schema, None if filter is None else str(filter))
 
     def __repr__(self) -> str:
