@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from manifest.schema import TableSchema
     from manifest.snapshot import Snapshot
     from manifest.statistics import Statistics
-    from pyspark_paimon.history_views import View
     from pyspark_paimon.assignments import Assignments
+    from pyspark_paimon.history_views import View
     from pyspark_paimon.index_views import IndexView
     from pyspark_paimon.results import TableChangeResult
     from pyspark_paimon.table_changes import TableChange
@@ -113,6 +113,10 @@ class WriteRequest(Message):
     order_by: str | None = None
     row_kinds: bool = False
     options: dict[str, str] = Field(default_factory=dict)
+
+
+EVERY_LEVEL = {"deletion-vectors.merge-on-read": "true"}
+"""Options of a read that must miss no committed row: a change by filter also meets those that wait for a compaction to show them."""
 
 
 class DeleteRequest(Message):
@@ -234,11 +238,11 @@ class Backend(Protocol):
     def delete(self, request: DeleteRequest) -> WriteResult:
         """Delete by filter; conflicts with newer changes of the touched buckets and re-evaluates."""
 
-    def compact(self, request: CompactRequest) -> CompactResult:
-        """Compact; a lost race is tried again on the new snapshot."""
     def update(self, request: DeleteRequest, values: Assignments) -> WriteResult:
         """Put rows with new values in the place of those that the filter finds; as ``delete``."""
 
+    def compact(self, request: CompactRequest) -> CompactResult:
+        """Compact; a lost race is tried again on the new snapshot."""
 
     def rewrite_file_index(self, commit_id: str, partitions: Sequence[Mapping[str, str | None]] | None) -> IndexRewriteResult:
         """Give files that exist the indexes that the table's options ask for."""
@@ -251,6 +255,7 @@ class Backend(Protocol):
 
 
 __all__ = [
+    "EVERY_LEVEL",
     "ROW_KIND",
     "ArrowRows",
     "Backend",

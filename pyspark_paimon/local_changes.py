@@ -23,7 +23,7 @@ from manifest.option_support import check_writable
 from manifest.snapshot import BATCH_IDENTIFIER, Snapshot
 from manifest.store import FileStore
 from pyspark_paimon.assignments import Assignments, refuse_update
-from pyspark_paimon.engine import DeleteRequest, ScanRequest
+from pyspark_paimon.engine import EVERY_LEVEL, DeleteRequest, ScanRequest
 from pyspark_paimon.local_jobs import written
 from pyspark_paimon.parallel import each
 from pyspark_paimon.results import WriteResult
@@ -84,7 +84,9 @@ class _Change:
     def _keyed(self, base: Snapshot) -> _Changed:
         """New versions of the rows, by their keys."""
         names, user = self.store.schema.names, self.request.commit_id
-        scan = ScanRequest(predicate=self.request.predicate, columns=names, snapshot_id=base.id, schema_id=self.store.schema.id)
+        scan = ScanRequest(
+            predicate=self.request.predicate, columns=names, snapshot_id=base.id, schema_id=self.store.schema.id, options=EVERY_LEVEL
+        )
         found = 0
         with TableWrite(self.store, commit_user=user, commit_id=user, threads=self.threads, base_snapshot_id=base.id) as write:
             for batch in self.read(scan):

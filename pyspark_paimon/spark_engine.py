@@ -24,6 +24,7 @@ from manifest.statistics import Statistics
 from pyspark_paimon import spark_rpc as rpc
 from pyspark_paimon.assignments import Assignments, refuse_update
 from pyspark_paimon.engine import (
+    EVERY_LEVEL,
     CompactRequest,
     DeleteRequest,
     ExpireRequest,
@@ -223,7 +224,9 @@ class SparkBackend:
         if values is not None:
             values.refuse_expressions()
             refuse_update(schema, self._path)
-        scan = ScanRequest(columns=schema.names, snapshot_id=snapshot_id, predicate=request.predicate, schema_id=schema.id)
+        scan = ScanRequest(
+            columns=schema.names, snapshot_id=snapshot_id, predicate=request.predicate, schema_id=schema.id, options=EVERY_LEVEL
+        )
         write = WriteRequest(commit_id=request.commit_id, mode="upsert", row_kinds=True, options=request.options)
         return staged_changes(self._spark, self.frame(scan, None), target, write, None if values is None else values.values)
 
