@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 Mode: TypeAlias = Literal["upsert", "append", "overwrite"]
 Progress: TypeAlias = Callable[[ProgressEvent], None]
 
+ClusterStrategy: TypeAlias = Literal["order", "zorder", "hilbert"]
 IncrementalMode: TypeAlias = Literal["delta", "changelog", "diff"]
 
 
@@ -128,11 +129,18 @@ class DeleteRequest(Message):
 
 
 class CompactRequest(Message):
-    """Compact all buckets of ``partitions`` (each a full partition specification; None: of all partitions)."""
+    """Compact all buckets of ``partitions`` (each a full partition specification; None: of all partitions).
+
+    ``predicate`` (bound, on partition columns, JSON) limits it instead. With ``order_by`` the rows of an append table without
+    buckets are sorted anew, as ``strategy`` says.
+    """
 
     commit_id: str
     full: bool = False
     partitions: tuple[dict[str, str | None], ...] | None = None
+    predicate: str | None = None
+    order_by: tuple[str, ...] = ()
+    strategy: ClusterStrategy = "order"
     options: dict[str, str] = Field(default_factory=dict)
 
 
@@ -259,6 +267,7 @@ __all__ = [
     "ROW_KIND",
     "ArrowRows",
     "Backend",
+    "ClusterStrategy",
     "CompactRequest",
     "DeleteRequest",
     "ExpireRequest",

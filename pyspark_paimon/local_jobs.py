@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from fileindex.predicate import Predicate
 from lsm.reassign import commit_rows
 from lsm.restamp import restamp
-from lsm.table_write import TableWrite, compact_bucket
+from lsm.table_write import TableWrite
 from lsm.visibility import made_visible
 from manifest.commit import FileStoreCommit, is_committed
 from manifest.commit_message import CommitMessage, CommitResult
@@ -23,10 +23,11 @@ from manifest.live_files import EntryFilter
 from manifest.option_support import check_writable
 from manifest.snapshot import BATCH_IDENTIFIER, Snapshot
 from manifest.store import FileStore
+from pyspark_paimon.compaction import compact_one, wanted_buckets
 from pyspark_paimon.engine import ArrowRows, CompactRequest, Progress, WriteRequest
 from pyspark_paimon.inputs import split_kinds
 from pyspark_paimon.parallel import each
-from pyspark_paimon.partitions import Spec, predicate_of, values_of
+from pyspark_paimon.partitions import predicate_of, values_of
 from pyspark_paimon.results import CompactResult, ProgressEvent, WriteResult
 
 _EVALUATIONS = 20
@@ -114,7 +115,7 @@ def compact_table(store: FileStore, request: CompactRequest, *, threads: int, pr
     total = CompactResult(files_before=0, files_after=0, bytes_read=0, bytes_written=0, snapshot_id=None)
     only: frozenset[tuple[bytes, int]] | None = None
     for attempt in range(1, _EVALUATIONS + 1):
-        buckets = live_buckets(store, request.partitions)
+        buckets = wanted_buckets(store, request)
         wanted = [bucket for bucket in buckets if only is None or bucket in only]
         job = partial(_compact_one, store, request, _Steps(progress, "compact", len(wanted)))
         messages = [message for message in each(job, wanted, threads) if message is not None]
@@ -148,17 +149,9 @@ class _Steps:
 
 
 def _compact_one(store: FileStore, request: CompactRequest, steps: _Steps, bucket: tuple[bytes, int]) -> CommitMessage | None:
-    message = compact_bucket(store, *bucket, full=request.full, commit_id=request.commit_id)
+    message = compact_one(store, request, bucket)
     steps.finished()
     return message
-
-
-def live_buckets(store: FileStore, partitions: Sequence[Spec] | None) -> list[tuple[bytes, int]]:
-    """(partition, bucket) with files at the newest snapshot, limited to the specifications."""
-    wanted = None if partitions is None else predicate_of(partitions, store.schema)
-    entries = store.live_entries(store.snapshots.latest(), EntryFilter(predicate=wanted))
-    codes, known = entries.partition_codes
-    return sorted({(known[code], bucket) for code, bucket in zip(codes.tolist(), entries.bucket.tolist(), strict=True)})
 
 
 def _added(total: CompactResult, messages: Sequence[CommitMessage], result: CommitResult, attempt: int) -> CompactResult:
@@ -177,4 +170,4 @@ def _added(total: CompactResult, messages: Sequence[CommitMessage], result: Comm
     )
 
 
-__all__ = ["compact_table", "live_buckets", "live_partitions", "table_write", "write_rows", "written"]
+__all__ = ["compact_table", "live_partitions", "table_write", "write_rows", "written"]

@@ -11,11 +11,11 @@ import pyarrow as pa
 
 from manifest.errors import UnknownColumn
 from pyspark_paimon import spark_rpc as rpc
+from pyspark_paimon.compaction import wanted_buckets
 from pyspark_paimon.engine import ScanRequest, TravelRequest
 from pyspark_paimon.filters import bind_filter
 from pyspark_paimon.incremental import scan_fields
 from pyspark_paimon.local import LocalBackend
-from pyspark_paimon.local_jobs import live_buckets
 from pyspark_paimon.plan_json import plan_to_json
 from pyspark_paimon.spark_answers import stored_answer
 from pyspark_paimon.spark_blobs import BLOB
@@ -101,7 +101,7 @@ def _answer(backend: LocalBackend, question: rpc.Question) -> str:
             return json.dumps(backend.cheap_count(question.request))
         case rpc.AskBuckets():
             return json.dumps(
-                [[partition.hex(), bucket] for partition, bucket in live_buckets(backend.store(), question.request.partitions)]
+                [[partition.hex(), bucket] for partition, bucket in wanted_buckets(backend.store(), question.request)]
             )
         case rpc.AskOrphans():
             return json.dumps([orphan.model_dump(mode="json") for orphan in backend.orphans(question.older_than_ms, remove=False)])

@@ -16,12 +16,13 @@ from pyspark.sql.types import StructType
 
 from lsm.bucket_assigner import Owned
 from lsm.conform import conform
-from lsm.table_write import TableWrite, compact_bucket
+from lsm.table_write import TableWrite
 from manifest.commit import CommitMessage, FileStoreCommit
 from manifest.errors import CommitConflict, UnsupportedTable
 from manifest.option_support import check_writable
 from manifest.store import FileStore
 from pyspark_paimon import spark_rpc as rpc
+from pyspark_paimon.compaction import compact_one
 from pyspark_paimon.engine import CompactRequest, WriteRequest
 from pyspark_paimon.inputs import split_kinds
 from pyspark_paimon.spark_blobs import rows_of_blobs
@@ -109,7 +110,7 @@ class CompactWriter(ds.DataSourceArrowWriter):  # type: ignore[misc]  # as above
             made: list[CommitMessage] = []
             try:
                 for partition, bucket in bucket_ids(iterator):
-                    message = compact_bucket(store, partition, bucket, full=request.full, commit_id=request.commit_id)
+                    message = compact_one(store, request, (partition, bucket))
                     if message is not None:
                         made.append(message)
             except BaseException:

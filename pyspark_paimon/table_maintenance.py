@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from pyspark_paimon.binding import resolve
-from pyspark_paimon.engine import CompactRequest, ExpireRequest, OrphanFile
+from pyspark_paimon.compaction import compact_request
+from pyspark_paimon.engine import ClusterStrategy, ExpireRequest, OrphanFile
+from pyspark_paimon.filters import Filter
 from pyspark_paimon.partitions import spec_of
-from pyspark_paimon.requests import checked_options, commit_identity, cutoff_of, millis_of
+from pyspark_paimon.requests import commit_identity, cutoff_of, millis_of
 from pyspark_paimon.results import AnalyzeResult, CompactResult, ExpireResult, IndexRewriteResult
 from pyspark_paimon.table_history import TableHistory
 
@@ -26,23 +28,32 @@ class TableMaintenance(TableHistory):
         full: bool = False,
         partitions: Sequence[Mapping[str, object]] | None = None,
         *,
+        filter: Filter = None,  # noqa: A002  # as in scan
+        order_by: Sequence[str] | str | None = None,
+        strategy: ClusterStrategy = "order",
         options: Mapping[str, str] | None = None,
     ) -> CompactResult:
         """Merge sorted runs (or, without primary key, small files): those that universal compaction picks, or with ``full`` all.
 
-        ``partitions`` limits it to partitions named like ``{"day": "2024-01-31"}``. A compaction that loses a race against
-        another is tried again on the new snapshot; rows that others commit meanwhile are never lost.
+        ``partitions`` limits it to partitions named like ``{"day": "2024-01-31"}``, ``filter`` to those whose columns satisfy it. A
+        compaction that loses a race against another is tried again on the new snapshot; rows that others commit meanwhile are
+        never lost.
+
+        With ``order_by`` all rows of an append table without buckets are sorted anew, so that files hold narrow ranges and filters
+        skip most of them: by one column after the other (``order``), or along a curve on which several columns count alike
+        (``zorder``, ``hilbert``; at most 8 columns). Memory is bounded by ``write-buffer-size``.
+
+        Raises ``InvalidArgument``, ``InvalidFilter``, ``UnknownColumn``, ``UnsupportedOption``, ``CommitConflict``.
 
         >>> from pyspark_paimon.example import cities
         >>> result = cities().compact(full=True)
         >>> result.files_before, result.files_after, result.snapshot_id
         (1, 1, 2)
         """
-        schema = self.table_schema
-        specs = None if partitions is None else tuple(spec_of(spec, schema) for spec in partitions)
-        return self._backend.compact(
-            CompactRequest(commit_id=commit_identity(None), full=full, partitions=specs, options=checked_options(options))
+        request = compact_request(
+            self.table_schema, full=full, partitions=partitions, filter=filter, order_by=order_by, strategy=strategy, options=options
         )
+        return self._backend.compact(request)
 
     def rewrite_file_index(self, partitions: Sequence[Mapping[str, object]] | None = None) -> IndexRewriteResult:
         """Add, replace or drop indexes on files that already exist, so that they are what the table's options ask for."""

@@ -135,18 +135,18 @@ def test_a_compaction_that_lost_a_race_is_tried_again(create, monkeypatch) -> No
     table = create(options={"write-only": "true"})
     for _ in range(3):
         table.write(rows(range(10)))
-    original, calls = jobs.compact_bucket, []
+    original, calls = jobs.compact_one, []
 
     def racing(*arguments, **keywords):
         message = original(*arguments, **keywords)
         calls.append(message)
         if len(calls) == 1:
-            monkeypatch.setattr(jobs, "compact_bucket", original)
+            monkeypatch.setattr(jobs, "compact_one", original)
             Table.open(table.path).compact(full=True)
             Table.open(table.path).write(rows([77]))
         return message
 
-    monkeypatch.setattr(jobs, "compact_bucket", racing)
+    monkeypatch.setattr(jobs, "compact_one", racing)
     result = table.compact(full=True)
     assert result.attempts == 2
     assert set(table.files()["level"].to_pylist()) == {5}
