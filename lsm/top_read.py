@@ -58,8 +58,10 @@ class TopRead:
         """Add the rows of a unit that may be among the first. Raises as ``read_split``."""
         alone = self._stand_alone(unit) and len(unit.files) == 1
         if alone and self._needs_seed(unit):
-            for batch in read_split(self.store, unit, columns=self.order.names, predicate=self.predicate, report=report):
+            seen = ReadReport()
+            for batch in read_split(self.store, unit, columns=self.order.names, predicate=self.predicate, report=seen):
                 self._seeds.add(batch)
+            report.bytes_read += seen.bytes_read
         wanted = all_of(self.predicate, self._bound())
         if wanted == FALSE or (alone and not self._may_match(unit, wanted)):
             report.files_outranked += len(unit.files)

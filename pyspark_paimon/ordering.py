@@ -108,10 +108,12 @@ def first_rows(
     units = read.units(splits)
     reports = [ReadReport() for _ in units]
     each(partial(_read_unit, read), list(zip(units, reports, strict=True)), threads)
+    rows = read.top.rows(_schema(store.schema, request))
     if report is not None:
         for own in reports:
             report.merge(own)
-    return read.top.rows(_schema(store.schema, request))
+        report.rows_returned += rows.num_rows - sum(own.rows_returned for own in reports)
+    return rows
 
 
 def sorted_rows(batches: Iterable[pa.RecordBatch], request: ScanRequest, schema: TableSchema) -> pa.Table:

@@ -105,7 +105,9 @@ def test_indexes_skip_files_and_say_so(create) -> None:
     explanation = table.scan("city = 'city-33'").explain()
     stage = next(stage for stage in explanation.stages if stage.name == "file index")
     assert (stage.kept, stage.dropped) == (0, 1)
-    assert "city: bloom-filter" in stage.note
+    line = next(stage for stage in explanation.stages if stage.name == "index city: bloom-filter")
+    assert (line.kept, line.dropped) == (0, 1)
+    assert "read" in line.note
     assert "bloom-filter" in str(explanation)
     assert "<table>" in explanation._repr_html_()
 
