@@ -132,20 +132,28 @@ def merge_map_with_keytime(history: History, column: Any, valid: Mask, rule: Fie
     at = rows.type.num_fields - 1 if rule.ts_field is None else rows.type.get_field_index(rule.ts_field)
     has_row = rows.is_valid().to_numpy(zero_copy_only=False)
     times = rows.flatten()[at].cast(pa.string()).to_pylist()
-    order = in_joined_order(history, np.flatnonzero(wanted))
-    bounds = np.searchsorted(elements.places, np.stack([order, order + 1])).T.tolist()
-    chosen: list[int] = []
-    held: dict[int, int] = {}
-    for (low, high), is_first in zip(bounds, _starts(history.versions.keys[order]).tolist(), strict=True):
-        if is_first:
-            chosen.extend(held.values())
-            held = dict(zip(codes[low:high].tolist(), range(low, high), strict=True))
-            continue
-        for element, code in enumerate(codes[low:high].tolist(), low):
+    places = np.flatnonzero(wanted)
+    bounds = np.searchsorted(elements.places, np.stack([places, places + 1])).T.tolist()
+    is_first = _starts(history.versions.keys[places])
+    is_late = np.zeros(len(places), np.bool_) if history.older is None else history.older[places]
+
+    def overlaid(held: dict[int, int], entries: dict[int, int]) -> dict[int, int]:
+        for code, element in entries.items():
             if not has_row[element]:
                 held.pop(code, None)
             elif times[element] is not None and (code not in held or (times[held[code]] or "") < times[element]):
                 held[code] = element
+        return held
+
+    chosen: list[int] = []
+    held: dict[int, int] = {}
+    for (low, high), starts, late in zip(bounds, is_first.tolist(), is_late.tolist(), strict=True):
+        entries = dict(zip(codes[low:high].tolist(), range(low, high), strict=True))
+        if starts:
+            chosen.extend(held.values())
+            held = entries
+        else:
+            held = overlaid(entries, held) if late else overlaid(held, entries)
     chosen.extend(held.values())
     return elements.packed(np.array(chosen, np.int64), history.versions.last_where(wanted) < 0)
 
