@@ -41,12 +41,15 @@ class BucketPruner:
             return keep
         codes, partitions = entries.partition_codes
         same_type = np.isin(entries.schema_id, [schema_id for schema_id in np.unique(entries.schema_id).tolist() if self._same(schema_id)])
-        tried = 0
+        alike: dict[Predicate, list[int]] = {}
         for code, partition in enumerate(partitions):
-            keys = self._keys(partition)
+            alike.setdefault(self.residual(partition), []).append(code)
+        tried = 0
+        for predicate, members in alike.items():
+            keys = self._keys(predicate)
             if keys is None:
                 continue
-            inside = (codes == code) & same_type & (entries.total_buckets > 0)
+            inside = np.isin(codes, members) & same_type & (entries.total_buckets > 0)
             for total in np.unique(entries.total_buckets[inside]).tolist():
                 buckets = np.unique(bucket_ids(keys, schema, total))
                 rows = inside & (entries.total_buckets == total)
@@ -61,9 +64,9 @@ class BucketPruner:
         mapping = SchemaMapping.of([schema.field(name) for name in schema.bucket_keys], self.store.schemas.get(schema_id).fields, schema_id)
         return all(source is not None and source.type.arrow == mapping.read[name].type.arrow for name, source in mapping.sources.items())
 
-    def _keys(self, partition: bytes) -> pa.Table | None:
+    def _keys(self, predicate: Predicate) -> pa.Table | None:
         schema = self.store.schema
-        keys = bucket_keys(self.residual(partition), schema.bucket_keys, schema.column_types)
+        keys = bucket_keys(predicate, schema.bucket_keys, schema.column_types)
         if keys is None:
             return None
         columns = [

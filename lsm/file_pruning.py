@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property, partial
 
 import numpy as np
-import numpy.typing as npt
 
-from fileindex.column_type import Plain
+from fileindex.column_type import INTEGERS, Plain
 from fileindex.container import ContainerReader
 from fileindex.evaluate import IndexNotes, evaluate
 from fileindex.predicate import FALSE, TRUE, ColumnRef, Predicate, columns_of
 from lsm.evolution import SchemaMapping, column_types
-from lsm.scan_filters import bind_constants, only_columns
-from manifest.binary_row import EMPTY_ROW, decode_row
+from lsm.scan_filters import bind_constants, bind_rows, only_columns
+from manifest.avro_columns import Mask, Rows
+from manifest.bounds_columns import BoundsColumn, Lookup, key_bounds, may_match_each, value_bounds
+from manifest.column_ranges import stats_groups
 from manifest.data_file import DataFileMeta
 from manifest.entry_columns import EntryColumns
 from manifest.errors import CorruptFile
-from manifest.manifest_entry import ManifestEntry
-from manifest.stats import ColumnBounds, decode_bounds, may_match
+from manifest.stats import ColumnBounds, decode_bounds
 from manifest.store import FileStore
 from manifest.types import DataField
 
 
 @dataclass(frozen=True)
 class FilePruner:
-    """A filter, held against the metadata of one file after the other; what is not known keeps the file.
+    """A filter, held against the metadata of files; what is not known keeps the file.
 
     Args:
         store: the table.
@@ -43,12 +43,18 @@ class FilePruner:
 
     def residual(self, partition: bytes) -> Predicate:
         """The filter inside a partition, whose columns are constant; FALSE if no row of it is wanted."""
-        found = self._residuals.get(partition)
-        if found is None:
-            columns = self.store.partition
-            constants = dict(zip(columns.names, columns.decode(partition), strict=True))
-            found = self._residuals[partition] = bind_constants(self.predicate, constants, self.store.schema.column_types)
-        return found
+        if partition not in self._residuals:
+            self.residuals([partition])
+        return self._residuals[partition]
+
+    def residuals(self, partitions: Sequence[bytes]) -> list[Predicate]:
+        """The filter inside each of ``partitions``; partitions that decide its terms alike share one object."""
+        new = [partition for partition in partitions if partition not in self._residuals]
+        if new:
+            columns, types = self.store.partition, self.store.schema.column_types
+            values = [columns.decode(partition) for partition in new]
+            self._residuals.update(zip(new, bind_rows(self.predicate, columns.names, values, types), strict=True))
+        return [self._residuals[partition] for partition in partitions]
 
     @cached_property
     def _keys(self) -> frozenset[str]:
@@ -58,51 +64,110 @@ class FilePruner:
         """The conjuncts over nothing but key columns: all versions of a key agree on them."""
         return only_columns(self.residual(partition), self._keys) or TRUE
 
-    def key_mask(self, entries: EntryColumns) -> npt.NDArray[np.bool_]:
+    def key_mask(self, entries: EntryColumns) -> Mask:
         """Which files can hold a wanted key: by the exact range of the first key column, and the statistics of the others."""
         wanted = np.ones(len(entries), np.bool_)
-        codes, partitions = entries.partition_codes
-        types = self.store.schema.column_types
-        for code, partition in enumerate(partitions):
-            predicate = self.key_predicate(partition)
-            if predicate == TRUE:
+        schema = self.store.schema
+        for residual, rows in self._by_residual(entries):
+            predicate = only_columns(residual, self._keys)
+            if predicate is None:
                 continue
-            rows = np.flatnonzero(codes == code)
-            some = entries.select(rows)
-            lookups = _key_lookups(self.store, some, columns_of(predicate))
-            wanted[rows] = [may_match(predicate, lookup, types) for lookup in lookups]
+            try:
+                known = key_bounds(entries.select(rows), schema.trimmed_primary_keys, schema.key_types, columns_of(predicate))
+            except ValueError as error:
+                raise CorruptFile(entries.path_of(int(rows[0])), f"the key range of a file cannot be decoded ({error})") from error
+            wanted[rows] = may_match_each(predicate, partial(_of_name, known), schema.column_types, rows.size)
         return wanted
 
-    def may_match_values(self, entry: ManifestEntry) -> bool:
-        """Whether a row of the file can satisfy the filter, by minima, maxima and null counts."""
-        return may_match(self.residual(entry.partition), self.bounds(entry.file), self.store.schema.column_types)
+    def value_mask(self, entries: EntryColumns) -> Mask:
+        """Which files can hold a row that satisfies the filter, by minima, maxima and null counts."""
+        wanted = np.ones(len(entries), np.bool_)
+        types = self.store.schema.column_types
+        for schema_id, covered, rows in stats_groups(entries):
+            some = entries.select(rows)
+            lookup = self._column_lookup(some, schema_id, covered)
+            for residual, inside in self._by_residual(some):
+                if residual != TRUE:
+                    wanted[rows[inside]] = may_match_each(residual, partial(_of_rows, lookup, inside), types, inside.size)
+        return wanted
 
-    def may_match_index(self, entry: ManifestEntry) -> bool:
-        """Whether a row of the file can satisfy the filter, by the index inside the manifest entry."""
-        if entry.file.embedded_index is None:
-            return True
-        mapping = self._mapping(entry.file)
+    def index_mask(self, entries: EntryColumns) -> Mask:
+        """Which files can hold a row that satisfies the filter, by the indexes inside their manifest entries."""
+        wanted = np.ones(len(entries), np.bool_)
+        rows = np.flatnonzero(entries.present("_FILE._EMBEDDED_FILE_INDEX"))
+        if rows.size:
+            indexed = entries.select(rows)
+            indexes = zip(
+                indexed.partition,
+                indexed.content("_FILE._EMBEDDED_FILE_INDEX"),
+                indexed.schema_id.tolist(),
+                indexed.row_count.tolist(),
+                strict=True,
+            )
+            wanted[rows] = [self._index_may_match(*index) for index in indexes]
+        return wanted
+
+    def _by_residual(self, entries: EntryColumns) -> list[tuple[Predicate, Rows]]:
+        """The entries of partitions in which the filter is the same."""
+        codes, partitions = entries.partition_codes
+        numbers: dict[Predicate, int] = {}
+        of_partition = np.array([numbers.setdefault(residual, len(numbers)) for residual in self.residuals(partitions)], np.intp)
+        if len(numbers) == 1:
+            return [(residual, np.arange(len(entries))) for residual in numbers]
+        found = of_partition[codes]
+        return [(residual, np.flatnonzero(found == number)) for residual, number in numbers.items()]
+
+    def _index_may_match(self, partition: bytes, index: bytes, schema_id: int, row_count: int) -> bool:
+        mapping = self._mapping(schema_id)
         added_later: dict[str, Plain] = dict.fromkeys(name for name, source in mapping.sources.items() if source is None)
-        residual = bind_constants(self.residual(entry.partition), added_later, self.store.schema.column_types)
+        residual = bind_constants(self.residual(partition), added_later, self.store.schema.column_types)
         if residual in {TRUE, FALSE}:
             return residual == TRUE
-        types = column_types(self._file_fields(entry.file))
-        container = ContainerReader.of(entry.file.embedded_index)
-        return evaluate(mapping.to_file(residual), container, types, entry.file.row_count, self.notes).remains
+        types = column_types(self._fields(schema_id))
+        return evaluate(mapping.to_file(residual), ContainerReader.of(index), types, row_count, self.notes).remains
 
-    def _file_fields(self, file: DataFileMeta) -> tuple[DataField, ...]:
-        return self.store.schemas.get(file.schema_id).fields
+    def _column_lookup(self, entries: EntryColumns, schema_id: int, covered: tuple[str, ...] | None) -> Lookup:
+        """Bounds of the filter's columns in files of one schema."""
+        mapping = self._mapping(schema_id)
+        by_name = {column.name: column for column in self._fields(schema_id)}
+        names = tuple(by_name) if covered is None else covered
+        if not all(name in by_name for name in names):
+            return lambda _: None
+        try:
+            known = value_bounds(entries, names, [by_name[name].type for name in names], self._wanted_sources(mapping))
+        except ValueError as error:
+            raise CorruptFile(entries.path_of(0), f"the statistics of a file cannot be decoded ({error})") from error
 
-    def _mapping(self, file: DataFileMeta) -> SchemaMapping:
-        found = self._mappings.get(file.schema_id)
+        @cache
+        def bounds(column: ColumnRef) -> BoundsColumn | None:
+            source = mapping.sources.get(column.name)
+            if source is None:
+                return BoundsColumn.all_null(entries.row_count)
+            stored = known.get(source.name) if column.key is None else None
+            read = mapping.read[column.name].type
+            if stored is None or mapping.same(column) is not None or (source.type.kind in INTEGERS and read.kind in INTEGERS):
+                return stored
+            return BoundsColumn.of([mapping.bounds(column.name, one) for one in stored.each(source.type)], read)
+
+        return bounds
+
+    def _fields(self, schema_id: int) -> tuple[DataField, ...]:
+        return self.store.schemas.get(schema_id).fields
+
+    def _mapping(self, schema_id: int) -> SchemaMapping:
+        found = self._mappings.get(schema_id)
         if found is None:
-            found = SchemaMapping.of(self.store.schema.fields, self._file_fields(file), file.schema_id)
-            self._mappings[file.schema_id] = found
+            found = self._mappings[schema_id] = SchemaMapping.of(self.store.schema.fields, self._fields(schema_id), schema_id)
         return found
+
+    def _wanted_sources(self, mapping: SchemaMapping) -> set[str]:
+        """What the columns of the filter are called in files."""
+        sources = (mapping.sources.get(column) for column in columns_of(self.predicate))
+        return {source.name for source in sources if source is not None}
 
     def bounds(self, file: DataFileMeta) -> Callable[[ColumnRef], ColumnBounds | None]:
         """Minima, maxima and null counts of the filter's columns in a file; None for a column of which nothing is known."""
-        mapping = self._mapping(file)
+        mapping = self._mapping(file.schema_id)
         try:
             known = self._value_bounds(file, mapping)
         except (ValueError, IndexError) as error:
@@ -119,33 +184,20 @@ class FilePruner:
 
     def _value_bounds(self, file: DataFileMeta, mapping: SchemaMapping) -> dict[str, ColumnBounds]:
         """Bounds of the file's columns that the filter asks for."""
-        sources = (mapping.sources.get(column) for column in columns_of(self.predicate))
-        wanted = {source.name for source in sources if source is not None}
-        by_name = {column.name: column for column in self._file_fields(file)}
+        by_name = {column.name: column for column in self._fields(file.schema_id)}
         names = tuple(by_name) if file.value_stats_cols is None else file.value_stats_cols
         if not all(name in by_name for name in names):
             return {}
-        return decode_bounds(file.value_stats, names, [by_name[name].type for name in names], file.row_count, wanted)
+        return decode_bounds(file.value_stats, names, [by_name[name].type for name in names], file.row_count, self._wanted_sources(mapping))
 
 
-def _key_lookups(store: FileStore, entries: EntryColumns, columns: Collection[str]) -> Iterator[Callable[[ColumnRef], ColumnBounds | None]]:
-    """For each file the bounds of its key columns; of those not in ``columns`` nothing is looked up."""
-    schema = store.schema
-    keys, types = schema.trimmed_primary_keys, schema.key_types
-    needs_stats = any(name in columns for name in keys[1:])
-    names = ("_FILE._KEY_STATS._MIN_VALUES", "_FILE._KEY_STATS._MAX_VALUES")
-    low_stats, high_stats = (entries.content(name) for name in names) if needs_stats else (entries.min_key, entries.max_key)
-    rows = zip(entries.min_key, entries.max_key, low_stats, high_stats, entries.row_count.tolist(), strict=True)
-    for number, (first, last, low, high, count) in enumerate(rows):
-        try:
-            minima, maxima = decode_row(first, types), decode_row(last, types)
-            known = {keys[0]: ColumnBounds(minima[0], maxima[0], 0, count)}
-            if needs_stats and low != EMPTY_ROW:
-                inner = zip(keys[1:], decode_row(low, types)[1:], decode_row(high, types)[1:], strict=True)
-                known |= {name: ColumnBounds(least, most, 0, count) for name, least, most in inner}
-        except (ValueError, IndexError) as error:
-            raise CorruptFile(entries.file_name[number], f"its key range cannot be decoded ({error})") from error
-        yield lambda column, known=known: known.get(column.name)  # type: ignore[misc]  # mypy has no type for bound defaults
+def _of_name(known: Mapping[str, BoundsColumn], column: ColumnRef) -> BoundsColumn | None:
+    return known.get(column.name) if column.key is None else None
+
+
+def _of_rows(lookup: Lookup, rows: Rows, column: ColumnRef) -> BoundsColumn | None:
+    found = lookup(column)
+    return found if found is None or rows.size == found.rows.size else found.take(rows)
 
 
 __all__ = ["FilePruner"]

@@ -120,7 +120,7 @@ class _Additions:
             tally.note = f"{ids.start} to {ids.stop - 1}" if ids else "none"
         entries = EntryColumns.concat([self._entries(snapshot) for snapshot in told])
         entries = self._wanted(entries.select(entries.kind == FileKind.ADD))
-        files = self._matching(entries.entries())
+        files = self._matching(entries).entries()
         with self._report.stage("splits") as tally:
             splits = tuple(self._splits(files, ids.stop - 1))
             tally.count(len(splits), 0, sum(split.file_size for split in splits))
@@ -164,9 +164,9 @@ class _Additions:
             tally.note = pruner.note
         return found
 
-    def _matching(self, entries: list[ManifestEntry]) -> list[ManifestEntry]:
+    def _matching(self, entries: EntryColumns) -> EntryColumns:
         with self._report.stage("value stats") as tally:
-            kept = entries if self._predicate == TRUE else [entry for entry in entries if self._pruner.may_match_values(entry)]
+            kept = entries if self._predicate == TRUE else entries.select(self._pruner.value_mask(entries))
             tally.count(len(kept), len(entries) - len(kept))
         return kept
 

@@ -6,7 +6,6 @@ files of a bucket whose key ranges hang together, cut before any file is dropped
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -18,17 +17,18 @@ from fileindex.predicate import FALSE, TRUE, Predicate, columns_of
 from lsm.bucket_pruning import BucketPruner
 from lsm.deletion_vectors import DeletionFile
 from lsm.file_pruning import FilePruner
-from lsm.levels import key_decoder
+from lsm.key_ranks import key_ranks, sections
 from lsm.manifest_pruning import ManifestPruner
 from lsm.plan import Report, ScanPlan, Stage, Tally
-from lsm.sections import section_numbers
-from lsm.splits import DataSplit, FileGroup, append_groups, merge_tree_groups
+from lsm.split_packing import bucket_numbers, file_groups
+from lsm.splits import DataSplit
 from lsm.table_statistics import own_statistics, proves_empty
+from manifest.avro_columns import Longs, Mask
 from manifest.entry_columns import EntryColumns
 from manifest.errors import UnknownColumn, UnsupportedTable
 from manifest.index_manifest import DELETION_VECTORS
 from manifest.live_files import EntryFilter, live
-from manifest.manifest_entry import FileKind, ManifestEntry
+from manifest.manifest_entry import FileKind
 from manifest.manifest_list import ManifestFileMeta
 from manifest.option_support import check_readable
 from manifest.snapshot import Snapshot
@@ -38,7 +38,6 @@ _FOLDING_ENGINES = frozenset({"partial-update", "aggregation"})
 """A row of theirs is made of several versions, so it can match although no version does."""
 
 _Bucket: TypeAlias = tuple[bytes, int]
-_Test: TypeAlias = Callable[[ManifestEntry], bool]
 
 
 @dataclass(frozen=True)
@@ -92,9 +91,8 @@ class _Funnel:
         self._report = Report()
         self._has_vectors = options.deletion_vectors_enabled
         self._hides_level_0 = store.hides_level_0
-        self._sections: dict[tuple[_Bucket, str], int] = {}
         self._folds_values = options.merge_engine in _FOLDING_ENGINES
-        self._folded: set[tuple[_Bucket, int | str]] = set()
+        self._folded: Longs = np.zeros(0, np.int64)
 
     def plan(self, snapshot: Snapshot | None, limit: int | None) -> ScanPlan:
         with self._report.stage("snapshot") as tally:
@@ -141,6 +139,7 @@ class _Funnel:
     def _in_wanted_partitions(self, entries: EntryColumns) -> EntryColumns:
         with self._report.stage("partition") as tally:
             codes, known = entries.partition_codes
+            self._pruner.residuals(known)
             wanted = [self._wants(partition) for partition in known]
             kept = entries.select(np.array(wanted, np.bool_)[codes]) if known else entries
             tally.note = f"{sum(wanted)} of {len(known)} partitions" if self._store.partition.names else "not partitioned"
@@ -170,113 +169,99 @@ class _Funnel:
             _count(tally, entries, kept)
         return kept
 
-    def _pruned(self, entries: EntryColumns) -> list[ManifestEntry]:
+    def _pruned(self, entries: EntryColumns) -> EntryColumns:
         """Files that key range, statistics and embedded index leave."""
         has_key = self._store.schema.is_primary_key_table
+        acts = self._predicate != TRUE
+        cut: Longs | None = None
         with self._report.stage("key range") as tally:
-            acts = has_key and any(self._pruner.key_predicate(partition) != TRUE for partition in entries.partition_codes[1])
-            kept = entries.select(self._pruner.key_mask(entries)) if acts else entries
-            if has_key and self._predicate != TRUE:
-                self._cut_sections(entries, kept)
-            files = kept.entries()
+            by_key = has_key and acts and any(self._pruner.key_predicate(partition) != TRUE for partition in entries.partition_codes[1])
+            wanted = self._pruner.key_mask(entries) if by_key else np.ones(len(entries), np.bool_)
+            if has_key and acts and not self._hides_level_0:
+                cut = self._cut_sections(entries)[wanted]
+            kept = entries.select(wanted)
             _count(tally, entries, kept)
-            tally.note = "" if acts else "no condition on key columns alone" if has_key else "no primary key"
+            tally.note = "" if by_key else "no condition on key columns alone" if has_key else "no primary key"
         with self._report.stage("value stats") as tally:
-            files = self._keep_sections(tally, files, self._pruner.may_match_values if self._predicate != TRUE else None)
+            kept, cut = self._keep_sections(tally, kept, cut, self._pruner.value_mask if acts else None)
         with self._report.stage("embedded index") as tally:
-            reads_index = self._predicate != TRUE and self._store.options.file_index_read_enabled
-            files = self._keep_sections(tally, files, self._pruner.may_match_index if reads_index else None)
+            reads_index = acts and self._store.options.file_index_read_enabled
+            kept, cut = self._keep_sections(tally, kept, cut, self._pruner.index_mask if reads_index else None)
             used = ", ".join(f"{name} x{count}" for name, count in sorted(self._notes.used.items()))
             warned = f"{self._notes.warnings.total()} warnings" if self._notes.warnings else ""
             tally.note = "; ".join(part for part in (used, warned, tally.note) if part)
-        return files
-
-    def _cut_sections(self, visible: EntryColumns, kept: EntryColumns) -> None:
-        """Number the sections of every bucket of which files are ``kept``, by all its ``visible`` files."""
-        needed = set(zip(kept.partition, kept.bucket.tolist(), strict=True))
-        rows: dict[_Bucket, list[int]] = {}
-        for row, bucket in enumerate(zip(visible.partition, visible.bucket.tolist(), strict=True)):
-            if bucket in needed:
-                rows.setdefault(bucket, []).append(row)
-        key_of = key_decoder(self._store.schema.key_types)
-        for bucket, members in rows.items():
-            settled = self._hides_level_0 or (self._has_vectors and bool((visible.level[members] > 0).all()))
-            if len(members) == 1 or settled:  # no key has two visible versions
-                continue
-            low, high = ([key_of(keys[row]) for row in members] for keys in (visible.min_key, visible.max_key))
-            numbers = section_numbers(low, high)
-            for row, number in zip(members, numbers, strict=True):
-                self._sections[bucket, visible.file_name[row]] = number
-            if self._folds_values:
-                self._folded.update((bucket, number) for number, count in Counter(numbers).items() if count > 1)
-
-    def _keep(self, tally: Tally, files: list[ManifestEntry], test: _Test | None) -> list[ManifestEntry]:
-        kept = files if test is None else [entry for entry in files if test(entry)]
-        _count_files(tally, files, kept)
         return kept
 
-    def _keep_sections(self, tally: Tally, files: list[ManifestEntry], test: _Test | None) -> list[ManifestEntry]:
-        """Files of the sections in which some file passes ``test``; a file without a section stands alone."""
-        if test is None or not self._sections:
-            return self._keep(tally, files, test)
-        passing = [test(entry) for entry in files]
-        sections = [self._section(entry) for entry in files]
-        alive = {section for section, passes in zip(sections, passing, strict=True) if passes} | self._folded
-        kept = [entry for entry, section in zip(files, sections, strict=True) if section in alive]
-        _count_files(tally, files, kept)
-        spared = len(kept) - sum(passing)
+    def _cut_sections(self, visible: EntryColumns) -> Longs:
+        """The section of every visible file; a file that is the only one in which its keys are visible has one of its own."""
+        buckets = bucket_numbers(visible)
+        numbers = sections(buckets, *key_ranks(visible, self._store.schema.key_types))
+        if self._has_vectors:
+            upper = np.bincount(buckets, visible.level <= 0) == 0
+            numbers = np.where(upper[buckets], numbers.max(initial=0) + 1 + np.arange(len(visible)), numbers)
+        if self._folds_values:
+            shared, counts = np.unique(numbers, return_counts=True)
+            self._folded = shared[counts > 1]
+        return numbers
+
+    def _keep_sections(
+        self, tally: Tally, files: EntryColumns, cut: Longs | None, test: Callable[[EntryColumns], Mask] | None
+    ) -> tuple[EntryColumns, Longs | None]:
+        """Files of the sections (``cut``) in which some file passes ``test``; without sections files stand alone."""
+        if test is None:
+            _count(tally, files, files)
+            return files, cut
+        passing = test(files)
+        alive = passing if cut is None else np.isin(cut, np.concatenate([cut[passing], self._folded]))
+        kept = files.select(alive)
+        _count(tally, files, kept)
+        spared = int(alive.sum() - passing.sum())
         tally.note = f"{spared} files stay for older or newer versions of their keys" if spared else ""
-        return kept
+        return kept, None if cut is None else cut[alive]
 
-    def _section(self, entry: ManifestEntry) -> tuple[_Bucket, int | str]:
-        bucket = entry.partition, entry.bucket
-        return bucket, self._sections.get((bucket, entry.file.file_name), entry.file.file_name)
-
-    def _splits(self, snapshot: Snapshot, files: list[ManifestEntry], limit: int | None) -> tuple[DataSplit, ...]:
+    def _splits(self, snapshot: Snapshot, files: EntryColumns, limit: int | None) -> tuple[DataSplit, ...]:
         with self._report.stage("splits") as tally:
-            vectors = self._deletion_files(snapshot) if self._has_vectors else {}
-            by_bucket: dict[_Bucket, list[ManifestEntry]] = {}
-            for entry in files:
-                by_bucket.setdefault((entry.partition, entry.bucket), []).append(entry)
-            splits = [split for entries in by_bucket.values() for split in self._bucket_splits(snapshot, entries, vectors)]
+            splits = self._all_splits(snapshot, files)
             chosen = self._limited(splits, limit)
             dropped = sum(split.file_size for split in splits) - sum(split.file_size for split in chosen)
-            tally.count(len(chosen), len(splits) - len(chosen), sum(split.file_size for split in chosen), dropped)
+            tally.count(len(chosen), len(splits) - len(chosen), int(files.file_size.sum()) - dropped, dropped)
             merging = sum(not split.raw_convertible for split in chosen)
             limited = f", {len(splits) - len(chosen)} beyond the limit" if len(chosen) < len(splits) else ""
             tally.note = f"{len(chosen) - merging} raw, {merging} merging{limited}"
             return tuple(chosen)
 
-    def _bucket_splits(
-        self, snapshot: Snapshot, entries: list[ManifestEntry], vectors: dict[tuple[_Bucket, str], DeletionFile]
-    ) -> list[DataSplit]:
-        first = entries[0]
-        bucket = first.partition, first.bucket
+    def _all_splits(self, snapshot: Snapshot, entries: EntryColumns) -> list[DataSplit]:
+        options, schema = self._store.options, self._store.schema
+        partial = entries.present("_FILE._FIRST_ROW_ID") & entries.present("_FILE._WRITE_COLS")
+        if partial.any():
+            name = entries.file_name[int(np.flatnonzero(partial)[0])]
+            raise UnsupportedTable(f"{self._store.root}: {name} holds some columns only (data evolution), which is not read")
+        vectors = self._deletion_files(snapshot) if self._has_vectors else {}
+        groups = file_groups(
+            entries,
+            schema.key_types if schema.is_primary_key_table else (),
+            options.source_split_target_size,
+            options.source_split_open_file_cost,
+            one_version=self._has_vectors or self._hides_level_0,
+        )
+        all_files = entries.files()
+        codes, partitions = entries.partition_codes
         splits = []
-        for group in self._groups(entries):
-            found = tuple(vectors.get((bucket, file.file_name)) for file in group.files)
+        for group in groups:
+            first, files = int(group.rows[0]), tuple([all_files[row] for row in group.rows.tolist()])
+            partition, bucket = partitions[codes[first]], int(entries.bucket[first])
+            found = tuple(vectors.get(((partition, bucket), file.file_name)) for file in files) if vectors else ()
             split = DataSplit(
-                partition=first.partition,
-                bucket=first.bucket,
-                total_buckets=first.total_buckets,
-                files=group.files,
+                partition=partition,
+                bucket=bucket,
+                total_buckets=int(entries.total_buckets[first]),
+                files=files,
                 raw_convertible=group.raw_convertible,
                 deletion_files=found if any(found) else None,
                 snapshot_id=snapshot.id,
             )
             splits.append(split)
         return splits
-
-    def _groups(self, entries: list[ManifestEntry]) -> list[FileGroup]:
-        options, schema = self._store.options, self._store.schema
-        files = [entry.file for entry in entries]
-        for file in files:
-            if file.first_row_id is not None and file.write_cols is not None:
-                raise UnsupportedTable(f"{self._store.root}: {file.file_name} holds some columns only (data evolution), which is not read")
-        target, cost = options.source_split_target_size, options.source_split_open_file_cost
-        if not schema.is_primary_key_table:
-            return append_groups(files, target, cost)
-        return merge_tree_groups(files, key_decoder(schema.key_types), target, cost, one_version=self._has_vectors or self._hides_level_0)
 
     def _deletion_files(self, snapshot: Snapshot) -> dict[tuple[_Bucket, str], DeletionFile]:
         store, found = self._store, {}
@@ -323,11 +308,6 @@ def _count_net(tally: Tally, before: EntryColumns, after: EntryColumns) -> None:
     total, kept = (int(sign.sum()) for sign in signs)
     total_bytes, kept_bytes = (int((sign * entries.file_size).sum()) for sign, entries in zip(signs, (before, after), strict=True))
     tally.count(kept, total - kept, kept_bytes, total_bytes - kept_bytes)
-
-
-def _count_files(tally: Tally, before: list[ManifestEntry], after: list[ManifestEntry]) -> None:
-    kept, total = (sum(entry.file.file_size for entry in entries) for entries in (after, before))
-    tally.count(len(after), len(before) - len(after), kept, total - kept)
 
 
 __all__ = ["DataSplit", "ScanPlan", "ScanPlanner", "Stage"]

@@ -57,6 +57,37 @@ def bind_constants(predicate: Predicate, constants: Mapping[str, Plain], types: 
     return map_leaves(predicate, lambda leaf: _decide(leaf, constants, types) if leaf.column.name in constants else leaf)
 
 
+def bind_rows(
+    predicate: Predicate, names: Sequence[str], rows: Sequence[Sequence[Plain]], types: Mapping[str, ColumnType]
+) -> list[Predicate]:
+    """``bind_constants`` for many rows of constants at once; rows that decide every term alike share one predicate.
+
+    >>> from fileindex.column_type import Kind
+    >>> from fileindex.predicate import ColumnRef
+    >>> bind_rows(Compare(ColumnRef("day"), Op.EQ, 5), ["day"], [(5,), (6,), (None,)], {"day": ColumnType(Kind.INT)}) == [TRUE, FALSE, FALSE]
+    True
+    """
+    terms = list(dict.fromkeys(leaf for leaf in leaves(predicate) if leaf.column.name in names))
+    if not terms:
+        return [predicate] * len(rows)
+    wanted = {leaf.column.name for leaf in terms}
+    columns = {
+        name: pa.array([None if value is None else to_scalar(value, types[name]) for value in values], types[name].arrow)
+        for name, values in zip(names, zip(*rows, strict=True), strict=True)
+        if name in wanted
+    }
+    table = pa.record_batch(columns)
+    answers = [mask(leaf, table, types).to_pylist() for leaf in terms]
+    bound: dict[tuple[bool, ...], Predicate] = {}
+    found = []
+    for decided in zip(*answers, strict=True):
+        if decided not in bound:
+            truth = {leaf: TRUE if answer else FALSE for leaf, answer in zip(terms, decided, strict=True)}
+            bound[decided] = map_leaves(predicate, lambda leaf, truth=truth: truth.get(leaf, leaf))  # type: ignore[misc]
+        found.append(bound[decided])
+    return found
+
+
 def _decide(leaf: Leaf, constants: Mapping[str, Plain], types: Mapping[str, ColumnType]) -> Predicate:
     value = constants[leaf.column.name]
     if value is None:
@@ -127,4 +158,4 @@ def _is_flat(term: Predicate) -> bool:
     return not isinstance(term, Or) or all(isinstance(child, Compare | In) for child in term.children)
 
 
-__all__ = ["MAX_BUCKET_KEYS", "bind_constants", "bucket_keys", "only_columns"]
+__all__ = ["MAX_BUCKET_KEYS", "bind_constants", "bind_rows", "bucket_keys", "only_columns"]

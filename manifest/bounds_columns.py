@@ -5,7 +5,7 @@ Everything here answers as ``stats.may_match`` does for each file by itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -13,7 +13,8 @@ import numpy as np
 
 from fileindex.column_type import BINARIES, FLOATS, STRINGS, ColumnType, Kind, Plain
 from fileindex.predicate import And, ColumnRef, Compare, In, IsNull, Op, Or, Predicate, StartsWith
-from manifest.avro_columns import optional_longs
+from manifest.avro_columns import Rows, optional_longs
+from manifest.binary_row import EMPTY_ROW
 from manifest.entry_columns import EntryColumns
 from manifest.row_columns import Longs, Mask, RowColumns, Values
 from manifest.stats import ColumnBounds, slot_type
@@ -46,6 +47,10 @@ class BoundsColumn:
         low, high = (_values([_stored(value) for value in side], data_type) for side in ([b.min for b in bounds], [b.max for b in bounds]))
         nulls = np.array([-1 if b.null_count is None else b.null_count for b in bounds], np.int64)
         return cls(low, high, known, nulls, np.array([b.row_count for b in bounds], np.int64))
+
+    def take(self, rows: Rows) -> BoundsColumn:
+        """The bounds of some of the files."""
+        return BoundsColumn(self.low[rows], self.high[rows], self.known[rows], self.nulls[rows], self.rows[rows])
 
     def each(self, data_type: DataType) -> list[ColumnBounds]:
         """The bounds file by file, as plain values."""
@@ -87,7 +92,30 @@ def value_bounds(
     return found
 
 
-def may_match_each(predicate: Predicate, bounds: Lookup, types: dict[str, ColumnType], count: int) -> Mask:
+def key_bounds(entries: EntryColumns, names: Sequence[str], types: Sequence[DataType], wanted: Container[str]) -> dict[str, BoundsColumn]:
+    """Bounds of the ``wanted`` key columns: of the first by the exact keys of the files, of the others by their statistics.
+
+    Where a file has no statistics of its keys nothing is known. ``ValueError`` for rows that cannot be decoded.
+    """
+    found = {}
+    for position, (name, data_type) in enumerate(zip(names, types, strict=True)):
+        if name not in wanted:
+            continue
+        fields = ("_MIN_KEY", "_MAX_KEY") if position == 0 else ("_KEY_STATS._MIN_VALUES", "_KEY_STATS._MAX_VALUES")
+        low_spans, high_spans = (entries.columns.spans[f"_FILE.{field}"] for field in fields)
+        empty = len(EMPTY_ROW)
+        filled = (low_spans.end - low_spans.start > empty) & (high_spans.end - high_spans.start > empty)
+        rows = np.flatnonzero(filled if position else np.ones(filled.size, np.bool_))
+        sides = (RowColumns.of(entries.payload, spans.start[rows], spans.end[rows], len(types)) for spans in (low_spans, high_spans))
+        (low, has_low), (high, has_high) = (side.field(position, data_type) for side in sides)
+        known = np.zeros(len(entries), np.bool_)
+        known[rows] = has_low & has_high
+        low, high = _spread(low, rows, known.size), _spread(high, rows, known.size)
+        found[name] = BoundsColumn(low, high, known, np.where(known, 0, -1), entries.row_count)
+    return found
+
+
+def may_match_each(predicate: Predicate, bounds: Lookup, types: Mapping[str, ColumnType], count: int) -> Mask:
     """For each of ``count`` files what ``stats.may_match`` says; ``bounds`` answers None for a column of which nothing is known.
 
     >>> column = BoundsColumn.of([ColumnBounds(1, 5, 0, 9), ColumnBounds(7, 9, 0, 9)], DataType(Kind.INT))
@@ -205,4 +233,4 @@ def _spread(values: Values, rows: Longs, size: int) -> Values:
     return found
 
 
-__all__ = ["BoundsColumn", "Lookup", "float_order", "may_match_each", "value_bounds"]
+__all__ = ["BoundsColumn", "Lookup", "float_order", "key_bounds", "may_match_each", "value_bounds"]

@@ -17,11 +17,10 @@ import numpy as np
 from fileindex.column_type import FLOATS, INTEGERS, STRINGS, Plain
 from manifest.avro_columns import Rows
 from manifest.binary_row import EMPTY_ROW, decode_row, encode_row
-from manifest.bounds_columns import BoundsColumn, value_bounds
+from manifest.bounds_columns import BoundsColumn, key_bounds, value_bounds
 from manifest.entry_columns import EntryColumns
 from manifest.entry_objects import names_of
 from manifest.errors import PaimonError
-from manifest.row_columns import RowColumns
 from manifest.stats import ColumnBounds, SimpleStats
 from manifest.stats_mode import Keep, StatsMode
 from manifest.types import DataField, DataType
@@ -112,20 +111,9 @@ class RangePolicy:
         return _bounded(known, [field for field in target if field.name not in self.partition], int(entries.row_count.sum()))
 
     def _keys(self, entries: EntryColumns) -> dict[int, ColumnBounds]:
-        """Ranges of key columns: of the first by exact keys, of the others by the statistics of keys."""
-        found: dict[int, ColumnBounds] = {}
-        types = [data_type for _, data_type in self.key]
-        for position, (field_id, data_type) in enumerate(self.key):
-            names = ("_MIN_KEY", "_MAX_KEY") if position == 0 else ("_KEY_STATS._MIN_VALUES", "_KEY_STATS._MAX_VALUES")
-            spans = [entries.columns.spans[f"_FILE.{name}"] for name in names]
-            try:
-                sides = [RowColumns.of(entries.payload, s.start, s.end, len(types)).field(position, data_type) for s in spans]
-            except ValueError:  # some file has no statistics of its keys
-                continue
-            (low, has_low), (high, has_high) = sides
-            column = BoundsColumn(low, high, has_low & has_high, np.full(len(entries), -1, np.int64), entries.row_count)
-            found[field_id] = _merged([column], data_type)
-        return found
+        names, types = [str(field_id) for field_id, _ in self.key], [data_type for _, data_type in self.key]
+        found = key_bounds(entries, names, types, names)
+        return {field_id: _merged([found[str(field_id)]], data_type) for field_id, data_type in self.key}
 
     def _values(self, entries: EntryColumns, target: Sequence[DataField]) -> dict[int, ColumnBounds]:
         """Ranges of columns by the statistics of values, over files of several schemas."""

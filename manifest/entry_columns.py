@@ -25,6 +25,8 @@ _SHORT_LAYOUT = (*_LAYOUT[:-1], ("_FILE", _LAYOUT[-1][1][:-1]))
 
 _LAST_FIELD = "_FILE._WRITE_COLS_SEQUENCES"
 _NULL = b"\x00"
+_FEW = 64
+"""Entries whose partitions are not worth grouping before somebody asks."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +127,10 @@ class EntryColumns:
         paths = tuple(path for part in filled for path in part.paths)
         row = np.concatenate([part.row for part in filled])
         built = tuple(one for part in filled for one in part.built)
-        return cls(paths, source, b"".join(part.payload for part in filled), joined, short, row, built)
+        found = cls(paths, source, b"".join(part.payload for part in filled), joined, short, row, built)
+        if len(found) > _FEW:
+            found.__dict__["partition_codes"] = cls._joined_codes(filled)
+        return found
 
     @classmethod
     def of_records(cls, records: Sequence[bytes], path: str = "") -> EntryColumns:
@@ -152,7 +157,12 @@ class EntryColumns:
         if chosen.dtype == np.bool_ and rows.size == len(self):
             return self
         columns = self.columns.take(rows)
-        return EntryColumns(self.paths, self.source[rows], self.payload, columns, self.short[rows], self.row[rows], self.built)
+        chosen_ones = EntryColumns(self.paths, self.source[rows], self.payload, columns, self.short[rows], self.row[rows], self.built)
+        if "partition_codes" in self.__dict__:  # what was grouped stays grouped
+            codes, known = self.partition_codes
+            kept, renumbered = np.unique(codes[rows], return_inverse=True)
+            chosen_ones.__dict__["partition_codes"] = renumbered, [known[code] for code in kept.tolist()]
+        return chosen_ones
 
     def numbers(self, name: str) -> Longs:
         """An integer field by its name in the manifest (``_KIND``, ``_FILE._LEVEL``); null is 0."""
@@ -242,6 +252,16 @@ class EntryColumns:
         codes: dict[bytes, int] = {}
         numbered = [codes.setdefault(partition, len(codes)) for partition in self.partition]
         return np.array(numbered, np.int64), list(codes)
+
+    @staticmethod
+    def _joined_codes(parts: Sequence[EntryColumns]) -> tuple[npt.NDArray[np.int64], list[bytes]]:
+        """``partition_codes`` of all ``parts`` from those of each."""
+        codes: dict[bytes, int] = {}
+        numbered = []
+        for part in parts:
+            own, known = part.partition_codes
+            numbered.append(np.array([codes.setdefault(partition, len(codes)) for partition in known], np.int64)[own])
+        return np.concatenate(numbered), list(codes)
 
     def in_partitions(self, partitions: Iterable[bytes]) -> Mask:
         """Which entries lie in one of ``partitions``."""
