@@ -104,7 +104,7 @@ APPEND = "a INT, b STRING, day STRING"
 
 
 def scattered(create, **rest) -> Table:
-    table = create(APPEND, primary_keys=(), options={"target-file-size": "8 kb", "metadata.stats-mode": "full"}, **rest)
+    table = create(APPEND, primary_keys=(), options={"target-file-size": "4 kb", "metadata.stats-mode": "full"}, **rest)
     rng = np.random.default_rng(5)
     for _ in range(3):
         a, b = rng.integers(0, 1000, 3000), rng.integers(0, 1000, 3000)
@@ -120,13 +120,15 @@ def all_rows(table: Table) -> list[dict]:
 def test_rows_of_an_append_table_are_sorted_by_columns(create, strategy) -> None:
     table = scattered(create)
     before = all_rows(table)
+    files = table.files().num_rows
     kept = [sum(len(split.files) for split in table.scan(text).plan().splits) for text in ("a = 500", "b = '00500'")]
     result = table.compact(order_by=["A", "b"], strategy=strategy)
     assert all_rows(table) == before
-    assert result.files_after == table.files().num_rows >= 6
+    assert result.files_after == table.files().num_rows >= 5
     after = [sum(len(split.files) for split in table.scan(text).plan().splits) for text in ("a = 500", "b = '00500'")]
-    assert after[0] < kept[0]
-    assert (after[1] < kept[1]) == (strategy != "order")
+    assert kept == [files, files]
+    assert after[0] < result.files_after
+    assert (after[1] < result.files_after) == (strategy != "order")
 
 
 def test_partitions_are_sorted_each_by_itself(create) -> None:
@@ -163,7 +165,7 @@ def test_what_cannot_be_sorted_is_refused(create) -> None:
         wide.compact(order_by=[f"c{at}" for at in range(9)], strategy="hilbert")
 
 
-@pytest.mark.parametrize(("writers", "commits"), [pytest.param(2, 4, id="small"), pytest.param(4, 25, id="large", marks=pytest.mark.long)])
+@pytest.mark.parametrize(("writers", "commits"), [pytest.param(2, 3, id="small"), pytest.param(4, 25, id="large", marks=pytest.mark.long)])
 @pytest.mark.parametrize("producer", ["none", "lookup"])
 def test_a_dedicated_compaction_job_and_write_only_writers_lose_nothing(create, writers, commits, producer) -> None:
     options = {"write-only": "true", "bucket": "2", "commit.max-retries": "200", "num-sorted-run.compaction-trigger": "2"}
@@ -173,7 +175,7 @@ def test_a_dedicated_compaction_job_and_write_only_writers_lose_nothing(create, 
         [("write", [["+I", at, f"w{writer}-{commit}"] for at in range(commit, commit + 6)]) for commit in range(commits)]
         for writer in range(writers)
     ]
-    plans.append([("compact", at % 2 == 1) for at in range(commits * 2)])
+    plans.append([("compact", at % 2 == 1) for at in range(commits + 1)])
     workers = [start(table.path, plan) for plan in plans]
     for worker in workers:
         assert worker.stdout.readline() == "ready\n"
