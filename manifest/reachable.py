@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from manifest.manifest_entry import FileKind
 from manifest.paths import MAIN_BRANCH
 from manifest.snapshot import Snapshot
 from manifest.snapshot_manager import SnapshotManager
@@ -43,9 +44,10 @@ class Reachable:
         self.data |= store.live_entries(snapshot).physical_names()
 
     def add_changes(self, store: FileStore, snapshot: Snapshot) -> None:
-        """Everything that ``snapshot`` names on top of its predecessor: deleted files too, and its changelog."""
+        """Everything that ``snapshot`` added to its predecessor's state, and its changelog."""
         self.add_metadata(store, snapshot)
-        self.data |= store.delta_entries(snapshot).physical_names()
+        changes = store.delta_entries(snapshot)
+        self.data |= changes.select(changes.kind == FileKind.ADD).physical_names()
         if snapshot.changelog_manifest_list:
             for meta in store.manifest_lists.read(snapshot.changelog_manifest_list, snapshot.changelog_manifest_list_size):
                 self.data |= store.manifests.read_meta(meta).physical_names()
