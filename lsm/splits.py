@@ -9,7 +9,6 @@ from typing import TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from lsm.deletion_vectors import DeletionFile
-from lsm.levels import KeyOf, interval_partition
 from manifest.binary_row import EMPTY_ROW
 from manifest.data_file import DataFileMeta, FileSource
 
@@ -99,35 +98,9 @@ def append_groups(files: Sequence[DataFileMeta], target: int, open_cost: int) ->
     return [FileGroup(tuple(packed), raw_convertible=True) for packed in pack(files, lambda file: max(file.file_size, open_cost), target)]
 
 
-def merge_tree_groups(files: Sequence[DataFileMeta], key_of: KeyOf, target: int, open_cost: int, *, one_version: bool) -> list[FileGroup]:
-    """Groups of a primary-key bucket: single files where no key has two versions, else whole sections.
-
-    Args:
-        files: the bucket's visible files.
-        key_of: makes their serialised keys comparable.
-        target: bytes of a group.
-        open_cost: least bytes that a file or section counts for.
-        one_version: files above level 0 never hold a visible version of one key twice (deletion vectors, first-row).
-    """
-    settled = all(is_clean(file) and file.level != 0 for file in files)
-    if settled and (one_version or len({file.level for file in files}) <= 1):
-        return append_groups(files, target, open_cost)
-    sections = [[file for run in section for file in run.files] for section in interval_partition(files, key_of)]
-    groups = []
-    for packed in pack(sections, lambda section: max(sum(file.file_size for file in section), open_cost), target):
-        members = tuple(file for section in packed for file in section)
-        groups.append(FileGroup(members, raw_convertible=len(members) == 1 and is_clean(members[0])))
-    return groups
-
-
 def is_counted(file: DataFileMeta) -> bool:
     """Whether the file's count of retracting rows can be relied on: compaction counts them, and append files have none."""
     return file.file_source == FileSource.COMPACT or file.min_key == EMPTY_ROW
 
 
-def is_clean(file: DataFileMeta) -> bool:
-    """Whether the file has no retracting rows, as far as its metadata say; the reader checks what they do not."""
-    return not file.delete_row_count
-
-
-__all__ = ["DataSplit", "FileGroup", "append_groups", "is_clean", "is_counted", "merge_tree_groups", "pack"]
+__all__ = ["DataSplit", "FileGroup", "append_groups", "is_counted", "pack"]

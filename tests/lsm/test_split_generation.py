@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fileindex.column_type import Kind
 from lsm.deletion_vectors import DeletionFile
-from lsm.levels import key_decoder
-from lsm.sections import section_numbers
-from lsm.splits import DataSplit, append_groups, merge_tree_groups, pack
+from lsm.key_ranks import key_ranks, sections
+from lsm.levels import interval_partition, key_decoder
+from lsm.split_packing import file_groups
+from lsm.splits import DataSplit, append_groups, pack
 from manifest.binary_row import encode_row
 from manifest.data_file import DataFileMeta, FileSource
+from manifest.entry_columns import EntryColumns
+from manifest.manifest_entry import FileKind, ManifestEntry
 from manifest.types import DataType
 
 KEY = (DataType(Kind.INT, nullable=False),)
@@ -36,8 +40,17 @@ def file(name, level, low, high, deletes=0, *, source=FileSource.COMPACT):
 
 
 def groups(files, *, cost=2, one_version=False, target=100):
-    found = merge_tree_groups(files, KEY_OF, target, cost, one_version=one_version)
-    return [([int(f.file_name) for f in group.files], "raw" if group.raw_convertible else "merge") for group in found]
+    found = file_groups(entries(files), KEY, target, cost, one_version=one_version)
+    return [([int(files[row].file_name) for row in group.rows], "raw" if group.raw_convertible else "merge") for group in found]
+
+
+def entries(files, bucket=lambda _: 0):
+    """Columns of files, all in one bucket unless ``bucket`` tells."""
+    made = [
+        ManifestEntry(kind=FileKind.ADD, partition=bytes(12), bucket=bucket(at), total_buckets=9, file=file)
+        for at, file in enumerate(files)
+    ]
+    return EntryColumns.of(made)
 
 
 SIX = [(0, 10), (0, 12), (15, 60), (18, 40), (82, 85), (100, 200)]
@@ -108,7 +121,7 @@ def test_packing_keeps_order_and_exceeds_the_target_only_for_single_items(sizes,
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 6)), max_size=12))
 def test_two_ranges_share_a_section_exactly_if_overlaps_connect_them(spans):
     low, high = [start for start, _ in spans], [start + width for start, width in spans]
-    numbers = section_numbers(low, high)
+    numbers = sections(np.zeros(len(spans), np.int64), np.array(low, np.int64), np.array(high, np.int64)).tolist()
     covered = [any(a <= point <= b for a, b in zip(low, high, strict=True)) for point in range(48)]
     joined = [any(a <= point and point + 1 <= b for a, b in zip(low, high, strict=True)) for point in range(48)]
     for one in range(len(spans)):
@@ -120,6 +133,46 @@ def test_two_ranges_share_a_section_exactly_if_overlaps_connect_them(spans):
             elif high[one] >= low[other] and high[other] >= low[one]:
                 assert numbers[one] == numbers[other]
     assert all(covered[start] for start in low)
+
+
+RUNS = st.lists(
+    st.tuples(st.integers(0, 2), st.integers(0, 60), st.integers(0, 9), st.integers(0, 3), st.sampled_from([0, 0, 0, 1, None])), max_size=14
+)
+
+
+@given(RUNS, st.integers(1, 40), st.integers(1, 12), st.booleans())
+def test_all_buckets_at_once_are_what_each_is_by_itself(spans, target, cost, one_version):
+    """The model takes one bucket after the other, cuts it into sections and packs them."""
+    files = [file(at, level, low, low + width, deletes) for at, (_, low, width, level, deletes) in enumerate(spans)]
+    homes = [home for home, *_ in spans]
+    found = file_groups(entries(files, homes.__getitem__), KEY, target, cost, one_version=one_version)
+    expected = []
+    for home in dict.fromkeys(homes):
+        members = [at for at, other in enumerate(homes) if other == home]
+        settled = all(files[at].level > 0 and not files[at].delete_row_count for at in members)
+        if settled and (one_version or len({files[at].level for at in members}) == 1):
+            units = [[at] for at in members]
+        else:
+            runs = interval_partition([files[at] for at in members], KEY_OF)
+            units = [sorted(int(one.file_name) for run in section for one in run.files) for section in runs]
+            settled = False
+        for packed in pack(units, lambda unit: max(sum(files[at].file_size for at in unit), cost), target):
+            together = sorted(at for unit in packed for at in unit)
+            lone = len(together) == 1 and not files[together[0]].delete_row_count
+            expected.append((together, settled or lone))
+    assert [(sorted(group.rows.tolist()), group.raw_convertible) for group in found] == expected
+
+
+@given(st.lists(st.tuples(st.none() | st.floats(), st.none() | st.text(max_size=9)), max_size=20))
+def test_ranks_of_keys_are_in_key_order(keys):
+    types = (DataType(Kind.DOUBLE), DataType(Kind.VARCHAR))
+    rows = [encode_row(key, types) for key in keys]
+    files = [DataFileMeta(file_name="f", file_size=1, row_count=1, min_key=row, max_key=row, creation_time=0) for row in rows]
+    low, high = key_ranks(entries(files), types)
+    assert low.tolist() == high.tolist()
+    order = key_decoder(types)
+    decoded = [order(row) for row in rows]
+    assert low.tolist() == [sorted(set(decoded)).index(key) for key in decoded]
 
 
 def test_a_split_travels_as_text():
