@@ -27,8 +27,6 @@ def _run(backend: LocalBackend, command: rpc.Command) -> str:
             return json.dumps([orphan.model_dump(mode="json") for orphan in backend.orphans(command.older_than_ms, remove=True)])
         case rpc.Analyze():
             return backend.analyze(command.commit_id, command.columns).model_dump_json()
-        case rpc.RewriteFileIndex():
-            return backend.rewrite_file_index(command.commit_id, command.partitions).model_dump_json()
 
 
 __all__ = ["run_command"]

@@ -78,6 +78,20 @@ def commit_compaction(store: FileStore, request: CompactRequest, messages: Seque
         raise CommitConflict(f"{store.root}: the compaction of buckets {buckets} lost to a newer commit; compact again")
 
 
+def commit_index_rewrite(
+    store: FileStore, commit_id: str, messages: Sequence[CommitMessage], *, bytes_read: int, bytes_written: int
+) -> None:
+    """Commit rewritten file indexes. Raises ``CommitConflict`` if files were gone; the others are committed then."""
+    properties = _noted(rewritten=len(messages), bytes_read=bytes_read, bytes_written=bytes_written)
+    result = FileStoreCommit(store, commit_id).rewrite_indexes(messages, properties=properties)
+    if result.compact_snapshot_id is not None:
+        told = _told(store, result)
+        counts = {**told.counts, "rewritten": len(messages) - len(result.lost_compactions)}
+        answered(_key(store, commit_id), lambda: told.model_copy(update={"counts": counts}).model_dump_json())
+    if result.compact_lost:
+        raise CommitConflict(f"{store.root}: {len(result.lost_compactions)} files were removed while their indexes were rewritten")
+
+
 def _overwritten(store: FileStore, spec: Spec | None, messages: Sequence[CommitMessage]) -> Collection[bytes] | None:
     """The partitions that a static specification replaces; None for the whole table."""
     if spec is None:
@@ -128,4 +142,4 @@ def _noted(**counts: int) -> dict[str, str]:
     return {f"{PREFIX}{name}": str(count) for name, count in counts.items()}
 
 
-__all__ = ["PREFIX", "commit_change", "commit_compaction", "commit_rows", "outcome"]
+__all__ = ["PREFIX", "commit_change", "commit_compaction", "commit_index_rewrite", "commit_rows", "outcome"]

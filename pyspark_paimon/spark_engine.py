@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lsm.read_report import ReadReport
-from manifest.errors import CommitConflict, CommitGaveUp, InvalidArgument, PaimonError
+from manifest.errors import CommitConflict, InvalidArgument, PaimonError
 from manifest.schema import TableSchema
 from manifest.snapshot import Snapshot
 from manifest.statistics import Statistics
@@ -48,7 +48,9 @@ from pyspark_paimon.results import (
 )
 from pyspark_paimon.spark_blobs import BLOB, batches_of
 from pyspark_paimon.spark_errors import errors_mapped
-from pyspark_paimon.spark_staging import Staged, Target, bucket_frame, staged, staged_changes
+from pyspark_paimon.spark_outcomes import compact_result, index_result, nothing_written, write_result
+from pyspark_paimon.spark_races import Runner
+from pyspark_paimon.spark_staging import Staged, Target, bucket_frame, file_frame, staged, staged_changes
 
 if TYPE_CHECKING:
     from lsm.scan import ScanPlan
@@ -166,9 +168,9 @@ class SparkBackend:
         started = time.perf_counter()
         earlier = self._outcome(request.commit_id)
         if earlier is not None:
-            return _write_result(earlier, started, replayed=True)
+            return write_result(earlier, started, replayed=True)
         done = self._written(rows, self.schema(), request)
-        return _nothing(started) if done is None else _write_result(done, started)
+        return nothing_written(started) if done is None else write_result(done, started)
 
     def _written(self, rows: Rows, schema: TableSchema, request: WriteRequest) -> rpc.Outcome | None:
         """Stage and run; where another commit assigned dynamic buckets meanwhile, again."""
@@ -197,7 +199,7 @@ class SparkBackend:
         started = time.perf_counter()
         earlier = self._outcome(request.commit_id)
         if earlier is not None:
-            return _write_result(earlier, started, replayed=True)
+            return write_result(earlier, started, replayed=True)
         schema = self.schema()
         for attempt in range(1, _ATTEMPTS + 1):
             base = self.pin(TravelRequest())
@@ -211,8 +213,8 @@ class SparkBackend:
                 if attempt == _ATTEMPTS:
                     raise
             else:
-                return _nothing(started) if done is None else _write_result(done, started)
-        return _nothing(started)
+                return nothing_written(started) if done is None else write_result(done, started)
+        return nothing_written(started)
 
     def _staged_change(self, request: DeleteRequest, values: Assignments | None, target: Target) -> Staged | None:
         schema, snapshot_id = target.schema, target.snapshot_id or 0
@@ -233,26 +235,29 @@ class SparkBackend:
     def compact(self, request: CompactRequest) -> CompactResult:
         """Compact bucket by bucket in tasks; what loses a race is tried again on the new snapshot."""
         started = time.perf_counter()
-        outcomes: list[rpc.Outcome] = []
-        for attempt in range(1, _ATTEMPTS + 1):
-            this = request if attempt == 1 else request.model_copy(update={"commit_id": _new_id()})
-            ids = json.loads(self._ask(rpc.AskBuckets(request=this)))
-            lost = None
-            try:
-                done = self._run(bucket_frame(self._spark, ids, rpc.CompactJob(request=this)), this.commit_id) if ids else None
-            except CommitConflict as error:
-                lost, done = error, self._outcome(this.commit_id)
-            outcomes += [done] if done is not None else []
-            if lost is None:
-                return _compact_result(outcomes, attempt, started)
-        raise CommitGaveUp(f"{self._path}: {_ATTEMPTS} compactions lost to other commits in a row; try again later") from lost
+
+        def stage(commit_id: str) -> Staged | None:
+            this = request.model_copy(update={"commit_id": commit_id})
+            buckets = json.loads(self._ask(rpc.AskBuckets(request=this)))
+            return bucket_frame(self._spark, buckets, rpc.CompactJob(request=this)) if buckets else None
+
+        outcomes, attempts = self._runner.until_nothing_is_lost(request.commit_id, stage)
+        return compact_result(outcomes, attempts, started)
 
     def rewrite_file_index(self, commit_id: str, partitions: Sequence[Mapping[str, str | None]] | None) -> IndexRewriteResult:
-        """Rebuild file indexes, on the driver."""
-        specs = None if partitions is None else tuple(dict(spec) for spec in partitions)
-        return IndexRewriteResult.model_validate_json(
-            self._order(rpc.RewriteFileIndex(id=_new_id(), commit_id=commit_id, partitions=specs))
-        )
+        """Rewrite indexes file by file in tasks; as ``compact``."""
+        started = time.perf_counter()
+        question = rpc.AskIndexFiles(partitions=None if partitions is None else tuple(dict(spec) for spec in partitions))
+        counts: list[int] = []
+
+        def stage(this: str) -> Staged | None:
+            found = json.loads(self._ask(question))
+            counts.append(len(found["files"]))
+            job = rpc.IndexJob(commit_id=this, snapshot_id=found["snapshot_id"])
+            return file_frame(self._spark, found["files"], job) if found["files"] else None
+
+        outcomes, _ = self._runner.until_nothing_is_lost(commit_id, stage)
+        return index_result(outcomes, counts[0], started)
 
     def expire(self, request: ExpireRequest) -> ExpireResult:
         """Expire snapshots, on the driver."""
@@ -332,6 +337,10 @@ class SparkBackend:
             return rpc.Outcome.model_validate(found)
         return self._outcome(commit_id)
 
+    @property
+    def _runner(self) -> Runner:
+        return Runner(self._path, self._run, self._outcome)
+
     def _outcome(self, commit_id: str) -> rpc.Outcome | None:
         answer = self._ask(rpc.AskOutcome(commit_id=commit_id))
         return None if answer == "null" else rpc.Outcome.model_validate_json(answer)
@@ -344,43 +353,6 @@ def _table(answer: str) -> pa.Table:
 
 def _new_id() -> str:
     return str(uuid.uuid4())
-
-
-def _since(started: float) -> float:
-    return round(time.perf_counter() - started, 6)
-
-
-def _nothing(started: float) -> WriteResult:
-    return WriteResult(rows=0, files=0, snapshot_id=None, seconds=_since(started))
-
-
-def _write_result(done: rpc.Outcome, started: float, *, replayed: bool = False) -> WriteResult:
-    return WriteResult(
-        rows=done.counts.get("rows", 0),
-        files=done.counts.get("files", 0),
-        snapshot_id=done.snapshot_id,
-        compact_snapshot_id=done.compact_snapshot_id,
-        compact_lost=done.compact_lost,
-        replayed=replayed,
-        seconds=_since(started),
-    )
-
-
-def _compact_result(outcomes: Sequence[rpc.Outcome], attempts: int, started: float) -> CompactResult:
-    def total(name: str) -> int:
-        return sum(outcome.counts.get(name, 0) for outcome in outcomes)
-
-    return CompactResult(
-        files_before=total("files_before"),
-        files_after=total("files_after"),
-        bytes_read=total("bytes_read"),
-        bytes_written=total("bytes_written"),
-        snapshot_id=outcomes[-1].compact_snapshot_id if outcomes else None,
-        rows=total("rows"),
-        buckets=total("buckets"),
-        attempts=attempts,
-        seconds=_since(started),
-    )
 
 
 __all__ = ["SparkBackend"]

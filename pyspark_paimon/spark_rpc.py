@@ -29,6 +29,7 @@ FORM = "paimon.form"
 """What a scan gives: ``rows`` (default), ``blobs`` (Arrow IPC streams), or ``reports`` (counters as JSON, one per split)."""
 WRITE = "paimon.write"
 HASHES = "paimon.hashes"
+FILE_COLUMNS = ("partition", "bucket", "file")
 HASH_COLUMN, HOME_COLUMN, HOME_PART = "__paimon_hash", "__paimon_home", "__paimon_home_part"
 """Columns of the answer to ``HashScan``: a key's hash, its bucket, and (numbered) the values of its partition."""
 ANSWER = "answer"
@@ -98,10 +99,17 @@ class AskCount(Message):
 
 
 class AskBuckets(Message):
-    """The (partition, bucket) ids that a compaction has to look at."""
+    """The buckets that a compaction has to look at: (partition in hexadecimal, number, bytes)."""
 
     ask: Literal["buckets"] = "buckets"
     request: CompactRequest
+
+
+class AskIndexFiles(Message):
+    """The data files that a rewrite of file indexes looks at: (partition in hexadecimal, bucket, name, bytes), and their snapshot."""
+
+    ask: Literal["index-files"] = "index-files"
+    partitions: tuple[dict[str, str | None], ...] | None
 
 
 class AskOrphans(Message):
@@ -136,6 +144,7 @@ Question: TypeAlias = (
     | AskPlan
     | AskCount
     | AskBuckets
+    | AskIndexFiles
     | AskOrphans
     | AskOutcome
     | AskAnswer
@@ -183,16 +192,7 @@ class Analyze(Message):
     columns: tuple[str, ...]
 
 
-class RewriteFileIndex(Message):
-    """Rebuild file indexes. Answer: an ``IndexRewriteResult``."""
-
-    do: Literal["rewrite-file-index"] = "rewrite-file-index"
-    id: str
-    commit_id: str
-    partitions: tuple[dict[str, str | None], ...] | None
-
-
-Command: TypeAlias = Create | ChangeTable | Expire | RemoveOrphans | Analyze | RewriteFileIndex
+Command: TypeAlias = Create | ChangeTable | Expire | RemoveOrphans | Analyze
 
 
 class HashScan(Message):
@@ -237,7 +237,15 @@ class ChangeJob(Message):
     values: str | None = None
 
 
-Job: TypeAlias = RowsJob | CompactJob | ChangeJob
+class IndexJob(Message):
+    """A rewrite of file indexes; the rows of the job are data files of a snapshot, in ``FILE_COLUMNS``."""
+
+    job: Literal["rewrite-file-index"] = "rewrite-file-index"
+    commit_id: str
+    snapshot_id: int
+
+
+Job: TypeAlias = RowsJob | CompactJob | ChangeJob | IndexJob
 
 
 class Outcome(Message):
@@ -309,6 +317,7 @@ def _parse(adapter: TypeAdapter[_T], option: str, text: str) -> _T:
 __all__ = [
     "ANSWER",
     "COMMAND",
+    "FILE_COLUMNS",
     "FORM",
     "HASHES",
     "HASH_COLUMN",
@@ -322,6 +331,7 @@ __all__ = [
     "AskBuckets",
     "AskCount",
     "AskFiles",
+    "AskIndexFiles",
     "AskIndexView",
     "AskOrphans",
     "AskOutcome",
@@ -338,11 +348,11 @@ __all__ = [
     "Create",
     "Expire",
     "HashScan",
+    "IndexJob",
     "Job",
     "Outcome",
     "Question",
     "RemoveOrphans",
-    "RewriteFileIndex",
     "RowsJob",
     "answer_of",
     "answer_schema",

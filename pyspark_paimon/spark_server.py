@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping, MutableMapping
-from typing import TYPE_CHECKING
+from collections import Counter
+from collections.abc import Mapping, MutableMapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from manifest.errors import UnknownColumn
+from manifest.store import FileStore
 from pyspark_paimon import spark_rpc as rpc
 from pyspark_paimon.compaction import wanted_buckets
-from pyspark_paimon.engine import ScanRequest, TravelRequest
+from pyspark_paimon.engine import CompactRequest, ScanRequest, TravelRequest
 from pyspark_paimon.filters import bind_filter
 from pyspark_paimon.incremental import scan_fields
+from pyspark_paimon.index_jobs import indexable_files
 from pyspark_paimon.local import LocalBackend
+from pyspark_paimon.partitions import Spec
 from pyspark_paimon.plan_json import plan_to_json
 from pyspark_paimon.spark_answers import stored_answer
 from pyspark_paimon.spark_blobs import BLOB
@@ -100,15 +104,34 @@ def _answer(backend: LocalBackend, question: rpc.Question) -> str:
         case rpc.AskCount():
             return json.dumps(backend.cheap_count(question.request))
         case rpc.AskBuckets():
-            return json.dumps(
-                [[partition.hex(), bucket] for partition, bucket in wanted_buckets(backend.store(), question.request)]
-            )
+            return json.dumps(_sized_buckets(backend.store(), question.request))
+        case rpc.AskIndexFiles():
+            return json.dumps(_index_files(backend.store(), question.partitions))
         case rpc.AskOrphans():
             return json.dumps([orphan.model_dump(mode="json") for orphan in backend.orphans(question.older_than_ms, remove=False)])
         case rpc.AskOutcome():
             return outcome(backend.store(), question.commit_id) or "null"
         case rpc.AskAnswer():
             return json.dumps(stored_answer(question.id))
+
+
+def _sized_buckets(store: FileStore, request: CompactRequest) -> list[tuple[str, int, int]]:
+    """The buckets of a compaction, and the bytes of their files."""
+    sizes: Counter[tuple[bytes, int]] = Counter()
+    entries = store.live_entries(store.snapshots.latest())
+    for partition, bucket, size in zip(entries.partition, entries.bucket.tolist(), entries.file_size.tolist(), strict=True):
+        sizes[partition, bucket] += size
+    return [(partition.hex(), bucket, sizes[partition, bucket]) for partition, bucket in wanted_buckets(store, request)]
+
+
+def _index_files(store: FileStore, partitions: Sequence[Spec] | None) -> dict[str, Any]:
+    """The files that a rewrite of indexes looks at, and the snapshot that has them."""
+    snapshot = store.snapshots.latest()
+    files = [
+        (entry.partition.hex(), entry.bucket, entry.file.file_name, entry.file.file_size)
+        for entry in indexable_files(store, snapshot, partitions)
+    ]
+    return {"snapshot_id": 0 if snapshot is None else snapshot.id, "files": files}
 
 
 def _ipc(table: pa.Table) -> bytes:

@@ -19,6 +19,7 @@ from manifest.errors import InvalidArgument, SchemaMismatch, UnsupportedOption
 from manifest.schema import TableSchema
 from pyspark_paimon import spark_rpc as rpc
 from pyspark_paimon.assignments import is_spark_column
+from pyspark_paimon.balance import balanced
 from pyspark_paimon.bucket_expr import with_bucket, with_bucket_mod, with_hash
 from pyspark_paimon.engine import ROW_KIND, ArrowRows, Rows, SparkRows, WriteRequest
 from pyspark_paimon.row_image import BucketKey, expressible, quoted
@@ -88,16 +89,32 @@ def _literal(schema: TableSchema, name: str, value: Any) -> Any:
     return F.lit(value).cast(spark_type(schema.field(name).type))
 
 
-def bucket_frame(spark: Any, ids: Sequence[tuple[str, int]], job: rpc.Job) -> Staged:
-    """A ``job`` that does something for each of the buckets ``ids`` (partition in hexadecimal, number), spread over the tasks."""
-    tasks = min(len(ids), _parallelism(spark) * 4)
+def bucket_frame(spark: Any, buckets: Sequence[tuple[str, int, int]], job: rpc.Job) -> Staged:
+    """A ``job`` that does something for each of the buckets (partition in hexadecimal, number, bytes), balanced over the tasks."""
+    partitions, numbers, sizes = zip(*buckets, strict=True)
     columns = {
-        TASK: pa.array([at % tasks for at in range(len(ids))], pa.int32()),
-        "partition": pa.array([bytes.fromhex(partition) for partition, _ in ids], pa.binary()),
-        "bucket": pa.array([bucket for _, bucket in ids], pa.int32()),
+        "partition": pa.array([bytes.fromhex(partition) for partition in partitions], pa.binary()),
+        "bucket": pa.array(numbers, pa.int32()),
     }
-    frame = spark.createDataFrame(pa.table(columns)).repartitionById(tasks, TASK).select("partition", "bucket")
-    return Staged(frame, job)
+    return Staged(_shared_out(spark, columns, sizes), job)
+
+
+def file_frame(spark: Any, files: Sequence[tuple[str, int, str, int]], job: rpc.Job) -> Staged:
+    """A ``job`` that does something for each of the data files (as ``AskIndexFiles`` answers), balanced over the tasks."""
+    partitions, buckets, names, sizes = zip(*files, strict=True)
+    arrays = (
+        pa.array([bytes.fromhex(partition) for partition in partitions], pa.binary()),
+        pa.array(buckets, pa.int32()),
+        pa.array(names, pa.string()),
+    )
+    return Staged(_shared_out(spark, dict(zip(rpc.FILE_COLUMNS, arrays, strict=True)), sizes), job)
+
+
+def _shared_out(spark: Any, columns: Mapping[str, pa.Array], sizes: Sequence[int]) -> Any:
+    """A DataFrame whose rows come to the tasks so that all have about as many bytes to work on."""
+    tasks = min(len(sizes), _parallelism(spark) * 4)
+    rows = pa.table({TASK: pa.array(balanced(sizes, tasks), pa.int32()), **columns})
+    return spark.createDataFrame(rows).repartitionById(tasks, TASK).select(*columns)
 
 
 def _staged_frame(spark: Any, rows: SparkRows, target: Target, request: WriteRequest) -> Staged:
@@ -217,4 +234,4 @@ def _parallelism(spark: Any) -> int:
     return max(1, int(spark.conf.get("spark.sql.shuffle.partitions")))
 
 
-__all__ = ["Staged", "Target", "bucket_frame", "staged", "staged_changes"]
+__all__ = ["Staged", "Target", "bucket_frame", "file_frame", "staged", "staged_changes"]

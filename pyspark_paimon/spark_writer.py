@@ -30,6 +30,7 @@ from pyspark_paimon.spark_changes import ChangeWriter
 from pyspark_paimon.spark_commands import run_command
 from pyspark_paimon.spark_commit import commit_compaction, commit_rows
 from pyspark_paimon.spark_errors import errors_noted
+from pyspark_paimon.spark_index_writer import IndexWriter
 from pyspark_paimon.spark_options import DYNAMIC_OVERWRITE, flag, table_path, write_options
 from pyspark_paimon.spark_task import TaskMessage, bucket_ids, commit_messages, open_store
 from pyspark_paimon.spark_types import arrow_for_spark
@@ -164,6 +165,8 @@ def writer_for(options: Mapping[str, str], schema: StructType, *, overwrite: boo
                 return CompactWriter(path, job.request)
             if isinstance(job, rpc.ChangeJob):
                 return ChangeWriter(path, job)
+            if isinstance(job, rpc.IndexJob):
+                return IndexWriter(path, job)
         else:
             job = _plain_job(options, overwrite=overwrite)
             conform(arrow_for_spark(schema).empty_table(), open_store(path, job.request).schema)

@@ -1,0 +1,29 @@
+"""Sharing pieces of work out among tasks, so that all of them have about as many bytes to read."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+
+_LEAST_BYTES = 256 << 10
+"""What opening a piece costs, in bytes of reading; so many small pieces are spread too."""
+
+
+def balanced(sizes: Sequence[int], tasks: int) -> list[int]:
+    """The task (0 to ``tasks`` - 1) of each piece: the largest first, always to the task with the fewest bytes.
+
+    No task gets more than 4/3 of what the best way would give it (Graham's bound).
+
+    >>> balanced([700 << 20, 100 << 20, 400 << 20, 300 << 20], 2)
+    [0, 0, 1, 1]
+    """
+    heap = [(0, task) for task in range(tasks)]
+    assigned = [0] * len(sizes)
+    for piece in sorted(range(len(sizes)), key=lambda at: -sizes[at]):
+        load, task = heap[0]
+        assigned[piece] = task
+        heapq.heapreplace(heap, (load + max(sizes[piece], _LEAST_BYTES), task))
+    return assigned
+
+
+__all__ = ["balanced"]
