@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import partial
-from itertools import count
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,6 +27,7 @@ from pyspark_paimon.inputs import split_kinds
 from pyspark_paimon.parallel import each
 from pyspark_paimon.partitions import predicate_of, values_of
 from pyspark_paimon.results import CompactResult, ProgressEvent, WriteResult
+from pyspark_paimon.steps import Steps
 
 _EVALUATIONS = 20
 
@@ -117,7 +116,7 @@ def compact_table(store: FileStore, request: CompactRequest, *, threads: int, pr
     for attempt in range(1, _EVALUATIONS + 1):
         buckets = wanted_buckets(store, request)
         wanted = [bucket for bucket in buckets if only is None or bucket in only]
-        job = partial(_compact_one, store, request, _Steps(progress, "compact", len(wanted)))
+        job = partial(_compact_one, store, request, Steps(progress, "compact", len(wanted)))
         messages = [message for message in each(job, wanted, threads) if message is not None]
         commit = FileStoreCommit(store, request.commit_id)
         try:
@@ -133,22 +132,7 @@ def compact_table(store: FileStore, request: CompactRequest, *, threads: int, pr
     return total.model_copy(update={"seconds": time.perf_counter() - start})
 
 
-@dataclass
-class _Steps:
-    """Tells ``progress`` of finished jobs, which end in several threads."""
-
-    progress: Progress | None
-    stage: str
-    total: int
-    done: Iterator[int] = field(default_factory=lambda: count(1))
-
-    def finished(self) -> None:
-        """One more is done."""
-        if self.progress is not None:
-            self.progress(ProgressEvent(stage=self.stage, done=next(self.done), total=self.total, unit="buckets"))
-
-
-def _compact_one(store: FileStore, request: CompactRequest, steps: _Steps, bucket: tuple[bytes, int]) -> CommitMessage | None:
+def _compact_one(store: FileStore, request: CompactRequest, steps: Steps, bucket: tuple[bytes, int]) -> CommitMessage | None:
     message = compact_one(store, request, bucket)
     steps.finished()
     return message
