@@ -1,6 +1,6 @@
 """A process that changes a table as it is told and acknowledges every commit: ``python table_worker.py PATH < actions.json``.
 
-Actions: ``["write", [[kind, id, city], ...]]``, ``["delete", filter]``, ``["compact", full]``, ``["expire", keep]``,
+Actions: ``["write", [[kind, id, city], ...]]``, ``["delete", filter]``, ``["update", [filter, city]]``, ``["compact", full]``, ``["expire", keep]``,
 ``["rewrite-index", null]``.
 """
 
@@ -9,8 +9,10 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import uuid
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -23,11 +25,14 @@ def run(path: str) -> None:
     table = Table.open(path)
     say("ready")
     for number, (what, argument) in enumerate(json.load(sys.stdin)):
+        commit = str(uuid.uuid4())
         if what == "write":
             kinds, ids, cities = zip(*argument, strict=True)
-            result = table.write(pa.table({"id": ids, "city": cities, "_row_kind": kinds}))
+            result = table.write(pa.table({"id": ids, "city": cities, "_row_kind": kinds}), commit_id=commit)
         elif what == "delete":
-            result = table.delete(argument)
+            result = table.delete(argument, commit_id=commit)
+        elif what == "update":
+            result = table.update(argument[0], set={"city": argument[1]}, commit_id=commit)
         elif what == "compact":
             result = table.compact(full=argument)
         elif what == "rewrite-index":
@@ -35,7 +40,7 @@ def run(path: str) -> None:
         else:
             table.expire_snapshots(retain_min=argument, retain_max=argument)
             continue
-        say(json.dumps({"action": number, "snapshot": result.snapshot_id}))
+        say(json.dumps({"action": number, "snapshot": result.snapshot_id, "commit": commit}))
 
 
 def say(line: str) -> None:
@@ -54,7 +59,7 @@ def start(path: str, actions: Iterable[object], *, fault: str | None = None) -> 
     return worker
 
 
-def finish(worker: subprocess.Popen[str]) -> tuple[int, list[dict[str, int]], str]:
+def finish(worker: subprocess.Popen[str]) -> tuple[int, list[dict[str, Any]], str]:
     """(exit code, acknowledgements, standard error) once the worker has ended."""
     out, err = worker.communicate(timeout=280)
     return worker.returncode, [json.loads(line) for line in out.splitlines() if line.startswith("{")], err
