@@ -17,6 +17,7 @@ from manifest.errors import InvalidSchema, UnsupportedOption, UnsupportedTable
 from manifest.merge_check import changes_merging, check_merging
 from manifest.option_support import check_alter, check_settable
 from manifest.options import CoreOptions
+from manifest.partition_time import PartitionExpiration
 from manifest.schema import TableSchema
 from manifest.types import DataField, DataType, from_arrow, highest_id, number_fields
 
@@ -88,6 +89,7 @@ def check_schema(schema: TableSchema) -> None:
     check_merging(schema)
     check_changelog(schema)
     _check_limits(schema, schema.core)
+    PartitionExpiration.of(schema.options)
     FileIndexOptions.parse(schema.options, schema.column_types, strict=True)
     assert schema.arrow is not None
 
@@ -116,6 +118,8 @@ def check_altered(before: TableSchema, after: TableSchema) -> None:
     if after.fields != before.fields or any(key.startswith("changelog-producer") for key in changed):
         check_changelog(after)
     _check_limits(after, after.core)
+    if any(key.startswith("partition.") for key in changed):
+        PartitionExpiration.of(after.options)
     if any(key.startswith("file-index.") for key in changed):
         FileIndexOptions.parse(after.options, after.column_types, strict=True)
 

@@ -67,6 +67,16 @@ class SnapshotManager:
             raise CorruptFile(path, f"holds snapshot {snapshot.id}")
         return snapshot
 
+    def readable(self, snapshot_id: int) -> Snapshot:
+        """That snapshot for a reader, who can do with a tag of it once it has expired. Raises as ``get`` does."""
+        try:
+            return self.get(snapshot_id)
+        except SnapshotExpired:
+            tagged = [tag for tag in self.tags().values() if tag.id == snapshot_id]
+            if not tagged:
+                raise
+            return tagged[0].snapshot
+
     def since(self, snapshot_id: int, until: int | None = None) -> Iterator[Snapshot]:
         """Snapshots after ``snapshot_id`` up to ``until`` (default: the newest), in order; all must still be there."""
         end = self.latest_id() if until is None else until

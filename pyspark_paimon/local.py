@@ -128,7 +128,7 @@ class LocalBackend:
     def statistics(self, snapshot_id: int | None) -> Statistics | None:
         """The statistics that a snapshot carries."""
         store = self.store()
-        return None if snapshot_id is None else statistics_of(store, store.snapshots.get(snapshot_id))
+        return None if snapshot_id is None else statistics_of(store, store.snapshots.readable(snapshot_id))
 
     def analyze(self, commit_id: str, columns: Sequence[str]) -> AnalyzeResult:
         """Count the rows and these columns of the newest snapshot, and commit the statistics."""
@@ -243,7 +243,7 @@ class LocalBackend:
         return store
 
     def _snapshot(self, store: FileStore, snapshot_id: int | None) -> Snapshot | None:
-        return None if snapshot_id is None else store.snapshots.get(snapshot_id)
+        return None if snapshot_id is None else store.snapshots.readable(snapshot_id)
 
     def _plan(self, store: FileStore, request: ScanRequest) -> ScanPlan:
         if request.incremental is not None:
