@@ -1,6 +1,6 @@
-"""The command line: ``pyspark-paimon inspect | scan | explain | compact | analyze | indexes TABLE``; tables for people, ``--json`` for programs.
+"""The command line: ``pyspark-paimon inspect | scan | explain | compact | analyze | indexes | rewrite-index TABLE``.
 
-Needs the extra ``cli``. A typed error is one line on standard error and exit code 1.
+Tables are for people, ``--json`` for programs. Needs the extra ``cli``. A typed error is one line on standard error and exit code 1.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from manifest.errors import PaimonError
 from pyspark_paimon.explain import size_text
+from pyspark_paimon.index_views import built_indexes, health_summary
 from pyspark_paimon.table import Table
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
@@ -153,19 +154,23 @@ def analyze(table: Path, columns: Columns = None, as_json: Json = False) -> None
 
 
 @app.command()
-def indexes(table: Path, as_json: Json = False) -> None:
+def indexes(
+    table: Path,
+    health: Annotated[bool, typer.Option("--health", help="Read the indexes, and tell how well each serves.")] = False,
+    as_json: Json = False,
+) -> None:
     """Show which file indexes the options ask for, and what the live files have."""
     opened = Table.open(table)
     specs: list[dict[str, Any]] = [
         {"column": str(spec.column), "type": spec.index_type, "options": dict(spec.options)}
         for spec in opened.table_schema.file_index.specs
     ]
-    files = opened.files().to_pylist()
-    places: Counter[str] = Counter(
-        "none" if row["file_index"] is None else "embedded" if row["file_index"] == "embedded" else "sidecar" for row in files
-    )
+    places: Counter[str] = Counter(_place(name) for name in opened.files()["file_index"].to_pylist())
+    judged = opened.index_health() if health else None
+    built = built_indexes(opened.file_indexes()) if judged is None else health_summary(judged)
     if as_json:
-        _print_json({"indexes": specs, "files": dict(places)})
+        whole = {} if judged is None else {"health": judged.to_pylist()}
+        _print_json({"indexes": specs, "files": dict(places), "built": built, **whole})
         return
     _grid(
         "indexes asked for",
@@ -173,6 +178,38 @@ def indexes(table: Path, as_json: Json = False) -> None:
         [(s["column"], s["type"], ", ".join(f"{k}={v}" for k, v in s["options"].items())) for s in specs],
     )
     _grid("index of live files", ("where", "files"), sorted(places.items()))
+    if judged is None:
+        _grid(
+            "built indexes",
+            ("column", "type", "storage", "files", "size"),
+            [(*list(row.values())[:4], size_text(row["bytes"])) for row in built],
+        )
+    else:
+        _grid("health", ("column", "type", "files", "size", "distinct", "false positives", "note"), _healths(built))
+
+
+@app.command("rewrite-index")
+def rewrite_index(
+    table: Path,
+    partition: Annotated[
+        list[str] | None, typer.Option("--partition", "-p", help="Only this one: day=2024-01-31/hour=7; repeatable.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Give the files that exist the indexes that the table's options ask for."""
+    chosen = [dict(part.partition("=")[::2] for part in text.split("/")) for text in partition] if partition else None
+    result = Table.open(table).rewrite_file_index(chosen)
+    if as_json:
+        _print_json(result.model_dump(mode="json"))
+        return
+    if result.snapshot_id is None:
+        console.print(f"nothing to do: the indexes of {result.files} files are as the options ask for", highlight=False)
+        return
+    console.print(
+        f"{result.rewritten} of {result.files} files got other indexes: {size_text(result.bytes_read)} read, "
+        f"{size_text(result.bytes_written)} written in {result.seconds:.2f} s, snapshot {result.snapshot_id}",
+        highlight=False,
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -188,6 +225,25 @@ def _errors_shown() -> Iterator[None]:
     except PaimonError as error:
         print(f"{type(error).__name__}: {' '.join(str(error).split())}", file=sys.stderr)
         sys.exit(1)
+
+
+def _place(index: str | None) -> str:
+    return "none" if index is None else "embedded" if index == "embedded" else "sidecar"
+
+
+def _healths(rows: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
+    return [
+        (
+            row["column_name"] or "",
+            row["index_type"] or "",
+            f"{row['files']:,}",
+            size_text(row["index_bytes"]) + ("" if row["column_bytes"] is None else f" of {size_text(row['column_bytes'])}"),
+            "" if row["distinct_values"] is None else f"{row['distinct_values']:,}",
+            "" if row["false_positive_rate"] is None else f"{row['false_positive_rate']:.2%}",
+            row["note"],
+        )
+        for row in rows
+    ]
 
 
 def _levels(files: pa.Table) -> list[dict[str, Any]]:

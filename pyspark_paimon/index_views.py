@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fileindex.column_type import ColumnType
 from fileindex.container import IndexEntry
@@ -87,6 +88,32 @@ def index_health_table(store: FileStore, snapshot: Snapshot | None, threads: int
     """
     rows = each(partial(_health_rows, store), _indexed(store, snapshot), threads)
     return pa.Table.from_pylist([row for some in rows for row in some], INDEX_HEALTH)
+
+
+def built_indexes(indexes: pa.Table) -> list[Row]:
+    """``FILE_INDEXES`` by column, type and storage: files and bytes."""
+    keys = ["column_name", "index_type", "storage_type"]
+    grouped = indexes.group_by(keys).aggregate([("index_size_in_bytes", "count"), ("index_size_in_bytes", "sum")])
+    named = grouped.rename_columns([*keys, "files", "bytes"])
+    rows: list[Row] = named.sort_by([(key, "ascending") for key in keys]).to_pylist()
+    return rows
+
+
+def health_summary(health: pa.Table) -> list[Row]:
+    """``INDEX_HEALTH`` by column, type and note: files, bytes of index and column, most distinct values, worst false positive rate."""
+    keys = ["column_name", "index_type", "note"]
+    wanted = [
+        ("record_count", "sum"),
+        ("index_size_in_bytes", "sum"),
+        ("column_size_in_bytes", "sum"),
+        ("distinct_values", "max"),
+        ("false_positive_rate", "max"),
+    ]
+    plain = health.set_column(health.schema.get_field_index("note"), "note", pc.replace_substring_regex(health["note"], r" \(.*?\)", ""))
+    grouped = plain.group_by(keys).aggregate([([], "count_all"), *wanted])
+    names = [*keys, "files", "rows", "index_bytes", "column_bytes", "distinct_values", "false_positive_rate"]
+    rows: list[Row] = grouped.rename_columns(names).sort_by([(key, "ascending") for key in keys]).to_pylist()
+    return rows
 
 
 def _indexed(store: FileStore, snapshot: Snapshot | None) -> list[ManifestEntry]:
@@ -213,4 +240,13 @@ def _column_sizes(store: FileStore, path: str, columns: Collection[str]) -> dict
         return {}
 
 
-__all__ = ["FILE_INDEXES", "INDEX_HEALTH", "IndexView", "file_indexes_table", "index_health_table", "index_view"]
+__all__ = [
+    "FILE_INDEXES",
+    "INDEX_HEALTH",
+    "IndexView",
+    "built_indexes",
+    "file_indexes_table",
+    "health_summary",
+    "index_health_table",
+    "index_view",
+]

@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from pyspark_paimon import Table
 from pyspark_paimon.cli import main
 
 ROOT = Path(__file__).parent.parent.parent
@@ -78,7 +79,29 @@ def test_analyze(path, capsys) -> None:
 def test_indexes(path, capsys) -> None:
     assert "bloom-filter" in run(capsys, "indexes", path)
     known = json.loads(run(capsys, "indexes", path, "--json"))
-    assert known == {"indexes": [{"column": "city", "type": "bloom-filter", "options": {"items": "99"}}], "files": {"embedded": 2}}
+    assert known == {
+        "indexes": [{"column": "city", "type": "bloom-filter", "options": {"items": "99"}}],
+        "files": {"embedded": 2},
+        "built": [{"column_name": "city", "index_type": "bloom-filter", "storage_type": "EMBEDDED", "files": 2, "bytes": 128}],
+    }
+
+
+def test_indexes_and_their_health(path, capsys) -> None:
+    assert "larger" in run(capsys, "indexes", path, "--health")
+    known = json.loads(run(capsys, "indexes", path, "--health", "--json"))
+    assert [(row["note"], row["files"], row["rows"]) for row in known["built"]] == [("larger than the column", 2, 3)]
+    assert len(known["health"]) == 2
+
+
+def test_rewrite_index(path, capsys) -> None:
+    assert "nothing to do" in run(capsys, "rewrite-index", path)
+    Table.open(path).alter_options({"file-index.bitmap.columns": "id"})
+    assert "2 of 2 files" in run(capsys, "rewrite-index", path)
+    assert json.loads(run(capsys, "rewrite-index", path, "--json"))["rewritten"] == 0
+    with pytest.raises(SystemExit) as refused:
+        main(["rewrite-index", path, "--partition", "day=2024-01-31"])
+    assert refused.value.code == 1
+    assert "no partitions" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
