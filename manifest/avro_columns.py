@@ -108,7 +108,9 @@ def optional_longs(payload: bytes, spans: Spans, items: int) -> tuple[Longs, Mas
     >>> optional_longs(bytes([4, 2, 14, 0, 0]), Spans(np.array([0]), np.array([5]), np.array([True])), 2)
     (array([[ 7, -1]]), array([ True]))
     """
-    cursors = _Cursors(payload, spans.start)
+    pieces = spans.slices(payload)
+    ends = np.cumsum([len(piece) for piece in pieces], dtype=np.int64)
+    cursors = _Cursors(b"".join(pieces), ends - (spans.end - spans.start))
     rows = np.flatnonzero(spans.present)
     blocks = cursors.longs(rows)
     found = np.full((spans.start.size, items), -1, np.int64)
@@ -120,7 +122,7 @@ def optional_longs(payload: bytes, spans: Spans, items: int) -> tuple[Longs, Mas
         cursors.longs(rows)  # the block of no items that ends an array
     fits = np.zeros(spans.start.size, np.bool_)
     fits[rows] = True
-    fits &= ~cursors.bad & (cursors.position == spans.end)
+    fits &= ~cursors.bad & (cursors.position == ends)
     return found, fits
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from manifest.entry_columns import EntryColumns
@@ -23,6 +24,7 @@ class EntryCache:
     capacity: int = 128 << 20
     _lists: OrderedDict[str, tuple[ManifestFileMeta, ...]] = field(default_factory=OrderedDict, repr=False)
     _held: OrderedDict[str, EntryColumns] = field(default_factory=OrderedDict, repr=False)
+    _joined: tuple[tuple[str, ...], EntryColumns] | None = field(default=None, repr=False)
     _bytes: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
@@ -43,6 +45,17 @@ class EntryCache:
             self._bytes += _weight(entries)
             while self._bytes > self.capacity:
                 self._bytes -= _weight(self._held.popitem(last=False)[1])
+
+    def join(self, names: tuple[str, ...], parts: Sequence[EntryColumns]) -> EntryColumns:
+        """The entries of several manifests as one; the last answer is held, for scans of one snapshot read the same ones."""
+        with self._lock:
+            if self._joined is not None and self._joined[0] == names:
+                return self._joined[1]
+        joined = EntryColumns.concat(parts)
+        if len(parts) > 1 and sum(map(_weight, parts)) <= self.capacity // 2:
+            with self._lock:
+                self._joined = names, joined
+        return joined
 
     def get_list(self, name: str) -> tuple[ManifestFileMeta, ...] | None:
         """The manifests of a list, if they are held."""

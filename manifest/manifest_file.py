@@ -62,7 +62,8 @@ class ManifestFile:
                 self._check_counts(meta, entries)
                 self.cache.put(meta.file_name, entries)
                 parts[meta.file_name] = entries
-        return EntryColumns.concat([parts[meta.file_name] for meta in metas])
+        names = tuple(meta.file_name for meta in metas)
+        return self.cache.join(names, [parts[name] for name in names])
 
     def _check_counts(self, meta: ManifestFileMeta, entries: EntryColumns) -> None:
         deleted = int(np.count_nonzero(entries.kind == FileKind.DELETE))
