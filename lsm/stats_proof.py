@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from dataclasses import replace
 
-from fileindex.column_type import ColumnType
+from fileindex.column_type import FLOATS, ColumnType
 from fileindex.predicate import TRUE, IsNull, Leaf, Predicate, map_leaves, negate
 from manifest.stats import Lookup, may_match
 
@@ -27,6 +29,9 @@ def without_proven(predicate: Predicate, bounds: Lookup, types: Mapping[str, Col
 
 def _always(leaf: Leaf, bounds: Lookup, types: Mapping[str, ColumnType]) -> bool:
     known = bounds(leaf.column)
+    column_type = types.get(leaf.column.name)
+    if known is not None and known.max is not None and column_type is not None and column_type.kind in FLOATS:
+        known = replace(known, max=math.nan)  # some writers leave NaN, the greatest value, out of the maximum
     if known is None or may_match(negate(leaf), lambda _: known, types):
         return False
     return known.null_count == 0 or isinstance(leaf, IsNull)

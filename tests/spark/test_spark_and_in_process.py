@@ -69,3 +69,26 @@ def test_a_table_is_analyzed_alike_in_process_and_over_spark(spark, table):
         with pytest.raises(UnknownColumn, match="nope"):
             opened.analyze(["nope"])
     assert table.statistics(1).num_rows == 0
+
+
+def test_rows_are_sorted_and_counted_alike_in_process_and_over_spark(spark, tmp_path):
+    options = {"bucket": "2", "file-index.range-bitmap.columns": "price", "file-index.bitmap.columns": "city"}
+    table = Table.create(tmp_path / "sorted", "id BIGINT, city STRING, price DOUBLE", primary_keys=["id"], options=options)
+    prices = [None, float("nan"), 0.0, -0.0, *map(float, range(96))]
+    table.write(pa.table({"id": range(100), "city": [f"city-{number % 5}" for number in range(100)], "price": prices}))
+    table.compact(full=True)
+    served = Table.open(table.path, spark=spark)
+    for order, limit, filter_ in (
+        ("price DESC, id", 3, None),
+        ("price, id DESC", 5, None),
+        (["price NULLS LAST", "id"], None, "city = 'city-0'"),
+    ):
+        scans = [opened.scan(filter_, columns=["id"], order_by=order, limit=limit) for opened in (table, served)]
+        expected = scans[0].to_arrow()["id"].to_pylist()
+        assert scans[1].to_arrow()["id"].to_pylist() == expected
+        assert [row.id for row in scans[1].to_spark().collect()] == expected
+        assert scans[1].count() == scans[0].count() == len(expected)
+    assert expected[-2:] == [95, 0]
+    stages = {stage.name: stage for stage in served.scan("city = 'city-0'", order_by="price", limit=2).explain().stages}
+    assert stages["index city: bitmap"].note.startswith("20 rows selected")
+    assert served.scan("city = 'city-9'").count() == 0
