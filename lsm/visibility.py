@@ -15,20 +15,13 @@ from manifest.store import FileStore
 _ATTEMPTS = 20
 
 
-def hides_level_0(store: FileStore) -> bool:
-    """Whether batch scans of the table leave level 0 out."""
-    options = store.options
-    marked = options.deletion_vectors_enabled and not options.deletion_vectors_merge_on_read
-    return store.schema.is_primary_key_table and (marked or options.merge_engine == "first-row")
-
-
 def made_visible(store: FileStore, user: str, result: CommitResult, messages: Iterable[CommitMessage], *, threads: int = 1) -> CommitResult:
     """``result`` once the rows of ``messages``, which it committed, are visible: ``snapshot_id`` is the snapshot that shows them.
 
     Buckets whose compaction lost a race or was left out are compacted now, unless the table is ``write-only``: then somebody
     else does that. Where others are faster again and again, ``lost_compactions`` says what is left to them.
     """
-    if not hides_level_0(store) or result.snapshot_id is None:
+    if not store.hides_level_0 or result.snapshot_id is None:
         return result
     compacted = {message.bucket_id for message in messages if message.has_compaction} - set(result.lost_compactions)
     left = {message.bucket_id for message in messages if message.new_files} - compacted
@@ -58,4 +51,4 @@ def _compacted(store: FileStore, user: str, buckets: Collection[BucketId], threa
     return store.snapshots.latest_id(), left
 
 
-__all__ = ["hides_level_0", "made_visible"]
+__all__ = ["made_visible"]

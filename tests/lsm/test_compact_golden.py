@@ -28,6 +28,9 @@ KEYED = [
     "all_types_pk",
     "evolved",
     "manifests_merged",
+    "pk_dv",
+    "pk_dv64",
+    "pk_dv_embedded",
 ]
 APPENDED = [
     "append_parts",
@@ -86,7 +89,7 @@ def test_writing_all_rows_again_changes_nothing(name: str, tmp_path: Path) -> No
     assert rows(store) == expected_rows(GOLDEN / name / "expected.jsonl", store.schema)
 
 
-@pytest.mark.parametrize("name", ["pk_l0", "pk_composite", "pk_parts"])
+@pytest.mark.parametrize("name", ["pk_l0", "pk_composite", "pk_parts", "pk_dv", "pk_dv64"])
 def test_deleting_all_rows_leaves_none_even_after_compaction(name: str, tmp_path: Path) -> None:
     store = copied(name, tmp_path)
     everything = table(store)
