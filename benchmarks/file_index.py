@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from array import array
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -135,7 +136,7 @@ def bare_codes(values: Any) -> tuple[Any, np.ndarray]:
 
 
 def bare_set(rows: np.ndarray) -> bytes:
-    found = BitMap(rows.astype(np.uint32))
+    found = BitMap(array("I", rows.astype(np.uint32).tobytes()))  # its quickest constructor
     found.run_optimize()
     return found.serialize()
 
@@ -165,7 +166,7 @@ def floor_bloom(values: Any, items: int) -> bytes:
 
 def floor_bitmap(values: Any) -> list[bytes]:
     distinct, codes = bare_codes(values)
-    order = np.argsort(codes, kind="stable")
+    order = np.argsort(codes.astype(np.uint16) if len(distinct) < 1 << 16 else codes, kind="stable")
     counts = np.bincount(codes, minlength=len(distinct))
     ends = np.cumsum(counts)
     return [bare_set(order[ends[code] - counts[code] : ends[code]]) for code in np.flatnonzero(counts > 1).tolist()]

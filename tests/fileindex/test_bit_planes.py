@@ -39,7 +39,7 @@ def test_patterns_over_containers(pattern, count):
     assert serialize_flags(flags) == of_rows(flags)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(sorted(PATTERNS)), st.integers(1, 70_000)), max_size=5))
 def test_containers_of_every_kind_side_by_side(pieces):
     flags = np.concatenate([PATTERNS[name](np.arange(size)) for name, size in pieces] or [np.zeros(0, dtype=bool)])

@@ -21,7 +21,7 @@ WIDENED = [(TINY, SMALL), (TINY, LONG), (SMALL, INT), (INT, LONG), (INT, INT), (
 
 @pytest.mark.parametrize(("file", "read"), WIDENED, ids=type_name)
 def test_the_same_rows_match(file, read):
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=25, deadline=None)
     @given(columns(file, 20), leaves_on(A, read) | st.builds(Compare, st.just(A), st.sampled_from(Op), literals(file)))
     def check(values, leaf):
         said = devolve(leaf, read, file)

@@ -71,7 +71,7 @@ CASES = [
 def test_an_exact_answer_of_one_index_is_that_of_brute_force(variant, column_type):
     types = {"a": column_type}
 
-    @settings(max_examples=12, deadline=None)
+    @settings(max_examples=8, deadline=None)
     @given(columns(column_type, 30), trees(leaves_on(A, column_type)), st.booleans())
     def check(values, predicate, negated):
         predicate = negate(predicate) if negated else predicate
@@ -148,7 +148,7 @@ def test_trees_of_exact_answers_are_exact_and_others_are_not():
 ENTRIES = st.lists(st.tuples(st.sampled_from(["k", "j"]), st.none() | st.integers(-2, 2)), max_size=4)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.lists(st.none() | ENTRIES, max_size=20), trees(leaves_on(K, INT)), st.sampled_from(["bitmap", "bsi", "range-bitmap"]))
 def test_map_entries_are_answered_exactly_whatever_the_maps_repeat(maps, predicate, index_type):
     types = {"m": MAP}

@@ -134,7 +134,7 @@ SORTABLE = [kind for kind in ATOMIC_TYPES if INDEX_TYPES["range-bitmap"].support
 
 @pytest.mark.parametrize("column_type", SORTABLE, ids=type_name)
 def test_no_row_left_out_comes_before_one_that_is_wanted(column_type):
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=15, deadline=None)
     @given(columns(column_type), st.integers(1, 12), st.tuples(*3 * [st.booleans()]), st.none() | st.sets(st.integers(0, 39)))
     def check(values, k, how, among):
         ascending, nulls_first, strict = how
