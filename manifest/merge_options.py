@@ -164,6 +164,8 @@ def _aggregation(schema: TableSchema) -> dict[str, FieldAggregate]:
         if name in schema.primary_keys:
             continue
         if name in schema.core.sequence_field:
+            if f"fields.{name}.aggregate-function" in schema.options:
+                raise UnsupportedOption(f"fields.{name}.aggregate-function", "does not go with 'sequence.field', which orders the versions")
             aggregates[name] = FieldAggregate("last_value")
             continue
         rule, _ = _rule(schema, name)

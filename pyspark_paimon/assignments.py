@@ -13,6 +13,8 @@ from pyarrow import acero
 
 from lsm.conform import conform
 from manifest.errors import InvalidArgument, SchemaMismatch, UnsupportedTable
+from manifest.merge_keys import AGGREGATE_REMOVE, DEDUPLICATE, PARTIAL_REMOVE
+from manifest.merge_options import MergeOptions
 from manifest.schema import TableSchema
 from pyspark_paimon.binding import resolve
 
@@ -136,10 +138,23 @@ def refuse_update(schema: TableSchema, table: str) -> None:
         raise UnsupportedTable(f"{table}: merge-engine '{engine}' merges a new version with the old one, so update cannot replace it")
 
 
+def refuse_delete(schema: TableSchema, table: str) -> None:
+    """Raise ``UnsupportedTable`` where a ``-D`` version does not make a row of the table go away."""
+    options = MergeOptions.of(schema)
+    if not schema.is_primary_key_table:
+        return
+    if options.ignore_delete:
+        raise UnsupportedTable(f"{table}: option 'ignore-delete' drops deletes, so rows cannot be deleted")
+    needed = {"partial-update": PARTIAL_REMOVE, "aggregation": AGGREGATE_REMOVE}.get(options.engine)
+    if options.engine != DEDUPLICATE and not options.remove_on_delete:
+        how = "" if needed is None else f" without option '{needed}'"
+        raise UnsupportedTable(f"{table}: merge-engine '{options.engine}'{how} merges a delete with what is there, so rows stay")
+
+
 def is_spark_column(value: object) -> bool:
     """Whether a value is a Spark ``Column``, of classic Spark or of Connect."""
     kind = type(value)
     return kind.__module__.startswith("pyspark.") and kind.__name__ == "Column"
 
 
-__all__ = ["Assignments", "is_spark_column", "refuse_update"]
+__all__ = ["Assignments", "is_spark_column", "refuse_delete", "refuse_update"]

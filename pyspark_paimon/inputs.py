@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from lsm.row_kinds import ROW_KINDS
 from manifest.errors import InvalidArgument, SchemaMismatch
+from manifest.schema import TableSchema
 from pyspark_paimon.engine import ROW_KIND, ArrowRows, Rows, SparkRows
 
 if TYPE_CHECKING:
@@ -144,12 +145,14 @@ def collected(rows: Rows) -> ArrowRows:
     return ArrowRows(rows.frame.toArrow().to_reader())
 
 
-def has_row_kinds(rows: Rows, *, primary_keys: bool, columns: Sequence[str]) -> bool:
-    """Whether the rows carry a kind each. Raises ``InvalidArgument`` where the table cannot take kinds."""
-    if ROW_KIND not in rows.schema.names or ROW_KIND in columns:
+def has_row_kinds(rows: Rows, schema: TableSchema) -> bool:
+    """Whether the rows carry a kind each. Raises ``InvalidArgument`` where the table cannot take kinds, or has them in a column."""
+    if ROW_KIND not in rows.schema.names or ROW_KIND in schema.names:
         return False
-    if not primary_keys:
+    if not schema.is_primary_key_table:
         raise InvalidArgument(f"column '{ROW_KIND}': only a primary-key table takes kinds of rows, this one has no primary key")
+    if schema.core.rowkind_field is not None:
+        raise InvalidArgument(f"column '{ROW_KIND}': the table has its kinds in column '{schema.core.rowkind_field}' (rowkind.field)")
     return True
 
 

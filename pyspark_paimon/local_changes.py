@@ -22,7 +22,7 @@ from manifest.errors import CommitConflict
 from manifest.option_support import check_writable
 from manifest.snapshot import BATCH_IDENTIFIER, Snapshot
 from manifest.store import FileStore
-from pyspark_paimon.assignments import Assignments, refuse_update
+from pyspark_paimon.assignments import Assignments, refuse_delete, refuse_update
 from pyspark_paimon.engine import EVERY_LEVEL, DeleteRequest, ScanRequest
 from pyspark_paimon.local_jobs import written
 from pyspark_paimon.parallel import each
@@ -35,6 +35,7 @@ _Changed = tuple[list[CommitMessage], int]
 
 def delete_rows(store: FileStore, request: DeleteRequest, read: Read, *, threads: int) -> WriteResult:
     """Write the rows again as deletes, mark them where they lie, or rewrite their files without them."""
+    refuse_delete(store.schema, store.root)
     return _Change(store, request, read, threads, None).run()
 
 

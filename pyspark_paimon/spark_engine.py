@@ -22,7 +22,7 @@ from manifest.schema import TableSchema
 from manifest.snapshot import Snapshot
 from manifest.statistics import Statistics
 from pyspark_paimon import spark_rpc as rpc
-from pyspark_paimon.assignments import Assignments, refuse_update
+from pyspark_paimon.assignments import Assignments, refuse_delete, refuse_update
 from pyspark_paimon.engine import (
     EVERY_LEVEL,
     CompactRequest,
@@ -226,6 +226,8 @@ class SparkBackend:
         if values is not None:
             values.refuse_expressions()
             refuse_update(schema, self._path)
+        else:
+            refuse_delete(schema, self._path)
         scan = ScanRequest(
             columns=schema.names, snapshot_id=snapshot_id, predicate=request.predicate, schema_id=schema.id, options=EVERY_LEVEL
         )

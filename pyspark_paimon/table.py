@@ -97,7 +97,8 @@ class Table(TableMaintenance):
         Args:
             data: Arrow table, batch, reader or iterable of batches; pandas, Spark (Connect or classic) or pandas-on-Spark
                 DataFrame. Columns are matched by name. A reader is streamed and never held whole. On a primary-key table
-                the column ``_row_kind`` may give each row a kind: ``+I``, ``-U``, ``+U`` or ``-D``.
+                the column ``_row_kind`` may give each row a kind: ``+I``, ``-U``, ``+U`` or ``-D``; a table with the option
+                ``rowkind.field`` has the kinds in a column of its own.
             mode: ``upsert`` (primary-key tables, their default), ``append`` (tables without key, their default), or
                 ``overwrite``: the rows replace ``partition``; without it the partitions that they touch or, if the option
                 ``dynamic-partition-overwrite`` is ``false`` or the table has no partitions, the whole table.
@@ -110,6 +111,7 @@ class Table(TableMaintenance):
 
         Raises:
             SchemaMismatch, NullInKey: the rows do not fit the table.
+            UnmergeableRows: the table's merge engine cannot fold them: it takes no deletes, or a sum leaves its type's range.
             InvalidArgument, UnsupportedOption, UnknownColumn: the arguments do not.
             CommitConflict: other commits were faster, again and again; nothing is written.
 
@@ -125,7 +127,7 @@ class Table(TableMaintenance):
         schema = self.table_schema
         request = write_request(schema, mode, partition=partition, order_by=order_by, options=options, commit_id=commit_id)
         rows = rows_of(data, schema.arrow)
-        kinds = has_row_kinds(rows, primary_keys=schema.is_primary_key_table, columns=schema.names)
+        kinds = has_row_kinds(rows, schema)
         return self._backend.write(request.model_copy(update={"row_kinds": kinds}), rows)
 
     def delete(self, filter: Filter, *, options: Mapping[str, str] | None = None, commit_id: str | None = None) -> WriteResult:  # noqa: A002  # SQL's word
