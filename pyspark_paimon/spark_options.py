@@ -13,24 +13,26 @@ from typing import TYPE_CHECKING
 
 from manifest.errors import InvalidArgument
 from manifest.option_support import check_call, check_settable
+from manifest.paths import with_branch
 from pyspark_paimon.engine import TravelRequest
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 PATH = "path"
+BRANCH = "branch"
 COLUMNS = "columns"
 FILTER = "filter"
 PUSHDOWN = "pushdown"
 DYNAMIC_OVERWRITE = "dynamic-partition-overwrite"
 _TRAVEL = {"scan.snapshot-id": "snapshot_id", "scan.tag-name": "tag", "scan.timestamp-millis": "timestamp_millis"}
-_READ = frozenset({PATH, COLUMNS, FILTER, PUSHDOWN, *_TRAVEL})
+_READ = frozenset({PATH, BRANCH, COLUMNS, FILTER, PUSHDOWN, *_TRAVEL})
 _METADATA = "paimon.options"
 _CATALOG = "provider"  # among the options only while Spark's catalog makes or loads a table
 
 
 def table_path(options: Mapping[str, str]) -> str:
-    """The table's path. Raises ``InvalidArgument`` if Spark did not pass one."""
+    """The table's path, that of the branch which option ``branch`` names. Raises ``InvalidArgument`` if Spark did not pass one."""
     path = options.get(PATH)
     if not path:
         raise InvalidArgument(
@@ -38,7 +40,7 @@ def table_path(options: Mapping[str, str]) -> str:
             "write INSERT INTO t WITH (path = '...') ..., or insert into a temporary view USING paimon OPTIONS (path '...'); "
             "with DataFrames, .save(path)"
         )
-    return path
+    return with_branch(path, options[BRANCH]) if BRANCH in options else path
 
 
 def read_options(options: Mapping[str, str], schema: StructType | None = None) -> dict[str, str]:
@@ -107,7 +109,7 @@ def flag(options: Mapping[str, str], key: str) -> bool:
 
 def write_options(options: Mapping[str, str]) -> dict[str, str]:
     """The table options of one write: all but ours and the catalog's. Raises ``UnsupportedOption``."""
-    given = {key: value for key, value in options.items() if key not in {PATH, DYNAMIC_OVERWRITE}}
+    given = {key: value for key, value in options.items() if key not in {PATH, BRANCH, DYNAMIC_OVERWRITE}}
     check_call(given)
     return given
 

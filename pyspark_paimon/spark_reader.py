@@ -115,7 +115,7 @@ def reader_for(options: Mapping[str, str], schema: StructType) -> ds.DataSourceR
     with errors_noted():
         if HASHES in options:
             return HashReader(table_path(options), parse_hash_scan(options[HASHES]).snapshot_id, schema)
-        given = {SCAN: options[SCAN], "path": options["path"]} if SCAN in options else read_options(options, schema)
+        given = {SCAN: options[SCAN], "path": table_path(options)} if SCAN in options else read_options(options, schema)
         path = table_path(given)
         form = options.get(FORM, "rows")
         request = scan_request(LocalBackend(path), given, tuple(schema.names) if form == "rows" else None)

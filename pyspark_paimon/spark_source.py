@@ -16,7 +16,7 @@ NAME = "paimon"
 class PaimonDataSource(DataSource):  # type: ignore[misc]  # Spark's own annotations are not followed
     """Reads and writes Paimon tables by path: ``spark.read.format("paimon").load(path)``.
 
-    Read options: ``columns`` (comma separated), ``filter`` (SQL text), ``pushdown`` (``true`` lets Spark push its filters;
+    Option ``branch`` reads or writes a branch. Read options: ``columns`` (comma separated), ``filter`` (SQL text), ``pushdown`` (``true`` lets Spark push its filters;
     needs ``spark.sql.python.filterPushdown.enabled``), Paimon's ``scan.snapshot-id``, ``scan.tag-name`` and
     ``scan.timestamp-millis``. Write options: ``dynamic-partition-overwrite`` and the table options that a call may change.
     """
