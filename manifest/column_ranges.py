@@ -8,25 +8,29 @@ A column of which some entry says nothing has no range.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from fileindex.column_type import FLOATS, INTEGERS, STRINGS, Plain
+from fileindex.column_type import FLOATS, INTEGERS, STRINGS, Kind, Plain
 from manifest.avro_columns import Rows
 from manifest.binary_row import EMPTY_ROW, decode_row, encode_row
 from manifest.bounds_columns import BoundsColumn, key_bounds, value_bounds
 from manifest.entry_columns import EntryColumns
 from manifest.entry_objects import names_of
 from manifest.errors import PaimonError
-from manifest.stats import ColumnBounds, SimpleStats
+from manifest.stats import ColumnBounds, SimpleStats, decode_bounds
 from manifest.stats_mode import Keep, StatsMode
 from manifest.types import DataField, DataType
 
 MAX_BYTES = 4096
 """Bytes of minima and maxima per manifest; columns beyond it, in schema order, have no range."""
+
+_FEW = 16
+"""Files that are cheaper to look at one by one."""
 
 _MODE = StatsMode(Keep.TRUNCATE, 32)
 _INTEGER_ORDER = ("TINYINT", "SMALLINT", "INT", "BIGINT")
@@ -113,11 +117,11 @@ class RangePolicy:
     def _keys(self, entries: EntryColumns) -> dict[int, ColumnBounds]:
         names, types = [str(field_id) for field_id, _ in self.key], [data_type for _, data_type in self.key]
         found = key_bounds(entries, names, types, names)
-        return {field_id: _merged([found[str(field_id)]], data_type) for field_id, data_type in self.key}
+        return {field_id: _merged([_summary(found[str(field_id)], data_type)], data_type) for field_id, data_type in self.key}
 
     def _values(self, entries: EntryColumns, target: Sequence[DataField]) -> dict[int, ColumnBounds]:
         """Ranges of columns by the statistics of values, over files of several schemas."""
-        parts: dict[int, list[BoundsColumn]] = {field.id: [] for field in target if field.name not in self.partition}
+        parts: dict[int, list[ColumnBounds]] = {field.id: [] for field in target if field.name not in self.partition}
         types = {field.id: field.type for field in target}
         for schema_id, covered, rows in stats_groups(entries):
             group = entries.select(rows)
@@ -126,18 +130,34 @@ class RangePolicy:
             names = tuple(by_name) if covered is None else covered
             if not all(name in by_name for name in names):
                 return {}
-            bounds = value_bounds(group, names, [by_name[name].type for name in names], {f.name for f in fields if f.id in parts})
-            by_id = {field.id: (field, bounds.get(field.name)) for field in fields}
+            stored = _bounds_of(group, names, [by_name[name].type for name in names], {field.name for field in fields if field.id in parts})
+            by_id = {field.id: field for field in fields}
+            count = int(group.row_count.sum())
             for field_id in list(parts):
-                if field_id not in by_id:
-                    parts[field_id].append(BoundsColumn.all_null(group.row_count))
-                    continue
-                field, column = by_id[field_id]
-                if column is None or not _same_values(field.type, types[field_id]):
-                    del parts[field_id]
+                field = by_id.get(field_id)
+                if field is None:  # added later, so that these files have nothing but nulls in it
+                    parts[field_id].append(ColumnBounds(None, None, count, count))
+                elif field.name in stored and _same_values(field.type, types[field_id]):
+                    parts[field_id] += stored[field.name]
                 else:
-                    parts[field_id].append(column)
-        return {field_id: _merged(columns, types[field_id]) for field_id, columns in parts.items() if columns}
+                    del parts[field_id]
+        return {field_id: _merged(bounds, types[field_id]) for field_id, bounds in parts.items() if bounds}
+
+
+def _bounds_of(
+    entries: EntryColumns, names: Sequence[str], types: Sequence[DataType], wanted: Container[str]
+) -> dict[str, list[ColumnBounds]]:
+    """Bounds by column: those of each file, where there are few, else one for all."""
+    if len(entries) > _FEW:
+        columns = value_bounds(entries, names, types, wanted)
+        by_name = dict(zip(names, types, strict=True))
+        return {name: [_summary(column, by_name[name])] for name, column in columns.items()}
+    found: dict[str, list[ColumnBounds]] = {name: [] for name in names if name in wanted}
+    for file in entries.files():
+        known = decode_bounds(file.value_stats, names, types, file.row_count, wanted)
+        for name, bounds in found.items():
+            bounds.append(known.get(name) or ColumnBounds(None, None, None, file.row_count))
+    return found
 
 
 def stats_groups(entries: EntryColumns) -> list[tuple[int, tuple[str, ...] | None, Rows]]:
@@ -153,35 +173,39 @@ def stats_groups(entries: EntryColumns) -> list[tuple[int, tuple[str, ...] | Non
     return [(schema_id, None if names is None else names_of(names), np.array(rows)) for (schema_id, names), rows in groups.items()]
 
 
-def _merged(columns: Sequence[BoundsColumn], data_type: DataType) -> ColumnBounds:
-    """One range over all files of all ``columns``; unknown where one of them does not know."""
-    rows = sum(int(column.rows.sum()) for column in columns)
-    nulls_known = all((column.nulls >= 0).all() and (column.nulls <= column.rows).all() for column in columns)
-    nulls = sum(int(column.nulls.sum()) for column in columns) if nulls_known else None
-    low: list[Any] = []
-    high: list[Any] = []
-    for column in columns:
-        empty = (column.nulls >= 0) & (column.nulls >= column.rows)
-        if not (column.known | empty).all():
-            return ColumnBounds(None, None, nulls, rows)
-        filled = column.known & ~empty
-        if filled.any():
-            low.append(column.low[filled].min())
-            high.append(column.high[filled].max())
-    if not low or (data_type.kind in FLOATS and np.isnan(low).any()):
+def _summary(column: BoundsColumn, data_type: DataType) -> ColumnBounds:
+    """One range over all files; unknown where one of them does not know."""
+    rows = int(column.rows.sum())
+    nulls = int(column.nulls.sum()) if ((column.nulls >= 0) & (column.nulls <= column.rows)).all() else None
+    empty = (column.nulls >= 0) & (column.nulls >= column.rows)
+    filled = column.known & ~empty
+    if not (filled | empty).all() or not filled.any():
         return ColumnBounds(None, None, nulls, rows)
-    top = np.max(high) if data_type.kind in FLOATS else max(high)  # NaN, if there is one
-    least, most = _MODE.bound(_plain(min(low), data_type), _plain(top, data_type))
+    return ColumnBounds(_plain(column.low[filled].min(), data_type), _plain(column.high[filled].max(), data_type), nulls, rows)
+
+
+def _merged(parts: Sequence[ColumnBounds], data_type: DataType) -> ColumnBounds:
+    """One range over all ``parts``, its texts cut; unknown where one of them does not know."""
+    rows = sum(part.row_count for part in parts)
+    counts = [part.null_count for part in parts if part.null_count is not None and part.null_count <= part.row_count]
+    nulls = sum(counts) if len(counts) == len(parts) else None
+    filled = [part for part in parts if not part.all_null]
+    if not filled or any(part.min is None or part.max is None for part in filled):
+        return ColumnBounds(None, None, nulls, rows)
+    low: list[Any] = [part.min for part in filled]
+    high: list[Any] = [part.max for part in filled]
+    if data_type.kind in FLOATS and any(map(math.isnan, low)):
+        return ColumnBounds(None, None, nulls, rows)
+    top = math.nan if data_type.kind in FLOATS and any(map(math.isnan, high)) else max(high)  # NaN is the greatest
+    least, most = _MODE.bound(min(low), top)
     return ColumnBounds(least, most, nulls, rows)
 
 
 def _plain(value: Any, data_type: DataType) -> Plain:
     if data_type.kind in STRINGS:
         return str(value.decode())
-    if isinstance(value, np.generic):
-        value = value.item()
-    plain: Plain = bool(value) if data_type.kind.value == "BOOLEAN" else value
-    return plain
+    plain: Plain = value.item() if isinstance(value, np.generic) else value
+    return bool(plain) if data_type.kind is Kind.BOOLEAN else plain
 
 
 def _bounded(known: Mapping[int, ColumnBounds], fields: Iterable[DataField], row_count: int) -> ColumnRanges | None:

@@ -139,15 +139,17 @@ def planned(store, predicate):
 
 
 @settings(max_examples=60, deadline=None)
-@given(history=histories())
-def test_a_plan_with_ranges_is_the_full_plan(tmp_path_factory, history):
+@given(history=histories(), few=st.sampled_from([0, 2, 16]))
+def test_a_plan_with_ranges_is_the_full_plan(tmp_path_factory, history, few):
+    """Whether a manifest's files are looked at one by one (``few``) or in columns."""
     schemas, commits, merge_min_count, filters = history
     store = evolving_table(tmp_path_factory.mktemp("ranges") / "t", schemas, merge_min_count)
-    for new, gone in commits:
-        message = CommitMessage(partition=bytes(12), bucket=0, total_buckets=-1, new_files=tuple(new))
-        FileStoreCommit(store, str(uuid.uuid4())).commit([message])
-        message = CommitMessage(partition=bytes(12), bucket=0, total_buckets=-1, compact_before=tuple(gone))
-        FileStoreCommit(store, str(uuid.uuid4())).commit([message])
+    with patch("manifest.column_ranges._FEW", few):
+        for new, gone in commits:
+            message = CommitMessage(partition=bytes(12), bucket=0, total_buckets=-1, new_files=tuple(new))
+            FileStoreCommit(store, str(uuid.uuid4())).commit([message])
+            message = CommitMessage(partition=bytes(12), bucket=0, total_buckets=-1, compact_before=tuple(gone))
+            FileStoreCommit(store, str(uuid.uuid4())).commit([message])
     if store.snapshots.latest() is None:
         return
     for predicate in filters:
@@ -291,3 +293,15 @@ def test_files_of_an_unknown_schema_give_no_range(tmp_path):
     file = DataFileMeta(file_name="data-1.parquet", file_size=1, row_count=1, schema_id=7, creation_time=0)
     entry = ManifestEntry(kind=FileKind.ADD, partition=bytes(12), bucket=0, total_buckets=-1, file=file)
     assert store.range_policy.ranges(EntryColumns.of([entry])) is None
+
+
+@settings(max_examples=60, deadline=None)
+@given(files=st.lists(a_file(EVOLUTION), min_size=1, max_size=12))
+def test_the_range_of_many_files_is_that_of_each_looked_at(tmp_path_factory, files):
+    store = evolving_table(tmp_path_factory.mktemp("ranges") / "t", EVOLUTION, 30)
+    entries = EntryColumns.of(
+        [ManifestEntry(kind=FileKind.ADD, partition=bytes(12), bucket=0, total_buckets=-1, file=file) for file in files]
+    )
+    with patch("manifest.column_ranges._FEW", 0):
+        together = store.range_policy.ranges(entries)
+    assert repr(store.range_policy.ranges(entries)) == repr(together)
