@@ -29,6 +29,7 @@ from pyspark_paimon.engine import (
     DeleteRequest,
     ExpireRequest,
     OrphanFile,
+    Progress,
     Rows,
     ScanRequest,
     SparkRows,
@@ -37,6 +38,7 @@ from pyspark_paimon.engine import (
 )
 from pyspark_paimon.ordering import candidates, sorted_frame, sorted_rows
 from pyspark_paimon.plan_json import plan_from_json, report_from_json
+from pyspark_paimon.progress import told_of_tasks
 from pyspark_paimon.results import (
     AnalyzeResult,
     CompactResult,
@@ -63,11 +65,15 @@ _ATTEMPTS = 10
 
 
 class SparkBackend:
-    """The engine of a table whose files ``spark``'s server reads and writes; see ``engine.Backend``."""
+    """The engine of a table whose files ``spark``'s server reads and writes; see ``engine.Backend``.
 
-    def __init__(self, path: str, spark: Any) -> None:
+    ``progress`` is told of the tasks of jobs that write, over Spark Connect.
+    """
+
+    def __init__(self, path: str, spark: Any, *, progress: Progress | None = None) -> None:
         self._path = path
         self._spark = spark
+        self._progress = progress
 
     @property
     def path(self) -> str:
@@ -328,7 +334,7 @@ class SparkBackend:
         """Run a write job; its outcome, None if there was nothing to commit. An error of a commit that is visible is none."""
         options = {"path": self._path, rpc.WRITE: job.job.model_dump_json()}
         try:
-            with errors_mapped():
+            with errors_mapped(), told_of_tasks(self._spark, self._progress, job.stage):
                 job.frame.write.format(NAME).mode("append").options(**options).save()
         except CommitConflict:
             raise

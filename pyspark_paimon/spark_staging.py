@@ -36,6 +36,11 @@ class Staged:
     frame: Any
     job: rpc.Job
 
+    @property
+    def stage(self) -> str:
+        """What the job does, for people."""
+        return "write" if isinstance(self.job, rpc.RowsJob) else self.job.job
+
 
 @dataclass(frozen=True)
 class Target:

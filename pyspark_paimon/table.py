@@ -19,6 +19,7 @@ from pyspark_paimon.filters import Filter, bind_filter
 from pyspark_paimon.incremental import Point, change_columns, exact_mode, range_of
 from pyspark_paimon.inputs import Data, has_row_kinds, rows_of
 from pyspark_paimon.ordering import sort_columns
+from pyspark_paimon.progress import chosen
 from pyspark_paimon.requests import checked_options, commit_identity, projection, travel_of, write_request
 from pyspark_paimon.results import WriteResult
 from pyspark_paimon.scan import Scan
@@ -42,10 +43,13 @@ class Table(TableMaintenance):
     """
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], spark: Any = None, *, branch: str = MAIN_BRANCH, progress: Progress | None = None) -> Table:
+    def open(
+        cls, path: str | os.PathLike[str], spark: Any = None, *, branch: str = MAIN_BRANCH, progress: Progress | bool | None = None
+    ) -> Table:
         """The table at ``path`` or one of its branches; with ``spark`` its files are read and written by that session's server.
 
-        A branch may also stand in the path, as Paimon spells it: ``/warehouse/t$branch_trial``.
+        A branch may also stand in the path, as Paimon spells it: ``/warehouse/t$branch_trial``. ``progress`` is called with a
+        ``ProgressEvent`` now and then while something long runs; True shows a bar on standard error.
 
         Raises ``TableNotFound``, ``InvalidArgument`` for what is no name of a branch.
         """
@@ -64,7 +68,7 @@ class Table(TableMaintenance):
         *,
         comment: str | None = None,
         spark: Any = None,
-        progress: Progress | None = None,
+        progress: Progress | bool | None = None,
     ) -> Table:
         """Create an empty table from an Arrow schema, a Spark StructType or DDL text; with primary keys it holds one row a key.
 
@@ -296,15 +300,15 @@ class Table(TableMaintenance):
         return f"Table({self.path}: {', '.join(f'{field.name} {field.type}' for field in schema.fields)}{key}{partitions})"
 
 
-def backend_for(path: str | os.PathLike[str], spark: Any, progress: Progress | None = None) -> Backend:
+def backend_for(path: str | os.PathLike[str], spark: Any, progress: Progress | bool | None = None) -> Backend:
     """The engine for a path: a session's server, or this process."""
     if spark is not None:
         from pyspark_paimon.spark_engine import SparkBackend  # noqa: PLC0415  # a session is at hand, so pyspark is
 
-        return SparkBackend(os.fspath(path), spark)
+        return SparkBackend(os.fspath(path), spark, progress=chosen(progress))
     from pyspark_paimon.local import LocalBackend  # noqa: PLC0415  # a client of a server needs no storage engine
 
-    return LocalBackend(path, progress=progress)
+    return LocalBackend(path, progress=chosen(progress))
 
 
 __all__ = ["Table"]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pickle
+import time
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -158,3 +160,42 @@ def test_a_map_entry_reaches_its_index_from_every_filter_language(spark, table):
             scan = opened.scan(condition)
             assert sum(len(split.files) for split in scan.plan().splits) == 1, condition
             assert scan.to_arrow()["id"].to_pylist() == [33]
+
+
+@pytest.mark.spark
+def test_progress_counts_tasks_over_connect(spark, table):
+    events = []
+    Table.open(table.path, spark=spark, progress=events.append).rewrite_file_index()
+    assert {event.stage for event in events} == {"rewrite-file-index"}
+    assert events[-1].done == events[-1].total
+    assert events[-1].unit == "tasks"
+
+
+@pytest.mark.spark
+def test_a_cancelled_rewrite_changes_nothing_and_its_side_files_carry_one_commit_id(spark, tmp_path):
+    """Large filters keep the tasks busy for a while; if the driver was faster nevertheless, everything is there."""
+    made = Table.create(tmp_path / "slow", "id BIGINT")
+    for part in range(12):
+        made.write(pa.table({"id": [part]}))
+    made.alter_options({"file-index.bloom-filter.columns": "id", "file-index.bloom-filter.id.items": "20000000"})
+    with ThreadPoolExecutor(1) as pool:
+        job = pool.submit(Table.open(made.path, spark=spark).rewrite_file_index)
+        while not job.done() and not side_files(made):
+            time.sleep(0.02)
+        spark.interruptAll()
+        failed = job.exception() is not None
+    indexed = made.file_indexes().num_rows
+    assert (indexed, made.snapshots().num_rows) == ((0, 12) if failed else (12, 13))
+    assert made.scan().count() == 12
+    wait_until_still(made)
+    left = [Path(orphan.path).name for orphan in made.list_orphan_files(FAR)]
+    assert len({name.partition(".parquet-")[2][:36] for name in left}) <= 1
+    made.remove_orphan_files(FAR)
+    assert len(side_files(made)) == indexed
+
+
+def wait_until_still(table: Table) -> None:
+    """Tasks that are being killed may finish the file that they are writing."""
+    before = None
+    while before != (before := [path.stat().st_size for path in sorted(Path(table.path).rglob("*.index"))]):
+        time.sleep(1)
