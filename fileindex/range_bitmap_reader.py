@@ -14,7 +14,7 @@ from fileindex.column_type import FLOATS, STRINGS, ColumnType, Plain
 from fileindex.container import Payload
 from fileindex.corrupt import CorruptIndex
 from fileindex.keys import key_dtype, literal_keys, stored_keys
-from fileindex.predicate import Compare, In, IsNull, Leaf, Op
+from fileindex.predicate import Compare, In, IsNull, Leaf, Op, StartsWith
 from fileindex.range_bitmap import VERSION
 from fileindex.result import REMAIN, FileIndexResult, RowSet
 from fileindex.roaring import all_rows, deserialize
@@ -23,7 +23,7 @@ _Key = int | bytes
 
 
 class RangeBitmapReader:
-    """Answers all comparisons, ``[NOT] IN`` and ``IS [NOT] NULL`` exactly with the rows, prefixes with REMAIN."""
+    """Answers all comparisons, ``[NOT] IN``, ``IS [NOT] NULL`` and prefixes of texts exactly with the rows."""
 
     def __init__(self, payload: Payload, column_type: ColumnType) -> None:
         self._payload = payload
@@ -52,6 +52,9 @@ class RangeBitmapReader:
                 return self._any_of(values, negated=negated)
             case Compare(_, op, value):
                 return self._range(op, value)
+            case StartsWith(_, prefix, negated) if self._type.kind in STRINGS:
+                rows = self._with_prefix(prefix.encode())
+                return RowSet(self._slices.existence - rows if negated else rows, exact=True)
             case _:
                 return REMAIN
 
@@ -104,9 +107,18 @@ class RangeBitmapReader:
             return REMAIN
         strictly = op in {Op.LT, Op.GE}
         code, present = self._place(keys[0] if strictly else keys[-1])
-        below = code if strictly else code + present
-        rows = self._slices.existence if below >= self.distinct else self._slices.below(below)
+        rows = self._below(code if strictly else code + present)
         return RowSet(rows if op in {Op.LT, Op.LE} else self._slices.existence - rows, exact=True)
+
+    def _with_prefix(self, prefix: bytes) -> BitMap:
+        """Rows from the prefix itself up to what would follow all texts that begin with it."""
+        if not prefix:
+            return self._slices.existence
+        after = prefix[:-1] + bytes([prefix[-1] + 1])  # no byte of UTF-8 is 255
+        return self._below(self._place(after)[0]) - self._below(self._place(prefix)[0])
+
+    def _below(self, code: int) -> BitMap:
+        return self._slices.existence if code >= self.distinct else self._slices.below(code)
 
     def _place(self, key: _Key) -> tuple[int, bool]:
         """The number of distinct values less than ``key``, which is its code if it is one of them; and if it is."""

@@ -129,9 +129,10 @@ def test_zeros_and_nan_are_answered_exactly(variant):
             assert rows_of(result, len(values)) == brute(leaf, table, types)
 
 
-def test_prefixes_are_not_answered():
-    for variant in ("bitmap 1", "bitmap 2", "range-bitmap"):
-        assert not exact(variant, ["a", "b"], StartsWith(A, "a"), TEXT)
+def test_prefixes_are_answered_by_the_index_that_knows_the_order_of_texts():
+    for variant in ("bitmap 1", "bitmap 2", "bloom-filter", "range-bitmap"):
+        for negated in (False, True):
+            assert exact(variant, ["a", "b"], StartsWith(A, "a", negated), TEXT) == (variant == "range-bitmap")
 
 
 def test_trees_of_exact_answers_are_exact_and_others_are_not():

@@ -177,9 +177,6 @@ def test_answers_are_those_of_the_model(column_type):
     @given(columns(column_type), leaves_on(A, column_type), st.sampled_from([None, 0, 9, 40]))
     def check(values, leaf, chunk_size):
         result = reader_of(values, column_type, chunk_size).evaluate(leaf)
-        if isinstance(leaf, StartsWith):
-            assert result is REMAIN
-            return
         assert list(result.rows) == [row for row, value in enumerate(values) if matches(leaf, {A: value})]
         assert result.exact
 
@@ -255,3 +252,23 @@ def test_a_lookup_reads_headers_one_chunk_and_the_slices():
 def test_a_payload_that_does_not_hold_together_is_refused(payload):
     with pytest.raises(CorruptIndex):
         RangeBitmapReader(Payload.of(bytes.fromhex(payload)), INT).evaluate(IsNull(A))
+
+
+@pytest.mark.parametrize(
+    ("prefix", "expected"),
+    [
+        ("", [0, 1, 2, 3, 5, 6]),
+        ("a", [0, 1, 3]),
+        ("ab", [1, 3]),
+        ("abc", [3]),
+        ("b", [2]),
+        ("ü", [5]),
+        ("\x7f", []),
+        ("z", []),
+        ("\U0010ffff", [6]),
+    ],
+)
+def test_prefixes_are_a_range_of_texts(prefix, expected):
+    reader = reader_of(["a", "ab", "b", "abc", None, "ü", "\U0010ffff!"], TEXT, 8)
+    assert rows(reader, StartsWith(A, prefix)) == expected
+    assert rows(reader, StartsWith(A, prefix, negated=True)) == [row for row in (0, 1, 2, 3, 5, 6) if row not in expected]
