@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lsm.key_words import one_array
-from lsm.merge_function import MergeFunction
+from lsm.merge_function import Deduplicate, FirstRow, MergeFunction
 from lsm.sort_key import Sorted
 
 LEVEL = "_LEVEL"
@@ -50,6 +50,11 @@ class LookupMerge:
         return self.inner.fold(without_level(rows), kept(done, keep))
 
 
+def combines_versions(fold: MergeFunction) -> bool:
+    """Whether results are made of several versions, so that it matters that a version above level 0 holds the deeper ones already."""
+    return not isinstance(fold, Deduplicate | FirstRow)
+
+
 def kept(done: Sorted, keep: npt.NDArray[np.bool_]) -> Sorted:
     """``done`` without the places where ``keep`` is false; keys without a row left vanish.
 
@@ -75,4 +80,4 @@ def _sizes(done: Sorted) -> npt.NDArray[np.int64]:
     return np.diff(done.starts, append=len(done.order))
 
 
-__all__ = ["LEVEL", "LookupMerge", "kept", "with_level", "without_level"]
+__all__ = ["LEVEL", "LookupMerge", "combines_versions", "kept", "with_level", "without_level"]

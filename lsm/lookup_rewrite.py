@@ -16,7 +16,7 @@ from lsm.compact_task import MergeTreeRewriter, Rewrite, by_age
 from lsm.file_rows import row_columns
 from lsm.levels import KeyOf, Section, SortedRun
 from lsm.lookup import Lookup
-from lsm.lookup_merge import LookupMerge, with_level, without_level
+from lsm.lookup_merge import LookupMerge, combines_versions, with_level, without_level
 from lsm.merge_function import Deduplicate, drop_retracts
 from lsm.merge_runs import MergeRound, merge_rounds
 from manifest.data_file import DataFileMeta
@@ -49,10 +49,11 @@ class LookupRewriter:
 
     def rewrite(self, rewrite: Rewrite, output_level: int, *, drop_delete: bool) -> list[DataFileMeta]:
         """See ``Rewriter``."""
-        if output_level == 0 or not _level0(rewrite.files):
+        new = _level0(rewrite.files)
+        if output_level == 0 or not (new or combines_versions(self.plain.fold)):
             return self.plain.rewrite(rewrite, output_level, drop_delete=drop_delete)
         if not self._by_value:
-            self._mark(_level0(rewrite.files), self._below(output_level))
+            self._mark(new, self._below(output_level))
             return self.plain.rewrite(rewrite, output_level, drop_delete=drop_delete)
         merged = (self._merged(section, output_level, drop_delete=drop_delete) for section in rewrite.sections)
         return self.plain.written(rewrite, output_level, itertools.chain.from_iterable(merged))
@@ -92,7 +93,7 @@ class LookupRewriter:
 
     def _merged(self, section: Section, output_level: int, *, drop_delete: bool) -> Iterator[Any]:
         new = _level0(file for run in section for file in run.files)
-        if not new:
+        if not new and not combines_versions(self.plain.fold):
             yield from self.plain.merged(section, drop_delete=drop_delete)
             return
         store = self.plain.target.store

@@ -18,7 +18,7 @@ from lsm.deletion_vectors import DeletionFile
 from lsm.file_read import DataFileRead
 from lsm.file_rows import batch_bytes_of
 from lsm.levels import Section, SortedRun, interval_partition, key_decoder
-from lsm.lookup_merge import LookupMerge, with_level
+from lsm.lookup_merge import LookupMerge, combines_versions, with_level
 from lsm.merge_engines import merge_function_for
 from lsm.merge_runs import merge_runs
 from lsm.read_report import ReadReport
@@ -145,7 +145,7 @@ class _SplitRead:
         wanted = tuple(dict.fromkeys([*self.columns, *columns_of(self.predicate)]))
         values = dict.fromkeys([*fold.needed(wanted), *key.columns, *key.sequence_fields])
         columns = (*values, SEQUENCE_NUMBER, VALUE_KIND)
-        by_level = options.needs_lookup and not fold.folds_in_steps
+        by_level = options.needs_lookup and combines_versions(fold)
         runs = [self._run(run, columns, batch_bytes_of(len(section)), by_level=by_level) for run in sorted(section, key=_age)]
         for rows in merge_runs(runs, key, LookupMerge(fold) if by_level else fold, drop_delete=True):
             kept = rows if self.predicate == TRUE else rows.filter(mask(self.predicate, rows, schema.column_types))

@@ -208,3 +208,41 @@ def test_changes_lead_from_any_state_to_any_later_one(tmp_path_factory, writes: 
         for end in [later for later in states if later >= start]:
             assert applied(before, changes(table.changelog(start, end))) == states[end]
     shutil.rmtree(table.path)
+
+
+ENGINES = {
+    "deduplicate": {},
+    "ordered": {"sequence.field": "n"},
+    "aggregation": {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum"},
+    "partial-update": {"merge-engine": "partial-update"},
+    "first-row": {"merge-engine": "first-row"},
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("producer", ["lookup", "full-compaction", "lookup with deletion vectors"])
+@given(data=st.data())
+@settings(max_examples=3, deadline=None)
+def test_a_changelog_leads_from_state_to_state(tmp_path_factory, producer: str, engine: str, data: st.DataObject) -> None:
+    """Whatever the engine makes of the rows: what its changelog says is what a reader sees change."""
+    if engine == "first-row" and producer != "lookup":
+        return
+    options = {"bucket": "1", "changelog-producer": producer.partition(" ")[0], "num-sorted-run.compaction-trigger": "3", **ENGINES[engine]}
+    if producer.endswith("vectors"):
+        options["deletion-vectors.enabled"] = "true"
+    path = tmp_path_factory.mktemp("p") / "t"
+    table = Table.create(path, "id BIGINT, city STRING, n INT", primary_keys=["id"], options=options)
+    kinds = ["+I", "+U", "-D"] if engine in {"deduplicate", "ordered"} else ["+I"]
+    last, state = 0, {}
+    for _ in range(data.draw(st.integers(2, 4))):
+        some = st.tuples(st.sampled_from(kinds), st.integers(0, 5), st.none() | st.integers(0, 3))
+        done = table.write(rows(*data.draw(st.lists(some, min_size=1, max_size=5))))
+        now = max(snapshot for snapshot in (done.snapshot_id, done.compact_snapshot_id) if snapshot is not None)
+        seen = {row["id"]: row["n"] for row in table.scan().to_arrow().to_pylist()}
+        state = applied(state, changes(table.changelog(last, now)))
+        assert state == seen
+        last = now
+        if data.draw(st.booleans()):
+            last = table.compact(full=True).snapshot_id or last
+            assert {row["id"]: row["n"] for row in table.scan().to_arrow().to_pylist()} == seen
+    shutil.rmtree(path)

@@ -82,6 +82,16 @@ def test_a_write_only_table_is_never_held_up(create) -> None:
     assert table.compact().files_after == 1
 
 
+def test_a_writer_makes_up_for_compactions_that_never_came(create) -> None:
+    table = create()
+    for at in range(10):
+        table.write(rows(range(at, at + 20)), options={"write-only": "true"})
+    assert table.files().num_rows == 10
+    table.write(rows([5], "last"))
+    assert table.files().num_rows == 1
+    assert table.scan("city = 'last'").count() == 1
+
+
 def test_a_full_compaction_is_due_when_the_interval_has_passed(create) -> None:
     table = create(options={"compaction.optimization-interval": "1 ms", "num-sorted-run.compaction-trigger": "9"})
     table.write(rows([1]))
