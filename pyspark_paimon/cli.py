@@ -1,4 +1,4 @@
-"""The command line: ``pyspark-paimon inspect | scan | explain | compact | analyze | indexes | rewrite-index TABLE``.
+"""The command line: ``pyspark-paimon inspect | scan | explain | compact | analyze | indexes | rewrite-index | alter ... TABLE``.
 
 Tables are for people, ``--json`` for programs. Needs the extra ``cli``. A typed error is one line on standard error and exit code 1.
 """
@@ -13,21 +13,22 @@ from contextlib import contextmanager
 from typing import Annotated, Any
 
 try:
+    import rich  # noqa: F401  # asked for here, used where things are printed
     import typer
-    from rich.console import Console
-    from rich.table import Table as Grid
 except ImportError:
     sys.exit("the command line needs typer and rich: pip install 'pyspark-paimon[cli]'")
 
 import pyarrow as pa
 
 from manifest.errors import PaimonError
+from pyspark_paimon.cli_history import add_commands
+from pyspark_paimon.cli_output import console, json_value, print_grid, print_json
 from pyspark_paimon.explain import size_text
 from pyspark_paimon.index_views import built_indexes, health_summary
 from pyspark_paimon.table import Table
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
-console = Console()
+add_commands(app)
 
 Path = Annotated[str, typer.Argument(metavar="TABLE", help="Path of a table's directory.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
@@ -44,7 +45,7 @@ def inspect(table: Path, as_json: Json = False) -> None:
     schema, snapshots, files = opened.table_schema, opened.snapshots(), opened.files()
     levels = _levels(files)
     if as_json:
-        _print_json(
+        print_json(
             {
                 "path": opened.path,
                 "schema_id": schema.id,
@@ -62,14 +63,14 @@ def inspect(table: Path, as_json: Json = False) -> None:
     keys = {**dict.fromkeys(schema.partition_keys, "partition"), **dict.fromkeys(schema.primary_keys, "key")}
     both = set(schema.partition_keys) & set(schema.primary_keys)
     keys |= dict.fromkeys(both, "key, partition")
-    _grid(
+    print_grid(
         "columns",
         ("name", "type", "role", "comment"),
         [(f.name, str(f.type), keys.get(f.name, ""), f.description or "") for f in schema.fields],
     )
-    _grid("options", ("key", "value"), sorted(schema.options.items()))
+    print_grid("options", ("key", "value"), sorted(schema.options.items()))
     shown = snapshots.slice(max(snapshots.num_rows - 10, 0)).to_pylist()
-    _grid(
+    print_grid(
         f"last {len(shown)} of {snapshots.num_rows} snapshots",
         ("id", "kind", "time (UTC)", "rows", "change", "user"),
         [
@@ -77,7 +78,7 @@ def inspect(table: Path, as_json: Json = False) -> None:
             for row in shown
         ],
     )
-    _grid(
+    print_grid(
         "LSM levels",
         ("level", "files", "rows", "size"),
         [(row["level"], row["files"], f"{row['rows']:,}", size_text(row["bytes"])) for row in levels],
@@ -99,9 +100,9 @@ def scan(
     rows = wanted.to_arrow()
     if as_json:
         for row in rows.to_pylist(maps_as_pydicts="lossy"):
-            typer.echo(json.dumps(row, default=_json_value))
+            typer.echo(json.dumps(row, default=json_value))
         return
-    _grid(None, rows.column_names, [tuple(map(_cell, row.values())) for row in rows.to_pylist(maps_as_pydicts="lossy")])
+    print_grid(None, rows.column_names, [tuple(map(_cell, row.values())) for row in rows.to_pylist(maps_as_pydicts="lossy")])
     console.print(
         f"[dim]{rows.num_rows:,} rows of snapshot {wanted.snapshot_id}{' (limit reached)' if rows.num_rows == limit else ''}[/dim]"
     )
@@ -112,7 +113,7 @@ def explain(table: Path, filter_: Filter = None, columns: Columns = None, snapsh
     """Read what a filter asks for and show what every pruning stage kept and dropped."""
     explanation = Table.open(table).scan(filter_, columns=_names(columns), snapshot=snapshot).explain()
     if as_json:
-        _print_json(explanation.to_dict())
+        print_json(explanation.to_dict())
         return
     console.print(str(explanation), highlight=False, markup=False, soft_wrap=True)
 
@@ -126,7 +127,7 @@ def compact(
     """Merge sorted runs, or the small files of an append table."""
     result = Table.open(table).compact(full=full)
     if as_json:
-        _print_json(result.model_dump(mode="json"))
+        print_json(result.model_dump(mode="json"))
         return
     if result.snapshot_id is None:
         console.print("nothing to compact")
@@ -145,10 +146,10 @@ def analyze(table: Path, columns: Columns = None, as_json: Json = False) -> None
     result = opened.analyze(_names(columns))
     found = opened.statistics()
     if as_json:
-        _print_json({**result.model_dump(mode="json"), "statistics": found.to_pylist()})
+        print_json({**result.model_dump(mode="json"), "statistics": found.to_pylist()})
         return
     shown = ("column", "distinct_count", "min", "max", "null_count", "avg_len", "max_len")
-    _grid(
+    print_grid(
         f"{result.rows:,} rows, {size_text(result.bytes)}", shown, [tuple(_cell(row[name]) for name in shown) for row in found.to_pylist()]
     )
 
@@ -170,22 +171,22 @@ def indexes(
     built = built_indexes(opened.file_indexes()) if judged is None else health_summary(judged)
     if as_json:
         whole = {} if judged is None else {"health": judged.to_pylist()}
-        _print_json({"indexes": specs, "files": dict(places), "built": built, **whole})
+        print_json({"indexes": specs, "files": dict(places), "built": built, **whole})
         return
-    _grid(
+    print_grid(
         "indexes asked for",
         ("column", "type", "options"),
         [(s["column"], s["type"], ", ".join(f"{k}={v}" for k, v in s["options"].items())) for s in specs],
     )
-    _grid("index of live files", ("where", "files"), sorted(places.items()))
+    print_grid("index of live files", ("where", "files"), sorted(places.items()))
     if judged is None:
-        _grid(
+        print_grid(
             "built indexes",
             ("column", "type", "storage", "files", "size"),
             [(*list(row.values())[:4], size_text(row["bytes"])) for row in built],
         )
     else:
-        _grid("health", ("column", "type", "files", "size", "distinct", "false positives", "note"), _healths(built))
+        print_grid("health", ("column", "type", "files", "size", "distinct", "false positives", "note"), _healths(built))
 
 
 @app.command("rewrite-index")
@@ -200,7 +201,7 @@ def rewrite_index(
     chosen = [dict(part.partition("=")[::2] for part in text.split("/")) for text in partition] if partition else None
     result = Table.open(table).rewrite_file_index(chosen)
     if as_json:
-        _print_json(result.model_dump(mode="json"))
+        print_json(result.model_dump(mode="json"))
         return
     if result.snapshot_id is None:
         console.print(f"nothing to do: the indexes of {result.files} files are as the options ask for", highlight=False)
@@ -254,17 +255,6 @@ def _levels(files: pa.Table) -> list[dict[str, Any]]:
     ]
 
 
-def _grid(title: str | None, header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    grid = Grid(*header, title=title, title_justify="left")
-    for row in rows:
-        grid.add_row(*map(_escaped, row))
-    console.print(grid)
-
-
-def _escaped(cell: object) -> str:
-    return str(cell).replace("[", r"\[")
-
-
 def _counts(row: dict[str, Any]) -> tuple[str, str]:
     return f"{row['total_record_count']:,}", f"{row['delta_record_count']:+,}"
 
@@ -275,14 +265,6 @@ def _names(columns: str | None) -> list[str] | None:
 
 def _cell(value: object) -> str:
     return "" if value is None else str(value)
-
-
-def _json_value(value: object) -> object:
-    return value.hex() if isinstance(value, bytes) else str(value)
-
-
-def _print_json(value: object) -> None:
-    typer.echo(json.dumps(value, default=_json_value, indent=2))
 
 
 __all__ = ["app", "main"]

@@ -119,3 +119,44 @@ def test_a_typed_error_is_one_line_and_exit_code_1(path, arguments, says) -> Non
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith(says)
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_table_is_altered_tagged_branched_and_rolled_back(path, capsys) -> None:
+    for arguments in (
+        ("add", path, "visits", "DECIMAL(5, 1)", "--after", "id", "--default", "0", "--comment", "how often"),
+        ("rename", path, "city", "town"),
+        ("type", path, "attrs.value", "BIGINT"),
+        ("move", path, "town", "--first"),
+        ("set", path, "target-file-size=1 mb", "write-only=true"),
+        ("set", path, "write-only="),
+    ):
+        run(capsys, "alter", *arguments)
+    table = Table.open(path)
+    assert [f"{field.name} {field.type}" for field in table.table_schema.fields] == [
+        "town STRING",
+        "id BIGINT NOT NULL",
+        "visits DECIMAL(5, 1)",
+        "attrs MAP<STRING NOT NULL, BIGINT>",
+    ]
+    assert "write-only" not in table.options
+    assert "tags: ('one',)" in run(capsys, "tag", path, "one", "--snapshot", "1")
+    run(capsys, "branch", path, "dev", "--tag", "one")
+    run(capsys, "alter", "drop", f"{path}$branch_dev", "attrs")
+    assert json.loads(run(capsys, "history", path, "branches", "--json"))[0]["branch_name"] == "dev"
+    assert "one" in run(capsys, "history", path, "tags")
+    assert "snapshots: 1" in run(capsys, "rollback", path, "--tag", "one")
+    assert "snapshot 1" in run(capsys, "scan", path)
+    run(capsys, "branch", path, "dev", "--delete")
+    assert "nothing to do" not in run(capsys, "tag", path, "one", "--delete")
+    with pytest.raises(SystemExit):
+        main(["history", path, "rows"])
+    assert "InvalidArgument: 'rows' is no view" in capsys.readouterr().err
+
+
+def test_partitions_are_dropped_by_name(tmp_path, capsys) -> None:
+    table = Table.create(tmp_path / "p", "id INT, day STRING", partition_keys=["day"])
+    table.write(pa.table({"id": pa.array([1, 2], pa.int32()), "day": ["mon", "tue"]}))
+    assert "day=mon" in run(capsys, "drop-partitions", table.path, "day=mon")
+    table.alter_options({"partition.expiration-time": "1 d"})
+    assert "nothing to do" in run(capsys, "expire-partitions", table.path)
+    assert table.scan().count() == 1
