@@ -52,11 +52,16 @@ class FileIndexes:
     def of(self, column: ColumnRef) -> tuple[ColumnType, list[IndexEntry]] | None:
         """The column's type and its indexes, the smallest first; None, and a note, if that cannot be told."""
         try:
+            column_type = type_of(column, self._types)
+        except PaimonError as error:
+            self.warn(str(column), error)
+            return None
+        try:
             entries = self._container.of_column(str(column))
-            return type_of(column, self._types), sorted(entries, key=lambda entry: entry.length)
         except Exception as error:  # noqa: BLE001 - advice: a broken container, or a store that fails, must not stop a read
             self.warn("container", error)
             return None
+        return column_type, sorted(entries, key=lambda entry: entry.length)
 
     def ask(self, entry: IndexEntry, column_type: ColumnType, question: Callable[[IndexReader], FileIndexResult]) -> FileIndexResult:
         """What an index says; REMAIN, and a note, if it cannot be read."""
