@@ -43,7 +43,7 @@ def sort_columns(order_by: str | Sequence[str] | None, schema: TableSchema) -> t
     """
     if order_by is None:
         return ()
-    items = [order_by] if isinstance(order_by, str) else list(order_by)
+    items = list(order_by) if isinstance(order_by, Sequence) and not isinstance(order_by, str) else [order_by]
     found: dict[str, SortColumn] = {}
     for quoted, plain, direction, nulls in (part for item in items for part in _parts(item)):
         name = resolve(quoted.replace("``", "`") if quoted else plain, schema.column_types)
