@@ -56,7 +56,22 @@ class TableMaintenance(TableHistory):
         return self._backend.compact(request)
 
     def rewrite_file_index(self, partitions: Sequence[Mapping[str, object]] | None = None) -> IndexRewriteResult:
-        """Add, replace or drop indexes on files that already exist, so that they are what the table's options ask for."""
+        """Add, replace or drop indexes on files that already exist, so that they are what the table's options ask for.
+
+        Files whose indexes are as they should be are left alone, and only what is missing is built, from the columns that it needs.
+        No row changes: the files keep their names, and only a commit that removed a file keeps it from its index. ``partitions``
+        limits it as in ``compact``. On Spark the files are shared out among tasks. Paimon's ``rewrite_file_index`` does the same.
+
+        Raises ``CorruptFile`` for a data file that cannot be read.
+
+        >>> from pyspark_paimon.example import cities
+        >>> table = cities().alter_options({"file-index.bitmap.columns": "country"})
+        >>> result = table.rewrite_file_index()
+        >>> result.files, result.rewritten, result.snapshot_id
+        (1, 1, 2)
+        >>> table.rewrite_file_index().rewritten
+        0
+        """
         schema = self.table_schema
         specs = None if partitions is None else tuple(spec_of(spec, schema) for spec in partitions)
         return self._backend.rewrite_file_index(commit_identity(None), specs)
