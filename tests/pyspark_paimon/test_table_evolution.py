@@ -165,7 +165,8 @@ class Evolving(RuleBasedStateMachine):
     def make(self, keyed):
         import tempfile
 
-        keys = {"primary_keys": ["id"], "options": OPTIONS} if keyed else {"options": {"bucket": "-1"}}
+        indexes = {"file-index.bitmap.columns": "c0,c1", "file-index.bloom-filter.columns": "c1"}
+        keys = {"primary_keys": ["id"], "options": {**OPTIONS, **indexes}} if keyed else {"options": {"bucket": "-1", **indexes}}
         self.keyed = keyed
         self.table = Table.create(f"{tempfile.mkdtemp()}/t", "id BIGINT, c0 INT, c1 STRING", **keys)
         self.rows: list[dict[int, object]] = []
@@ -188,6 +189,10 @@ class Evolving(RuleBasedStateMachine):
     def drop(self, data):
         gone = self.name(data)
         field = self.columns()[gone]
+        if any(gone in self.table.options.get(f"file-index.{kind}.columns", "").split(",") for kind in ("bitmap", "bloom-filter")):
+            with pytest.raises(InvalidSchema, match="named by option"):
+                self.table.drop_column(gone)
+            return
         self.table.drop_column(gone)
         for row in self.rows:
             row.pop(field.id, None)
@@ -238,6 +243,22 @@ class Evolving(RuleBasedStateMachine):
     @rule()
     def compact(self):
         self.table.compact(full=True)
+
+    @rule(data=st.data(), compare=st.sampled_from(["=", "<", ">=", "<>"]))
+    def filter(self, data, compare):
+        name = self.name(data)
+        field = self.columns()[name]
+        known = sorted({row[field.id] for row in self.rows if row.get(field.id) is not None})
+        if str(field.type) == "DOUBLE" or not known:
+            return
+        value = data.draw(st.sampled_from(known))
+        literal = f"'{value}'" if isinstance(value, str) else str(value)
+        holds = {"=": value.__eq__, "<": value.__gt__, ">=": value.__le__, "<>": value.__ne__}[compare]
+        expected = [row[0] for row in self.rows if row.get(field.id) is not None and holds(row[field.id])]
+        assert sorted(self.table.scan(f"{name} {compare} {literal}").to_arrow()["id"].to_pylist()) == sorted(expected)
+        missing = [row[0] for row in self.rows if row.get(field.id) is None]
+        assert sorted(self.table.scan(f"{name} IS NULL").to_arrow()["id"].to_pylist()) == sorted(missing)
+        assert self.table.scan(f"{name} {compare} {literal}").count() == len(expected)
 
     @invariant()
     def reads_what_was_written(self):
