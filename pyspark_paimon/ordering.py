@@ -32,7 +32,7 @@ _ITEM = re.compile(
 _PLAIN = re.compile(r"[^\s,`]+")
 
 
-def sort_columns(order_by: str | Sequence[str] | None, schema: TableSchema) -> tuple[SortColumn, ...]:
+def sort_columns(order_by: object, schema: TableSchema) -> tuple[SortColumn, ...]:
     """The columns of an ``ORDER BY`` text, or of a sequence of its items; () for none.
 
     Raises ``InvalidArgument`` for what is no order, or a column whose values have none, ``UnknownColumn``.
