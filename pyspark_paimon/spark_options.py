@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from manifest.errors import InvalidArgument
 from manifest.option_support import check_call, check_settable
 from manifest.paths import with_branch
-from pyspark_paimon.engine import TravelRequest
+from pyspark_paimon.engine import IncrementalMode, TravelRequest
+from pyspark_paimon.incremental import MODES, Point
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -26,7 +27,8 @@ FILTER = "filter"
 PUSHDOWN = "pushdown"
 DYNAMIC_OVERWRITE = "dynamic-partition-overwrite"
 _TRAVEL = {"scan.snapshot-id": "snapshot_id", "scan.tag-name": "tag", "scan.timestamp-millis": "timestamp_millis"}
-_READ = frozenset({PATH, BRANCH, COLUMNS, FILTER, PUSHDOWN, *_TRAVEL})
+_BETWEEN, _BETWEEN_MODE = "incremental-between", "incremental-between-scan-mode"
+_READ = frozenset({PATH, BRANCH, COLUMNS, FILTER, PUSHDOWN, *_TRAVEL, _BETWEEN, _BETWEEN_MODE})
 _METADATA = "paimon.options"
 _CATALOG = "provider"  # among the options only while Spark's catalog makes or loads a table
 
@@ -85,6 +87,27 @@ def travel(options: Mapping[str, str]) -> TravelRequest:
         raise InvalidArgument(f"{next(iter(given))}: {next(iter(given.values()))!r} is no number") from error
 
 
+def between(options: Mapping[str, str]) -> tuple[tuple[Point, Point], IncrementalMode | None] | None:
+    """The points that ``incremental-between`` names, ids or tags, and the mode; None without it. Raises ``InvalidArgument``.
+
+    >>> between({"incremental-between": "3, v2", "incremental-between-scan-mode": "diff"})
+    ((3, 'v2'), 'diff')
+    """
+    mode = options.get(_BETWEEN_MODE, "auto").strip().lower()
+    if mode not in {"auto", *MODES}:
+        raise InvalidArgument(f"{_BETWEEN_MODE} is one of auto, {', '.join(MODES)}, not '{mode}'")
+    chosen = next((known for known in MODES if known == mode), None)
+    if _BETWEEN not in options:
+        return None
+    names = [name.strip() for name in options[_BETWEEN].split(",")]
+    if len(names) != 2 or not all(names):
+        raise InvalidArgument(f"{_BETWEEN}: '{options[_BETWEEN]}' names no two snapshots or tags, as in '3,7'")
+    if any(option in options for option in _TRAVEL):
+        raise InvalidArgument(f"{_BETWEEN} goes with none of {', '.join(_TRAVEL)}")
+    start, end = (int(name) if name.isdecimal() else name for name in names)
+    return (start, end), chosen
+
+
 def columns(options: Mapping[str, str]) -> tuple[str, ...] | None:
     """The columns that the option ``columns`` names, comma separated; None for all.
 
@@ -119,6 +142,7 @@ __all__ = [
     "FILTER",
     "PATH",
     "PUSHDOWN",
+    "between",
     "columns",
     "flag",
     "read_options",

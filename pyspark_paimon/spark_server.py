@@ -14,9 +14,9 @@ from manifest.errors import UnknownColumn
 from manifest.store import FileStore
 from pyspark_paimon import spark_rpc as rpc
 from pyspark_paimon.compaction import wanted_buckets
-from pyspark_paimon.engine import CompactRequest, ScanRequest, TravelRequest
+from pyspark_paimon.engine import CompactRequest, IncrementalRange, ScanRequest, TravelRequest
 from pyspark_paimon.filters import bind_filter
-from pyspark_paimon.incremental import scan_fields
+from pyspark_paimon.incremental import change_columns, range_of, scan_fields
 from pyspark_paimon.index_jobs import indexable_files
 from pyspark_paimon.local import LocalBackend
 from pyspark_paimon.partitions import Spec
@@ -25,7 +25,7 @@ from pyspark_paimon.spark_answers import stored_answer
 from pyspark_paimon.spark_blobs import BLOB
 from pyspark_paimon.spark_commit import outcome
 from pyspark_paimon.spark_errors import errors_noted
-from pyspark_paimon.spark_options import FILTER, columns, read_options, table_options, table_path, travel, with_options
+from pyspark_paimon.spark_options import FILTER, between, columns, read_options, table_options, table_path, travel, with_options
 from pyspark_paimon.spark_types import spark_schema
 
 if TYPE_CHECKING:
@@ -68,6 +68,9 @@ def scan_request(backend: LocalBackend, options: Mapping[str, str], columns_want
     if rpc.SCAN in options:
         request = rpc.parse_scan(options[rpc.SCAN])
         return request if columns_wanted is None else request.model_copy(update={"columns": columns_wanted})
+    changes = between(options)
+    if changes is not None:
+        return _changes_request(backend, options, range_of(backend, backend.schema(), *changes[0], changes[1]), columns_wanted)
     snapshot = backend.pin(travel(options))
     travels = snapshot is not None and travel(options) != TravelRequest()
     table = backend.schema(snapshot.schema_id if snapshot is not None and travels else None)
@@ -78,6 +81,16 @@ def scan_request(backend: LocalBackend, options: Mapping[str, str], columns_want
     tree = bind_filter(options.get(FILTER), table.column_types)
     request = ScanRequest.of(tree, columns=names, snapshot_id=None if snapshot is None else snapshot.id)
     return request.model_copy(update={"schema_id": table.id, "options": table_options(options)})
+
+
+def _changes_request(
+    backend: LocalBackend, options: Mapping[str, str], wanted: IncrementalRange, columns_wanted: tuple[str, ...] | None
+) -> ScanRequest:
+    table = backend.schema()
+    tree = bind_filter(options.get(FILTER), table.column_types)
+    names = change_columns(columns_wanted or columns(options), table)
+    request = ScanRequest.of(tree, columns=names, snapshot_id=wanted.end_id)
+    return request.model_copy(update={"schema_id": table.id, "incremental": wanted, "options": table_options(options)})
 
 
 def _answer(backend: LocalBackend, question: rpc.Question) -> str:

@@ -17,7 +17,8 @@ class PaimonDataSource(DataSource):  # type: ignore[misc]  # Spark's own annotat
     """Reads and writes Paimon tables by path: ``spark.read.format("paimon").load(path)``.
 
     Option ``branch`` reads or writes a branch. Read options: ``columns`` (comma separated), ``filter`` (SQL text), ``pushdown`` (``true`` lets Spark push its filters;
-    needs ``spark.sql.python.filterPushdown.enabled``), Paimon's ``scan.snapshot-id``, ``scan.tag-name`` and
+    needs ``spark.sql.python.filterPushdown.enabled``), Paimon's ``incremental-between`` and
+    ``incremental-between-scan-mode`` (rows with ``_row_kind``), ``scan.snapshot-id``, ``scan.tag-name`` and
     ``scan.timestamp-millis``. Write options: ``dynamic-partition-overwrite`` and the table options that a call may change.
     """
 

@@ -57,6 +57,20 @@ def test_changes_are_a_dataframe_and_a_plan(spark, tmp_path) -> None:
         table.changelog(1, 9)
 
 
+def test_paimons_own_read_options_name_a_range(spark, tmp_path) -> None:
+    table = Table.create(tmp_path / "t", DDL, primary_keys=["id"], options={"bucket": "1"}, spark=spark)
+    table.write(rows(("+I", 1, 10), ("+I", 2, 20)))
+    table.write(rows(("+U", 1, 11), ("-D", 2, 20)))
+    read = spark.read.format("paimon").option("incremental-between", "1,2")
+    frame = read.load(table.path)
+    assert frame.columns == ["id", "city", "n", "_row_kind"]
+    assert sorted(tuple(row) for row in frame.select("_row_kind", "n").where("n < 20").collect()) == [("+U", 11)]
+    compared = read.option("incremental-between-scan-mode", "diff").option("columns", "n").option("filter", "n < 20").load(table.path)
+    assert sorted(tuple(row) for row in compared.collect()) == [(10, "-U"), (11, "+U")]
+    with pytest.raises(Exception, match="two snapshots or tags"):
+        spark.read.format("paimon").option("incremental-between", "1").load(table.path).collect()
+
+
 def test_rows_are_sorted_and_partitions_compacted_by_tasks(spark, tmp_path) -> None:
     table = Table.create(tmp_path / "t", "a INT, day STRING", partition_keys=["day"], spark=spark)
     for at in range(3):
