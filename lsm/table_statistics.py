@@ -53,7 +53,7 @@ class DistinctCounter:
 
     def add(self, hashes: _Hashes) -> None:
         """Look at some hashes."""
-        some = np.unique(hashes)
+        some = hashes
         if self._hashes is not None:
             self._hashes = np.union1d(self._hashes, some)
             if self._hashes.size <= EXACT_VALUES:
