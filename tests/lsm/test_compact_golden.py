@@ -61,7 +61,7 @@ def table(store: FileStore) -> pa.Table:
     return pa.Table.from_batches(batches, schema=store.schema.arrow)
 
 
-@pytest.mark.parametrize("name", KEYED)
+@pytest.mark.parametrize("name", KEYED + FOLDED)
 def test_a_full_compaction_keeps_the_rows_of_a_primary_key_table(name: str, tmp_path: Path) -> None:
     store = copied(name, tmp_path)
     before = {f.level for f in live_files(store)}

@@ -1,0 +1,45 @@
+"""Merge engines over Spark: tasks fold as a table opened in process does, and kinds of rows travel with them."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from pyspark_paimon import Table, UnmergeableRows, UnsupportedTable
+
+pytestmark = pytest.mark.spark
+
+
+def read(table: Table) -> list[tuple]:
+    return sorted(tuple(row.values()) for row in table.scan().to_arrow().to_pylist())
+
+
+def test_tasks_aggregate_and_take_back(spark, tmp_path):
+    options = {"bucket": "2", "merge-engine": "aggregation", "fields.n.aggregate-function": "sum", "fields.a.aggregate-function": "collect"}
+    table = Table.create(tmp_path / "t", "id BIGINT, n INT, a ARRAY<INT>", primary_keys=["id"], options=options, spark=spark)
+    table.write(spark.sql("SELECT id, int(id) AS n, array(int(id)) AS a FROM range(4)"))
+    table.write(spark.sql("SELECT id, 10 AS n, array(7) AS a, if(id = 3, '-U', '+U') AS _row_kind FROM range(2, 4)"))
+    expected = [(0, 0, [0]), (1, 1, [1]), (2, 12, [2, 7]), (3, -7, [3])]
+    served = Table.open(table.path)
+    assert read(table) == read(served) == expected
+    table.compact(full=True)
+    assert read(table) == read(served) == expected
+    for opened in (table, served):
+        with pytest.raises(UnsupportedTable, match="aggregation"):
+            opened.delete("id = 1")
+
+
+def test_kinds_in_a_column_of_the_table_delete_rows(spark, tmp_path):
+    options = {"bucket": "2", "merge-engine": "partial-update", "rowkind.field": "op", "partial-update.remove-record-on-delete": "true"}
+    table = Table.create(tmp_path / "t", "id BIGINT, a INT, b INT, op STRING", primary_keys=["id"], options=options, spark=spark)
+    table.write(spark.sql("SELECT id, 1 AS a, int(NULL) AS b, '+I' AS op FROM range(3)"))
+    table.write(spark.sql("SELECT id, int(NULL) AS a, 2 AS b, if(id = 0, '-D', '+U') AS op FROM range(2)"))
+    assert read(table) == read(Table.open(table.path)) == [(1, 1, 2, "+U"), (2, 1, None, "+I")]
+
+
+def test_rows_that_cannot_be_folded_are_refused_by_the_task(spark, tmp_path):
+    options = {"bucket": "1", "merge-engine": "first-row"}
+    table = Table.create(tmp_path / "t", "id BIGINT", primary_keys=["id"], options=options, spark=spark)
+    with pytest.raises(UnmergeableRows, match="'-U'"):
+        table.write(pa.table({"id": [1], "_row_kind": ["-U"]}))
+    assert table.snapshots().num_rows == 0
