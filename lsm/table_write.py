@@ -276,7 +276,7 @@ class TableWrite:
     def _vectors(self, partition: bytes, bucket: int, files: Sequence[DataFileMeta]) -> BucketVectors | None:
         """The deletion vectors of a bucket's files; None for tables without."""
         options = self.store.options
-        if not options.deletion_vectors_enabled:
+        if not options.deletion_vectors_enabled or (self._is_unaware and not files):  # a mere append marks nothing
             return None
         size = options.deletion_vector_index_file_target_size if self._is_unaware else None
         writer = DeletionVectorWriter(self.store, partition, bucket, self._index_names, size)
