@@ -55,15 +55,17 @@ def range_of(backend: Backend, schema: TableSchema, start: Point, end: Point | N
 def exact_mode(backend: Backend, schema: TableSchema, wanted: IncrementalRange) -> IncrementalMode:
     """How the changes of a range are told without a gap.
 
-    The changelog, unless the table has none or an overwrite, of which none is written, lies in the range; else the difference of
-    the states, or what was appended to a table without keys.
+    The changelog, unless a part of the range has none: before the table had its producer, or for an overwrite. Else the difference
+    of the states, or what was appended to a table without keys.
     """
     if not schema.is_primary_key_table:
         return "delta"
     if schema.core.changelog_producer == "none":
         return "diff"
     inside = [snapshot for snapshot in backend.snapshots() if wanted.start_id < snapshot.id <= wanted.end_id]
-    return "diff" if any(snapshot.commit_kind is CommitKind.OVERWRITE for snapshot in inside) else "changelog"
+    producers = {backend.schema(schema_id).core.changelog_producer for schema_id in {snapshot.schema_id for snapshot in inside}}
+    overwritten = any(snapshot.commit_kind is CommitKind.OVERWRITE for snapshot in inside)
+    return "diff" if overwritten or producers - {schema.core.changelog_producer} else "changelog"
 
 
 def _pinned(backend: Backend, point: object) -> Snapshot | None:

@@ -112,6 +112,16 @@ def test_columns_limit_count_and_explain(create) -> None:
         table.changelog(0, columns=["nothing"])
 
 
+def test_what_happened_before_there_was_a_changelog_is_told_by_the_states(create) -> None:
+    table = create()
+    table.write(rows(("+I", 1, 10), ("+I", 2, 20)))
+    table.alter_options({"changelog-producer": "input"})
+    table.write(rows(("+U", 1, 11)))
+    assert changes(table.changelog(0)) == [("+I", 1, 11), ("+I", 2, 20)]
+    assert changes(table.changelog(1)) == [("+U", 1, 11)]
+    assert changes(table.scan(incremental=(0, 2))) == [("+U", 1, 11)]
+
+
 def test_an_append_table_tells_what_was_appended(create) -> None:
     table = create("id BIGINT, n INT", primary_keys=())
     for n in range(3):
