@@ -32,6 +32,7 @@ KEYED = [
     "pk_dv64",
     "pk_dv_embedded",
 ]
+FOLDED = ["pk_agg", "pk_agg_retract", "pk_partial", "pk_partial_group", "pk_partial_ignore", "pk_partial_remove", "pk_first"]
 APPENDED = [
     "append_parts",
     "append_bucketed",
