@@ -87,26 +87,26 @@ class GroupedColumn:
         return self._groups[0] if self._table is None else self._table[0]
 
     @cached_property
-    def _table(self) -> tuple[Keys, _Codes] | None:
-        """Distinct values and codes through a table of all values that there could be; None if these are too many."""
+    def _table(self) -> tuple[Keys, _Codes, _Longs] | None:
+        """Distinct values, codes and starts through a table of all values that there could be; None if these are too many."""
         if not len(self.values):
             return None
-        least = int(self.values.min())
-        size = int(self.values.max()) - least + 1
+        least, greatest = (int(self.values.min()), int(self.values.max())) if self._texts is None else (0, len(self._texts) - 1)
+        size = greatest - least + 1
         if size > min(_TABLE_MAX, len(self.values) + 1024):
             return None
-        at = self.values - least
-        used = np.zeros(size, dtype=bool)
-        used[at] = True
-        return np.flatnonzero(used) + least, (np.cumsum(used, dtype=np.uint32) - np.uint32(1))[at]
+        at = self.values - least if least else self.values
+        counts = np.bincount(at, minlength=size)
+        used = counts > 0
+        codes = at.astype(np.uint32) if used.all() else (np.cumsum(used, dtype=np.uint32) - np.uint32(1))[at]
+        return np.flatnonzero(used) + least, codes, np.concatenate([[0], np.cumsum(counts[used])])
 
     @cached_property
     def _groups(self) -> tuple[Keys, _Longs, Rows]:
         if self._table is None:
             return group_rows(self.values)
-        distinct, codes = self._table
-        _, starts, positions = group_rows(codes)
-        return distinct, starts, positions
+        distinct, codes, starts = self._table
+        return distinct, starts, _sorted_positions(codes.astype(np.uint64))
 
 
 class ColumnRows:
@@ -174,14 +174,20 @@ def group_rows(keys: Any) -> tuple[Any, _Longs, Rows]:
         ranks = np.zeros(count, dtype=np.uint64)
         ranks[order[1:]] = np.cumsum(np.diff(keys[order]) != 0)
         words = ranks
-    words <<= np.uint64(position_bits)
-    words |= np.arange(count, dtype=np.uint64)
-    words.sort()
-    positions = (words & np.uint64(2**position_bits - 1)).astype(np.uint32)
+    positions = _sorted_positions(words)
     words >>= np.uint64(position_bits)
     opens = np.flatnonzero(words[1:] != words[:-1]) + 1
     starts = np.concatenate([[0], opens, [count]])
     return keys[positions[starts[:-1]]], starts, positions
+
+
+def _sorted_positions(words: Any) -> Rows:
+    """Positions in the order of the words, which become words and positions in that order; both must fit into 64 bits."""
+    bits = len(words).bit_length()
+    words <<= np.uint64(bits)
+    words |= np.arange(len(words), dtype=np.uint64)
+    words.sort()
+    return np.asarray((words & np.uint64(2**bits - 1)).astype(np.uint32))
 
 
 def _rank_rows(chunks: list[tuple[Any, Any]]) -> tuple[Any, Keys]:
