@@ -8,7 +8,7 @@ from functools import cache, cached_property, partial
 
 import numpy as np
 
-from fileindex.column_type import INTEGERS, Plain
+from fileindex.column_type import Plain
 from fileindex.container import ContainerReader
 from fileindex.evaluate import IndexNotes, evaluate
 from fileindex.predicate import FALSE, TRUE, ColumnRef, Predicate, columns_of
@@ -16,7 +16,7 @@ from lsm.evolution import SchemaMapping, column_types
 from lsm.scan_filters import bind_constants, bind_rows, only_columns
 from manifest.avro_columns import Mask, Rows
 from manifest.bounds_columns import BoundsColumn, Lookup, key_bounds, may_match_each, value_bounds
-from manifest.column_ranges import stats_groups
+from manifest.column_ranges import same_values, stats_groups
 from manifest.data_file import DataFileMeta
 from manifest.entry_columns import EntryColumns
 from manifest.errors import CorruptFile
@@ -145,7 +145,7 @@ class FilePruner:
                 return BoundsColumn.all_null(entries.row_count)
             stored = known.get(source.name) if column.key is None else None
             read = mapping.read[column.name].type
-            if stored is None or mapping.same(column) is not None or (source.type.kind in INTEGERS and read.kind in INTEGERS):
+            if stored is None or mapping.same(column) is not None or same_values(source.type, read):
                 return stored
             return BoundsColumn.of([mapping.bounds(column.name, one) for one in stored.each(source.type)], read)
 

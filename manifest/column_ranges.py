@@ -137,7 +137,7 @@ class RangePolicy:
                 field = by_id.get(field_id)
                 if field is None:  # added later, so that these files have nothing but nulls in it
                     parts[field_id].append(ColumnBounds(None, None, count, count))
-                elif field.name in stored and _same_values(field.type, types[field_id]):
+                elif field.name in stored and same_values(field.type, types[field_id]):
                     parts[field_id] += stored[field.name]
                 else:
                     del parts[field_id]
@@ -229,11 +229,11 @@ def _bounded(known: Mapping[int, ColumnBounds], fields: Iterable[DataField], row
     return ColumnRanges(tuple(field.id for field, _ in chosen), row_count, SimpleStats(low, high, nulls))
 
 
-def _same_values(old: DataType, new: DataType) -> bool:
+def same_values(old: DataType, new: DataType) -> bool:
     """Whether a column of the two types holds the same plain values: an integer may have become wider, nothing else."""
     if old.kind in INTEGERS and new.kind in INTEGERS:
         return _INTEGER_ORDER.index(old.kind) <= _INTEGER_ORDER.index(new.kind)
     return old.with_nullable(nullable=True) == new.with_nullable(nullable=True)
 
 
-__all__ = ["MAX_BYTES", "ColumnRanges", "RangePolicy", "stats_groups"]
+__all__ = ["MAX_BYTES", "ColumnRanges", "RangePolicy", "same_values", "stats_groups"]

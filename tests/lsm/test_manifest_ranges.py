@@ -305,3 +305,14 @@ def test_the_range_of_many_files_is_that_of_each_looked_at(tmp_path_factory, fil
     with patch("manifest.column_ranges._FEW", 0):
         together = store.range_policy.ranges(entries)
     assert repr(store.range_policy.ranges(entries)) == repr(together)
+
+
+def test_a_narrower_integer_keeps_no_bounds_of_the_wider_one(tmp_path):
+    """Values that do not fit wrap around when they are cast, so that a range of large numbers says nothing of the small ones."""
+    store = evolving_table(tmp_path / "t", [[(0, "a", "BIGINT")], [(0, "a", "INT")]], 30)
+    low, high = (encode_row((value,), [TYPES["BIGINT"]]) for value in (2**32, 2**32 + 9))
+    file = DataFileMeta(
+        file_name="data-1.parquet", file_size=1, row_count=5, value_stats=SimpleStats(low, high, (0,)), creation_time=0, delete_row_count=0
+    )
+    FileStoreCommit(store, "u").commit([CommitMessage(partition=bytes(12), bucket=0, total_buckets=-1, new_files=(file,))])
+    assert planned(store, eq("a", 3)) == {"data-1.parquet"}
