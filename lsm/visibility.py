@@ -31,6 +31,18 @@ def made_visible(store: FileStore, user: str, result: CommitResult, messages: It
     return replace(result, snapshot_id=shown or result.snapshot_id, compact_snapshot_id=shown, lost_compactions=tuple(sorted(lost)))
 
 
+def shown_again(store: FileStore, user: str, result: CommitResult, *, threads: int = 1) -> CommitResult:
+    """``result`` of a commit whose first call ended before its rows were shown: all level-0 files are compacted now."""
+    if not store.hides_level_0 or result.snapshot_id is None or store.options.write_only:
+        return result
+    shown = result.compact_snapshot_id
+    if shown is None:
+        entries = store.live_entries(store.snapshots.latest())
+        hidden = entries.select(entries.level == 0)
+        shown, _ = _compacted(store, user, set(zip(hidden.partition, hidden.bucket.tolist(), strict=True)), threads)
+    return replace(result, snapshot_id=shown, compact_snapshot_id=shown)
+
+
 def _compacted(store: FileStore, user: str, buckets: Collection[BucketId], threads: int) -> tuple[int | None, frozenset[BucketId]]:
     """Compact the level-0 files of ``buckets``: the newest snapshot then, and the buckets that others were too fast for."""
     left = frozenset(buckets)
@@ -51,4 +63,4 @@ def _compacted(store: FileStore, user: str, buckets: Collection[BucketId], threa
     return store.snapshots.latest_id(), left
 
 
-__all__ = ["made_visible"]
+__all__ = ["made_visible", "shown_again"]

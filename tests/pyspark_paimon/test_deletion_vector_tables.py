@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from manifest.commit import FileStoreCommit
 from pyspark_paimon import Table, UnsupportedOption
 
 VECTORS = {"bucket": "1", "deletion-vectors.enabled": "true"}
@@ -91,3 +92,21 @@ def test_engines_that_combine_versions_merge_the_marked_row_into_the_new_one(cre
         table.compact(full=n == 2)
     assert table.scan().to_arrow().to_pylist() == [{"id": 1, "n": 7 if engine == "aggregation" else 4, "m": 30}]
     assert table.scan().count() == 1
+
+
+def test_a_repeated_write_shows_rows_that_its_first_call_did_not_come_to_show(create, monkeypatch) -> None:
+    table = create(options=VECTORS)
+    table.write(rows([1, 2], "old"))
+
+    def killed(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(FileStoreCommit, "_compact", killed)
+        with pytest.raises(KeyboardInterrupt):
+            table.write(rows([1], "new"), commit_id="nightly")
+    assert table.scan("city = 'new'").count() == 0
+    result = table.write(rows([1], "new"), commit_id="nightly")
+    assert result.replayed
+    assert table.scan("city = 'new'", snapshot=result.snapshot_id).count() == 1
+    assert table.list_orphan_files(older_than=2**61) == []
