@@ -15,7 +15,7 @@ from lsm.append_changes import AppendChange, Update
 from lsm.sort_key import DELETE, UPDATE_AFTER
 from lsm.splits import DataSplit
 from lsm.table_write import TableWrite
-from lsm.visibility import made_visible
+from lsm.visibility import made_visible, shown_again
 from manifest.commit import FileStoreCommit, is_committed
 from manifest.commit_message import CommitMessage, CommitResult
 from manifest.errors import CommitConflict
@@ -61,7 +61,7 @@ class _Change:
         check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
         done = is_committed(store, user, BATCH_IDENTIFIER)
         if done is not None:
-            return written(done, 0, 0, start)
+            return written(shown_again(store, user, done, threads=self.threads), 0, 0, start)
         commit = FileStoreCommit(store, user)
         for evaluation in range(1, _EVALUATIONS + 1):
             base = store.snapshots.latest()

@@ -13,7 +13,7 @@ from fileindex.predicate import Predicate
 from lsm.reassign import commit_rows
 from lsm.restamp import restamp
 from lsm.table_write import TableWrite
-from lsm.visibility import made_visible
+from lsm.visibility import made_visible, shown_again
 from manifest.commit import FileStoreCommit, is_committed
 from manifest.commit_message import CommitMessage, CommitResult
 from manifest.errors import InvalidArgument
@@ -38,7 +38,7 @@ def write_rows(store: FileStore, request: WriteRequest, rows: ArrowRows, *, thre
     check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
     done = is_committed(store, request.commit_id, BATCH_IDENTIFIER)
     if done is not None:
-        return written(done, 0, 0, start)
+        return written(shown_again(store, request.commit_id, done, threads=threads), 0, 0, start)
     overwriting = request.mode == "overwrite"
     with table_write(store, request.commit_id, threads=threads, overwrite=overwriting) as write:
         taken = 0
