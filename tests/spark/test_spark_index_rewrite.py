@@ -171,31 +171,55 @@ def test_progress_counts_tasks_over_connect(spark, table):
     assert events[-1].unit == "tasks"
 
 
+SLOW = {"file-index.bloom-filter.columns": "id", "file-index.bloom-filter.id.items": "20000000"}
+"""Large filters keep tasks busy for a while."""
+
+
+@pytest.fixture(params=["rewrite", "compact"])
+def slow_job(request, tmp_path):
+    """A table, a method that rearranges its files in slow tasks, and the part of a new file's name that has the commit id."""
+    if request.param == "rewrite":
+        made = Table.create(tmp_path / "slow", "id BIGINT")
+        for part in range(12):
+            made.write(pa.table({"id": [part]}))
+        made.alter_options(SLOW)
+        return made, lambda opened: opened.rewrite_file_index(), lambda name: name.partition(".parquet-")[2][:36]
+    made = Table.create(tmp_path / "slow", "id BIGINT", primary_keys=["id"], options={"bucket": "8", "write-only": "true"})
+    made.write(pa.table({"id": range(12)}))
+    made.alter_options(SLOW)
+    return made, lambda opened: opened.compact(full=True), lambda name: name.removeprefix("data-")[:36]
+
+
 @pytest.mark.spark
-def test_a_cancelled_rewrite_changes_nothing_and_its_side_files_carry_one_commit_id(spark, tmp_path):
-    """Large filters keep the tasks busy for a while; if the driver was faster nevertheless, everything is there."""
-    made = Table.create(tmp_path / "slow", "id BIGINT")
-    for part in range(12):
-        made.write(pa.table({"id": [part]}))
-    made.alter_options({"file-index.bloom-filter.columns": "id", "file-index.bloom-filter.id.items": "20000000"})
+def test_a_cancelled_job_changes_nothing_and_its_orphans_carry_one_commit_id(spark, slow_job):
+    """If the driver was faster than the cancellation nevertheless, everything is there."""
+    table, work, commit_of = slow_job
+    before, snapshots = data_and_index_files(table), table.snapshots().num_rows
     with ThreadPoolExecutor(1) as pool:
-        job = pool.submit(Table.open(made.path, spark=spark).rewrite_file_index)
-        while not job.done() and not side_files(made):
+        job = pool.submit(work, Table.open(table.path, spark=spark))
+        while not job.done() and data_and_index_files(table) == before:
             time.sleep(0.02)
         spark.interruptAll()
         failed = job.exception() is not None
-    indexed = made.file_indexes().num_rows
-    assert (indexed, made.snapshots().num_rows) == ((0, 12) if failed else (12, 13))
-    assert made.scan().count() == 12
-    wait_until_still(made)
-    left = [Path(orphan.path).name for orphan in made.list_orphan_files(FAR)]
-    assert len({name.partition(".parquet-")[2][:36] for name in left}) <= 1
-    made.remove_orphan_files(FAR)
-    assert len(side_files(made)) == indexed
+    indexed = {row["file_index"] for row in table.files().to_pylist()} - {None}
+    assert (bool(indexed), table.snapshots().num_rows - snapshots) == ((False, 0) if failed else (True, 1))
+    assert table.scan().count() == 12
+    wait_until_still(table)
+    left = {Path(orphan.path).name for orphan in table.list_orphan_files(FAR) if "/bucket-" in orphan.path}
+    assert len({commit_of(name) for name in left}) <= 1
+    assert left <= data_and_index_files(table) - before
+    table.remove_orphan_files(FAR)
+    assert data_and_index_files(table) >= before
+    if failed:
+        assert data_and_index_files(table) == before
+
+
+def data_and_index_files(table: Table) -> set[str]:
+    return {path.name for path in Path(table.path).rglob("bucket-*/*")}
 
 
 def wait_until_still(table: Table) -> None:
     """Tasks that are being killed may finish the file that they are writing."""
-    before = None
-    while before != (before := [path.stat().st_size for path in sorted(Path(table.path).rglob("*.index"))]):
+    sizes = None
+    while sizes != (sizes := [path.stat().st_size for path in sorted(Path(table.path).rglob("bucket-*/*"))]):
         time.sleep(1)
