@@ -17,7 +17,8 @@ class WriteResult(Message):
     """What a write, a delete or an overwrite did.
 
     ``snapshot_id`` made the rows visible (None: there was nothing to commit); ``compact_snapshot_id`` is that of a
-    compaction which ran after it, if any. ``rows`` counts input rows, ``files`` the data files that they became.
+    compaction which ran after it, if any; tables that show compacted rows only (deletion vectors, first-row) become visible by it,
+    so that both are the same. ``rows`` counts input rows, ``files`` the data files that they became.
 
     >>> WriteResult(rows=3, files=1, snapshot_id=1, seconds=0.25)
     WriteResult(rows=3, files=1, snapshot_id=1, compact_snapshot_id=None, compact_lost=False, replayed=False, seconds=0.25)
