@@ -175,8 +175,14 @@ def test_what_cannot_be_sorted_is_refused(create) -> None:
         wide.compact(order_by=[f"c{at}" for at in range(9)], strategy="hilbert")
 
 
-@pytest.mark.parametrize(("writers", "commits"), [pytest.param(2, 3, id="small"), pytest.param(4, 25, id="large", marks=pytest.mark.long)])
-@pytest.mark.parametrize("producer", ["none", "lookup"])
+@pytest.mark.parametrize(
+    ("writers", "commits", "producer"),
+    [
+        pytest.param(2, 3, "lookup", id="small"),
+        pytest.param(4, 25, "none", id="large", marks=pytest.mark.long),
+        pytest.param(4, 25, "lookup", id="large, with a changelog", marks=pytest.mark.long),
+    ],
+)
 def test_a_dedicated_compaction_job_and_write_only_writers_lose_nothing(create, writers, commits, producer) -> None:
     options = {"write-only": "true", "bucket": "2", "commit.max-retries": "200", "num-sorted-run.compaction-trigger": "2"}
     table = create("id BIGINT, city STRING", options={**options, "changelog-producer": producer})
