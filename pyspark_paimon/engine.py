@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from manifest.statistics import Statistics
     from pyspark_paimon.assignments import Assignments
     from pyspark_paimon.history_views import View
-    from pyspark_paimon.index_views import IndexView
     from pyspark_paimon.results import TableChangeResult
     from pyspark_paimon.table_changes import TableChange
 
@@ -45,6 +44,7 @@ Progress: TypeAlias = Callable[[ProgressEvent], None]
 
 ClusterStrategy: TypeAlias = Literal["order", "zorder", "hilbert"]
 IncrementalMode: TypeAlias = Literal["delta", "changelog", "diff"]
+IndexView: TypeAlias = Literal["file_indexes", "index_health"]
 
 
 class TravelRequest(Message):
@@ -273,6 +273,7 @@ __all__ = [
     "ExpireRequest",
     "IncrementalMode",
     "IncrementalRange",
+    "IndexView",
     "Mode",
     "OrphanFile",
     "Progress",

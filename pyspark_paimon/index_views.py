@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,10 +23,10 @@ from manifest.errors import CorruptFile, PaimonError
 from manifest.manifest_entry import ManifestEntry
 from manifest.snapshot import Snapshot
 from manifest.store import FileStore
+from pyspark_paimon.engine import IndexView
 from pyspark_paimon.parallel import each
 from pyspark_paimon.table_views import partition_text
 
-IndexView: TypeAlias = Literal["file_indexes", "index_health"]
 Row: TypeAlias = dict[str, Any]
 
 FILE_INDEXES = pa.schema(
@@ -243,7 +243,6 @@ def _column_sizes(store: FileStore, path: str, columns: Collection[str]) -> dict
 __all__ = [
     "FILE_INDEXES",
     "INDEX_HEALTH",
-    "IndexView",
     "built_indexes",
     "file_indexes_table",
     "health_summary",

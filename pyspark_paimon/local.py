@@ -32,6 +32,7 @@ from pyspark_paimon.engine import (
     CompactRequest,
     DeleteRequest,
     ExpireRequest,
+    IndexView,
     OrphanFile,
     Progress,
     Rows,
@@ -42,7 +43,7 @@ from pyspark_paimon.engine import (
 from pyspark_paimon.history_views import View, history_view
 from pyspark_paimon.incremental import plan_changes
 from pyspark_paimon.index_jobs import rewrite_indexes
-from pyspark_paimon.index_views import IndexView, index_view
+from pyspark_paimon.index_views import index_view
 from pyspark_paimon.inputs import collected
 from pyspark_paimon.local_changes import delete_rows, update_rows
 from pyspark_paimon.local_jobs import compact_table, write_rows

@@ -28,6 +28,7 @@ from pyspark_paimon.engine import (
     CompactRequest,
     DeleteRequest,
     ExpireRequest,
+    IndexView,
     OrphanFile,
     Progress,
     Rows,
@@ -57,7 +58,6 @@ from pyspark_paimon.spark_staging import Staged, Target, bucket_frame, file_fram
 if TYPE_CHECKING:
     from lsm.scan import ScanPlan
     from pyspark_paimon.history_views import View
-    from pyspark_paimon.index_views import IndexView
     from pyspark_paimon.table_changes import TableChange
 
 NAME = "paimon"

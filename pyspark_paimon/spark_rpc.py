@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, TypeVar
 from pydantic import Field, TypeAdapter, ValidationError
 
 from manifest.errors import InvalidArgument
-from pyspark_paimon.engine import CompactRequest, DeleteRequest, ExpireRequest, ScanRequest, TravelRequest, WriteRequest
+from pyspark_paimon.engine import CompactRequest, DeleteRequest, ExpireRequest, IndexView, ScanRequest, TravelRequest, WriteRequest
 from pyspark_paimon.history_views import View
-from pyspark_paimon.index_views import IndexView
 from pyspark_paimon.results import Message
 from pyspark_paimon.table_changes import TableChange
 

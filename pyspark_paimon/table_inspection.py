@@ -5,8 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from manifest.schema import TableSchema
-from pyspark_paimon.engine import Backend, TravelRequest
-from pyspark_paimon.index_views import IndexView
+from pyspark_paimon.engine import Backend, IndexView, TravelRequest
 from pyspark_paimon.table_analysis import statistics_table
 from pyspark_paimon.table_views import snapshots_table
 
