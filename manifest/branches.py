@@ -6,13 +6,14 @@ so whatever deletes a file asks every branch first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from manifest.errors import InvalidArgument, SnapshotNotFound
 from manifest.paths import MAIN_BRANCH, TablePaths, branch_name
 from manifest.rollback import Removed, remove_unreachable
 from manifest.schema_manager import SchemaManager
+from manifest.snapshot import Snapshot
 from manifest.snapshot_manager import SnapshotManager
 from manifest.store import FileStore
 
@@ -66,12 +67,29 @@ def fast_forward(store: FileStore, name: str) -> Removed:
     meanwhile may give way too.
     """
     _refuse_on_branch(store)
-    branch, main, file_io = _branch(store, name), store.snapshots, store.file_io
+    branch, main = _branch(store, name), store.snapshots
     ids = branch.ids()
     if not ids:
         raise SnapshotNotFound(f"{store.root}: branch '{name}' has no snapshot")
+    with store.file_io.turn(store.paths.snapshots):  # no commit of ours comes between
+        replaced = [main.get(snapshot_id) for snapshot_id in main.ids() if snapshot_id >= ids[0]]
+        kept = _replace_history(store, branch, ids, replaced)
+    theirs = branch.tags()
+    tags = {tag_name: tag for tag_name, tag in main.tags().items() if tag.id >= ids[0]}
+    for tag_name in sorted({*tags, *theirs}):
+        if tag_name in theirs:
+            store.file_io.write(store.paths.tag(tag_name), store.file_io.read(branch.paths.tag(tag_name)), overwrite=True)
+        else:
+            main.delete_tag(tag_name)
+    data, manifests = remove_unreachable(store, tags.values(), replaced)
+    gone = {old.delta_manifest_list for old in replaced}.difference(kept)
+    return Removed(len(gone), tuple(sorted(set(tags).difference(theirs))), data, manifests)
+
+
+def _replace_history(store: FileStore, branch: SnapshotManager, ids: Sequence[int], replaced: Sequence[Snapshot]) -> set[str]:
+    """Write the branch's schemas and snapshots over main's, then delete main's newer ones; names of the lists that came."""
+    file_io, main = store.file_io, store.snapshots
     snapshots = [branch.get(snapshot_id) for snapshot_id in ids]
-    replaced = [main.get(snapshot_id) for snapshot_id in main.ids() if snapshot_id >= ids[0]]
     _replace_schemas(store, branch.paths, snapshots[0].schema_id)
     for snapshot in snapshots:
         file_io.write(store.paths.snapshot_file(snapshot.id), file_io.read(branch.paths.snapshot_file(snapshot.id)), overwrite=True)
@@ -80,18 +98,9 @@ def fast_forward(store: FileStore, name: str) -> Removed:
     for old in reversed(replaced):
         if old.id > ids[-1]:
             file_io.delete(store.paths.snapshot_file(old.id))
-    tags = {tag_name: tag for tag_name, tag in main.tags().items() if tag.id >= ids[0]}
-    theirs = branch.tags()
-    for tag_name in sorted({*tags, *theirs}):
-        if tag_name in theirs:
-            file_io.write(store.paths.tag(tag_name), file_io.read(branch.paths.tag(tag_name)), overwrite=True)
-        else:
-            main.delete_tag(tag_name)
     with suppress(OSError):
         main.write_earliest_hint(min(main.ids()))
-    data, manifests = remove_unreachable(store, tags.values(), replaced)
-    gone = {old.delta_manifest_list for old in replaced}.difference(snapshot.delta_manifest_list for snapshot in snapshots)
-    return Removed(len(gone), tuple(sorted(set(tags).difference(theirs))), data, manifests)
+    return {snapshot.delta_manifest_list for snapshot in snapshots}
 
 
 def _refuse_on_branch(store: FileStore) -> None:

@@ -124,7 +124,7 @@ PREFIXES = ("parquet.", "orc.", "avro.", "file-index.", "comment")
 
 ROWS: dict[str, Refusal] = {
     "type": _only("table", why="tables are not built"),
-    "branch": _only("main", why="is not built yet"),
+    "branch": _only("main", why="is chosen when the table is opened, not kept in it"),
     "data-evolution.enabled": _OFF,
     "sequence.snapshot-ordering": _OFF,
     "pk-clustering-override": _OFF,

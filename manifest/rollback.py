@@ -36,6 +36,21 @@ def rollback_to(store: FileStore, target: Snapshot) -> Removed:
 
     Commits that others make meanwhile are deleted too; schemas stay. Raises ``InvalidArgument`` if the target is gone.
     """
+    with store.file_io.turn(store.paths.snapshots):  # no commit of ours comes between
+        gone = _delete_newer(store, target)
+    manager = store.snapshots
+    changelogs = [changelog for changelog in manager.changelogs() if changelog.id > target.id]
+    for changelog in reversed(changelogs):
+        store.file_io.delete(store.paths.changelog_file(changelog.id))
+    tags = {name: tag for name, tag in manager.tags().items() if tag.id > target.id}
+    for name in tags:
+        manager.delete_tag(name)
+    data, manifests = remove_unreachable(store, tags.values(), [*gone, *changelogs])
+    return Removed(len(gone), tuple(sorted(tags)), data, manifests)
+
+
+def _delete_newer(store: FileStore, target: Snapshot) -> list[Snapshot]:
+    """Delete the snapshot files after ``target``, the newest first, and put back its own if it has expired."""
     manager, file_io, paths = store.snapshots, store.file_io, store.paths
     if not manager.exists(target.id):
         if not isinstance(target, Tag):
@@ -49,17 +64,10 @@ def rollback_to(store: FileStore, target: Snapshot) -> Removed:
         for snapshot_id in reversed(newer):
             gone.append(manager.get(snapshot_id))
             file_io.delete(paths.snapshot_file(snapshot_id))
-    changelogs = [changelog for changelog in manager.changelogs() if changelog.id > target.id]
-    for changelog in reversed(changelogs):
-        file_io.delete(paths.changelog_file(changelog.id))
-    tags = {name: tag for name, tag in manager.tags().items() if tag.id > target.id}
-    for name in tags:
-        manager.delete_tag(name)
     with suppress(OSError):
         manager.write_latest_hint(target.id)
         manager.write_earliest_hint(min(manager.ids()))
-    data, manifests = remove_unreachable(store, tags.values(), [*gone, *changelogs])
-    return Removed(len(gone), tuple(sorted(tags)), data, manifests)
+    return gone
 
 
 def delete_tag(store: FileStore, name: str) -> Removed:

@@ -115,7 +115,7 @@ def test_broken_rules_name_the_column(columns: str, keys: list[str], partitions:
         {"bucket-function.type": "hive"},
         {"bucket-function.type": "mod", "bucket-key": "id,day"},
         {"merge-engine": "newest-row"},
-        {"changelog-producer": "input"},
+        {"changelog-producer": "sometimes"},
         {"file.format": "orc"},
         {"file.format.per.level": "0:avro"},
         {"sequence.field": "nothing"},
@@ -179,7 +179,7 @@ def test_reading_refuses_what_changes_rows(options: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"changelog-producer": "lookup"}, {"bucket": "-2"}, {"file.format": "avro"}]
+    "options", [{"tag.automatic-creation": "batch"}, {"bucket": "-2"}, {"file.format": "avro"}]
 )
 def test_writing_refuses_what_it_cannot_honour(options: dict[str, str]) -> None:
     core = CoreOptions.of({"bucket": "1"} | options)
