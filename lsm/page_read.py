@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from fileindex.column_type import ColumnType
 from fileindex.predicate import And, ColumnRef, Or, Predicate
+from lsm.nested_pages import NestedPages
 from lsm.parquet_pages import ColumnPages, PageIndexes
 from manifest.stats import ColumnBounds, may_match
 
@@ -41,16 +42,16 @@ class GroupPages:
     indexes: PageIndexes
     group: int
     chunk_size: Callable[[str], int]
-    _columns: dict[str, ColumnPages | None] = field(default_factory=dict)
+    _columns: dict[str, ColumnPages | NestedPages | None] = field(default_factory=dict)
 
-    def column(self, name: str) -> ColumnPages | None:
+    def column(self, name: str) -> ColumnPages | NestedPages | None:
         """The pages of a column; None if only its whole chunk can be read."""
         if name not in self._columns:
             self._columns[name] = None
             try:
-                pages = self.indexes.column(self.group, name)
-                if pages is not None and len(pages.starts):
-                    self._columns[name] = pages
+                leaves = self.indexes.column(self.group, name)
+                if leaves is not None and all(len(leaf.starts) for leaf in leaves):
+                    self._columns[name] = NestedPages(leaves) if len(leaves[0].elements) > 1 else leaves[0]
             except BROKEN:
                 return None
         return self._columns[name]
@@ -67,13 +68,15 @@ class GroupPages:
         return None if raw is None else ([of_page(page) for page in raw], pages.starts)
 
     def cost(self, names: Sequence[str], rows: _Rows) -> tuple[int, bool]:
-        """Bytes to read for ``rows`` of the columns ``names``, and whether that is far less than their chunks."""
-        touched = total = 0
-        for name in names:
-            pages, size = self.column(name), self.chunk_size(name)
+        """Bytes to read for ``rows`` of the columns ``names``, and whether that is far less than their chunks; else only about as many."""
+        sizes = [self.chunk_size(name) for name in names]
+        total, touched = sum(sizes), 0
+        for name, size in zip(names, sizes, strict=True):
+            pages = self.column(name)
             touched += size if pages is None else min(size, pages.touched(rows)[1])
-            total += size
-        return touched, _PAYS * touched <= total
+            if _PAYS * touched > total:  # the page indexes of the other columns need not be read
+                return touched, False
+        return touched, True
 
 
 def matching_rows(predicate: Predicate, num_rows: int, lookup: PageLookup, types: Mapping[str, ColumnType]) -> _Mask:

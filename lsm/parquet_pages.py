@@ -1,7 +1,7 @@
 """Reading single pages of a Parquet file: what the page indexes promise, and a few rows without decoding the rest.
 
 The decoder knows whole column chunks only. So the pages that hold the wanted rows are put, with the chunk's dictionary, into a
-small Parquet file in memory, which the decoder reads as any other. Flat columns with an offset index can be read so.
+small Parquet file in memory, which the decoder reads as any other. Leaves of columns with an offset index can be read so.
 """
 
 from __future__ import annotations
@@ -26,6 +26,11 @@ _MAGIC = b"PAR1"
 _MAX_FOOTER = 256 * 1024
 """Larger footers take longer to look through than pages save."""
 _INT96, _FIXED = 3, 7
+_REPEATED = 2
+_MAP, _MAP_KEY_VALUE, _LIST = 1, 2, 3
+_LOGICAL = 10
+_PAGE_HEADER = 8 * 1024
+"""More than a page header takes up, unless its statistics are very long texts."""
 _FORMATS = {0: "<?", 1: "<i", 2: "<q", 4: "<f", 5: "<d"}
 
 
@@ -41,11 +46,11 @@ class PageBounds:
 
 @dataclass(frozen=True)
 class ColumnPages:
-    """The data pages of a flat column in one row group."""
+    """The data pages of a leaf in one row group; ``elements`` lead from its top-level column to it, with nothing beside."""
 
     read_range: ReadRange
     version: int
-    element: Struct
+    elements: tuple[Struct, ...]
     root: Struct
     chunk: Struct
     num_rows: int
@@ -75,7 +80,7 @@ class ColumnPages:
 
     def touched(self, rows: _Longs) -> tuple[_Longs, int, int]:
         """The pages that hold ``rows`` (ascending), their bytes, and the bytes of all pages."""
-        pages = np.unique(np.searchsorted(self.starts, rows, side="right") - 1)
+        pages = np.flatnonzero(np.diff(np.searchsorted(rows, self.starts)))
         sizes = self._locations[:, 1]
         return pages, int(sizes[pages].sum()), int(sizes.sum())
 
@@ -122,20 +127,29 @@ class ColumnPages:
         meta[9] = I64, sum(map(len, parts))
         parts += [self.read_range(start, end - start) for start, end in self._ranges(pages)]
         size = sum(map(len, parts)) - len(_MAGIC)
-        meta |= {5: (I64, rows), 7: (I64, size)}
+        values = rows if len(self.elements) == 1 else self._value_count(pages)
+        meta |= {5: (I64, values), 7: (I64, size)}
         chunk: Struct = {2: (I64, 0), 3: (STRUCT, meta)}
         group: Struct = {1: (LIST, (STRUCT, [chunk])), 2: (I64, size), 3: (I64, rows)}
         root = {**self.root, 5: (I32, 1)}
         footer = encode_struct(
             {
                 1: (I32, self.version),
-                2: (LIST, (STRUCT, [root, self.element])),
+                2: (LIST, (STRUCT, [root, *self.elements])),
                 3: (I64, rows),
                 4: (LIST, (STRUCT, [group])),
                 6: (BINARY, b"pyspark-paimon"),
             }
         )
         return b"".join([*parts, footer, len(footer).to_bytes(4, "little"), _MAGIC])
+
+    def _value_count(self, pages: _Longs) -> int:
+        """Values of nested pages, by their headers: rows have any number of them."""
+        total = 0
+        for offset, size in self._locations[pages, :2].tolist():
+            header, _ = decode_struct(self.read_range(offset, min(size, _PAGE_HEADER)))
+            total += header[5 if 5 in header else 8][1][1][1]
+        return total
 
     def _ranges(self, pages: _Longs) -> list[tuple[int, int]]:
         """Byte ranges of ``pages``, neighbours joined."""
@@ -170,30 +184,57 @@ class PageIndexes:
         self._groups: list[Struct] = footer[4][1][1]
 
     @cached_property
-    def _flat(self) -> dict[str, tuple[int, Struct]]:
-        """Leaf number and schema element of the flat columns."""
-        found: dict[str, tuple[int, Struct]] = {}
+    def _columns(self) -> dict[str, list[tuple[int, tuple[Struct, ...]]]]:
+        """The leaves of every top-level column that can be read by pages: the number of each, and the elements that lead to it."""
+        found: dict[str, list[tuple[int, tuple[Struct, ...]]]] = {}
         leaf, at = 0, 1
         while at < len(self._schema):
-            element = self._schema[at]
             end = _end_of(self._schema, at)
-            if end == at + 1 and element.get(3, (I32, 0))[1] != 2 and element[1][1] != _INT96:
-                found[element[4][1].decode()] = leaf, element
-            leaf += sum(5 not in inner for inner in self._schema[at:end])
-            at = end
+            count = sum(5 not in inner for inner in self._schema[at:end])
+            chains = _chains(self._schema, at) if self._schema[at].get(3, (I32, 0))[1] != _REPEATED else None
+            if chains is not None:
+                found[self._schema[at][4][1].decode()] = list(zip(range(leaf, leaf + count), chains, strict=True))
+            leaf, at = leaf + count, end
         return found
 
-    def column(self, group: int, name: str) -> ColumnPages | None:
-        """The pages of a column in a row group; None if it is nested, or has no offset index."""
-        known = self._flat.get(name)
-        if known is None:
-            return None
-        leaf, element = known
+    def column(self, group: int, name: str) -> tuple[ColumnPages, ...] | None:
+        """The pages of a column's leaves in a row group; None if one has no offset index, or the column is laid out otherwise."""
         row_group = self._groups[group]
-        chunk: Struct = row_group[1][1][1][leaf]
-        if 4 not in chunk or 5 not in chunk or 3 not in chunk:
+        leaves = []
+        for leaf, elements in self._columns.get(name, ()):
+            chunk: Struct = row_group[1][1][1][leaf]
+            if 4 not in chunk or 5 not in chunk or 3 not in chunk:
+                return None
+            leaves.append(ColumnPages(self._read_range, self._version, elements, self._schema[0], chunk, row_group[3][1]))
+        return tuple(leaves) or None
+
+
+def _chains(schema: Sequence[Struct], at: int) -> list[tuple[Struct, ...]] | None:
+    """The elements from the one at ``at`` to each of its leaves; a map is a list of its keys, and one of its values.
+
+    None where that would change what a list is made of, or for INT96, whose unit the file does not tell.
+    """
+    element = schema[at]
+    if 5 not in element:
+        return None if element[1][1] == _INT96 else [(element,)]
+    children, end = [], at + 1
+    for _ in range(element[5][1]):
+        children.append(end)
+        end = _end_of(schema, end)
+    kind = element.get(6, (I32, None))[1]
+    alone = {**element, 5: (I32, 1)}
+    if kind in {_MAP, _MAP_KEY_VALUE, _LIST}:
+        members = schema[children[0]].get(5, (I32, 0))[1]
+        if len(children) != 1 or members != (1 if kind == _LIST else 2):
             return None
-        return ColumnPages(self._read_range, self._version, element, self._schema[0], chunk, row_group[3][1])
+        alone = {number: value for number, value in alone.items() if number != _LOGICAL} | {6: (I32, _LIST)}
+    found: list[tuple[Struct, ...]] = []
+    for child in children:
+        inner = _chains(schema, child)
+        if inner is None:
+            return None
+        found += [(alone, *chain) for chain in inner]
+    return found
 
 
 def _end_of(schema: Sequence[Struct], at: int) -> int:

@@ -7,7 +7,7 @@ metadata promise, pages that do not decode) becomes a ``CorruptFile`` that names
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from types import TracebackType
@@ -16,6 +16,7 @@ from typing import Any, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lsm.nested_pages import NestedPages, can_weave, leaf_count
 from lsm.page_read import BROKEN, GroupPages
 from lsm.parquet_bounds import column_bounds, has_bounds
 from lsm.parquet_pages import PageIndexes
@@ -107,7 +108,7 @@ class ParquetDataFile:
         positions: dict[str, range] = {}
         start = 0
         for field in self.schema:
-            end = start + _leaf_count(field.type)
+            end = start + leaf_count(field.type)
             positions[field.name] = range(start, end)
             start = end
         return positions
@@ -161,6 +162,11 @@ class ParquetDataFile:
         """
         known = pages.column(column)
         if known is None:
+            return None
+        if isinstance(known, NestedPages):
+            arrow = self.schema.field(column).type
+            with suppress(*BROKEN, pa.ArrowException, OSError):  # decoding all of it tells whether the file is broken
+                return known.take(rows, arrow) if can_weave(arrow) else None
             return None
         with self._decoding():
             return known.take(rows)
@@ -320,16 +326,6 @@ def _are_exact(nanos: Any, micros: Any, *, may_wrap: bool) -> bool:
 def rows_only(count: int) -> Any:
     """A record batch of so many rows without columns."""
     return pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), count, [None]))
-
-
-def _leaf_count(arrow: Any) -> int:
-    if pa.types.is_struct(arrow):
-        return sum(_leaf_count(arrow.field(position).type) for position in range(arrow.num_fields))
-    if pa.types.is_map(arrow):
-        return _leaf_count(arrow.key_type) + _leaf_count(arrow.item_type)
-    if pa.types.is_list(arrow) or pa.types.is_large_list(arrow) or pa.types.is_fixed_size_list(arrow):
-        return _leaf_count(arrow.value_type)
-    return 1
 
 
 __all__ = ["PAGED_ROWS", "ParquetDataFile", "RowGroup", "rows_only"]

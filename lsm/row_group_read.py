@@ -168,8 +168,10 @@ class RowGroupRead:
 
     def _count_pages(self, pages: GroupPages, chosen: _Mask) -> None:
         """Count the pages of the filter's columns, and those of them without a chosen row."""
-        known = (pages.column(name) for name in self._physical(self._filter_columns))
-        for column in filter(None, known):
+        for name in self._physical(self._filter_columns):
+            column = pages.column(name)
+            if column is None:
+                continue
             starts = column.starts[:-1]
             self.report.pages += len(starts)
             self.report.pages_skipped += len(starts) - int(np.count_nonzero(np.logical_or.reduceat(chosen, starts)))
