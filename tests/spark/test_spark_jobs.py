@@ -19,7 +19,7 @@ from manifest.schema_check import build_schema
 from manifest.store import FileStore
 from pyspark_paimon import Table, UnknownColumn, spark_commit
 from pyspark_paimon import spark_rpc as rpc
-from pyspark_paimon.engine import CompactRequest, ScanRequest, WriteRequest
+from pyspark_paimon.engine import CompactRequest, ExpireRequest, ScanRequest, WriteRequest
 from pyspark_paimon.plan_json import plan_from_json, plan_to_json
 from pyspark_paimon.spark_blobs import BLOB, TASK, blob_frame, rows_of_blobs
 from pyspark_paimon.spark_commands import run_command
@@ -210,10 +210,12 @@ def test_a_question_that_is_not_understood_is_refused(text):
 
 def test_questions_commands_and_jobs_come_back_from_json_as_they_were():
     question = rpc.AskCount(request=ScanRequest(columns=("a",), snapshot_id=None))
-    command = rpc.AlterOptions(id="x", changes={"a": "b"}, removals=("c",))
+    command = rpc.Expire(id="x", request=ExpireRequest(retain_min=3))
     assert rpc.parse_question(question.model_dump_json()) == question
     assert rpc.parse_command(command.model_dump_json()) == command
     assert rpc.parse_job(job().model_dump_json()).job == "rows"
+    rewrite = rpc.IndexJob(commit_id="c", snapshot_id=7)
+    assert rpc.parse_job(rewrite.model_dump_json()) == rewrite
 
 
 def test_an_answer_travels_in_the_metadata_of_a_column():
