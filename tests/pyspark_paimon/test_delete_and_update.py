@@ -256,3 +256,51 @@ def test_any_history_equals_a_list_of_rows(kind: str, steps: list[tuple]) -> Non
                 table.compact(full=value)
             assert read(table) == sorted(model, key=repr)
             assert table.scan().count() == len(model)
+
+
+def index_files(table: Table) -> dict[str, set[str]]:
+    """The data files of each index file."""
+    store = FileStore.open(table.path)
+    return {entry.file_name: {vector.data_file for vector in entry.vectors} for entry in store.index_entries(store.snapshots.latest())}
+
+
+def test_index_files_roll_and_only_those_with_other_marks_are_replaced(tmp_path: Path) -> None:
+    options = {"deletion-vectors.enabled": "true", "deletion-vector.index-file.target-size": "50 B"}
+    table = Table.create(f"{tmp_path}/t", DDL, options=options)
+    for start in range(0, 60, 10):
+        table.write(rows_of([(key, 0, key % 10, "") for key in range(start, start + 10)]))
+    table.delete("n = 3")
+    first = index_files(table)
+    assert sorted(map(len, first.values())) == [2, 2, 2]
+    table.delete("id = 14")
+    second = index_files(table)
+    (gone,) = first.keys() - second.keys()
+    (made,) = second.keys() - first.keys()
+    assert first[gone] == second[made]
+    assert sorted(dead(table).values()) == [1, 1, 1, 1, 1, 2]
+    assert table.scan().count() == 53
+
+
+def test_a_bucket_has_one_index_file(tmp_path: Path) -> None:
+    table = make(tmp_path, "bucketed, vectors")
+    table.alter_options({"compaction.min.file-num": "100", "compaction.delete-ratio-threshold": "1.0"})
+    for start in range(0, 60, 10):
+        table.write(rows_of([(key, 0, key % 10, "") for key in range(start, start + 10)]))
+        table.delete(f"n = 3 AND id >= {start}")
+    assert len(index_files(table)) == 2
+    assert sum(dead(table).values()) == 6
+
+
+def test_compaction_rewrites_a_file_with_too_many_dead_rows(tmp_path: Path) -> None:
+    table = make(tmp_path, "append, vectors")
+    table.write(rows_of(sample(1000)))
+    table.alter_options({"target-file-size": "1 kb"})  # so that the file is not a small one
+    before = files(table)
+    table.delete("id < 100")
+    table.compact()
+    assert files(table) == before
+    table.delete("id < 300")
+    table.compact()
+    assert not files(table) & before
+    assert dead(table) == {}
+    assert table.scan().count() == 700
