@@ -173,4 +173,4 @@ def test_snapshot_kinds_are_those_the_engine_lists():
 def test_a_list_record_survives_a_round_trip():
     for path in manifests("manifest-list-"):
         for record in read_container(str(path), path.read_bytes()).records():
-            assert ManifestFileMeta.from_avro(record).to_avro() == record
+            assert ManifestFileMeta.from_avro(record).to_avro() == {**record, "_COLUMN_RANGES": None}  # which only we write

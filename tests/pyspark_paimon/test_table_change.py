@@ -198,11 +198,6 @@ def test_options_are_altered_and_removed(create) -> None:
     assert table.table_schema.id == 2
 
 
-def test_an_index_rewrite_is_refused_by_name(create) -> None:
-    with pytest.raises(UnsupportedOption, match="file-index"):
-        create().rewrite_file_index()
-
-
 def test_readers_are_not_disturbed_by_writers(create) -> None:
     """Scans that run while rows are upserted and compacted see one snapshot each: all rows of one generation."""
     table = create(options={"bucket": "2", "num-sorted-run.compaction-trigger": "2"})
