@@ -34,6 +34,7 @@ Path = Annotated[str, typer.Argument(metavar="TABLE", help="Path of a table's di
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Filter = Annotated[str | None, typer.Option("--filter", "-f", help="SQL as after WHERE: \"city = 'Oslo' AND attrs['clicks'] > 3\".")]
 Columns = Annotated[str | None, typer.Option("--columns", "-c", help="Columns to read, separated by commas.")]
+OrderBy = Annotated[str | None, typer.Option("--order-by", "-o", help='Sort, as in "price DESC NULLS LAST, id".')]
 Limit = Annotated[int, typer.Option("--limit", "-n", help="Rows to show at most.")]
 SnapshotId = Annotated[int | None, typer.Option("--snapshot", help="Snapshot to read; the newest by default.")]
 
@@ -92,11 +93,12 @@ def scan(
     columns: Columns = None,
     limit: Limit = 20,
     *,
+    order_by: OrderBy = None,
     snapshot: SnapshotId = None,
     as_json: Json = False,
 ) -> None:
     """Show rows, merged and filtered; with --json a line of JSON for each."""
-    wanted = Table.open(table).scan(filter_, columns=_names(columns), limit=limit, snapshot=snapshot)
+    wanted = Table.open(table).scan(filter_, columns=_names(columns), limit=limit, order_by=order_by, snapshot=snapshot)
     rows = wanted.to_arrow()
     if as_json:
         for row in rows.to_pylist(maps_as_pydicts="lossy"):

@@ -53,6 +53,10 @@ def test_scan(path, capsys) -> None:
     assert [json.loads(line) for line in lines] == [{"id": 2, "city": "[bold]", "attrs": None}]
     assert "[bold]" in run(capsys, "scan", path, "--snapshot", "1")
     assert "limit reached" in run(capsys, "scan", path, "-n", "1")
+    first = run(capsys, "scan", path, "--json", "-n", "1", "--order-by", "id DESC").splitlines()
+    assert [json.loads(line)["id"] for line in first] == [
+        max(json.loads(line)["id"] for line in run(capsys, "scan", path, "--json").splitlines())
+    ]
 
 
 def test_explain(path, capsys) -> None:
