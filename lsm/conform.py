@@ -12,6 +12,7 @@ from fileindex.column_type import BINARIES, STRINGS, Kind
 from lsm.key_words import is_variable
 from manifest.default_value import default_scalar
 from manifest.errors import NullInKey, SchemaMismatch
+from manifest.merge_keys import PARTIAL_UPDATE
 from manifest.schema import TableSchema
 from manifest.types import MAX_LENGTH, DataField, DataType
 
@@ -23,7 +24,8 @@ def conform(rows: Any, schema: TableSchema) -> Any:
 
     Types may differ where no value changes: narrower or wider numbers that hold the same number, timestamps of another unit,
     large, dictionary-encoded or view strings. A column that fits already is not copied. A null becomes the column's default
-    value where the schema has one.
+    value where the schema has one. A nullable column may be missing if the table's merge engine is partial-update: its rows say
+    nothing about it.
 
     Raises:
         UnsupportedTable: a null stands for a default value that cannot be made here.
@@ -44,10 +46,12 @@ def conform(rows: Any, schema: TableSchema) -> Any:
             raise SchemaMismatch(f"column '{name}' is there {times} times")
         if name not in schema.names:
             raise SchemaMismatch(f"column '{name}' is unknown; the table has: {', '.join(schema.names)}")
-    missing = [name for name in schema.names if name not in names]
-    if missing:
-        raise SchemaMismatch(f"column '{missing[0]}' is missing; the table has: {', '.join(schema.names)}")
     table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
+    for field in schema.fields:
+        if field.name not in names:
+            if not (field.type.nullable and schema.is_primary_key_table and schema.core.merge_engine == PARTIAL_UPDATE):
+                raise SchemaMismatch(f"column '{field.name}' is missing; the table has: {', '.join(schema.names)}")
+            table = table.append_column(field.name, pa.nulls(table.num_rows, field.type.arrow))
     columns = [_column(table.column(field.name), field) for field in schema.fields]
     return pa.Table.from_arrays(columns, schema=schema.arrow)
 

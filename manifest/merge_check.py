@@ -39,13 +39,8 @@ def check_merging(schema: TableSchema) -> None:
         return
     check_field_columns(schema.options, schema.names)
     MergeOptions.of(schema)
-    if options.merge_engine == FIRST_ROW:
-        if options.changelog_producer not in {"none", "lookup"}:
-            raise UnsupportedOption(
-                "changelog-producer", f"merge-engine 'first-row' goes with none or lookup, not '{options.changelog_producer}'"
-            )
-        if options.deletion_vectors_enabled:
-            raise UnsupportedOption("deletion-vectors.enabled", "does not go with merge-engine 'first-row'")
+    if options.merge_engine == FIRST_ROW and options.deletion_vectors_enabled:
+        raise UnsupportedOption("deletion-vectors.enabled", "does not go with merge-engine 'first-row'")
     if options.rowkind_field is not None:
         if options.rowkind_field not in schema.names:
             raise UnsupportedOption("rowkind.field", f"'{options.rowkind_field}' is no column; columns are: {', '.join(schema.names)}")

@@ -127,7 +127,7 @@ def _staged_frame(spark: Any, rows: SparkRows, target: Target, request: WriteReq
     extra = [ROW_KIND] if request.row_kinds else []
     given = [field for field in rows.schema if field.name not in extra]
     conform(pa.schema(given).empty_table(), schema)
-    wanted = [quoted(name) for name in [*schema.names, *extra]]
+    wanted = [quoted(name) for name in [*schema.names, *extra] if name in rows.schema.names]
     frame = rows.frame.select(*wanted)
     job = rpc.RowsJob(request=request, owned=True)
     if schema.has_dynamic_buckets:

@@ -20,8 +20,9 @@ from manifest.file_io import LocalFileIO
 from manifest.schema_check import build_schema
 from manifest.schema_manager import SchemaManager
 from manifest.store import FileStore
+from tests.lsm.aggregate_model import CannotMerge, order_of
 from tests.lsm.merge_kit import KINDS, shown
-from tests.lsm.merge_model import CannotMerge, Model, Record, order_of
+from tests.lsm.merge_model import Model, Record
 from tests.lsm.write_kit import commit, compact_all
 
 NUMBERS, TEXTS = st.none() | st.integers(-3, 3), st.none() | st.sampled_from(["a", "b", "a,c"])

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from manifest.errors import UnmergeableRows
+from tests.lsm.aggregate_model import CannotMerge
 from tests.lsm.merge_kit import fold, shown
-from tests.lsm.merge_model import CannotMerge, Model, Record
+from tests.lsm.merge_model import Model, Record
 
 X = None  # a null in the tables below
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
+import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap
@@ -12,8 +13,9 @@ from pyroaring import BitMap
 from fileindex.errors import UnsupportedOption
 from manifest.errors import UnmergeableRows
 from manifest.merge_options import MergeOptions
+from tests.lsm.aggregate_model import CannotMerge
 from tests.lsm.merge_kit import KINDS, fold, schema_of, shown
-from tests.lsm.merge_model import CannotMerge, Model, Record
+from tests.lsm.merge_model import Model, Record
 
 SMALL = st.integers(-3, 3)
 TEXTS = st.sampled_from(["", " ", "a", "b", "a,b", "b,c,,a", "ab"])
@@ -158,6 +160,19 @@ def test_aggregation_is_the_models(data: st.DataObject) -> None:
 @settings(max_examples=60, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(st.data())
 def test_partial_update_is_the_models(data: st.DataObject) -> None:
+    check_partial_update(data)
+
+
+@pytest.mark.long
+@settings(max_examples=1000, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@given(st.data())
+def test_many_aggregations_and_partial_updates_are_the_models(data: st.DataObject) -> None:
+    model = data.draw(aggregations())
+    check(model, [data.draw(histories(model, number)) for number in range(data.draw(st.integers(1, 4)))])
+    check_partial_update(data)
+
+
+def check_partial_update(data: st.DataObject) -> None:
     model = data.draw(partial_updates())
     try:
         MergeOptions.of(schema_of(model))

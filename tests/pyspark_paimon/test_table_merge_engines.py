@@ -56,6 +56,18 @@ def test_partial_update_fills_gaps_and_refuses_deletes(create) -> None:
     assert content(table) == [(1, "a", 7)]
 
 
+def test_rows_may_say_nothing_about_columns_of_a_partial_update_table(create) -> None:
+    table = create("id BIGINT, city STRING, n INT NOT NULL, tags ARRAY<STRING>", options=PARTIAL)
+    table.write(pa.table({"id": [1, 2], "city": ["a", "b"], "n": [1, 2]}))
+    table.write(pa.table({"n": [5], "id": [1], "tags": [["x"]]}))
+    assert content(table) == [(1, "a", 5, ["x"]), (2, "b", 2, None)]
+    with pytest.raises(SchemaMismatch, match="'n' is missing"):
+        table.write(pa.table({"id": [1], "city": ["c"]}))
+    other = create("id BIGINT, city STRING", name="other")
+    with pytest.raises(SchemaMismatch, match="'city' is missing"):
+        other.write(pa.table({"id": [1]}))
+
+
 def test_a_sequence_group_orders_its_columns_alone(create) -> None:
     table = create("id BIGINT, a INT, at INT, b INT", options={**PARTIAL, "fields.at.sequence-group": "a"})
     table.write(pa.table({"id": [1], "a": [1], "at": [5], "b": [1]}))
