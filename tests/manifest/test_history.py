@@ -1,3 +1,5 @@
+# Tags tell wall clock time.
+# ruff: noqa: DTZ001, DTZ005
 """Tags, branches and rollback: every state that is kept stays whole, and nothing else is left."""
 
 from __future__ import annotations
@@ -147,7 +149,7 @@ def test_tags_expire_by_their_own_time(store):
     assert tag.tag_time_retained == timedelta(days=1)
     assert tag.expires_at == tag.tag_create_time + timedelta(days=1)
     assert expire_tags(store).tags == ()
-    assert expire_tags(store, datetime.now() + timedelta(days=2)).tags == ("day",)  # noqa: DTZ005
+    assert expire_tags(store, datetime.now() + timedelta(days=2)).tags == ("day",)
     assert list(store.snapshots.tags()) == ["ever"]
 
 
@@ -160,7 +162,7 @@ def test_a_tags_times_are_written_as_java_writes_them(store):
     assert written["tagTimeRetained"] == 90.0
     assert Tag.from_json(json.dumps({**written, "tagCreateTime": [2024, 2, 29, 1, 2]}), "tag-t").tag_create_time == datetime(
         2024, 2, 29, 1, 2
-    )  # noqa: DTZ001
+    )
     with pytest.raises(CorruptFile, match="tag-t"):
         Tag.from_json(json.dumps({**written, "tagCreateTime": [2024, 13, 1]}), "tag-t")
 
