@@ -286,3 +286,24 @@ def test_functions_follow_paimons_order_of_floats() -> None:
     most, least = aggregating(types, {"a": "max", "b": "max"}), aggregating(types, {"a": "min", "b": "min"})
     both(most, (1, -0.0, 1.0), (1, 0.0, nan), (1, -0.0, float("inf")))
     both(least, (1, 0.0, nan), (1, -0.0, X), (1, 0.0, 2.5))
+
+
+@pytest.mark.parametrize("function", ["sum", "product"])
+@pytest.mark.parametrize("kind", ["BIGINT", "DOUBLE", "FLOAT", "DECIMAL(38,3)"])
+def test_keys_with_hundreds_of_versions_are_folded_step_by_step(function: str, kind: str) -> None:
+    model = aggregating({"n": kind}, {"n": function})
+    numbers = {"BIGINT": (1, -1, 1), "DOUBLE": (1.1, 0.9, -1.0), "FLOAT": (1.5, 0.5, 1.25)}
+    cycle = numbers.get(kind, (Decimal("1.500"), Decimal("0.700"), Decimal("-1.000")))
+    keys = [
+        records(model, *(("-U" if at % 7 == 5 else "+I", key, X if at % 11 == 3 else cycle[at % 3]) for at in range(size)))
+        for key, size in enumerate((300, 2, 33, 40, 150))
+    ]
+    assert [shown(record, model.types) for record in fold(model, *keys)] == [shown(model.merge(key), model.types) for key in keys]
+
+
+def test_a_long_sum_that_overflows_on_its_way_is_an_error() -> None:
+    for kind, most in (("BIGINT", 2**63 - 1), ("TINYINT", 127)):
+        model = aggregating({"n": kind}, {"n": "sum"})
+        zeros = [(1, 0)] * 60
+        refused(model, *zeros, (1, most), (1, 1), (1, -1), *zeros)
+        assert row(model, *zeros, (1, most), (1, -1), (1, 1), *zeros) == (1, most)
