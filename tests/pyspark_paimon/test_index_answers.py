@@ -40,12 +40,23 @@ OWN = {
     "levels, embedded": (("id",), {"bucket": "1", **EMBEDDED}),
     "compacted": (("id",), {"bucket": "1", **SIDECAR}),
     "deletion vectors": (("id",), {"bucket": "1", "deletion-vectors.enabled": "true", **SIDECAR}),
+    "widened": ((), SIDECAR),
     "vectors of 64 bits": (
         ("id",),
         {"bucket": "1", "deletion-vectors.enabled": "true", "deletion-vectors.bitmap64": "true", **EMBEDDED},
     ),
 }
-PAIMONS = ["append_bitmap_v1", "append_bsi", "append_map", "append_range_bitmap", "pk_dv", "pk_dv64", "pk_dv_embedded"]
+PAIMONS = [
+    "append_bitmap_v1",
+    "append_bsi",
+    "append_map",
+    "append_range_bitmap",
+    "pk_dv",
+    "pk_dv64",
+    "pk_dv_embedded",
+    "evolved",
+    "evolved_append",
+]
 NO_INDEX = {"file-index.read.enabled": "false"}
 
 
@@ -82,7 +93,12 @@ def fill(path, name):
     table.write(made(300, 2))
     if name == "compacted" or "vectors" in name:
         table.compact(full=True)
-    table.write(made(200, 3, 150))
+    newest = made(200, 3, 150)
+    if name == "widened":
+        table.change_type("n", "BIGINT")
+        table.add_column("later", "INT")
+        newest = newest.append_column("later", pa.array([number % 3 for number in range(150)], pa.int32()))
+    table.write(newest)
     if keys:
         table.delete("id BETWEEN 100 AND 130")
     if name == "compacted":
