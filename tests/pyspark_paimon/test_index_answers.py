@@ -175,7 +175,7 @@ def spelled(table):
     return sorted(map(repr, table.to_pylist()))
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(data=st.data())
 def test_rows_and_counts_are_the_same_with_and_without_indexes(opened, data):
     predicate = data.draw(opened.trees)
@@ -190,7 +190,7 @@ def test_rows_and_counts_are_the_same_with_and_without_indexes(opened, data):
     assert spelled(found) == spelled(expected.select(opened.names[-1:]))
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(data=st.data())
 def test_the_first_rows_are_those_of_the_sorted_rows(opened, data):
     predicate = data.draw(st.none() | opened.trees)
