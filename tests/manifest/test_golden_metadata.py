@@ -139,7 +139,11 @@ class _Elsewhere:
 def test_our_schemas_are_a_superset_of_the_engines(kind, schema):
     def drop_newer(shape):
         if isinstance(shape, tuple):
-            return tuple(drop_newer(item) for item in shape if not (isinstance(item, tuple) and item and item[0] in {"_SOURCE_META", "_COLUMN_RANGES"}))
+            return tuple(
+                drop_newer(item)
+                for item in shape
+                if not (isinstance(item, tuple) and item and item[0] in {"_SOURCE_META", "_COLUMN_RANGES"})
+            )
         return shape
 
     for path in manifests(kind):
