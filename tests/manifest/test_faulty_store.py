@@ -37,6 +37,12 @@ def full(path):
     return OutOfDisk(errno.ENOSPC, "full", path)
 
 
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch):
+    """A commit within a commit waits in vain for its turn."""
+    monkeypatch.setattr("manifest.file_io._TURN_SECONDS", 0.1)
+
+
 @pytest.fixture
 def store(tmp_path):
     store = make_table(

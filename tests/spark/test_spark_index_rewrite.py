@@ -185,7 +185,8 @@ def slow_job(request, tmp_path):
         made.alter_options(SLOW)
         return made, lambda opened: opened.rewrite_file_index(), lambda name: name.partition(".parquet-")[2][:36]
     made = Table.create(tmp_path / "slow", "id BIGINT", primary_keys=["id"], options={"bucket": "8", "write-only": "true"})
-    made.write(pa.table({"id": range(12)}))
+    for _ in range(2):  # one run alone would only move to another level
+        made.write(pa.table({"id": range(12)}))
     made.alter_options(SLOW)
     return made, lambda opened: opened.compact(full=True), lambda name: name.removeprefix("data-")[:36]
 
