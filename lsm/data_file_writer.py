@@ -5,6 +5,7 @@ Paimon's ``KeyValueDataFileWriter`` and ``RowDataFileWriter``. Call order: ``wri
 
 from __future__ import annotations
 
+import logging
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -27,6 +28,7 @@ from manifest.stats_collector import StatsCollector
 from manifest.store import FileStore
 
 INDEX_SUFFIX = ".index"
+_LOG = logging.getLogger(__name__)
 
 
 class DataFileWriter(Protocol):
@@ -136,6 +138,8 @@ class _IndexedFile:
         extra: tuple[str, ...] = ()
         if self._index is not None:
             container = self._index.finish()
+            for line in self._index.omitted:
+                _LOG.warning("%s has no index %s", self._parquet.path, line)
             if len(container) <= self._target.index_options.in_manifest_threshold:
                 embedded = container
             else:

@@ -174,3 +174,12 @@ def test_routing_many_partitions_and_buckets_needs_more_than_16_bits() -> None:
     shares = route(table, schema)
     assert sum(len(share.rows) for share in shares) == count
     assert {share.partition for share in shares} == {(p,) for p in range(1000)}
+
+
+def test_an_index_that_cannot_hold_the_values_is_left_out_and_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    store = make(tmp_path, "a BIGINT", file_index__bsi__columns="a", file_index__bloom_filter__columns="a")
+    write(store, pa.table({"a": pa.array([-(2**63), 1], pa.int64())}))
+    (file,) = live_files(store)
+    assert file.file_name in caplog.text
+    assert "has no index bsi of 'a'" in caplog.text
+    assert "bloom" not in caplog.text
