@@ -36,6 +36,8 @@ class BucketContext:
     """The bucket's deletion vectors; None for tables without."""
     logs: bool = True
     """Whether changelog files are written where the table has a producer; an overwrite has none."""
+    total_buckets: int | None = None
+    """The number of buckets of the partition; None: as the table's option says."""
 
     @property
     def target(self) -> FileTarget:
@@ -72,7 +74,7 @@ class BucketContext:
         return CommitMessage(
             partition=self.partition,
             bucket=self.bucket,
-            total_buckets=self.store.options.bucket,
+            total_buckets=self.store.options.bucket if self.total_buckets is None else self.total_buckets,
             new_files=tuple(new_files),
             compact_before=tuple(compact_before),
             compact_after=tuple(compact_after),

@@ -30,7 +30,7 @@ class ExistingFiles:
         """Look at the newest snapshot again next time."""
         self._found: list[Snapshot | None] = []
         self._files: dict[tuple[bytes, int], list[DataFileMeta]] = {}
-        self._totals: dict[tuple[bytes, int], int] = {}
+        self._totals: dict[bytes, int] = {}
         self._loaded: set[bytes] = set()
         self._vectors: dict[tuple[bytes, int], list[IndexEntry]] | None = None
 
@@ -58,23 +58,29 @@ class ExistingFiles:
         self._loaded |= wanted
         for entry in self._store.live_entries(self.snapshot, EntryFilter(partitions=wanted)).entries():
             self._files.setdefault((entry.partition, entry.bucket), []).append(entry.file)
-            self._totals[entry.partition, entry.bucket] = entry.total_buckets
+            self._totals[entry.partition] = entry.total_buckets
 
     def of(self, partition: tuple[Plain, ...], encoded: bytes, bucket: int) -> list[DataFileMeta]:
-        """Live files of a bucket.
+        """Live files of a bucket."""
+        self.load([partition])
+        return self._files.get((encoded, bucket), [])
+
+    def total_buckets(self, partition: tuple[Plain, ...], encoded: bytes, *, new_rows: bool) -> int:
+        """The number of buckets of a partition, that of the table if it is empty.
 
         Raises:
-            UnsupportedTable: The bucket was written with another bucket count.
+            UnsupportedTable: There are ``new_rows``, and the partition was written with another number than the table has now.
         """
         self.load([partition])
-        total = self._totals.get((encoded, bucket), self._store.options.bucket)
-        if total != self._store.options.bucket:
+        wanted = self._store.options.bucket
+        total = self._totals.get(encoded, wanted)
+        if new_rows and total != wanted:
             where = describe(partition, self._store.schema.partition_keys) or "the table"
             raise UnsupportedTable(
-                f"{self._store.root}: {where} has {total} buckets, but option 'bucket' is {self._store.options.bucket}; "
+                f"{self._store.root}: {where} has {total} buckets, but option 'bucket' is {wanted}; "
                 "overwrite it to change its number of buckets"
             )
-        return self._files.get((encoded, bucket), [])
+        return total
 
     def deletion_vectors(self, encoded: bytes, bucket: int) -> list[IndexEntry]:
         """The deletion-vector files of a bucket."""
