@@ -65,7 +65,8 @@ def told_of_tasks(spark: Any, progress: Progress | None, stage: str) -> Iterator
     """Tell ``progress`` of the tasks of the Spark Connect jobs that this thread runs in the block; a classic session tells nothing.
 
     The server reports as often as ``spark.connect.progress.reportInterval`` says, each time the tasks of the stages that it
-    knows by then. So that all is done is told at the end of the block only, and not if the job failed.
+    knows by then. So that all is done is told at the end of the block only, and not if the job failed. Of a job that was
+    faster than the first report no more is known than that it had a task.
     """
     if progress is None or not type(spark).__module__.startswith("pyspark.sql.connect"):
         yield
@@ -86,8 +87,8 @@ def told_of_tasks(spark: Any, progress: Progress | None, stage: str) -> Iterator
         yield
     finally:
         spark.removeProgressHandler(handler)
-    if last[1]:
-        progress(ProgressEvent(stage=stage, done=last[1], total=last[1], unit="tasks"))
+    tasks = max(last[1], 1)
+    progress(ProgressEvent(stage=stage, done=tasks, total=tasks, unit="tasks"))
 
 
 __all__ = ["ProgressBar", "chosen", "told_of_tasks"]
