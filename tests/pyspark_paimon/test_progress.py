@@ -97,12 +97,17 @@ def test_a_failed_job_has_no_end_and_leaves_no_handler() -> None:
     assert session.handlers == []
 
 
-def test_jobs_of_other_threads_and_classic_sessions_tell_nothing() -> None:
+def test_jobs_of_other_threads_are_not_told_of_and_the_end_of_a_quick_one_is() -> None:
     session, events = Session(), []
     with told_of_tasks(session, events.append, "write"):
         other = threading.Thread(target=session.report, args=((1, 4),))
         other.start()
         other.join()
+    assert [(told.done, told.total) for told in events] == [(1, 1)]
+
+
+def test_classic_sessions_tell_nothing() -> None:
+    events: list[object] = []
     with told_of_tasks(SimpleNamespace(), events.append, "write"):
         pass
     assert events == []
