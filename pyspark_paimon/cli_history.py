@@ -26,6 +26,7 @@ SnapshotId = Annotated[int | None, typer.Option("--snapshot", help="Id of a snap
 TagName = Annotated[str | None, typer.Option("--tag", help="Name of a tag.")]
 Forward = Annotated[bool, typer.Option("--fast-forward", help="Make the branch's history the table's.")]
 
+_VIEWS = ("snapshots", *get_args(View))
 alter = typer.Typer(no_args_is_help=True, help="Change columns and options; no file is rewritten.")
 
 
@@ -80,10 +81,10 @@ def set_options(table: Path, options: Annotated[list[str], typer.Argument(metava
     Table.open(table).alter_options(changes)
 
 
-def history(table: Path, view: Annotated[str, typer.Argument(help=", ".join(get_args(View)))], as_json: Json = False) -> None:
-    """Show tags, branches, schemas, partitions or consumers."""
-    if view not in get_args(View):
-        raise InvalidArgument(f"'{view}' is no view; there are: {', '.join(get_args(View))}")
+def history(table: Path, view: Annotated[str, typer.Argument(help=", ".join(_VIEWS))], as_json: Json = False) -> None:
+    """Show snapshots, tags, branches, schemas, partitions or consumers."""
+    if view not in _VIEWS:
+        raise InvalidArgument(f"'{view}' is no view; there are: {', '.join(_VIEWS)}")
     rows = getattr(Table.open(table), view)()
     if as_json:
         print_json(rows.to_pylist(maps_as_pydicts="lossy"))

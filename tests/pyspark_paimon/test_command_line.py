@@ -148,6 +148,7 @@ def test_a_table_is_altered_tagged_branched_and_rolled_back(path, capsys) -> Non
     run(capsys, "alter", "drop", f"{path}$branch_dev", "attrs")
     assert json.loads(run(capsys, "history", path, "branches", "--json"))[0]["branch_name"] == "dev"
     assert "one" in run(capsys, "history", path, "tags")
+    assert json.loads(run(capsys, "history", path, "snapshots", "--json"))[0]["snapshot_id"] == 1
     assert "snapshots: 1" in run(capsys, "rollback", path, "--tag", "one")
     assert "snapshot 1" in run(capsys, "scan", path)
     run(capsys, "branch", path, "dev", "--delete")
