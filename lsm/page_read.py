@@ -14,9 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fileindex.column_type import ColumnType
-from fileindex.predicate import And, ColumnRef, Or, Predicate
+from fileindex.predicate import ColumnRef, Leaf, Predicate
 from lsm.nested_pages import NestedPages
 from lsm.parquet_pages import ColumnPages, PageIndexes
+from manifest.bounds_columns import combined
 from manifest.stats import ColumnBounds, may_match
 
 BROKEN = (ValueError, LookupError, TypeError, AttributeError, struct.error)
@@ -88,23 +89,15 @@ def matching_rows(predicate: Predicate, num_rows: int, lookup: PageLookup, types
     >>> matching_rows(Compare(ColumnRef("a"), Op.GT, 6), 3, lambda _: pages, {"a": ColumnType(Kind.INT)}).tolist()
     [False, False, True]
     """
-    match predicate:
-        case And(children):
-            found = np.ones(num_rows, np.bool_)
-            for child in children:
-                found &= matching_rows(child, num_rows, lookup, types)
-            return found
-        case Or(children):
-            found = np.zeros(num_rows, np.bool_)
-            for child in children:
-                found |= matching_rows(child, num_rows, lookup, types)
-            return found
-        case leaf:
-            known = lookup(leaf.column)
-            if known is None:
-                return np.ones(num_rows, np.bool_)
-            bounds, starts = known
-            return np.repeat([may_match(leaf, _only(page), types) for page in bounds], np.diff(starts))
+
+    def of_leaf(leaf: Leaf) -> _Mask:
+        known = lookup(leaf.column)
+        if known is None:
+            return np.ones(num_rows, np.bool_)
+        bounds, starts = known
+        return np.repeat([may_match(leaf, _only(page), types) for page in bounds], np.diff(starts))
+
+    return combined(predicate, num_rows, of_leaf)
 
 
 def _only(known: ColumnBounds) -> Callable[[ColumnRef], ColumnBounds]:

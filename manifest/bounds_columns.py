@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from fileindex.column_type import BINARIES, FLOATS, STRINGS, ColumnType, Kind, Plain
-from fileindex.predicate import And, ColumnRef, Compare, In, IsNull, Op, Or, Predicate, StartsWith
+from fileindex.predicate import And, ColumnRef, Compare, In, IsNull, Leaf, Op, Or, Predicate, StartsWith
 from manifest.avro_columns import Rows, optional_longs
 from manifest.binary_row import EMPTY_ROW
 from manifest.entry_columns import EntryColumns
@@ -122,25 +122,36 @@ def may_match_each(predicate: Predicate, bounds: Lookup, types: Mapping[str, Col
     >>> may_match_each(Compare(ColumnRef("a"), Op.GT, 5), lambda _: column, {"a": ColumnType(Kind.INT)}, 2)
     array([False,  True])
     """
+
+    def of_leaf(leaf: Leaf) -> Mask:
+        known = bounds(leaf.column)
+        return np.ones(count, np.bool_) if known is None else _leaf(leaf, known, types.get(leaf.column.name))
+
+    return combined(predicate, count, of_leaf)
+
+
+def combined(predicate: Predicate, count: int, of_leaf: Callable[[Leaf], Mask]) -> Mask:
+    """The mask of ``count`` things that a predicate keeps, from those of its leaves.
+
+    >>> combined(Or(()), 2, lambda _: np.ones(2, np.bool_)).tolist()
+    [False, False]
+    """
     match predicate:
         case And(children):
             found = np.ones(count, np.bool_)
             for child in children:
-                found &= may_match_each(child, bounds, types, count)
+                found &= combined(child, count, of_leaf)
             return found
         case Or(children):
             found = np.zeros(count, np.bool_)
             for child in children:
-                found |= may_match_each(child, bounds, types, count)
+                found |= combined(child, count, of_leaf)
             return found
         case leaf:
-            known = bounds(leaf.column)
-            if known is None:
-                return np.ones(count, np.bool_)
-            return _leaf(leaf, known, types.get(leaf.column.name))
+            return of_leaf(leaf)
 
 
-def _leaf(leaf: Compare | In | IsNull | StartsWith, known: BoundsColumn, column_type: ColumnType | None) -> Mask:
+def _leaf(leaf: Leaf, known: BoundsColumn, column_type: ColumnType | None) -> Mask:
     all_null: Mask = (known.nulls >= 0) & (known.nulls >= known.rows)
     if isinstance(leaf, IsNull):
         found: Mask = ~all_null if leaf.negated else known.nulls != 0
@@ -233,4 +244,4 @@ def _spread(values: Values, rows: Longs, size: int) -> Values:
     return found
 
 
-__all__ = ["BoundsColumn", "Lookup", "float_order", "key_bounds", "may_match_each", "value_bounds"]
+__all__ = ["BoundsColumn", "Lookup", "combined", "float_order", "key_bounds", "may_match_each", "value_bounds"]
