@@ -73,7 +73,7 @@ class FileStoreCommit:
             kind = CommitKind.OVERWRITE if any(message.marks_rows for message in filled) else CommitKind.APPEND
             identity = CommitIdentity(self.user, identifier, kind, watermark, properties)
             with restamper.or_undone():
-                rows = self._run(identity, lambda store, latest: append_change(store, latest, restamper, read_snapshot_id))
+                rows = self._run(identity, lambda store, latest: append_change(store, latest, restamper, read_snapshot_id), history.newest)
             restamper.settle()
             faults.point("between-append-and-compact")
         compacted = history.found.get(CommitKind.COMPACT)
@@ -112,7 +112,9 @@ class FileStoreCommit:
         rows = history.rows
         if rows is None:
             identity = CommitIdentity(self.user, identifier, CommitKind.OVERWRITE, watermark, properties)
-            rows = self._run(identity, lambda store, latest: overwrite_change(store, latest, filled, target, read_snapshot_id))
+            rows = self._run(
+                identity, lambda store, latest: overwrite_change(store, latest, filled, target, read_snapshot_id), history.newest
+            )
             faults.point("between-append-and-compact")
         compacted = history.found.get(CommitKind.COMPACT)
         lost: tuple[tuple[bytes, int], ...] = ()
@@ -145,7 +147,7 @@ class FileStoreCommit:
         rows = history.rows
         if rows is None:
             identity = CommitIdentity(self.user, identifier, CommitKind.OVERWRITE, properties=properties)
-            rows = self._run(identity, lambda store, latest: replace_change(store, latest, filled, read_snapshot_id))
+            rows = self._run(identity, lambda store, latest: replace_change(store, latest, filled, read_snapshot_id), history.newest)
             self._maintain()
         return CommitResult(rows, None, bool(history.found))
 
@@ -214,11 +216,13 @@ class FileStoreCommit:
         compactions.delete_lost_files()
         return committed, compactions.lost
 
-    def _run(self, identity: CommitIdentity, plan: Plan) -> int | None:
-        """Attempt until the snapshot exists: its id, None if there was nothing to commit."""
+    def _run(self, identity: CommitIdentity, plan: Plan, seen: int | None = None) -> int | None:
+        """Attempt until the snapshot exists: its id, None if there was nothing to commit.
+
+        ``seen`` is the newest snapshot that was searched for the commit: another run of the same write may be a step ahead.
+        """
         options = self.store.options
         deadline = None if options.commit_timeout is None else time.monotonic() + options.commit_timeout / 1000
-        seen: int | None = None
         for retry in range(options.commit_max_retries + 1):
             with self.store.file_io.turn(self.store.paths.snapshots):
                 seen, created = self._attempt(identity, plan, seen, merging=retry == 0)

@@ -22,6 +22,8 @@ class History:
     """Whether every snapshot that could hold the commit is still there."""
     later: bool = False
     """Whether that user has committed a greater identifier."""
+    newest: int = 0
+    """The newest snapshot that was looked at: who attempts the commit looks at those after it."""
 
     @property
     def rows(self) -> int | None:
@@ -44,16 +46,18 @@ def commit_history(store: FileStore, user: str, identifier: int, since: int | No
     """Look for (``user``, ``identifier``) in the snapshots after ``since`` (None: all that ever were)."""
     found: dict[CommitKind, int] = {}
     later = False
+    newest = 0
     oldest: Snapshot | None = None
     for snapshot in store.snapshots.backwards():
+        newest = max(newest, snapshot.id)
         if snapshot.id <= (since or 0):
-            return History(found, True, later)
+            return History(found, True, later, newest)
         oldest = snapshot
         if snapshot.commit_user == user:
             if snapshot.commit_identifier == identifier:
                 found.setdefault(snapshot.commit_kind, snapshot.id)
             later = later or identifier < snapshot.commit_identifier < BATCH_IDENTIFIER
-    return History(found, oldest is None or oldest.id == (since or 0) + 1, later)
+    return History(found, oldest is None or oldest.id == (since or 0) + 1, later, newest)
 
 
 def committed_since(store: FileStore, user: str, identifier: int, kind: CommitKind, seen: int | None) -> int | None:
