@@ -24,14 +24,16 @@ def commit_rows(
     *,
     threads: int = 2,
     overwrite: bool = False,
+    again: bool = True,
 ) -> tuple[CommitResult, Sequence[CommitMessage]]:
     """``publish`` new rows with ``commit``; where dynamic buckets were assigned by another writer meanwhile, assign and try again.
 
-    Returns the messages that were published, too. On any error the files of the rows are deleted if they surely are not visible.
+    Not if ``again`` is false: then a conflict is one that no other bucket helps against, as when what the rows were computed from has
+    changed. Returns the messages that were published, too. On any error the files of the rows are deleted if they surely are not visible.
     """
     store = commit.store
     try:
-        for _ in range(_ASSIGNMENTS if store.schema.has_dynamic_buckets else 0):
+        for _ in range(_ASSIGNMENTS if again and store.schema.has_dynamic_buckets else 0):
             with suppress(CommitConflict):
                 return publish(messages), messages
             messages = reassign(store, messages, commit.user, threads=threads, overwrite=overwrite)

@@ -10,6 +10,7 @@ import tempfile
 import uuid
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -33,6 +34,7 @@ from lsm.routing import route
 from lsm.spill import SpillSpace
 from lsm.write_kinds import WriteKinds
 from manifest import faults
+from manifest.commit_indexes import compaction_paths, row_paths
 from manifest.commit_message import CommitMessage
 from manifest.data_file import DataFileMeta
 from manifest.errors import UnsupportedTable
@@ -110,6 +112,7 @@ class TableWrite:
         self._assigner: HashBucketAssigner | None = None
         self._index_names = FileNames("index-", commit_id=commit_id)
         self._writers: dict[tuple[bytes, int], BucketWriter] = {}
+        self._prepared: list[CommitMessage] = []
         self._waiting: list[tuple[Any, Kinds | None]] = []
         self._done = WriteMetrics()
 
@@ -173,6 +176,7 @@ class TableWrite:
         messages = self._each(self._prepare, list(self._writers.values()))
         messages = [message if message.is_empty else self._with_hashes(message) for message in messages]
         faults.point("after-data-files")
+        self._prepared = []
         self._done = self.metrics
         self._writers = {}
         self._existing.forget()
@@ -185,6 +189,11 @@ class TableWrite:
         for writer in self._writers.values():
             writer.abort()
         self._writers = {}
+        for message in self._prepared:  # of buckets that were done when another one failed
+            for path in (*row_paths(self.store, message), *compaction_paths(self.store, message)):
+                with suppress(OSError):  # an orphan at worst
+                    self.store.file_io.delete(path)
+        self._prepared = []
 
     def close(self) -> None:
         """Free threads and the spill directory."""
@@ -203,7 +212,9 @@ class TableWrite:
             made = write_hashes(self.store, self._index_names, message.partition, message.bucket, hashes)
             old = tuple(entry.file for entry in known if entry.bucket == message.bucket)
             change = change.model_copy(update={"new": (made,), "removed": old})
-        return message.model_copy(update={"index_changes": (*message.index_changes, change)})
+        done = message.model_copy(update={"index_changes": (*message.index_changes, change)})
+        self._prepared.append(done)
+        return done
 
     def _assign(self, partition: tuple[Plain, ...], hashes: Hashes) -> Buckets:
         """Dynamic buckets of keys, as of the snapshot that the write began with."""
@@ -213,6 +224,7 @@ class TableWrite:
 
     def _prepare(self, writer: BucketWriter) -> CommitMessage:
         message = writer.prepare()
+        self._prepared.append(message)
         if self._progress is not None:
             self._progress(self.metrics)
         return message

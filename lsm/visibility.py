@@ -47,20 +47,31 @@ def _compacted(store: FileStore, user: str, buckets: Collection[BucketId], threa
     """Compact the level-0 files of ``buckets``: the newest snapshot then, and the buckets that others were too fast for."""
     left = frozenset(buckets)
     for attempt in range(1, _ATTEMPTS + 1):
-        commit = FileStoreCommit(store, user)
-        messages: list[CommitMessage] = []
-        try:
-            with ThreadPoolExecutor(max(1, threads)) as pool:
-                for message in pool.map(lambda bucket: compact_bucket(store, *bucket, commit_id=user), sorted(left)):
-                    messages += [] if message is None else [message]
-            result = commit.commit(messages, identifier=attempt)
-        except BaseException:
-            commit.abort(messages, attempt)
-            raise
+        result = compacted_once(store, user, sorted(left), identifier=attempt, threads=threads)
         left = frozenset(result.lost_compactions)
         if not left:
             break
     return store.snapshots.latest_id(), left
 
 
-__all__ = ["made_visible", "shown_again"]
+def compacted_once(store: FileStore, user: str, buckets: Collection[BucketId], *, identifier: int, threads: int) -> CommitResult:
+    """Compact ``buckets`` as a commit of the table does, and commit that; what loses a race is dropped and told."""
+    full = store.options.compacts_fully_at_commit
+    commit = FileStoreCommit(store, user)
+    messages: list[CommitMessage] = []
+
+    def one(bucket: BucketId) -> None:
+        message = compact_bucket(store, *bucket, full=full, commit_id=user)
+        if message is not None:
+            messages.append(message)
+
+    try:
+        with ThreadPoolExecutor(max(1, threads)) as pool:
+            list(pool.map(one, buckets))
+        return commit.commit(messages, identifier=identifier)
+    except BaseException:
+        commit.abort(messages, identifier)
+        raise
+
+
+__all__ = ["compacted_once", "made_visible", "shown_again"]

@@ -33,20 +33,21 @@ def answered(command_id: str, work: Callable[[], str]) -> str:
         return found
     answer = work()
     _sweep()
-    LocalFileIO().create_exclusive(str(_file(command_id)), answer.encode())
+    LocalFileIO().create_exclusive(str(answer_file(command_id)), answer.encode())
     return answer
 
 
 def stored_answer(command_id: str) -> str | None:
     """The answer that a command left; None if there is none (any more)."""
     try:
-        return _file(command_id).read_text()
+        return answer_file(command_id).read_text()
     except FileNotFoundError:
         return None
 
 
-def _file(command_id: str) -> Path:
-    return _directory() / f"{hashlib.sha256(command_id.encode()).hexdigest()}.json"
+def answer_file(name: str, kind: str = "json") -> Path:
+    """The file for what is kept of ``name``, in a directory that only this user can read."""
+    return _directory() / f"{hashlib.sha256(name.encode()).hexdigest()}.{kind}"
 
 
 def _directory() -> Path:
@@ -59,10 +60,10 @@ def _directory() -> Path:
 
 def _sweep() -> None:
     oldest = time.time() - _KEPT_SECONDS
-    for path in _directory().glob("*.json"):
+    for path in _directory().glob("*.*"):
         with suppress(FileNotFoundError):
             if path.stat().st_mtime < oldest:
                 path.unlink()
 
 
-__all__ = ["answered", "stored_answer"]
+__all__ = ["answer_file", "answered", "stored_answer"]

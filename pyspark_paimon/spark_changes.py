@@ -14,7 +14,7 @@ from manifest.commit import FileStoreCommit
 from manifest.commit_message import CommitMessage
 from pyspark_paimon import spark_rpc as rpc
 from pyspark_paimon.assignments import Assignments
-from pyspark_paimon.spark_commit import commit_change
+from pyspark_paimon.spark_commit import commit_change, committing
 from pyspark_paimon.spark_errors import errors_noted
 from pyspark_paimon.spark_task import TaskMessage, bucket_ids, commit_messages, open_store
 
@@ -52,7 +52,9 @@ class ChangeWriter(ds.DataSourceArrowWriter):  # type: ignore[misc]  # Spark's o
         """Publish the changes. Raises ``CommitConflict`` if a bucket changed meanwhile; the client evaluates again."""
         with errors_noted():
             rows = sum(message.rows for message in messages if message is not None)
-            commit_change(open_store(self.path, self._job.request), self._job, commit_messages(messages), rows)
+            store = open_store(self.path, self._job.request)
+            with committing(store, self._job.request.commit_id):
+                commit_change(store, self._job, commit_messages(messages), rows)
 
     def abort(self, messages: Sequence[TaskMessage | None]) -> None:
         """Delete the files of a change that surely was not committed."""

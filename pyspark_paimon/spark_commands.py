@@ -7,12 +7,19 @@ import json
 from manifest.schema import TableSchema
 from pyspark_paimon import spark_rpc as rpc
 from pyspark_paimon.local import LocalBackend
-from pyspark_paimon.spark_answers import answered
+from pyspark_paimon.spark_answers import answered, stored_answer
+from pyspark_paimon.spark_running import after_its_end, running
 
 
 def run_command(path: str, command: rpc.Command) -> None:
     """Run ``command`` on the table at ``path`` unless it ran before, and keep its answer."""
-    answered(command.id, lambda: _run(LocalBackend(path), command))
+    with running(command.id):
+        answered(command.id, lambda: _run(LocalBackend(path), command))
+
+
+def answer_of_command(command_id: str) -> str | None:
+    """What a command answered, once it has ended if it runs; None if it did not end well."""
+    return after_its_end(command_id, lambda: stored_answer(command_id))
 
 
 def _run(backend: LocalBackend, command: rpc.Command) -> str:
@@ -29,4 +36,4 @@ def _run(backend: LocalBackend, command: rpc.Command) -> str:
             return backend.analyze(command.commit_id, command.columns).model_dump_json()
 
 
-__all__ = ["run_command"]
+__all__ = ["answer_of_command", "run_command"]

@@ -7,8 +7,10 @@ finds them there all the same.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 
+from lsm.follow_up import follow_up
 from lsm.reassign import commit_rows as publish_rows
 from lsm.reassign import reassign
 from lsm.restamp import restamp
@@ -22,8 +24,11 @@ from pyspark_paimon.local_jobs import live_partitions
 from pyspark_paimon.partitions import Spec, predicate_of, values_of
 from pyspark_paimon.spark_answers import answered, stored_answer
 from pyspark_paimon.spark_rpc import ChangeJob, Outcome, RowsJob
+from pyspark_paimon.spark_running import after_its_end, running
 
 PREFIX = "pyspark-paimon."
+_THREADS = 4
+"""Buckets that the driver compacts at a time: it is not a worker, and others use it too."""
 
 
 def commit_rows(store: FileStore, job: RowsJob, messages: Sequence[CommitMessage], rows: int) -> None:
@@ -42,10 +47,12 @@ def commit_rows(store: FileStore, job: RowsJob, messages: Sequence[CommitMessage
 
     if store.schema.has_dynamic_buckets and not job.owned:  # tasks that own nothing cannot tell where a key lives
         assigned = reassign(store, messages, request.commit_id, overwrite=overwriting)
-        result, messages = publish_rows(commit, assigned, publish, overwrite=overwriting)
+        again = job.read_snapshot_id is None  # else a conflict means to read again
+        result, messages = publish_rows(commit, assigned, publish, overwrite=overwriting, again=again)
     else:
         result = publish(messages)
-    result = made_visible(store, request.commit_id, result, messages, threads=os.cpu_count() or 1)
+    follow = made_visible if job.owned else follow_up
+    result = follow(store, request.commit_id, result, messages, threads=min(_THREADS, os.cpu_count() or 1))
     _keep(store, request.commit_id, result)
 
 
@@ -104,8 +111,22 @@ def _overwritten(store: FileStore, spec: Spec | None, messages: Sequence[CommitM
     return named | set(live_partitions(store, store.snapshots.latest(), wanted))
 
 
+@contextmanager
+def committing(store: FileStore, commit_id: str) -> Iterator[None]:
+    """What a commit hook does in the block; who asks for the commit's ``outcome`` meanwhile waits for it."""
+    with running(_key(store, commit_id)):
+        yield
+
+
 def outcome(store: FileStore, commit_id: str) -> str | None:
-    """The ``Outcome`` of a commit as JSON, None if it is not visible: from its snapshots, else as its hook left it on this driver."""
+    """The ``Outcome`` of a commit as JSON, None if it is not visible: from its snapshots, else as its hook left it on this driver.
+
+    While the hook runs, and the commit is not visible yet, this waits for its end.
+    """
+    return after_its_end(_key(store, commit_id), lambda: _outcome(store, commit_id))
+
+
+def _outcome(store: FileStore, commit_id: str) -> str | None:
     result = is_committed(store, commit_id, BATCH_IDENTIFIER)
     kept = stored_answer(_key(store, commit_id))
     if kept is not None and (result is not None or _has_expired(store, Outcome.model_validate_json(kept))):
@@ -142,4 +163,4 @@ def _noted(**counts: int) -> dict[str, str]:
     return {f"{PREFIX}{name}": str(count) for name, count in counts.items()}
 
 
-__all__ = ["PREFIX", "commit_change", "commit_compaction", "commit_index_rewrite", "commit_rows", "outcome"]
+__all__ = ["PREFIX", "commit_change", "commit_compaction", "commit_index_rewrite", "commit_rows", "committing", "outcome"]

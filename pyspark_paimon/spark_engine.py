@@ -338,9 +338,13 @@ class SparkBackend:
                 job.frame.write.format(NAME).mode("append").options(**options).save()
         except CommitConflict:
             raise
-        except Exception:
+        except Exception as error:
             found = self._after_error(rpc.AskOutcome(commit_id=commit_id))
             if found is None:
+                if not isinstance(error, PaimonError):
+                    error.add_note(
+                        f"commit {commit_id} is not visible; if its job should still run, a repetition with commit_id={commit_id!r} is safe"
+                    )
                 raise
             return rpc.Outcome.model_validate(found)
         return self._outcome(commit_id)

@@ -15,7 +15,7 @@ from manifest.manifest_entry import ManifestEntry
 from manifest.store import FileStore
 from pyspark_paimon import spark_rpc as rpc
 from pyspark_paimon.index_jobs import messages_of
-from pyspark_paimon.spark_commit import commit_index_rewrite
+from pyspark_paimon.spark_commit import commit_index_rewrite, committing
 from pyspark_paimon.spark_errors import errors_noted
 from pyspark_paimon.spark_task import TaskMessage, commit_messages
 
@@ -59,7 +59,8 @@ class IndexWriter(ds.DataSourceArrowWriter):  # type: ignore[misc]  # Spark's ow
             ended = [message for message in messages if message is not None]
             read, written = sum(message.bytes_read for message in ended), sum(message.bytes_written for message in ended)
             store = FileStore.open(self.path)
-            commit_index_rewrite(store, self._job.commit_id, commit_messages(messages), bytes_read=read, bytes_written=written)
+            with committing(store, self._job.commit_id):
+                commit_index_rewrite(store, self._job.commit_id, commit_messages(messages), bytes_read=read, bytes_written=written)
 
     def abort(self, messages: Sequence[IndexTaskMessage | None]) -> None:
         """Delete the side files of a rewrite that surely was not committed."""

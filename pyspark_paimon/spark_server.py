@@ -21,8 +21,8 @@ from pyspark_paimon.index_jobs import indexable_files
 from pyspark_paimon.local import LocalBackend
 from pyspark_paimon.partitions import Spec
 from pyspark_paimon.plan_json import plan_to_json
-from pyspark_paimon.spark_answers import stored_answer
 from pyspark_paimon.spark_blobs import BLOB
+from pyspark_paimon.spark_commands import answer_of_command
 from pyspark_paimon.spark_commit import outcome
 from pyspark_paimon.spark_errors import errors_noted
 from pyspark_paimon.spark_options import FILTER, between, columns, read_options, table_options, table_path, travel, with_options
@@ -125,7 +125,7 @@ def _answer(backend: LocalBackend, question: rpc.Question) -> str:
         case rpc.AskOutcome():
             return outcome(backend.store(), question.commit_id) or "null"
         case rpc.AskAnswer():
-            return json.dumps(stored_answer(question.id))
+            return json.dumps(answer_of_command(question.id))
 
 
 def _sized_buckets(store: FileStore, request: CompactRequest) -> list[tuple[str, int, int]]:

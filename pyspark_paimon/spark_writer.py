@@ -28,7 +28,7 @@ from pyspark_paimon.inputs import split_kinds
 from pyspark_paimon.spark_blobs import rows_of_blobs
 from pyspark_paimon.spark_changes import ChangeWriter
 from pyspark_paimon.spark_commands import run_command
-from pyspark_paimon.spark_commit import commit_compaction, commit_rows
+from pyspark_paimon.spark_commit import commit_compaction, commit_rows, committing
 from pyspark_paimon.spark_errors import errors_noted
 from pyspark_paimon.spark_index_writer import IndexWriter
 from pyspark_paimon.spark_options import DYNAMIC_OVERWRITE, flag, table_path, write_options
@@ -71,7 +71,9 @@ class RowsWriter(ds.DataSourceArrowWriter):  # type: ignore[misc]  # as above
             if job.owned:
                 _check_owned(made)
             rows = sum(message.rows for message in messages if message is not None)
-            commit_rows(open_store(self.path, job.request), job, made, rows)
+            store = open_store(self.path, job.request)
+            with committing(store, job.request.commit_id):
+                commit_rows(store, job, made, rows)
 
     def abort(self, messages: Sequence[TaskMessage | None]) -> None:
         """Delete the files of a write that surely was not committed."""
@@ -123,7 +125,9 @@ class CompactWriter(ds.DataSourceArrowWriter):  # type: ignore[misc]  # as above
         """Publish the compaction. Raises ``CommitConflict`` if another commit was faster; the client tries again."""
         with errors_noted():
             request = CompactRequest.model_validate_json(self.request)
-            commit_compaction(open_store(self.path, request), request, commit_messages(messages))
+            store = open_store(self.path, request)
+            with committing(store, request.commit_id):
+                commit_compaction(store, request, commit_messages(messages))
 
     def abort(self, messages: Sequence[TaskMessage | None]) -> None:
         """Delete the files of a compaction that surely was not committed."""
