@@ -1,11 +1,14 @@
 """Write, upsert, compact and scan over Spark Connect, beside Spark's own Parquet on the same machine and data.
 
-``python -m benchmarks.spark_connect --rows 5000000 --buckets 2`` prints a line per step: seconds and million rows a second.
+``python -m benchmarks.spark_connect --rows 5000000 --buckets 2`` prints a table: seconds, million rows a second, and the
+ratio to what Spark itself takes in the same run. Spark's writes are Parquet with zstd, once as the rows come and once
+repartitioned and sorted by the key, which is what a bucket's files are. Calls that ask for metadata are medians.
 """
 
 from __future__ import annotations
 
 import argparse
+import statistics
 import tempfile
 import time
 from collections.abc import Callable
@@ -56,59 +59,85 @@ def stage(folder: Path, count: int) -> tuple[Path, Path]:
     return base, change
 
 
-def timed(name: str, count: int, work: Callable[[], Any]) -> float:
-    """Run ``work`` and print what it took."""
-    start = time.perf_counter()
-    work()
-    seconds = time.perf_counter() - start
-    print(f"{name:34} {seconds:7.2f} s {count / seconds / 1e6:6.2f} M rows/s", flush=True)
-    return seconds
-
-
 def noop(frame: Any) -> None:
     """Have Spark compute every row and throw it away."""
     frame.write.format("noop").mode("overwrite").save()
 
 
+def native_write(frame: Any, path: Path) -> None:
+    """Spark's own write of a frame's rows."""
+    frame.write.option("compression", "zstd").mode("overwrite").parquet(str(path))
+
+
+class Steps:
+    """Steps of one run, printed as the rows of a Markdown table while they end."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        print("| step | s | M rows/s | beside Spark's own |\n|---|---|---|---|", flush=True)
+
+    def timed(self, name: str, count: int, work: Callable[[], Any], *, beside: str | None = None) -> None:
+        """Run ``work`` once; ``beside`` names the earlier step that it is compared with."""
+        start = time.perf_counter()
+        work()
+        seconds = self.seconds[name] = time.perf_counter() - start
+        ratio = f"{seconds / self.seconds[beside]:.2f} x {beside}" if beside else ""
+        print(f"| {name} | {seconds:.2f} | {count / seconds / 1e6:.2f} | {ratio} |", flush=True)
+
+    def asked(self, name: str, call: Callable[[], Any], times: int = 9) -> None:
+        """The median of some calls that read metadata only."""
+        taken = []
+        for _ in range(times):
+            start = time.perf_counter()
+            call()
+            taken.append(time.perf_counter() - start)
+        print(f"| {name} | {statistics.median(taken):.3f} | | |", flush=True)
+
+
+def run(spark: Any, folder: Path, count: int, buckets: int) -> None:
+    """All steps, after a small write has started the workers."""
+    source, upserts = (spark.read.parquet(str(path)) for path in stage(folder, count))
+    warm = Table.create(folder / "warm", DDL, primary_keys=["id"], options={"bucket": "2"}, spark=spark)
+    warm.write(source.limit(10_000))
+    warm.compact(full=True)
+    noop(warm.scan().to_spark())
+    changed = upserts.count()
+    steps = Steps()
+    steps.timed("Parquet write", count, lambda: native_write(source, folder / "native"))
+    by_key = source.repartition(buckets, "id").sortWithinPartitions("id")
+    steps.timed("repartition + sort + Parquet write", count, lambda: native_write(by_key, folder / "sorted"))
+    options = {"bucket": str(buckets), "num-sorted-run.compaction-trigger": "10"}
+    table = Table.create(folder / "t", DDL, primary_keys=["id"], options=options, spark=spark)
+    steps.timed("write", count, lambda: table.write(source), beside="repartition + sort + Parquet write")
+    steps.timed("upsert", changed, lambda: table.write(upserts))
+    total = table.scan().count()
+    steps.timed("Parquet scan to noop", count, lambda: noop(spark.read.parquet(str(folder / "native"))))
+    steps.timed("merged scan to noop", total, lambda: noop(table.scan().to_spark()), beside="Parquet scan to noop")
+    steps.timed("merged count", total, lambda: table.scan().count())
+    steps.timed("merged scan, k = 777", total, lambda: noop(table.scan("k = 777").to_spark()))
+    steps.timed("full compaction", total, lambda: table.compact(full=True), beside="write")
+    steps.timed("compacted scan to noop", total, lambda: noop(table.scan().to_spark()), beside="Parquet scan to noop")
+    steps.timed("compacted scan, k = 777, to Arrow", total, lambda: table.scan("k = 777").to_arrow())
+    steps.timed("all rows to Arrow in the client", total, lambda: table.scan().to_arrow())
+    steps.timed("write of Arrow rows of the client", CHUNK, lambda: table.write(rows(np.arange(CHUNK), 4)))
+    steps.asked("open", lambda: Table.open(folder / "t", spark=spark).schema)
+    steps.asked("plan", lambda: table.scan("id = 777").plan())
+    steps.asked("explain", lambda: table.scan("id = 777").explain())
+    steps.asked("snapshots", table.snapshots)
+
+
 def main() -> None:
-    """Run all steps once, after a small write has started the workers."""
+    """Make the rows and a session, and run."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=5_000_000)
     parser.add_argument("--buckets", type=int, default=2)
     parser.add_argument("--master", default="local[2]")
     parser.add_argument("--memory", default="4g")
     given = parser.parse_args()
-    count = given.rows
     with tempfile.TemporaryDirectory(prefix="paimon-bench-") as name:
         folder = Path(name)
-        base, change = stage(folder, count)
         spark = spark_session(master=given.master, conf={"spark.driver.memory": given.memory, "spark.sql.files.maxPartitionBytes": "16mb"})
-        source, upserts = spark.read.parquet(str(base)), spark.read.parquet(str(change))
-        warm = Table.create(folder / "warm", DDL, primary_keys=["id"], options={"bucket": "2"}, spark=spark)
-        warm.write(source.limit(10_000))
-        warm.compact(full=True)
-        noop(warm.scan().to_spark())
-        changed = upserts.count()
-        native = timed(
-            "native parquet write (zstd)",
-            count,
-            lambda: source.write.option("compression", "zstd").mode("overwrite").parquet(str(folder / "native")),
-        )
-        options = {"bucket": str(given.buckets), "num-sorted-run.compaction-trigger": "10"}
-        table = Table.create(folder / "t", DDL, primary_keys=["id"], options=options, spark=spark)
-        ours = timed("write", count, lambda: table.write(source))
-        timed("upsert", changed, lambda: table.write(upserts))
-        total = table.scan().count()
-        timed("merged scan -> noop", total, lambda: noop(table.scan().to_spark()))
-        timed("merged count", total, lambda: table.scan().count())
-        timed("full compaction", total, lambda: table.compact(full=True))
-        timed("scan after compaction -> noop", total, lambda: noop(table.scan().to_spark()))
-        timed("native parquet scan -> noop", count, lambda: noop(spark.read.parquet(str(folder / "native"))))
-        timed("filter k = 777", total, lambda: table.scan("k = 777").to_arrow())
-        timed("all rows to Arrow in the client", total, lambda: table.scan().to_arrow())
-        local = rows(np.arange(CHUNK), 4)
-        timed("write of Arrow rows of the client", CHUNK, lambda: table.write(local))
-        print(f"write: {ours / native:.2f} times Spark's own Parquet write")
+        run(spark, folder, given.rows, given.buckets)
 
 
 if __name__ == "__main__":
