@@ -174,6 +174,18 @@ class Engine:
         """What the index of each file answers."""
         return self.ask("index_eval", table, filter=filter, **more)
 
+    def tag(self, table: Path | str, name: str, **more: Any) -> list[str]:
+        """Create a tag of a ``snapshot`` or the newest one, or with ``do`` ``delete`` or ``rename`` (``to``) it; all tags."""
+        return self.ask("tag", table, name=name, **more)
+
+    def branch(self, table: Path | str, name: str, **more: Any) -> list[str]:
+        """Create a branch, from a ``tag`` or empty, or with ``do`` ``delete`` or ``fast_forward`` it; all branches."""
+        return self.ask("branch", table, name=name, **more)
+
+    def rollback(self, table: Path | str, **more: Any) -> int:
+        """Go back to a ``snapshot`` or a ``tag``; the newest snapshot now."""
+        return self.ask("rollback", table, **more)["snapshot"]
+
     def expire(self, table: Path | str, keep: int = 1, **more: Any) -> int:
         """Expire all but the newest ``keep`` snapshots; how many went."""
         return self.ask("expire", table, keep=keep, **more)["expired"]
