@@ -23,15 +23,17 @@ from pyspark_paimon.inputs import split_kinds
 
 TASK, ORDINAL, BLOB = "task", "ordinal", "blob"
 FRAME = pa.schema([(TASK, pa.int32()), (ORDINAL, pa.int32()), (BLOB, pa.binary())])
-ROWS = 1 << 16
-"""Rows of a blob, at most: a few megabytes."""
-_CHUNK = 1 << 19
+ROWS, BYTES = 1 << 16, 8 << 20
+"""Rows of a blob, and their bytes in memory, at most; a single row may be larger."""
+_CHUNK_ROWS, _CHUNK_BYTES = 1 << 19, 64 << 20
+_OWN_BLOB = 1 << 10
+"""Rows from which a bucket has blobs of its own; buckets with fewer, as of many partitions, share those of their task."""
 
 
 def blob_frame(reader: pa.RecordBatchReader, schema: TableSchema, num_tasks: int, *, kinds: bool) -> pa.Table:
     """The rows of ``reader``, checked against ``schema``, as a frame of blobs; a bucket's rows all go to one task.
 
-    Raises ``SchemaMismatch`` and ``NullInKey`` as a local write does.
+    A chunk of the rows at a time is in memory as it came, all of them compressed. Raises ``SchemaMismatch`` and ``NullInKey`` as a local write does.
     """
     tasks: list[int] = []
     blobs: list[bytes] = []
@@ -39,9 +41,10 @@ def blob_frame(reader: pa.RecordBatchReader, schema: TableSchema, num_tasks: int
         rows, codes = _checked(chunk, schema, kinds=kinds)
         for task, positions in _by_task(rows, schema, num_tasks, number):
             share = codes if positions is None else codes.take(positions)
-            for start in range(0, share.num_rows, ROWS):
+            step = max(1, min(ROWS, BYTES * share.num_rows // max(1, share.nbytes)))
+            for start in range(0, share.num_rows, step):
                 tasks.append(task)
-                blobs.append(encoded(share.slice(start, ROWS)))
+                blobs.append(encoded(share.slice(start, step)))
     return pa.table([pa.array(tasks, pa.int32()), pa.array(range(len(tasks)), pa.int32()), pa.array(blobs, pa.binary())], schema=FRAME)
 
 
@@ -76,13 +79,17 @@ def task_of(share: Share, num_tasks: int) -> int:
 
 
 def _chunks(reader: pa.RecordBatchReader) -> Iterator[pa.Table]:
-    """Tables of at least half a million rows, but for the last."""
+    """Tables of about half a million rows, or of 64 MiB; a large batch, as of one Arrow table, is cut."""
     waiting: list[pa.RecordBatch] = []
+    rows = size = 0
     for batch in reader:
-        waiting.append(batch)
-        if sum(each.num_rows for each in waiting) >= _CHUNK:
-            yield pa.Table.from_batches(waiting)
-            waiting = []
+        step = max(1, min(_CHUNK_ROWS, _CHUNK_BYTES * batch.num_rows // max(1, batch.nbytes)))
+        for start in range(0, batch.num_rows, step):
+            waiting.append(batch.slice(start, step))
+            rows, size = rows + waiting[-1].num_rows, size + waiting[-1].nbytes
+            if rows >= _CHUNK_ROWS or size >= _CHUNK_BYTES:
+                yield pa.Table.from_batches(waiting)
+                waiting, rows, size = [], 0, 0
     if waiting:
         yield pa.Table.from_batches(waiting)
 
@@ -110,12 +117,15 @@ def _by_task(rows: pa.Table, schema: TableSchema, num_tasks: int, number: int) -
     if schema.core.bucket < 1 and not schema.has_dynamic_buckets:
         yield number % num_tasks, None
         return
-    shares: dict[int, list[Share]] = {}
+    small: dict[int, list[np.ndarray]] = {}
     for share in route(rows, schema, _one_bucket if schema.has_dynamic_buckets else None):
-        shares.setdefault(task_of(share, num_tasks), []).append(share)
-    for task, owned in shares.items():
-        positions = [share.rows for share in owned if share.rows is not None]
-        yield task, np.concatenate(positions) if positions else None
+        task = task_of(share, num_tasks)
+        if share.rows is None or len(share.rows) >= _OWN_BLOB:
+            yield task, share.rows
+        else:
+            small.setdefault(task, []).append(share.rows)
+    for task, positions in small.items():
+        yield task, np.concatenate(positions)
 
 
 __all__ = ["BLOB", "FRAME", "ORDINAL", "TASK", "batches_of", "blob_frame", "encoded", "rows_of_blobs", "task_of"]

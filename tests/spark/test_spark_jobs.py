@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import pickle
 import shutil
+import threading
+import time
 import uuid
 
 import pyarrow as pa
@@ -23,7 +25,7 @@ from pyspark_paimon.engine import CompactRequest, ExpireRequest, ScanRequest, Wr
 from pyspark_paimon.plan_json import plan_from_json, plan_to_json
 from pyspark_paimon.spark_blobs import BLOB, TASK, blob_frame, rows_of_blobs
 from pyspark_paimon.spark_commands import run_command
-from pyspark_paimon.spark_commit import commit_compaction, outcome
+from pyspark_paimon.spark_commit import commit_compaction, committing, outcome
 from pyspark_paimon.spark_options import flag, travel
 from pyspark_paimon.spark_reader import PaimonReader
 from pyspark_paimon.spark_types import spark_schema
@@ -192,6 +194,65 @@ def test_blobs_send_a_bucket_to_one_task_and_keep_the_order_of_its_rows(tmp_path
     assert all(found == sorted(found) for found in seen.values())
     assert len({found[0][0] for found in seen.values()}) == 3
     assert frame.schema.names == ["task", "ordinal", BLOB]
+
+
+def test_large_buckets_have_blobs_of_their_own_and_small_ones_share_those_of_their_task():
+    schema = build_schema("p STRING, id INT", primary_keys=["p", "id"], partition_keys=["p"], options={"bucket": "2"})
+    rows = pa.table({"p": ["large"] * 5000 + [f"small {i}" for i in range(50)], "id": pa.array(range(5050), pa.int32())})
+    frame = blob_frame(rows.to_reader(), schema, 2, kinds=False)
+    partitions = [
+        {name for part in rows_of_blobs(one) for name in part.column("p").to_pylist()} for one in frame.to_batches(max_chunksize=1)
+    ]
+    assert sum(found == {"large"} for found in partitions) == 2
+    assert len(partitions) <= 4
+
+
+def test_blobs_of_wide_rows_are_bounded_in_bytes_and_long_inputs_are_cut():
+    schema = build_schema("id INT, v STRING", primary_keys=["id"], options={"bucket": "1"})
+    rows = pa.table({"id": pa.array(range(600), pa.int32()), "v": [f"{i:0100000}" for i in range(600)]})
+    frame = blob_frame(rows.to_reader(), schema, 1, kinds=False)
+    sizes = [sum(part.nbytes for part in rows_of_blobs(one)) for one in frame.to_batches(max_chunksize=1)]
+    assert len(sizes) >= 8
+    assert max(sizes) <= 8 << 20
+    assert sum(part.num_rows for one in frame.to_batches() for part in rows_of_blobs(one)) == 600
+
+
+def test_who_asks_for_the_outcome_of_a_commit_that_is_being_made_waits_for_it(table):
+    writer = RowsWriter(table.path, job(), None)
+    commit_id = rpc.RowsJob.model_validate_json(writer.job).request.commit_id
+    message = writer.write(batches(7))
+    store, begun, asked = FileStore.open(table.path), threading.Event(), threading.Event()
+
+    def slowly():
+        with committing(store, commit_id):
+            begun.set()
+            asked.wait(20)
+            time.sleep(0.1)
+            writer.commit([message])
+
+    hook = threading.Thread(target=slowly)
+    hook.start()
+    begun.wait(20)
+    asked.set()
+    found = outcome(FileStore.open(table.path), commit_id)
+    hook.join()
+    assert rpc.Outcome.model_validate_json(found).snapshot_id == 2
+
+
+def test_a_change_that_conflicts_with_what_it_read_is_not_assigned_again(tmp_path, monkeypatch):
+    made = Table.create(tmp_path / "t", "id BIGINT, v STRING", primary_keys=["id"], options={"bucket": "-1"})
+    made.write(pa.table({"id": [1, 2], "v": ["a", "b"]}))
+    computed = job(owned=False).model_copy(update={"read_snapshot_id": 1})
+    writer = RowsWriter(made.path, computed, 100)
+    message = writer.write(batches(1, 2, v="computed"))
+    made.write(pa.table({"id": [1], "v": ["newer"]}))
+    runs, once = [], spark_commit.reassign
+    monkeypatch.setattr(spark_commit, "reassign", lambda *args, **how: runs.append(args) or once(*args, **how))
+    monkeypatch.setattr("lsm.reassign.reassign", lambda *args, **how: runs.append(args) or once(*args, **how))
+    with pytest.raises(CommitConflict, match="have changed since snapshot 1"):
+        writer.commit([message])
+    assert len(runs) == 1
+    assert content(made) == {1: "newer", 2: "b"}
 
 
 def test_a_plan_comes_back_from_json_as_it_was(table):
