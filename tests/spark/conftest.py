@@ -1,4 +1,4 @@
-"""One embedded Spark Connect server for all tests of this directory."""
+"""One embedded Spark Connect server, and one standalone cluster, for all tests of this directory."""
 
 from __future__ import annotations
 
@@ -12,10 +12,7 @@ from pyspark_paimon.session import java_version, spark_session
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory):
-    pytest.importorskip("pyspark.sql.connect.session", reason="pyspark[connect] is not installed")
-    found = java_version()
-    if found is None or found < 17:
-        pytest.skip(f"Spark tests need Java 17 or newer (found {found})")
+    _need_spark()
     os.environ["SPARK_TESTING"] = "1"  # a free port, so that test runs can share a machine
     home = Path.cwd()
     os.chdir(tmp_path_factory.mktemp("server"))  # the server leaves an artifact directory where it starts
@@ -29,3 +26,26 @@ def spark(tmp_path_factory):
         os.chdir(home)
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory):
+    """A standalone cluster of two workers with a Connect server, and thin clients of it; see ``cluster.py``."""
+    _need_spark()
+    pytest.importorskip("psutil", reason="the cluster's processes are found by psutil")
+    from cluster import running_cluster
+    from thin_client import NoThinClient, thin_python
+
+    try:
+        thin_python()
+    except NoThinClient as error:
+        pytest.skip(str(error))
+    with running_cluster(tmp_path_factory.mktemp("cluster")) as running:
+        yield running
+
+
+def _need_spark():
+    pytest.importorskip("pyspark.sql.connect.session", reason="pyspark[connect] is not installed")
+    found = java_version()
+    if found is None or found < 17:
+        pytest.skip(f"Spark tests need Java 17 or newer (found {found})")
