@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
-from pyspark.sql import datasource as ds
 
 from fileindex.predicate import TRUE
 from fileindex.predicate_json import from_json
@@ -14,12 +13,12 @@ from manifest.commit import FileStoreCommit
 from manifest.commit_message import CommitMessage
 from pyspark_paimon import spark_rpc as rpc
 from pyspark_paimon.assignments import Assignments
-from pyspark_paimon.spark_commit import commit_change, committing
+from pyspark_paimon.spark_commit import commit_change
 from pyspark_paimon.spark_errors import errors_noted
-from pyspark_paimon.spark_task import TaskMessage, bucket_ids, commit_messages, open_store
+from pyspark_paimon.spark_task import JobWriter, TaskMessage, bucket_ids, commit_messages, open_store
 
 
-class ChangeWriter(ds.DataSourceArrowWriter):  # type: ignore[misc]  # Spark's own annotations are not followed
+class ChangeWriter(JobWriter):
     """Changes the matching rows of the buckets that the job's rows name."""
 
     def __init__(self, path: str, job: rpc.ChangeJob) -> None:
@@ -48,15 +47,12 @@ class ChangeWriter(ds.DataSourceArrowWriter):  # type: ignore[misc]  # Spark's o
                 raise
             return TaskMessage([message.model_dump_json() for message in made], rows)
 
-    def commit(self, messages: Sequence[TaskMessage | None]) -> None:
-        """Publish the changes. Raises ``CommitConflict`` if a bucket changed meanwhile; the client evaluates again."""
-        with errors_noted():
-            rows = sum(message.rows for message in messages if message is not None)
-            store = open_store(self.path, self._job.request)
-            with committing(store, self._job.request.commit_id):
-                commit_change(store, self._job, commit_messages(messages), rows)
+    def publish(self, messages: Sequence[TaskMessage | None]) -> None:
+        """Commit the changes. Raises ``CommitConflict`` if a bucket changed meanwhile; the client evaluates again."""
+        rows = sum(message.rows for message in messages if message is not None)
+        commit_change(open_store(self.path, self._job.request), self._job, commit_messages(messages), rows)
 
-    def abort(self, messages: Sequence[TaskMessage | None]) -> None:
+    def discard(self, messages: Sequence[TaskMessage | None]) -> None:
         """Delete the files of a change that surely was not committed."""
         request = self._job.request
         FileStoreCommit(open_store(self.path, request), request.commit_id).abort(commit_messages(messages))

@@ -8,17 +8,16 @@ from manifest.schema import TableSchema
 from pyspark_paimon import spark_rpc as rpc
 from pyspark_paimon.local import LocalBackend
 from pyspark_paimon.spark_answers import answered, stored_answer
-from pyspark_paimon.spark_running import after_its_end, running
+from pyspark_paimon.spark_running import after_its_end
 
 
 def run_command(path: str, command: rpc.Command) -> None:
     """Run ``command`` on the table at ``path`` unless it ran before, and keep its answer."""
-    with running(command.id):
-        answered(command.id, lambda: _run(LocalBackend(path), command))
+    answered(command.id, lambda: _run(LocalBackend(path), command))
 
 
 def answer_of_command(command_id: str) -> str | None:
-    """What a command answered, once it has ended if it runs; None if it did not end well."""
+    """What a command answered, once its job is over if that is under way; None if it did not end well."""
     return after_its_end(command_id, lambda: stored_answer(command_id))
 
 

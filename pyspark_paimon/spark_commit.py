@@ -7,8 +7,7 @@ finds them there all the same.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
 
 from lsm.follow_up import follow_up
 from lsm.reassign import commit_rows as publish_rows
@@ -24,7 +23,7 @@ from pyspark_paimon.local_jobs import live_partitions
 from pyspark_paimon.partitions import Spec, predicate_of, values_of
 from pyspark_paimon.spark_answers import answered, stored_answer
 from pyspark_paimon.spark_rpc import ChangeJob, Outcome, RowsJob
-from pyspark_paimon.spark_running import after_its_end, running
+from pyspark_paimon.spark_running import after_its_end
 
 PREFIX = "pyspark-paimon."
 _THREADS = 4
@@ -94,7 +93,7 @@ def commit_index_rewrite(
     if result.compact_snapshot_id is not None:
         told = _told(store, result)
         counts = {**told.counts, "rewritten": len(messages) - len(result.lost_compactions)}
-        answered(_key(store, commit_id), lambda: told.model_copy(update={"counts": counts}).model_dump_json())
+        answered(job_name(store, commit_id), lambda: told.model_copy(update={"counts": counts}).model_dump_json())
     if result.compact_lost:
         raise CommitConflict(f"{store.root}: {len(result.lost_compactions)} files were removed while their indexes were rewritten")
 
@@ -111,24 +110,22 @@ def _overwritten(store: FileStore, spec: Spec | None, messages: Sequence[CommitM
     return named | set(live_partitions(store, store.snapshots.latest(), wanted))
 
 
-@contextmanager
-def committing(store: FileStore, commit_id: str) -> Iterator[None]:
-    """What a commit hook does in the block; who asks for the commit's ``outcome`` meanwhile waits for it."""
-    with running(_key(store, commit_id)):
-        yield
+def job_name(store: FileStore, commit_id: str) -> str:
+    """What the job of a commit is called on its driver; another table at the same path has other names."""
+    return f"{store.root}:{store.schemas.get(store.schemas.ids()[0]).time_millis}:{commit_id}"
 
 
 def outcome(store: FileStore, commit_id: str) -> str | None:
     """The ``Outcome`` of a commit as JSON, None if it is not visible: from its snapshots, else as its hook left it on this driver.
 
-    While the hook runs, and the commit is not visible yet, this waits for its end.
+    While its job is under way, and the commit is not visible yet, this waits for the end of the job, for a bounded time.
     """
-    return after_its_end(_key(store, commit_id), lambda: _outcome(store, commit_id))
+    return after_its_end(job_name(store, commit_id), lambda: _outcome(store, commit_id))
 
 
 def _outcome(store: FileStore, commit_id: str) -> str | None:
     result = is_committed(store, commit_id, BATCH_IDENTIFIER)
-    kept = stored_answer(_key(store, commit_id))
+    kept = stored_answer(job_name(store, commit_id))
     if kept is not None and (result is not None or _has_expired(store, Outcome.model_validate_json(kept))):
         return kept
     return None if result is None else _told(store, result).model_dump_json()
@@ -152,15 +149,11 @@ def _told(store: FileStore, result: CommitResult) -> Outcome:
 def _keep(store: FileStore, commit_id: str, result: CommitResult) -> None:
     """Leave the outcome for the client's question: its snapshots may expire before that is asked."""
     if result.snapshot_id is not None or result.compact_snapshot_id is not None:
-        answered(_key(store, commit_id), lambda: _told(store, result).model_dump_json())
-
-
-def _key(store: FileStore, commit_id: str) -> str:
-    return f"{store.root}:{store.schemas.get(store.schemas.ids()[0]).time_millis}:{commit_id}"
+        answered(job_name(store, commit_id), lambda: _told(store, result).model_dump_json())
 
 
 def _noted(**counts: int) -> dict[str, str]:
     return {f"{PREFIX}{name}": str(count) for name, count in counts.items()}
 
 
-__all__ = ["PREFIX", "commit_change", "commit_compaction", "commit_index_rewrite", "commit_rows", "committing", "outcome"]
+__all__ = ["PREFIX", "commit_change", "commit_compaction", "commit_index_rewrite", "commit_rows", "job_name", "outcome"]

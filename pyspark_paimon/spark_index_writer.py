@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark.sql import datasource as ds
 
 from lsm.index_rewrite import FileIndexRewriter, RewrittenIndex
 from manifest.commit import FileStoreCommit
@@ -15,9 +14,9 @@ from manifest.manifest_entry import ManifestEntry
 from manifest.store import FileStore
 from pyspark_paimon import spark_rpc as rpc
 from pyspark_paimon.index_jobs import messages_of
-from pyspark_paimon.spark_commit import commit_index_rewrite, committing
+from pyspark_paimon.spark_commit import commit_index_rewrite
 from pyspark_paimon.spark_errors import errors_noted
-from pyspark_paimon.spark_task import TaskMessage, commit_messages
+from pyspark_paimon.spark_task import JobWriter, TaskMessage, commit_messages
 
 
 @dataclass
@@ -28,7 +27,7 @@ class IndexTaskMessage(TaskMessage):
     bytes_written: int = 0
 
 
-class IndexWriter(ds.DataSourceArrowWriter):  # type: ignore[misc]  # Spark's own annotations are not followed
+class IndexWriter(JobWriter):
     """Rewrites the indexes of the data files that the job's rows name."""
 
     def __init__(self, path: str, job: rpc.IndexJob) -> None:
@@ -53,16 +52,14 @@ class IndexWriter(ds.DataSourceArrowWriter):  # type: ignore[misc]  # Spark's ow
                 bytes_written=sum(one.bytes_written for one in made),
             )
 
-    def commit(self, messages: Sequence[IndexTaskMessage | None]) -> None:
-        """Publish the rewritten indexes. Raises ``CommitConflict`` for files that are gone; the client looks at the rest again."""
-        with errors_noted():
-            ended = [message for message in messages if message is not None]
-            read, written = sum(message.bytes_read for message in ended), sum(message.bytes_written for message in ended)
-            store = FileStore.open(self.path)
-            with committing(store, self._job.commit_id):
-                commit_index_rewrite(store, self._job.commit_id, commit_messages(messages), bytes_read=read, bytes_written=written)
+    def publish(self, messages: Sequence[IndexTaskMessage | None]) -> None:
+        """Commit the rewritten indexes. Raises ``CommitConflict`` for files that are gone; the client looks at the rest again."""
+        ended = [message for message in messages if message is not None]
+        read, written = sum(message.bytes_read for message in ended), sum(message.bytes_written for message in ended)
+        store = FileStore.open(self.path)
+        commit_index_rewrite(store, self._job.commit_id, commit_messages(messages), bytes_read=read, bytes_written=written)
 
-    def abort(self, messages: Sequence[IndexTaskMessage | None]) -> None:
+    def discard(self, messages: Sequence[IndexTaskMessage | None]) -> None:
         """Delete the side files of a rewrite that surely was not committed."""
         FileStoreCommit(FileStore.open(self.path), self._job.commit_id).abort(commit_messages(messages))
 

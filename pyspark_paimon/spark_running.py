@@ -1,15 +1,15 @@
-"""Which commits a driver is making right now, so that whoever asks for the outcome of one waits for its end.
+"""Which write jobs a driver has under way, so that whoever asks for the outcome of one waits for its end.
 
-A cancelled operation ends for the client at once, but a commit hook that has begun runs to its end: asked meanwhile, the table
-would say "not there", which is about to be wrong. The mark is a lock on a file, which the system takes away if the process dies.
+For a client an operation ends when it is cancelled or the connection is lost; on the server tasks may go on, and a commit hook
+runs to its end whatever happens. Asked meanwhile, the table would say "not there", which is about to be wrong. So a job leaves a
+mark when its writer is made, and takes it away when its commit or abort hook has run, of which Spark calls one.
 """
 
 from __future__ import annotations
 
-import fcntl
+import os
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from typing import TypeVar
 
 from pyspark_paimon.spark_answers import answer_file
@@ -20,55 +20,54 @@ _LOOK_SECONDS = 0.02
 T = TypeVar("T")
 
 
-@contextmanager
-def running(name: str) -> Iterator[None]:
-    """Mark what ``name`` stands for as running in the block; several processes may do so at a time.
+def begins(name: str) -> None:
+    """Note that the job ``name`` is under way, until ``ends``, or as long as the process lives that started this one.
 
-    >>> with running("a nightly commit"):
-    ...     ended("a nightly commit", within=0)
-    False
-    >>> ended("a nightly commit", within=0)
-    True
+    >>> begins("a nightly job"), runs("a nightly job"), ends("a nightly job"), runs("a nightly job")
+    (None, True, None, False)
     """
-    with answer_file(name, "running").open("wb") as file:  # swept with old answers: another process may hold it too
-        with suppress(OSError):  # a disk without locks: nobody waits
-            fcntl.flock(file, fcntl.LOCK_SH)
-        yield
+    mark = answer_file(name, "job")
+    mark.unlink(missing_ok=True)
+    mark.write_text(str(os.getppid()))  # Spark's, which makes the hooks' processes
 
 
-def ended(name: str, *, within: float) -> bool:
-    """Whether ``name`` is not running, at the latest ``within`` so many seconds."""
-    until = time.monotonic() + within
-    while _is_running(name):
-        if time.monotonic() >= until:
-            return False
-        time.sleep(_LOOK_SECONDS)
+def ends(name: str) -> None:
+    """Note that the job is over."""
+    answer_file(name, "job").unlink(missing_ok=True)
+
+
+def runs(name: str) -> bool:
+    """Whether the job is under way."""
+    try:
+        os.kill(int(answer_file(name, "job").read_text()), 0)
+    except PermissionError:
+        return True
+    except (OSError, ValueError):  # no mark, half a mark, or that of a process that is gone
+        return False
     return True
 
 
 def after_its_end(name: str, look: Callable[[], T | None]) -> T | None:
-    """What ``look`` finds of ``name``; if that runs and there is nothing to find yet, what it finds in the end.
+    """What ``look`` finds of the job; if that is under way and there is nothing to find yet, what it finds in the end.
 
-    >>> after_its_end("a nightly commit", lambda: None) is None
+    >>> after_its_end("a nightly job", lambda: None) is None
     True
     """
-    runs = not ended(name, within=0)  # first: what ends after the look would be missed
-    found = look()
-    if found is None and runs:
-        ended(name, within=PATIENCE_SECONDS)
+    until = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        under_way = runs(name)  # first: what ends after the look would be missed
         found = look()
-    return found
+        if found is not None or not under_way or time.monotonic() > until:
+            return found
+        _wait_for_change(name)
 
 
-def _is_running(name: str) -> bool:
-    try:
-        with answer_file(name, "running").open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:  # no such file, or a disk without locks
-        return False
-    return False
+def _wait_for_change(name: str) -> None:
+    """Until the job is over, or for a second: its commit may be visible long before its hook has ended."""
+    for _ in range(round(1 / _LOOK_SECONDS)):
+        time.sleep(_LOOK_SECONDS)
+        if not runs(name):
+            return
 
 
-__all__ = ["after_its_end", "ended", "running"]
+__all__ = ["after_its_end", "begins", "ends", "runs"]

@@ -28,18 +28,18 @@ from pyspark_paimon.inputs import split_kinds
 from pyspark_paimon.spark_blobs import rows_of_blobs
 from pyspark_paimon.spark_changes import ChangeWriter
 from pyspark_paimon.spark_commands import run_command
-from pyspark_paimon.spark_commit import commit_compaction, commit_rows, committing
+from pyspark_paimon.spark_commit import commit_compaction, commit_rows, job_name
 from pyspark_paimon.spark_errors import errors_noted
 from pyspark_paimon.spark_index_writer import IndexWriter
 from pyspark_paimon.spark_options import DYNAMIC_OVERWRITE, flag, table_path, write_options
-from pyspark_paimon.spark_task import TaskMessage, bucket_ids, commit_messages, open_store
+from pyspark_paimon.spark_task import JobWriter, TaskMessage, bucket_ids, commit_messages, open_store
 from pyspark_paimon.spark_types import arrow_for_spark
 
 STRIDE = 1 << 32
 """Sequence numbers that each task of a plain write has to itself."""
 
 
-class RowsWriter(ds.DataSourceArrowWriter):  # type: ignore[misc]  # as above
+class RowsWriter(JobWriter):
     """Writes rows to the table at ``path``; ``first_sequence`` is where the ranges of unowned tasks begin."""
 
     def __init__(self, path: str, job: rpc.RowsJob, first_sequence: int | None) -> None:
@@ -63,19 +63,16 @@ class RowsWriter(ds.DataSourceArrowWriter):  # type: ignore[misc]  # as above
                 messages = writer.prepare_commit()
             return TaskMessage([message.model_dump_json() for message in messages], rows)
 
-    def commit(self, messages: Sequence[TaskMessage | None]) -> None:
-        """Publish what the tasks made; a repetition finds the first run's snapshot."""
-        with errors_noted():
-            job = rpc.RowsJob.model_validate_json(self.job)
-            made = commit_messages(messages)
-            if job.owned:
-                _check_owned(made)
-            rows = sum(message.rows for message in messages if message is not None)
-            store = open_store(self.path, job.request)
-            with committing(store, job.request.commit_id):
-                commit_rows(store, job, made, rows)
+    def publish(self, messages: Sequence[TaskMessage | None]) -> None:
+        """Commit what the tasks made; a repetition finds the first run's snapshot."""
+        job = rpc.RowsJob.model_validate_json(self.job)
+        made = commit_messages(messages)
+        if job.owned:
+            _check_owned(made)
+        rows = sum(message.rows for message in messages if message is not None)
+        commit_rows(open_store(self.path, job.request), job, made, rows)
 
-    def abort(self, messages: Sequence[TaskMessage | None]) -> None:
+    def discard(self, messages: Sequence[TaskMessage | None]) -> None:
         """Delete the files of a write that surely was not committed."""
         request = rpc.RowsJob.model_validate_json(self.job).request
         FileStoreCommit(open_store(self.path, request), request.commit_id).abort(commit_messages(messages))
@@ -98,7 +95,7 @@ class RowsWriter(ds.DataSourceArrowWriter):  # type: ignore[misc]  # as above
         )
 
 
-class CompactWriter(ds.DataSourceArrowWriter):  # type: ignore[misc]  # as above
+class CompactWriter(JobWriter):
     """Compacts the buckets that the job's rows name; the rows of the table stay in the worker."""
 
     def __init__(self, path: str, request: CompactRequest) -> None:
@@ -121,21 +118,18 @@ class CompactWriter(ds.DataSourceArrowWriter):  # type: ignore[misc]  # as above
                 raise
             return TaskMessage([message.model_dump_json() for message in made])
 
-    def commit(self, messages: Sequence[TaskMessage | None]) -> None:
-        """Publish the compaction. Raises ``CommitConflict`` if another commit was faster; the client tries again."""
-        with errors_noted():
-            request = CompactRequest.model_validate_json(self.request)
-            store = open_store(self.path, request)
-            with committing(store, request.commit_id):
-                commit_compaction(store, request, commit_messages(messages))
+    def publish(self, messages: Sequence[TaskMessage | None]) -> None:
+        """Commit the compaction. Raises ``CommitConflict`` if another commit was faster; the client tries again."""
+        request = CompactRequest.model_validate_json(self.request)
+        commit_compaction(open_store(self.path, request), request, commit_messages(messages))
 
-    def abort(self, messages: Sequence[TaskMessage | None]) -> None:
+    def discard(self, messages: Sequence[TaskMessage | None]) -> None:
         """Delete the files of a compaction that surely was not committed."""
         request = CompactRequest.model_validate_json(self.request)
         FileStoreCommit(open_store(self.path, request), request.commit_id).abort(commit_messages(messages))
 
 
-class CommandWriter(ds.DataSourceArrowWriter):  # type: ignore[misc]  # as above
+class CommandWriter(JobWriter):
     """Runs a command in the commit hook, so that it runs once, on the driver; the rows of the job mean nothing."""
 
     def __init__(self, path: str, command: str) -> None:
@@ -148,12 +142,11 @@ class CommandWriter(ds.DataSourceArrowWriter):  # type: ignore[misc]  # as above
             pass
         return TaskMessage()
 
-    def commit(self, messages: Sequence[TaskMessage | None]) -> None:  # noqa: ARG002  # Spark's signature
+    def publish(self, messages: Sequence[TaskMessage | None]) -> None:  # noqa: ARG002  # a hook has them
         """Run the command."""
-        with errors_noted():
-            run_command(self.path, rpc.parse_command(self.command))
+        run_command(self.path, rpc.parse_command(self.command))
 
-    def abort(self, messages: Sequence[TaskMessage | None]) -> None:
+    def discard(self, messages: Sequence[TaskMessage | None]) -> None:
         """Nothing to undo: a command either did its work or raised."""
 
 
@@ -162,21 +155,30 @@ def writer_for(options: Mapping[str, str], schema: StructType, *, overwrite: boo
     with errors_noted():
         path = table_path(options)
         if rpc.COMMAND in options:
-            return CommandWriter(path, options[rpc.COMMAND])
+            command = rpc.parse_command(options[rpc.COMMAND])
+            return CommandWriter(path, options[rpc.COMMAND]).begun(command.id)
         if rpc.WRITE in options:
             job = rpc.parse_job(options[rpc.WRITE])
-            if isinstance(job, rpc.CompactJob):
-                return CompactWriter(path, job.request)
-            if isinstance(job, rpc.ChangeJob):
-                return ChangeWriter(path, job)
-            if isinstance(job, rpc.IndexJob):
-                return IndexWriter(path, job)
+            store = FileStore.open(path) if isinstance(job, rpc.IndexJob) else open_store(path, job.request)
         else:
             job = _plain_job(options, overwrite=overwrite)
-            conform(arrow_for_spark(schema).empty_table(), open_store(path, job.request).schema)
-        store = open_store(path, job.request)
-        check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
-        return RowsWriter(path, job, None if job.owned else _first_sequence(store))
+            store = open_store(path, job.request)
+            conform(arrow_for_spark(schema).empty_table(), store.schema)
+        commit_id = job.commit_id if isinstance(job, rpc.IndexJob) else job.request.commit_id
+        return _writer(path, job, store).begun(job_name(store, commit_id))
+
+
+def _writer(path: str, job: rpc.Job, store: FileStore) -> JobWriter:
+    match job:
+        case rpc.CompactJob():
+            return CompactWriter(path, job.request)
+        case rpc.ChangeJob():
+            return ChangeWriter(path, job)
+        case rpc.IndexJob():
+            return IndexWriter(path, job)
+        case rpc.RowsJob():
+            check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
+            return RowsWriter(path, job, None if job.owned else _first_sequence(store))
 
 
 def _plain_job(options: Mapping[str, str], *, overwrite: bool) -> rpc.RowsJob:

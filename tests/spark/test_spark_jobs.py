@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import shutil
+import subprocess
+import sys
 import threading
 import time
 import uuid
@@ -25,9 +28,10 @@ from pyspark_paimon.engine import CompactRequest, ExpireRequest, ScanRequest, Wr
 from pyspark_paimon.plan_json import plan_from_json, plan_to_json
 from pyspark_paimon.spark_blobs import BLOB, TASK, blob_frame, rows_of_blobs
 from pyspark_paimon.spark_commands import run_command
-from pyspark_paimon.spark_commit import commit_compaction, committing, outcome
+from pyspark_paimon.spark_commit import commit_compaction, job_name, outcome
 from pyspark_paimon.spark_options import flag, travel
 from pyspark_paimon.spark_reader import PaimonReader
+from pyspark_paimon.spark_running import begins, runs
 from pyspark_paimon.spark_types import spark_schema
 from pyspark_paimon.spark_writer import RowsWriter, writer_for
 
@@ -221,22 +225,35 @@ def test_who_asks_for_the_outcome_of_a_commit_that_is_being_made_waits_for_it(ta
     writer = RowsWriter(table.path, job(), None)
     commit_id = rpc.RowsJob.model_validate_json(writer.job).request.commit_id
     message = writer.write(batches(7))
-    store, begun, asked = FileStore.open(table.path), threading.Event(), threading.Event()
+    name = job_name(FileStore.open(table.path), commit_id)
+    writer.begun(name)
 
     def slowly():
-        with committing(store, commit_id):
-            begun.set()
-            asked.wait(20)
-            time.sleep(0.1)
-            writer.commit([message])
+        time.sleep(0.3)
+        writer.commit([message])
 
     hook = threading.Thread(target=slowly)
     hook.start()
-    begun.wait(20)
-    asked.set()
     found = outcome(FileStore.open(table.path), commit_id)
     hook.join()
     assert rpc.Outcome.model_validate_json(found).snapshot_id == 2
+    assert not runs(name)
+
+
+def test_who_asks_for_the_outcome_of_a_job_that_was_given_up_hears_at_once(table):
+    writer = writer_for({"path": table.path}, spark_schema(table.table_schema.fields), overwrite=False)
+    commit_id = rpc.RowsJob.model_validate_json(writer.job).request.commit_id
+    assert runs(writer.name)
+    writer.abort([None])
+    assert not runs(writer.name)
+    assert outcome(FileStore.open(table.path), commit_id) is None
+
+
+def test_the_mark_of_a_driver_that_died_holds_nobody_up(monkeypatch):
+    dead = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True, check=True)
+    monkeypatch.setattr(os, "getppid", lambda: int(dead.stdout))
+    begins("a job of a dead driver")
+    assert not runs("a job of a dead driver")
 
 
 def test_a_change_that_conflicts_with_what_it_read_is_not_assigned_again(tmp_path, monkeypatch):
