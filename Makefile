@@ -32,12 +32,16 @@ demo: setup ## Run the main job: real flights through Spark Connect into a Paimo
 
 .PHONY: test
 test: setup lint ## Pass the tests: lint, types, in-process tests, then Spark Connect tests (under 15 minutes on 2 cores)
-	@$(PYTEST) -q -n 2 --dist worksteal -m "not spark and not long"
-	@$(PYTEST) -q -m "spark and not long"
+	@$(PYTEST) -q -n 2 --dist worksteal -m "not spark and not long and not interop"
+	@$(PYTEST) -q -m "spark and not long and not interop"
+
+.PHONY: interop
+interop: setup ## Prove the formats against Paimon's Java engine and pypaimon, all features, in both directions and in turns
+	@PYSPARK_PAIMON_INTEROP=check $(PYTEST) -q -n 2 --dist worksteal tests/interop
 
 .PHONY: test-long
 test-long: setup ## Run the long tests too (races, soaks, large property runs)
-	@$(PYTEST) -q -m long
+	@$(PYTEST) -q -m "long and not interop"
 
 .PHONY: lint
 lint: $(STAMP) ## Check style, format and types
