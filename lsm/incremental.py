@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
@@ -90,7 +90,22 @@ class IncrementalPlanner:
         wanted = TRUE if predicate is None else predicate
         if mode is IncrementalMode.DIFF:
             return _Difference(self.store, wanted).plan(self._state(self.start, self.start_tag), self._state(self.end, self.end_tag))
-        return _Additions(self.store, wanted, mode).plan(range(self.start + 1, self.end + 1))
+        ids = range(self.start + 1, self.end + 1)
+        pieces = [Piece(snapshot, mode) for snapshot in self._snapshots(ids, mode)]
+        return Additions(self.store, wanted).plan(pieces, self.end)
+
+    def _snapshots(self, ids: range, mode: IncrementalMode) -> Iterator[Snapshot]:
+        """Those snapshots; of one that has expired its changelog may have been kept."""
+        manager = self.store.snapshots
+        kept: dict[int, Snapshot] | None = None
+        for snapshot_id in ids:
+            try:
+                yield manager.get(snapshot_id)
+            except SnapshotExpired:
+                kept = {snapshot.id: snapshot for snapshot in manager.changelogs()} if kept is None else kept
+                if mode is not IncrementalMode.CHANGELOG or snapshot_id not in kept:
+                    raise
+                yield kept[snapshot_id]
 
     def _state(self, snapshot_id: int, tag: str | None) -> Snapshot | None:
         manager = self.store.snapshots
@@ -102,54 +117,61 @@ class IncrementalPlanner:
         return found
 
 
-class _Additions:
-    """Files that snapshots added; every row of them stands for itself, so that any condition may drop a file."""
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What one snapshot tells in a mode: its files from number ``first`` up to ``end`` (None: all), in the order of its manifests."""
 
-    def __init__(self, store: FileStore, predicate: Predicate, mode: IncrementalMode) -> None:
-        self._store = store
-        self._mode = mode
-        self._predicate = predicate
-        self._pruner = FilePruner(store, predicate, IndexNotes())
-        self._report = Report()
+    snapshot: Snapshot
+    mode: IncrementalMode
+    first: int = 0
+    end: int | None = None
 
-    def plan(self, ids: range) -> ScanPlan:
-        with self._report.stage("snapshots") as tally:
-            snapshots = list(self._snapshots(ids))
-            told = [snapshot for snapshot in snapshots if self._tells(snapshot)]
-            tally.count(len(told), len(snapshots) - len(told))
-            tally.note = f"{ids.start} to {ids.stop - 1}" if ids else "none"
-        entries = EntryColumns.concat([self._entries(snapshot) for snapshot in told])
-        entries = self._wanted(entries.select(entries.kind == FileKind.ADD))
-        files = self._matching(entries).entries()
-        with self._report.stage("splits") as tally:
-            splits = tuple(self._splits(files, ids.stop - 1))
-            tally.count(len(splits), 0, sum(split.file_size for split in splits))
-        return ScanPlan(ids.stop - 1, splits, tuple(self._report.stages))
+    @property
+    def tells(self) -> bool:
+        """Whether the snapshot has anything to tell: an append its rows, any but an overwrite its changelog."""
+        if self.mode is IncrementalMode.DELTA:
+            return self.snapshot.commit_kind is CommitKind.APPEND
+        return self.snapshot.commit_kind is not CommitKind.OVERWRITE and self.snapshot.changelog_manifest_list is not None
 
-    def _snapshots(self, ids: range) -> Iterator[Snapshot]:
-        manager = self._store.snapshots
-        kept: dict[int, Snapshot] | None = None
-        for snapshot_id in ids:
-            try:
-                yield manager.get(snapshot_id)
-            except SnapshotExpired:
-                kept = {snapshot.id: snapshot for snapshot in manager.changelogs()} if kept is None else kept
-                if self._mode is not IncrementalMode.CHANGELOG or snapshot_id not in kept:
-                    raise
-                yield kept[snapshot_id]
+    def entries(self, store: FileStore) -> EntryColumns:
+        """The files, as ADD entries. Numbers hold for ever: a snapshot's own manifests never change."""
+        if not self.tells:
+            return EntryColumns.of(())
+        found = self._listed(store)
+        return found.select(np.flatnonzero(found.kind == FileKind.ADD)[self.first : self.end])
 
-    def _tells(self, snapshot: Snapshot) -> bool:
-        if self._mode is IncrementalMode.DELTA:
-            return snapshot.commit_kind is CommitKind.APPEND
-        return snapshot.commit_kind is not CommitKind.OVERWRITE and snapshot.changelog_manifest_list is not None
-
-    def _entries(self, snapshot: Snapshot) -> EntryColumns:
-        store = self._store
-        if self._mode is IncrementalMode.DELTA or snapshot.changelog_manifest_list is None:
+    def _listed(self, store: FileStore) -> EntryColumns:
+        snapshot = self.snapshot
+        if self.mode is IncrementalMode.DELTA or snapshot.changelog_manifest_list is None:
             return store.delta_entries(snapshot)
         with store.reading(snapshot):
             metas = store.manifest_lists.read(snapshot.changelog_manifest_list, snapshot.changelog_manifest_list_size)
             return EntryColumns.concat([store.manifests.read_meta(meta) for meta in metas])
+
+
+class Additions:
+    """Files that snapshots added; every row of them stands for itself, so that any condition may drop a file."""
+
+    def __init__(self, store: FileStore, predicate: Predicate) -> None:
+        self._store = store
+        self._predicate = predicate
+        self._pruner = FilePruner(store, predicate, IndexNotes())
+        self._report = Report()
+
+    def plan(self, pieces: Sequence[Piece], snapshot_id: int) -> ScanPlan:
+        """The splits of ``pieces``, which are in the order of their snapshots; ``snapshot_id`` is the newest one's."""
+        with self._report.stage("snapshots") as tally:
+            told = [piece for piece in pieces if piece.tells]
+            tally.count(len(told), len(pieces) - len(told))
+            tally.note = f"{pieces[0].snapshot.id} to {pieces[-1].snapshot.id}" if pieces else "none"
+        entries = self._wanted(EntryColumns.concat([piece.entries(self._store) for piece in told]))
+        files = self._matching(entries).entries()
+        modes = {piece.mode for piece in told} or {IncrementalMode.DELTA}
+        mode = IncrementalMode.DELTA if IncrementalMode.DELTA in modes else IncrementalMode.CHANGELOG
+        with self._report.stage("splits") as tally:
+            splits = tuple(self._splits(files, snapshot_id, mode))
+            tally.count(len(splits), 0, sum(split.file_size for split in splits))
+        return ScanPlan(snapshot_id, splits, tuple(self._report.stages))
 
     def _wanted(self, entries: EntryColumns) -> EntryColumns:
         with self._report.stage("partition") as tally:
@@ -170,7 +192,7 @@ class _Additions:
             tally.count(len(kept), len(entries) - len(kept))
         return kept
 
-    def _splits(self, entries: Iterable[ManifestEntry], snapshot_id: int) -> Iterator[IncrementalSplit]:
+    def _splits(self, entries: Iterable[ManifestEntry], snapshot_id: int, mode: IncrementalMode) -> Iterator[IncrementalSplit]:
         """One split a bucket with the changes in the order of their snapshots; of append tables, which have no order, of target size."""
         options = self._store.options
         for (partition, bucket), members in _by_bucket(entries).items():
@@ -187,7 +209,7 @@ class _Additions:
                     files=tuple(group),
                     raw_convertible=True,
                     snapshot_id=snapshot_id,
-                    mode=self._mode,
+                    mode=mode,
                 )
 
 
@@ -291,4 +313,4 @@ def _unzipped(side: _Side) -> tuple[tuple[DataFileMeta, ...], tuple[DeletionFile
     return tuple(file for file, _ in side), vectors if any(vectors) else None
 
 
-__all__ = ["IncrementalMode", "IncrementalPlanner", "IncrementalSplit", "split_from_json"]
+__all__ = ["Additions", "IncrementalMode", "IncrementalPlanner", "IncrementalSplit", "Piece", "split_from_json"]

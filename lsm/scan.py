@@ -45,6 +45,8 @@ class ScanPlanner:
     """Plans batch scans of a table."""
 
     store: FileStore
+    min_level: int = 0
+    """Files above it only: what compaction has settled, whatever else the table shows."""
 
     def plan(
         self,
@@ -75,13 +77,13 @@ class ScanPlanner:
             if name not in schema.column_types:
                 raise UnknownColumn(name, schema.names)
         check_readable(self.store.options, has_primary_key=schema.is_primary_key_table, table=self.store.root)
-        return _Funnel(self.store, TRUE if predicate is None else predicate, partitions).plan(snapshot, limit)
+        return _Funnel(self.store, TRUE if predicate is None else predicate, partitions, self.min_level).plan(snapshot, limit)
 
 
 class _Funnel:
     """One scan on its way through the stages."""
 
-    def __init__(self, store: FileStore, predicate: Predicate, partitions: Collection[bytes] | None) -> None:
+    def __init__(self, store: FileStore, predicate: Predicate, partitions: Collection[bytes] | None, min_level: int) -> None:
         options = store.options
         self._store = store
         self._predicate = predicate
@@ -91,6 +93,7 @@ class _Funnel:
         self._report = Report()
         self._has_vectors = options.deletion_vectors_enabled
         self._hides_level_0 = store.hides_level_0
+        self._min_level = max(min_level, int(self._hides_level_0))
         self._folds_values = options.merge_engine in _FOLDING_ENGINES
         self._folded: Longs = np.zeros(0, np.int64)
 
@@ -124,7 +127,7 @@ class _Funnel:
         with self._report.stage("manifest list") as tally:
             listed = store.manifest_metas(snapshot)
             partitioned = bool(store.partition.names)
-            wanted = EntryFilter(self._predicate if partitioned else None, self._partitions, min_level=int(self._hides_level_0))
+            wanted = EntryFilter(self._predicate if partitioned else None, self._partitions, min_level=self._min_level)
             metas = wanted.manifests(listed, store.partition, store.paths.manifests)
             _count_manifests(tally, listed, metas)
             tally.note = "by partition and level ranges" if len(metas) < len(listed) else ""
@@ -164,7 +167,7 @@ class _Funnel:
 
     def _on_visible_levels(self, entries: EntryColumns) -> EntryColumns:
         with self._report.stage("level") as tally:
-            kept = entries.select(entries.level > 0) if self._hides_level_0 else entries
+            kept = entries.select(entries.level >= self._min_level) if self._min_level else entries
             tally.note = "level 0 is not visible until it is compacted" if self._hides_level_0 else ""
             _count(tally, entries, kept)
         return kept

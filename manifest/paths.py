@@ -243,6 +243,11 @@ def tag_name(name: str) -> str:
     return _plain(name, "tag")
 
 
+def consumer_name(name: str) -> str:
+    """``name`` if a consumer can have it. Raises ``InvalidArgument``."""
+    return _plain(name, "consumer")
+
+
 def _plain(name: str, what: str) -> str:
     if not name.strip() or name.startswith(".") or not _NO_NAME.isdisjoint(name):
         raise InvalidArgument(f"'{name}' is no name for a {what}")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from manifest import faults
 from manifest.errors import CorruptFile, InvalidArgument, SnapshotExpired, SnapshotNotFound
 from manifest.file_io import FileIO
-from manifest.paths import BRANCH, CHANGELOG, CONSUMER, SNAPSHOT, TAG, TablePaths, numbered, tag_name
+from manifest.paths import BRANCH, CHANGELOG, CONSUMER, SNAPSHOT, TAG, TablePaths, consumer_name, numbered, tag_name
 from manifest.snapshot import Snapshot
 from manifest.tag import Tag
 
@@ -202,14 +202,28 @@ class SnapshotManager:
         for status in self.file_io.list(self.paths.consumers):
             if status.name.startswith(CONSUMER) and not status.is_dir:
                 name = status.name.removeprefix(CONSUMER)
-                path = self.paths.consumer(name)
-                try:
-                    following[name] = int(json.loads(self.file_io.read(path))["nextSnapshot"])
-                except FileNotFoundError:
-                    continue
-                except (ValueError, LookupError, TypeError) as error:
-                    raise CorruptFile(path, "not a consumer file") from error
+                if (found := self.consumer(name)) is not None:
+                    following[name] = found
         return following
+
+    def consumer(self, name: str) -> int | None:
+        """The snapshot that a consumer reads next; None if there is none of that name. Raises ``CorruptFile``, ``InvalidArgument``."""
+        path = self.paths.consumer(consumer_name(name))
+        try:
+            return int(json.loads(self.file_io.read(path))["nextSnapshot"])
+        except FileNotFoundError:
+            return None
+        except (ValueError, LookupError, TypeError) as error:
+            raise CorruptFile(path, "not a consumer file") from error
+
+    def record_consumer(self, name: str, following: int) -> None:
+        """Say that a consumer reads snapshot ``following`` next: it and all newer ones do not expire."""
+        self.file_io.mkdirs(self.paths.consumers)
+        self.file_io.write(self.paths.consumer(consumer_name(name)), json.dumps({"nextSnapshot": following}).encode(), overwrite=True)
+
+    def delete_consumer(self, name: str) -> bool:
+        """Forget a consumer; False if there was none of that name."""
+        return self.file_io.delete(self.paths.consumer(consumer_name(name)))
 
     def changelogs(self) -> list[Snapshot]:
         """Expired snapshots whose changelog is kept."""
