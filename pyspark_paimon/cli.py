@@ -1,6 +1,6 @@
-"""The command line: ``pyspark-paimon inspect | scan | explain | compact | analyze | indexes | rewrite-index | alter ... TABLE``.
+"""The command line: ``pyspark-paimon inspect | scan | explain | compact | analyze | indexes | rewrite-index | fsck | alter ... TABLE``.
 
-Tables are for people, ``--json`` for programs. Needs the extra ``cli``. A typed error is one line on standard error and exit code 1.
+Tables are for people, ``--json`` for programs. Needs the extra ``cli``. A typed error is one line on standard error and exit code 1 (of ``fsck`` 2).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ except ImportError:
 import pyarrow as pa
 
 from manifest.errors import PaimonError
+from pyspark_paimon import cli_fsck
 from pyspark_paimon.cli_history import add_commands
 from pyspark_paimon.cli_output import console, json_value, print_grid, print_json
 from pyspark_paimon.explain import size_text
@@ -29,6 +30,7 @@ from pyspark_paimon.table import Table
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
 add_commands(app)
+cli_fsck.add_command(app)
 
 Path = Annotated[str, typer.Argument(metavar="TABLE", help="Path of a table's directory.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]

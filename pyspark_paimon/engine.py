@@ -18,10 +18,12 @@ from fileindex.predicate import Predicate
 from fileindex.predicate_json import from_json, to_json
 from lsm.row_kinds import ROW_KIND
 from lsm.row_order import SortColumn
+from manifest.fsck_problem import Depth
 from pyspark_paimon.results import (
     AnalyzeResult,
     CompactResult,
     ExpireResult,
+    FsckResult,
     FunnelStage,
     IndexRewriteResult,
     Message,
@@ -154,6 +156,13 @@ class ExpireRequest(Message):
 
 
 class OrphanFile(Message):
+class FsckRequest(Message):
+    """Check the table, so deep; of the problems at most ``limit`` are told, the others counted."""
+
+    depth: Depth = Depth.FOOTERS
+    limit: int = 1000
+
+
     """A file that nothing refers to, old enough to be nobody's work in progress."""
 
     path: str
@@ -259,6 +268,9 @@ class Backend(Protocol):
         """Expire snapshots and delete what only they reach."""
 
     def orphans(self, older_than_ms: int, *, remove: bool) -> list[OrphanFile]:
+    def fsck(self, request: FsckRequest) -> FsckResult:
+        """Check metadata and files; changes nothing."""
+
         """Files that nothing refers to, last changed before ``older_than_ms``; deleted if ``remove``."""
 
 
@@ -272,6 +284,7 @@ __all__ = [
     "DeleteRequest",
     "ExpireRequest",
     "IncrementalMode",
+    "FsckRequest",
     "IncrementalRange",
     "IndexView",
     "Mode",

@@ -32,6 +32,7 @@ from pyspark_paimon.engine import (
     CompactRequest,
     DeleteRequest,
     ExpireRequest,
+    FsckRequest,
     IndexView,
     OrphanFile,
     Progress,
@@ -40,6 +41,7 @@ from pyspark_paimon.engine import (
     TravelRequest,
     WriteRequest,
 )
+from pyspark_paimon.fsck import check_table
 from pyspark_paimon.history_views import View, history_view
 from pyspark_paimon.incremental import plan_changes
 from pyspark_paimon.index_jobs import rewrite_indexes
@@ -55,6 +57,7 @@ from pyspark_paimon.results import (
     CompactResult,
     ExpireResult,
     FunnelStage,
+    FsckResult,
     IndexRewriteResult,
     TableChangeResult,
     WriteResult,
@@ -234,6 +237,11 @@ class LocalBackend:
         return ExpireResult(snapshots=done.snapshots, data_files=done.data_files, manifests=done.manifests)
 
     def orphans(self, older_than_ms: int, *, remove: bool) -> list[OrphanFile]:
+    def fsck(self, request: FsckRequest) -> FsckResult:
+        """Check metadata and files, a thread each; changes nothing."""
+        store = FileStore.open(self._root, self._file_io)  # with nothing in memory: what counts is on storage
+        return check_table(store, request, threads=self._threads, progress=self._progress)
+
         """Files that nothing refers to; deleted if ``remove``."""
         find = remove_orphans if remove else list_orphans
         return [OrphanFile(path=orphan.path, size=orphan.size, mtime_ms=orphan.mtime_ms) for orphan in find(self.store(), older_than_ms)]

@@ -6,6 +6,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from manifest.fsck_problem import Depth, Problem
+
 
 class Message(BaseModel):
     """Base of all values that travel between a table and its engine: frozen, unknown members are refused."""
@@ -82,6 +84,27 @@ class ExpireResult(Message):
     manifests: int
 
 
+class FsckResult(Message):
+    """What a check of a table found.
+
+    ``problems`` tell kind, file, state, manifest, partition and bucket, what is wrong and what to do; ``problem_count`` counts
+    those beyond the limit too. ``counts`` says how much was looked at, and how many files nothing refers to (they do no harm);
+    ``unchecked`` what was there but could not be looked into, as data files of another format.
+    """
+
+    depth: Depth
+    problems: tuple[Problem, ...] = ()
+    problem_count: int = 0
+    counts: dict[str, int] = {}
+    unchecked: dict[str, int] = {}
+    seconds: float = 0.0
+
+    @property
+    def clean(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.problem_count
+
+
 class TableChangeResult(Message):
     """What a change of a table's history did; what does not apply is None, 0 or ().
 
@@ -131,6 +154,7 @@ __all__ = [
     "AnalyzeResult",
     "CompactResult",
     "ExpireResult",
+    "FsckResult",
     "FunnelStage",
     "IndexRewriteResult",
     "Message",

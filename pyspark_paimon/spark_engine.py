@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from lsm.read_report import ReadReport
 from manifest.errors import CommitConflict, InvalidArgument, PaimonError
+from manifest.fsck_problem import Findings
 from manifest.schema import TableSchema
 from manifest.snapshot import Snapshot
 from manifest.statistics import Statistics
@@ -28,6 +29,7 @@ from pyspark_paimon.engine import (
     CompactRequest,
     DeleteRequest,
     ExpireRequest,
+    FsckRequest,
     IndexView,
     OrphanFile,
     Progress,
@@ -37,6 +39,8 @@ from pyspark_paimon.engine import (
     TravelRequest,
     WriteRequest,
 )
+from pyspark_paimon.fsck import STAGE, findings_from_json, result_of, settled
+from pyspark_paimon.native_frame import NativePlan, native_frame
 from pyspark_paimon.ordering import candidates, sorted_frame, sorted_rows
 from pyspark_paimon.plan_json import plan_from_json, report_from_json
 from pyspark_paimon.progress import told_of_tasks
@@ -44,6 +48,7 @@ from pyspark_paimon.results import (
     AnalyzeResult,
     CompactResult,
     ExpireResult,
+    FsckResult,
     FunnelStage,
     IndexRewriteResult,
     TableChangeResult,
@@ -278,6 +283,17 @@ class SparkBackend:
         else:
             answer = self._ask(rpc.AskOrphans(older_than_ms=older_than_ms))
         return [OrphanFile.model_validate(orphan) for orphan in json.loads(answer)]
+    def fsck(self, request: FsckRequest) -> FsckResult:
+        """Check metadata on the driver and files in tasks, balanced by bytes."""
+        started = time.perf_counter()
+        found = Findings(request.limit)
+        options = {"path": self._path, rpc.FSCK: request.model_dump_json()}
+        with errors_mapped(), told_of_tasks(self._spark, self._progress, STAGE):
+            for row in self._spark.read.format(NAME).options(**options).load().collect():
+                found.merge(findings_from_json(row[rpc.ANSWER]))
+        found = settled(found, lambda origins: json.loads(self._ask(rpc.AskGone(origins=tuple(origins)))))
+        return result_of(found, request.depth, started)
+
 
     def _blobs(self, request: ScanRequest) -> Iterator[pa.RecordBatch]:
         """The rows that tasks give, a stream of theirs in memory at a time."""

@@ -27,9 +27,10 @@ from pyspark_paimon.local import LocalBackend
 from pyspark_paimon.plan_json import report_to_json
 from pyspark_paimon.spark_blobs import encoded
 from pyspark_paimon.spark_errors import errors_noted
+from pyspark_paimon.spark_fsck import FsckReader
 from pyspark_paimon.spark_hashes import HashReader
 from pyspark_paimon.spark_options import PUSHDOWN, flag, read_options, table_path
-from pyspark_paimon.spark_rpc import FORM, HASHES, SCAN, parse_hash_scan
+from pyspark_paimon.spark_rpc import FORM, FSCK, HASHES, SCAN, parse_hash_scan
 from pyspark_paimon.spark_server import scan_request
 from pyspark_paimon.spark_types import arrow_for_spark, cast_for_spark
 
@@ -113,6 +114,8 @@ class PushdownReader(PaimonReader):
 def reader_for(options: Mapping[str, str], schema: StructType) -> ds.DataSourceReader:
     """The reader that the options ask for, with the snapshot pinned and the columns of ``schema``."""
     with errors_noted():
+        if FSCK in options:
+            return FsckReader(table_path(options), options[FSCK], schema)
         if HASHES in options:
             return HashReader(table_path(options), parse_hash_scan(options[HASHES]).snapshot_id, schema)
         given = {SCAN: options[SCAN], "path": table_path(options)} if SCAN in options else read_options(options, schema)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, TypeVar
 from pydantic import Field, TypeAdapter, ValidationError
 
 from manifest.errors import InvalidArgument
+from manifest.fsck_problem import Origin
 from pyspark_paimon.engine import CompactRequest, DeleteRequest, ExpireRequest, IndexView, ScanRequest, TravelRequest, WriteRequest
 from pyspark_paimon.history_views import View
 from pyspark_paimon.results import Message
@@ -28,6 +29,8 @@ FORM = "paimon.form"
 """What a scan gives: ``rows`` (default), ``blobs`` (Arrow IPC streams), or ``reports`` (counters as JSON, one per split)."""
 WRITE = "paimon.write"
 HASHES = "paimon.hashes"
+FSCK = "paimon.fsck"
+"""A check of the table, as a job that reads: an ``FsckRequest``."""
 FILE_COLUMNS = ("partition", "bucket", "file")
 HASH_COLUMN, HOME_COLUMN, HOME_PART = "__paimon_hash", "__paimon_home", "__paimon_home_part"
 """Columns of the answer to ``HashScan``: a key's hash, its bucket, and (numbered) the values of its partition."""
@@ -118,6 +121,13 @@ class AskOrphans(Message):
     older_than_ms: int
 
 
+class AskGone(Message):
+    """Which of these states, that a check met, are no more: a list of booleans."""
+
+    ask: Literal["gone"] = "gone"
+    origins: tuple[Origin, ...]
+
+
 class AskOutcome(Message):
     """What the commit of ``commit_id`` left: an ``Outcome``, or null if none is visible."""
 
@@ -152,6 +162,7 @@ Question: TypeAlias = (
 
 class Create(Message):
     """Create the table; ``table_schema`` is Paimon's JSON. Answer: the schema."""
+    | AskGone
 
     do: Literal["create"] = "create"
     id: str
@@ -326,6 +337,7 @@ __all__ = [
     "SCAN",
     "WRITE",
     "Analyze",
+    "FSCK",
     "AskAnswer",
     "AskBuckets",
     "AskCount",
@@ -338,6 +350,7 @@ __all__ = [
     "AskSchema",
     "AskSnapshot",
     "AskSnapshots",
+    "AskGone",
     "AskStatistics",
     "AskView",
     "ChangeJob",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from manifest.errors import UnknownColumn
+from manifest.fsck import gone
 from manifest.store import FileStore
 from pyspark_paimon import spark_rpc as rpc
 from pyspark_paimon.compaction import wanted_buckets
@@ -40,6 +41,10 @@ def schema(options: MutableMapping[str, str]) -> StructType:
         if rpc.HASHES in options:
             from pyspark_paimon.spark_hashes import hash_schema  # noqa: PLC0415  # only writes to dynamic buckets need it
 
+        if rpc.FSCK in options:
+            from pyspark_paimon.spark_fsck import fsck_schema  # noqa: PLC0415  # only a check needs it
+
+            return fsck_schema()
             return hash_schema(LocalBackend(table_path(options)).schema())
         given = dict(options) if rpc.SCAN in options else read_options(options)
         backend = LocalBackend(table_path(given))
@@ -131,6 +136,8 @@ def _answer(backend: LocalBackend, question: rpc.Question) -> str:
 def _sized_buckets(store: FileStore, request: CompactRequest) -> list[tuple[str, int, int]]:
     """The buckets of a compaction, and the bytes of their files."""
     sizes: Counter[tuple[bytes, int]] = Counter()
+        case rpc.AskGone():
+            return json.dumps(gone(backend.store(), question.origins))
     entries = store.live_entries(store.snapshots.latest())
     for partition, bucket, size in zip(entries.partition, entries.bucket.tolist(), entries.file_size.tolist(), strict=True):
         sizes[partition, bucket] += size

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pyarrow as pa
 
+from manifest.errors import InvalidArgument
+from manifest.fsck_problem import Depth
 from manifest.schema import TableSchema
-from pyspark_paimon.engine import Backend, IndexView, TravelRequest
+from pyspark_paimon.engine import Backend, FsckRequest, IndexView, TravelRequest
+from pyspark_paimon.results import FsckResult
 from pyspark_paimon.table_analysis import statistics_table
 from pyspark_paimon.table_views import snapshots_table
 
@@ -113,6 +118,30 @@ class TableInspection:
     def _index_view(self, view: IndexView, snapshot: int | None) -> pa.Table:
         pinned = self._backend.pin(TravelRequest(snapshot_id=snapshot))
         return self._backend.index_view(view, None if pinned is None else pinned.id)
+
+    def fsck(self, depth: Depth | Literal["quick", "footers", "deep"] = Depth.FOOTERS, *, limit: int = 1000) -> FsckResult:
+        """Check that the table is whole: every branch, snapshot, tag and kept changelog, and every file that one of them needs.
+
+        Nothing is changed, and nothing is raised for what is wrong: it is told, with what to do. Other jobs may write and expire
+        meanwhile; what is expired while it is looked at is no problem.
+
+        Args:
+            depth: ``quick`` looks at metadata (manifests decode and tell one consistent story, levels do not overlap, no snapshot is
+                missing) and whether files are there with their sizes; ``footers`` also at footers, row counts, index containers,
+                deletion vectors and hash indexes; ``deep`` at all rows: keys sorted and unique, key ranges, sequence numbers,
+                deleted rows, statistics, page checksums, buckets and partitions, and whether indexes tell the truth.
+            limit: problems to tell at most; the others are counted.
+
+        On Spark the files are shared out among tasks, balanced by bytes. Raises ``InvalidArgument`` for another depth.
+
+        >>> from pyspark_paimon.example import cities
+        >>> result = cities().fsck("deep")
+        >>> result.clean, result.counts["data files"], result.counts["rows"]
+        (True, 1, 3)
+        """
+        if depth not in tuple(Depth) or limit < 0:
+            raise InvalidArgument(f"fsck goes as deep as {', '.join(Depth)}, not {depth!r}, and tells of 0 problems or more")
+        return self._backend.fsck(FsckRequest(depth=Depth(depth), limit=limit))
 
     def tags(self) -> pa.Table:
         """One row for every tag, by name: its snapshot, and how long it stays if it was made for a while.

@@ -1,0 +1,108 @@
+"""Index manifests of one snapshot after the other: which deletion-vector and hash index files are there, and for what."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from manifest.fsck_live import BucketId, LiveFiles
+from manifest.fsck_manifests import CheckedManifests
+from manifest.fsck_problem import Findings, Origin, ProblemKind
+from manifest.fsck_unit import IndexUnit, Unit
+from manifest.index_manifest import DELETION_VECTORS, HASH, IndexEntry
+from manifest.snapshot import Snapshot
+from manifest.store import FileStore
+
+
+@dataclass
+class CheckedIndexes:
+    """The index files of a branch's states; each is given out once, with the newest state that has it.
+
+    ``hashes`` are the hash index files of the state reached.
+    """
+
+    store: FileStore
+    manifests: CheckedManifests
+    found: Findings
+    hashes: dict[BucketId, IndexUnit] = field(default_factory=dict)
+    _units: dict[str, IndexUnit] = field(default_factory=dict)
+    _given: set[str] = field(default_factory=set)
+    _name: str | None = None
+    _entries: Sequence[IndexEntry] | None = ()
+    _told: set[tuple[str, str]] = field(default_factory=set)
+
+    def advance(self, snapshot: Snapshot, live: LiveFiles, before: Origin, origin: Origin) -> Iterator[Unit]:
+        """Go on to a state; gives the index files that the state before it was the last to have."""
+        if snapshot.index_manifest != self._name:
+            self._name = snapshot.index_manifest
+            self.found.counts["index manifests"] += 1 if self._name else 0
+            path = self.store.paths.manifest(self._name or "")
+            read = self.store.index_manifests.read
+            self._entries = self.manifests.tried(ProblemKind.INDEX_MANIFEST, path, origin, lambda: read(self._name))
+            if self._entries is not None:
+                self._check_shape(self._entries, path, origin)
+        if self._entries is None:
+            return
+        units = {entry.file_name: self._unit(entry, live, origin) for entry in self._entries}
+        gone = [unit for name, unit in self._units.items() if name not in units]
+        self._units = units
+        self.hashes = {(unit.entry.partition, unit.entry.bucket): unit for unit in units.values() if unit.entry.index_type == HASH}
+        self._check_live(live, origin)
+        for unit in gone:
+            yield from self._give(unit.model_copy(update={"origin": before}))
+
+    def rest(self, origin: Origin) -> Iterator[Unit]:
+        """The index files of the state reached."""
+        for unit in self._units.values():
+            yield from self._give(unit.model_copy(update={"origin": origin}))
+
+    def _give(self, unit: IndexUnit) -> Iterator[Unit]:
+        if unit.entry.file_name not in self._given:
+            self._given.add(unit.entry.file_name)
+            yield unit
+
+    def _unit(self, entry: IndexEntry, live: LiveFiles, origin: Origin) -> IndexUnit:
+        known = self._units.get(entry.file_name)
+        if known is not None and len(known.rows) == len(entry.vectors or ()):
+            return known
+        wanted = {vector.data_file for vector in entry.vectors or ()}
+        rows = {file.name: file.rows for file in live.bucket((entry.partition, entry.bucket)) if file.name in wanted} if wanted else {}
+        return IndexUnit(origin=origin, entry=entry, manifest=self._name, rows=rows)
+
+    def _check_shape(self, entries: Sequence[IndexEntry], path: str, origin: Origin) -> None:
+        """One hash index a bucket, one deletion vector a data file."""
+        hashes = Counter((entry.partition, entry.bucket) for entry in entries if entry.index_type == HASH)
+        for (_, bucket), count in hashes.items():
+            if count > 1:
+                self.found.add(ProblemKind.INDEX_MANIFEST, path, f"has {count} hash indexes for bucket {bucket}", origin)
+        vectors = Counter(vector.data_file for entry in entries if entry.index_type == DELETION_VECTORS for vector in entry.vectors or ())
+        for name, count in vectors.items():
+            if count > 1:
+                self.found.add(ProblemKind.INDEX_MANIFEST, path, f"has {count} deletion vectors for {name}", origin)
+        for name, count in Counter(entry.file_name for entry in entries).items():
+            if count > 1:
+                self.found.add(ProblemKind.INDEX_MANIFEST, path, f"names {name} {count} times", origin)
+
+    def _check_live(self, live: LiveFiles, origin: Origin) -> None:
+        """Vectors are about live files, and every bucket of a table with dynamic buckets has a hash index."""
+        assert self._entries is not None
+        path = self.store.paths.manifest(self._name or "")
+        for entry in self._entries:
+            if entry.index_type != DELETION_VECTORS or not entry.vectors:
+                continue
+            names = {file.name for file in live.bucket((entry.partition, entry.bucket))}
+            for vector in entry.vectors:
+                if vector.data_file not in names and (entry.file_name, vector.data_file) not in self._told:
+                    self._told.add((entry.file_name, vector.data_file))
+                    message = f"has a deletion vector ({entry.file_name}) for {vector.data_file}, which is no file of bucket {entry.bucket}"
+                    self.found.add(ProblemKind.DELETION_VECTOR, path, message, origin)
+        if not self.store.schema.has_dynamic_buckets:
+            return
+        for bucket_id in live.by_bucket:
+            if bucket_id[1] >= 0 and bucket_id not in self.hashes and (str(bucket_id), "") not in self._told:
+                self._told.add((str(bucket_id), ""))
+                self.found.add(ProblemKind.HASH_INDEX, path, f"has no hash index for bucket {bucket_id[1]}, which has files", origin)
+
+
+__all__ = ["CheckedIndexes"]
