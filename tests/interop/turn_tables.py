@@ -127,7 +127,7 @@ class World:
                 row[self.configuration.kind_column] = kind
             if self.configuration.options.get("sequence.field"):
                 row["v"] = rng.randint(0, 1000)
-            made[key if key else len(made)] = {**row, "_kind": kind}
+            made[key or len(made)] = {**row, "_kind": kind}
         return list(made.values())
 
     def _live(self) -> set[tuple[Any, ...]]:

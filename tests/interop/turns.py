@@ -64,7 +64,7 @@ class Game:
 
     def write(self, player: Player) -> None:
         rows = self.world.batch(self.rng, only_adds=player.only_adds and self.configuration.kind_column is None)
-        self.note(player, f"writes {rows}")
+        self.note(player, f"writes {len(rows)} rows")
         player.write(self.path, rows)
         self.world.write(rows)
         self.show()
@@ -74,7 +74,7 @@ class Game:
 
     def overwrite(self, player: Player) -> None:
         rows = [{**row, "_kind": "+I"} for row in self.world.batch(self.rng, only_adds=True)]
-        self.note(player, f"overwrites with {rows}")
+        self.note(player, f"overwrites with {len(rows)} rows")
         player.write(self.path, rows, overwrite=True)
         self.world.replace(rows)
         self.show()
