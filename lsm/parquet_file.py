@@ -22,6 +22,7 @@ _SAMPLE_ROWS = 4096
 _SAMPLE_WINDOW = 1 << 16
 _FIRST_GUESS = 0.5
 _PAGE_BYTES = 1 << 20
+_MAX_INT64_DIGITS = 18
 
 
 class ParquetFileWriter:
@@ -154,6 +155,9 @@ def fitted(rows: Any, schema: Any) -> Any:
 def dictionary_columns(rows: Any, plain: frozenset[str]) -> list[str]:
     """Leaf columns whose values repeat enough for a dictionary, judged by a sample; those inside nested ones always.
 
+    Decimals of more than 18 digits never: Paimon's reader looks for their values in dictionaries without the leading bytes that
+    fixed-length values have there, finds none, and drops rows that match.
+
     >>> dictionary_columns(pa.table({"id": [1, 2, 3, 4], "city": ["Oslo"] * 4}), frozenset())
     ['city']
     """
@@ -164,11 +168,15 @@ def dictionary_columns(rows: Any, plain: frozenset[str]) -> list[str]:
     for field in rows.schema:
         if pa.types.is_nested(field.type):
             found += _leaves(field.name, field.type)
-        elif field.name not in plain and not pa.types.is_boolean(field.type):
+        elif field.name not in plain and not pa.types.is_boolean(field.type) and not _is_wide_decimal(field.type):
             distinct = pc.count_distinct(sample.column(field.name)).as_py()
             if 2 * distinct < sample.num_rows:
                 found.append(field.name)
     return found
+
+
+def _is_wide_decimal(kind: Any) -> bool:
+    return bool(pa.types.is_decimal(kind) and kind.precision > _MAX_INT64_DIGITS)
 
 
 def _leaves(path: str, kind: Any) -> Iterator[str]:

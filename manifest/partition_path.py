@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from datetime import UTC, datetime
-from decimal import Decimal
+from decimal import Context, Decimal
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from fileindex.column_type import ColumnType, Kind, Plain
 from manifest.errors import UnsupportedType
 
 _UNSAFE = re.compile(r"""[\x00-\x1f\x7f"#%'*/:=?\\{}\[\]^]""")
+_ALL_DIGITS = Context(prec=80)
 _DIGITS = {"ms": 3, "us": 6, "ns": 9}
 
 
@@ -43,7 +44,7 @@ def _text(value: Plain, column: ColumnType, *, legacy: bool) -> str:
         case Kind.BOOLEAN:
             return "true" if value else "false"
         case Kind.DECIMAL:
-            return f"{Decimal(int(value or 0)).scaleb(-column.scale):f}" if column.scale else str(value)
+            return f"{Decimal(int(value or 0)).scaleb(-column.scale, _ALL_DIGITS):f}" if column.scale else str(value)
         case Kind.FLOAT | Kind.DOUBLE:
             return java_float_text(float(value or 0.0), single=column.kind is Kind.FLOAT)
         case Kind.BINARY | Kind.VARBINARY:

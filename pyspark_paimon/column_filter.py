@@ -152,7 +152,7 @@ def _call(name: str, arguments: tuple[_Node, ...]) -> _Node:
     """A call, negative numbers folded; names of functions ignore case."""
     match name.lower(), arguments:
         case (("negative" | "-"), (_Value(int() | float() | Decimal() as number),)):
-            return _Value(-number)
+            return _Value(number.copy_negate() if isinstance(number, Decimal) else -number)  # a minus would round to 28 digits
         case folded, _:
             return _Call(folded, arguments)
 

@@ -63,7 +63,7 @@ def _negative(node: exp.Neg) -> Literal:
     value = literal_of(node.this)
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         raise InvalidFilter(f"'{node.sql(dialect='spark')[:120]}' puts a minus before what is no number")
-    return -value
+    return value.copy_negate() if isinstance(value, Decimal) else -value  # a minus would round to 28 digits
 
 
 def _binary(digits: str) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from decimal import Decimal
+from decimal import Context, Decimal
 
 import pyarrow as pa
 
@@ -17,6 +17,7 @@ from manifest.schema import TableSchema
 from manifest.snapshot import Snapshot
 from manifest.types import DataType
 
+_ALL_DIGITS = Context(prec=80)
 SNAPSHOTS = pa.schema(
     [
         ("snapshot_id", pa.int64()),
@@ -123,7 +124,7 @@ def value_text(value: Plain, type_: DataType | ColumnType) -> str:
         return "null"
     column = type_.column_type if isinstance(type_, DataType) else type_
     if column.kind is Kind.DECIMAL and isinstance(value, int):
-        return str(Decimal(value).scaleb(-column.scale))
+        return str(Decimal(value).scaleb(-column.scale, _ALL_DIGITS))
     if column.kind in TIMESTAMPS or column.kind in {Kind.DATE, Kind.TIME}:
         return str(to_scalar(value, column).cast(pa.string()))
     if isinstance(value, bytes):

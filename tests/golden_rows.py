@@ -5,7 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import json
 import math
-from decimal import Decimal
+from collections.abc import Iterable, Mapping
+from decimal import Context, Decimal
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,11 @@ def golden_rows(table: pa.Table, schema: TableSchema) -> list[str]:
 
 def expected_rows(path: Path, schema: TableSchema) -> list[str]:
     """The lines of an ``expected*.jsonl`` of ``schema``, canonical and sorted."""
-    rows = (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line)
+    return canonical_rows((json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line), schema)
+
+
+def canonical_rows(rows: Iterable[Mapping[str, Any]], schema: TableSchema) -> list[str]:
+    """Rows in JSON form as canonical lines, sorted."""
     return sorted(canonical({name: _rounded(value, schema.field(name).type) for name, value in row.items()}) for row in rows)
 
 
@@ -117,7 +122,7 @@ def from_golden(value: Any, column_type: ColumnType) -> Any:
             number = float(value)
             return float(np.float32(number)) if column_type.kind is Kind.FLOAT else number
         case Kind.DECIMAL:
-            return int(Decimal(value).scaleb(column_type.scale))
+            return int(Decimal(value).scaleb(column_type.scale, Context(prec=80)))
         case Kind.DATE:
             return dt.date.fromisoformat(value).toordinal() - _EPOCH
         case Kind.TIME:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -147,3 +148,10 @@ def test_dictionaries_are_for_columns_that_repeat() -> None:
     )
     assert dictionary_columns(rows, frozenset()) == ["city", "m.key_value.key", "m.key_value.value", "r.x", "r.l.list.element"]
     assert "city" not in dictionary_columns(rows, frozenset({"city"}))
+
+
+def test_decimals_of_fixed_length_have_no_dictionary():
+    """Paimon's reader searches dictionaries for shorter bytes than they hold, and would find no row."""
+    numbers = [Decimal(1)] * 9
+    rows = pa.table({"wide": pa.array(numbers, pa.decimal128(19, 0)), "narrow": pa.array(numbers, pa.decimal128(18, 0))})
+    assert dictionary_columns(rows, frozenset()) == ["narrow"]

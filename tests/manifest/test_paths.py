@@ -43,6 +43,7 @@ def test_legacy_names_are_javas():
     assert text(120, Kind.DECIMAL, precision=5, scale=2) == "1.20"
     assert text(-5, Kind.DECIMAL, precision=5, scale=2) == "-0.05"
     assert text(-5, Kind.DECIMAL, precision=5) == "-5"
+    assert text(1 - 10**38, Kind.DECIMAL, precision=38, scale=10) == "-9999999999999999999999999999.9999999999"
     assert text(1_767_225_600_120, Kind.TIMESTAMP, precision=3) == "2026-01-01T00:00:00.120"
     assert text(1_767_225_600_000, Kind.TIMESTAMP, precision=3) == "2026-01-01T00:00"
     assert text(1_767_225_601_000_001, Kind.TIMESTAMP, precision=6) == "2026-01-01T00:00:01.000001"
