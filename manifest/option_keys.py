@@ -24,6 +24,16 @@ def _never(why: str) -> Refusal:
 _OFF = _only("false", why="is not built")
 _PER_SCAN = _never("belongs to one scan, not to a table or a write; give it to the scan")
 
+STREAM_LIMITS = {
+    "read.stream.maxfilespertrigger": "max_files",
+    "read.stream.maxrowspertrigger": "max_rows",
+    "read.stream.maxbytespertrigger": "max_bytes",
+}
+"""Limits of a batch of a stream, in the lower case in which Spark hands options over."""
+
+STREAM_ONLY = frozenset({"consumer-id", "read.changelog", *STREAM_LIMITS})
+"""Keys of one streaming read."""
+
 TUNING = frozenset(
     [
         "auto-create",
@@ -156,7 +166,11 @@ REFUSED: dict[str, Refusal] = {
     "data-file.external-paths": _never("is not built"),
     "data-file.external-paths.strategy": _only("none", why="is not built"),
     "clustering.columns": _never("is not built yet"),
-    "consumer-id": _never("belongs to streaming reads, which are not built yet"),
+    **dict.fromkeys(STREAM_ONLY, _never("belongs to one streaming read; give it to spark.readStream")),
+    **dict.fromkeys(
+        ["read.stream.minrowspertrigger", "read.stream.maxtriggerdelayms"],
+        _never("is not built: Spark tells a Python source no time to wait for; let the trigger's interval collect rows"),
+    ),
     **dict.fromkeys(["pk-btree.index.columns", "blob-field", "blob-descriptor-field", "blob-view-field"], _never("is not built")),
     "manifest.format": _only("avro", why="is no manifest format here"),
     "manifest.compression": _only("zstd", "null", "deflate", why="is no manifest codec that every engine reads"),

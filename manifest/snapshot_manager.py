@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from manifest import faults
 from manifest.errors import CorruptFile, InvalidArgument, SnapshotExpired, SnapshotNotFound
@@ -203,23 +204,25 @@ class SnapshotManager:
             if status.name.startswith(CONSUMER) and not status.is_dir:
                 name = status.name.removeprefix(CONSUMER)
                 if (found := self.consumer(name)) is not None:
-                    following[name] = found
+                    following[name] = found["nextSnapshot"]
         return following
 
-    def consumer(self, name: str) -> int | None:
-        """The snapshot that a consumer reads next; None if there is none of that name. Raises ``CorruptFile``, ``InvalidArgument``."""
+    def consumer(self, name: str) -> dict[str, Any] | None:
+        """What a consumer recorded, ``nextSnapshot`` at least; None if there is none of that name. Raises ``CorruptFile``, ``InvalidArgument``."""
         path = self.paths.consumer(consumer_name(name))
         try:
-            return int(json.loads(self.file_io.read(path))["nextSnapshot"])
+            found: dict[str, Any] = json.loads(self.file_io.read(path))
+            return {**found, "nextSnapshot": int(found["nextSnapshot"])}
         except FileNotFoundError:
             return None
         except (ValueError, LookupError, TypeError) as error:
             raise CorruptFile(path, "not a consumer file") from error
 
-    def record_consumer(self, name: str, following: int) -> None:
-        """Say that a consumer reads snapshot ``following`` next: it and all newer ones do not expire."""
+    def record_consumer(self, name: str, following: int, **notes: object) -> None:
+        """Say that a consumer reads snapshot ``following`` next: it and all newer ones do not expire. Other engines pass over ``notes``."""
         self.file_io.mkdirs(self.paths.consumers)
-        self.file_io.write(self.paths.consumer(consumer_name(name)), json.dumps({"nextSnapshot": following}).encode(), overwrite=True)
+        content = json.dumps({"nextSnapshot": following, **notes})
+        self.file_io.write(self.paths.consumer(consumer_name(name)), content.encode(), overwrite=True)
 
     def delete_consumer(self, name: str) -> bool:
         """Forget a consumer; False if there was none of that name."""

@@ -28,6 +28,7 @@ from pyspark_paimon.spark_commit import outcome
 from pyspark_paimon.spark_errors import errors_noted
 from pyspark_paimon.spark_options import FILTER, between, columns, read_options, table_options, table_path, travel, with_options
 from pyspark_paimon.spark_types import spark_schema
+from pyspark_paimon.stream_options import is_stream
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -46,6 +47,10 @@ def schema(options: MutableMapping[str, str]) -> StructType:
 
             return fsck_schema()
             return hash_schema(LocalBackend(table_path(options)).schema())
+        if is_stream(options):
+            from pyspark_paimon.stream_reader import stream_schema  # noqa: PLC0415  # only streams need it
+
+            return stream_schema(options)
         given = dict(options) if rpc.SCAN in options else read_options(options)
         backend = LocalBackend(table_path(given))
         request = scan_request(backend, given)

@@ -7,7 +7,7 @@ sends options, which are strings, and rows.
 
 from __future__ import annotations
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, DataSourceWriter
 from pyspark.sql.types import StructType
 
 NAME = "paimon"
@@ -44,6 +44,12 @@ class PaimonDataSource(DataSource):  # type: ignore[misc]  # Spark's own annotat
         from pyspark_paimon.spark_writer import writer_for  # noqa: PLC0415  # as above
 
         return writer_for(self.options, schema, overwrite=overwrite)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  # Spark's name
+        """A reader of the table's changes, as ``stream_options`` says."""
+        from pyspark_paimon.stream_reader import stream_reader  # noqa: PLC0415  # as above
+
+        return stream_reader(self.options, schema)
 
 
 __all__ = ["NAME", "PaimonDataSource"]
