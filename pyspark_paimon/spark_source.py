@@ -1,16 +1,16 @@
-"""Format ``paimon`` for Spark's Python Data Source API.
+"""Format ``paimon``, also known as ``pyspark_paimon``, for Spark's Python Data Source API.
 
-Spark discovers the class by the name of the top-level package and imports this module for every session, so it stays
+Spark discovers the class by the name of the top-level package (``spark_names`` tells how, and what a jar of Paimon's own changes) and imports this module for every session, so it stays
 thin: what needs Arrow or the table's rooms is imported when a method runs. Nothing here travels from a client; a client
 sends options, which are strings, and rows.
 """
 
 from __future__ import annotations
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, DataSourceWriter
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, DataSourceStreamWriter, DataSourceWriter
 from pyspark.sql.types import StructType
 
-NAME = "paimon"
+from pyspark_paimon.spark_names import NAME, UNIQUE_NAME
 
 
 class PaimonDataSource(DataSource):  # type: ignore[misc]  # Spark's own annotations are not followed
@@ -24,8 +24,8 @@ class PaimonDataSource(DataSource):  # type: ignore[misc]  # Spark's own annotat
 
     @classmethod
     def name(cls) -> str:
-        """The format's name."""
-        return NAME
+        """The name that no other source has."""
+        return UNIQUE_NAME
 
     def schema(self) -> StructType:
         """The table's (or the projection's) Spark schema, or the answer to a client's question."""
@@ -51,5 +51,20 @@ class PaimonDataSource(DataSource):  # type: ignore[misc]  # Spark's own annotat
 
         return stream_reader(self.options, schema)
 
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802  # Spark's name
+        """A writer of micro-batches, each committed once."""
+        from pyspark_paimon.stream_writer import stream_writer  # noqa: PLC0415  # as above
 
-__all__ = ["NAME", "PaimonDataSource"]
+        return stream_writer(self.options, schema, overwrite=overwrite)
+
+
+class ShortNamedSource(PaimonDataSource):
+    """The same under the format's own name, which a jar may own on some servers."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The name that users write."""
+        return NAME
+
+
+__all__ = ["NAME", "UNIQUE_NAME", "PaimonDataSource", "ShortNamedSource"]

@@ -45,12 +45,13 @@ def test_progress_of_a_job_is_told(spark):
 
 def test_spark_is_found_by_its_discovery_without_importing_arrow():
     code = (
-        "import sys, pyspark_paimon\n"
+        "import sys, pyspark_paimon, pyspark_paimon_short\n"
         "from pyspark.sql.datasource import DataSource\n"
         "before = set(sys.modules)\n"
         "assert hasattr(pyspark_paimon, 'DefaultSource') and issubclass(pyspark_paimon.DefaultSource, DataSource)\n"
-        "print(pyspark_paimon.DefaultSource.name(), [name for name in set(sys.modules) - before if name.split('.')[0] in {'pyarrow', 'pydantic', 'lsm', 'manifest'}])\n"
+        "assert issubclass(pyspark_paimon_short.DefaultSource, DataSource)\n"
+        "print(pyspark_paimon.DefaultSource.name(), pyspark_paimon_short.DefaultSource.name(), [name for name in set(sys.modules) - before if name.split('.')[0] in {'pyarrow', 'pydantic', 'lsm', 'manifest'}])\n"
     )
     environment = {**os.environ, "PYTHONPATH": package_root()}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
-    assert done.stdout.strip() == "paimon []"
+    assert done.stdout.strip() == "pyspark_paimon paimon []"
