@@ -56,6 +56,7 @@ from pyspark_paimon.results import (
 )
 from pyspark_paimon.spark_blobs import BLOB, batches_of
 from pyspark_paimon.spark_errors import errors_mapped
+from pyspark_paimon.spark_names import UNIQUE_NAME
 from pyspark_paimon.spark_outcomes import compact_result, index_result, nothing_written, write_result
 from pyspark_paimon.spark_races import Runner
 from pyspark_paimon.spark_staging import Staged, Target, bucket_frame, file_frame, staged, staged_changes
@@ -65,7 +66,8 @@ if TYPE_CHECKING:
     from pyspark_paimon.history_views import View
     from pyspark_paimon.table_changes import TableChange
 
-NAME = "paimon"
+NAME = UNIQUE_NAME
+"""What every request is sent to; see ``spark_names``."""
 _ATTEMPTS = 10
 
 
