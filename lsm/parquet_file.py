@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from lsm.parquet_int96 import FooterSink, as_integers
 from manifest.file_io import FileIO, disk_errors
 
 ROW_GROUP_ROWS = 1 << 19
@@ -33,7 +34,7 @@ class ParquetFileWriter:
         schema: The file's Arrow schema, with field ids (``lsm.file_schema``).
         compression: Paimon's name of the codec (``file.compression``).
         level: Compression level, used for zstd.
-        int96: Store every timestamp as INT96.
+        int96: Store timestamps finer than microseconds as INT96.
         row_group_bytes: In-memory size at which a row group is closed.
         plain: Columns known to hold mostly distinct values, for which no dictionary is tried.
     """
@@ -65,6 +66,8 @@ class ParquetFileWriter:
         self._pending_rows = 0
         self._pending_bytes = 0
         self._encoded_from = 0
+        self._encoded = as_integers(schema) if int96 else schema
+        self._footer: FooterSink | None = None
         self._sink: Any = None
         self._writer: Any = None
 
@@ -91,11 +94,14 @@ class ParquetFileWriter:
         """Finish the file and make it durable: its footer (``pq.FileMetaData``) and its exact size in bytes."""
         self.end_row_group()
         with disk_errors(self.path):
+            if self._footer is not None:
+                self._footer.hold()
             self._writer.close()
+            footer = self._writer.writer.metadata if self._footer is None else self._footer.finish()
             size = self._sink.tell()
             self._sink.close()
         self._file_io.sync(self.path)
-        return self._writer.writer.metadata, size
+        return footer, size
 
     def abort(self) -> None:
         """Delete what was written; never raises, for the cause of the abort is the error to report."""
@@ -116,15 +122,19 @@ class ParquetFileWriter:
             if self._writer is None:
                 self._open(group)
             if group.num_rows:
-                self._writer.write_table(group, row_group_size=group.num_rows)
+                self._writer.write_table(fitted(group, self._encoded), row_group_size=group.num_rows)
         self._encoded_from += self._pending_bytes
         self._pending, self._pending_rows, self._pending_bytes = [], 0, 0
 
     def _open(self, first: Any) -> None:
         self._sink = self._file_io.open_output(self.path)
+        target = self._sink
+        if self._int96:
+            self._footer = FooterSink(self._sink, self._schema)
+            target = pa.PythonFile(self._footer, mode="w")
         self._writer = pq.ParquetWriter(
-            self._sink,
-            self._schema,
+            target,
+            self._encoded,
             version="2.6",
             data_page_version="1.0",
             data_page_size=_PAGE_BYTES,

@@ -155,4 +155,4 @@ def _unzigzag(value: int) -> int:
     return value >> 1 ^ -(value & 1)
 
 
-__all__ = ["BINARY", "I32", "I64", "LIST", "STRUCT", "Struct", "decode_struct", "encode_struct"]
+__all__ = ["BINARY", "I32", "I64", "LIST", "STRUCT", "TRUE", "Struct", "decode_struct", "encode_struct"]

@@ -1,6 +1,6 @@
 """Statistics of a Parquet file that was just written, taken from its footer; only what a footer lacks is looked at in the rows.
 
-A footer lacks NaN, and says nothing of INT96: tables with a timestamp finer than microseconds store all timestamps that way.
+A footer lacks NaN, and says nothing of INT96, in which timestamps finer than microseconds are stored.
 """
 
 from __future__ import annotations
@@ -54,9 +54,8 @@ class StatsCollector:
         self._dense = dense
         self._floats = [field.name for field in fields if field.type.kind in FLOATS]
         self._with_nan: set[str] = set()
-        timestamps = [field for field in fields if field.type.kind in TIMESTAMPS]
-        fine = any(field.type.precision > _MICROS for field in timestamps)
-        self._running = {field.name: _Running() for field in timestamps if fine}
+        fine = [field for field in fields if field.type.kind in TIMESTAMPS and field.type.precision > _MICROS]
+        self._running = {field.name: _Running() for field in fine}
 
     def update(self, batch: pa.RecordBatch | pa.Table) -> None:
         """Look at the columns of the rows to be written of which the footer will not tell everything."""

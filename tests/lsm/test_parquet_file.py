@@ -150,6 +150,32 @@ def test_dictionaries_are_for_columns_that_repeat() -> None:
     assert "city" not in dictionary_columns(rows, frozenset({"city"}))
 
 
+def test_only_timestamps_finer_than_microseconds_are_int96(tmp_path: Path) -> None:
+    """Paimon pushes filters on the others down as integers, and fails on a file that stores them otherwise."""
+    ddl = "a TIMESTAMP(9), b TIMESTAMP(6), c TIMESTAMP_LTZ(3), r ROW<x TIMESTAMP(3), y ARRAY<TIMESTAMP_LTZ(9)>>, m MAP<INT, TIMESTAMP(6)>"
+    schema = file_schema(build_schema(ddl).fields)
+    moment = 1_767_323_045_678
+    row = {"a": moment * 10**6 + 1, "b": moment * 1000, "c": moment, "r": {"x": moment, "y": [moment * 10**6]}, "m": [(1, moment * 1000)]}
+    rows = pa.table({field.name: pa.array([row[field.name], None] * 700, field.type) for field in schema}, schema)
+    writer = ParquetFileWriter(LocalFileIO(), str(tmp_path / "f"), schema, int96=True, row_group_rows=1000)
+    writer.write(rows.slice(0, 1000))
+    writer.write(rows.slice(1000))
+    footer, size = writer.close()
+    assert size == (tmp_path / "f").stat().st_size
+    found = pq.ParquetFile(tmp_path / "f", page_checksum_verification=True)
+    assert footer.equals(found.metadata)
+    kinds = {
+        leaf.path: (leaf.physical_type, str(leaf.logical_type)) for leaf in map(found.schema.column, range(found.metadata.num_columns))
+    }
+    assert [path for path, (physical, _) in kinds.items() if physical == "INT96"] == ["a", "r.y.list.element"]
+    assert "isAdjustedToUTC=false, timeUnit=microseconds" in kinds["b"][1]
+    assert "isAdjustedToUTC=true, timeUnit=milliseconds" in kinds["c"][1]
+    assert "isAdjustedToUTC=false, timeUnit=milliseconds" in kinds["r.x"][1]
+    assert found.read().cast(schema).equals(rows)
+    bounds = found.metadata.row_group(0).column(1).statistics
+    assert (bounds.min.timestamp(), bounds.null_count) == (rows["b"][0].as_py().timestamp(), 500)
+
+
 def test_decimals_of_fixed_length_have_no_dictionary():
     """Paimon's reader searches dictionaries for shorter bytes than they hold, and would find no row."""
     numbers = [Decimal(1)] * 9

@@ -13,6 +13,8 @@ import pytest
 
 from fileindex.column_type import FLOATS, TIMESTAMPS, Plain
 from fileindex.plain import to_scalar
+from lsm.parquet_file import ParquetFileWriter
+from manifest.file_io import LocalFileIO
 from manifest.manifest_entry import ManifestEntry
 from manifest.stats import SimpleStats, decode_bounds
 from manifest.stats_collector import StatsCollector
@@ -82,9 +84,9 @@ def test_statistics_that_we_collect_of_the_engines_rows_are_the_engines_bytes(na
         collector = StatsCollector(schema.fields, schema.core.stats_modes(schema.names, file.level), dense=schema.core.stats_dense_store)
         collector.update(rows)
         fine = any(field.type.kind in TIMESTAMPS and field.type.precision > 6 for field in schema.fields)
-        written = tmp_path / file.file_name
-        pq.write_table(rows, written, store_decimal_as_integer=True, use_deprecated_int96_timestamps=fine)
-        footer = pq.read_metadata(written)
+        writer = ParquetFileWriter(LocalFileIO(), str(tmp_path / file.file_name), rows.schema, int96=fine)
+        writer.write(rows)
+        footer, _ = writer.close()
         stats, columns = collector.value_stats(footer)
         assert columns == file.value_stats_cols
         fields = list(schema.fields) if columns is None else [schema.field(column) for column in columns]

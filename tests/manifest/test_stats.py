@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 from fileindex.column_type import ColumnType, Kind
 from fileindex.predicate import ColumnRef, Compare, In, IsNull, Op, Predicate, StartsWith, all_of, any_of, negate
 from fileindex.row_filter import mask
+from lsm.parquet_file import ParquetFileWriter
 from manifest.errors import UnsupportedOption
+from manifest.file_io import LocalFileIO
 from manifest.options import CoreOptions
 from manifest.stats import ColumnBounds, SimpleStats, decode_bounds, may_match
 from manifest.stats_collector import StatsCollector
@@ -30,9 +32,15 @@ def collect(table: pa.Table, path: Path, **options: str) -> tuple[dict[str, Colu
     fields = from_arrow(table.schema)
     collector = StatsCollector(fields, core.stats_modes(tuple(table.column_names)), dense=core.stats_dense_store)
     collector.update(table)
-    fine = any(pa.types.is_timestamp(kind) and kind.unit == "ns" for kind in table.schema.types)
-    pq.write_table(table, path, store_decimal_as_integer=True, row_group_size=4, use_deprecated_int96_timestamps=fine)
-    stats, names = collector.value_stats(pq.read_metadata(path))
+    if any(pa.types.is_timestamp(kind) and kind.unit == "ns" for kind in table.schema.types):
+        writer = ParquetFileWriter(LocalFileIO(), str(path), table.schema, int96=True, row_group_rows=4)
+        for batch in table.to_batches(max_chunksize=4):
+            writer.write(batch)
+        footer, _ = writer.close()
+    else:
+        pq.write_table(table, path, store_decimal_as_integer=True, row_group_size=4)
+        footer = pq.read_metadata(path)
+    stats, names = collector.value_stats(footer)
     covered = names if names is not None else tuple(table.column_names)
     types = {field.name: field.type for field in fields}
     return decode_bounds(stats, covered, [types[name] for name in covered], len(table)), stats, names
@@ -103,7 +111,7 @@ def test_a_row_group_of_nothing_but_nan_leaves_the_others_findable(tmp_path: Pat
         assert may_match(Compare(X, Op.EQ, wanted), lambda ref: bounds[ref.name], {"x": ColumnType(Kind.DOUBLE)})
 
 
-def test_fine_timestamps_and_those_beside_them_have_bounds_though_footers_have_none(tmp_path: Path) -> None:
+def test_fine_timestamps_have_bounds_though_footers_have_none_as_those_beside_them_do(tmp_path: Path) -> None:
     nanos, micros = [None, 5, -(10**18), 7, 3, None], [2, None, None, 9, 1, 4]
     table = pa.table({"x": pa.array(nanos, pa.timestamp("ns")), "y": pa.array(micros, pa.timestamp("us", "UTC"))})
     bounds, _, _ = collect(table, tmp_path / "f")
