@@ -7,9 +7,17 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 
+from fileindex.redaction import redacted
+
 
 class PaimonError(Exception):
-    """Base of every error that this project raises on purpose."""
+    """Base of every error that this project raises on purpose; what it shows holds no secrets."""
+
+    def __str__(self) -> str:
+        return redacted(super().__str__())
+
+    def __repr__(self) -> str:
+        return redacted(super().__repr__())
 
 
 class InvalidArgument(PaimonError, ValueError):

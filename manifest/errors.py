@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fileindex.errors import CorruptFile, InvalidArgument, PaimonError, UnknownColumn, UnsupportedOption, UnsupportedType
+from fileindex.redaction import redacted
 
 
 class TableNotFound(PaimonError, FileNotFoundError):
@@ -61,6 +62,22 @@ class UnsafeFileIO(PaimonError):
     """The file system has no atomic create-if-absent, so a commit on it could be lost."""
 
 
+class PathNotAllowed(PaimonError, PermissionError):
+    """The process that would open ``path`` allows tables in certain directories only, and it is in none of them; which, it does not say."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.path = path
+
+    def __str__(self) -> str:
+        return redacted(
+            f"{self.path}: not in a directory that is allowed here; the machine's administrator sets these (PYSPARK_PAIMON_ROOTS)"
+        )
+
+    def __reduce__(self) -> tuple[type[PathNotAllowed], tuple[str]]:
+        return type(self), (self.path,)
+
+
 class OutOfDisk(PaimonError, OSError):
     """The disk or the quota is full; what this attempt wrote is removed, the table is as it was."""
 
@@ -76,6 +93,7 @@ __all__ = [
     "NullInKey",
     "OutOfDisk",
     "PaimonError",
+    "PathNotAllowed",
     "SchemaMismatch",
     "SnapshotExpired",
     "SnapshotNotFound",

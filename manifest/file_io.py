@@ -1,5 +1,5 @@
 # Paths are strings here, as metadata spells them, and the methods of a FileIO are documented once, by the protocol.
-# ruff: noqa: D102, PTH100, PTH102, PTH104, PTH105, PTH106, PTH108, PTH110, PTH112, PTH116, PTH118, PTH119, PTH120, PTH123
+# ruff: noqa: D102, PTH102, PTH104, PTH105, PTH106, PTH108, PTH110, PTH112, PTH116, PTH118, PTH119, PTH120, PTH123
 """The storage that tables stand on: a small protocol, the local file system, and a base for wrappers.
 
 A commit is safe only where ``create_exclusive`` is atomic and refuses an existing name. The local implementation uses
@@ -21,7 +21,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from fileindex.errors import CorruptFile, InvalidArgument, UnsupportedOption
+from fileindex.errors import CorruptFile
 from manifest import faults
 from manifest.errors import OutOfDisk, UnsafeFileIO
 
@@ -350,25 +350,6 @@ class WrappedFileIO:
         return self.inner.local_path(path)
 
 
-def file_io_for(path: str | os.PathLike[str]) -> tuple[FileIO, str]:
-    """The store of ``path`` and the path as that store spells it (absolute).
-
-    Raises ``UnsupportedOption`` for a scheme without a store here.
-
-    >>> file_io_for("file:///warehouse/t")
-    (LocalFileIO(), '/warehouse/t')
-    """
-    text = os.fspath(path)
-    scheme, colon, rest = text.partition(":")
-    if colon and scheme.isalnum() and scheme[0].isalpha() and rest.startswith("/"):
-        if scheme.lower() != "file":
-            raise UnsupportedOption("path", f"no file system is built in for '{scheme}:'; use a local path or 'file:'")
-        text = "/" + rest.removeprefix("//").lstrip("/")
-    if not text:
-        raise InvalidArgument("a table path is empty")
-    return LocalFileIO(), os.path.abspath(text)
-
-
 def _locked(descriptor: int) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -394,4 +375,4 @@ def _sync_directory(path: str) -> None:
         os.close(descriptor)
 
 
-__all__ = ["FileIO", "FileStatus", "LocalFileIO", "WrappedFileIO", "disk_errors", "file_io_for"]
+__all__ = ["FileIO", "FileStatus", "LocalFileIO", "WrappedFileIO", "disk_errors"]

@@ -14,7 +14,7 @@ from manifest.data_file import DataFileMeta
 from manifest.entry_cache import EntryCache
 from manifest.entry_columns import EntryColumns
 from manifest.errors import CorruptFile, SnapshotExpired, TableNotFound
-from manifest.file_io import FileIO, file_io_for
+from manifest.file_io import FileIO
 from manifest.index_manifest import IndexEntry, IndexManifest
 from manifest.live_files import EntryFilter, live
 from manifest.manifest_file import ManifestFile
@@ -28,6 +28,7 @@ from manifest.schema_manager import SchemaManager
 from manifest.snapshot import Snapshot
 from manifest.snapshot_manager import SnapshotManager
 from manifest.statistics import StatisticsFile
+from manifest.storage import file_io_for
 from manifest.types import DataField
 
 Observer = Callable[[str, int, int], None]
@@ -54,8 +55,7 @@ class FileStore:
 
         Raises ``TableNotFound``, ``CorruptFile``, ``UnsupportedOption``.
         """
-        found, whole = file_io_for(path)
-        storage = found if file_io is None else file_io
+        storage, whole = file_io_for(path, file_io)
         root, branch = split_branch(whole)
         schema = SchemaManager(storage, root, branch).latest()
         if schema is None:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from manifest.errors import InvalidArgument, PaimonError, TableExists, TableNotFound
-from manifest.file_io import FileIO, file_io_for
+from manifest.file_io import FileIO
 from manifest.schema_manager import SchemaManager
+from manifest.storage import file_io_for
 from pyspark_paimon.table import Table
 
 if TYPE_CHECKING:

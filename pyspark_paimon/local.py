@@ -18,7 +18,7 @@ from lsm.table_statistics import counted_rows, statistics_of
 from manifest.entry_cache import EntryCache
 from manifest.errors import InvalidArgument
 from manifest.expire import expire_snapshots
-from manifest.file_io import FileIO, file_io_for
+from manifest.file_io import FileIO
 from manifest.option_support import check_readable
 from manifest.orphans import list_orphans, remove_orphans
 from manifest.paths import MAIN_BRANCH, split_branch
@@ -26,6 +26,7 @@ from manifest.schema import TableSchema
 from manifest.schema_manager import SchemaManager
 from manifest.snapshot import Snapshot
 from manifest.statistics import Statistics
+from manifest.storage import file_io_for
 from manifest.store import FileStore
 from pyspark_paimon.assignments import Assignments
 from pyspark_paimon.engine import (
@@ -77,8 +78,7 @@ class LocalBackend:
     def __init__(
         self, path: str | os.PathLike[str], *, progress: Progress | None = None, threads: int | None = None, file_io: FileIO | None = None
     ) -> None:
-        found, self._root = file_io_for(os.fspath(path))
-        self._file_io = found if file_io is None else file_io
+        self._file_io, self._root = file_io_for(os.fspath(path), file_io)
         self._progress = progress
         self._manifests = EntryCache()
         self._threads = threads or min(os.cpu_count() or 1, 8)

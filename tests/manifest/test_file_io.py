@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from manifest.errors import CorruptFile, InvalidArgument, OutOfDisk, UnsafeFileIO, UnsupportedOption
-from manifest.file_io import FileIO, LocalFileIO, WrappedFileIO, disk_errors, file_io_for
+from manifest.file_io import FileIO, LocalFileIO, WrappedFileIO, disk_errors
+from manifest.storage import file_io_for
 
 IO = LocalFileIO()
 
