@@ -19,6 +19,7 @@ from fileindex.predicate_json import from_json, to_json
 from lsm.row_kinds import ROW_KIND
 from lsm.row_order import SortColumn
 from manifest.fsck_problem import Depth
+from manifest.snapshot import BATCH_IDENTIFIER
 from pyspark_paimon.results import (
     AnalyzeResult,
     CompactResult,
@@ -70,7 +71,7 @@ class IncrementalRange(Message):
 class ScanRequest(Message):
     """What to read: pinned snapshot (None: the table was empty), bound filter as JSON, columns in the order wanted.
 
-    ``order_by`` sorts the rows, ``limit`` then keeps the first ones. ``schema_id`` is the schema that filter and columns were bound to (None: the newest); time travel uses the snapshot's own.
+    ``order_by`` sorts the rows, ``limit`` then keeps the first ones. ``schema_id`` is the schema that filter and columns were bound to (None: the newest); time travel uses the snapshot's own. ``left_out`` names data files that the asker reads himself.
 
     >>> from fileindex.predicate import ColumnRef, Compare, Op
     >>> request = ScanRequest.of(Compare(ColumnRef("id"), Op.EQ, 7), columns=("id",), snapshot_id=3)
@@ -87,6 +88,7 @@ class ScanRequest(Message):
     limit: int | None = None
     schema_id: int | None = None
     incremental: IncrementalRange | None = None
+    left_out: tuple[str, ...] = ()
     options: dict[str, str] = Field(default_factory=dict)
 
     @classmethod
@@ -106,16 +108,36 @@ class WriteRequest(Message):
 
     ``partition`` is a static overwrite's specification, values as partition-path text; None with mode ``overwrite``
     replaces the partitions that the rows touch if ``dynamic``, else the whole table. ``order_by`` names a column by
-    which, of equal keys in a distributed input, the greatest wins. ``row_kinds``: the rows carry ``ROW_KIND``.
+    which, of equal keys in a distributed input, the greatest wins. ``row_kinds``: the rows carry ``ROW_KIND``. ``batch_id``:
+    ``commit_id`` names a job that commits one numbered batch after the other.
+
+    >>> WriteRequest(commit_id="job", mode="append", batch_id=7).identity
+    'job#7'
     """
 
     commit_id: str
+    batch_id: int | None = None
     mode: Mode
     partition: dict[str, str | None] | None = None
     dynamic: bool = False
     order_by: str | None = None
     row_kinds: bool = False
     options: dict[str, str] = Field(default_factory=dict)
+
+    @property
+    def identifier(self) -> int:
+        """The commit's identifier among those of its user."""
+        return BATCH_IDENTIFIER if self.batch_id is None else self.batch_id
+
+    @property
+    def identity(self) -> str:
+        """Which write it is, as text; ``commit_id`` has no ``#``."""
+        return self.commit_id if self.batch_id is None else f"{self.commit_id}#{self.batch_id}"
+
+    @property
+    def compactor(self) -> str:
+        """Whose compactions after the write are: a job's own snapshots tell which batches are committed, and nothing else."""
+        return self.commit_id if self.batch_id is None else f"{self.commit_id}-compact"
 
 
 EVERY_LEVEL = {"deletion-vectors.merge-on-read": "true"}
@@ -155,7 +177,6 @@ class ExpireRequest(Message):
     limit: int | None = None
 
 
-class OrphanFile(Message):
 class FsckRequest(Message):
     """Check the table, so deep; of the problems at most ``limit`` are told, the others counted."""
 
@@ -163,6 +184,7 @@ class FsckRequest(Message):
     limit: int = 1000
 
 
+class OrphanFile(Message):
     """A file that nothing refers to, old enough to be nobody's work in progress."""
 
     path: str
@@ -246,8 +268,8 @@ class Backend(Protocol):
     def count(self, request: ScanRequest) -> int:
         """Number of rows that ``read`` would give."""
 
-    def frame(self, request: ScanRequest, spark: Any) -> Any:
-        """The scan as a lazy Spark DataFrame of ``spark`` (or of the backend's own session)."""
+    def frame(self, request: ScanRequest, spark: Any, *, native: bool = False) -> Any:
+        """The scan as a lazy Spark DataFrame of ``spark`` (or of the backend's own session); ``native``: Spark may read files itself."""
 
     def write(self, request: WriteRequest, rows: Rows) -> WriteResult:
         """Write and commit; on any error nothing is visible."""
@@ -267,10 +289,10 @@ class Backend(Protocol):
     def expire(self, request: ExpireRequest) -> ExpireResult:
         """Expire snapshots and delete what only they reach."""
 
-    def orphans(self, older_than_ms: int, *, remove: bool) -> list[OrphanFile]:
     def fsck(self, request: FsckRequest) -> FsckResult:
         """Check metadata and files; changes nothing."""
 
+    def orphans(self, older_than_ms: int, *, remove: bool) -> list[OrphanFile]:
         """Files that nothing refers to, last changed before ``older_than_ms``; deleted if ``remove``."""
 
 
@@ -283,8 +305,8 @@ __all__ = [
     "CompactRequest",
     "DeleteRequest",
     "ExpireRequest",
-    "IncrementalMode",
     "FsckRequest",
+    "IncrementalMode",
     "IncrementalRange",
     "IndexView",
     "Mode",

@@ -48,6 +48,7 @@ from pyspark_paimon.incremental import plan_changes
 from pyspark_paimon.index_jobs import rewrite_indexes
 from pyspark_paimon.index_views import index_view
 from pyspark_paimon.inputs import collected
+from pyspark_paimon.left_out import without_files
 from pyspark_paimon.local_changes import delete_rows, update_rows
 from pyspark_paimon.local_jobs import compact_table, write_rows
 from pyspark_paimon.local_reads import cheap_count, count_rows, plan_rows, split_rows
@@ -57,8 +58,8 @@ from pyspark_paimon.results import (
     AnalyzeResult,
     CompactResult,
     ExpireResult,
-    FunnelStage,
     FsckResult,
+    FunnelStage,
     IndexRewriteResult,
     TableChangeResult,
     WriteResult,
@@ -197,13 +198,13 @@ class LocalBackend:
         rows = counted_rows(store, self._snapshot(store, request.snapshot_id))
         return rows if rows is None or request.limit is None else min(rows, request.limit)
 
-    def frame(self, request: ScanRequest, spark: Any) -> Any:
+    def frame(self, request: ScanRequest, spark: Any, *, native: bool = False) -> Any:
         """The scan as a DataFrame of ``spark``, whose server must see the same path."""
         if spark is None:
             raise InvalidArgument("the table was opened in process; give a session: scan.to_spark(spark)")
         from pyspark_paimon.spark_engine import SparkBackend  # noqa: PLC0415  # a session is at hand, so pyspark is
 
-        return SparkBackend(self._root, spark).frame(request, spark)
+        return SparkBackend(self._root, spark).frame(request, spark, native=native)
 
     def write(self, request: WriteRequest, rows: Rows) -> WriteResult:
         """Write and commit; on any error nothing is visible."""
@@ -236,12 +237,12 @@ class LocalBackend:
         )
         return ExpireResult(snapshots=done.snapshots, data_files=done.data_files, manifests=done.manifests)
 
-    def orphans(self, older_than_ms: int, *, remove: bool) -> list[OrphanFile]:
     def fsck(self, request: FsckRequest) -> FsckResult:
         """Check metadata and files, a thread each; changes nothing."""
         store = FileStore.open(self._root, self._file_io)  # with nothing in memory: what counts is on storage
         return check_table(store, request, threads=self._threads, progress=self._progress)
 
+    def orphans(self, older_than_ms: int, *, remove: bool) -> list[OrphanFile]:
         """Files that nothing refers to; deleted if ``remove``."""
         find = remove_orphans if remove else list_orphans
         return [OrphanFile(path=orphan.path, size=orphan.size, mtime_ms=orphan.mtime_ms) for orphan in find(self.store(), older_than_ms)]
@@ -259,7 +260,8 @@ class LocalBackend:
             return plan_changes(store, request, request.incremental)
         snapshot = self._snapshot(store, request.snapshot_id)
         limit = None if request.order_by else request.limit  # sorted rows may come from any split
-        return ScanPlanner(store).plan(request.tree, snapshot=snapshot, columns=request.columns, limit=limit)
+        plan = ScanPlanner(store).plan(request.tree, snapshot=snapshot, columns=request.columns, limit=limit)
+        return without_files(store, plan, request.left_out) if request.left_out else plan
 
 
 __all__ = ["LocalBackend"]

@@ -66,12 +66,17 @@ class Scan:
         frame: pd.DataFrame = self.to_arrow().to_pandas(**options)
         return frame
 
-    def to_spark(self, spark: Any = None) -> Any:
+    def to_spark(self, spark: Any = None, *, native: bool = True) -> Any:
         """The rows as a lazy Spark DataFrame that reads this very snapshot, of ``spark`` or of the table's own session.
+
+        Files that need no merging are read by Spark's own Parquet reader, as far as rows, types and values are certain to be the
+        same; ``native=False`` has this package read everything. Either way the frame has the same schema and rows, in no order.
+        If the snapshot expires, later actions on the frame fail: with ``SnapshotExpired`` when this package reads, with Spark's
+        own error (a missing path or file) when Spark does.
 
         Raises ``InvalidArgument`` if the table was opened without a session and none is given.
         """
-        return self.backend.frame(self.request, spark)
+        return self.backend.frame(self.request, spark, native=native)
 
     def count(self) -> int:
         """Number of rows; files that metadata or indexes answer for are not read."""

@@ -168,18 +168,25 @@ class SparkBackend:
         counted = self._report(request.model_copy(update={"columns": (), "order_by": ()})).rows_returned
         return counted if request.limit is None else min(counted, request.limit)
 
-    def frame(self, request: ScanRequest, spark: Any) -> Any:
+    def frame(self, request: ScanRequest, spark: Any, *, native: bool = False) -> Any:
         """The scan as a lazy DataFrame of ``spark``, or of this backend's session."""
-        if request.order_by:
-            with errors_mapped():
-                return sorted_frame(self._load(candidates(request), spark or self._spark, "rows"), request)
-        frame = self._load(request, spark or self._spark, "rows")
-        return frame if request.limit is None else frame.limit(request.limit)
+        wanted = candidates(request)
+        frame = self._rows(wanted, spark or self._spark, native=native)
+        with errors_mapped():
+            if request.order_by:
+                return sorted_frame(frame, request)
+            return frame if request.limit is None else frame.limit(request.limit)
+
+    def _rows(self, request: ScanRequest, spark: Any, *, native: bool) -> Any:
+        plan = NativePlan.model_validate_json(self._ask(rpc.AskNative(request=request), spark)) if native else NativePlan()
+        rest = self._load(request.model_copy(update={"left_out": plan.files}), spark, "rows")
+        with errors_mapped():
+            return native_frame(spark, plan, rest) if plan.groups else rest
 
     def write(self, request: WriteRequest, rows: Rows) -> WriteResult:
         """Stage the rows by bucket, write them in tasks, commit on the driver."""
         started = time.perf_counter()
-        earlier = self._outcome(request.commit_id)
+        earlier = self._outcome(request.identity)
         if earlier is not None:
             return write_result(earlier, started, replayed=True)
         done = self._written(rows, self.schema(), request)
@@ -194,7 +201,7 @@ class SparkBackend:
                 with errors_mapped():
                     job = staged(self._spark, rows, Target(self._path, schema, None if base is None else base.id), request)
             try:
-                return self._run(job, request.commit_id)
+                return self._run(job, request.identity)
             except CommitConflict:
                 if attempt == _ATTEMPTS or not schema.has_dynamic_buckets:
                     raise
@@ -278,13 +285,6 @@ class SparkBackend:
         """Expire snapshots, on the driver."""
         return ExpireResult.model_validate_json(self._order(rpc.Expire(id=_new_id(), request=request)))
 
-    def orphans(self, older_than_ms: int, *, remove: bool) -> list[OrphanFile]:
-        """Files that nothing refers to; deleted if ``remove``."""
-        if remove:
-            answer = self._order(rpc.RemoveOrphans(id=_new_id(), older_than_ms=older_than_ms))
-        else:
-            answer = self._ask(rpc.AskOrphans(older_than_ms=older_than_ms))
-        return [OrphanFile.model_validate(orphan) for orphan in json.loads(answer)]
     def fsck(self, request: FsckRequest) -> FsckResult:
         """Check metadata on the driver and files in tasks, balanced by bytes."""
         started = time.perf_counter()
@@ -296,6 +296,13 @@ class SparkBackend:
         found = settled(found, lambda origins: json.loads(self._ask(rpc.AskGone(origins=tuple(origins)))))
         return result_of(found, request.depth, started)
 
+    def orphans(self, older_than_ms: int, *, remove: bool) -> list[OrphanFile]:
+        """Files that nothing refers to; deleted if ``remove``."""
+        if remove:
+            answer = self._order(rpc.RemoveOrphans(id=_new_id(), older_than_ms=older_than_ms))
+        else:
+            answer = self._ask(rpc.AskOrphans(older_than_ms=older_than_ms))
+        return [OrphanFile.model_validate(orphan) for orphan in json.loads(answer)]
 
     def _blobs(self, request: ScanRequest) -> Iterator[pa.RecordBatch]:
         """The rows that tasks give, a stream of theirs in memory at a time."""
@@ -317,11 +324,11 @@ class SparkBackend:
                 report.merge(report_from_json(row[rpc.ANSWER]))
         return report
 
-    def _ask(self, question: rpc.Question) -> str:
+    def _ask(self, question: rpc.Question, spark: Any = None) -> str:
         """The answer to a question: an analysis of a plan, no job."""
         with errors_mapped():
             options = {"path": self._path, rpc.QUESTION: question.model_dump_json()}
-            return rpc.answer_of(self._spark.read.format(NAME).options(**options).load().schema)
+            return rpc.answer_of((spark or self._spark).read.format(NAME).options(**options).load().schema)
 
     def _order(self, command: rpc.Command) -> str:
         """Have a command run once; after an error without a typed cause its answer tells whether it ran."""

@@ -93,6 +93,13 @@ class AskPlan(Message):
     request: ScanRequest
 
 
+class AskNative(Message):
+    """The files of a scan that Spark may read by itself, as a ``NativePlan``."""
+
+    ask: Literal["native"] = "native"
+    request: ScanRequest
+
+
 class AskCount(Message):
     """The number of rows of a scan where the metadata tell it exactly; else null."""
 
@@ -114,18 +121,18 @@ class AskIndexFiles(Message):
     partitions: tuple[dict[str, str | None], ...] | None
 
 
-class AskOrphans(Message):
-    """Files that nothing refers to."""
-
-    ask: Literal["orphans"] = "orphans"
-    older_than_ms: int
-
-
 class AskGone(Message):
     """Which of these states, that a check met, are no more: a list of booleans."""
 
     ask: Literal["gone"] = "gone"
     origins: tuple[Origin, ...]
+
+
+class AskOrphans(Message):
+    """Files that nothing refers to."""
+
+    ask: Literal["orphans"] = "orphans"
+    older_than_ms: int
 
 
 class AskOutcome(Message):
@@ -151,9 +158,11 @@ Question: TypeAlias = (
     | AskIndexView
     | AskStatistics
     | AskPlan
+    | AskNative
     | AskCount
     | AskBuckets
     | AskIndexFiles
+    | AskGone
     | AskOrphans
     | AskOutcome
     | AskAnswer
@@ -162,7 +171,6 @@ Question: TypeAlias = (
 
 class Create(Message):
     """Create the table; ``table_schema`` is Paimon's JSON. Answer: the schema."""
-    | AskGone
 
     do: Literal["create"] = "create"
     id: str
@@ -329,6 +337,7 @@ __all__ = [
     "COMMAND",
     "FILE_COLUMNS",
     "FORM",
+    "FSCK",
     "HASHES",
     "HASH_COLUMN",
     "HOME_COLUMN",
@@ -337,20 +346,20 @@ __all__ = [
     "SCAN",
     "WRITE",
     "Analyze",
-    "FSCK",
     "AskAnswer",
     "AskBuckets",
     "AskCount",
     "AskFiles",
+    "AskGone",
     "AskIndexFiles",
     "AskIndexView",
+    "AskNative",
     "AskOrphans",
     "AskOutcome",
     "AskPlan",
     "AskSchema",
     "AskSnapshot",
     "AskSnapshots",
-    "AskGone",
     "AskStatistics",
     "AskView",
     "ChangeJob",

@@ -19,7 +19,9 @@ from pyspark_paimon.engine import CompactRequest, IncrementalRange, ScanRequest,
 from pyspark_paimon.filters import bind_filter
 from pyspark_paimon.incremental import change_columns, range_of, scan_fields
 from pyspark_paimon.index_jobs import indexable_files
+from pyspark_paimon.left_out import check_left_out
 from pyspark_paimon.local import LocalBackend
+from pyspark_paimon.native_plan import native_plan
 from pyspark_paimon.partitions import Spec
 from pyspark_paimon.plan_json import plan_to_json
 from pyspark_paimon.spark_blobs import BLOB
@@ -39,13 +41,13 @@ def schema(options: MutableMapping[str, str]) -> StructType:
     with errors_noted():
         if rpc.QUESTION in options:
             return rpc.answer_schema(_answer(LocalBackend(table_path(options)), rpc.parse_question(options[rpc.QUESTION])))
-        if rpc.HASHES in options:
-            from pyspark_paimon.spark_hashes import hash_schema  # noqa: PLC0415  # only writes to dynamic buckets need it
-
         if rpc.FSCK in options:
             from pyspark_paimon.spark_fsck import fsck_schema  # noqa: PLC0415  # only a check needs it
 
             return fsck_schema()
+        if rpc.HASHES in options:
+            from pyspark_paimon.spark_hashes import hash_schema  # noqa: PLC0415  # only writes to dynamic buckets need it
+
             return hash_schema(LocalBackend(table_path(options)).schema())
         if is_stream(options):
             from pyspark_paimon.stream_reader import stream_schema  # noqa: PLC0415  # only streams need it
@@ -54,6 +56,8 @@ def schema(options: MutableMapping[str, str]) -> StructType:
         given = dict(options) if rpc.SCAN in options else read_options(options)
         backend = LocalBackend(table_path(given))
         request = scan_request(backend, given)
+        if request.left_out:
+            check_left_out(backend.store(), request)
         options[rpc.SCAN] = request.model_dump_json()
         if options.get(rpc.FORM, "rows") != "rows":
             return _carrier(options[rpc.FORM])
@@ -124,12 +128,16 @@ def _answer(backend: LocalBackend, question: rpc.Question) -> str:
             return json.dumps(base64.b64encode(_ipc(backend.index_view(question.view, question.snapshot_id))).decode())
         case rpc.AskPlan():
             return plan_to_json(backend.plan(question.request))
+        case rpc.AskNative():
+            return native_plan(backend, question.request).model_dump_json()
         case rpc.AskCount():
             return json.dumps(backend.cheap_count(question.request))
         case rpc.AskBuckets():
             return json.dumps(_sized_buckets(backend.store(), question.request))
         case rpc.AskIndexFiles():
             return json.dumps(_index_files(backend.store(), question.partitions))
+        case rpc.AskGone():
+            return json.dumps(gone(backend.store(), question.origins))
         case rpc.AskOrphans():
             return json.dumps([orphan.model_dump(mode="json") for orphan in backend.orphans(question.older_than_ms, remove=False)])
         case rpc.AskOutcome():
@@ -141,8 +149,6 @@ def _answer(backend: LocalBackend, question: rpc.Question) -> str:
 def _sized_buckets(store: FileStore, request: CompactRequest) -> list[tuple[str, int, int]]:
     """The buckets of a compaction, and the bytes of their files."""
     sizes: Counter[tuple[bytes, int]] = Counter()
-        case rpc.AskGone():
-            return json.dumps(gone(backend.store(), question.origins))
     entries = store.live_entries(store.snapshots.latest())
     for partition, bucket, size in zip(entries.partition, entries.bucket.tolist(), entries.file_size.tolist(), strict=True):
         sizes[partition, bucket] += size
