@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
@@ -15,6 +14,7 @@ from lsm.row_kinds import ROW_KINDS
 from manifest.errors import InvalidArgument, SchemaMismatch
 from manifest.schema import TableSchema
 from pyspark_paimon.engine import ROW_KIND, ArrowRows, Rows, SparkRows
+from pyspark_paimon.pandas_frames import index_levels, spark_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,7 +57,7 @@ def _rows(data: Data, schema: pa.Schema) -> Rows:
         case pa.RecordBatchReader():
             return ArrowRows(data)
     if type(data).__module__.startswith("pyspark."):
-        return _spark_rows(data)
+        return _spark_rows(data, schema)
     if any(f"{kind.__module__}.{kind.__name__}" in _PANDAS_FRAMES for kind in type(data).__mro__):
         return _pandas_rows(data, schema)
     if hasattr(data, "__arrow_c_stream__"):
@@ -91,7 +91,10 @@ def _shown(schema: pa.Schema) -> str:
 
 
 def _pandas_rows(frame: pd.DataFrame, schema: pa.Schema) -> Rows:
-    """Columns by name; the index is no column. Columns of Python objects are read as the table's type at once."""
+    """Columns, and levels of the index, by name. Columns of Python objects are read as the table's type at once."""
+    levels = index_levels(frame.index.names, [str(name) for name in frame.columns], schema.names)
+    if any(levels):
+        frame = frame.reset_index(level=[at for at, level in enumerate(levels) if level is not None])
     names = [str(name) for name in frame.columns]
     if len(set(names)) < len(names):
         return ArrowRows(pa.RecordBatchReader.from_batches(pa.schema([(name, pa.null()) for name in names]), []))
@@ -124,13 +127,11 @@ def _pandas_batch(frame: pd.DataFrame, names: Sequence[str], types: Sequence[pa.
     return pa.record_batch(arrays, names=list(names)) if arrays else pa.record_batch({})
 
 
-def _spark_rows(data: Any) -> Rows:
+def _spark_rows(data: Any, schema: pa.Schema) -> Rows:
     if type(data).__module__.startswith("pyspark.pandas"):
         if not hasattr(data, "to_spark"):
             raise InvalidArgument(f"rows cannot be written from pandas-on-Spark's {type(data).__name__}; hand in a DataFrame")
-        with warnings.catch_warnings():  # it advises to keep the index, which is no column of a table
-            warnings.simplefilter("ignore")
-            data = data.to_spark()
+        data = spark_frame(data, schema)
     if not (hasattr(data, "toArrow") and hasattr(data, "schema")):
         raise InvalidArgument(f"rows cannot be written from Spark's {type(data).__name__}; hand in {_ACCEPTED}")
     from pyspark_paimon.spark_types import arrow_for_spark  # noqa: PLC0415  # a DataFrame is at hand, so pyspark is

@@ -15,6 +15,7 @@ PROGRAM = """
 import json, sys
 import pyarrow as pa
 from pyspark.sql import SparkSession
+import pyspark_paimon.pandas as pp
 from pyspark_paimon import CommitConflict, SchemaMismatch, Table
 
 builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").config("spark.sql.shuffle.partitions", "2")
@@ -30,7 +31,10 @@ except SchemaMismatch as error:
     refused = str(error)
 frame = spark.read.format("paimon").load(sys.argv[1])
 instants = {row.id: int(row.at.timestamp()) for row in frame.where("id < 3").collect()}
-print(json.dumps([type(spark).__module__, table.scan().count(), compacted.buckets, refused, instants, table.scan("id = 2").to_arrow().num_rows]))
+psdf = pp.read_paimon(sys.argv[1], index_col="id", filter="id < 2")
+rewritten = pp.to_paimon(psdf.assign(at=psdf["at"]), sys.argv[1]).rows
+again = {row.id: int(row.at.timestamp()) for row in spark.read.format("paimon").load(sys.argv[1]).where("id < 3").collect()}
+print(json.dumps([type(spark).__module__, table.scan().count(), compacted.buckets, refused, instants, table.scan("id = 2").to_arrow().num_rows, rewritten, again]))
 """
 
 
@@ -42,8 +46,9 @@ def test_a_classic_session_in_another_time_zone_works_like_a_connect_one(tmp_pat
     command = [sys.executable, "-c", PROGRAM, str(tmp_path / "t")]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
-    module, count, buckets, refused, instants, found = json.loads(done.stdout.strip().splitlines()[-1])
+    module, count, buckets, refused, instants, found, rewritten, again = json.loads(done.stdout.strip().splitlines()[-1])
     assert module == "pyspark.sql.session"
-    assert (count, buckets, found) == (100, 2, 1)
+    assert (count, buckets, found, rewritten) == (100, 2, 1, 2)
+    assert again == instants
     assert "missing" in refused
     assert instants == {"0": 0, "1": 0, "2": 2000}
