@@ -75,6 +75,11 @@ class TablePaths:
         return f"{self.metadata_root}/consumer"
 
     @property
+    def writers(self) -> str:
+        """Directory of what writers of numbered batches have announced; other engines do not look there."""
+        return f"{self.metadata_root}/writer"
+
+    @property
     def manifests(self) -> str:
         """Directory of manifests, manifest lists and index manifests."""
         return f"{self.root}/manifest"
@@ -123,6 +128,10 @@ class TablePaths:
     def consumer(self, consumer_id: str) -> str:
         """How far a reader of the stream has come."""
         return f"{self.consumers}/{CONSUMER}{consumer_id}"
+
+    def writer(self, user: str) -> str:
+        """Which batch a user commits, or has committed last."""
+        return f"{self.writers}/writer-{user}"
 
     def branch_in_making(self, name: str) -> str:
         """A directory of its own, to be renamed to that of the branch once everything is in it."""

@@ -21,6 +21,7 @@ from manifest.live_files import EntryFilter
 from manifest.option_support import check_writable
 from manifest.snapshot import BATCH_IDENTIFIER, Snapshot
 from manifest.store import FileStore
+from manifest.stream_commits import announce, earlier_commit
 from pyspark_paimon.compaction import compact_one, wanted_buckets
 from pyspark_paimon.engine import ArrowRows, CompactRequest, Progress, WriteRequest
 from pyspark_paimon.inputs import split_kinds
@@ -36,9 +37,9 @@ def write_rows(store: FileStore, request: WriteRequest, rows: ArrowRows, *, thre
     """Write and commit; raises typed errors, and leaves the table as it was then."""
     start = time.perf_counter()
     check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
-    done = is_committed(store, request.commit_id, BATCH_IDENTIFIER)
+    done = earlier_write(store, request.commit_id, request.batch_id)
     if done is not None:
-        return written(shown_again(store, request.commit_id, done, threads=threads), 0, 0, start)
+        return written(shown_again(store, request.compactor, done, threads=threads), 0, 0, start)
     overwriting = request.mode == "overwrite"
     with table_write(store, request.commit_id, threads=threads, overwrite=overwriting) as write:
         taken = 0
@@ -49,10 +50,17 @@ def write_rows(store: FileStore, request: WriteRequest, rows: ArrowRows, *, thre
                 progress(ProgressEvent(stage="write", done=taken))
         messages = write.prepare_commit()
     commit = FileStoreCommit(store, request.commit_id, restamp=restamp(store, request.commit_id))
-    publish = partial(_overwrite, store, commit, request) if overwriting else commit.commit
+    publish = partial(_overwrite, store, commit, request) if overwriting else partial(commit.commit, identifier=request.identifier)
+    if request.batch_id is not None and messages:
+        announce(store, request.commit_id, request.batch_id)
     result, published = commit_rows(commit, messages, publish, threads=threads, overwrite=overwriting)
-    result = made_visible(store, request.commit_id, result, published, threads=threads)
+    result = made_visible(store, request.compactor, result, published, threads=threads)
     return written(result, taken, sum(len(message.new_files) for message in published), start)
+
+
+def earlier_write(store: FileStore, commit_id: str, batch_id: int | None) -> CommitResult | None:
+    """What an earlier run of the write committed; None: it is to be done. Raises ``CommitReplayed`` if nobody can tell."""
+    return is_committed(store, commit_id, BATCH_IDENTIFIER) if batch_id is None else earlier_commit(store, commit_id, batch_id)
 
 
 def table_write(store: FileStore, commit_id: str, *, threads: int, overwrite: bool = False) -> TableWrite:
@@ -92,13 +100,13 @@ def _ordered(table: pa.Table, column: str) -> pa.Table:
 
 def _overwrite(store: FileStore, commit: FileStoreCommit, request: WriteRequest, messages: Sequence[CommitMessage]) -> CommitResult:
     if request.partition is None:
-        return commit.overwrite(messages, partitions=None, dynamic=request.dynamic)
+        return commit.overwrite(messages, request.identifier, partitions=None, dynamic=request.dynamic)
     full = values_of(request.partition, store.schema)
     if full is not None:
-        return commit.overwrite(messages, partitions=[store.partition.encode(full)])
+        return commit.overwrite(messages, request.identifier, partitions=[store.partition.encode(full)])
     wanted = predicate_of([request.partition], store.schema)
     named = {message.partition for message in messages if store.partition.keeps(wanted, message.partition)}
-    return commit.overwrite(messages, partitions=named | set(live_partitions(store, store.snapshots.latest(), wanted)))
+    return commit.overwrite(messages, request.identifier, partitions=named | set(live_partitions(store, store.snapshots.latest(), wanted)))
 
 
 def live_partitions(store: FileStore, snapshot: Snapshot | None, wanted: Predicate) -> list[bytes]:
@@ -154,4 +162,4 @@ def _added(total: CompactResult, messages: Sequence[CommitMessage], result: Comm
     )
 
 
-__all__ = ["compact_table", "live_partitions", "table_write", "write_rows", "written"]
+__all__ = ["compact_table", "earlier_write", "live_partitions", "table_write", "write_rows", "written"]

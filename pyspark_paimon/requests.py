@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from manifest.errors import InvalidArgument
 from manifest.option_support import check_call
 from manifest.schema import TableSchema
+from manifest.snapshot import BATCH_IDENTIFIER
 from pyspark_paimon.binding import resolve
 from pyspark_paimon.engine import Mode, TravelRequest, WriteRequest
 from pyspark_paimon.partitions import spec_of
@@ -25,6 +26,7 @@ def write_request(
     order_by: str | None = None,
     options: Mapping[str, str] | None = None,
     commit_id: str | None = None,
+    batch_id: int | None = None,
 ) -> WriteRequest:
     """The request of ``Table.write``. Raises ``InvalidArgument``, ``UnsupportedOption``, ``UnknownColumn``."""
     natural: Mode = "upsert" if schema.is_primary_key_table else "append"
@@ -36,10 +38,13 @@ def write_request(
         raise InvalidArgument("a partition is given for mode 'overwrite' only; other rows go where their columns say")
     if order_by is not None and not schema.is_primary_key_table:
         raise InvalidArgument("order_by chooses among rows of one key; the table has no primary key")
+    if batch_id is not None and (commit_id is None or type(batch_id) is not int or not 0 <= batch_id < BATCH_IDENTIFIER):
+        raise InvalidArgument("batch_id numbers the batches of a job from 0 up; the job's name is given as commit_id")
     settings = checked_options(options)
     effective = schema.model_copy(update={"options": {**schema.options, **settings}}).core
     return WriteRequest(
         commit_id=commit_identity(commit_id),
+        batch_id=batch_id,
         mode=chosen,
         partition=None if partition is None else spec_of(partition, schema),
         dynamic=bool(schema.partition_keys) and effective.dynamic_partition_overwrite,

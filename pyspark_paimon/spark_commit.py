@@ -14,12 +14,12 @@ from lsm.reassign import commit_rows as publish_rows
 from lsm.reassign import reassign
 from lsm.restamp import restamp
 from lsm.visibility import made_visible
-from manifest.commit import CommitMessage, CommitResult, FileStoreCommit, is_committed
+from manifest.commit import CommitMessage, CommitResult, FileStoreCommit
 from manifest.errors import CommitConflict
-from manifest.snapshot import BATCH_IDENTIFIER
 from manifest.store import FileStore
+from manifest.stream_commits import announce
 from pyspark_paimon.engine import CompactRequest
-from pyspark_paimon.local_jobs import live_partitions
+from pyspark_paimon.local_jobs import earlier_write, live_partitions
 from pyspark_paimon.partitions import Spec, predicate_of, values_of
 from pyspark_paimon.spark_answers import answered, stored_answer
 from pyspark_paimon.spark_rpc import ChangeJob, Outcome, RowsJob
@@ -35,14 +35,19 @@ def commit_rows(store: FileStore, job: RowsJob, messages: Sequence[CommitMessage
     request = job.request
     overwriting = request.mode == "overwrite"
     commit = FileStoreCommit(store, request.commit_id, restamp=restamp(store, request.commit_id))
+    if request.batch_id is not None and (messages or overwriting):
+        if earlier_write(store, request.commit_id, request.batch_id) is not None:
+            commit.abort(messages, request.identifier)
+            return
+        announce(store, request.commit_id, request.batch_id)
 
     def publish(made: Sequence[CommitMessage]) -> CommitResult:
         properties = _noted(rows=rows, files=sum(len(message.new_files) for message in made))
         if not overwriting:
-            return commit.commit(made, properties=properties, read_snapshot_id=job.read_snapshot_id)
+            return commit.commit(made, request.identifier, properties=properties, read_snapshot_id=job.read_snapshot_id)
         dynamic = request.dynamic and request.partition is None
         target = None if dynamic else _overwritten(store, request.partition, made)
-        return commit.overwrite(made, partitions=target, dynamic=dynamic, properties=properties)
+        return commit.overwrite(made, request.identifier, partitions=target, dynamic=dynamic, properties=properties)
 
     if store.schema.has_dynamic_buckets and not job.owned:  # tasks that own nothing cannot tell where a key lives
         assigned = reassign(store, messages, request.commit_id, overwrite=overwriting)
@@ -51,8 +56,8 @@ def commit_rows(store: FileStore, job: RowsJob, messages: Sequence[CommitMessage
     else:
         result = publish(messages)
     follow = made_visible if job.owned else follow_up
-    result = follow(store, request.commit_id, result, messages, threads=min(_THREADS, os.cpu_count() or 1))
-    _keep(store, request.commit_id, result)
+    result = follow(store, request.compactor, result, messages, threads=min(_THREADS, os.cpu_count() or 1))
+    _keep(store, request.identity, result)
 
 
 def commit_change(store: FileStore, job: ChangeJob, messages: Sequence[CommitMessage], rows: int) -> None:
@@ -124,7 +129,8 @@ def outcome(store: FileStore, commit_id: str) -> str | None:
 
 
 def _outcome(store: FileStore, commit_id: str) -> str | None:
-    result = is_committed(store, commit_id, BATCH_IDENTIFIER)
+    user, _, batch = commit_id.partition("#")
+    result = earlier_write(store, user, int(batch) if batch else None)
     kept = stored_answer(job_name(store, commit_id))
     if kept is not None and (result is not None or _has_expired(store, Outcome.model_validate_json(kept))):
         return kept

@@ -165,6 +165,8 @@ def writer_for(options: Mapping[str, str], schema: StructType, *, overwrite: boo
             store = open_store(path, job.request)
             conform(arrow_for_spark(schema).empty_table(), store.schema)
         commit_id = job.commit_id if isinstance(job, rpc.IndexJob) else job.request.commit_id
+        if isinstance(job, rpc.RowsJob):
+            commit_id = job.request.identity
         return _writer(path, job, store).begun(job_name(store, commit_id))
 
 
@@ -191,7 +193,7 @@ def _plain_job(options: Mapping[str, str], *, overwrite: bool) -> rpc.RowsJob:
     return rpc.RowsJob(request=request, owned=False)
 
 
-def _first_sequence(store: FileStore) -> int | None:
+def first_sequence(store: FileStore) -> int | None:
     """One above every sequence number in the table, for a primary-key table."""
     if not store.schema.is_primary_key_table:
         return None
@@ -217,4 +219,4 @@ def _check_owned(messages: Sequence[CommitMessage]) -> None:
         raise CommitConflict("two tasks wrote the same bucket although the rows were staged by bucket; nothing was committed")
 
 
-__all__ = ["CommandWriter", "CompactWriter", "RowsWriter", "writer_for"]
+__all__ = ["CommandWriter", "CompactWriter", "RowsWriter", "first_sequence", "writer_for"]

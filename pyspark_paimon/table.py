@@ -95,6 +95,7 @@ class Table(TableMaintenance):
         order_by: str | None = None,
         options: Mapping[str, str] | None = None,
         commit_id: str | None = None,
+        batch_id: int | None = None,
     ) -> WriteResult:
         """Write rows and commit them: all become visible at once, or none.
 
@@ -112,9 +113,12 @@ class Table(TableMaintenance):
                 ``sequence.field``. A local input is held in memory to be ordered.
             options: table options for this write only.
             commit_id: a UUID that names the write. A repeated write with the same id is answered, not done again.
+            batch_id: which batch it is of a job that ``commit_id`` names, as ``foreachBatch`` numbers them: a batch that is in the
+                table, or older than one that is, is answered, also after its snapshot has expired.
 
         Raises:
             SchemaMismatch, NullInKey: the rows do not fit the table.
+            CommitReplayed: a batch was begun before, and its snapshot, if there was one, has expired unseen.
             UnmergeableRows: the table's merge engine cannot fold them: it takes no deletes, or a sum leaves its type's range.
             InvalidArgument, UnsupportedOption, UnknownColumn: the arguments do not.
             CommitConflict: other commits were faster, again and again; nothing is written.
@@ -129,7 +133,9 @@ class Table(TableMaintenance):
         [{'city': 'Oslo'}, {'city': 'Cusco'}]
         """
         schema = self.table_schema
-        request = write_request(schema, mode, partition=partition, order_by=order_by, options=options, commit_id=commit_id)
+        request = write_request(
+            schema, mode, partition=partition, order_by=order_by, options=options, commit_id=commit_id, batch_id=batch_id
+        )
         rows = rows_of(data, schema.arrow)
         kinds = has_row_kinds(rows, schema)
         return self._backend.write(request.model_copy(update={"row_kinds": kinds}), rows)
