@@ -180,7 +180,7 @@ def _writer(path: str, job: rpc.Job, store: FileStore) -> JobWriter:
             return IndexWriter(path, job)
         case rpc.RowsJob():
             check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
-            return RowsWriter(path, job, None if job.owned else _first_sequence(store))
+            return RowsWriter(path, job, None if job.owned else first_sequence(store))
 
 
 def _plain_job(options: Mapping[str, str], *, overwrite: bool) -> rpc.RowsJob:
