@@ -241,6 +241,9 @@ class Backend(Protocol):
     def pin(self, travel: TravelRequest) -> Snapshot | None:
         """The snapshot asked for; None if the newest is asked for and there is none."""
 
+    def start(self, travel: TravelRequest) -> tuple[Snapshot | None, TableSchema]:
+        """The snapshot that ``pin`` gives, and the schema to read it by: the newest, or the snapshot's own when travelling."""
+
     def snapshots(self) -> list[Snapshot]:
         """Every retained snapshot, oldest first."""
 

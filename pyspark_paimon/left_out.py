@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from lsm.split_units import units
 from manifest.errors import CorruptFile
 
 if TYPE_CHECKING:
@@ -15,24 +16,20 @@ if TYPE_CHECKING:
 
 
 def without_files(store: FileStore, plan: ScanPlan, left_out: Sequence[str]) -> ScanPlan:
-    """The plan without the files that Spark reads by itself.
+    """The plan without the data files at the paths ``left_out``, cut into parts that can be read apart.
 
-    Raises ``CorruptFile`` for one of them that is needed to merge others: indexes or files changed between two plans of one snapshot.
+    Raises ``CorruptFile`` if one of them is needed to merge others: indexes changed between two plans of one snapshot.
     """
     known = frozenset(left_out)
-    splits = []
+    kept = []
     for split in plan.splits:
-        mine = [store.physical_files(split.partition, split.bucket, file)[0] not in known for file in split.files]
-        if all(mine):
-            splits.append(split)
-        elif not split.raw_convertible and any(mine):
-            raise CorruptFile(store.root, "is planned otherwise than when the DataFrame was made; make it again")
-        elif any(mine):
-            vectors = split.deletion_files
-            kept = None if vectors is None else tuple(vector for vector, own in zip(vectors, mine, strict=True) if own)
-            files = tuple(file for file, own in zip(split.files, mine, strict=True) if own)
-            splits.append(split.model_copy(update={"files": files, "deletion_files": kept}))
-    return replace(plan, splits=tuple(splits))
+        for unit in units(split, store.schema):
+            missing = [store.physical_files(unit.partition, unit.bucket, file)[0] in known for file in unit.files]
+            if not any(missing):
+                kept.append(unit)
+            elif not unit.raw_convertible:
+                raise CorruptFile(store.root, "is planned otherwise than when the DataFrame was made; make it again")
+    return replace(plan, splits=tuple(kept))
 
 
 def check_left_out(store: FileStore, request: ScanRequest) -> None:

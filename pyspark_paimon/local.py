@@ -126,6 +126,11 @@ class LocalBackend:
         snapshots = self.store().snapshots
         return snapshots.travel(snapshot_id=travel.snapshot_id, tag=travel.tag, timestamp_millis=travel.timestamp_millis)
 
+    def start(self, travel: TravelRequest) -> tuple[Snapshot | None, TableSchema]:
+        """The snapshot asked for and the schema to read it by: the newest, or the snapshot's own when travelling."""
+        snapshot = self.pin(travel)
+        return snapshot, self.schema(None if snapshot is None or travel == TravelRequest() else snapshot.schema_id)
+
     def snapshots(self) -> list[Snapshot]:
         """Every retained snapshot, oldest first."""
         return list(self.store().snapshots.backwards())[::-1]

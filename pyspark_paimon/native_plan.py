@@ -7,7 +7,6 @@ leaves those files out. Files are given to Spark only where rows, types and valu
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -18,10 +17,11 @@ from fileindex.errors import InvalidFilter
 from fileindex.predicate import columns_of
 from lsm.evolution import SchemaMapping, is_same
 from lsm.file_schema import KIND_FIELD
-from lsm.incremental import IncrementalSplit
 from lsm.parquet_read import ParquetDataFile
 from lsm.plan import ScanPlan
 from lsm.row_group_read import may_have_retracts
+from lsm.split_units import units
+from manifest.allowed_roots import allowed_roots
 from manifest.data_file import DataFileMeta
 from manifest.errors import PaimonError
 from manifest.store import FileStore
@@ -80,7 +80,7 @@ class _Native:
 
 def _why_not(store: FileStore, request: ScanRequest) -> str:
     """Why nothing of the scan can go the short way; "" if that depends on the files."""
-    if any(os.environ.get(name) for name in ("PYSPARK_PAIMON_ROOTS", "PYSPARK_PAIMON_ROOTS_FILE")):
+    if allowed_roots() is not None:
         return "the server allows certain directories only, which Spark's own reader would not heed"
     if request.incremental is not None or not request.columns or (request.order_by and request.limit is not None):
         return "changes, and the first rows of an order, are read by our own reader"
@@ -109,15 +109,14 @@ def _alone(store: FileStore, plan: ScanPlan, request: ScanRequest) -> Iterator[_
     """The files that need neither merging, nor a deletion vector, nor an index to select their rows."""
     filtered = set(columns_of(request.tree))
     indexed = store.options.file_index_read_enabled and any(spec.column.name in filtered for spec in store.schema.file_index.specs)
-    for split in plan.splits:
-        if isinstance(split, IncrementalSplit) or not split.raw_convertible:
+    for unit in (unit for split in plan.splits for unit in units(split, store.schema)):
+        if not unit.raw_convertible or unit.deletion_files is not None:
             continue
-        vectors = split.deletion_files or (None,) * len(split.files)
-        for file, vector in zip(split.files, vectors, strict=True):
-            path = store.physical_files(split.partition, split.bucket, file)[0]
-            has_index = indexed and (file.embedded_index is not None or file.index_file is not None)
-            if vector is None and not has_index and _is_plain(store, path):
-                yield _Alone(path, file)
+        file = unit.files[0]
+        path = store.physical_files(unit.partition, unit.bucket, file)[0]
+        has_index = indexed and (file.embedded_index is not None or file.index_file is not None)
+        if not has_index and _is_plain(store, path):
+            yield _Alone(path, file)
 
 
 def _is_plain(store: FileStore, path: str) -> bool:

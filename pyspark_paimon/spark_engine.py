@@ -10,17 +10,15 @@ import base64
 import json
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lsm.read_report import ReadReport
 from manifest.errors import CommitConflict, InvalidArgument, PaimonError
 from manifest.fsck_problem import Findings
 from manifest.schema import TableSchema
-from manifest.snapshot import Snapshot
 from manifest.statistics import Statistics
 from pyspark_paimon import spark_rpc as rpc
 from pyspark_paimon.assignments import Assignments, refuse_delete, refuse_update
@@ -40,29 +38,24 @@ from pyspark_paimon.engine import (
     WriteRequest,
 )
 from pyspark_paimon.fsck import STAGE, findings_from_json, result_of, settled
-from pyspark_paimon.native_frame import NativePlan, native_frame
-from pyspark_paimon.ordering import candidates, sorted_frame, sorted_rows
-from pyspark_paimon.plan_json import plan_from_json, report_from_json
 from pyspark_paimon.progress import told_of_tasks
 from pyspark_paimon.results import (
     AnalyzeResult,
     CompactResult,
     ExpireResult,
     FsckResult,
-    FunnelStage,
     IndexRewriteResult,
     TableChangeResult,
     WriteResult,
 )
-from pyspark_paimon.spark_blobs import BLOB, batches_of
 from pyspark_paimon.spark_errors import errors_mapped
 from pyspark_paimon.spark_names import UNIQUE_NAME
 from pyspark_paimon.spark_outcomes import compact_result, index_result, nothing_written, write_result
 from pyspark_paimon.spark_races import Runner
+from pyspark_paimon.spark_scans import SparkScans
 from pyspark_paimon.spark_staging import Staged, Target, bucket_frame, file_frame, staged, staged_changes
 
 if TYPE_CHECKING:
-    from lsm.scan import ScanPlan
     from pyspark_paimon.history_views import View
     from pyspark_paimon.table_changes import TableChange
 
@@ -71,34 +64,19 @@ NAME = UNIQUE_NAME
 _ATTEMPTS = 10
 
 
-class SparkBackend:
+class SparkBackend(SparkScans):
     """The engine of a table whose files ``spark``'s server reads and writes; see ``engine.Backend``.
 
     ``progress`` is told of the tasks of jobs that write, over Spark Connect.
     """
 
     def __init__(self, path: str, spark: Any, *, progress: Progress | None = None) -> None:
-        self._path = path
-        self._spark = spark
+        super().__init__(path, spark)
         self._progress = progress
-
-    @property
-    def path(self) -> str:
-        """The table's path, as the server resolves it."""
-        return self._path
-
-    @property
-    def spark(self) -> Any:
-        """The session."""
-        return self._spark
 
     def create(self, schema: TableSchema) -> TableSchema:
         """Create the table. Raises ``TableExists``."""
         return TableSchema.from_json(self._order(rpc.Create(id=_new_id(), table_schema=schema.to_json())))
-
-    def schema(self, schema_id: int | None = None) -> TableSchema:
-        """The newest schema, or that of an id. Raises ``TableNotFound``."""
-        return TableSchema.from_json(self._ask(rpc.AskSchema(id=schema_id)))
 
     def change(self, change: TableChange) -> TableChangeResult:
         """Change the schema or the history, on the driver."""
@@ -107,15 +85,6 @@ class SparkBackend:
     def view(self, view: View) -> pa.Table:
         """Tags, branches, schemas, partitions or consumers."""
         return _table(self._ask(rpc.AskView(view=view)))
-
-    def pin(self, travel: TravelRequest) -> Snapshot | None:
-        """The snapshot asked for; None if the newest is asked for and there is none."""
-        answer = self._ask(rpc.AskSnapshot(travel=travel))
-        return None if answer == "null" else Snapshot.from_json(answer, self._path)
-
-    def snapshots(self) -> list[Snapshot]:
-        """Every retained snapshot, oldest first."""
-        return [Snapshot.from_json(text, self._path) for text in json.loads(self._ask(rpc.AskSnapshots()))]
 
     def statistics(self, snapshot_id: int | None) -> Statistics | None:
         """The statistics that a snapshot carries."""
@@ -133,55 +102,6 @@ class SparkBackend:
     def index_view(self, view: IndexView, snapshot_id: int | None) -> pa.Table:
         """File indexes of a snapshot, or their health."""
         return _table(self._ask(rpc.AskIndexView(view=view, snapshot_id=snapshot_id)))
-
-    def plan(self, request: ScanRequest) -> ScanPlan:
-        """Splits and the funnel's report, made by the server."""
-        return plan_from_json(self._ask(rpc.AskPlan(request=request)))
-
-    def read(self, request: ScanRequest) -> Iterator[pa.RecordBatch]:
-        """The rows, read and filtered by Spark's tasks; they travel as Arrow streams, one in memory at a time."""
-        if request.order_by:
-            wanted = candidates(request)
-            rows = sorted_rows(self._blobs(wanted), wanted, self.schema(request.schema_id))
-            yield from rows.select(list(request.columns)).to_batches()
-            return
-        left = request.limit
-        for batch in self._blobs(request):
-            rows = batch if left is None else batch.slice(0, left)
-            left = None if left is None else left - rows.num_rows
-            yield rows
-            if left == 0:
-                return
-
-    def read_stages(self, request: ScanRequest) -> Sequence[FunnelStage]:
-        """Have tasks read the rows, and tell what they kept and dropped; no row comes here."""
-        from pyspark_paimon.read_stages import read_stages  # noqa: PLC0415  # only explain needs it
-
-        started = time.perf_counter()
-        return read_stages(self._report(candidates(request)), (time.perf_counter() - started) * 1000)
-
-    def count(self, request: ScanRequest) -> int:
-        """Number of rows: from metadata if they tell it, else counted by tasks; no row comes here."""
-        known: int | None = json.loads(self._ask(rpc.AskCount(request=request)))
-        if known is not None:
-            return known
-        counted = self._report(request.model_copy(update={"columns": (), "order_by": ()})).rows_returned
-        return counted if request.limit is None else min(counted, request.limit)
-
-    def frame(self, request: ScanRequest, spark: Any, *, native: bool = False) -> Any:
-        """The scan as a lazy DataFrame of ``spark``, or of this backend's session."""
-        wanted = candidates(request)
-        frame = self._rows(wanted, spark or self._spark, native=native)
-        with errors_mapped():
-            if request.order_by:
-                return sorted_frame(frame, request)
-            return frame if request.limit is None else frame.limit(request.limit)
-
-    def _rows(self, request: ScanRequest, spark: Any, *, native: bool) -> Any:
-        plan = NativePlan.model_validate_json(self._ask(rpc.AskNative(request=request), spark)) if native else NativePlan()
-        rest = self._load(request.model_copy(update={"left_out": plan.files}), spark, "rows")
-        with errors_mapped():
-            return native_frame(spark, plan, rest) if plan.groups else rest
 
     def write(self, request: WriteRequest, rows: Rows) -> WriteResult:
         """Stage the rows by bucket, write them in tasks, commit on the driver."""
@@ -303,32 +223,6 @@ class SparkBackend:
         else:
             answer = self._ask(rpc.AskOrphans(older_than_ms=older_than_ms))
         return [OrphanFile.model_validate(orphan) for orphan in json.loads(answer)]
-
-    def _blobs(self, request: ScanRequest) -> Iterator[pa.RecordBatch]:
-        """The rows that tasks give, a stream of theirs in memory at a time."""
-        frame = self._load(request, self._spark, "blobs")
-        with errors_mapped():
-            for row in frame.toLocalIterator():
-                yield from batches_of(row[BLOB])
-
-    def _load(self, request: ScanRequest, spark: Any, form: str) -> Any:
-        options = {"path": self._path, rpc.SCAN: request.model_dump_json(), rpc.FORM: form}
-        with errors_mapped():
-            return spark.read.format(NAME).options(**options).load()
-
-    def _report(self, request: ScanRequest) -> ReadReport:
-        """The counters of all tasks that read ``request``."""
-        report = ReadReport()
-        with errors_mapped():
-            for row in self._load(request, self._spark, "reports").collect():
-                report.merge(report_from_json(row[rpc.ANSWER]))
-        return report
-
-    def _ask(self, question: rpc.Question, spark: Any = None) -> str:
-        """The answer to a question: an analysis of a plan, no job."""
-        with errors_mapped():
-            options = {"path": self._path, rpc.QUESTION: question.model_dump_json()}
-            return rpc.answer_of((spark or self._spark).read.format(NAME).options(**options).load().schema)
 
     def _order(self, command: rpc.Command) -> str:
         """Have a command run once; after an error without a typed cause its answer tells whether it ran."""

@@ -19,7 +19,6 @@ from fileindex.errors import InvalidFilter, UnknownColumn
 from fileindex.predicate import ColumnRef, Op, all_of
 from fileindex.predicate_json import to_json
 from lsm.read_report import ReadReport
-from lsm.splits import pack
 from pyspark_paimon.binding import bind
 from pyspark_paimon.conditions import Comparison, Condition, Membership, Not, NullSafeEqual, NullTest, Prefix, literal_from_python
 from pyspark_paimon.engine import ScanRequest
@@ -32,6 +31,7 @@ from pyspark_paimon.spark_hashes import HashReader
 from pyspark_paimon.spark_options import PUSHDOWN, flag, read_options, table_path
 from pyspark_paimon.spark_rpc import FORM, FSCK, HASHES, SCAN, parse_hash_scan
 from pyspark_paimon.spark_server import scan_request
+from pyspark_paimon.spark_tasks import tasks_of
 from pyspark_paimon.spark_types import arrow_for_spark, cast_for_spark
 
 _COMPARISONS = {
@@ -41,11 +41,6 @@ _COMPARISONS = {
     ds.LessThan: Op.LT,
     ds.LessThanOrEqual: Op.LE,
 }
-
-
-_TASK_BYTES = 16 << 20
-"""What a task should read at least: about what it decodes in the time that Spark needs to start one."""
-_OPEN_COST = 1 << 20
 
 
 @dataclass
@@ -67,9 +62,10 @@ class PaimonReader(ds.DataSourceReader):  # type: ignore[misc]  # as above
     def partitions(self) -> list[ds.InputPartition]:
         """The splits of the plan; an empty plan gives Spark one partition without a split."""
         with errors_noted():
-            plan = LocalBackend(self.path).plan(ScanRequest.model_validate_json(self.request))
-            tasks = pack(plan.splits, lambda split: max(split.file_size, _OPEN_COST * len(split.files)), _TASK_BYTES)
-            return [SplitPartition(tuple(split.to_json() for split in task)) for task in tasks]
+            backend, request = LocalBackend(self.path), ScanRequest.model_validate_json(self.request)
+            ordered = self.form == "blobs" or request.incremental is not None
+            tasks = tasks_of(backend.plan(request), backend.schema(request.schema_id), ordered=ordered)
+            return [SplitPartition(tuple(task)) for task in tasks]
 
     def read(self, partition: ds.InputPartition) -> Iterator[pa.RecordBatch]:
         """The splits of a task, in the Arrow schema that Spark checks for."""

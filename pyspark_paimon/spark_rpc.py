@@ -51,6 +51,13 @@ class AskSnapshot(Message):
     travel: TravelRequest
 
 
+class AskStart(Message):
+    """As ``AskSnapshot``, and the schema that the scan reads by: JSON texts of both."""
+
+    ask: Literal["start"] = "start"
+    travel: TravelRequest
+
+
 class AskSnapshots(Message):
     """Every retained snapshot, oldest first."""
 
@@ -152,6 +159,7 @@ class AskAnswer(Message):
 Question: TypeAlias = (
     AskSchema
     | AskSnapshot
+    | AskStart
     | AskSnapshots
     | AskFiles
     | AskView
@@ -360,6 +368,7 @@ __all__ = [
     "AskSchema",
     "AskSnapshot",
     "AskSnapshots",
+    "AskStart",
     "AskStatistics",
     "AskView",
     "ChangeJob",

@@ -15,7 +15,7 @@ from manifest.fsck import gone
 from manifest.store import FileStore
 from pyspark_paimon import spark_rpc as rpc
 from pyspark_paimon.compaction import wanted_buckets
-from pyspark_paimon.engine import CompactRequest, IncrementalRange, ScanRequest, TravelRequest
+from pyspark_paimon.engine import CompactRequest, IncrementalRange, ScanRequest
 from pyspark_paimon.filters import bind_filter
 from pyspark_paimon.incremental import change_columns, range_of, scan_fields
 from pyspark_paimon.index_jobs import indexable_files
@@ -85,9 +85,7 @@ def scan_request(backend: LocalBackend, options: Mapping[str, str], columns_want
     changes = between(options)
     if changes is not None:
         return _changes_request(backend, options, range_of(backend, backend.schema(), *changes[0], changes[1]), columns_wanted)
-    snapshot = backend.pin(travel(options))
-    travels = snapshot is not None and travel(options) != TravelRequest()
-    table = backend.schema(snapshot.schema_id if snapshot is not None and travels else None)
+    snapshot, table = backend.start(travel(options))
     names = columns_wanted or columns(options) or table.names
     for name in names:
         if name not in table.names:
@@ -115,6 +113,9 @@ def _answer(backend: LocalBackend, question: rpc.Question) -> str:
         case rpc.AskSnapshot():
             snapshot = backend.pin(question.travel)
             return "null" if snapshot is None else snapshot.to_json()
+        case rpc.AskStart():
+            snapshot, table = backend.start(question.travel)
+            return json.dumps([None if snapshot is None else snapshot.to_json(), table.to_json()])
         case rpc.AskSnapshots():
             return json.dumps([snapshot.to_json() for snapshot in backend.snapshots()])
         case rpc.AskFiles():

@@ -16,7 +16,6 @@ from pyspark.sql.types import StructType
 
 from lsm.follow import UNLIMITED, Follower, Position
 from lsm.row_kinds import ROW_KIND
-from lsm.splits import pack
 from manifest.errors import InvalidArgument, SchemaMismatch, UnknownColumn
 from manifest.option_support import check_readable
 from manifest.schema import TableSchema
@@ -27,10 +26,9 @@ from pyspark_paimon.incremental import scan_fields
 from pyspark_paimon.local import LocalBackend
 from pyspark_paimon.spark_errors import SparkUnavailable, errors_noted
 from pyspark_paimon.spark_options import COLUMNS, FILTER, columns, read_options, table_options, table_path
-from pyspark_paimon.spark_reader import _OPEN_COST as OPEN_COST
-from pyspark_paimon.spark_reader import _TASK_BYTES as TASK_BYTES
 from pyspark_paimon.spark_reader import SplitPartition
 from pyspark_paimon.spark_rpc import SCAN
+from pyspark_paimon.spark_tasks import tasks_of
 from pyspark_paimon.spark_types import arrow_for_spark, cast_for_spark, spark_schema
 from pyspark_paimon.stream_options import StreamOptions, offset_of, position_of, without_stream
 from pyspark_paimon.stream_rows import stream_rows
@@ -96,9 +94,9 @@ class PaimonStreamReader(ds.DataSourceStreamReader, limits.SupportsTriggerAvaila
         """The splits of the batch, small ones together."""
         with errors_noted():
             request = ScanRequest.model_validate_json(self.request)
-            splits = self._follower().plan(position_of(start), position_of(end), request.tree).splits
-            tasks = pack(splits, lambda split: max(split.file_size, OPEN_COST * len(split.files)), TASK_BYTES)
-            return [SplitPartition(tuple(split.to_json() for split in task)) for task in tasks]
+            follower = self._follower()
+            plan = follower.plan(position_of(start), position_of(end), request.tree)
+            return [SplitPartition(tuple(task)) for task in tasks_of(plan, follower.store.schema, ordered=False)]
 
     def read(self, partition: ds.InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a task."""

@@ -240,9 +240,7 @@ class Table(TableMaintenance):
             return self._changes(wanted, filter, columns, limit, order_by)
         if incremental_mode is not None:
             raise InvalidArgument("incremental_mode goes with incremental=(from, to)")
-        pinned = self._backend.pin(travel)
-        schema_id = None if pinned is None or travel == TravelRequest() else pinned.schema_id
-        schema = self._backend.schema(schema_id)
+        pinned, schema = self._backend.start(travel)
         request = ScanRequest.of(
             bind_filter(filter, schema.column_types),
             columns=projection(columns, schema),
