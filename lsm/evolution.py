@@ -161,6 +161,8 @@ def conform(array: Any, file: DataType, read: DataType) -> Any:
     target = read.arrow
     if array.type == target and file.with_nullable(nullable=True) == read.with_nullable(nullable=True):
         return array
+    if _shares_nothing(file, read):
+        return pa.nulls(len(array), target)
     match read.kind:
         case Kind.ROW:
             return _conform_row(array, file, read)
@@ -176,6 +178,20 @@ def conform(array: Any, file: DataType, read: DataType) -> Any:
             return pa.MapArray.from_arrays(_offsets(array), keys, array.items.cast(pa.int32()), type=target, mask=_nulls(array))
         case _:
             return array.cast(target)
+
+
+def _shares_nothing(file: DataType, read: DataType) -> bool:
+    """Whether every field of the file's rows was dropped since: Paimon reads such a value as null, whatever it was."""
+    match read.kind:
+        case Kind.ROW:
+            old = {inner.id: inner.type for inner in file.fields}
+            return all(wanted.id not in old or _shares_nothing(old[wanted.id], wanted.type) for wanted in read.fields)
+        case Kind.ARRAY:
+            return _shares_nothing(file.part("element"), read.part("element"))
+        case Kind.MAP:
+            return _shares_nothing(file.part("value"), read.part("value"))
+        case _:
+            return False
 
 
 def _conform_row(array: Any, file: DataType, read: DataType) -> Any:

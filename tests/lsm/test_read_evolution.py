@@ -103,6 +103,15 @@ def test_nested_fields_map_by_id_too_and_missing_ones_are_null():
         assert found.to_pylist() == expected
 
 
+def test_a_row_of_dropped_fields_only_is_null_as_paimon_reads_it():
+    old, new = row((3, "a", INT)), row((4, "a", INT))
+    lists = pa.array([[{"a": 1}], [], None], array_of(old).arrow)
+    assert conform(lists, array_of(old), array_of(new)).to_pylist() == [None] * 3
+    beside_old, beside_new = row((1, "kept", INT), (2, "inner", old)), row((1, "kept", INT), (2, "inner", new))
+    rows = pa.array([{"kept": 1, "inner": {"a": 1}}, None, {"kept": None, "inner": None}], beside_old.arrow)
+    assert conform(rows, beside_old, beside_new).to_pylist() == [{"kept": 1, "inner": None}, None, {"kept": None, "inner": None}]
+
+
 def test_maps_and_multisets_convert_inside():
     old, new = map_of(STRING, row((5, "x", INT))), map_of(STRING, row((5, "y", BIGINT)))
     values = pa.array([[("k", {"x": 1})], None, [("l", None)]], old.arrow)
