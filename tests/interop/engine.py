@@ -26,7 +26,7 @@ index_eval    filter -> [{file, bucket, rowCount, index, positions?, evaluated}.
 tag, branch   do: create|delete|rename / create|delete|fast_forward, name, ... -> names
 rollback      snapshot or tag -> {snapshot}
 expire        keep, keepMax?, millis? -> {expired}
-fsck          -> {snapshots, dataFiles, problems [text..]}: every file of every snapshot and tag is read
+fsck          -> {snapshots, dataFiles, problems [text..], notes [text..]}: every file of every snapshot and tag is read
 ============  =====================================================================================================================
 
 A row is an object by column name; rows to write may have ``_kind``: ``+I -U +U -D``, and dumped ones have it if asked for. Values:

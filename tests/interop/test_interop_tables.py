@@ -1,0 +1,69 @@
+"""Every kind of table, made by Paimon's engine and read by us, and made by us and read by Paimon's engine.
+
+Each test makes the same table twice, step by step with the same rows, and asks both engines about both: rows with and without
+filters, kept files, answers of indexes, and a check by Paimon's readers of every file.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.interop.agreement import agree
+from tests.interop.engine import Engine
+from tests.interop.features import JAVA, OURS_READS, READS_OURS, feature
+from tests.interop.players import made_by_java, made_by_us
+from tests.interop.specs import Spec
+from tests.interop.specs_golden import GOLDEN
+from tests.interop.specs_more import MORE
+
+SPECS = {spec.name: spec for spec in (*GOLDEN, *MORE)}
+SLOW = {
+    "pk_dv_embedded",
+    "pk_dv64",
+    "append_compacted",
+    "append_embedded",
+    "append_map_embedded",
+    "manifests_merged",
+    "pk_mixed",
+    "codec_none",
+    "codec_gzip",
+    "seq_two_desc",
+    "dv_agg",
+    "append_dv64",
+    "pk_changelog_lookup",
+    "idx_pk_sidecar",
+    "stats_counts",
+}
+"""Tables whose features others have too, or that many steps make: in the long runs only."""
+
+
+def case(spec: Spec, *marks: pytest.MarkDecorator) -> object:
+    proves = [feature(spec.feature, JAVA, direction) for direction in (READS_OURS, OURS_READS)]
+    return pytest.param(spec, marks=[*proves, *marks], id=spec.name)
+
+
+LONG = (pytest.mark.interop, pytest.mark.long)
+
+
+@pytest.mark.parametrize("spec", [case(spec, *(LONG if spec.name in SLOW else ())) for spec in SPECS.values()])
+def test_both_engines_make_the_same_table_and_read_each_others(engine: Engine, spec: Spec, tmp_path: Path) -> None:
+    java = agree(engine, made_by_java(engine, spec, tmp_path / "java"), filters=3, unordered=spec.unordered)
+    ours = agree(engine, made_by_us(spec, tmp_path / "ours"), filters=3, unordered=spec.unordered)
+    assert ours == java
+
+
+@pytest.mark.interop
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(1, 3))
+@pytest.mark.parametrize("spec", [case(spec) for spec in SPECS.values()])
+def test_other_rows_and_more_filters(engine: Engine, spec: Spec, seed: int, tmp_path: Path) -> None:
+    java = agree(engine, made_by_java(engine, spec, tmp_path / "java", seed), filters=16, seed=seed, unordered=spec.unordered)
+    ours = agree(engine, made_by_us(spec, tmp_path / "ours", seed), filters=16, seed=seed, unordered=spec.unordered)
+    assert ours == java
+
+
+def test_the_rows_of_a_seed_are_always_the_same() -> None:
+    for spec in SPECS.values():
+        assert spec.drawn(3) == spec.drawn(3)
