@@ -185,6 +185,7 @@ class LocalFileIO:
         try:
             self._create(temporary, data, durable=True)
             faults.point(f"after-temp-{os.path.basename(path).rpartition('-')[0]}")
+            created = os.stat(temporary)
             try:
                 os.link(temporary, path)
             except FileExistsError:
@@ -199,7 +200,7 @@ class LocalFileIO:
             with suppress(OSError):
                 os.unlink(temporary)
         _sync_directory(os.path.dirname(path))
-        return True
+        return _is_still(path, created)
 
     def delete(self, path: str) -> bool:
         try:
@@ -362,6 +363,18 @@ def _locked(descriptor: int) -> bool:
 
 def _temporary(path: str) -> str:
     return os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.{uuid.uuid4()}.tmp")
+
+
+def _is_still(path: str, created: os.stat_result) -> bool:
+    """Whether no other file has come in place of the one that was linked to the name.
+
+    Paimon's engines look whether the name is taken and then rename over it: one that looked before the link replaces the file. Seen
+    here, that is a lost race; only one that stalls until after this look can take back what was acknowledged.
+    """
+    try:
+        return os.path.samestat(os.stat(path), created)
+    except FileNotFoundError:  # removed as a whole, as by a rollback: it was there
+        return True
 
 
 def _sync_directory(path: str) -> None:

@@ -29,6 +29,21 @@ def test_of_many_creators_one_wins_and_its_content_is_whole(tmp_path):
     assert [status.name for status in IO.list(str(tmp_path / "deep"))] == ["snapshot-1"]
 
 
+def test_a_file_that_another_engine_renames_over_ours_is_a_lost_race(tmp_path, monkeypatch):
+    path, other = str(tmp_path / "snapshot-1"), tmp_path / ".snapshot-1.theirs"
+    other.write_bytes(b"theirs")
+    link = os.link
+
+    def link_and_lose(source, target):
+        link(source, target)
+        other.rename(target)
+
+    monkeypatch.setattr(os, "link", link_and_lose)
+    assert not IO.create_exclusive(path, b"ours")
+    assert IO.read(path) == b"theirs"
+    assert [status.name for status in IO.list(str(tmp_path))] == ["snapshot-1"]
+
+
 @pytest.mark.parametrize("code", [errno.EPERM, errno.ENOTSUP, errno.EXDEV])
 def test_without_hard_links_there_is_no_commit(tmp_path, monkeypatch, code):
     def refuse(*_):
