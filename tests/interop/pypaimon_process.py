@@ -184,6 +184,20 @@ class Peer:
         catalog, name = self.catalog(path)
         catalog.alter_table(name, made)
 
+    def hold_renames(self, seconds):
+        """From now on wait before each rename of a snapshot: the time between the look whether its name is free and the rename over it."""
+        import time
+
+        plain = getattr(Path.rename, "plain", Path.rename)
+
+        def rename(source, target):
+            if Path(target).name.startswith("snapshot-"):
+                time.sleep(seconds)
+            return plain(source, target)
+
+        rename.plain = plain
+        Path.rename = rename
+
     def truncate(self, path):
         commit = self.table(path).new_batch_write_builder().new_commit()
         commit.truncate_table()
