@@ -27,10 +27,10 @@ class CheckedIndexes:
     found: Findings
     hashes: dict[BucketId, IndexUnit] = field(default_factory=dict)
     _units: dict[str, IndexUnit] = field(default_factory=dict)
-    _given: set[str] = field(default_factory=set)
+    _given: set[tuple[object, ...]] = field(default_factory=set)
     _name: str | None = None
     _entries: Sequence[IndexEntry] | None = ()
-    _told: set[tuple[str, str]] = field(default_factory=set)
+    _noted: set[tuple[str, str]] = field(default_factory=set)
 
     def advance(self, snapshot: Snapshot, live: LiveFiles, before: Origin, origin: Origin) -> Iterator[Unit]:
         """Go on to a state; gives the index files that the state before it was the last to have."""
@@ -45,7 +45,7 @@ class CheckedIndexes:
         if self._entries is None:
             return
         units = {entry.file_name: self._unit(entry, live, origin) for entry in self._entries}
-        gone = [unit for name, unit in self._units.items() if name not in units]
+        gone = [unit for name, unit in self._units.items() if name not in units or _told(units[name]) != _told(unit)]
         self._units = units
         self.hashes = {(unit.entry.partition, unit.entry.bucket): unit for unit in units.values() if unit.entry.index_type == HASH}
         self._check_live(live, origin)
@@ -58,13 +58,13 @@ class CheckedIndexes:
             yield from self._give(unit.model_copy(update={"origin": origin}))
 
     def _give(self, unit: IndexUnit) -> Iterator[Unit]:
-        if unit.entry.file_name not in self._given:
-            self._given.add(unit.entry.file_name)
+        if _told(unit) not in self._given:
+            self._given.add(_told(unit))
             yield unit
 
     def _unit(self, entry: IndexEntry, live: LiveFiles, origin: Origin) -> IndexUnit:
         known = self._units.get(entry.file_name)
-        if known is not None and len(known.rows) == len(entry.vectors or ()):
+        if known is not None and known.entry == entry and len(known.rows) == len(entry.vectors or ()):
             return known
         wanted = {vector.data_file for vector in entry.vectors or ()}
         rows = {file.name: file.rows for file in live.bucket((entry.partition, entry.bucket)) if file.name in wanted} if wanted else {}
@@ -93,16 +93,22 @@ class CheckedIndexes:
                 continue
             names = {file.name for file in live.bucket((entry.partition, entry.bucket))}
             for vector in entry.vectors:
-                if vector.data_file not in names and (entry.file_name, vector.data_file) not in self._told:
-                    self._told.add((entry.file_name, vector.data_file))
+                if vector.data_file not in names and (entry.file_name, vector.data_file) not in self._noted:
+                    self._noted.add((entry.file_name, vector.data_file))
                     message = f"has a deletion vector ({entry.file_name}) for {vector.data_file}, which is no file of bucket {entry.bucket}"
                     self.found.add(ProblemKind.DELETION_VECTOR, path, message, origin)
         if not self.store.schema.has_dynamic_buckets:
             return
         for bucket_id in live.by_bucket:
-            if bucket_id[1] >= 0 and bucket_id not in self.hashes and (str(bucket_id), "") not in self._told:
-                self._told.add((str(bucket_id), ""))
+            if bucket_id[1] >= 0 and bucket_id not in self.hashes and (str(bucket_id), "") not in self._noted:
+                self._noted.add((str(bucket_id), ""))
                 self.found.add(ProblemKind.HASH_INDEX, path, f"has no hash index for bucket {bucket_id[1]}, which has files", origin)
+
+
+def _told(unit: IndexUnit) -> tuple[object, ...]:
+    """What tells index files apart, and what is said of them."""
+    entry = unit.entry
+    return entry.file_name, entry.external_path, entry.file_size, entry.row_count, entry.vectors
 
 
 __all__ = ["CheckedIndexes"]

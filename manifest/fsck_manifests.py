@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -38,6 +39,7 @@ class CheckedManifests:
     found: Findings
     _promises: dict[str, tuple[int, int, int]] = field(default_factory=dict)
     _broken: dict[str, bool] = field(default_factory=dict)
+    _listed_by: dict[str, str] = field(default_factory=dict)
 
     def listed(self, name: str, size: int | None, origin: Origin) -> list[ManifestFileMeta] | None:
         """The manifests of a list; None, and a note, if it cannot be read."""
@@ -47,8 +49,12 @@ class CheckedManifests:
         if metas is None:
             return None
         names = [meta.file_name for meta in metas]
-        for twice in sorted({name for name in names if names.count(name) > 1} if len(set(names)) < len(names) else ()):
+        for manifest in names:
+            self._listed_by.setdefault(manifest, name)
+        if len(set(names)) < len(names):
+            twice = next(name for name, count in Counter(names).items() if count > 1)
             self.found.add(ProblemKind.MANIFEST_LIST, path, f"names the manifest {twice} twice", origin)
+            return None
         return metas
 
     def entries(self, metas: Sequence[ManifestFileMeta], origin: Origin) -> EntryColumns | None:
@@ -63,12 +69,12 @@ class CheckedManifests:
         known = self._promises.get(name)
         if known is not None and known != promise:
             message = f"is listed with (bytes, added, deleted) {promise}, and by another list with {known}"
-            self.found.add(ProblemKind.MANIFEST, self.store.paths.manifest(name), message, origin)
+            self.found.add(ProblemKind.MANIFEST, self.store.paths.manifest(name), message, origin, manifest=self._listed_by.get(name))
             return None
         if self._broken.get(name):
             return None
         path = self.store.paths.manifest(name)
-        entries = self.tried(ProblemKind.MANIFEST, path, origin, lambda: self.store.manifests.read_meta(meta))
+        entries = self.tried(ProblemKind.MANIFEST, path, origin, lambda: self.store.manifests.read_meta(meta), name)
         if known is None:
             self._promises[name] = promise
             self._broken[name] = entries is None
@@ -77,16 +83,17 @@ class CheckedManifests:
                 self._check_ranges(meta, entries, path, origin)
         return entries
 
-    def tried(self, kind: ProblemKind, path: str, origin: Origin, read: Callable[[], T]) -> T | None:
-        """What ``read`` gives; None, and a note, if it fails."""
+    def tried(self, kind: ProblemKind, path: str, origin: Origin, read: Callable[[], T], manifest: str = "") -> T | None:
+        """What ``read`` gives; None, and a note, if it fails. The note names the list of ``manifest``."""
         try:
             return read()
         except FileNotFoundError:
-            self.found.add(kind, path, "is missing", origin)
+            message = "is missing"
         except CorruptFile as error:
-            self.found.add(kind, error.path or path, error.reason, origin)
+            path, message = error.path or path, error.reason
         except BROKEN as error:
-            self.found.add(kind, path, f"cannot be read ({type(error).__name__}: {error})", origin)
+            message = f"cannot be read ({type(error).__name__}: {error})"
+        self.found.add(kind, path, message, origin, manifest=self._listed_by.get(manifest))
         return None
 
     def _check_ranges(self, meta: ManifestFileMeta, entries: EntryColumns, path: str, origin: Origin) -> None:
@@ -97,7 +104,7 @@ class CheckedManifests:
             self.found.add(ProblemKind.MANIFEST, path, f"has entries that cannot be read ({error})", origin)
             return
         for what in wrong:
-            self.found.add(ProblemKind.MANIFEST_RANGE, path, what, origin)
+            self.found.add(ProblemKind.MANIFEST_RANGE, path, what, origin, manifest=self._listed_by.get(meta.file_name))
 
     def _partition_ranges(self, meta: ManifestFileMeta, entries: EntryColumns, path: str) -> list[str]:
         partition = self.store.partition
@@ -115,7 +122,10 @@ class CheckedManifests:
         """The ranges that are ours; they are checked against the files' statistics, which are checked against the rows."""
         if meta.column_ranges is None or not len(entries):
             return []
-        fields = self.store.range_policy.fields_of(meta.schema_id)
+        try:
+            fields = self.store.range_policy.fields_of(meta.schema_id)
+        except PaimonError:
+            return []  # the check of schemas tells
         names = {field.id: field.name for field in fields}
         stored = meta.column_ranges.bounds(fields)
         recomputed = replace(self.store.range_policy, values=True).ranges(entries)

@@ -119,7 +119,7 @@ class Problem(BaseModel):
         path: the file that is wrong or missing.
         message: what is wrong with it.
         origin: the state that needs it.
-        manifest: name of the manifest that has the entry, if one has.
+        manifest: name of the manifest (of a manifest: of the list) that names the file, if one does.
         partition: as in paths (``day=2024-01-31``); "" for tables without partitions; None where it is not about a partition.
         bucket: number of the bucket.
 

@@ -83,7 +83,8 @@ def is_whole(store: FileStore, unit: Unit, found: Findings) -> bool:
         name = entry.file.file_name if isinstance(entry, ManifestEntry) else entry.file_name
         found.add(ProblemKind.ENTRY, name, f"has a partition that is none ({error})", unit.origin, manifest=unit.manifest)
         return False
-    found.counts["side files"] += len(side_files)
+    if side_files:
+        found.counts["side files"] += len(side_files)
     found.counts[f"{unit.unit} files"] += 1
     wrong = [wrong for side_file in side_files if (wrong := _wrong_with(store, side_file, None))]
     whole = _wrong_with(store, path, size)

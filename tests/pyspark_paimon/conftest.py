@@ -7,8 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fsck_kit import Copies
 
 from pyspark_paimon import Table
+
+
+@pytest.fixture(scope="session")
+def copies(tmp_path_factory: pytest.TempPathFactory) -> Copies:
+    """Whole tables to damage copies of."""
+    return Copies(tmp_path_factory.mktemp("whole"))
 
 
 @pytest.fixture
