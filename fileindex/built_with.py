@@ -26,12 +26,13 @@ _LOOKED_AT = 64 * 1024
 """Bytes of a directory that are looked at; blocks and chunks beyond are as those before."""
 
 _MAX_INT = 2**31 - 1
+_EMPTY_FOR_NULLS = "range-bitmap"
 
 
 def is_built_with(index_type: str, payload: Payload | None, column_type: ColumnType, options: Mapping[str, str], row_count: int) -> bool:
     """Whether an index of a file with ``row_count`` rows has the form that ``options`` give it; False if it is broken or unknown.
 
-    ``payload`` is None for the marker of an index that was fed nothing. Paimon has no such question: its
+    ``payload`` is None for the marker of an empty index: one that was fed nothing, or a range-bitmap of nulls. Paimon has no such question: its
     ``rewrite_file_index`` rebuilds every index.
 
     >>> import pyarrow as pa
@@ -44,7 +45,7 @@ def is_built_with(index_type: str, payload: Payload | None, column_type: ColumnT
     [True, False]
     """
     if payload is None:
-        return row_count == 0
+        return row_count == 0 or index_type == _EMPTY_FOR_NULLS
     check = _CHECKS.get(index_type)
     if check is None:
         return False

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pyroaring import BitMap
 
 from fileindex.column_type import ColumnType
-from fileindex.container import ContainerReader, IndexEntry
+from fileindex.container import ContainerReader
 from fileindex.file_indexes import MAX_ROWS, FileIndexes
 from fileindex.notes import IndexNotes
 from fileindex.predicate import ColumnRef
@@ -74,13 +74,18 @@ def top_n(
         return RowSet(reader.top_n(k, ascending=ascending, nulls_first=nulls_first, strict=strict, candidates=candidates))
 
     for entry in entries:
-        if _can_tell(entry):
-            return indexes.settle(indexes.ask(entry, column_type, ask))
+        if entry.index_type == RANGE_BITMAP:
+            found = _of_nulls(k, strict, candidates, row_count) if entry.is_empty else indexes.ask(entry, column_type, ask)
+            if entry.is_empty:
+                indexes.note(entry, found)
+            return indexes.settle(found)
     return REMAIN
 
 
-def _can_tell(entry: IndexEntry) -> bool:
-    return entry.index_type == RANGE_BITMAP and not entry.is_empty
+def _of_nulls(k: int, strict: bool, candidates: BitMap | None, row_count: int) -> FileIndexResult:
+    """The answer of an empty index: no row has a value, so all tie."""
+    rows = BitMap(range(row_count)) if candidates is None else candidates
+    return RowSet(rows[:k] if strict else rows)
 
 
 __all__ = ["top_n"]

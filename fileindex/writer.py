@@ -24,6 +24,7 @@ from fileindex.registry import INDEX_TYPES, HashingBuilder, IndexType
 from fileindex.row_filter import type_of
 
 _SAMPLE = 1024
+_HARMFUL = "range-bitmap"
 
 
 class FileIndexMaintainer:
@@ -48,6 +49,7 @@ class FileIndexMaintainer:
             else:
                 self._grouping.append((spec, index_type))
         self._rows = ColumnRows(column_type) if self._grouping else None
+        self._without_values = False
 
     def write(self, array: Any) -> None:
         """Take the column of the next rows: an Array of the column's Arrow type, or dictionary encoded, large, a view."""
@@ -74,7 +76,15 @@ class FileIndexMaintainer:
             payloads.append((name, index_type, builder.finish()))
         if grouped is not None:
             payloads += self._exact(grouped)
+            self._without_values = not len(grouped.values)
         return payloads
+
+    def stored(self) -> list[tuple[str, str, bytes | None]]:
+        """What goes into the container: the payloads, but for a range-bitmap without any value the marker of an empty index.
+
+        Of such an index Paimon's reader finds only the first and the last row when it looks for nulls, and loses the others.
+        """
+        return [(column, kind, None if kind == _HARMFUL and self._without_values else payload) for column, kind, payload in self.finish()]
 
     def _exact(self, grouped: GroupedColumn) -> Iterator[tuple[str, str, bytes]]:
         name = str(self.column)
@@ -125,9 +135,9 @@ class MapFileIndexMaintainer:
         for entry, values in zip(self._entries, map_entries(array, self._keys), strict=True):
             entry.write(values)
 
-    def finish(self) -> list[tuple[str, str, bytes]]:
-        """The payloads of all entries."""
-        return [payload for entry in self._entries for payload in entry.finish()]
+    def stored(self) -> list[tuple[str, str, bytes | None]]:
+        """What goes into the container for all entries."""
+        return [payload for entry in self._entries for payload in entry.stored()]
 
 
 class DataFileIndexWriter:
@@ -187,4 +197,4 @@ class DataFileIndexWriter:
 
     def finish(self) -> bytes:
         """The container of all rows written."""
-        return write_container([payload for maintainer in self._maintainers.values() for payload in maintainer.finish()])
+        return write_container([payload for maintainer in self._maintainers.values() for payload in maintainer.stored()])

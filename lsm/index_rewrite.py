@@ -95,8 +95,8 @@ class FileIndexRewriter:
         small = old.size <= self.store.schema.file_index.in_manifest_threshold
         return places == 1 and old.entries.keys() == set(keys) and (file.embedded_index is not None) == small
 
-    def _built(self, entry: ManifestEntry, wanted: _Wanted, specs: Sequence[IndexSpec], report: ReadReport) -> dict[Key, bytes]:
-        """Payloads built from the file's rows; those that cannot hold its values are left out."""
+    def _built(self, entry: ManifestEntry, wanted: _Wanted, specs: Sequence[IndexSpec], report: ReadReport) -> dict[Key, bytes | None]:
+        """Payloads built from the file's rows, None for an empty index; those that cannot hold its values are left out."""
         writer = DataFileIndexWriter.create(FileIndexOptions(tuple(specs)), wanted.schema.column_types)
         if writer is None:
             return {}
@@ -106,7 +106,9 @@ class FileIndexRewriter:
         for batch in rows.batches():
             writer.write(batch)
         container = ContainerReader.of(writer.finish())
-        return {(index.column, index.index_type): container.payload(index).whole() for index in container.entries()}
+        return {
+            (index.column, index.index_type): None if index.is_empty else container.payload(index).whole() for index in container.entries()
+        }
 
     def _stored(self, entry: ManifestEntry, container: bytes | None, bytes_read: int) -> RewrittenIndex:
         file = entry.file

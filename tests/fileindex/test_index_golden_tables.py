@@ -181,11 +181,15 @@ def test_our_indexes_of_the_same_rows_answer_like_those_of_the_java_engine(table
         ours = ContainerReader.of(writer.finish())
         assert {(entry.column, entry.index_type) for entry in ours.entries()} == set(known)
         for entry in ours.entries():
-            own, original = ours.payload(entry).whole(), java.payload(known[entry.column, entry.index_type]).whole()
+            original = java.payload(known[entry.column, entry.index_type]).whole()
+            if entry.is_empty:  # of a column of nulls, whose rows Paimon's reader would not find
+                assert (entry.index_type, len(original)) == ("range-bitmap", 1080)
+                continue
+            own = ours.payload(entry).whole()
             if entry.index_type == "bitmap":
                 assert len(own) == len(original)  # the order of the sets in its body is a Java hash map's
-            elif own != original:
-                assert (entry.index_type, len(original)) == ("range-bitmap", 1080)  # of a column of nulls: 64 empty slices, ours one
+            else:
+                assert own == original
 
 
 def test_all_types_of_the_golden_tables_are_understood():

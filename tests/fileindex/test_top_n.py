@@ -170,7 +170,6 @@ def test_an_index_of_another_file_says_nothing_and_is_noted():
 def test_broken_bytes_say_nothing_and_are_noted():
     notes = IndexNotes()
     assert _ask(ContainerReader.of(write_container([("a", "range-bitmap", b"\0\0\0\5nonsense")])), 3, notes) is REMAIN
-    assert _ask(ContainerReader.of(write_container([("a", "range-bitmap", None)])), 3) is REMAIN
     assert _ask(ContainerReader.of(b"nonsense"), 3, notes) is REMAIN
     assert notes.warnings.total() == 2
 
