@@ -145,6 +145,8 @@ class Peer:
         if op in ("is_null", "is_not_null"):
             return getattr(builder, COMPARISONS[op])(form["col"])
         value = [convert(item) for item in form["values"]] if "values" in form else convert(form["value"])
+        if op == "between":
+            return builder.between(form["col"], *value)
         return getattr(builder, COMPARISONS[op])(form["col"], value)
 
     def snapshots(self, path, branch=None):

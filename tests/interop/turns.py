@@ -190,6 +190,8 @@ class Game:
             if isinstance(reader, Java):
                 problems = [text for text in reader.engine.fsck(self.path) if not any(re.search(known, text) for known in EXCUSED)]
                 assert problems == [], problems
+        found = Table.open(self.path).fsck("deep").problems
+        assert not found, found
 
     def check_changelogs(self) -> None:
         readers = [reader for reader in self.players if hasattr(reader, "changelog")]
