@@ -53,6 +53,14 @@ class ExpireTags(Message):
     do: Literal["expire-tags"] = "expire-tags"
 
 
+class ResetConsumer(Message):
+    """Have a consumer read snapshot ``following`` next, or forget it (None)."""
+
+    do: Literal["reset-consumer"] = "reset-consumer"
+    name: str
+    following: int | None
+
+
 class Rollback(Message):
     """Back to a snapshot or a tag; one of the two is set."""
 
@@ -100,7 +108,17 @@ class ExpirePartitions(Message):
 
 
 TableChange: TypeAlias = Annotated[
-    Alter | CreateTag | DeleteTag | ExpireTags | Rollback | CreateBranch | DeleteBranch | FastForward | DropPartitions | ExpirePartitions,
+    Alter
+    | CreateTag
+    | DeleteTag
+    | ExpireTags
+    | ResetConsumer
+    | Rollback
+    | CreateBranch
+    | DeleteBranch
+    | FastForward
+    | DropPartitions
+    | ExpirePartitions,
     Field(discriminator="do"),
 ]
 
@@ -117,6 +135,8 @@ def change_table(store: FileStore, change: TableChange) -> TableChangeResult:
             return _removed(delete_tag(store, name))
         case ExpireTags():
             return _removed(expire_tags(store))
+        case ResetConsumer(name=name, following=following):
+            return _reset_consumer(store, name, following)
         case Rollback(snapshot_id=snapshot_id, tag=tag):
             target = store.snapshots.travel(snapshot_id=snapshot_id, tag=tag)
             if target is None:
@@ -162,6 +182,17 @@ def _without(store: FileStore, commit_id: str, partitions: list[bytes]) -> Table
     return TableChangeResult(snapshot_id=done.snapshot_id, partitions=tuple(names))
 
 
+def _reset_consumer(store: FileStore, name: str, following: int | None) -> TableChangeResult:
+    if following is None:
+        if not store.snapshots.delete_consumer(name):
+            raise InvalidArgument(f"{store.root}: there is no consumer '{name}'")
+    elif following < 1:
+        raise InvalidArgument(f"a consumer reads a snapshot next, and {following} is none")
+    else:
+        store.snapshots.record_consumer(name, following)
+    return TableChangeResult(snapshot_id=following)
+
+
 def _removed(removed: Removed) -> TableChangeResult:
     return TableChangeResult(snapshots=removed.snapshots, tags=removed.tags, data_files=removed.data_files, manifests=removed.manifests)
 
@@ -176,6 +207,7 @@ __all__ = [
     "ExpirePartitions",
     "ExpireTags",
     "FastForward",
+    "ResetConsumer",
     "Rollback",
     "TableChange",
     "change_table",

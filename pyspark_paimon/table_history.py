@@ -18,6 +18,7 @@ from pyspark_paimon.table_changes import (
     ExpirePartitions,
     ExpireTags,
     FastForward,
+    ResetConsumer,
     Rollback,
 )
 from pyspark_paimon.table_evolution import TableEvolution
@@ -55,6 +56,20 @@ class TableHistory(TableEvolution):
         (('v1',), ('v1',), 0)
         """
         return self._backend.change(DeleteTag(name=name))
+
+    def reset_consumer(self, name: str, next_snapshot: int | None = None) -> TableChangeResult:
+        """Have the stream that goes by ``name`` read ``next_snapshot`` next; without one forget it, so that it holds no snapshot any more.
+
+        A stream that has a checkpoint goes on from there. Raises ``InvalidArgument`` if there is none to forget.
+
+        >>> from pyspark_paimon.example import cities
+        >>> table = cities()
+        >>> table.reset_consumer("nightly", 1).snapshot_id, table.consumers().num_rows
+        (1, 1)
+        >>> table.reset_consumer("nightly").snapshot_id, table.consumers().num_rows
+        (None, 0)
+        """
+        return self._backend.change(ResetConsumer(name=name, following=next_snapshot))
 
     def expire_tags(self) -> TableChangeResult:
         """Forget the tags whose time is over, and delete the files that only they used."""
