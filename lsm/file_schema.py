@@ -72,7 +72,7 @@ def _arrow(data_type: DataType, field_id: int, depth: int) -> Any:
 
 
 def needs_int96(fields: Iterable[DataField]) -> bool:
-    """Whether some timestamp is finer than microseconds: Paimon stores those as INT96 (``lsm.parquet_int96``)."""
+    """Whether some timestamp is finer than microseconds: Paimon stores those as INT96 (``lsm.parquet_footer``)."""
     return any(_is_fine(field.type) for field in fields)
 
 

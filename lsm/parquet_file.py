@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from lsm.parquet_int96 import FooterSink, as_integers
+from lsm.parquet_footer import FooterSink, as_integers, columns_with_nan
 from manifest.file_io import FileIO, disk_errors
 
 ROW_GROUP_ROWS = 1 << 19
@@ -62,6 +62,7 @@ class ParquetFileWriter:
         self._group_rows = row_group_rows
         self._group_bytes = row_group_bytes
         self._plain = plain
+        self._groups = 0
         self._pending: list[Any] = []
         self._pending_rows = 0
         self._pending_bytes = 0
@@ -91,17 +92,18 @@ class ParquetFileWriter:
         return written + int(self._pending_bytes * ratio)
 
     def close(self) -> tuple[Any, int]:
-        """Finish the file and make it durable: its footer (``pq.FileMetaData``) and its exact size in bytes."""
+        """Finish the file and make it durable: its footer as the encoder made it (``pq.FileMetaData``), and its exact size in bytes."""
         self.end_row_group()
         with disk_errors(self.path):
             if self._footer is not None:
                 self._footer.hold()
             self._writer.close()
-            footer = self._writer.writer.metadata if self._footer is None else self._footer.finish()
+            if self._footer is not None:
+                self._footer.finish()
             size = self._sink.tell()
             self._sink.close()
         self._file_io.sync(self.path)
-        return footer, size
+        return self._writer.writer.metadata, size
 
     def abort(self) -> None:
         """Delete what was written; never raises, for the cause of the abort is the error to report."""
@@ -122,6 +124,9 @@ class ParquetFileWriter:
             if self._writer is None:
                 self._open(group)
             if group.num_rows:
+                if self._footer is not None and (silent := columns_with_nan(group)):
+                    self._footer.silent[self._groups] = silent
+                self._groups += 1
                 self._writer.write_table(fitted(group, self._encoded), row_group_size=group.num_rows)
         self._encoded_from += self._pending_bytes
         self._pending, self._pending_rows, self._pending_bytes = [], 0, 0
@@ -129,7 +134,7 @@ class ParquetFileWriter:
     def _open(self, first: Any) -> None:
         self._sink = self._file_io.open_output(self.path)
         target = self._sink
-        if self._int96:
+        if self._int96 or any(map(pa.types.is_floating, self._schema.types)):
             self._footer = FooterSink(self._sink, self._schema)
             target = pa.PythonFile(self._footer, mode="w")
         self._writer = pq.ParquetWriter(
