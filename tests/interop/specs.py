@@ -73,6 +73,7 @@ class Spec:
     options: Mapping[str, str] = field(default_factory=dict)
     pools: Mapping[str, Pool] = field(default_factory=dict)
     unordered: Sequence[str] = ()
+    unasked: Sequence[str] = ()
 
     def drawn(self, seed: int = 0) -> list[Step]:
         """The steps with the rows of a seed."""

@@ -49,8 +49,8 @@ LONG = (pytest.mark.interop, pytest.mark.long)
 
 @pytest.mark.parametrize("spec", [case(spec, *(LONG if spec.name in SLOW else ())) for spec in SPECS.values()])
 def test_both_engines_make_the_same_table_and_read_each_others(engine: Engine, spec: Spec, tmp_path: Path) -> None:
-    java = agree(engine, made_by_java(engine, spec, tmp_path / "java"), filters=3, unordered=spec.unordered)
-    ours = agree(engine, made_by_us(spec, tmp_path / "ours"), filters=3, unordered=spec.unordered)
+    java = agree(engine, made_by_java(engine, spec, tmp_path / "java"), filters=3, unordered=spec.unordered, unasked=spec.unasked)
+    ours = agree(engine, made_by_us(spec, tmp_path / "ours"), filters=3, unordered=spec.unordered, unasked=spec.unasked)
     assert ours == java
 
 
@@ -59,8 +59,10 @@ def test_both_engines_make_the_same_table_and_read_each_others(engine: Engine, s
 @pytest.mark.parametrize("seed", range(1, 3))
 @pytest.mark.parametrize("spec", [case(spec) for spec in SPECS.values()])
 def test_other_rows_and_more_filters(engine: Engine, spec: Spec, seed: int, tmp_path: Path) -> None:
-    java = agree(engine, made_by_java(engine, spec, tmp_path / "java", seed), filters=16, seed=seed, unordered=spec.unordered)
-    ours = agree(engine, made_by_us(spec, tmp_path / "ours", seed), filters=16, seed=seed, unordered=spec.unordered)
+    java = agree(
+        engine, made_by_java(engine, spec, tmp_path / "java", seed), filters=16, seed=seed, unordered=spec.unordered, unasked=spec.unasked
+    )
+    ours = agree(engine, made_by_us(spec, tmp_path / "ours", seed), filters=16, seed=seed, unordered=spec.unordered, unasked=spec.unasked)
     assert ours == java
 
 
