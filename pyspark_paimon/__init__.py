@@ -51,6 +51,8 @@ if TYPE_CHECKING:
     from pyspark_paimon.results import CompactResult, ExpireResult, IndexRewriteResult, ProgressEvent, TableChangeResult, WriteResult
     from pyspark_paimon.scan import Scan
     from pyspark_paimon.session import spark_session
+    from pyspark_paimon.spark_errors import InstallRefused, RemoteError, SourceMissing, SparkUnavailable
+    from pyspark_paimon.spark_install import InstallResult, install
     from pyspark_paimon.spark_source import PaimonDataSource as DefaultSource
     from pyspark_paimon.table import Table
 
@@ -89,9 +91,15 @@ _HOMES: dict[str, tuple[str, str]] = {
     "DatabaseExists": ("pyspark_paimon.catalog", "DatabaseExists"),
     "DatabaseNotFound": ("pyspark_paimon.catalog", "DatabaseNotFound"),
     "DefaultSource": ("pyspark_paimon.spark_source", "PaimonDataSource"),
+    "InstallRefused": ("pyspark_paimon.spark_errors", "InstallRefused"),
+    "InstallResult": ("pyspark_paimon.spark_install", "InstallResult"),
     "InvalidFilter": ("fileindex.errors", "InvalidFilter"),
+    "RemoteError": ("pyspark_paimon.spark_errors", "RemoteError"),
     "Scan": ("pyspark_paimon.scan", "Scan"),
+    "SourceMissing": ("pyspark_paimon.spark_errors", "SourceMissing"),
+    "SparkUnavailable": ("pyspark_paimon.spark_errors", "SparkUnavailable"),
     "Table": ("pyspark_paimon.table", "Table"),
+    "install": ("pyspark_paimon.spark_install", "install"),
     "spark_session": ("pyspark_paimon.session", "spark_session"),
 }
 
@@ -124,6 +132,8 @@ __all__ = [
     "DefaultSource",
     "ExpireResult",
     "IndexRewriteResult",
+    "InstallRefused",
+    "InstallResult",
     "InvalidArgument",
     "InvalidFilter",
     "InvalidSchema",
@@ -132,10 +142,13 @@ __all__ = [
     "PaimonError",
     "PathNotAllowed",
     "ProgressEvent",
+    "RemoteError",
     "Scan",
     "SchemaMismatch",
     "SnapshotExpired",
     "SnapshotNotFound",
+    "SourceMissing",
+    "SparkUnavailable",
     "Table",
     "TableChangeResult",
     "TableExists",
@@ -147,5 +160,6 @@ __all__ = [
     "UnsupportedTable",
     "UnsupportedType",
     "WriteResult",
+    "install",
     "spark_session",
 ]

@@ -6,6 +6,7 @@ Python workers with this interpreter, and finds the installed (or checked-out) p
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import socket
@@ -13,10 +14,12 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from fileindex.errors import InvalidArgument
+from pyspark_paimon.spark_address import DEFAULT_PORT, Address
 from pyspark_paimon.spark_errors import SparkUnavailable
 
 if TYPE_CHECKING:
@@ -25,7 +28,6 @@ if TYPE_CHECKING:
 ProgressHandler: TypeAlias = Callable[..., None]
 """Called with the keywords ``stages``, ``inflight_tasks``, ``operation_id`` and ``done``."""
 
-DEFAULT_PORT = 15002
 OLDEST_JAVA = 17
 
 RUNTIME_CONF: dict[str, str] = {
@@ -35,6 +37,7 @@ RUNTIME_CONF: dict[str, str] = {
     "spark.connect.progress.reportInterval": "500ms",
 }
 DRIVER_MEMORY = "2g"
+_REMOTE: dict[str, SparkSession] = {}
 SERVER_CONF: dict[str, str] = {
     "spark.connect.grpc.binding.address": "127.0.0.1",
     "spark.ui.enabled": "false",
@@ -47,22 +50,27 @@ SERVER_CONF: dict[str, str] = {
 def spark_session(
     url: str | None = None,
     *,
+    token: str | None = None,
     app_name: str = "pyspark-paimon",
     master: str = "local[*]",
     conf: Mapping[str, str] | None = None,
     progress: ProgressHandler | None = None,
+    new: bool = False,
 ) -> SparkSession:
     """A Spark Connect session: to the server at ``url`` (``sc://host:port``), or to an embedded one.
 
     Without ``url`` the variable ``SPARK_REMOTE`` decides, and without that a server is started in this process' own JVM
-    for ``master``. ``conf`` overrides the defaults of this module; ``progress`` is called with the keywords ``stages``,
-    ``inflight_tasks``, ``operation_id`` and ``done`` about twice a second while a job runs. A second call returns the running
-    session.
+    for ``master`` under the name ``app_name``. ``token`` is what the server asks for, if it asks for one. ``conf`` overrides the defaults of this module;
+    ``progress`` is called with the keywords ``stages``, ``inflight_tasks``, ``operation_id`` and ``done`` about twice a second while
+    a job of this session runs. A second call for the same server returns the running session; ``new`` makes another one, with
+    settings, temporary views and progress of its own.
 
-    Raises ``SparkUnavailable`` if pyspark or, for an embedded server, Java 17 is missing.
+    Raises ``SparkUnavailable`` if pyspark or, for an embedded server, Java 17 is missing, if nobody listens at ``url``, or if the
+    token is refused.
 
     >>> spark = spark_session(master="local[2]")  # doctest: +SKIP
     >>> spark.read.format("paimon").load("/warehouse/flights")  # doctest: +SKIP
+    >>> spark_session("sc://spark.example.com:15002", token="...")  # doctest: +SKIP
     """
     try:
         from pyspark.sql import SparkSession  # noqa: PLC0415  # importing this package must not import Spark
@@ -70,26 +78,71 @@ def spark_session(
         raise SparkUnavailable(
             f"pyspark is missing ({error}); install pyspark-paimon[spark], or pyspark-paimon[client] for a remote server"
         ) from error
-    target = url or os.environ.get("SPARK_REMOTE") or master
-    given = dict(conf or {})
-    builder = SparkSession.builder.remote(target).appName(app_name)
+    if url is not None and not url.startswith("sc://"):
+        raise InvalidArgument("spark_session takes the address of a Spark Connect server, sc://host:port; without one it starts a server")
+    target, given = url or os.environ.get("SPARK_REMOTE") or master, dict(conf or {})
     running = None if url else SparkSession.getActiveSession()
-    if running is not None or target.startswith("sc://"):
-        session = running or builder.getOrCreate()
-        for key, value in (RUNTIME_CONF | given).items():
-            if session.conf.isModifiable(key):
-                session.conf.set(key, value)
+    if running is None and target.startswith("sc://"):
+        session = _remote_session(Address.parse(target, token), RUNTIME_CONF | given, new=new)
+    elif running is not None:
+        session = running.newSession() if new else running
+        _configure(session, RUNTIME_CONF | given)
     else:
-        require_java()
-        memory = given.pop("spark.driver.memory", DRIVER_MEMORY)
-        for key, value in (SERVER_CONF | RUNTIME_CONF | given).items():
-            builder = builder.config(key, value)
-        with _server_environment(memory), warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Failed to set", UserWarning)  # the client repeats what only the server's start can set
-            session = builder.getOrCreate()
+        session = _embedded_session(target, app_name, given)
     if progress is not None:
         session.registerProgressHandler(progress)
     return session
+
+
+def _remote_session(address: Address, conf: Mapping[str, str], *, new: bool) -> SparkSession:
+    """A session at ``address``: Spark's own ``getOrCreate`` would return the active one, whichever server it is of."""
+    from pyspark.sql import SparkSession  # noqa: PLC0415  # as above
+
+    url = address.for_spark()
+    session = None if new else _REMOTE.get(url)
+    if session is None or session.client.is_closed:
+        address.check()
+        session = SparkSession.builder.remote(url).create()
+        atexit.register(_release, session)
+    try:
+        _configure(session, conf)
+    except Exception as error:
+        if "UNAUTHENTICATED" not in str(error):
+            raise
+        session.client.close()
+        raise SparkUnavailable(
+            f"{address}: the server asks for a token, and this is not it; give it to spark_session as its argument 'token'"
+        ) from None
+    if not new:
+        _REMOTE[url] = session
+    return session
+
+
+def _release(session: SparkSession) -> None:
+    """Let go of a session when Python ends: with two of them open, Spark's client (4.2) waits for threads that are no more."""
+    if not session.client.is_closed:
+        with suppress(Exception):
+            session.client.release_session()
+        session.client.close()
+
+
+def _embedded_session(master: str, app_name: str, given: dict[str, str]) -> SparkSession:
+    from pyspark.sql import SparkSession  # noqa: PLC0415  # as above
+
+    require_java()
+    builder = SparkSession.builder.remote(master).appName(app_name)
+    memory = given.pop("spark.driver.memory", DRIVER_MEMORY)
+    for key, value in (SERVER_CONF | RUNTIME_CONF | given).items():
+        builder = builder.config(key, value)
+    with _server_environment(memory), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Failed to set", UserWarning)  # the client repeats what only the server's start can set
+        return builder.getOrCreate()
+
+
+def _configure(session: SparkSession, conf: Mapping[str, str]) -> None:
+    for key, value in conf.items():
+        if session.conf.isModifiable(key):
+            session.conf.set(key, value)
 
 
 def java_version() -> int | None:

@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import fileindex.errors
+import pyspark_paimon
+from fileindex.redaction import redacted
 from manifest import errors
 from manifest.errors import PaimonError
 
@@ -21,10 +23,23 @@ class SparkUnavailable(PaimonError, RuntimeError):
     """pyspark, Java or the server is missing or cannot be reached; the message says which."""
 
 
+class SourceMissing(SparkUnavailable):
+    """The server does not know our data source; the message has the command that installs it there."""
+
+
+class InstallRefused(PaimonError, RuntimeError):
+    """This client cannot ship the package to that server; the message says why, and what to do there."""
+
+
 class RemoteError(PaimonError):
     """The server failed with an error of ours that this client does not know (the server's package is newer)."""
 
 
+INSTALL = (
+    f"on the server and on the machines of its workers, with the Python that Spark uses there, run "
+    f"python -m pip install pyspark-paimon=={pyspark_paimon.__version__} and restart the server"
+)
+_NOT_FOUND = re.compile(r"\[DATA_SOURCE_NOT_FOUND\].*?: (?:pyspark_)?paimon\.")
 _MARK = "paimon-error: "
 _NOTE = re.compile(r"^\s*" + re.escape(_MARK) + r"(\{.*\})\s*$", re.MULTILINE)
 
@@ -36,10 +51,11 @@ def describe(error: PaimonError) -> str:
     'paimon-error: {"class": "CommitConflict", "args": ["bucket 3 was compacted"], "text": "bucket 3 was compacted"}'
     """
     reduced = error.__reduce__()
-    arguments = reduced[1] if isinstance(reduced, tuple) and isinstance(reduced[1], tuple) else error.args
+    raw = reduced[1] if isinstance(reduced, tuple) and isinstance(reduced[1], tuple) else error.args
+    arguments = [redacted(argument) if isinstance(argument, str) else argument for argument in raw]
     name = type(error).__name__
     try:
-        return _MARK + json.dumps({"class": name, "args": list(arguments), "text": str(error)})
+        return _MARK + json.dumps({"class": name, "args": arguments, "text": str(error)})
     except TypeError:
         return _MARK + json.dumps({"class": name, "args": [str(error)], "text": str(error)})
 
@@ -89,11 +105,21 @@ def errors_mapped() -> Iterator[None]:
     except Exception as error:
         text = str(error)
         typed = typed_error(text)
-        if typed is None and "DATA_SOURCE_NOT_FOUND" in text:
-            typed = SparkUnavailable("the Spark server does not know format 'paimon': install pyspark-paimon where it runs, and restart it")
+        if typed is None and _NOT_FOUND.search(text):
+            typed = SourceMissing(f"the Spark server does not know format 'paimon': {INSTALL}; or try pyspark_paimon.install(spark)")
         if typed is None:
             raise
         raise typed from error
 
 
-__all__ = ["RemoteError", "SparkUnavailable", "describe", "errors_mapped", "errors_noted", "typed_error"]
+__all__ = [
+    "INSTALL",
+    "InstallRefused",
+    "RemoteError",
+    "SourceMissing",
+    "SparkUnavailable",
+    "describe",
+    "errors_mapped",
+    "errors_noted",
+    "typed_error",
+]

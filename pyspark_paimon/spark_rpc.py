@@ -156,8 +156,15 @@ class AskAnswer(Message):
     id: str
 
 
+class AskServer(Message):
+    """What the server has: a ``ServerFacts`` of ``spark_facts``. The path is not looked at."""
+
+    ask: Literal["server"] = "server"
+
+
 Question: TypeAlias = (
     AskSchema
+    | AskServer
     | AskSnapshot
     | AskStart
     | AskSnapshots
@@ -283,6 +290,8 @@ class Outcome(Message):
     counts: dict[str, int] = Field(default_factory=dict)
 
 
+_LONGEST = 1 << 26
+"""Characters of a request: a filter of a million values, or the rows of an update, not a table."""
 _T = TypeVar("_T")
 _QUESTION: TypeAdapter[Question] = TypeAdapter(Annotated[Question, Field(discriminator="ask")])
 _COMMAND: TypeAdapter[Command] = TypeAdapter(Annotated[Command, Field(discriminator="do")])
@@ -333,6 +342,8 @@ def answer_of(schema: StructType) -> str:
 
 
 def _parse(adapter: TypeAdapter[_T], option: str, text: str) -> _T:
+    if len(text) > _LONGEST:
+        raise InvalidArgument(f"option '{option}' has {len(text)} characters; at most {_LONGEST} are read")
     try:
         return adapter.validate_json(text)
     except ValidationError as error:
@@ -366,6 +377,7 @@ __all__ = [
     "AskOutcome",
     "AskPlan",
     "AskSchema",
+    "AskServer",
     "AskSnapshot",
     "AskSnapshots",
     "AskStart",

@@ -28,6 +28,7 @@ from pyspark_paimon.spark_blobs import BLOB
 from pyspark_paimon.spark_commands import answer_of_command
 from pyspark_paimon.spark_commit import outcome
 from pyspark_paimon.spark_errors import errors_noted
+from pyspark_paimon.spark_facts import server_facts
 from pyspark_paimon.spark_options import FILTER, between, columns, read_options, table_options, table_path, travel, with_options
 from pyspark_paimon.spark_types import spark_schema
 from pyspark_paimon.stream_options import is_stream
@@ -108,6 +109,8 @@ def _changes_request(
 def _answer(backend: LocalBackend, question: rpc.Question) -> str:
     """The answer as JSON."""
     match question:
+        case rpc.AskServer():
+            return server_facts().model_dump_json()
         case rpc.AskSchema():
             return backend.schema(question.id).to_json()
         case rpc.AskSnapshot():
