@@ -22,6 +22,7 @@ from manifest.fsck_problem import Depth
 from manifest.snapshot import BATCH_IDENTIFIER
 from pyspark_paimon.results import (
     AnalyzeResult,
+    CommitId,
     CompactResult,
     ExpireResult,
     FsckResult,
@@ -115,7 +116,7 @@ class WriteRequest(Message):
     'job#7'
     """
 
-    commit_id: str
+    commit_id: CommitId
     batch_id: int | None = None
     mode: Mode
     partition: dict[str, str | None] | None = None
@@ -147,7 +148,7 @@ EVERY_LEVEL = {"deletion-vectors.merge-on-read": "true"}
 class DeleteRequest(Message):
     """Delete, or update, the rows for which ``predicate`` (bound, JSON; None: all) is true."""
 
-    commit_id: str
+    commit_id: CommitId
     predicate: str | None
     options: dict[str, str] = Field(default_factory=dict)
 
@@ -159,7 +160,7 @@ class CompactRequest(Message):
     buckets are sorted anew, as ``strategy`` says.
     """
 
-    commit_id: str
+    commit_id: CommitId
     full: bool = False
     partitions: tuple[dict[str, str | None], ...] | None = None
     predicate: str | None = None

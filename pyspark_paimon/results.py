@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from manifest.fsck_problem import Depth, Problem
+
+CommitId: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.#-]{1,200}$")]
+"""The name of a commit as it travels; it becomes part of file names, so a server takes no other form."""
 
 
 class Message(BaseModel):
@@ -152,6 +155,7 @@ def shown(result: Message) -> dict[str, Any]:
 
 __all__ = [
     "AnalyzeResult",
+    "CommitId",
     "CompactResult",
     "ExpireResult",
     "FsckResult",

@@ -29,7 +29,7 @@ from pyspark_paimon.spark_errors import errors_noted
 from pyspark_paimon.spark_fsck import FsckReader
 from pyspark_paimon.spark_hashes import HashReader
 from pyspark_paimon.spark_options import PUSHDOWN, flag, read_options, table_path
-from pyspark_paimon.spark_rpc import FORM, FSCK, HASHES, SCAN, parse_hash_scan
+from pyspark_paimon.spark_rpc import FSCK, HASHES, SCAN, form_of, parse_hash_scan
 from pyspark_paimon.spark_server import scan_request
 from pyspark_paimon.spark_tasks import tasks_of
 from pyspark_paimon.spark_types import arrow_for_spark, cast_for_spark
@@ -116,7 +116,7 @@ def reader_for(options: Mapping[str, str], schema: StructType) -> ds.DataSourceR
             return HashReader(table_path(options), parse_hash_scan(options[HASHES]).snapshot_id, schema)
         given = {SCAN: options[SCAN], "path": table_path(options)} if SCAN in options else read_options(options, schema)
         path = table_path(given)
-        form = options.get(FORM, "rows")
+        form = form_of(options)
         request = scan_request(LocalBackend(path), given, tuple(schema.names) if form == "rows" else None)
         kind = PushdownReader if flag(given, PUSHDOWN) else PaimonReader
         return kind(path, request.model_dump_json(), schema, form)

@@ -8,6 +8,7 @@ by the requests of ``engine``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationError
@@ -16,7 +17,7 @@ from manifest.errors import InvalidArgument
 from manifest.fsck_problem import Origin
 from pyspark_paimon.engine import CompactRequest, DeleteRequest, ExpireRequest, IndexView, ScanRequest, TravelRequest, WriteRequest
 from pyspark_paimon.history_views import View
-from pyspark_paimon.results import Message
+from pyspark_paimon.results import CommitId, Message
 from pyspark_paimon.table_changes import TableChange
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ class AskOutcome(Message):
     """What the commit of ``commit_id`` left: an ``Outcome``, or null if none is visible."""
 
     ask: Literal["outcome"] = "outcome"
-    commit_id: str
+    commit_id: CommitId
 
 
 class AskAnswer(Message):
@@ -221,7 +222,7 @@ class Analyze(Message):
 
     do: Literal["analyze"] = "analyze"
     id: str
-    commit_id: str
+    commit_id: CommitId
     columns: tuple[str, ...]
 
 
@@ -274,7 +275,7 @@ class IndexJob(Message):
     """A rewrite of file indexes; the rows of the job are data files of a snapshot, in ``FILE_COLUMNS``."""
 
     job: Literal["rewrite-file-index"] = "rewrite-file-index"
-    commit_id: str
+    commit_id: CommitId
     snapshot_id: int
 
 
@@ -290,6 +291,7 @@ class Outcome(Message):
     counts: dict[str, int] = Field(default_factory=dict)
 
 
+_FORMS = ("rows", "blobs", "reports")
 _LONGEST = 1 << 26
 """Characters of a request: a filter of a million values, or the rows of an update, not a table."""
 _T = TypeVar("_T")
@@ -325,6 +327,18 @@ def parse_hash_scan(text: str) -> HashScan:
 def parse_scan(text: str) -> ScanRequest:
     """The scan in an option; raises as ``parse_question``."""
     return _parse(TypeAdapter(ScanRequest), SCAN, text)
+
+
+def form_of(options: Mapping[str, str]) -> str:
+    """What a scan is to give: rows unless the option says otherwise. Raises ``InvalidArgument``.
+
+    >>> form_of({FORM: "blobs"}), form_of({})
+    ('blobs', 'rows')
+    """
+    form = options.get(FORM, "rows")
+    if form not in _FORMS:
+        raise InvalidArgument(f"option '{FORM}' is one of {', '.join(_FORMS)}")
+    return form
 
 
 def answer_schema(answer: str) -> StructType:
@@ -398,6 +412,7 @@ __all__ = [
     "RowsJob",
     "answer_of",
     "answer_schema",
+    "form_of",
     "parse_command",
     "parse_hash_scan",
     "parse_job",

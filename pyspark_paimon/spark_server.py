@@ -60,7 +60,7 @@ def schema(options: MutableMapping[str, str]) -> StructType:
         if request.left_out:
             check_left_out(backend.store(), request)
         options[rpc.SCAN] = request.model_dump_json()
-        if options.get(rpc.FORM, "rows") != "rows":
+        if rpc.form_of(options) != "rows":
             return _carrier(options[rpc.FORM])
         table = backend.schema(request.schema_id)
         return with_options(spark_schema(scan_fields(table, request.columns)), options)

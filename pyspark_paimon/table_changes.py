@@ -18,7 +18,7 @@ from manifest.rollback import Removed, delete_tag, expire_tags, rollback_to
 from manifest.schema_change import SchemaChange
 from manifest.store import FileStore
 from pyspark_paimon.partitions import predicate_of
-from pyspark_paimon.results import Message, TableChangeResult
+from pyspark_paimon.results import CommitId, Message, TableChangeResult
 from pyspark_paimon.table_views import partition_text
 
 _DEFAULT_RETAINED = "tag.default-time-retained"
@@ -95,7 +95,7 @@ class DropPartitions(Message):
     """Remove all rows of partitions."""
 
     do: Literal["drop-partitions"] = "drop-partitions"
-    commit_id: str
+    commit_id: CommitId
     partitions: tuple[dict[str, str | None], ...]
 
 
@@ -103,7 +103,7 @@ class ExpirePartitions(Message):
     """Remove the partitions that are too old; ``older_than`` is by the local wall clock."""
 
     do: Literal["expire-partitions"] = "expire-partitions"
-    commit_id: str
+    commit_id: CommitId
     older_than: datetime | None = None
 
 
