@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pyspark_paimon.row_image import BucketKey, RowImage, expressible, quoted
+from pyspark_paimon.spark_functions import functions_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -29,22 +30,18 @@ def with_bucket(df: DataFrame, keys: Sequence[BucketKey], num_buckets: int, colu
 
     The key columns must already have the Spark types of the table, and be ``expressible``.
     """
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415  # Spark's own spelling; imported when a session exists
-
     stages = bucket_stages(keys, num_buckets, column)
     for stage in filter(None, stages):
-        df = df.withColumns({name: F.expr(text) for name, text in stage.items()})
+        df = df.withColumns({name: functions_of(df).expr(text) for name, text in stage.items()})
     return df.drop(*(name for stage in stages for name in stage if name != column))
 
 
 def with_hash(df: DataFrame, keys: Sequence[BucketKey], column: str) -> DataFrame:
     """``df`` plus the INT column ``column``: the hash of the key, as hash index files have it; ``keys`` as in ``with_bucket``."""
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415  # as above
-
     stages, text = hash_stages(keys)
     for stage in filter(None, stages):
-        df = df.withColumns({name: F.expr(part) for name, part in stage.items()})
-    return df.withColumn(column, F.expr(f"cast({text} as int)")).drop(*(name for stage in stages for name in stage))
+        df = df.withColumns({name: functions_of(df).expr(part) for name, part in stage.items()})
+    return df.withColumn(column, functions_of(df).expr(f"cast({text} as int)")).drop(*(name for stage in stages for name in stage))
 
 
 def hash_stages(keys: Sequence[BucketKey]) -> tuple[list[Mapping[str, str]], str]:
@@ -72,9 +69,7 @@ def bucket_stages(keys: Sequence[BucketKey], num_buckets: int, column: str) -> l
 
 def with_bucket_mod(df: DataFrame, key: BucketKey, num_buckets: int, column: str) -> DataFrame:
     """The same for ``bucket-function.type = mod``: the floor remainder of one INT or BIGINT column."""
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415  # as above
-
-    return df.withColumns({column: F.expr(f"cast(pmod({quoted(key.name)}, {num_buckets}) as int)")})
+    return df.withColumns({column: functions_of(df).expr(f"cast(pmod({quoted(key.name)}, {num_buckets}) as int)")})
 
 
 @dataclass

@@ -24,6 +24,8 @@ from pyspark_paimon.bucket_expr import with_bucket, with_bucket_mod, with_hash
 from pyspark_paimon.engine import ROW_KIND, ArrowRows, Rows, SparkRows, WriteRequest
 from pyspark_paimon.row_image import BucketKey, expressible, quoted
 from pyspark_paimon.spark_blobs import BLOB, ORDINAL, TASK, blob_frame
+from pyspark_paimon.spark_functions import functions_of
+from pyspark_paimon.spark_names import UNIQUE_NAME
 from pyspark_paimon.spark_types import arrow_for_spark, spark_type
 
 _TASK, _BUCKET, _KEY, _PART, _HASH = "__paimon_task", "__paimon_bucket", "__paimon_key", "__paimon_part", "__paimon_hash_of"
@@ -67,8 +69,6 @@ def staged(spark: Any, rows: Rows, target: Target, request: WriteRequest) -> Sta
 def staged_changes(spark: Any, frame: Any, target: Target, request: WriteRequest, values: Mapping[str, Any] | None = None) -> Staged:
     """The job that deletes the rows of ``frame``, which were read from the target's snapshot, or updates them to ``values``."""
     schema = target.schema
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415  # Spark's own spelling; a session is at hand
-
     kept = set(schema.names) - set(values or ()) if values is not None else {*schema.primary_keys, *schema.core.sequence_field}
     fine = [
         name
@@ -79,19 +79,17 @@ def staged_changes(spark: Any, frame: Any, target: Target, request: WriteRequest
     if fine or ROW_KIND in schema.names:
         reason = f"column '{fine[0]}' has nanoseconds, Spark cuts them off" if fine else f"it has a column '{ROW_KIND}'"
         raise InvalidArgument(f"rows of this table cannot be {verb} over Spark: {reason}; open it in process")
-    new = {name: value if is_spark_column(value) else _literal(schema, name, value) for name, value in (values or {}).items()}
-    rows = frame.withColumns({**new, ROW_KIND: F.lit("-D" if values is None else "+U")})
+    new = {name: value if is_spark_column(value) else _literal(frame, schema, name, value) for name, value in (values or {}).items()}
+    rows = frame.withColumns({**new, ROW_KIND: functions_of(frame).lit("-D" if values is None else "+U")})
     done = _staged_frame(spark, SparkRows(rows, arrow_for_spark(rows.schema)), target, request)
     return Staged(done.frame, done.job.model_copy(update={"read_snapshot_id": target.snapshot_id}))
 
 
-def _literal(schema: TableSchema, name: str, value: Any) -> Any:
-    """A Python value as a Spark Column of the table's type."""
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415  # as above
-
+def _literal(frame: Any, schema: TableSchema, name: str, value: Any) -> Any:
+    """A Python value as a Spark Column of the table's type, for ``frame``."""
     if value is not None and schema.field(name).type.is_nested:
         raise InvalidArgument(f"column '{name}' is {schema.field(name).type}; on Spark set it to a Column, such as functions.array(...)")
-    return F.lit(value).cast(spark_type(schema.field(name).type))
+    return functions_of(frame).lit(value).cast(spark_type(schema.field(name).type))
 
 
 def bucket_frame(spark: Any, buckets: Sequence[tuple[str, int, int]], job: rpc.Job) -> Staged:
@@ -155,21 +153,17 @@ class _Keyed:
 
 def _keyed(frame: Any, schema: TableSchema) -> _Keyed | None:
     """None if Spark cannot hash the key."""
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415  # Spark's own spelling; a session is at hand
-
     columns = {name: f"{_KEY}{at}" for at, name in enumerate(schema.bucket_keys)}
     keys = [BucketKey(columns[name], schema.column_types[name], schema.field(name).type.nullable) for name in schema.bucket_keys]
     if not expressible(keys) or schema.core.bucket_function_type not in {"default", "mod"}:
         return None
     parts = {name: f"{_PART}{at}" for at, name in enumerate(schema.partition_keys)}
-    typed = frame.withColumns({alias: F.expr(_tried(schema, name)) for name, alias in {**columns, **parts}.items()})
+    typed = frame.withColumns({alias: functions_of(frame).expr(_tried(schema, name)) for name, alias in {**columns, **parts}.items()})
     return _Keyed(typed, keys, list(parts.values()))
 
 
 def _owned(frame: Any, schema: TableSchema, tasks: int) -> Any | None:
     """``frame`` with every bucket's rows in one task; None if Spark cannot compute the bucket."""
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415  # Spark's own spelling; a session is at hand
-
     keyed = _keyed(frame, schema)
     if keyed is None:
         return None
@@ -178,7 +172,7 @@ def _owned(frame: Any, schema: TableSchema, tasks: int) -> Any | None:
     else:
         frame = with_bucket(keyed.frame, keyed.keys, schema.core.bucket, _BUCKET)
     where = f"cast(hash({', '.join(keyed.parts)}) as bigint) + " if keyed.parts else ""
-    frame = frame.withColumn(_TASK, F.expr(f"cast(pmod({where}coalesce({_BUCKET}, 0), {tasks}) as int)"))
+    frame = frame.withColumn(_TASK, functions_of(frame).expr(f"cast(pmod({where}coalesce({_BUCKET}, 0), {tasks}) as int)"))
     return frame.repartitionById(tasks, _TASK)
 
 
@@ -188,8 +182,6 @@ def _owned_by_hash(spark: Any, frame: Any, target: Target, job: rpc.RowsJob) -> 
     A known key goes to the owner of its bucket, a new one to the owner of its hash: so no key is new to two tasks. An
     overwrite knows no key.
     """
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415  # Spark's own spelling; a session is at hand
-
     keyed = _keyed(frame, target.schema)
     if keyed is None:
         return None
@@ -197,11 +189,11 @@ def _owned_by_hash(spark: Any, frame: Any, target: Target, job: rpc.RowsJob) -> 
     home = _HASH
     if job.request.mode != "overwrite" and target.snapshot_id is not None:
         scan = rpc.HashScan(snapshot_id=target.snapshot_id)
-        homes = spark.read.format("paimon").options(path=target.path, **{rpc.HASHES: scan.model_dump_json()}).load()
+        homes = spark.read.format(UNIQUE_NAME).options(path=target.path, **{rpc.HASHES: scan.model_dump_json()}).load()
         same = [f"{_HASH} = {rpc.HASH_COLUMN}", *(f"{part} <=> {rpc.HOME_PART}{at}" for at, part in enumerate(keyed.parts))]
-        frame = frame.join(homes, F.expr(" AND ".join(same)), "left")
+        frame = frame.join(homes, functions_of(frame).expr(" AND ".join(same)), "left")
         home = f"coalesce({rpc.HOME_COLUMN}, {_HASH})"
-    frame = frame.withColumn(_TASK, F.expr(f"cast(pmod(coalesce({home}, 0), {job.writers}) as int)"))
+    frame = frame.withColumn(_TASK, functions_of(frame).expr(f"cast(pmod(coalesce({home}, 0), {job.writers}) as int)"))
     return frame.repartitionById(job.writers, _TASK)
 
 
