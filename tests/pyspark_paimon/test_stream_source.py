@@ -12,7 +12,7 @@ import pytest
 
 from lsm.follow import Limits, Position, StartMode
 from manifest.store import FileStore
-from pyspark_paimon import InvalidArgument, SchemaMismatch, Table, UnsupportedOption
+from pyspark_paimon import CommitReplayed, InvalidArgument, SchemaMismatch, Table, UnsupportedOption, UnsupportedTable
 from pyspark_paimon.stream_options import StreamOptions, offset_of, position_of, without_stream
 
 pyspark = pytest.importorskip("pyspark.sql.streaming.datasource")
@@ -140,6 +140,28 @@ def test_a_schema_that_is_not_the_tables_is_refused(table) -> None:
         source.streamReader(wrong)
 
 
+def test_merge_engines_without_a_changelog_are_refused_when_the_query_starts(create) -> None:
+    folded = create("id BIGINT, n INT", name="folded", options={"merge-engine": "partial-update"})
+    with pytest.raises(UnsupportedTable, match="changelog-producer"):
+        reader(folded)
+
+
+def test_a_process_without_spark_follows_a_table(table) -> None:
+    batches_ = list(table.follow(start="from-snapshot", snapshot=1, max_rows=2, consumer="c", columns=["n", "id"]))
+    assert [batch.rows["id"].to_pylist() for batch in batches_] == [[0, 1], [2]]
+    assert batches_[0].rows.column_names == ["n", "id", "_row_kind"]
+    assert table.consumers()["next_snapshot_id"].to_pylist() == [4]
+    assert list(table.follow(batches_[-1].offset)) == []
+    table.write(rows(("-D", 1, 0), ("+U", 2, 5)))
+    [after] = table.follow(batches_[0].offset, "n = 0")
+    assert sorted(zip(after.rows["id"].to_pylist(), after.rows["_row_kind"].to_pylist(), strict=True)) == [(1, "-D"), (2, "+I")]
+    assert [batch.rows.num_rows for batch in table.follow()] == [2]
+    with pytest.raises(InvalidArgument, match=r"scan\.snapshot-id"):
+        next(table.follow(start="from-snapshot"))
+    with pytest.raises(InvalidArgument, match="offset"):
+        next(table.follow('{"version": 9}'))
+
+
 def test_offsets_of_another_version_are_refused() -> None:
     assert position_of(offset_of(Position(3, 1, whole=True))) == Position(3, 1, whole=True)
     for broken in ({"version": 2, "snapshot": 1, "unit": 0, "whole": False}, {"offset": 5}, {"version": 1, "snapshot": "1", "unit": 0}):
@@ -186,6 +208,33 @@ def test_tasks_of_one_batch_and_of_the_next_have_sequence_numbers_of_their_own(t
     assert [snapshot.commit_identifier for snapshot in snapshots if snapshot.commit_kind.value == "APPEND"] == [0, 1, 2]
     assert snapshots[-1].commit_kind.value == "COMPACT", "the commit hook compacts what is due"
     assert target.files().num_rows == 1
+
+
+@pytest.mark.parametrize("options", [{"bucket": "-1"}, {"bucket": "1", "deletion-vectors.enabled": "true"}], ids=["dynamic", "vectors"])
+def test_tables_of_every_kind_take_repeated_batches_and_deletes(create, options) -> None:
+    target = create("id BIGINT, n INT", name="target", options=options)
+    schema = spark_schema(target.table_schema.fields).add("_row_kind", "string")
+
+    def sink() -> Any:
+        return PaimonDataSource({"path": target.path, "commit.user": "query"}).streamWriter(schema, overwrite=False)
+
+    for number, batch in enumerate([rows(("+I", 1, 1), ("+I", 2, 2)), rows(("-D", 1, 1), ("+U", 2, 3))]):
+        for _ in range(2):
+            sink().commit([sink().write(iter(batch.to_batches()))], number)
+    assert target.scan().to_arrow().to_pylist() == [{"id": 2, "n": 3}]
+    batches_of_rows = [s for s in FileStore.open(target.path).snapshots.since(0) if s.commit_kind.value != "COMPACT"]
+    assert [snapshot.commit_identifier for snapshot in batches_of_rows] == [0, 1]
+
+
+def test_a_batch_whose_snapshot_may_have_expired_is_refused(create) -> None:
+    target = create("id BIGINT, n INT", name="target", primary_keys=())
+    writer(target).commit([writer(target).write(iter([batch_of(1)]))], 0)
+    for _ in range(2):
+        target.write(pa.Table.from_batches([batch_of(9)]))
+    target.expire_snapshots(retain_min=1, retain_max=1)
+    with pytest.raises(CommitReplayed, match="batch 0 of 'query'"):
+        writer(target).commit([writer(target).write(iter([batch_of(1)]))], 0)
+    assert sorted(target.scan().to_arrow()["id"].to_pylist()) == [1, 9, 9]
 
 
 def test_a_batch_that_failed_leaves_no_file_and_one_that_is_committed_keeps_its_files(create) -> None:
