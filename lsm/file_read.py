@@ -160,6 +160,18 @@ class DataFileRead:
         return self.file.row_count if chosen.rows is None else len(chosen.rows)
 
     @property
+    def footer_count(self) -> int | None:
+        """Rows that ``batches`` gives in all, where metadata or the file's footer tell it."""
+        known = self.known_count
+        chosen = self.selection
+        if known is not None or chosen.residual != TRUE:
+            return known
+        with ParquetDataFile(self.store.file_io, self.path, self.file.row_count) as data:
+            if may_have_retracts(data, self.file.delete_row_count):
+                return None
+        return self.file.row_count if chosen.rows is None else len(chosen.rows)
+
+    @property
     def _has_no_retracts(self) -> bool:
         """Whether no row is to be dropped as a retraction, as far as metadata can be taken at their word."""
         return not self.drop_retracts or (self.file.delete_row_count == 0 and is_counted(self.file))

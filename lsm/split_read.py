@@ -96,6 +96,23 @@ def known_count(store: FileStore, split: DataSplit, predicate: Predicate | None 
     return total
 
 
+def counted_by_footers(store: FileStore, split: DataSplit) -> int | None:
+    """Rows of a split without a filter, if the footers of its files show that none of them retracts; None if they do not.
+
+    Metadata alone are taken at their word for compacted files only (``DataSplit.merged_row_count``). Raises as ``read_split``.
+    """
+    if not split.raw_convertible or any(file.delete_row_count != 0 for file in split.files):
+        return None
+    reader = _SplitRead(store, split, (), TRUE)
+    total = 0
+    for file in split.files:
+        count = reader.alone(file).footer_count
+        if count is None:
+            return None
+        total += count
+    return total
+
+
 @dataclass(frozen=True)
 class _SplitRead:
     store: FileStore
@@ -174,4 +191,4 @@ def _in_batches(rows: Any, columns: Sequence[str]) -> Iterator[Any]:
     yield from rows.select(list(columns)).to_batches()
 
 
-__all__ = ["known_count", "read_split"]
+__all__ = ["counted_by_footers", "known_count", "read_split"]

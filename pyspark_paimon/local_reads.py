@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from lsm.incremental import IncrementalSplit
 from lsm.read_report import ReadReport
-from lsm.split_read import known_count, read_split
+from lsm.split_read import counted_by_footers, known_count, read_split
 from lsm.splits import DataSplit
 from pyspark_paimon.incremental import read_changes
 from pyspark_paimon.ordering import candidates, first_rows, sorted_rows
@@ -70,12 +70,16 @@ def count_rows(store: FileStore, request: ScanRequest, plan: ScanPlan, threads: 
 
 
 def cheap_count(store: FileStore, request: ScanRequest, plan: ScanPlan) -> int | None:
-    """Number of a plan's rows if few files' metadata and exact indexes tell it; no data file is opened."""
+    """Number of a plan's rows if few files' metadata, exact indexes and footers tell it; no page of a data file is read."""
     if request.predicate is not None and (request.incremental is not None or plan.file_count > _CHEAP_FILES):
         return None
     total = 0
+    footers = _CHEAP_FILES
     for split in plan.splits:
         count = split.merged_row_count if request.predicate is None else known_count(store, split, request.tree)
+        if count is None and request.predicate is None and request.incremental is None and len(split.files) <= footers:
+            footers -= len(split.files)
+            count = counted_by_footers(store, split)
         if count is None:
             return None
         total += count

@@ -27,7 +27,7 @@ class NativeColumn(Message):
 
 
 class NativeGroup(Message):
-    """Files of one schema (``file_schema``: Spark's JSON of the columns to read), rows of theirs to keep, the table's columns."""
+    """Files of one schema (``file_schema``: Spark's JSON of the columns to read), the rows to keep, the table's columns of them."""
 
     files: tuple[str, ...]
     file_schema: str
@@ -39,7 +39,6 @@ class NativePlan(Message):
     """What Spark reads by itself. No groups: nothing, and ``why``. ``has_rest``: our source has to read other files too."""
 
     groups: tuple[NativeGroup, ...] = ()
-    condition: str | None = None
     columns: tuple[NativeColumn, ...] = ()
     has_rest: bool = True
     why: str = ""
@@ -66,9 +65,7 @@ def _read(spark: Any, plan: NativePlan, group: NativeGroup) -> Any:
     schema = StructType.fromJson(json.loads(group.file_schema))
     files = spark.read.schema(schema).options(**_READ).parquet(*(f"file://{path}" for path in group.files))
     kept = files if group.condition is None else files.where(group.condition)
-    rows = kept.selectExpr(*group.columns)
-    wanted = rows if plan.condition is None else rows.where(plan.condition)
-    return wanted.select(*(_column(column) for column in plan.columns))
+    return kept.selectExpr(*group.columns).select(*(_column(column) for column in plan.columns))
 
 
 def _column(column: NativeColumn) -> Any:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePosixPath
 
-from fileindex.errors import InvalidFilter
 from fileindex.predicate import columns_of
 from lsm.evolution import SchemaMapping, is_same
 from lsm.file_schema import KIND_FIELD
@@ -30,7 +29,7 @@ from pyspark_paimon.engine import ScanRequest
 from pyspark_paimon.local import LocalBackend
 from pyspark_paimon.native_footer import Footer, is_native
 from pyspark_paimon.native_frame import NativeColumn, NativeGroup, NativePlan
-from pyspark_paimon.native_sql import predicate_text, quoted, result_text, source_text, widened_text
+from pyspark_paimon.native_sql import quoted, result_text, source_text, widened_text
 from pyspark_paimon.spark_types import spark_schema, spark_type
 
 MOST_FILES = 1000
@@ -51,7 +50,7 @@ def native_plan(backend: LocalBackend, request: ScanRequest) -> NativePlan:
     if reason:
         return NativePlan(why=reason)
     plan = backend.plan(request)
-    found = list(_alone(store, plan, request))
+    found = list(_alone(store, plan))
     if not found or len(found) > MOST_FILES:
         return NativePlan(why=f"{len(found)} files stand alone" if found else "no file stands alone")
     readable = [file for file in _checked(store, request, found) if file is not None]
@@ -84,38 +83,25 @@ def _why_not(store: FileStore, request: ScanRequest) -> str:
         return "the server allows certain directories only, which Spark's own reader would not heed"
     if request.incremental is not None or not request.columns or (request.order_by and request.limit is not None):
         return "changes, and the first rows of an order, are read by our own reader"
-    wanted = _wanted(request)
-    for name in wanted:
-        if "." in name or not is_native(store.schema.field(name).type):
-            return f"column '{name}' of type {store.schema.field(name).type}"
-        if store.schema.field(name).type.is_nested and not store.schema.field(name).type.nullable:
-            return f"column '{name}' is nested and NOT NULL"
-    if len({name.lower() for name in wanted}) < len(wanted):
+    for name in request.columns:
+        type_ = store.schema.field(name).type
+        if "." in name or not is_native(type_) or (type_.is_nested and not type_.nullable):
+            return f"column '{name}' of type {type_}"
+    if len({name.lower() for name in request.columns}) < len(request.columns):
         return "names that differ in case only"
-    if request.tree is not None:
-        try:
-            predicate_text(request.tree, store.schema.column_types)
-        except InvalidFilter as error:
-            return str(error)
+    if not set(columns_of(request.tree)) <= set(store.schema.partition_keys):
+        return "a filter on columns: our own reader decodes the rest of a row only where it is true"
     return ""
 
 
-def _wanted(request: ScanRequest) -> tuple[str, ...]:
-    """Columns of the result and of the filter."""
-    return tuple(dict.fromkeys([*request.columns, *columns_of(request.tree)]))
-
-
-def _alone(store: FileStore, plan: ScanPlan, request: ScanRequest) -> Iterator[_Alone]:
-    """The files that need neither merging, nor a deletion vector, nor an index to select their rows."""
-    filtered = set(columns_of(request.tree))
-    indexed = store.options.file_index_read_enabled and any(spec.column.name in filtered for spec in store.schema.file_index.specs)
+def _alone(store: FileStore, plan: ScanPlan) -> Iterator[_Alone]:
+    """The files that need neither merging nor a deletion vector."""
     for unit in (unit for split in plan.splits for unit in units(split, store.schema)):
         if not unit.raw_convertible or unit.deletion_files is not None:
             continue
         file = unit.files[0]
         path = store.physical_files(unit.partition, unit.bucket, file)[0]
-        has_index = indexed and (file.embedded_index is not None or file.index_file is not None)
-        if not has_index and _is_plain(store, path):
+        if _is_plain(store, path):
             yield _Alone(path, file)
 
 
@@ -127,7 +113,7 @@ def _is_plain(store: FileStore, path: str) -> bool:
 
 def _checked(store: FileStore, request: ScanRequest, files: Sequence[_Alone]) -> list[_Native | None]:
     with ThreadPoolExecutor(min(_THREADS, len(files))) as threads:
-        return list(threads.map(partial(_check, store, _wanted(request)), files))
+        return list(threads.map(partial(_check, store, request.columns), files))
 
 
 def _check(store: FileStore, wanted: Sequence[str], alone: _Alone) -> _Native | None:
@@ -141,7 +127,7 @@ def _check(store: FileStore, wanted: Sequence[str], alone: _Alone) -> _Native | 
             footer = Footer(data.metadata)
             sources = [source for name in wanted if (source := mapping.sources[name]) is not None]
             has_key = store.schema.is_primary_key_table
-            if not footer.is_unambiguous or not all(map(footer.holds, [*sources, *([KIND_FIELD] if has_key else [])])):
+            if not sources or not footer.is_unambiguous or not all(map(footer.holds, [*sources, *([KIND_FIELD] if has_key else [])])):
                 return None
             return _Native(alone.path, file.file_size, file.schema_id, has_key and may_have_retracts(data, file.delete_row_count))
     except PaimonError:
@@ -177,7 +163,6 @@ def _answer(store: FileStore, request: ScanRequest, plan: ScanPlan, files: Seque
     fields = [store.schema.field(name) for name in request.columns]
     return NativePlan(
         groups=tuple(_group(store, request, schema_id, paths, has_retracts=kinds) for (schema_id, kinds), paths in groups.items()),
-        condition=None if request.tree is None else predicate_text(request.tree, store.schema.column_types),
         columns=tuple(NativeColumn(name=f.name, text=result_text(f.name, f.type), comment=f.description) for f in fields),
         has_rest=len(files) < plan.file_count,
     )
@@ -185,14 +170,13 @@ def _answer(store: FileStore, request: ScanRequest, plan: ScanPlan, files: Seque
 
 def _group(store: FileStore, request: ScanRequest, schema_id: int, paths: Sequence[str], *, has_retracts: bool) -> NativeGroup:
     mapping = _mapping(store, schema_id)
-    wanted = _wanted(request)
-    found = [source for name in wanted if (source := mapping.sources[name]) is not None]
+    found = [source for name in request.columns if (source := mapping.sources[name]) is not None]
     sources = [DataField(source.id, source.name, _nullable(source.type)) for source in found]
     return NativeGroup(
         files=tuple(paths),
         file_schema=spark_schema([*sources, *([KIND_FIELD] if has_retracts else [])]).json(),
         condition=f"{quoted(KIND_FIELD.name)} IN (0, 2)" if has_retracts else None,
-        columns=tuple(f"{_expression(mapping, name)} AS {quoted(name)}" for name in wanted),
+        columns=tuple(f"{_expression(mapping, name)} AS {quoted(name)}" for name in request.columns),
     )
 
 

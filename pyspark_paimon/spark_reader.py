@@ -1,11 +1,13 @@
 """Reading in Spark: the driver plans splits of a pinned snapshot, each task reads and merges its own.
 
-Splits and the scan travel as JSON. Spark prunes no columns and, unless asked, pushes no filters into a Python data source;
-so projection and filter come as options, and a filter is exact here.
+Splits and the scan travel as JSON. Spark prunes no columns of a Python data source; so the projection comes as an option. Its
+filters it pushes where ``spark.sql.python.filterPushdown.enabled`` is set, and never an OR; so a filter may come as an option
+too. Either kind is exact here.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -33,6 +35,7 @@ from pyspark_paimon.spark_rpc import FSCK, HASHES, SCAN, form_of, parse_hash_sca
 from pyspark_paimon.spark_server import scan_request
 from pyspark_paimon.spark_tasks import tasks_of
 from pyspark_paimon.spark_types import arrow_for_spark, cast_for_spark
+from pyspark_paimon.sql_tables import stale_columns_told
 
 _COMPARISONS = {
     ds.EqualTo: Op.EQ,
@@ -41,6 +44,11 @@ _COMPARISONS = {
     ds.LessThan: Op.LT,
     ds.LessThanOrEqual: Op.LE,
 }
+_PUSHING_WORKER = "pyspark.sql.worker.data_source_pushdown_filters"
+"""The module of the process in which Spark asks for a reader to push filters into.
+
+Where its configuration forbids that, Spark refuses a class with ``pushFilters``; it asks from another process then.
+"""
 
 
 @dataclass
@@ -95,7 +103,7 @@ class PushdownReader(PaimonReader):
         """Add what can be answered exactly to the scan's filter, and give the rest back to Spark."""
         with errors_noted():
             request = ScanRequest.model_validate_json(self.request)
-            types = LocalBackend(self.path).schema().column_types
+            types = LocalBackend(self.path).schema(request.schema_id).column_types
             pushed, rest = [request.tree], []
             for filter_ in filters:
                 try:
@@ -117,8 +125,11 @@ def reader_for(options: Mapping[str, str], schema: StructType) -> ds.DataSourceR
         given = {SCAN: options[SCAN], "path": table_path(options)} if SCAN in options else read_options(options, schema)
         path = table_path(given)
         form = form_of(options)
-        request = scan_request(LocalBackend(path), given, tuple(schema.names) if form == "rows" else None)
-        kind = PushdownReader if flag(given, PUSHDOWN) else PaimonReader
+        with stale_columns_told(schema):
+            request = scan_request(LocalBackend(path), given, tuple(schema.names) if form == "rows" else None)
+        said = options if SCAN in options else given
+        pushes = flag(said, PUSHDOWN) if PUSHDOWN in said else _PUSHING_WORKER in sys.modules
+        kind = PushdownReader if pushes else PaimonReader
         return kind(path, request.model_dump_json(), schema, form)
 
 
