@@ -141,7 +141,7 @@ class CheckedStates:
     def _advance(
         self, live: LiveFiles, manifests: tuple[str, ...], entries: EntryColumns, snapshot: Snapshot, before: Origin
     ) -> Iterator[Unit]:
-        """Apply a snapshot's own changes; gives the files that its predecessor was the last to have."""
+        """Apply a snapshot's own changes; gives the files that its predecessor was the last to have (unless it has expired, and they with it)."""
         hashes, origin = self._indexes.hashes, Origin(branch=self.store.branch, snapshot=snapshot.id)
         change = live.apply(entries)
         live.manifests = manifests
@@ -154,9 +154,9 @@ class CheckedStates:
         self._check_total(live, snapshot, path, origin)
         self._check_entries(entries, origin)
         self._check_buckets(live, change.buckets, origin)
-        gone = entries.select(np.array(change.gone, np.intp))
-        last = before if before.snapshot is not None else origin
-        yield from self._units(gone, last, "data", hashes)
+        if before.snapshot is not None:
+            gone = entries.select(np.array(change.gone, np.intp))
+            yield from self._units(gone, before, "data", hashes)
         yield from self._indexes.advance(snapshot, live, before, origin)
 
     def _remaining(self, live: LiveFiles, origin: Origin) -> Iterator[Unit]:
