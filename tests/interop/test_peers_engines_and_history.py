@@ -23,6 +23,8 @@ NOT_YET = "options that pypaimon does not yet implement"
 REFUSALS = {  # what pypaimon says to a table of ours; its native half reads them all
     "deletion vectors, 64 bit": "Invalid magic number",
     "partial-update, sequence groups": NOT_YET,
+    "partial-update, ignored deletes": NOT_YET,
+    "partial-update, removing deletes": NOT_YET,
     "aggregation, retracts": NOT_YET,
 }
 SLOW = (pytest.mark.interop, pytest.mark.long)
@@ -33,6 +35,8 @@ ENGINES = [
     "first-row",
     "partial-update",
     "partial-update, sequence groups",
+    "partial-update, ignored deletes",
+    "partial-update, removing deletes",
     "aggregation",
     "aggregation, retracts",
     "changelog-producer full-compaction",

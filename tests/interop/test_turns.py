@@ -19,7 +19,13 @@ from tests.interop.turns import Game
 
 SEEDS = [int(os.environ["PYSPARK_PAIMON_SEED"])] if "PYSPARK_PAIMON_SEED" in os.environ else [1, 2]
 MOVES = int(os.environ.get("PYSPARK_PAIMON_MOVES", "25"))
-NOT_PYPAIMON = {"deletion vectors, 64 bit", "partial-update, sequence groups", "aggregation, retracts"}  # it refuses them
+NOT_PYPAIMON = {  # it refuses them
+    "deletion vectors, 64 bit",
+    "partial-update, sequence groups",
+    "partial-update, ignored deletes",
+    "partial-update, removing deletes",
+    "aggregation, retracts",
+}
 QUICK = ["primary key, compacted", "deletion vectors, 32 bit", "partial-update, sequence groups", "append, deletion vectors"]
 
 

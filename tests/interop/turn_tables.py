@@ -20,7 +20,11 @@ PLACES = ("", "a=b", "ü/x", "%20", "dt", "__DEFAULT_PARTITION__x")
 
 @dataclass(frozen=True)
 class Configuration:
-    """A kind of table. ``hidden``: level 0 is not read, so rows show only after compaction unless their writer compacts."""
+    """A kind of table.
+
+    ``hidden``: level 0 is not read, so rows show only after compaction unless their writer compacts. ``bare_deletes``: a deletion carries
+    only its key, since what else it carried would show in a later row of that key, or not, by whether a compaction came between.
+    """
 
     name: str
     columns: Mapping[str, str]
@@ -30,6 +34,7 @@ class Configuration:
     kinds: tuple[str, ...] = ("+I",)
     key_space: int = 40
     changes_schema: bool = False
+    bare_deletes: bool = False
 
     @property
     def hidden(self) -> bool:
@@ -56,8 +61,10 @@ PLAIN = {"id": "BIGINT", "v": "INT", "name": "STRING", "qty": "INT", "flag": "BO
 FIXED = {"bucket": "2", "num-sorted-run.compaction-trigger": "4"}
 INDEXED = {"file-index.bitmap.columns": "name,flag", "file-index.bsi.columns": "qty", "file-index.bloom-filter.columns": "amount"}
 VECTORS = {**FIXED, "deletion-vectors.enabled": "true"}
+PARTIAL = {"merge-engine": "partial-update"}
+REMOVING = "partial-update.remove-record-on-delete"
 GROUPS = {
-    "merge-engine": "partial-update",
+    **PARTIAL,
     "fields.v.sequence-group": "name,qty",
     "fields.w.sequence-group": "note",
     "fields.qty.aggregate-function": "sum",
@@ -85,8 +92,10 @@ CONFIGURATIONS = (
     Configuration("deletion vectors, 64 bit", PLAIN, ID, options={**VECTORS, "deletion-vectors.bitmap64": "true"}, kinds=DELETES),
     Configuration("sequence.field", PLAIN, ID, options={**FIXED, "sequence.field": "v"}),
     Configuration("first-row", PLAIN, ID, options={**FIXED, "merge-engine": "first-row"}),
-    Configuration("partial-update", PLAIN, ID, options={**FIXED, "merge-engine": "partial-update"}),
+    Configuration("partial-update", PLAIN, ID, options={**FIXED, **PARTIAL}),
     Configuration("partial-update, sequence groups", WITH_GROUPS, ID, options={**FIXED, **GROUPS}),
+    Configuration("partial-update, ignored deletes", PLAIN, ID, options={**FIXED, **PARTIAL, "ignore-delete": "true"}, kinds=DELETES),
+    Configuration("partial-update, removing deletes", PLAIN, ID, options={**FIXED, **PARTIAL, REMOVING: "true"}, kinds=DELETES, bare_deletes=True),
     Configuration("aggregation", PLAIN, ID, options={**FIXED, **SUMS}),
     Configuration("aggregation, retracts", PLAIN, ID, options={**FIXED, **RETRACTS}, kinds=("+I", "+I", "-U")),
     Configuration("changelog-producer input", PLAIN, ID, options={**FIXED, "changelog-producer": "input"}, kinds=DELETES),
@@ -125,6 +134,8 @@ class World:
                 kind = "+I"
             if self.configuration.kind_column is not None:
                 row[self.configuration.kind_column] = kind
+            if kind == "-D" and self.configuration.bare_deletes:
+                row = {name: row[name] if name in self.configuration.keys else None for name in row}
             if self.configuration.options.get("sequence.field"):
                 row["v"] = rng.randint(0, 1000)
             made[key or len(made)] = {**row, "_kind": kind}
