@@ -203,7 +203,10 @@ class CheckedDataFile:
         if self._wrong_buckets:
             self._wrong(ProblemKind.WRONG_BUCKET, f"has {self._wrong_buckets:,} rows that belong to another bucket by their bucket key")
         if self._strange_hashes:
-            self._wrong(ProblemKind.HASH_INDEX, f"has {self._strange_hashes:,} rows whose keys are not in the bucket's hash index")
+            index = self.unit.hashes.file_name if self.unit.hashes is not None else ""
+            self._wrong(
+                ProblemKind.HASH_INDEX, f"has {self._strange_hashes:,} rows whose keys are not in the hash index {index} of its bucket"
+            )
         for name in sorted(self._differing_keys):
             self._wrong(ProblemKind.DATA_FILE, f"its columns '{KEY_PREFIX}{name}' and '{name}' differ")
 

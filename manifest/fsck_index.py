@@ -14,26 +14,31 @@ from manifest.index_manifest import DELETION_VECTORS, HASH, IndexEntry
 from manifest.snapshot import Snapshot
 from manifest.store import FileStore
 
+LEFT_BEHIND = "deletion vectors of files that are gone"
+
 
 @dataclass
 class CheckedIndexes:
     """The index files of a branch's states; each is given out once, with the newest state that has it.
 
-    ``hashes`` are the hash index files of the state reached.
+    ``hashes`` are the hash index files of the state reached. ``since_beginning`` says whether the states are known from the first
+    on, so that every data file that ever was is known too.
     """
 
     store: FileStore
     manifests: CheckedManifests
     found: Findings
     hashes: dict[BucketId, IndexUnit] = field(default_factory=dict)
+    since_beginning: bool = False
+    were_live: set[str] = field(default_factory=set)
     _units: dict[str, IndexUnit] = field(default_factory=dict)
     _given: set[tuple[object, ...]] = field(default_factory=set)
     _name: str | None = None
     _entries: Sequence[IndexEntry] | None = ()
     _noted: set[tuple[str, str]] = field(default_factory=set)
 
-    def advance(self, snapshot: Snapshot, live: LiveFiles, before: Origin, origin: Origin) -> Iterator[Unit]:
-        """Go on to a state; gives the index files that the state before it was the last to have."""
+    def advance(self, snapshot: Snapshot, live: LiveFiles, before: Origin | None, origin: Origin) -> Iterator[Unit]:
+        """Go on to a state; gives the index files that the one ``before`` was the last to have (None: it has expired)."""
         if snapshot.index_manifest != self._name:
             self._name = snapshot.index_manifest
             self.found.counts["index manifests"] += 1 if self._name else 0
@@ -49,7 +54,7 @@ class CheckedIndexes:
         self._units = units
         self.hashes = {(unit.entry.partition, unit.entry.bucket): unit for unit in units.values() if unit.entry.index_type == HASH}
         self._check_live(live, origin)
-        for unit in gone:
+        for unit in gone if before is not None else ():
             yield from self._give(unit.model_copy(update={"origin": before}))
 
     def rest(self, origin: Origin) -> Iterator[Unit]:
@@ -93,8 +98,12 @@ class CheckedIndexes:
                 continue
             names = {file.name for file in live.bucket((entry.partition, entry.bucket))}
             for vector in entry.vectors:
-                if vector.data_file not in names and (entry.file_name, vector.data_file) not in self._noted:
-                    self._noted.add((entry.file_name, vector.data_file))
+                if vector.data_file in names or (entry.file_name, vector.data_file) in self._noted:
+                    continue
+                self._noted.add((entry.file_name, vector.data_file))
+                if not self.since_beginning or vector.data_file in self.were_live:  # Java leaves some behind when it rewrites a file
+                    self.found.counts[LEFT_BEHIND] += 1
+                else:
                     message = f"has a deletion vector ({entry.file_name}) for {vector.data_file}, which is no file of bucket {entry.bucket}"
                     self.found.add(ProblemKind.DELETION_VECTOR, path, message, origin)
         if not self.store.schema.has_dynamic_buckets:
@@ -111,4 +120,4 @@ def _told(unit: IndexUnit) -> tuple[object, ...]:
     return entry.file_name, entry.external_path, entry.file_size, entry.row_count, entry.vectors
 
 
-__all__ = ["CheckedIndexes"]
+__all__ = ["LEFT_BEHIND", "CheckedIndexes"]

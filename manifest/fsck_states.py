@@ -52,12 +52,13 @@ class CheckedStates:
         """The files of all snapshots, oldest first, each with the newest snapshot that has it."""
         live: LiveFiles | None = None
         previous: Snapshot | None = None
-        origin = Origin(branch=self.store.branch)
+        origin: Origin | None = None
         for snapshot in snapshots:
+            self._indexes.since_beginning |= previous is None and snapshot.id == 1
             if previous is None or previous.id + 1 != snapshot.id:
-                if live is not None:
+                if live is not None and origin is not None:
                     yield from self._remaining(live, origin)
-                live = None
+                live = origin = None
             before, origin = origin, Origin(branch=self.store.branch, snapshot=snapshot.id)
             self._lists.add((snapshot.base_manifest_list, snapshot.delta_manifest_list))
             base = self._manifests.listed(snapshot.base_manifest_list, snapshot.base_manifest_list_size, origin)
@@ -70,7 +71,7 @@ class CheckedStates:
                 live = None
             yield from self._changelog(snapshot, origin)
             previous = snapshot
-        if live is not None:
+        if live is not None and origin is not None:
             yield from self._remaining(live, origin)
 
     def tagged(self, name: str, tag: Snapshot) -> Iterator[Unit]:
@@ -84,7 +85,7 @@ class CheckedStates:
         if live is not None:
             self._check_total(live, tag, self.store.paths.tag(name), origin)
             self._check_buckets(live, set(live.by_bucket), origin)
-            yield from self._indexes.advance(tag, live, origin, origin)
+            yield from self._indexes.advance(tag, live, None, origin)
             yield from self._remaining(live, origin)
 
     def kept_changelog(self, snapshot: Snapshot) -> Iterator[Unit]:
@@ -139,9 +140,9 @@ class CheckedStates:
         return live
 
     def _advance(
-        self, live: LiveFiles, manifests: tuple[str, ...], entries: EntryColumns, snapshot: Snapshot, before: Origin
+        self, live: LiveFiles, manifests: tuple[str, ...], entries: EntryColumns, snapshot: Snapshot, before: Origin | None
     ) -> Iterator[Unit]:
-        """Apply a snapshot's own changes; gives the files that its predecessor was the last to have (unless it has expired, and they with it)."""
+        """Apply a snapshot's own changes; gives the files that the state ``before`` was the last to have (None: it has expired, and they with it)."""
         hashes, origin = self._indexes.hashes, Origin(branch=self.store.branch, snapshot=snapshot.id)
         change = live.apply(entries)
         live.manifests = manifests
@@ -154,8 +155,10 @@ class CheckedStates:
         self._check_total(live, snapshot, path, origin)
         self._check_entries(entries, origin)
         self._check_buckets(live, change.buckets, origin)
-        if before.snapshot is not None:
-            gone = entries.select(np.array(change.gone, np.intp))
+        gone = entries.select(np.array(change.gone, np.intp))
+        if self._indexes.since_beginning:
+            self._indexes.were_live.update(gone.file_name)
+        if before is not None:
             yield from self._units(gone, before, "data", hashes)
         yield from self._indexes.advance(snapshot, live, before, origin)
 

@@ -73,6 +73,7 @@ def test_a_killed_change_is_there_whole_or_not_at_all(tmp_path, kind, what, poin
     committed = any(snapshot.commit_kind is not CommitKind.COMPACT for snapshot in newer)
     shown = committed and (kind == "append" or any(snapshot.commit_kind is CommitKind.COMPACT for snapshot in newer))
     assert state(table) == (after if shown else BEFORE)
+    assert table.fsck("deep").problems == ()
     restarted = Table.open(table.path)
     restarted.write(pa.table({"id": [200], "city": ["later"]}))
     expected = {**(after if committed else BEFORE), 200: "later"}
@@ -85,3 +86,4 @@ def test_a_killed_change_is_there_whole_or_not_at_all(tmp_path, kind, what, poin
     restarted.remove_orphan_files(older_than=2**61)
     assert restarted.list_orphan_files(older_than=2**61) == []
     assert state(restarted) == expected
+    assert restarted.fsck("deep").problems == ()

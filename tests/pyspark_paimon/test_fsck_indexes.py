@@ -17,9 +17,11 @@ from fileindex.container import ContainerReader, write_container
 from fileindex.options import FileIndexOptions
 from fileindex.writer import DataFileIndexWriter
 from lsm.deletion_vectors_write import DeletionVectorWriter
+from manifest.fsck_index import LEFT_BEHIND
 from manifest.fsck_problem import ProblemKind as K
 from manifest.manifest_entry import FileKind, ManifestEntry
 from manifest.paths import FileNames
+from pyspark_paimon import Table
 
 Edit = Callable[[pa.Table], pa.Table]
 
@@ -169,3 +171,18 @@ def test_payloads_with_other_options_are_asked_not_compared(create) -> None:
     table.alter_options({"file-index.range-bitmap.n.chunk-size": "32b", "file-index.bitmap.city.index-block-size": "64b"})
     table.rewrite_file_index()
     assert table.fsck("deep").problems == ()
+
+
+def test_a_vector_of_a_file_that_was_there_before_does_no_harm(copies, tmp_path) -> None:
+    """Java leaves it in the index manifest when a full compaction rewrites a single file of the top level."""
+    surgeon = Surgeon(copies.copy("vectored", tmp_path))
+    first = surgeon.index_entries()[0]
+    name = _data_file(surgeon)
+    table = Table.open(str(surgeon.root))
+    table.compact(full=True)
+    surgeon = Surgeon(str(surgeon.root))
+    assert name not in {entry.file.file_name for entry in surgeon.live()}
+    surgeon.reindex([first])
+    result = table.fsck("deep")
+    assert result.problems == ()
+    assert result.counts[LEFT_BEHIND] == 1

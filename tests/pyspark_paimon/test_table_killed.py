@@ -77,6 +77,7 @@ def test_a_killed_process_leaves_what_was_acknowledged(create, what, point, opti
     assert state(table) == expected
     assert table.scan().count() == len(expected)
 
+    assert point == "inside-expiry" or table.fsck("deep").problems == ()
     restarted = Table.open(table.path)
     restarted.write(pa.table({"id": [200], "city": ["after"]}))
     expected = {**expected, 200: "after"}
@@ -88,3 +89,4 @@ def test_a_killed_process_leaves_what_was_acknowledged(create, what, point, opti
     assert state(restarted) == expected
     ids = restarted.snapshots()["snapshot_id"].to_pylist()
     assert ids == list(range(ids[0], ids[0] + len(ids)))
+    assert restarted.fsck("deep").problems == ()

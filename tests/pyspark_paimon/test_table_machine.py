@@ -85,7 +85,9 @@ class TableMachine(RuleBasedStateMachine):
         self.made = 0
 
     def teardown(self) -> None:
+        problems = self.table.fsck("deep").problems if hasattr(self, "table") else ()
         shutil.rmtree(self.home)
+        assert problems == ()
 
     @initialize(
         buckets=st.sampled_from([{"bucket": "1"}, {"bucket": "2"}, {"dynamic-bucket.target-row-num": "3"}]), index=st.sampled_from(INDEXES)

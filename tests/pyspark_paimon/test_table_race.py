@@ -85,6 +85,7 @@ def race(table: Table, plans: list[list[Action]]) -> None:
     assert {snapshot for snapshot, _ in acknowledged} <= set(ids)
     assert len({snapshot for snapshot, _ in acknowledged}) == len(acknowledged)
     table.compact(full=True)
+    assert table.fsck("deep").problems == ()
     assert {row["id"]: row["city"] for row in table.scan().to_arrow().to_pylist()} == state
 
 
