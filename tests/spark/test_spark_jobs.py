@@ -122,6 +122,27 @@ def test_a_plain_write_that_loses_a_race_is_still_the_newest(table):
     assert content(table)[1] == "plain"
 
 
+@pytest.mark.parametrize("write_only", [False, True], ids=["as the table says", "write-only"])
+def test_compaction_follows_a_plain_write_that_makes_it_due(tmp_path, write_only):
+    options = {"bucket": "2", "num-sorted-run.compaction-trigger": "3"}
+    made = Table.create(tmp_path / "t", "id BIGINT, v STRING", primary_keys=["id"], options=options)
+    given = {"path": made.path, **({"write-only": "true"} if write_only else {})}
+    for low in (0, 30):
+        writer = writer_for(given, spark_schema(made.table_schema.fields), overwrite=False)
+        tasks = [RowsWriter(made.path, rpc.RowsJob.model_validate_json(writer.job), writer.first_sequence + (at << 32)) for at in range(3)]
+        writer.commit([task.write(batches(*range(low + at, low + 60, 3))) for at, task in enumerate(tasks)])
+    kinds = made.snapshots().column("commit_kind").to_pylist()
+    levels = set(made.files().column("level").to_pylist())
+    assert content(made) == dict.fromkeys(range(90), "new")
+    if write_only:
+        assert (kinds, levels) == (["APPEND", "APPEND"], {0})
+    else:
+        assert (kinds[-1], 0 in levels) == ("COMPACT", False)
+        commit_id = rpc.RowsJob.model_validate_json(writer.job).request.commit_id
+        told = rpc.Outcome.model_validate_json(outcome(FileStore.open(made.path), commit_id))
+        assert (told.snapshot_id, told.compact_snapshot_id) == (len(kinds) - 1, len(kinds))
+
+
 def test_a_compaction_that_loses_a_race_is_a_conflict_and_leaves_the_table(table, tmp_path):
     table.write(pa.table({"id": [1, 2, 3, 4], "v": ["x"] * 4}))
     store = FileStore.open(table.path)
