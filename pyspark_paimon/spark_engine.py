@@ -261,9 +261,7 @@ class SparkBackend(SparkScans):
             found = self._after_error(rpc.AskOutcome(commit_id=commit_id))
             if found is None:
                 if not isinstance(error, PaimonError):
-                    error.add_note(
-                        f"commit {commit_id} is not visible; if its job should still run, a repetition with commit_id={commit_id!r} is safe"
-                    )
+                    error.add_note(_how_to_repeat(commit_id))
                 raise
             return rpc.Outcome.model_validate(found)
         return self._outcome(commit_id)
@@ -280,6 +278,12 @@ class SparkBackend(SparkScans):
 def _table(answer: str) -> pa.Table:
     with pa.ipc.open_stream(base64.b64decode(json.loads(answer))) as stream:
         return stream.read_all()
+
+
+def _how_to_repeat(identity: str) -> str:
+    user, _, batch = identity.partition("#")
+    named = f"commit_id={user!r}" + (f", batch_id={batch}" if batch else "")
+    return f"commit {identity} is not visible; should its job still run, a repetition with {named} is safe"
 
 
 def _new_id() -> str:
