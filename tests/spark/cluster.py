@@ -89,6 +89,7 @@ class Cluster:
     master_url: str = ""
     port: int = 0
     logs: int = 0
+    settings: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def address(self) -> str:
@@ -162,8 +163,8 @@ class Cluster:
         settings = CONF | dict(conf or {})
         flags = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
         command = [str(SPARK_HOME / "bin" / "spark-submit"), "--master", self.master_url, "--class", SERVER_CLASS, *flags]
-        extra = {"SPARK_CONNECT_AUTHENTICATE_TOKEN": self.token, "SPARK_DAEMON_MEMORY": "1g"} | dict(environment or {})
-        server = Daemon.start(command, self._log("server"), _environment(extra))
+        extra = {"SPARK_CONNECT_AUTHENTICATE_TOKEN": self.token, "SPARK_DAEMON_MEMORY": "1g", **self.settings}
+        server = Daemon.start(command, self._log("server"), _environment({**extra, **(environment or {})}))
         self.servers.append(server)
         self.port = int(server.wait_for(r"Spark Connect server started at: \S+:(\d+)"))
         return self.port
@@ -178,12 +179,21 @@ class Cluster:
         self.start_server()
 
     def start_workers(self, count: int) -> None:
-        """Start workers of a core each, without waiting for them."""
+        """Start workers of a core each, without waiting for them; by name they are on two hosts, for Spark speculates on another host only."""
         for _ in range(count):
             log = self._log("worker")
-            places = ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0", "--work-dir", str(log.with_suffix(".work"))]
+            places = [
+                "--host",
+                ("127.0.0.1", "localhost")[len(self.workers_running) % 2],
+                "--port",
+                "0",
+                "--webui-port",
+                "0",
+                "--work-dir",
+                str(log.with_suffix(".work")),
+            ]
             command = [str(SPARK_HOME / "bin" / "spark-class"), WORKER_CLASS, self.master_url, "--cores", "1", "--memory", "1g", *places]
-            self.workers_running.append(Daemon.start(command, log, _environment({})))
+            self.workers_running.append(Daemon.start(command, log, _environment(self.settings)))
 
     def stop(self) -> None:
         """End every process."""
@@ -198,11 +208,15 @@ class Cluster:
 
 
 @contextmanager
-def running_cluster(home: Path) -> Iterator[Cluster]:
-    """Start a cluster whose logs and work lie in ``home``; all of it ends with the block."""
+def running_cluster(home: Path, settings: Mapping[str, str] | None = None) -> Iterator[Cluster]:
+    """Start a cluster whose logs and work lie in ``home``; all of it ends with the block.
+
+    ``settings`` are variables that whoever runs the machines has set for server and workers.
+    """
     log = home / "master.log"
     command = [str(SPARK_HOME / "bin" / "spark-class"), MASTER_CLASS, "--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
-    cluster = Cluster(home, secrets.token_hex(16), Daemon.start(command, log, _environment({})))
+    master = Daemon.start(command, log, _environment({}))
+    cluster = Cluster(home, secrets.token_hex(16), master, settings=settings or {})
     try:
         cluster.master_url = cluster.master.wait_for(r"Starting Spark master at (spark://\S+)")
         cluster.start_workers(2)
