@@ -20,6 +20,10 @@ class PaimonDataSource(DataSource):  # type: ignore[misc]  # Spark's own annotat
     needs ``spark.sql.python.filterPushdown.enabled``), Paimon's ``incremental-between`` and
     ``incremental-between-scan-mode`` (rows with ``_row_kind``), ``scan.snapshot-id``, ``scan.tag-name`` and
     ``scan.timestamp-millis``. Write options: ``dynamic-partition-overwrite`` and the table options that a call may change.
+
+    Tasks of a plain ``df.write`` do not own buckets, so they write level 0 only, and the driver compacts the buckets of a primary-key
+    table after the commit where that is due: a few at a time, in bounded memory, for as long as a rewrite takes. ``write-only``
+    leaves that to others, to ``Table.compact`` above all, whose work is done in tasks; ``Table.write`` compacts in tasks.
     """
 
     @classmethod
