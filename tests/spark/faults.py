@@ -19,6 +19,7 @@ from pathlib import Path
 from pyspark import TaskContext, cloudpickle
 from pyspark.sql.datasource import DataSourceArrowWriter
 
+from lsm.spill import SpillSpace
 from manifest.faults import VARIABLE
 from pyspark_paimon import spark_engine, spark_writer
 from pyspark_paimon.spark_source import PaimonDataSource
@@ -28,10 +29,10 @@ POINTS = ("rows", "files", "commit", "publish", "published", "abort")
 """In order: a task has its first rows; it has made its files; the commit hook is called, is about to commit, has committed; abort."""
 
 
-def reached(folder: str, point: str) -> None:
+def reached(folder: str, point: str, **more: object) -> None:
     """Note the visit and do what is there to be done, each thing once."""
     context = TaskContext.get()
-    visit = {"pid": os.getpid()} | ({} if context is None else {"task": context.partitionId(), "attempt": context.attemptNumber()})
+    visit = {"pid": os.getpid(), **more} | ({} if context is None else {"task": context.partitionId(), "attempt": context.attemptNumber()})
     name = f"{point}-{uuid.uuid4()}"
     Path(folder, f".{name}").write_text(json.dumps(visit))
     Path(folder, f".{name}").rename(Path(folder, f"visit-{name}"))
@@ -58,6 +59,22 @@ def done_as_told(folder: str, point: str, what: str) -> None:
         os.environ[VARIABLE] = what.removeprefix("die at ")
 
 
+@contextmanager
+def counted_spills():
+    """The files that sort buffers of this process spill in the block."""
+    spills, write = [], SpillSpace.write
+
+    def counting(self, tables):
+        spills.append(write(self, tables))
+        return spills[-1]
+
+    SpillSpace.write = counting
+    try:
+        yield spills
+    finally:
+        SpillSpace.write = write
+
+
 class FaultyWriter(DataSourceArrowWriter):
     """A writer of ours that stops at every point."""
 
@@ -71,8 +88,9 @@ class FaultyWriter(DataSourceArrowWriter):
                     reached(self.folder, "rows")
                 yield batch
 
-        message = self.inner.write(rows())
-        reached(self.folder, "files")
+        with counted_spills() as spills:
+            message = self.inner.write(rows())
+        reached(self.folder, "files", spills=len(spills))
         return message
 
     def commit(self, messages):

@@ -1,0 +1,93 @@
+"""Memory of a writer's task is bounded by ``write-buffer-size``, whatever the rows are many or wide: what is more goes to disk."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+pytest.importorskip("pyspark.sql.connect.session")
+
+from once_kit import armed
+
+from manifest.schema_check import build_schema
+from pyspark_paimon import Table
+from pyspark_paimon.spark_blobs import blob_frame, rows_of_blobs
+
+pytestmark = pytest.mark.spark
+
+TASK = """
+import json, resource, sys
+import numpy as np, pyarrow as pa
+from pyspark_paimon import Table, spark_rpc as rpc
+from pyspark_paimon.engine import WriteRequest
+from pyspark_paimon.spark_writer import RowsWriter
+
+path, count, buffer = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+STEP = 1 << 16
+
+def batches():
+    for start in range(0, count, STEP):
+        ids = (np.arange(start, start + STEP) * 7919) % (count + 1)
+        text = pa.array(np.char.add(np.char.mod("%d", ids), "x" * 150))
+        yield pa.RecordBatch.from_arrays([pa.array(ids), text.cast(pa.string())], names=["id", "v"])
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+
+request = WriteRequest(commit_id="memory", mode="upsert", options={"write-buffer-size": buffer})
+writer = RowsWriter(path, rpc.RowsJob(request=request, owned=True), None)
+next(batches())
+before = peak()
+message = writer.write(batches())
+writer.commit([message])
+print(json.dumps({"before": before, "peak": peak(), "rows": message.rows}))
+"""
+
+
+def test_a_task_with_a_small_buffer_spills_and_loses_nothing(spark, tmp_path, monkeypatch):
+    table = Table.create(tmp_path / "t", "id BIGINT, v STRING", primary_keys=["id"], options={"bucket": "2"}, spark=spark)
+    rows = spark.range(0, 400_000, 1, 2).selectExpr("id % 300000 AS id", "concat('v', id) AS v")
+    with armed(tmp_path, monkeypatch) as faults:
+        faults.register(spark)
+        written = table.write(rows, options={"write-buffer-size": "2 mb"})
+        generous = table.write(rows.limit(1000))
+        visits = faults.visits("files")
+    assert (written.rows, generous.rows) == (400_000, 1000)
+    spills = sorted(visit["spills"] for visit in visits)
+    assert spills[:2] == [0, 0], "a large buffer spills nothing"
+    assert all(count >= 2 for count in spills[2:])
+    found = table.scan(columns=["id"]).to_arrow().column("id")
+    assert len(found) == len(found.unique()) == 300_000
+    assert table.scan("v = 'v299999' OR id = 5").count() == 2
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("count", [1 << 20, 1 << 22])
+def test_the_memory_of_a_task_does_not_grow_with_its_rows(tmp_path, count):
+    Table.create(tmp_path / "t", "id BIGINT, v STRING", primary_keys=["id"], options={"bucket": "2"})
+    root = Path(__file__).parent.parent.parent
+    command = [sys.executable, "-c", TASK, str(tmp_path / "t"), str(count), "32 mb"]
+    run = subprocess.run(command, capture_output=True, text=True, cwd=root, check=False, timeout=280)
+    assert run.returncode == 0, run.stderr[-3000:]
+    told = json.loads(run.stdout)
+    assert told["rows"] == count
+    assert told["peak"] - told["before"] < 600, "megabytes, of which the rows would take far more"
+
+
+@pytest.mark.long
+def test_the_memory_of_a_client_is_that_of_compressed_rows(tmp_path):
+    schema = build_schema("id INT, v STRING", primary_keys=["id"], options={"bucket": "4"})
+    types = pa.schema([("id", pa.int32()), ("v", pa.string())])
+
+    def batches():
+        for start in range(0, 400_000, 4000):
+            yield pa.record_batch([pa.array(range(start, start + 4000), pa.int32()), pa.array(["wide " * 400] * 4000)], schema=types)
+
+    frame = blob_frame(pa.RecordBatchReader.from_batches(types, batches()), schema, 4, kinds=False)
+    assert frame.nbytes < 100 << 20
+    assert max(sum(part.nbytes for part in rows_of_blobs(one)) for one in frame.to_batches(max_chunksize=1)) <= 8 << 20
