@@ -12,7 +12,7 @@ import json
 from manifest.commit_history import commit_history
 from manifest.commit_message import CommitResult
 from manifest.errors import CommitReplayed, CorruptFile, InvalidArgument
-from manifest.snapshot import BATCH_IDENTIFIER
+from manifest.snapshot import BATCH_IDENTIFIER, CommitKind
 from manifest.store import FileStore
 
 _IDENTIFIER, _BASE = "commitIdentifier", "baseSnapshot"
@@ -25,9 +25,9 @@ def earlier_commit(store: FileStore, user: str, identifier: int) -> CommitResult
     """
     if not 0 <= identifier < BATCH_IDENTIFIER:
         raise InvalidArgument(f"a batch is numbered from 0 up, not {identifier}")
-    history = commit_history(store, user, identifier, None)
-    if history.rows is not None or history.later:
-        return history.result
+    newest = _newest_batch(store, user)
+    if newest is not None:
+        return None if newest < identifier else commit_history(store, user, identifier, None).result
     announced = _announced(store, user)
     if announced is None or announced[0] < identifier:
         return None
@@ -49,6 +49,18 @@ def announce(store: FileStore, user: str, identifier: int) -> None:
     store.file_io.mkdirs(store.paths.writers)
     content = json.dumps({_IDENTIFIER: identifier, _BASE: base}).encode()
     store.file_io.write(store.paths.writer(user), content, overwrite=True)
+
+
+def _newest_batch(store: FileStore, user: str) -> int | None:
+    """The user's last batch that brought rows, by the snapshots that are there; a look at few of them while the user commits often."""
+    for snapshot in store.snapshots.backwards():
+        if (
+            snapshot.commit_user == user
+            and snapshot.commit_identifier < BATCH_IDENTIFIER
+            and snapshot.commit_kind is not CommitKind.COMPACT
+        ):
+            return snapshot.commit_identifier
+    return None
 
 
 def _announced(store: FileStore, user: str) -> tuple[int, int] | None:

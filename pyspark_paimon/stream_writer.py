@@ -33,7 +33,8 @@ from pyspark_paimon.spark_writer import RowsWriter, first_sequence
 COMMIT_USER = "commit.user"
 _QUERY_ID = "sql.streaming.queryId"
 _OF_SPARK = frozenset({"checkpointlocation", "queryname", COMMIT_USER})
-_UNNAMED = "batch"
+_UNNAMED = "stream"
+"""Stands for the name of a query until a task tells it."""
 
 
 @dataclass
@@ -46,9 +47,10 @@ class BatchMessage(TaskMessage):
 class PaimonStreamWriter(ds.DataSourceStreamArrowWriter):  # type: ignore[misc]  # Spark's own annotations are not followed
     """Writes the batches of a query to the table at ``path``; Spark makes one for each batch, and another one to commit it."""
 
-    def __init__(self, path: str, request: WriteRequest, sequence: int | None) -> None:
+    def __init__(self, path: str, request: WriteRequest, user: str | None, sequence: int | None) -> None:
         self.path = path
         self.request = request.model_dump_json()
+        self.user = user
         self.sequence = sequence
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> BatchMessage:
@@ -56,8 +58,8 @@ class PaimonStreamWriter(ds.DataSourceStreamArrowWriter):  # type: ignore[misc] 
         with errors_noted():
             request = WriteRequest.model_validate_json(self.request)
             context = TaskContext.get()
-            query = request.commit_id or (context.getLocalProperty(_QUERY_ID) if context is not None else None)
-            named = request.model_copy(update={"commit_id": query or _UNNAMED})
+            query = self.user or (context.getLocalProperty(_QUERY_ID) if context is not None else None)
+            named = request.model_copy(update={"commit_id": query or request.commit_id})
             made = RowsWriter(self.path, RowsJob(request=named, owned=False), self.sequence).write(iterator)
             return BatchMessage(made.messages, made.rows, query)
 
@@ -81,28 +83,28 @@ class PaimonStreamWriter(ds.DataSourceStreamArrowWriter):  # type: ignore[misc] 
         request = WriteRequest.model_validate_json(self.request)
         if request.mode == "append" and not commit_messages(messages):
             return None
-        query = request.commit_id or next((message.query for message in messages if message is not None and message.query), None)
+        query = self.user or next((message.query for message in messages if message is not None and message.query), None)
         if query is None:
             raise InvalidArgument(f"no task told of which query batch {batch_id} is; name the query by the option '{COMMIT_USER}'")
-        return request.model_copy(update={"commit_id": query, "batch_id": batch_id})
+        return request.model_copy(update={"commit_id": commit_identity(query), "batch_id": batch_id})
 
 
 def stream_writer(options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> PaimonStreamWriter:
     """The writer of a query's batches; ``overwrite``: each replaces the whole table (output mode ``complete``)."""
     with errors_noted():
         path = table_path(options)
-        user = commit_identity(options[COMMIT_USER]) if COMMIT_USER in options else ""
+        user = commit_identity(options[COMMIT_USER]) if COMMIT_USER in options else None
         if DYNAMIC_OVERWRITE in options:
             raise UnsupportedOption(DYNAMIC_OVERWRITE, "is for batch writes: output mode 'complete' replaces the whole table")
         given = write_options({key: value for key, value in options.items() if key not in _OF_SPARK})
-        request = WriteRequest(commit_id=user, mode="overwrite" if overwrite else "append", options=given)
+        request = WriteRequest(commit_id=user or _UNNAMED, mode="overwrite" if overwrite else "append", options=given)
         store = open_store(path, request)
         check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
         columns = arrow_for_spark(schema)
         kinds = has_row_kinds(SparkRows(None, columns), store.schema)
         rows = columns.empty_table()
         conform(rows.drop_columns(ROW_KIND) if kinds else rows, store.schema)
-        return PaimonStreamWriter(path, request.model_copy(update={"row_kinds": kinds}), first_sequence(store))
+        return PaimonStreamWriter(path, request.model_copy(update={"row_kinds": kinds}), user, first_sequence(store))
 
 
 __all__ = ["COMMIT_USER", "BatchMessage", "PaimonStreamWriter", "stream_writer"]
