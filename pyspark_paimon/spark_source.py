@@ -21,6 +21,12 @@ class PaimonDataSource(DataSource):  # type: ignore[misc]  # Spark's own annotat
     ``incremental-between-scan-mode`` (rows with ``_row_kind``), ``scan.snapshot-id``, ``scan.tag-name`` and
     ``scan.timestamp-millis``. Write options: ``dynamic-partition-overwrite`` and the table options that a call may change.
 
+    Streams: ``readStream`` takes ``columns``, ``filter``, Paimon's ``scan.mode`` with ``scan.snapshot-id`` or
+    ``scan.timestamp-millis``, ``read.changelog`` (``true``: every change, its kind in ``_row_kind``; else the rows that came to be),
+    ``streaming-read-overwrite``, ``consumer-id``, ``consumer.ignore-progress``, and the limits of a batch
+    ``read.stream.maxFilesPerTrigger``, ``maxRowsPerTrigger`` and ``maxBytesPerTrigger``. ``writeStream`` takes output modes append and
+    complete, and ``commit.user``, a name for the query where the id in its checkpoint will not do.
+
     Tasks of a plain ``df.write`` do not own buckets, so they write level 0 only, and the driver compacts the buckets of a primary-key
     table after the commit where that is due: a few at a time, in bounded memory, for as long as a rewrite takes. ``write-only``
     leaves that to others, to ``Table.compact`` above all, whose work is done in tasks; ``Table.write`` compacts in tasks.
