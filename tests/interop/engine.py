@@ -150,7 +150,7 @@ class Engine:
         """Rows after merging."""
         return self.ask("dump", table, filter=filter, **more)
 
-    def raw(self, table: Path | str, filter: Filter, **more: Any) -> int:  # noqa: A002  # as above
+    def raw(self, table: Path | str, filter: Filter | None = None, **more: Any) -> int:  # noqa: A002  # as above
         """How many rows skipping alone leaves."""
         return self.ask("raw", table, filter=filter, **more)["rows"]
 

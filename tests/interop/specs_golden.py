@@ -56,6 +56,7 @@ EDGE_POOLS = {
     "i": [0, -1, 1, 2147483647, -2147483648, 7, None],
     "b": ["", "00", "ff", "ff" * 18, "00" * 20, "7f80", None],
 }
+NARROW = {"id": "BIGINT NOT NULL", "name": "STRING", "qty": "INT", "ts": "TIMESTAMP(6)"}
 NOTHING = {"id": "BIGINT NOT NULL", "s": "STRING", "i": "INT", "p": "DECIMAL(20, 3)", "t": "TIMESTAMP(6)"}
 
 
@@ -79,7 +80,15 @@ AGGREGATED = {**BUCKETS, "merge-engine": "aggregation"}
 _MARKED = commits(120, 120, 120, FULL, 10, MINOR, 10, MINOR, 9, MINOR, ids=range(-50, 260))
 
 GOLDEN = (
-    keyed("pk_l0", "PK, write-only: level 0 files only, merge on read", L0, **{"write-only": "true"}),
+    Spec(
+        "pk_l0",
+        "PK, write-only: level 0 files only, merge on read",
+        L0,
+        BASE,
+        KEYED,
+        ("id",),
+        options={**INDEXES, **BUCKETS, "write-only": "true"},
+    ),
     Spec(
         "pk_full",
         "PK, several commits then a full compaction: one run on the top level",
@@ -338,8 +347,8 @@ GOLDEN = (
         ("id",),
         options={**UNAWARE, "dynamic-bucket.target-row-num": "60"},
     ),
-    keyed("pk_changelog", "changelog-producer=input", "changelog-producer input", **{"changelog-producer": "input"}),
-    keyed("pk_changelog_lookup", "changelog-producer=lookup", "changelog-producer lookup", **{"changelog-producer": "lookup"}),
+    keyed("pk_changelog", "changelog-producer=input", "changelog-producer input", commits(60, 60, 60), **{"changelog-producer": "input"}),
+    keyed("pk_changelog_lookup", "changelog-producer=lookup", "changelog-producer lookup", commits(60, 60, 60), **{"changelog-producer": "lookup"}),
     Spec(
         "overwritten",
         "one partition replaced by INSERT OVERWRITE (commit kind OVERWRITE)",
@@ -372,7 +381,7 @@ GOLDEN = (
         "manifests_merged",
         "many commits: manifests merged, DELETE entries present",
         "primary key, compacted",
-        BASE,
+        NARROW,
         commits(*[6] * 12, ids=range(60)),
         ("id",),
         options={"bucket": "1", "manifest.merge-min-count": "4", "num-sorted-run.compaction-trigger": "3"},
@@ -381,7 +390,7 @@ GOLDEN = (
         "expired",
         "old snapshots expired",
         "expired snapshots",
-        BASE,
+        NARROW,
         commits(*[6] * 7, Expire(3), ids=range(40)),
         ("id",),
         options={"bucket": "1", "num-sorted-run.compaction-trigger": "3"},
