@@ -1,7 +1,7 @@
 """Pytest hooks that collect what each marked test proved, and compare or renew ``outcomes.json``, from which README's table is made.
 
 ``PYSPARK_PAIMON_INTEROP=check`` (``make interop``) fails a run that does not prove every recorded cell, or proves one that is not recorded;
-``=record`` writes the file anew. Import the hooks into a ``conftest.py``.
+``=record`` takes what this run proves over into the file, so a run of some tests renews their cells. Import the hooks into a ``conftest.py``.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     ran = {cell: results for cell, results in _proofs.items() if "skipped" not in {result for _, result in results}}
     proven, troubles = proven_cells(ran)
     if mode == "record":
-        OUTCOMES.write_text(json.dumps(as_table(proven), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        kept = {cell: outcome for cell, outcome in recorded_cells().items() if cell not in ran}
+        OUTCOMES.write_text(json.dumps(as_table({**kept, **proven}), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     else:
         skipped = {*_proofs} - {*ran}
         troubles += differences({cell: outcome for cell, outcome in recorded_cells().items() if cell not in skipped}, proven)
@@ -94,7 +95,7 @@ def differences(recorded: dict[Cell, str], proven: dict[Cell, str]) -> list[str]
 
 def recorded_cells() -> dict[Cell, str]:
     """The committed recording."""
-    table = json.loads(OUTCOMES.read_text(encoding="utf-8"))
+    table = json.loads(OUTCOMES.read_text(encoding="utf-8")) if OUTCOMES.exists() else {}
     return {
         (feature, peer, direction): outcome
         for feature, by_peer in table.items()

@@ -71,7 +71,7 @@ def race(path: Path, write: Write, commits: int) -> None:
 @feature(FEATURE, JAVA, TURNS)
 def test_commits_beside_java_are_not_lost(engine: Engine, tmp_path: Path) -> None:
     path = create(tmp_path)
-    race(path, lambda number: engine.write(path, [{"id": number, "who": "theirs"}]), commits=5)
+    race(path, lambda number: engine.write(path, [{"id": number, "who": "theirs"}]), commits=3)
 
 
 @pytest.mark.interop

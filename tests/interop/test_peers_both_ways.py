@@ -79,7 +79,7 @@ CASES = (
     Case("codecs", ("append",)),
     Case("stats_none", ("append",)),
 )
-QUICK = {"all_types_pk", "pk_dv", "pk_dv64", "append_idx"}
+QUICK = {"all_types_pk", "pk_dv"}
 
 
 def cases(direction: str) -> list[Any]:
