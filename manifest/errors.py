@@ -62,7 +62,7 @@ class UnsafeFileIO(PaimonError):
     """The file system has no atomic create-if-absent, so a commit on it could be lost."""
 
 
-class PathNotAllowed(PaimonError, PermissionError):
+class PathNotAllowed(PaimonError):
     """The process that would open ``path`` allows tables in certain directories only, and it is in none of them; which, it does not say."""
 
     def __init__(self, path: str) -> None:

@@ -154,7 +154,7 @@ def test_a_zero_byte_is_refused_before_the_system_sees_it(inside):
 def test_the_error_travels(inside):
     again = pickle.loads(pickle.dumps(PathNotAllowed("/x")))
     assert (again.path, str(again)) == ("/x", str(PathNotAllowed("/x")))
-    assert isinstance(again, PermissionError)
+    assert not isinstance(again, OSError), "who takes errors of the disk for damaged files must not take this for one"
 
 
 def test_arrow_reads_what_the_guard_opened(inside):

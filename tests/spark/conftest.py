@@ -30,7 +30,10 @@ def spark(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory):
-    """A standalone cluster of two workers with a Connect server, and thin clients of it; see ``cluster.py``."""
+    """A standalone cluster of two workers with a Connect server, and thin clients of it; see ``cluster.py``.
+
+    It allows tables in the directories of the tests, and nowhere else.
+    """
     _need_spark()
     pytest.importorskip("psutil", reason="the cluster's processes are found by psutil")
     from cluster import running_cluster
@@ -40,8 +43,17 @@ def cluster(tmp_path_factory):
         thin_python()
     except NoThinClient as error:
         pytest.skip(str(error))
-    with running_cluster(tmp_path_factory.mktemp("cluster")) as running:
+    allowed = {"PYSPARK_PAIMON_ROOTS": str(tmp_path_factory.getbasetemp())}
+    with running_cluster(tmp_path_factory.mktemp("cluster"), allowed) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def told(cluster, tmp_path_factory):
+    """What the program of ``cluster_client.py`` found out: one client does it all, for Spark's first steps are slow."""
+    from cluster_client import found_out
+
+    return found_out(cluster, tmp_path_factory)
 
 
 def _need_spark():

@@ -1,35 +1,55 @@
+"""A thin client of another Python version against a standalone cluster of two workers: see ``cluster_client.py``."""
+
 from __future__ import annotations
 
-import json
+import sys
 
 import pytest
 
 pytestmark = pytest.mark.spark
 
-PROGRAM = """
-import json, shutil, sys
-import pyarrow as pa, pyspark
-from pyspark_paimon import Table, spark_session
 
-spark = spark_session(sys.argv[1])
-table = Table.create(sys.argv[2], "id BIGINT, v STRING", primary_keys=["id"], options={"bucket": "2"}, spark=spark)
-table.write(pa.table({"id": range(1000), "v": ["a"] * 1000}))
-table.write(spark.range(500, 1500).selectExpr("id", "'b' AS v"))
-compacted = table.compact(full=True)
-counts = {row.v: row["count"] for row in table.scan().to_spark().groupBy("v").count().collect()}
-print(json.dumps({
-    "python": sys.version_info[:2], "java": shutil.which("java"), "jars": hasattr(pyspark, "SparkContext"),
-    "counts": counts, "buckets": compacted.buckets, "found": table.scan("id = 700").to_arrow().to_pylist(),
-    "executors": len(set(map(str, spark.range(0, 8, 1, 8).selectExpr("current_timestamp()").collect()))),
-}))
-"""
+def test_the_client_is_thin_and_of_another_python_where_there_is_one(told, cluster):
+    from thin_client import interpreter
+
+    assert told["java"] is None
+    assert (tuple(told["python"]) != sys.version_info[:2]) == (interpreter() != sys.executable)
+    assert (len(cluster.workers), len(cluster.executors)) == (2, 2)
 
 
-def test_a_thin_client_of_another_python_writes_compacts_and_reads_on_two_workers(cluster, tmp_path):
-    said = json.loads(cluster.client(PROGRAM, str(tmp_path / "t")))
-    assert said["counts"] == {"a": 500, "b": 1000}
-    assert said["found"] == [{"id": 700, "v": "b"}]
-    assert said["buckets"] == 2
-    assert said["java"] is None
-    assert len(cluster.executors) == 2
-    assert len(cluster.workers) == 2
+def test_it_creates_writes_compacts_reads_and_deletes(told):
+    assert told["counts"] == {"a": 500, "b": 1000}
+    assert told["unique name"] == 1500
+    assert told["found"] == [{"id": 700, "v": "b"}]
+    assert (told["compacted"], told["left"]) == (2, 1490)
+
+
+def test_a_token_is_asked_for_and_never_shown(told):
+    for case in ("wrong token", "no token"):
+        kind, text = told[case]
+        assert kind == "SparkUnavailable"
+        assert "asks for a token" in text
+        assert "hunter2" not in text
+
+
+def test_an_address_where_nobody_listens_is_named_at_once(told):
+    kind, text = told["nobody there"]
+    assert kind == "SparkUnavailable"
+    assert "sc://localhost:9: no Spark Connect server answers" in text
+    assert "hunter2" not in text
+
+
+def test_the_same_address_has_one_session_and_another_one_on_request(told):
+    assert told["again the same"]
+    assert told["new session"]
+    assert told["settings"] == ["2", "5"]
+
+
+def test_sessions_see_the_same_table_and_each_its_own_progress(told):
+    assert told["other reads"] == 490
+    assert told["first sees"] == 10
+    assert told["progress"] == [0, True]
+
+
+def test_where_the_package_is_installed_nothing_is_shipped(told):
+    assert told["install"]["shipped"] is None
