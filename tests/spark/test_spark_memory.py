@@ -60,7 +60,8 @@ def test_a_task_with_a_small_buffer_spills_and_loses_nothing(spark, tmp_path, mo
     assert (written.rows, generous.rows) == (400_000, 1000)
     spills = sorted(visit["spills"] for visit in visits)
     assert spills[:2] == [0, 0], "a large buffer spills nothing"
-    assert all(count >= 2 for count in spills[2:])
+    assert all(count >= 1 for count in spills[2:])
+    assert len(spills) == 4
     found = table.scan(columns=["id"]).to_arrow().column("id")
     assert len(found) == len(found.unique()) == 300_000
     assert table.scan("v = 'v299999' OR id = 5").count() == 2
