@@ -3,8 +3,9 @@
 Whoever starts a process may name them: ``PYSPARK_PAIMON_ROOTS`` holds directories separated as in ``PATH``, and
 ``PYSPARK_PAIMON_ROOTS_FILE`` a file with one of them on each line. Nothing that a client sends can change either. Where one of them
 is set, every path that a table's files are reached by is resolved first, symbolic links and ``..`` included, and refused unless it is
-in one of the directories; the resolved path is what is opened then. That covers tables and branches, external data paths, orphans
-and checkpoints, for all of them are reached by a ``FileIO``. Set it on every machine that runs tasks: each checks for itself.
+in one of the directories; the resolved path is what is opened then. That covers tables and branches, external data paths and
+orphans, for all of them are reached by a ``FileIO``; a stream's checkpoint is Spark's own to open. Set it on every machine that runs
+tasks: each checks for itself.
 
 It bounds what options can reach. It is no sandbox: a client that may run Python on a server can open files there by itself, and
 one who can change links inside of a root can do so between the check and the opening.
