@@ -150,14 +150,6 @@ class TableWrite:
         if sum(t.num_rows for t, _ in self._waiting) >= _ROUTE_ROWS or sum(t.nbytes for t, _ in self._waiting) >= _ROUTE_BYTES:
             self._route()
 
-    def write_bucket(self, partition: tuple[Plain, ...], bucket: int, batch: Any, kinds: Any = None) -> None:
-        """Buffer rows that all belong to one bucket, as the caller knows (a Spark task that owns it)."""
-        self._route()
-        table, numbers = self._kinds.of(conform(batch, self.store.schema), kinds)
-        if table.num_rows:
-            self._make_room()
-            self._writer(partition, bucket).add(Source(table.combine_chunks(), numbers), None)
-
     def compact(self, partition: bytes, bucket: int, full: bool = False) -> None:
         """Flush a bucket, then compact it: all of it, or what the strategy picks."""
         self._route()

@@ -418,16 +418,6 @@ def test_without_restamping_the_lost_race_is_a_conflict(tmp_path: Path) -> None:
         FileStoreCommit(store, "b").commit(prepared[1])
 
 
-def test_rows_of_one_bucket_can_be_handed_in_as_such(tmp_path: Path) -> None:
-    store = make(tmp_path / "t", DDL, ("p", "id"), ("p",), bucket="1")
-    table = many(store, 10).set_column(3, "p", pa.array([7] * 10, pa.int32()))
-    with TableWrite(store) as job:
-        job.write_bucket((7,), 0, table)
-        commit(store, job.prepare_commit())
-    assert {store.partition.decode(entry.partition) for entry in live(store)} == {(7,)}
-    assert {row["id"] for row in newest_rows(store)} == set(table["id"].to_pylist())
-
-
 def test_progress_and_metrics_count_rows_files_and_bytes(tmp_path: Path) -> None:
     store = make(tmp_path / "t", DDL, ("id",), bucket="2", num_sorted_run__compaction_trigger="1")
     write(store, many(store, 100, 1), write_only=True)
