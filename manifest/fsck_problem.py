@@ -77,7 +77,7 @@ ADVICE: Final[dict[ProblemKind, str]] = {
     ProblemKind.DELETE_OF_ABSENT: _ROLL_BACK,
     ProblemKind.ENTRY: _WRITER,
     ProblemKind.LEVEL_OVERLAP: "reads may give two rows of a key; overwrite the partition, or compact the bucket fully with an engine that allows it",
-    ProblemKind.MISSING_FILE: _RESTORE,
+    ProblemKind.MISSING_FILE: f"{_RESTORE}; if only the oldest snapshots need it, an expiry was cut off: expire again",
     ProblemKind.FILE_SIZE: _RESTORE,
     ProblemKind.DATA_FILE: _RESTORE,
     ProblemKind.ROW_COUNT: _RESTORE,

@@ -255,7 +255,8 @@ class CheckedStates:
                 if (one.name, other.name) not in self._overlaps:
                     self._overlaps.add((one.name, other.name))
                     message = f"its keys overlap those of {one.name} on level {one.level}"
-                    self.found.add(ProblemKind.LEVEL_OVERLAP, other.name, message, origin, place=place)
+                    path = f"{self.store.paths.bucket_dir(self.store.partition.decode(bucket_id[0]), bucket_id[1])}/{other.name}"
+                    self.found.add(ProblemKind.LEVEL_OVERLAP, path, message, origin, place=place)
         for partition, counts in totals.items():
             if len(counts) > 1:
                 place = place_of(self.store, partition, -1)
