@@ -205,6 +205,8 @@ class Follower:
         snapshot_id = start.snapshot_id or until
         if not snapshot_id:
             return start
+        if budget.limits == UNLIMITED:
+            return Position(snapshot_id + 1)
         sizes = self._state(snapshot_id).sizes()[:, start.unit :]
         taken = budget.take(sizes)
         if taken < sizes.shape[1]:

@@ -30,8 +30,8 @@ _THREADS = 4
 """Buckets that the driver compacts at a time: it is not a worker, and others use it too."""
 
 
-def commit_rows(store: FileStore, job: RowsJob, messages: Sequence[CommitMessage], rows: int) -> None:
-    """Append or overwrite, as the request says. Raises as ``FileStoreCommit`` does."""
+def commit_rows(store: FileStore, job: RowsJob, messages: Sequence[CommitMessage], rows: int, *, asked_for: bool = True) -> None:
+    """Append or overwrite, as the request says; ``asked_for``: a client will ask how it ended. Raises as ``FileStoreCommit`` does."""
     request = job.request
     overwriting = request.mode == "overwrite"
     commit = FileStoreCommit(store, request.commit_id, restamp=restamp(store, request.commit_id))
@@ -57,7 +57,8 @@ def commit_rows(store: FileStore, job: RowsJob, messages: Sequence[CommitMessage
         result = publish(messages)
     follow = made_visible if job.owned else follow_up
     result = follow(store, request.compactor, result, messages, threads=min(_THREADS, os.cpu_count() or 1))
-    _keep(store, request.identity, result)
+    if asked_for:
+        _keep(store, request.identity, result)
 
 
 def commit_change(store: FileStore, job: ChangeJob, messages: Sequence[CommitMessage], rows: int) -> None:

@@ -69,7 +69,8 @@ class PaimonStreamWriter(ds.DataSourceStreamArrowWriter):  # type: ignore[misc] 
             request = self._numbered(messages, batchId)
             if request is not None:
                 rows = sum(message.rows for message in messages if message is not None)
-                commit_rows(open_store(self.path, request), RowsJob(request=request, owned=False), commit_messages(messages), rows)
+                job = RowsJob(request=request, owned=False)
+                commit_rows(open_store(self.path, request), job, commit_messages(messages), rows, asked_for=False)
 
     def abort(self, messages: Sequence[BatchMessage | None], batchId: int) -> None:  # noqa: N803  # as above
         """Delete the files of a batch that surely was not committed."""
