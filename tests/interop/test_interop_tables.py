@@ -32,7 +32,7 @@ FAST = {
         "append_bsi",
         "append_range_bitmap",
     ),
-    *("append_bitmap_v2", "append_map", "pk_partial", "pk_partial_ignore", "pk_partial_group", "pk_partial_remove", "pk_first", "pk_agg"),
+    *("append_map", "pk_partial", "pk_partial_ignore", "pk_partial_group", "pk_partial_remove", "pk_first", "pk_agg"),
     *("agg_functions", "pk_agg_retract", "pk_seq", "append_parts", "parts_text", "parts_decimal", "append_bucketed", "pk_dynamic"),
     *(
         "overwritten",
@@ -45,7 +45,7 @@ FAST = {
         "all_types_pk",
         "multiset",
     ),
-    *("edges", "lz4_l0", "stats_truncated", "append_dv", "rowkind_field", "many_flushes"),
+    *("edges", "stats_truncated", "append_dv", "rowkind_field", "many_flushes"),
 }
 """One table or two of each feature, made and compared in every run; the others in the long runs."""
 
