@@ -21,9 +21,7 @@ from tests.interop.specs_more import MORE
 SPECS = {spec.name: spec for spec in (*GOLDEN, *MORE)}
 FAST = {
     *(
-        "pk_l0",
-        "pk_full",
-        "pk_dv",
+        "dv_parts",
         "pk_dv64",
         "pk_thin",
         "pk_composite",
@@ -35,7 +33,6 @@ FAST = {
     *("append_map", "pk_partial", "pk_partial_ignore", "pk_partial_group", "pk_partial_remove", "pk_first", "pk_agg"),
     *("agg_functions", "pk_agg_retract", "pk_seq", "append_parts", "parts_text", "parts_decimal", "append_bucketed", "pk_dynamic"),
     *(
-        "overwritten",
         "overwritten_dynamic",
         "evolved",
         "evolved_append",
