@@ -17,6 +17,8 @@ AHEAD_BYTES = 256 << 20
 _LEAST_BYTES = 1024
 """What an item counts at least, so that a stream of empty ones is bounded too."""
 
+_LOOK_SECONDS = 1.0
+
 
 class _Stopped(Exception):  # not an error: the consumer has left
     """Tells a source that nobody wants its items."""
@@ -25,7 +27,8 @@ class _Stopped(Exception):  # not an error: the consumer has left
 class _Buffer(Generic[T]):
     """Items of numbered sources between their threads and one consumer, who takes source after source.
 
-    A source waits while the buffer is full, unless the consumer waits for it.
+    A source waits while the buffer is full, unless the consumer waits for it. An iterator that is neither read on nor closed when
+    the program ends must not keep it from ending: who waits looks now and then whether anybody is left to take something.
     """
 
     def __init__(self, sources: int, budget: int) -> None:
@@ -36,18 +39,23 @@ class _Buffer(Generic[T]):
         self._held = 0
         self._head = 0
         self._stopped = False
+        self._consumer = threading.current_thread()
         self._changed = threading.Condition()
 
     def put(self, source: int, item: T) -> None:
         """Hand an item over. Raises ``_Stopped``."""
         size = max(getattr(item, "nbytes", 0), _LEAST_BYTES)
         with self._changed:
-            self._changed.wait_for(lambda: self._stopped or self._held < self._budget or (source == self._head and not self._items[source]))
+            while not self._changed.wait_for(lambda: self._stopped or self._has_room(source), _LOOK_SECONDS):
+                self._stopped = not (threading.main_thread().is_alive() or self._consumer.is_alive())
             if self._stopped:
                 raise _Stopped
             self._items[source].append((item, size))
             self._held += size
             self._changed.notify_all()
+
+    def _has_room(self, source: int) -> bool:
+        return self._held < self._budget or (source == self._head and not self._items[source])
 
     def end(self, source: int, error: BaseException | None = None) -> None:
         """No more items of ``source``; an error is raised to the consumer at once."""
@@ -55,6 +63,11 @@ class _Buffer(Generic[T]):
             self._ended[source] = True
             self._error = self._error or error
             self._changed.notify_all()
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the sources were let go."""
+        return self._stopped
 
     def stop(self) -> None:
         """Let all sources go."""
@@ -67,7 +80,7 @@ class _Buffer(Generic[T]):
         items = self._items[source]
         while True:
             with self._changed:
-                self._head = source
+                self._head, self._consumer = source, threading.current_thread()
                 self._changed.notify_all()
                 self._changed.wait_for(lambda: items or self._ended[source] or self._error is not None)
                 if self._error is not None:
@@ -93,27 +106,39 @@ def interleaved(sources: Sequence[Callable[[], Iterator[T]]], threads: int, budg
             yield from source()
         return
     buffer: _Buffer[T] = _Buffer(len(sources), budget)
-    with ThreadPoolExecutor(min(threads, len(sources)), "paimon-read") as pool:
-        try:
-            for number, source in enumerate(sources):
-                pool.submit(_pump, number, source, buffer)
-            for number in range(len(sources)):
-                yield from buffer.take(number)
-        finally:
-            buffer.stop()
-            pool.shutdown(wait=True, cancel_futures=True)
+    waiting = iter(enumerate(sources))
+    readers = [threading.Thread(target=_pump_all, args=(waiting, buffer), name="paimon-read") for _ in range(min(threads, len(sources)))]
+    try:
+        for reader in readers:
+            reader.start()
+        for number in range(len(sources)):
+            yield from buffer.take(number)
+    finally:
+        buffer.stop()
+        for reader in readers:
+            if reader.ident is not None:
+                reader.join()
 
 
-def _pump(number: int, source: Callable[[], Iterator[T]], buffer: _Buffer[T]) -> None:
+def _pump_all(waiting: Iterator[tuple[int, Callable[[], Iterator[T]]]], buffer: _Buffer[T]) -> None:
+    """Empty one source after the other, each by one of several threads; a pool of them would be joined before the program may end."""
+    for number, source in waiting:
+        if buffer.stopped or not _pump(number, source, buffer):
+            return
+
+
+def _pump(number: int, source: Callable[[], Iterator[T]], buffer: _Buffer[T]) -> bool:
+    """Whether there may be more to do."""
     try:
         for item in source():
             buffer.put(number, item)
     except _Stopped:
-        return
+        return False
     except BaseException as error:  # noqa: BLE001  # it is raised in the consumer's thread
         buffer.end(number, error)
-        return
+        return False
     buffer.end(number)
+    return True
 
 
 def each(work: Callable[[Any], R], items: Sequence[Any], threads: int) -> list[R]:

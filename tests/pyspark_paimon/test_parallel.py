@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
 from pyspark_paimon.parallel import each, interleaved
+
+ROOT = Path(__file__).parent.parent.parent
 
 
 @dataclass
@@ -75,6 +80,45 @@ def test_closing_the_stream_stops_the_sources() -> None:
     next(stream)
     stream.close()
     assert threading.active_count() == before
+
+
+def test_a_stream_that_nobody_reads_on_does_not_keep_the_program_from_ending() -> None:
+    program = (
+        "from pyspark_paimon.parallel import interleaved; stream = interleaved([lambda: iter(range(10**6))] * 4, 2, 1); print(next(stream))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True, cwd=ROOT)
+    assert done.stdout == "0\n"
+
+
+def test_a_stream_is_read_on_by_a_thread_that_outlives_the_main_one() -> None:
+    program = """
+import threading, time
+from pyspark_paimon.parallel import interleaved
+
+def read():
+    threading.main_thread().join()
+    time.sleep(1.5)
+    print(sum(interleaved([lambda: iter(range(1000))] * 4, 2, 1)))
+
+threading.Thread(target=read).start()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True, cwd=ROOT)
+    assert done.stdout == "1998000\n"
+
+
+def test_sources_that_give_nothing_are_not_read_after_the_consumer_has_left() -> None:
+    read = []
+
+    def source(at):
+        read.append(at)
+        if at < 2:
+            yield Item(at, 0)
+            yield Item(at, 1)
+
+    stream = interleaved([lambda at=at: source(at) for at in range(50)], 2, budget=1)
+    next(stream)
+    stream.close()
+    assert len(read) <= 3
 
 
 def test_each_keeps_order_and_raises_the_first_error() -> None:
