@@ -14,7 +14,7 @@ _NAME = r"secret|passw(?:or)?d|passphrase|token|credential|access[._-]?key|accou
 _SECRET_NAME = re.compile(_NAME, re.IGNORECASE)
 _USER_IN_URL = re.compile(r"((?<![a-z0-9+.-])[a-z][a-z0-9+.-]{0,19}:/{1,2})[^/@\s'\"]{0,1000}@", re.IGNORECASE)
 _PAIR = re.compile(
-    rf"((?:{_NAME})[\w.-]{{0,60}}(?:['\"]\s{{0,4}}[=:]|\s{{0,4}}(?:=|:\s))\s{{0,4}})(?:'[^']{{0,1000}}'|\"[^\"]{{0,1000}}\"|[^\s'\",;&)}}\]]+)",
+    rf"((?:{_NAME})[\w.-]{{0,60}}(?:['\"]\s{{0,4}}[=:]|\s{{0,4}}(?:=|:\s))\s{{0,4}})(?:'[^']{{0,1000}}'|\"[^\"]{{0,1000}}\"|(?!(?:is|are|has|cannot|must|needs|would)\b)[^\s'\",;&)}}\]]+)",
     re.IGNORECASE,
 )
 """Both take time in proportion to the text, whatever it is: every repetition is bounded, but for the last."""

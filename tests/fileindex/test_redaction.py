@@ -31,6 +31,7 @@ def test_a_secret_is_hidden(text, safe):
     [
         "/warehouse/db.db/orders/bucket-0/data-1.parquet is missing",
         "option 'bucket': '0' is no number of buckets",
+        "option 's3.secret-key': is unknown",
         "unknown column 'tokens', did you mean 'token'; columns are: token, id",
         "primary-key=id, sequence.field=ts, file-index.bloom-filter.columns=id",
         "mail@example.org wrote to file:///t",

@@ -87,14 +87,14 @@ class Cluster:
     servers: list[Daemon] = field(default_factory=list)
     workers_running: list[Daemon] = field(default_factory=list)
     master_url: str = ""
-    port: int = 0
+    ports: list[int] = field(default_factory=list)
     logs: int = 0
     settings: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def address(self) -> str:
         """``sc://host:port``; to any host but this one, Spark's client sends a token over TLS only."""
-        return f"sc://localhost:{self.port}"
+        return f"sc://localhost:{self.ports[-1]}"
 
     @property
     def url(self) -> str:
@@ -158,19 +158,23 @@ class Cluster:
             _tied(command), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.home, env={**clean, **(environment or {})},
         )  # fmt: skip
 
-    def start_server(self, environment: Mapping[str, str] | None = None, conf: Mapping[str, str] | None = None) -> int:
-        """Start a Connect server on this cluster; its port. The last one started is where ``address`` leads."""
+    def start_server(
+        self, environment: Mapping[str, str] | None = None, conf: Mapping[str, str] | None = None, master: str | None = None
+    ) -> int:
+        """Start a Connect server on this cluster, or on another ``master``; its port. The last one started is where ``address`` leads."""
         settings = CONF | dict(conf or {})
         flags = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
-        command = [str(SPARK_HOME / "bin" / "spark-submit"), "--master", self.master_url, "--class", SERVER_CLASS, *flags]
+        command = [str(SPARK_HOME / "bin" / "spark-submit"), "--master", master or self.master_url, "--class", SERVER_CLASS, *flags]
         extra = {"SPARK_CONNECT_AUTHENTICATE_TOKEN": self.token, "SPARK_DAEMON_MEMORY": "1g", **self.settings}
         server = Daemon.start(command, self._log("server"), _environment({**extra, **(environment or {})}))
         self.servers.append(server)
-        self.port = int(server.wait_for(r"Spark Connect server started at: \S+:(\d+)"))
-        return self.port
+        self.ports.append(0)
+        self.ports[-1] = int(server.wait_for(r"Spark Connect server started at: \S+:(\d+)"))
+        return self.ports[-1]
 
     def stop_server(self) -> None:
-        """End the server started last, and its executors, as a crash would."""
+        """End the server started last, and its executors, as a crash would; ``address`` leads to the one before, if any."""
+        self.ports.pop()
         _end([self.servers.pop()], signal.SIGKILL)
 
     def restart_server(self) -> None:
