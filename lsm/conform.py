@@ -45,7 +45,9 @@ def conform(rows: Any, schema: TableSchema) -> Any:
         if times > 1:
             raise SchemaMismatch(f"column '{name}' is there {times} times")
         if name not in schema.names:
-            raise SchemaMismatch(f"column '{name}' is unknown; the table has: {', '.join(schema.names)}")
+            alike = [known for known in schema.names if known.lower() == name.lower()]
+            hint = f" (rows keep the case of names: write it '{alike[0]}')" if alike else ""
+            raise SchemaMismatch(f"column '{name}' is unknown{hint}; the table has: {', '.join(schema.names)}")
     table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
     for field in schema.fields:
         if field.name not in names:

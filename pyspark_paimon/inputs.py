@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lsm.row_kinds import ROW_KINDS
-from manifest.errors import InvalidArgument, SchemaMismatch
+from manifest.errors import InvalidArgument, SchemaMismatch, UnsupportedType
 from manifest.schema import TableSchema
 from pyspark_paimon.engine import ROW_KIND, ArrowRows, Rows, SparkRows
 from pyspark_paimon.pandas_frames import index_levels, spark_frame
@@ -37,6 +37,7 @@ def rows_of(data: Data, schema: pa.Schema) -> Rows:
     Raises:
         InvalidArgument: ``data`` is of no kind that can be written.
         SchemaMismatch: two of its columns have one name, or a pandas column holds values that are not of one type.
+        UnsupportedType: a Spark column is of a type that has no Arrow type (intervals of months, say).
 
     >>> rows_of(pa.table({"id": [1]}), pa.schema([("id", pa.int64())])).schema.names
     ['id']
@@ -136,7 +137,10 @@ def _spark_rows(data: Any, schema: pa.Schema) -> Rows:
         raise InvalidArgument(f"rows cannot be written from Spark's {type(data).__name__}; hand in {_ACCEPTED}")
     from pyspark_paimon.spark_types import arrow_for_spark  # noqa: PLC0415  # a DataFrame is at hand, so pyspark is
 
-    return SparkRows(data, arrow_for_spark(data.schema))
+    try:
+        return SparkRows(data, arrow_for_spark(data.schema))
+    except TypeError as error:
+        raise UnsupportedType(f"the DataFrame has a column of a type that no table has: {error}") from error
 
 
 def collected(rows: Rows) -> ArrowRows:

@@ -9,7 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from traceback import extract_tb
+from types import TracebackType
 from typing import Any
 
 import fileindex.errors
@@ -60,15 +63,26 @@ def describe(error: PaimonError) -> str:
         return _MARK + json.dumps({"class": name, "args": [str(error)], "text": str(error)})
 
 
-@contextmanager
-def errors_noted() -> Iterator[None]:
-    """Attach the note to a typed error that leaves the block; others pass as they are."""
-    try:
-        yield
-    except PaimonError as error:
-        if not any(_MARK in note for note in getattr(error, "__notes__", ())):
-            error.add_note(describe(error))
-        raise
+class errors_noted(AbstractContextManager[None]):  # noqa: N801  # used as a function is
+    """Attach the note to a typed error that leaves the block, in the place of its traceback; others pass as they are.
+
+    Spark puts the traceback before the message, and a typed error tells its cause in its message.
+    """
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: TracebackType | None) -> None:
+        """Let the error pass, with its note."""
+        if isinstance(error, PaimonError):
+            if not any(_MARK in note for note in getattr(error, "__notes__", ())):
+                error.add_note(_raised_at(error.__traceback__))
+                error.add_note(describe(error))
+            error.__cause__, error.__suppress_context__ = None, True
+            error.__traceback__ = None
+
+
+def _raised_at(traceback: TracebackType | None) -> str:
+    """The line of ours that raised, for those who look for its cause."""
+    frames = extract_tb(traceback)
+    return f"(raised at {Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
 
 
 def typed_error(text: str) -> PaimonError | None:

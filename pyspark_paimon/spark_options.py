@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from manifest.errors import InvalidArgument
+from manifest.errors import InvalidArgument, UnsupportedOption
 from manifest.option_support import check_call, check_settable
 from manifest.paths import with_branch
 from pyspark_paimon.engine import IncrementalMode, TravelRequest
@@ -26,34 +26,67 @@ COLUMNS = "columns"
 FILTER = "filter"
 PUSHDOWN = "pushdown"
 DYNAMIC_OVERWRITE = "dynamic-partition-overwrite"
+OVERWRITE_PARTITION = "overwrite-partition"
+SPARK_OVERWRITE_MODE = "partitionoverwritemode"  # as Spark's own sources call it, in lower case
 _TRAVEL = {"scan.snapshot-id": "snapshot_id", "scan.tag-name": "tag", "scan.timestamp-millis": "timestamp_millis"}
 _BETWEEN, _BETWEEN_MODE = "incremental-between", "incremental-between-scan-mode"
 _READ = frozenset({PATH, BRANCH, COLUMNS, FILTER, PUSHDOWN, *_TRAVEL, _BETWEEN, _BETWEEN_MODE})
 _METADATA = "paimon.options"
+_WRITE = frozenset({PATH, BRANCH, DYNAMIC_OVERWRITE})
 _CATALOG = "provider"  # among the options only while Spark's catalog makes or loads a table
+_SPARKS = frozenset(
+    {"owner", "location", "comment", "external", "is_managed_location", _CATALOG}
+)  # the catalog's own, some of them names of Paimon's
+_OPTION = "option."  # what CREATE TABLE has under OPTIONS comes a second time with this prefix; its properties do not
+_NO_PATH = (
+    "format 'paimon' needs the table's path. Spark tells a data source neither path nor name of the table in its catalog that INSERT, "
+    "CREATE TABLE AS SELECT, insertInto or saveAsTable is for: write INSERT INTO t WITH (path = '...') ..., or insert into a temporary view "
+    "USING paimon OPTIONS (path '...'); with DataFrames, .save(path)"
+)
+_NO_PATH_KEPT = (
+    "Spark's catalog does not keep the path of this table, for CREATE TABLE listed its columns, or CREATE TABLE AS SELECT or saveAsTable made "
+    "it: DROP TABLE it and CREATE TABLE t USING paimon OPTIONS (path '...') without columns, over a table that Table.create made; "
+    "or read it by SELECT ... FROM t WITH (path = '...')"
+)
 
 
 def table_path(options: Mapping[str, str]) -> str:
     """The table's path, that of the branch which option ``branch`` names. Raises ``InvalidArgument`` if Spark did not pass one."""
     path = options.get(PATH)
     if not path:
-        raise InvalidArgument(
-            "format 'paimon' needs the table's path. Spark does not tell a data source which catalog table an INSERT is for: "
-            "write INSERT INTO t WITH (path = '...') ..., or insert into a temporary view USING paimon OPTIONS (path '...'); "
-            "with DataFrames, .save(path)"
-        )
+        raise InvalidArgument(_NO_PATH)
     return with_branch(path, options[BRANCH]) if BRANCH in options else path
+
+
+def asked_by_catalog(options: Mapping[str, str]) -> bool:
+    """Whether it is Spark's catalog that makes or loads a table."""
+    return _CATALOG in options
+
+
+def has_stored_options(schema: StructType) -> bool:
+    """Whether columns come from a table of Spark's catalog."""
+    return any(_METADATA in (field.metadata or {}) for field in schema.fields)
+
+
+def properties(options: Mapping[str, str]) -> dict[str, str]:
+    """The table properties of a CREATE TABLE, and what the catalog adds to them: all that are not its OPTIONS."""
+    return {
+        key: value for key, value in options.items() if key not in _READ and not key.startswith(_OPTION) and _OPTION + key not in options
+    }
 
 
 def read_options(options: Mapping[str, str], schema: StructType | None = None) -> dict[str, str]:
     """What the options say about reading; ``schema`` may carry those of a catalog table, which the query's own override.
 
-    Raises ``UnsupportedOption`` for an unknown key, unless it is a property of a catalog table.
+    Raises ``UnsupportedOption`` for an unknown key, unless it is a property of a catalog table, and ``InvalidArgument`` if the schema
+    is to carry them and does not.
     """
     stored: dict[str, str] = {}
     if schema is not None and schema.fields and not options.get(PATH):
-        stored = json.loads((schema[0].metadata or {}).get(_METADATA, "{}"))
-    given = {key: value for key, value in options.items() if key in _READ or _CATALOG not in options}
+        if not has_stored_options(schema):
+            raise InvalidArgument(_NO_PATH_KEPT)
+        stored = next(json.loads(field.metadata[_METADATA]) for field in schema.fields if _METADATA in (field.metadata or {}))
+    given = {key: value for key, value in options.items() if key in _READ or _CATALOG not in options or _OPTION + key in options}
     check_settable(table_options(given))
     return stored | given
 
@@ -131,8 +164,16 @@ def flag(options: Mapping[str, str], key: str) -> bool:
 
 
 def write_options(options: Mapping[str, str]) -> dict[str, str]:
-    """The table options of one write: all but ours and the catalog's. Raises ``UnsupportedOption``."""
-    given = {key: value for key, value in options.items() if key not in {PATH, BRANCH, DYNAMIC_OVERWRITE}}
+    """The table options of one write: all but ours and the catalog's. Raises ``UnsupportedOption``.
+
+    >>> write_options({"path": "/t", "filter": "id = 1"})
+    Traceback (most recent call last):
+    fileindex.errors.UnsupportedOption: option 'filter': says what to read; rows are written to a path, or a view, without it
+    """
+    for key in sorted(_READ - _WRITE):
+        if key in options:
+            raise UnsupportedOption(key, "says what to read; rows are written to a path, or a view, without it")
+    given = {key: value for key, value in options.items() if key not in _WRITE}
     check_call(given)
     return given
 
@@ -140,11 +181,16 @@ def write_options(options: Mapping[str, str]) -> dict[str, str]:
 __all__ = [
     "DYNAMIC_OVERWRITE",
     "FILTER",
+    "OVERWRITE_PARTITION",
     "PATH",
     "PUSHDOWN",
+    "SPARK_OVERWRITE_MODE",
+    "asked_by_catalog",
     "between",
     "columns",
     "flag",
+    "has_stored_options",
+    "properties",
     "read_options",
     "table_options",
     "table_path",

@@ -31,6 +31,7 @@ from pyspark_paimon.spark_errors import errors_noted
 from pyspark_paimon.spark_facts import server_facts
 from pyspark_paimon.spark_options import FILTER, between, columns, read_options, table_options, table_path, travel, with_options
 from pyspark_paimon.spark_types import spark_schema
+from pyspark_paimon.sql_tables import check_properties, missing_table_told
 from pyspark_paimon.stream_options import is_stream
 
 if TYPE_CHECKING:
@@ -56,13 +57,15 @@ def schema(options: MutableMapping[str, str]) -> StructType:
             return stream_schema(options)
         given = dict(options) if rpc.SCAN in options else read_options(options)
         backend = LocalBackend(table_path(given))
-        request = scan_request(backend, given)
+        with missing_table_told(options):
+            request = scan_request(backend, given)
         if request.left_out:
             check_left_out(backend.store(), request)
         options[rpc.SCAN] = request.model_dump_json()
         if rpc.form_of(options) != "rows":
             return _carrier(options[rpc.FORM])
         table = backend.schema(request.schema_id)
+        check_properties(options, table)
         return with_options(spark_schema(scan_fields(table, request.columns)), options)
 
 

@@ -6,7 +6,6 @@ plain ``df.write`` come as they lie: each task writes level 0 only, and takes it
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
@@ -15,7 +14,6 @@ from pyspark.sql import datasource as ds
 from pyspark.sql.types import StructType
 
 from lsm.bucket_assigner import Owned
-from lsm.conform import conform
 from lsm.table_write import TableWrite
 from manifest.commit import CommitMessage, FileStoreCommit
 from manifest.errors import CommitConflict, UnsupportedTable
@@ -23,17 +21,17 @@ from manifest.option_support import check_writable
 from manifest.store import FileStore
 from pyspark_paimon import spark_rpc as rpc
 from pyspark_paimon.compaction import compact_one
-from pyspark_paimon.engine import CompactRequest, WriteRequest
+from pyspark_paimon.engine import CompactRequest
 from pyspark_paimon.inputs import split_kinds
+from pyspark_paimon.plain_writes import plain_write
 from pyspark_paimon.spark_blobs import rows_of_blobs
 from pyspark_paimon.spark_changes import ChangeWriter
 from pyspark_paimon.spark_commands import run_command
 from pyspark_paimon.spark_commit import commit_compaction, commit_rows, job_name
 from pyspark_paimon.spark_errors import errors_noted
 from pyspark_paimon.spark_index_writer import IndexWriter
-from pyspark_paimon.spark_options import DYNAMIC_OVERWRITE, flag, table_path, write_options
+from pyspark_paimon.spark_options import table_path
 from pyspark_paimon.spark_task import JobWriter, TaskMessage, bucket_ids, commit_messages, open_store
-from pyspark_paimon.spark_types import arrow_for_spark
 
 STRIDE = 1 << 32
 """Sequence numbers that each task of a plain write has to itself."""
@@ -161,9 +159,7 @@ def writer_for(options: Mapping[str, str], schema: StructType, *, overwrite: boo
             job = rpc.parse_job(options[rpc.WRITE])
             store = FileStore.open(path) if isinstance(job, rpc.IndexJob) else open_store(path, job.request)
         else:
-            job = _plain_job(options, overwrite=overwrite)
-            store = open_store(path, job.request)
-            conform(arrow_for_spark(schema).empty_table(), store.schema)
+            job, store = plain_write(path, options, schema, overwrite=overwrite)
         commit_id = job.commit_id if isinstance(job, rpc.IndexJob) else job.request.commit_id
         if isinstance(job, rpc.RowsJob):
             commit_id = job.request.identity
@@ -181,16 +177,6 @@ def _writer(path: str, job: rpc.Job, store: FileStore) -> JobWriter:
         case rpc.RowsJob():
             check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
             return RowsWriter(path, job, None if job.owned else first_sequence(store))
-
-
-def _plain_job(options: Mapping[str, str], *, overwrite: bool) -> rpc.RowsJob:
-    request = WriteRequest(
-        commit_id=str(uuid.uuid4()),
-        mode="overwrite" if overwrite else "append",
-        dynamic=flag(options, DYNAMIC_OVERWRITE),
-        options=write_options(options),
-    )
-    return rpc.RowsJob(request=request, owned=False)
 
 
 def first_sequence(store: FileStore) -> int | None:
