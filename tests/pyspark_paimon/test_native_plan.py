@@ -277,3 +277,18 @@ def test_tasks_cut_big_splits_and_put_the_long_ones_first(tmp_path, monkeypatch)
     assert [sum(task) for task in sizes] == sorted((sum(task) for task in sizes), reverse=True)
     ordered = [split for task in tasks_of(plan, table.table_schema, ordered=True) for split in task]
     assert [type(plan.splits[0]).from_json(split).files[0].file_name for split in ordered] == [f.file_name for f in plan.splits[0].files]
+
+
+def test_key_sections_of_one_bucket_are_tasks_of_their_own(tmp_path, monkeypatch):
+    monkeypatch.setattr("pyspark_paimon.spark_tasks.TASK_BYTES", 3000)
+    monkeypatch.setattr("pyspark_paimon.spark_tasks.OPEN_COST", 1)
+    table = keyed(tmp_path / "t")
+    for start in (0, 1000, 2000):
+        table.write(rows(range(start, start + 1000), "older"))
+        table.write(rows(range(start, start + 1000), "newer"))
+    backend, request = LocalBackend(table.path), table.scan().request
+    plan = backend.plan(request)
+    assert [len(split.files) for split in plan.splits] == [6]
+    tasks = tasks_of(plan, table.table_schema, ordered=False)
+    found = [[row for split in task for batch in backend.read_split(request, split) for row in batch.to_pylist()] for task in tasks]
+    assert [(len(task), {row["city"] for row in task}) for task in found] == [(1000, {"newer"})] * 3
