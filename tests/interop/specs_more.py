@@ -6,8 +6,7 @@ import random
 from collections.abc import Callable, Iterator
 
 from tests.interop.made_rows import BASE, array, struct, text_map
-from tests.interop.specs import FULL, MINOR, Alter, Delete, Expire, Spec, Step, Tag, Write, commits, overwrite, then
-from tests.interop.specs_golden import (
+from tests.interop.spec_parts import (
     AGGREGATED,
     BUCKETS,
     COMPACTED,
@@ -21,6 +20,7 @@ from tests.interop.specs_golden import (
     VECTORS,
     keyed,
 )
+from tests.interop.specs import FULL, MINOR, Alter, Delete, Expire, Spec, Step, Tag, Write, commits, overwrite, then
 
 SMALL = {"id": "BIGINT NOT NULL", "name": "STRING", "qty": "INT", "price": "DECIMAL(12, 2)", "ts": "TIMESTAMP(6)"}
 ODD_TEXTS = ["", " ", "Åse 日本 🙂", "a/b=c%2F", "__DEFAULT_PARTITION__", "x'y\"z", "tab\there", "null", None]

@@ -16,8 +16,8 @@ from tests.interop.engine import Engine
 from tests.interop.features import JAVA, OURS_READS, READS_OURS, feature
 from tests.interop.made_rows import BASE
 from tests.interop.players import FAR_FUTURE_MS, arrow_rows, made_by_java, made_by_us
+from tests.interop.spec_parts import BUCKETS, UNAWARE
 from tests.interop.specs import FULL, Spec, Write, commits
-from tests.interop.specs_golden import BUCKETS, UNAWARE
 
 PRODUCERS = ("input", "lookup", "full-compaction")
 
