@@ -24,6 +24,7 @@ DIRECTIONS = (READS_OURS, OURS_READS, TURNS)
 
 FEATURES = (
     "scalar types with their extremes",
+    "nanoseconds of timestamps",
     "ARRAY, MAP, ROW",
     "MULTISET",
     "primary key, level 0",
@@ -43,6 +44,7 @@ FEATURES = (
     "partial-update, removing deletes",
     "aggregation",
     "aggregation, retracts",
+    "listagg of blank texts",
     "changelog-producer input",
     "changelog-producer lookup",
     "changelog-producer full-compaction",

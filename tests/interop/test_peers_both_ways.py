@@ -50,7 +50,7 @@ class Case:
 NO_MULTISET = "Unsupported data type: MULTISET"
 CASES = (
     Case("all_types", ("scalar types with their extremes", "ARRAY, MAP, ROW")),
-    Case("all_types_pk", ("scalar types with their extremes",)),
+    Case("all_types_pk", ("nanoseconds of timestamps",)),
     Case("edges", ("scalar types with their extremes",)),
     Case("all_null", ("scalar types with their extremes",)),
     Case("multiset", ("MULTISET",), ((PYPAIMON, NO_MULTISET), (RUST, NO_MULTISET))),

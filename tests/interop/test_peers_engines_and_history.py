@@ -13,7 +13,8 @@ import pytest
 from manifest.store import FileStore
 from pyspark_paimon import Table
 from tests.golden_rows import canonical
-from tests.interop.features import OURS_READS, PYPAIMON, READS_OURS, RUST, feature
+from tests.interop.engine import Engine
+from tests.interop.features import JAVA, OURS_READS, PYPAIMON, READS_OURS, RUST, feature
 from tests.interop.peers import Peer, PeerError
 from tests.interop.turn_players import Ours, Python, lines
 from tests.interop.turn_tables import BY_NAME, Configuration, World
@@ -141,6 +142,36 @@ def test_pypaimon_counts_no_deletes_in_its_files(pypaimon: Peer, path: Path) -> 
     store = FileStore.open(path)
     assert [entry.file.delete_row_count for entry in store.live_entries(store.snapshots.latest()).entries()] == [0]
     assert Ours().read(path) == []
+
+
+LISTAGG = "listagg of blank texts"
+TEXTS = [(None, ""), ("", None), ("a", ""), ("", "a"), (" ", "a"), ("a", " "), ("", ""), (" ", " "), ("", " "), ("a", "b")]
+OUR_LISTS = ["", "", "a", "a", "a", "a", "", " ", "", "a,b"]
+JAVA_LISTS = ["", "", "a", "a", " ,a", "a, ", "", " , ", " ", "a,b"]
+PEER_LISTS = [None, None, "a", "a", "a", "a", None, None, None, "a,b"]
+
+
+def listed(path: Path) -> Table:
+    """Each key has a first and a second text; Paimon leaves out empty ones in one release and blank ones in the next."""
+    options = {"bucket": "1", "merge-engine": "aggregation", "fields.s.aggregate-function": "listagg", "write-only": "true"}
+    table = Table.create(path, "id BIGINT, s STRING", ["id"], options=options)
+    for texts in zip(*TEXTS, strict=True):
+        table.write(pa.table({"id": pa.array(range(len(TEXTS)), pa.int64()), "s": pa.array(texts, pa.string())}))
+    assert table.scan(order_by="id").to_arrow()["s"].to_pylist() == OUR_LISTS
+    return table
+
+
+@feature(LISTAGG, JAVA, READS_OURS, "keeps blank texts")
+def test_java_lists_blank_texts_too(engine: Engine, path: Path) -> None:
+    listed(path)
+    assert [row["s"] for row in sorted(engine.dump(path), key=lambda row: row["id"])] == JAVA_LISTS
+
+
+@slow
+@both(LISTAGG, READS_OURS, outcome="null where nothing is left")
+def test_the_peer_lists_nothing_for_blank_texts_alone(peer: Peer, path: Path) -> None:
+    listed(path)
+    assert peer.read(path).sort_by("id")["s"].to_pylist() == PEER_LISTS
 
 
 EVOLUTION = "schema evolution"
@@ -322,3 +353,9 @@ def test_what_the_peer_finds_beside_a_nan(peer: Peer, found: list[int], path: Pa
     table = with_nan(path)
     assert ids(table.scan("x > 2").to_arrow()) == [2, 3]
     assert ids(peer.read(path, filter={"op": ">", "col": "x", "value": 2.0})) == found
+
+
+@feature(NAN, JAVA, READS_OURS)
+def test_java_finds_what_is_beside_a_nan(engine: Engine, path: Path) -> None:
+    with_nan(path)
+    assert sorted(row["id"] for row in engine.dump(path, {"op": ">", "col": "x", "value": 2.0})) == [2, 3]
