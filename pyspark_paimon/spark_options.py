@@ -34,9 +34,8 @@ _READ = frozenset({PATH, BRANCH, COLUMNS, FILTER, PUSHDOWN, *_TRAVEL, _BETWEEN, 
 _METADATA = "paimon.options"
 _WRITE = frozenset({PATH, BRANCH, DYNAMIC_OVERWRITE})
 _CATALOG = "provider"  # among the options only while Spark's catalog makes or loads a table
-_SPARKS = frozenset(
-    {"owner", "location", "comment", "external", "is_managed_location", _CATALOG}
-)  # the catalog's own, some of them names of Paimon's
+_SPARKS = frozenset({"owner", "location", "comment", "external", "is_managed_location", _CATALOG})
+"""The catalog's own properties, some of which Paimon knows by the same name."""
 _OPTION = "option."  # what CREATE TABLE has under OPTIONS comes a second time with this prefix; its properties do not
 _NO_PATH = (
     "format 'paimon' needs the table's path. Spark tells a data source neither path nor name of the table in its catalog that INSERT, "
@@ -69,10 +68,9 @@ def has_stored_options(schema: StructType) -> bool:
 
 
 def properties(options: Mapping[str, str]) -> dict[str, str]:
-    """The table properties of a CREATE TABLE, and what the catalog adds to them: all that are not its OPTIONS."""
-    return {
-        key: value for key, value in options.items() if key not in _READ and not key.startswith(_OPTION) and _OPTION + key not in options
-    }
+    """The TBLPROPERTIES of a CREATE TABLE."""
+    others = _READ | _SPARKS
+    return {key: value for key, value in options.items() if not (key in others or key.startswith(_OPTION) or _OPTION + key in options)}
 
 
 def read_options(options: Mapping[str, str], schema: StructType | None = None) -> dict[str, str]:
