@@ -99,7 +99,7 @@ def _wrong_with(store: FileStore, path: str, size: int | None) -> tuple[ProblemK
         actual = store.file_io.size(path)
     except FileNotFoundError:
         return ProblemKind.MISSING_FILE, path, "is missing"
-    except OSError as error:
+    except (OSError, PaimonError) as error:  # the latter where a server may not open the path
         return ProblemKind.MISSING_FILE, path, f"cannot be reached ({error})"
     if size is not None and actual != size:
         return ProblemKind.FILE_SIZE, path, f"has {actual:,} bytes where its manifest says {size:,}"
