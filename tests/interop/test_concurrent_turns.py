@@ -12,7 +12,8 @@ import shutil
 import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -119,21 +120,38 @@ def test_pypaimon_that_stalls_between_look_and_rename_replaces_a_snapshot(pypaim
         pypaimon.ask("hold_renames", seconds=0)
 
 
+@contextmanager
+def held_renames(pid: int) -> Iterator[None]:
+    """Each rename of the process waits before it happens; skips where processes may not be traced."""
+    if shutil.which("strace") is None:
+        pytest.skip("holding a process between two system calls needs strace")
+    options = ["-f", "-qq", "-e", "trace=rename", "-e", "inject=rename:delay_enter=2500000", "-o", "/dev/null"]
+    tracer = subprocess.Popen(["strace", *options, "-p", str(pid)], stderr=subprocess.DEVNULL)
+    try:
+        time.sleep(1.5)
+        if tracer.poll() is not None:
+            pytest.skip("strace may not trace here")
+        yield
+    finally:
+        tracer.terminate()
+        tracer.wait()
+
+
 @pytest.mark.interop
 @pytest.mark.long
 @feature(FEATURE, JAVA, TURNS, outcome=REPLACES)
 def test_java_that_stalls_between_look_and_rename_replaces_a_snapshot(engine: Engine, tmp_path: Path) -> None:
     path = create(tmp_path)
     engine.write(path, [{"id": 0, "who": "theirs"}])
-    with_delay = ["strace", "-f", "-qq", "-e", "trace=rename", "-e", "inject=rename:delay_enter=2500000", "-o", "/dev/null"]
-    if shutil.which("strace") is None:
-        pytest.skip("holding a Java process between two system calls needs strace")
-    tracer = subprocess.Popen([*with_delay, "-p", str(engine._process.pid)], stderr=subprocess.DEVNULL)
-    try:
-        time.sleep(1.5)
-        if tracer.poll() is not None:
-            pytest.skip("strace may not trace here")
+    with held_renames(engine._process.pid):
         replaced(path, lambda number: (engine.write(path, [{"id": number, "who": "theirs"}]), None)[1])
-    finally:
-        tracer.terminate()
-        tracer.wait()
+
+
+@pytest.mark.interop
+@pytest.mark.long
+@feature(FEATURE, RUST, TURNS, outcome=REPLACES)
+def test_pypaimon_rust_that_stalls_between_look_and_rename_replaces_a_snapshot(pypaimon_rust: Peer, tmp_path: Path) -> None:
+    path = create(tmp_path)
+    pypaimon_rust.write(path, row(0, "theirs"))
+    with held_renames(pypaimon_rust.process.pid):
+        replaced(path, lambda number: (pypaimon_rust.write(path, row(number, "theirs")), None)[1])

@@ -12,7 +12,7 @@ import pytest
 
 from manifest.store import FileStore
 from pyspark_paimon import Table
-from tests.golden_rows import canonical
+from tests.golden_rows import canonical, golden_rows
 from tests.interop.engine import Engine
 from tests.interop.features import JAVA, OURS_READS, PYPAIMON, READS_OURS, RUST, feature
 from tests.interop.peers import Peer, PeerError
@@ -142,6 +142,20 @@ def test_pypaimon_counts_no_deletes_in_its_files(pypaimon: Peer, path: Path) -> 
     store = FileStore.open(path)
     assert [entry.file.delete_row_count for entry in store.live_entries(store.snapshots.latest()).entries()] == [0]
     assert Ours().read(path) == []
+
+
+@feature("nanoseconds of timestamps", JAVA, READS_OURS)
+@feature("nanoseconds of timestamps", JAVA, OURS_READS)
+def test_java_and_we_keep_each_others_nanoseconds_when_we_merge(engine: Engine, path: Path) -> None:
+    engine.create(path, {"id": "INT NOT NULL", "at": "TIMESTAMP(9)"}, primary_keys=["id"], options={"bucket": "1", "write-only": "true"})
+    moments = ["1969-12-31T23:59:59.999999999", "2026-01-02T03:04:05.678901234"]
+    table = Table.open(path)
+    for number in range(2):
+        table.write(pa.table({"id": pa.array([1], pa.int32()), "at": pa.array([moments[number]]).cast(pa.timestamp("ns"))}))
+        engine.write(path, [{"id": 2, "at": moments[number]}])
+    expected = [{"id": 1, "at": moments[1]}, {"id": 2, "at": moments[1]}]
+    assert sorted(engine.dump(path), key=lambda row: row["id"]) == expected
+    assert golden_rows(table.scan().to_arrow(), table.table_schema) == [canonical(row) for row in expected]
 
 
 LISTAGG = "listagg of blank texts"
