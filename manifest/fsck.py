@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-from manifest.errors import PaimonError
+from manifest.errors import CorruptFile, PaimonError
 from manifest.fsck_history import CheckedHistory
 from manifest.fsck_problem import Findings, Origin, ProblemKind
 from manifest.fsck_states import CheckedStates
@@ -29,7 +29,8 @@ def walk(store: FileStore, found: Findings) -> Iterator[Unit]:
         try:
             branch = branch_store(store, name)
         except PaimonError as error:
-            found.add(ProblemKind.SCHEMA, manager.paths.schemas, f"branch '{name}' cannot be opened ({error})", Origin(branch=name))
+            path = error.path if isinstance(error, CorruptFile) else manager.paths.schema_file(0)
+            found.add(ProblemKind.SCHEMA, path, f"branch '{name}' cannot be opened ({error})", Origin(branch=name))
             continue
         found.counts["branches"] += 1
         yield from _of_branch(branch, found, seen)

@@ -77,6 +77,15 @@ def test_branches_are_checked_each_by_its_own_history(copies, tmp_path) -> None:
     assert (problem.path, problem.origin.branch, problem.origin.snapshot) == (str(lost), "side", side.snapshot.id)
 
 
+@pytest.mark.parametrize("damage", [gone, cut])
+def test_a_branch_without_a_schema_is_named_and_the_others_are_checked(copies, tmp_path, damage) -> None:
+    path = copies.copy("branched", tmp_path)
+    schema = damage(Path(path) / "branch" / "branch-side" / "schema" / "schema-0")
+    result = Table.open(path).fsck("quick")
+    assert [(problem.kind.value, problem.path) for problem in result.problems] == [("schema", str(schema))]
+    assert result.counts["branches"] == 1
+
+
 def test_a_tag_keeps_files_that_must_be_there(copies, tmp_path) -> None:
     path = copies.copy("keyed", tmp_path)
     table = Table.open(path)
