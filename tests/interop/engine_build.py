@@ -13,6 +13,7 @@ from pathlib import Path
 PROJECT = Path(__file__).parent / "engine"
 OLDEST_JAVA = 17
 _RESOLVE = "dependency:build-classpath"
+_PATIENCE = 200
 
 
 class EngineUnavailable(Exception):
@@ -111,7 +112,10 @@ def _resolve(maven: str, target: Path) -> None:
     command = [maven, "-B", "-q", "-f", str(PROJECT / "pom.xml"), _RESOLVE, "-DincludeScope=runtime", f"-Dmdep.outputFile={target}"]
     told = ""
     for extra in (["-o"], []):
-        done = subprocess.run([*command, *extra], capture_output=True, text=True, check=False)
+        try:
+            done = subprocess.run([*command, *extra], capture_output=True, text=True, check=False, timeout=_PATIENCE)
+        except subprocess.TimeoutExpired as slow:
+            raise EngineUnavailable(f"the Paimon engine's jars are not at hand and Maven got none in {_PATIENCE} s") from slow
         if done.returncode == 0 and target.exists():
             return
         told = done.stdout + done.stderr
