@@ -73,7 +73,6 @@ class Engine:
     @classmethod
     def start(cls) -> Engine:
         """Run the engine; raises ``EngineUnavailable`` where it cannot be."""
-        log = tempfile.TemporaryFile("w+")  # noqa: SIM115  # closed with the process
         opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED]
         flags = [
             f"-Xmx{_HEAP}",
@@ -84,6 +83,7 @@ class Engine:
             "-Dfile.encoding=UTF-8",
         ]
         command = [java_command(), *flags, *opened, "-cp", built(), "interop.Main"]
+        log = tempfile.TemporaryFile("w+")  # noqa: SIM115  # closed with the process
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, encoding="utf-8")
         return cls(process, log)
 
