@@ -136,7 +136,7 @@ class Cluster:
         """
         client = self.start_client(code, *arguments, environment=environment)
         try:
-            output, errors = client.communicate(timeout=_PATIENCE_SECONDS * 2)
+            output, errors = client.communicate(timeout=_PATIENCE_SECONDS * 5)
         except subprocess.TimeoutExpired:
             client.kill()
             raise AssertionError("the client never ended:\n" + "\n".join(client.communicate())[-6000:]) from None

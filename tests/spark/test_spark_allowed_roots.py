@@ -10,6 +10,8 @@ from manifest.errors import PathNotAllowed
 from manifest.store import FileStore
 from pyspark_paimon import Catalog, Table
 
+pytestmark = pytest.mark.timeout(600)  # the first test waits for the cluster and its client
+
 
 @pytest.mark.spark
 @pytest.mark.parametrize("way", ["open", "create", "read", "write", "dots", "link", "branch", "sql"])

@@ -12,7 +12,7 @@ import pytest
 from pyspark_paimon import __version__
 from pyspark_paimon.session import package_root
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]  # the first test waits for the cluster and its client
 
 SHIPPED = """
 import json, sys
