@@ -50,21 +50,18 @@ print(json.dumps({"before": before, "peak": peak(), "rows": message.rows}))
 
 
 def test_a_task_with_a_small_buffer_spills_and_loses_nothing(spark, tmp_path, monkeypatch):
-    table = Table.create(tmp_path / "t", "id BIGINT, v STRING", primary_keys=["id"], options={"bucket": "2"}, spark=spark)
-    rows = spark.range(0, 400_000, 1, 2).selectExpr("id % 300000 AS id", "concat('v', id) AS v")
+    table = Table.create(tmp_path / "t", "id BIGINT, v STRING", primary_keys=["id"], options={"bucket": "2"})
+    rows = spark.range(0, 300_000, 1, 2).selectExpr("id % 280000 AS id", "concat('v', id) AS v")
     with armed(tmp_path, monkeypatch) as faults:
         faults.register(spark)
-        written = table.write(rows, options={"write-buffer-size": "2 mb"})
-        generous = table.write(rows.limit(1000))
+        written = Table.open(table.path, spark=spark).write(rows, options={"write-buffer-size": "2 mb"})
         visits = faults.visits("files")
-    assert (written.rows, generous.rows) == (400_000, 1000)
-    spills = sorted(visit["spills"] for visit in visits)
-    assert spills[:2] == [0, 0], "a large buffer spills nothing"
-    assert all(count >= 1 for count in spills[2:])
-    assert len(spills) == 4
+    assert written.rows == 300_000
+    assert len(visits) == 2
+    assert all(visit["spills"] >= 1 for visit in visits), visits
     found = table.scan(columns=["id"]).to_arrow().column("id")
-    assert len(found) == len(found.unique()) == 300_000
-    assert table.scan("v = 'v299999' OR id = 5").count() == 2
+    assert len(found) == len(found.unique()) == 280_000
+    assert table.scan("v = 'v299999' OR id = 20000").count() == 2
 
 
 @pytest.mark.long
