@@ -6,6 +6,7 @@ import json
 from functools import reduce
 from typing import Any
 
+from pyspark_paimon.native_sql import quoted
 from pyspark_paimon.results import Message
 
 _READ = {
@@ -65,13 +66,10 @@ def _read(spark: Any, plan: NativePlan, group: NativeGroup) -> Any:
     schema = StructType.fromJson(json.loads(group.file_schema))
     files = spark.read.schema(schema).options(**_READ).parquet(*(f"file://{path}" for path in group.files))
     kept = files if group.condition is None else files.where(group.condition)
-    return kept.selectExpr(*group.columns).select(*(_column(column) for column in plan.columns))
-
-
-def _column(column: NativeColumn) -> Any:
-    from pyspark.sql.functions import expr  # noqa: PLC0415  # as above
-
-    return expr(column.text).alias(column.name, metadata={} if column.comment is None else {"comment": column.comment})
+    rows = kept.selectExpr(*group.columns).selectExpr(*(f"{column.text} AS {quoted(column.name)}" for column in plan.columns))
+    for column in plan.columns:
+        rows = rows if column.comment is None else rows.withMetadata(column.name, {"comment": column.comment})
+    return rows
 
 
 __all__ = ["NativeColumn", "NativeGroup", "NativePlan", "native_frame"]
