@@ -35,6 +35,7 @@ RUNTIME_CONF: dict[str, str] = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",  # fastest between 50k and 100k rows
     "spark.sql.python.filterPushdown.enabled": "true",
     "spark.connect.progress.reportInterval": "500ms",
+    "spark.sql.connect.serverStacktrace.enabled": "false",  # else eighty lines of the JVM's stack follow each message
 }
 DRIVER_MEMORY = "2g"
 _REMOTE: dict[str, SparkSession] = {}
