@@ -64,9 +64,10 @@ def describe(error: PaimonError) -> str:
 
 
 class errors_noted(AbstractContextManager[None]):  # noqa: N801  # used as a function is
-    """Attach the note to a typed error that leaves the block, in the place of its traceback; others pass as they are.
+    """Attach the note to a typed error that leaves the block, and cut its traceback to that block; others pass as they are.
 
-    Spark puts the traceback before the message, and a typed error tells its cause in its message.
+    Spark puts the traceback before the message, and a typed error tells its cause in its message. One frame of ours must stay,
+    or Spark shows all of its own.
     """
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: TracebackType | None) -> None:
@@ -76,7 +77,8 @@ class errors_noted(AbstractContextManager[None]):  # noqa: N801  # used as a fun
                 error.add_note(_raised_at(error.__traceback__))
                 error.add_note(describe(error))
             error.__cause__, error.__suppress_context__ = None, True
-            error.__traceback__ = None
+            if traceback is not None:
+                error.__traceback__ = TracebackType(None, traceback.tb_frame, traceback.tb_lasti, traceback.tb_lineno)
 
 
 def _raised_at(traceback: TracebackType | None) -> str:

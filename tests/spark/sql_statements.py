@@ -1,0 +1,251 @@
+"""What Spark's SQL can do with a table, statement by statement: run by the tests, and shown as a table in the README.
+
+``{t}`` is a table of Spark's catalog made over the Paimon table at ``{path}`` (id BIGINT key, city STRING; rows 1 Oslo, 2 Lima, 3 NULL),
+``{d}`` and ``{days}`` the same for a partitioned one (day DATE, id INT, v STRING; a row in each of the first two days of 2026), ``{v}`` a
+temporary view over ``{path}``, ``{parquet}`` a view of Parquet files (id 1 and 2, land NO and PE), ``{new}`` a name that is free.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+ALL = [(1, "Oslo"), (2, "Lima"), (3, None)]
+D1, D2 = "2026-01-01", "2026-01-02"
+
+
+@dataclass(frozen=True)
+class Example:
+    """A statement and what comes of it: the rows it returns, the rows of a table afterwards, or what its refusal says."""
+
+    sql: str
+    returns: list[tuple] | None = None
+    leaves: list[tuple] | None = None
+    leaves_days: list[tuple] | None = None
+    refused: str | None = None
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A row of the README's table."""
+
+    shown: str
+    answer: str
+    examples: tuple[Example, ...]
+
+
+WORKS = (
+    Feature(
+        "`CREATE TABLE t USING paimon OPTIONS (path '...')`",
+        "names a table that exists in Spark's catalog; over a path without one it is refused, and `Table.create` makes it",
+        (
+            Example("CREATE TABLE {new} USING paimon LOCATION '{path}'"),
+            Example("DROP TABLE {new}", leaves=ALL),
+            Example("CREATE TABLE {new} USING paimon OPTIONS (path '{path}/missing')", refused="TableNotFound.*Table.create"),
+            Example(
+                "CREATE TABLE {new} USING paimon OPTIONS (path '{path}') TBLPROPERTIES ('bucket' = '9')",
+                refused="UnsupportedOption.*'bucket'",
+            ),
+            Example("CREATE TABLE {new} USING paimon OPTIONS (path '{path}', nonsense '9')", refused="UnsupportedOption.*'nonsense'"),
+            Example("CREATE TABLE {new} USING paimon OPTIONS (path '{path}') TBLPROPERTIES ('primary-key' = 'id', 'team' = 'a')"),
+        ),
+    ),
+    Feature(
+        "`CREATE TEMPORARY VIEW v USING paimon OPTIONS (path '...', filter '...')`",
+        "names a scan of the snapshot that is the newest one now; any read option",
+        (
+            Example("SELECT * FROM {v}", returns=ALL),
+            Example(
+                "CREATE TEMPORARY VIEW {new}_v USING paimon OPTIONS (path '{path}', filter 'id > 1 AND city IS NOT NULL', columns 'city')"
+            ),
+            Example("SELECT * FROM {new}_v", returns=[("Lima",)]),
+            Example("INSERT INTO {new}_v VALUES ('x')", refused="UnsupportedOption.*'columns'"),
+        ),
+    ),
+    Feature(
+        "`SELECT ...` with joins, subqueries, views, `CACHE TABLE`",
+        "reads the newest snapshot; names of columns ignore case",
+        (
+            Example("SELECT ID, City FROM {t} WHERE iD < 3", returns=[(1, "Oslo"), (2, "Lima")]),
+            Example(
+                "SELECT a.id, p.land, d.v FROM {t} a JOIN {parquet} p ON a.id = p.id LEFT JOIN {d} d ON d.id = a.id",
+                returns=[(1, "NO", "b"), (2, "PE", None)],
+            ),
+            Example(
+                "SELECT count(*) FROM {t} WHERE id IN (SELECT id FROM {parquet}) AND EXISTS (SELECT 1 FROM {v} WHERE city = 'Oslo')",
+                returns=[(2,)],
+            ),
+            Example("CACHE TABLE {new}_c AS SELECT max(id) AS m FROM {t}"),
+            Example("SELECT * FROM {new}_c", returns=[(3,)]),
+        ),
+    ),
+    Feature(
+        "``SELECT ... FROM t WITH (`scan.snapshot-id` = '7')``",
+        "travels in time, as `scan.tag-name`, `scan.timestamp-millis` and `incremental-between` do; `filter` prunes by indexes",
+        (
+            Example("SELECT * FROM {t} WITH (`scan.snapshot-id` = '1')", returns=ALL),
+            Example("SELECT * FROM {t} WITH (filter = 'id = 2')", returns=[(2, "Lima")]),
+            Example("SELECT * FROM {t} WITH (`scan.snapshot-id` = '99')", refused="SnapshotNotFound"),
+        ),
+    ),
+    Feature(
+        "`INSERT INTO t WITH (path = '...') ...`",
+        "upserts `VALUES` or a query, by position, `BY NAME` or with a list of columns; columns left out become NULL",
+        (
+            Example("INSERT INTO {t} WITH (path = '{path}') VALUES (1, 'Rome')", leaves=[(1, "Rome"), *ALL[1:]]),
+            Example("INSERT INTO {t} WITH (path = '{path}') (CITY, Id) SELECT 'Pisa', 4", leaves=[*ALL, (4, "Pisa")]),
+            Example("INSERT INTO {t} WITH (path = '{path}') BY NAME SELECT 'Bari' AS City, 4L AS ID", leaves=[*ALL, (4, "Bari")]),
+            Example("INSERT INTO {t} WITH (path = '{path}') (id) VALUES (2)", leaves=[ALL[0], (2, None), ALL[2]]),
+            Example("INSERT INTO {t} WITH (path = '{path}') SELECT 'four', 'x'", leaves=ALL, refused="CANNOT_SAFELY_CAST"),
+            Example(
+                "INSERT INTO {t} WITH (path = '{path}') SELECT CAST(NULL AS BIGINT), 'x'", leaves=ALL, refused="NOT_NULL_ASSERT_VIOLATION"
+            ),
+        ),
+    ),
+    Feature(
+        "`INSERT INTO v ...`",
+        "the same through a temporary view, which brings its path",
+        (Example("INSERT INTO {v} VALUES (4, 'Rome')", leaves=[*ALL, (4, "Rome")]),),
+    ),
+    Feature(
+        "`INSERT OVERWRITE t WITH (path = '...') ...`",
+        "replaces the whole table",
+        (Example("INSERT OVERWRITE {t} WITH (path = '{path}') SELECT id, land FROM {parquet}", leaves=[(1, "NO"), (2, "PE")]),),
+    ),
+    Feature(
+        "``INSERT OVERWRITE t WITH (path = '...', `overwrite-partition` = 'day=2026-01-31') ...``",
+        "replaces that partition; `` `dynamic-partition-overwrite` = 'true' `` replaces the partitions of the rows",
+        (
+            Example(
+                "INSERT OVERWRITE {d} WITH (path = '{days}', `overwrite-partition` = 'day=2026-01-01') VALUES (DATE'2026-01-01', 7, 'new')",
+                leaves_days=[(D1, 7, "new"), (D2, 5, "a")],
+            ),
+            Example(
+                "INSERT OVERWRITE {d} WITH (path = '{days}', `dynamic-partition-overwrite` = 'true') VALUES (DATE'2026-01-02', 7, 'new')",
+                leaves_days=[(D1, 1, "b"), (D2, 7, "new")],
+            ),
+            Example(
+                "INSERT OVERWRITE {d} WITH (path = '{days}', `overwrite-partition` = 'hour=1') VALUES (DATE'2026-01-02', 7, 'new')",
+                refused="UnknownColumn.*hour",
+            ),
+        ),
+    ),
+    Feature(
+        "`DESCRIBE t`, `EXPLAIN ...`, `SHOW CREATE TABLE t`",
+        "show the columns; Spark shows neither `USING` nor the path",
+        (
+            Example("DESCRIBE {t}", returns=[("city", "string", None), ("id", "bigint", None)]),
+            Example(
+                "SHOW CREATE TABLE {t}",
+                returns=[("CREATE TABLE spark_catalog.default.{t} (\n  id BIGINT NOT NULL,\n  city STRING COLLATE UTF8_BINARY)\n",)],
+            ),
+        ),
+    ),
+    Feature(
+        "`DROP TABLE t`",
+        "forgets the name; the Paimon table stays",
+        (Example("DROP TABLE {t} PURGE", leaves=ALL),),
+    ),
+)
+
+REFUSED = (
+    Feature(
+        "`CREATE TABLE t (id BIGINT, ...) USING paimon ...`",
+        "keys: `Table.create(path, columns, primary_keys=[...], partition_keys=[...])`, then `CREATE TABLE` without columns",
+        (
+            Example("CREATE TABLE {new} (id BIGINT, city STRING) USING paimon OPTIONS (path '{path}')"),
+            Example("SELECT * FROM {new}", refused="InvalidArgument.*does not keep the path"),
+            Example("SELECT * FROM {new} WITH (path = '{path}')", returns=ALL),
+            Example("DROP TABLE {new}", leaves=ALL),
+        ),
+    ),
+    Feature(
+        "`CREATE TABLE t USING paimon ... AS SELECT`",
+        "`Table.create(...)`, then `INSERT` or `table.write(df)`",
+        (
+            Example(
+                "CREATE TABLE {new} USING paimon OPTIONS (path '{path}') AS SELECT 9L AS id, 'x' AS city",
+                leaves=ALL,
+                refused="InvalidArgument.*CREATE TABLE AS SELECT",
+            ),
+        ),
+    ),
+    Feature(
+        "`INSERT INTO t` without `WITH`",
+        "Spark does not tell which table is meant: `WITH (path = '...')`, or a temporary view",
+        (
+            Example("INSERT INTO {t} VALUES (4, 'Rome')", leaves=ALL, refused=r"InvalidArgument.*WITH \(path"),
+            Example("INSERT INTO {t} SELECT * FROM {t}", leaves=ALL, refused=r"InvalidArgument.*WITH \(path"),
+        ),
+    ),
+    Feature(
+        "`INSERT OVERWRITE t PARTITION (...)`, `INSERT INTO t REPLACE WHERE ...`",
+        '`` `overwrite-partition` ``, or `table.write(df, mode="overwrite", partition={...})`',
+        (
+            Example("INSERT OVERWRITE {d} PARTITION (day = DATE'2026-01-01') SELECT 7, 'new'", refused="NON_PARTITION_COLUMN"),
+            Example("INSERT INTO {t} REPLACE WHERE id = 1 SELECT 1L, 'x'", leaves=ALL, refused="does not support overwrite by filter"),
+        ),
+    ),
+    Feature(
+        "`UPDATE`, `DELETE FROM`, `TRUNCATE TABLE`",
+        '`table.update(filter, set={...})`, `table.delete(filter)`, `table.delete("TRUE")`',
+        (
+            Example("UPDATE {t} SET city = 'x' WHERE id = 1", leaves=ALL, refused="does not support UPDATE TABLE"),
+            Example("DELETE FROM {t} WHERE id = 1", leaves=ALL, refused="does not support deletes"),
+            Example("TRUNCATE TABLE {t}", leaves=ALL, refused="does not support truncates"),
+        ),
+    ),
+    Feature(
+        "`MERGE INTO`",
+        "`INSERT` and `table.write(df)` upsert by key; a column `_row_kind` of `-D` deletes",
+        (
+            Example(
+                "MERGE INTO {t} USING {parquet} s ON {t}.id = s.id WHEN MATCHED THEN UPDATE SET city = land",
+                leaves=ALL,
+                refused="does not support MERGE INTO TABLE",
+            ),
+        ),
+    ),
+    Feature(
+        "`ALTER TABLE t ...`",
+        "changes Spark's copy of the columns, which the next read or write refuses: `table.add_column` and the like, then "
+        "`DROP TABLE` and `CREATE TABLE` again; options: `table.alter_options`",
+        (
+            Example("ALTER TABLE {t} RENAME COLUMN city TO town"),
+            Example("SELECT * FROM {t}", refused="SchemaMismatch.*'town'.*Table.add_column"),
+            Example(
+                "INSERT INTO {t} WITH (path = '{path}') VALUES (4, 'x')", leaves=ALL, refused="SchemaMismatch.*'town'.*Table.add_column"
+            ),
+        ),
+    ),
+    Feature(
+        "`VERSION AS OF`, `TIMESTAMP AS OF`",
+        "`` WITH (`scan.snapshot-id` = '...') ``, or `table.scan(snapshot=..., tag=..., timestamp=...)`",
+        (
+            Example("SELECT * FROM {t} VERSION AS OF 1", refused="UNSUPPORTED_FEATURE.TIME_TRAVEL"),
+            Example("SELECT * FROM {t} TIMESTAMP AS OF '2026-01-01'", refused="UNSUPPORTED_FEATURE.TIME_TRAVEL"),
+        ),
+    ),
+    Feature(
+        "``SELECT ... FROM paimon.`/path` ``",
+        'a temporary view, or `spark.read.format("paimon").load(path)`',
+        (Example("SELECT * FROM paimon.`{path}`", refused="UNSUPPORTED_DATASOURCE_FOR_DIRECT_QUERY"),),
+    ),
+    Feature(
+        "`ANALYZE TABLE`, `SHOW PARTITIONS`, `CALL sys.compact(...)`",
+        "`table.analyze()`, `table.partitions()`, `table.compact()` and the other methods of `Table`",
+        (
+            Example("ANALYZE TABLE {t} COMPUTE STATISTICS", refused="NOT_SUPPORTED_COMMAND_FOR_V2_TABLE"),
+            Example("SHOW PARTITIONS {d}", refused="PARTITION_MANAGEMENT_IS_UNSUPPORTED"),
+            Example("CALL sys.compact('{t}')", refused="UNRESOLVED_ROUTINE"),
+        ),
+    ),
+)
+
+
+def readme_table() -> str:
+    """The README's table, markers included."""
+    lines = ["<!-- sql:begin -->", "", "| SQL that works | |", "|---|---|"]
+    lines += [f"| {feature.shown} | {feature.answer} |" for feature in WORKS]
+    lines += ["", "| SQL that Spark does not hand to a Python source | instead |", "|---|---|"]
+    lines += [f"| {feature.shown} | {feature.answer} |" for feature in REFUSED]
+    return "\n".join([*lines, "", "<!-- sql:end -->"])
