@@ -26,13 +26,13 @@ from pyspark_paimon.conditions import Comparison, Condition, Membership, Not, Nu
 from pyspark_paimon.engine import ScanRequest
 from pyspark_paimon.local import LocalBackend
 from pyspark_paimon.plan_json import report_to_json
+from pyspark_paimon.scan_options import scan_request
 from pyspark_paimon.spark_blobs import encoded
 from pyspark_paimon.spark_errors import errors_noted
 from pyspark_paimon.spark_fsck import FsckReader
 from pyspark_paimon.spark_hashes import HashReader
 from pyspark_paimon.spark_options import PUSHDOWN, flag, read_options, table_path
 from pyspark_paimon.spark_rpc import FSCK, HASHES, SCAN, form_of, parse_hash_scan
-from pyspark_paimon.spark_server import scan_request
 from pyspark_paimon.spark_tasks import tasks_of
 from pyspark_paimon.spark_types import arrow_for_spark, cast_for_spark
 from pyspark_paimon.sql_tables import stale_columns_told

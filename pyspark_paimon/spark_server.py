@@ -5,31 +5,30 @@ from __future__ import annotations
 import base64
 import json
 from collections import Counter
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from manifest.errors import UnknownColumn
 from manifest.fsck import gone
 from manifest.store import FileStore
 from pyspark_paimon import spark_rpc as rpc
 from pyspark_paimon.compaction import wanted_buckets
-from pyspark_paimon.engine import CompactRequest, IncrementalRange, ScanRequest
-from pyspark_paimon.filters import bind_filter
-from pyspark_paimon.incremental import change_columns, range_of, scan_fields
+from pyspark_paimon.engine import CompactRequest
+from pyspark_paimon.incremental import scan_fields
 from pyspark_paimon.index_jobs import indexable_files
 from pyspark_paimon.left_out import check_left_out
 from pyspark_paimon.local import LocalBackend
 from pyspark_paimon.native_plan import native_plan
 from pyspark_paimon.partitions import Spec
 from pyspark_paimon.plan_json import plan_to_json
+from pyspark_paimon.scan_options import scan_request
 from pyspark_paimon.spark_blobs import BLOB
 from pyspark_paimon.spark_commands import answer_of_command
 from pyspark_paimon.spark_commit import outcome
 from pyspark_paimon.spark_errors import errors_noted
 from pyspark_paimon.spark_facts import server_facts
-from pyspark_paimon.spark_options import FILTER, between, columns, read_options, table_options, table_path, travel, with_options
+from pyspark_paimon.spark_options import read_options, table_path, with_options
 from pyspark_paimon.spark_types import spark_schema
 from pyspark_paimon.sql_tables import check_properties, missing_table_told
 from pyspark_paimon.stream_options import is_stream
@@ -76,37 +75,6 @@ def _carrier(form: str) -> StructType:
     if form == "blobs":
         return st.StructType([st.StructField(BLOB, st.BinaryType(), nullable=False)])
     return st.StructType([st.StructField(rpc.ANSWER, st.StringType(), nullable=False)])
-
-
-def scan_request(backend: LocalBackend, options: Mapping[str, str], columns_wanted: tuple[str, ...] | None = None) -> ScanRequest:
-    """The scan that a client sent, or the one that a user's options describe, pinned to a snapshot.
-
-    ``columns_wanted`` are those of a schema that Spark or the user prescribes.
-    """
-    if rpc.SCAN in options:
-        request = rpc.parse_scan(options[rpc.SCAN])
-        return request if columns_wanted is None else request.model_copy(update={"columns": columns_wanted})
-    changes = between(options)
-    if changes is not None:
-        return _changes_request(backend, options, range_of(backend, backend.schema(), *changes[0], changes[1]), columns_wanted)
-    snapshot, table = backend.start(travel(options))
-    names = columns_wanted or columns(options) or table.names
-    for name in names:
-        if name not in table.names:
-            raise UnknownColumn(name, tuple(table.names))
-    tree = bind_filter(options.get(FILTER), table.column_types)
-    request = ScanRequest.of(tree, columns=names, snapshot_id=None if snapshot is None else snapshot.id)
-    return request.model_copy(update={"schema_id": table.id, "options": table_options(options)})
-
-
-def _changes_request(
-    backend: LocalBackend, options: Mapping[str, str], wanted: IncrementalRange, columns_wanted: tuple[str, ...] | None
-) -> ScanRequest:
-    table = backend.schema()
-    tree = bind_filter(options.get(FILTER), table.column_types)
-    names = change_columns(columns_wanted or columns(options), table)
-    request = ScanRequest.of(tree, columns=names, snapshot_id=wanted.end_id)
-    return request.model_copy(update={"schema_id": table.id, "incremental": wanted, "options": table_options(options)})
 
 
 def _answer(backend: LocalBackend, question: rpc.Question) -> str:
@@ -179,4 +147,4 @@ def _ipc(table: pa.Table) -> bytes:
     return bytes(sink.getvalue())
 
 
-__all__ = ["scan_request", "schema"]
+__all__ = ["schema"]
