@@ -33,7 +33,6 @@ OLDEST_JAVA = 17
 RUNTIME_CONF: dict[str, str] = {
     "spark.sql.session.timeZone": "UTC",  # timestamps of Arrow batches carry the session's zone; ours are UTC
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",  # fastest between 50k and 100k rows
-    "spark.sql.python.filterPushdown.enabled": "true",
     "spark.connect.progress.reportInterval": "500ms",
     "spark.sql.connect.serverStacktrace.enabled": "false",  # else eighty lines of the JVM's stack follow each message
 }

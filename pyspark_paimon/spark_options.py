@@ -152,13 +152,28 @@ def columns(options: Mapping[str, str]) -> tuple[str, ...] | None:
 def flag(options: Mapping[str, str], key: str) -> bool:
     """A boolean option, false if absent. Raises ``InvalidArgument``.
 
-    >>> flag({"pushdown": "True"}, "pushdown")
+    >>> flag({"dynamic-partition-overwrite": "True"}, "dynamic-partition-overwrite")
     True
     """
     text = options.get(key, "false").lower()
     if text not in {"true", "false"}:
         raise InvalidArgument(f"option '{key}' is true or false, not {text!r}")
     return text == "true"
+
+
+def pushes_once(options: Mapping[str, str]) -> bool:
+    """Whether Spark's filters are taken, for a frame that is queried once. Raises ``InvalidArgument``.
+
+    >>> pushes_once({"pushdown": "once"})
+    True
+    """
+    wish = options.get(PUSHDOWN, "false").lower()
+    if wish not in {"false", "once"}:
+        raise InvalidArgument(
+            f"option '{PUSHDOWN}' is false or once, not {wish!r}: Spark keeps what one query of a frame pushed for its next queries, and "
+            "these would miss rows; 'once' says that the frame is queried once. The option 'filter' is right for any number of queries"
+        )
+    return wish == "once"
 
 
 def write_options(options: Mapping[str, str]) -> dict[str, str]:
@@ -181,7 +196,6 @@ __all__ = [
     "FILTER",
     "OVERWRITE_PARTITION",
     "PATH",
-    "PUSHDOWN",
     "SPARK_OVERWRITE_MODE",
     "asked_by_catalog",
     "between",
@@ -189,6 +203,7 @@ __all__ = [
     "flag",
     "has_stored_options",
     "properties",
+    "pushes_once",
     "read_options",
     "table_options",
     "table_path",

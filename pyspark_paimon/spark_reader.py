@@ -1,13 +1,14 @@
 """Reading in Spark: the driver plans splits of a pinned snapshot, each task reads and merges its own.
 
-Splits and the scan travel as JSON. Spark prunes no columns of a Python data source; so the projection comes as an option. Its
-filters it pushes where ``spark.sql.python.filterPushdown.enabled`` is set, and never an OR; so a filter may come as an option
-too. Either kind is exact here.
+Splits and the scan travel as JSON. Spark prunes no columns of a Python data source, and pushes filters into it in part only;
+so projection and filter come as options, and a filter is exact here.
+
+Spark 4.3 keeps the partitions that it was given for pushed filters with the frame, and uses them again for the frame's next query
+if that has no filter to push: rows would be missing. So its filters are taken only where the option ``pushdown`` says ``once``.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -31,7 +32,7 @@ from pyspark_paimon.spark_blobs import encoded
 from pyspark_paimon.spark_errors import errors_noted
 from pyspark_paimon.spark_fsck import FsckReader
 from pyspark_paimon.spark_hashes import HashReader
-from pyspark_paimon.spark_options import PUSHDOWN, flag, read_options, table_path
+from pyspark_paimon.spark_options import pushes_once, read_options, table_path
 from pyspark_paimon.spark_rpc import FSCK, HASHES, SCAN, form_of, parse_hash_scan
 from pyspark_paimon.spark_tasks import tasks_of
 from pyspark_paimon.spark_types import arrow_for_spark, cast_for_spark
@@ -44,11 +45,6 @@ _COMPARISONS = {
     ds.LessThan: Op.LT,
     ds.LessThanOrEqual: Op.LE,
 }
-_PUSHING_WORKER = "pyspark.sql.worker.data_source_pushdown_filters"
-"""The module of the process in which Spark asks for a reader to push filters into.
-
-Where its configuration forbids that, Spark refuses a class with ``pushFilters``; it asks from another process then.
-"""
 
 
 @dataclass
@@ -97,7 +93,7 @@ class PaimonReader(ds.DataSourceReader):  # type: ignore[misc]  # as above
 
 
 class PushdownReader(PaimonReader):
-    """A reader that takes Spark's own filters too; Spark lets such a class read only where its configuration allows."""
+    """A reader for one query, which takes Spark's own filters too; Spark lets such a class read only where its configuration allows."""
 
     def pushFilters(self, filters: list[ds.Filter]) -> Iterable[ds.Filter]:  # noqa: N802  # Spark's name
         """Add what can be answered exactly to the scan's filter, and give the rest back to Spark."""
@@ -127,9 +123,7 @@ def reader_for(options: Mapping[str, str], schema: StructType) -> ds.DataSourceR
         form = form_of(options)
         with stale_columns_told(schema):
             request = scan_request(LocalBackend(path), given, tuple(schema.names) if form == "rows" else None)
-        said = options if SCAN in options else given
-        pushes = flag(said, PUSHDOWN) if PUSHDOWN in said else _PUSHING_WORKER in sys.modules
-        kind = PushdownReader if pushes else PaimonReader
+        kind = PushdownReader if pushes_once(options if SCAN in options else given) else PaimonReader
         return kind(path, request.model_dump_json(), schema, form)
 
 

@@ -16,8 +16,8 @@ from pyspark_paimon.spark_names import NAME, UNIQUE_NAME
 class PaimonDataSource(DataSource):  # type: ignore[misc]  # Spark's own annotations are not followed
     """Reads and writes Paimon tables by path: ``spark.read.format("paimon").load(path)``.
 
-    Option ``branch`` reads or writes a branch. Read options: ``columns`` (comma separated), ``filter`` (SQL text), ``pushdown`` (``true`` lets Spark push its filters;
-    needs ``spark.sql.python.filterPushdown.enabled``), Paimon's ``incremental-between`` and
+    Option ``branch`` reads or writes a branch. Read options: ``columns`` (comma separated), ``filter`` (SQL text), ``pushdown`` (``once`` lets
+    Spark push its filters into a frame that is queried once; needs ``spark.sql.python.filterPushdown.enabled``), Paimon's ``incremental-between`` and
     ``incremental-between-scan-mode`` (rows with ``_row_kind``), ``scan.snapshot-id``, ``scan.tag-name`` and
     ``scan.timestamp-millis``. Write options: ``dynamic-partition-overwrite`` and the table options that a call may change.
 

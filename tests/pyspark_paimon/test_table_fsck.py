@@ -286,7 +286,7 @@ BLOWS = st.builds(
 )
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(blow=BLOWS)
 def test_any_damage_is_named_or_does_no_harm(copies, blow) -> None:
     _judge(copies, blow)

@@ -235,7 +235,7 @@ def road(spark):
     made.close()
 
 
-@pytest.mark.parametrize("for_good", [False, True], ids=["comes back", "for good"])
+@pytest.mark.parametrize("for_good", [False, pytest.param(True, marks=pytest.mark.long)], ids=["comes back", "for good"])
 def test_a_lost_connection_loses_no_row(other, path, faults, road, for_good):
     from pyspark.sql.connect.client.retries import DefaultPolicy
 

@@ -68,6 +68,7 @@ def test_a_killed_python_worker_is_replaced(remote, path, faults):
     settled(remote, path, faults.commit_id, orphans=True)
 
 
+@pytest.mark.long
 def test_a_killed_executor_is_replaced(cluster, remote, path, faults):
     faults.register(remote)
     faults.order("files", "hold", times=2)
@@ -80,6 +81,7 @@ def test_a_killed_executor_is_replaced(cluster, remote, path, faults):
     settled(remote, path, faults.commit_id, orphans=True)
 
 
+@pytest.mark.long
 def test_a_server_that_dies_commits_nothing_and_the_write_is_repeated_on_the_next_one(cluster, path, faults):
     from pyspark.sql.connect.client.retries import DefaultPolicy
 
@@ -103,6 +105,7 @@ def test_a_server_that_dies_commits_nothing_and_the_write_is_repeated_on_the_nex
     old.client.close()
 
 
+@pytest.mark.long
 def test_of_two_attempts_of_a_slow_task_one_counts(cluster, path, faults):
     """Runs on the server that the test before started, which speculates."""
     remote = session_at(cluster.url)

@@ -29,7 +29,7 @@ from pyspark_paimon.plan_json import plan_from_json, plan_to_json
 from pyspark_paimon.spark_blobs import BLOB, TASK, blob_frame, rows_of_blobs
 from pyspark_paimon.spark_commands import run_command
 from pyspark_paimon.spark_commit import commit_compaction, job_name, outcome
-from pyspark_paimon.spark_options import flag, travel
+from pyspark_paimon.spark_options import flag, pushes_once, travel
 from pyspark_paimon.spark_reader import PaimonReader
 from pyspark_paimon.spark_running import begins, runs
 from pyspark_paimon.spark_types import spark_schema
@@ -325,9 +325,12 @@ def test_an_answer_travels_in_the_metadata_of_a_column():
 
 
 def test_options_of_a_read_are_checked():
-    assert flag({"pushdown": "TRUE"}, "pushdown")
+    assert flag({"x": "TRUE"}, "x")
     with pytest.raises(InvalidArgument, match="true or false"):
-        flag({"pushdown": "maybe"}, "pushdown")
+        flag({"x": "maybe"}, "x")
+    assert [pushes_once(given) for given in ({}, {"pushdown": "FALSE"}, {"pushdown": "Once"})] == [False, False, True]
+    with pytest.raises(InvalidArgument, match="false or once, not 'true'"):
+        pushes_once({"pushdown": "true"})
     with pytest.raises(InvalidArgument, match="no number"):
         travel({"scan.snapshot-id": "three"})
 

@@ -49,6 +49,7 @@ print(json.dumps({"before": before, "peak": peak(), "rows": message.rows}))
 """
 
 
+@pytest.mark.long
 def test_a_task_with_a_small_buffer_spills_and_loses_nothing(spark, tmp_path, monkeypatch):
     table = Table.create(tmp_path / "t", "id BIGINT, v STRING", primary_keys=["id"], options={"bucket": "2"})
     rows = spark.range(0, 300_000, 1, 2).selectExpr("id % 280000 AS id", "concat('v', id) AS v")

@@ -243,11 +243,12 @@ def test_sparks_own_message_has_ours_after_few_lines_of_traceback(spark, table):
         with pytest.raises(Exception, match="paimon-error") as raised:
             attempt()
         before = str(raised.value).partition("paimon-error")[0]
-        assert 1 <= before.count('File "') <= 2, before
-        assert len(before.splitlines()) < 12, before
+        assert 1 <= before.count('File "') <= 4, before  # two of Spark's frames, two of ours
+        assert len(before.splitlines()) < 18, before
         assert "JVM stacktrace" not in str(raised.value)
 
 
+@pytest.mark.long
 @spark_tests
 def test_rows_of_another_session_are_written(spark, table):
     other = spark.newSession()

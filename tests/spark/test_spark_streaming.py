@@ -106,6 +106,7 @@ def test_a_table_is_copied_with_its_deletes_and_a_repeated_batch_changes_nothing
     assert commits(copy) == [*done, (done[0][0], 2)]
 
 
+@pytest.mark.long
 def test_a_repeated_batch_adds_no_row_to_a_table_without_keys(spark, source, tmp_path):
     log = Table.create(tmp_path / "log", DDL)
     cities = stream(spark, source).where("city <> 'Rome'")
@@ -127,6 +128,7 @@ def test_complete_batches_replace_the_table(spark, source, tmp_path):
     assert FileStore.open(counts.path).snapshots.get(2).commit_kind.value == "OVERWRITE"
 
 
+@pytest.mark.long
 def test_foreach_batch_writes_each_batch_once_by_its_number(spark, source, tmp_path):
     copy = Table.create(tmp_path / "copy", DDL, primary_keys=["id"], options={"bucket": "1"})
     path = copy.path
@@ -152,6 +154,7 @@ def test_foreach_batch_writes_each_batch_once_by_its_number(spark, source, tmp_p
     assert (content(copy), commits(copy)) == (content(source), [*done, ("copy-cities", 1)]), "batch 0 ran again and changed nothing"
 
 
+@pytest.mark.long
 def test_streams_start_where_options_say_and_go_on_from_their_checkpoint(spark, source, collected, tmp_path):
     state = [(1, "Bergen", "+I"), (3, "Rome", "+I"), (4, "Bonn", "+I")]
     assert collect(spark, source, collected) == state
@@ -163,6 +166,7 @@ def test_streams_start_where_options_say_and_go_on_from_their_checkpoint(spark, 
     assert collect(spark, source, other, **since) == [(2, "Lima", "-D"), (4, "Bonn", "+I")]
 
 
+@pytest.mark.long
 def test_a_consumer_holds_expiry_back_and_without_one_a_stream_can_lose_its_place(spark, source, collected):
     named = {"consumer-id": "copy"}
     collect(spark, source, collected, **named, **{"scan.snapshot-id": "1", "read.stream.maxFilesPerTrigger": "2"})
@@ -181,6 +185,7 @@ def test_a_consumer_holds_expiry_back_and_without_one_a_stream_can_lose_its_plac
     assert isinstance(typed_error(str(lost.value)), SnapshotExpired)
 
 
+@pytest.mark.long
 def test_a_column_that_changes_under_a_checkpoint_is_read_after_a_restart(spark, source, tmp_path):
     copy = Table.create(tmp_path / "copy", DDL, primary_keys=["id"], options={"bucket": "1"})
     before = stream(spark, source)
