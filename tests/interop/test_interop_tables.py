@@ -20,31 +20,10 @@ from tests.interop.specs_more import MORE
 
 SPECS = {spec.name: spec for spec in (*GOLDEN, *MORE)}
 FAST = {
-    *(
-        "dv_parts",
-        "pk_dv64",
-        "pk_thin",
-        "pk_composite",
-        "append_idx",
-        "append_compacted",
-        "append_bsi",
-        "append_range_bitmap",
-    ),
-    *("append_map", "pk_partial", "pk_partial_ignore", "pk_partial_group", "pk_partial_remove", "pk_first", "pk_agg"),
-    *("agg_functions", "pk_agg_retract", "pk_seq", "append_parts", "parts_text", "parts_decimal", "append_bucketed", "pk_dynamic"),
-    *(
-        "overwritten_dynamic",
-        "evolved",
-        "evolved_append",
-        "nested_evolved_pk",
-        "moved",
-        "all_types",
-        "all_types_pk",
-        "multiset",
-    ),
-    *("edges", "stats_truncated", "append_dv", "rowkind_field", "many_flushes"),
+    *("dv_parts", "pk_dv64", "pk_thin", "pk_dynamic", "pk_seq", "pk_partial_group", "pk_agg_retract", "parts_text"),
+    *("append_idx", "append_map", "append_dv", "evolved", "all_types", "multiset"),
 }
-"""One table or two of each feature, made and compared in every run; the others in the long runs."""
+"""Tables of the main features, made and compared in every run; the others by `make interop`."""
 
 
 def case(spec: Spec, *marks: pytest.MarkDecorator) -> object:

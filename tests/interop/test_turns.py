@@ -26,7 +26,7 @@ NOT_PYPAIMON = {  # it refuses them
     "partial-update, removing deletes",
     "aggregation, retracts",
 }
-QUICK = ["primary key, compacted", "deletion vectors, 32 bit", "partial-update, sequence groups", "append, deletion vectors"]
+QUICK = ["deletion vectors, 32 bit", "append, deletion vectors"]
 
 
 def peers_of(configuration: Configuration) -> dict[str, str]:
