@@ -20,7 +20,12 @@ def spark(tmp_path_factory):
         session = spark_session(
             app_name="pyspark-paimon tests",
             master="local[2]",
-            conf={"spark.sql.shuffle.partitions": "2", "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse"))},
+            conf={
+                "spark.sql.shuffle.partitions": "2",
+                "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
+                "spark.sql.pyspark.jvmStacktrace.enabled": "false",  # as servers have it; SPARK_TESTING changes this and the next
+                "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",
+            },
         )
     finally:
         os.chdir(home)
