@@ -29,7 +29,6 @@ def follow_up(
     result: CommitResult,
     messages: Iterable[CommitMessage],
     *,
-    identifier: int = BATCH_IDENTIFIER,
     threads: int = 1,
 ) -> CommitResult:
     """``result`` of the commit of ``messages`` after what follows it, with the newest snapshot of a compaction.
@@ -53,7 +52,7 @@ def follow_up(
     newest = result.compact_snapshot_id
     try:
         for buckets in _chunks(left):
-            done = compacted_once(store, user, buckets, identifier=identifier, threads=threads)
+            done = compacted_once(store, user, buckets, identifier=BATCH_IDENTIFIER, threads=threads)
             newest = done.compact_snapshot_id or newest
             lost += done.lost_compactions
     except (PaimonError, OSError):
