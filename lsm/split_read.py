@@ -87,13 +87,7 @@ def known_count(store: FileStore, split: DataSplit, predicate: Predicate | None 
     if not split.raw_convertible:
         return None
     reader = _SplitRead(store, split, (), predicate)
-    total = 0
-    for file in split.files:
-        count = reader.alone(file).known_count
-        if count is None:
-            return None
-        total += count
-    return total
+    return _sum(reader.alone(file).known_count for file in split.files)
 
 
 def counted_by_footers(store: FileStore, split: DataSplit) -> int | None:
@@ -104,9 +98,13 @@ def counted_by_footers(store: FileStore, split: DataSplit) -> int | None:
     if not split.raw_convertible or any(file.delete_row_count != 0 for file in split.files):
         return None
     reader = _SplitRead(store, split, (), TRUE)
+    return _sum(reader.alone(file).footer_count for file in split.files)
+
+
+def _sum(counts: Iterator[int | None]) -> int | None:
+    """The sum, None as soon as one is not known: no further file is looked at."""
     total = 0
-    for file in split.files:
-        count = reader.alone(file).footer_count
+    for count in counts:
         if count is None:
             return None
         total += count

@@ -30,12 +30,22 @@ class RowsJob(Message):
     writers: int = 1
     base_snapshot_id: int | None = None
 
+    @property
+    def identity(self) -> str:
+        """Whose outcome is asked for."""
+        return self.request.identity
+
 
 class CompactJob(Message):
     """A compaction; the rows of the job are the ids of buckets, and no row of the table crosses the JVM."""
 
     job: Literal["compact"] = "compact"
     request: CompactRequest
+
+    @property
+    def identity(self) -> str:
+        """Whose outcome is asked for."""
+        return self.request.commit_id
 
 
 class ChangeJob(Message):
@@ -49,6 +59,11 @@ class ChangeJob(Message):
     snapshot_id: int
     values: str | None = None
 
+    @property
+    def identity(self) -> str:
+        """Whose outcome is asked for."""
+        return self.request.commit_id
+
 
 class IndexJob(Message):
     """A rewrite of file indexes; the rows of the job are data files of a snapshot, in ``FILE_COLUMNS``."""
@@ -56,6 +71,11 @@ class IndexJob(Message):
     job: Literal["rewrite-file-index"] = "rewrite-file-index"
     commit_id: CommitId
     snapshot_id: int
+
+    @property
+    def identity(self) -> str:
+        """Whose outcome is asked for."""
+        return self.commit_id
 
 
 Job: TypeAlias = RowsJob | CompactJob | ChangeJob | IndexJob

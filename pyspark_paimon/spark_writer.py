@@ -160,10 +160,7 @@ def writer_for(options: Mapping[str, str], schema: StructType, *, overwrite: boo
             store = FileStore.open(path) if isinstance(job, rpc.IndexJob) else open_store(path, job.request)
         else:
             job, store = plain_write(path, options, schema, overwrite=overwrite)
-        commit_id = job.commit_id if isinstance(job, rpc.IndexJob) else job.request.commit_id
-        if isinstance(job, rpc.RowsJob):
-            commit_id = job.request.identity
-        return _writer(path, job, store).begun(job_name(store, commit_id))
+        return _writer(path, job, store).begun(job_name(store, job.identity))
 
 
 def _writer(path: str, job: rpc.Job, store: FileStore) -> JobWriter:
