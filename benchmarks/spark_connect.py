@@ -120,9 +120,11 @@ def run(spark: Any, folder: Path, count: int, buckets: int) -> None:
     steps.timed("compacted scan, k = 777, to Arrow", total, lambda: table.scan("k = 777").to_arrow())
     steps.timed("all rows to Arrow in the client", total, lambda: table.scan().to_arrow())
     steps.timed("write of Arrow rows of the client", CHUNK, lambda: table.write(rows(np.arange(CHUNK), 4)))
-    steps.asked("open", lambda: Table.open(folder / "t", spark=spark).schema)
-    steps.asked("plan", lambda: table.scan("id = 777").plan())
-    steps.asked("explain", lambda: table.scan("id = 777").explain())
+    steps.asked("open", lambda: Table.open(folder / "t", spark=spark))
+    lookup = table.scan("id = 777")
+    steps.asked("plan", lookup.plan)
+    steps.asked("explain, without reading", lambda: lookup.explain(analyze=False))
+    steps.asked("explain, with reading", lookup.explain)
     steps.asked("snapshots", table.snapshots)
 
 

@@ -43,12 +43,18 @@ def plain_write(path: str, options: Mapping[str, str], schema: StructType, *, ov
     settings = write_options({key: value for key, value in options.items() if key not in {OVERWRITE_PARTITION, SPARK_OVERWRITE_MODE}})
     request = WriteRequest(commit_id=str(uuid.uuid4()), mode="overwrite" if overwrite else "append", options=settings)
     store = open_store(path, request)
-    rows = arrow_for_spark(schema)
-    kinds = has_row_kinds(SparkRows(None, rows), store.schema)
     with stale_columns_told(schema):
-        conform((rows.remove(rows.get_field_index(ROW_KIND)) if kinds else rows).empty_table(), store.schema)
+        kinds = fitting_kinds(schema, store.schema)
     changes = {"row_kinds": kinds, "dynamic": _dynamic(options), "partition": _partition(options, store.schema, overwrite=overwrite)}
     return RowsJob(request=request.model_copy(update=changes), owned=False), store
+
+
+def fitting_kinds(schema: StructType, table: TableSchema) -> bool:
+    """Whether rows with ``schema`` carry their kinds. Raises ``SchemaMismatch`` and the like if they do not fit the table."""
+    rows = arrow_for_spark(schema)
+    kinds = has_row_kinds(SparkRows(None, rows), table)
+    conform((rows.remove(rows.get_field_index(ROW_KIND)) if kinds else rows).empty_table(), table)
+    return kinds
 
 
 def _dynamic(options: Mapping[str, str]) -> bool:
@@ -86,4 +92,4 @@ def parsed_partition(text: str) -> Spec:
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
-__all__ = ["parsed_partition", "plain_write"]
+__all__ = ["fitting_kinds", "parsed_partition", "plain_write"]

@@ -15,19 +15,17 @@ from pyspark import TaskContext
 from pyspark.sql import datasource as ds
 from pyspark.sql.types import StructType
 
-from lsm.conform import conform
 from manifest.commit import FileStoreCommit
 from manifest.errors import InvalidArgument, UnsupportedOption
 from manifest.option_support import check_writable
-from pyspark_paimon.engine import ROW_KIND, SparkRows, WriteRequest
-from pyspark_paimon.inputs import has_row_kinds
+from pyspark_paimon.engine import WriteRequest
+from pyspark_paimon.plain_writes import fitting_kinds
 from pyspark_paimon.requests import commit_identity
 from pyspark_paimon.spark_commit import commit_rows
 from pyspark_paimon.spark_errors import errors_noted
 from pyspark_paimon.spark_options import DYNAMIC_OVERWRITE, table_path, write_options
 from pyspark_paimon.spark_rpc import RowsJob
 from pyspark_paimon.spark_task import TaskMessage, commit_messages, open_store
-from pyspark_paimon.spark_types import arrow_for_spark
 from pyspark_paimon.spark_writer import RowsWriter, first_sequence
 
 COMMIT_USER = "commit.user"
@@ -101,10 +99,7 @@ def stream_writer(options: Mapping[str, str], schema: StructType, *, overwrite: 
         request = WriteRequest(commit_id=user or _UNNAMED, mode="overwrite" if overwrite else "append", options=given)
         store = open_store(path, request)
         check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
-        columns = arrow_for_spark(schema)
-        kinds = has_row_kinds(SparkRows(None, columns), store.schema)
-        rows = columns.empty_table()
-        conform(rows.drop_columns(ROW_KIND) if kinds else rows, store.schema)
+        kinds = fitting_kinds(schema, store.schema)
         return PaimonStreamWriter(path, request.model_copy(update={"row_kinds": kinds}), user, first_sequence(store))
 
 
