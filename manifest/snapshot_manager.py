@@ -36,6 +36,8 @@ class SnapshotManager:
         hint = self._hint(self.paths.earliest_hint)
         if hint and self.exists(hint) and not self.exists(hint - 1):
             return hint
+        if self.exists(1):  # nothing has expired yet, so there is no hint, and a listing would grow with every commit
+            return 1
         ids = self.ids()
         return ids[0] if ids else None
 

@@ -110,13 +110,15 @@ class WriteRequest(Message):
     ``partition`` is a static overwrite's specification, values as partition-path text; None with mode ``overwrite``
     replaces the partitions that the rows touch if ``dynamic``, else the whole table. ``order_by`` names a column by
     which, of equal keys in a distributed input, the greatest wins. ``row_kinds``: the rows carry ``ROW_KIND``. ``batch_id``:
-    ``commit_id`` names a job that commits one numbered batch after the other.
+    ``commit_id`` names a job that commits one numbered batch after the other. ``first_run``: the name was made for this call, so
+    nothing can have committed it before; it stays in this process, because who gets a message may get it twice.
 
     >>> WriteRequest(commit_id="job", mode="append", batch_id=7).identity
     'job#7'
     """
 
     commit_id: CommitId
+    first_run: bool = Field(default=False, exclude=True)
     batch_id: int | None = None
     mode: Mode
     partition: dict[str, str | None] | None = None

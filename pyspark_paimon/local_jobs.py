@@ -37,7 +37,7 @@ def write_rows(store: FileStore, request: WriteRequest, rows: ArrowRows, *, thre
     """Write and commit; raises typed errors, and leaves the table as it was then."""
     start = time.perf_counter()
     check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
-    done = earlier_write(store, request.commit_id, request.batch_id)
+    done = None if request.first_run else earlier_write(store, request.commit_id, request.batch_id)  # looks through all snapshots
     if done is not None:
         return written(shown_again(store, request.compactor, done, threads=threads), 0, 0, start)
     overwriting = request.mode == "overwrite"

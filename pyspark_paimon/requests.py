@@ -44,6 +44,7 @@ def write_request(
     effective = schema.model_copy(update={"options": {**schema.options, **settings}}).core
     return WriteRequest(
         commit_id=commit_identity(commit_id),
+        first_run=commit_id is None,
         batch_id=batch_id,
         mode=chosen,
         partition=None if partition is None else spec_of(partition, schema),
