@@ -9,13 +9,19 @@ from typing import Any
 import pytest
 from fsck_kit import Copies
 
-from pyspark_paimon import Table
+from pyspark_paimon import Table, fsck
 
 
 @pytest.fixture(scope="session")
 def copies(tmp_path_factory: pytest.TempPathFactory) -> Copies:
     """Whole tables to damage copies of."""
     return Copies(tmp_path_factory.mktemp("whole"))
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A check looks again for what expired meanwhile at once: nobody expires anything beside most tests."""
+    monkeypatch.setattr(fsck, "_SETTLING_SECONDS", 0.01)
 
 
 @pytest.fixture
