@@ -31,9 +31,8 @@ demo: setup ## Run the main job: real flights through Spark Connect into a Paimo
 	@$(BIN)/python -m pyspark_paimon.demo
 
 .PHONY: test
-test: setup lint ## Pass the tests: lint, types, in-process tests, then Spark Connect tests (under 15 minutes on 2 cores)
-	@$(PYTEST) -q -n 2 --dist worksteal -m "not spark and not long and not interop"
-	@$(PYTEST) -q -m "spark and not long and not interop"
+test: setup lint ## Pass the tests: lint, types, in-process tests, Spark Connect tests (under 15 minutes on 2 cores)
+	@scripts/run-tests $(BIN)/python
 
 .PHONY: interop
 interop: setup ## Prove the formats against Paimon's Java engine and pypaimon, all features, in both directions and in turns
