@@ -48,7 +48,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.interop.engine_build import built, java_command
+from tests.interop.engine_build import ENGINE
 
 Row = Mapping[str, Any]
 Filter = Mapping[str, Any]
@@ -82,7 +82,7 @@ class Engine:
             "-Duser.timezone=UTC",
             "-Dfile.encoding=UTF-8",
         ]
-        command = [java_command(), *flags, *opened, "-cp", built(), "interop.Main"]
+        command = [ENGINE.java(), *flags, *opened, "-cp", ENGINE.class_path(), "interop.Main"]
         log = tempfile.TemporaryFile("w+")  # noqa: SIM115  # closed with the process
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, encoding="utf-8")
         return cls(process, log)
