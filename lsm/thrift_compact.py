@@ -12,6 +12,8 @@ TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range
 Struct: TypeAlias = dict[int, tuple[int, Any]]
 _MAX_DEPTH = 32
 _INTEGERS = frozenset({I16, I32, I64})
+_BOOLEANS = frozenset({TRUE, FALSE})
+_BYTES = frozenset({TRUE, FALSE, BYTE})
 
 
 def decode_struct(data: bytes) -> tuple[Struct, int]:
@@ -20,9 +22,8 @@ def decode_struct(data: bytes) -> tuple[Struct, int]:
     >>> decode_struct(bytes.fromhex("1506180361626300"))
     ({1: (5, 3), 2: (8, b'abc')}, 8)
     """
-    reader = _Reader(data)
     try:
-        return reader.struct(0), reader.at
+        return _struct(data, 0, 0)
     except IndexError as error:
         raise ValueError("ends early") from error
 
@@ -38,70 +39,86 @@ def encode_struct(fields: Struct) -> bytes:
     return bytes(out)
 
 
-class _Reader:
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self.at = 0
-
-    def struct(self, depth: int) -> Struct:
-        if depth > _MAX_DEPTH:
-            raise ValueError("nests too deeply")
-        fields: Struct = {}
-        number = 0
-        while True:
-            header = self._byte()
-            if header == 0:
-                return fields
-            delta, kind = header >> 4, header & 15
-            number = number + delta if delta else _unzigzag(self._varint())
-            fields[number] = kind, (kind == TRUE) if kind in {TRUE, FALSE} else self._value(kind, depth)
-
-    def _value(self, kind: int, depth: int) -> Any:
+def _struct(data: bytes, at: int, depth: int) -> tuple[Struct, int]:
+    """The struct at byte ``at`` and where it ends. One-byte numbers are read in place: metadata is made of them, a call for each is felt."""
+    if depth > _MAX_DEPTH:
+        raise ValueError("nests too deeply")
+    fields: Struct = {}
+    number = 0
+    while True:
+        header = data[at]
+        at += 1
+        if header == 0:
+            return fields, at
+        kind = header & 15
+        if header > 15:
+            number += header >> 4
+        else:
+            raw, at = _varint(data, at)
+            number = _unzigzag(raw)
         if kind in _INTEGERS:
-            return _unzigzag(self._varint())
-        if kind == BINARY:
-            return self._take(self._varint())
-        if kind == STRUCT:
-            return self.struct(depth + 1)
-        if kind in {LIST, SET}:
-            return self._list(depth)
-        if kind in {TRUE, FALSE, BYTE}:
-            return self._byte()
-        if kind == DOUBLE:
-            return self._take(8)
-        raise ValueError(f"type {kind} is not expected")
+            raw = data[at]
+            at += 1
+            if raw > 0x7F:
+                raw, at = _varint(data, at - 1)
+            fields[number] = kind, raw >> 1 ^ -(raw & 1)
+        elif kind in _BOOLEANS:
+            fields[number] = kind, kind == TRUE
+        else:
+            value, at = _value(data, at, kind, depth)
+            fields[number] = kind, value
 
-    def _list(self, depth: int) -> tuple[int, list[Any]]:
-        header = self._byte()
-        count, kind = header >> 4, header & 15
-        if count == 15:
-            count = self._varint()
-        if count > len(self._data) - self.at:
-            raise ValueError(f"a list of {count} elements exceeds the data")
-        return kind, [self._value(kind, depth + 1) for _ in range(count)]
 
-    def _varint(self) -> int:
-        value = shift = 0
-        while True:
-            byte = self._byte()
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value
-            shift += 7
-            if shift > 63:
-                raise ValueError("a number of more than 64 bits")
+def _value(data: bytes, at: int, kind: int, depth: int) -> tuple[Any, int]:
+    if kind == BINARY:
+        length, at = _varint(data, at)
+        return _take(data, at, length), at + length
+    if kind == STRUCT:
+        return _struct(data, at, depth + 1)
+    if kind in {LIST, SET}:
+        return _list(data, at, depth)
+    if kind in _INTEGERS:
+        raw, at = _varint(data, at)
+        return _unzigzag(raw), at
+    if kind in _BYTES:
+        return data[at], at + 1
+    if kind == DOUBLE:
+        return _take(data, at, 8), at + 8
+    raise ValueError(f"type {kind} is not expected")
 
-    def _byte(self) -> int:
-        byte = self._data[self.at]
-        self.at += 1
-        return byte
 
-    def _take(self, length: int) -> bytes:
-        if length > len(self._data) - self.at:
-            raise ValueError(f"{length} bytes exceed the data")
-        found = self._data[self.at : self.at + length]
-        self.at += length
-        return found
+def _list(data: bytes, at: int, depth: int) -> tuple[tuple[int, list[Any]], int]:
+    header = data[at]
+    at += 1
+    count, kind = header >> 4, header & 15
+    if count == 15:
+        count, at = _varint(data, at)
+    if count > len(data) - at:
+        raise ValueError(f"a list of {count} elements exceeds the data")
+    values = []
+    for _ in range(count):
+        value, at = _value(data, at, kind, depth + 1)
+        values.append(value)
+    return (kind, values), at
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+        if shift > 63:
+            raise ValueError("a number of more than 64 bits")
+
+
+def _take(data: bytes, at: int, length: int) -> bytes:
+    if length > len(data) - at:
+        raise ValueError(f"{length} bytes exceed the data")
+    return data[at : at + length]
 
 
 def _write_struct(out: bytearray, fields: Struct) -> None:
