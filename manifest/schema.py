@@ -19,12 +19,22 @@ from manifest.options import CoreOptions
 from manifest.types import DataField, DataType, arrow_schema
 
 FILE_VERSION = 3
+_ALWAYS = (
+    "fields",
+    "highestFieldId",
+    "partitionKeys",
+    "primaryKeys",
+    "options",
+)  # every engine writes them, and a table without them is another
 
 
 class TableSchema(BaseModel):
     """One version of a table's schema; field order is column order.
 
-    >>> schema = TableSchema.from_json('{"version": 3, "id": 0, "fields": [{"id": 0, "name": "k", "type": "INT NOT NULL"}], "primaryKeys": ["k"]}')
+    >>> schema = TableSchema.from_json(
+    ...     '{"version": 3, "id": 0, "fields": [{"id": 0, "name": "k", "type": "INT NOT NULL"}], "highestFieldId": 0, '
+    ...     '"partitionKeys": [], "primaryKeys": ["k"], "options": {}}'
+    ... )
     >>> schema.trimmed_primary_keys, schema.arrow.field("k").type
     (('k',), DataType(int32))
     """
@@ -58,6 +68,8 @@ class TableSchema(BaseModel):
         """
         try:
             parsed = {**json.loads(text)}
+            if absent := [name for name in _ALWAYS if name not in parsed]:
+                raise ValueError(f"it has no '{absent[0]}'")  # noqa: TRY301  # named like any other fault of the file
             version = parsed.get("version", 1)
             implied = ({"bucket": "1"} if version <= 1 else {}) | ({"file.format": "orc"} if version <= 2 else {})
             parsed["options"] = implied | parsed.get("options", {})

@@ -39,13 +39,28 @@ def test_the_engines_schema_files_survive_a_round_trip(path: Path) -> None:
 
 
 def test_old_file_versions_get_the_options_they_implied() -> None:
-    base = {"id": 0, "fields": [{"id": 0, "name": "k", "type": "INT"}], "highestFieldId": 0, "partitionKeys": [], "primaryKeys": []}
+    base = {
+        "id": 0,
+        "fields": [{"id": 0, "name": "k", "type": "INT"}],
+        "highestFieldId": 0,
+        "partitionKeys": [],
+        "primaryKeys": [],
+        "options": {},
+    }
     assert TableSchema.from_json(json.dumps(base)).options == {"bucket": "1", "file.format": "orc"}
     assert TableSchema.from_json(json.dumps({**base, "version": 2, "options": {"bucket": "9"}})).options == {
         "bucket": "9",
         "file.format": "orc",
     }
     assert TableSchema.from_json(json.dumps({**base, "version": 3})).options == {}
+
+
+@pytest.mark.parametrize("absent", ["fields", "highestFieldId", "partitionKeys", "primaryKeys", "options"])
+def test_a_schema_without_what_every_engine_writes_is_damaged(absent: str) -> None:
+    whole = TableSchema(id=0, fields=(), primary_keys=("k",))
+    text = whole.to_json().replace(f'"{absent}"', f'"{absent[:-1]}"')
+    with pytest.raises(CorruptFile, match=f"has no '{absent}'"):
+        TableSchema.from_json(text)
 
 
 @pytest.mark.parametrize(
