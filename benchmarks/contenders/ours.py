@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from benchmarks.contenders.worker import Ask, Contender, Filter, Job, Query, Timed, serve
@@ -61,12 +59,13 @@ def plan(job: Job) -> Ask:
     from pyspark_paimon import Table
 
     kept = Table.open(job.path)
-    files: Callable[[Any, Filter], int] = lambda table, conditions: table.scan(sql(conditions) or None).plan().num_rows  # noqa: E731
-    files(kept, [])
+    def files(table: Any, conditions: Filter) -> int:
+        return sum(len(split.files) for split in table.scan(sql(conditions) or None).plan().splits)
+
     return lambda query, conditions: files(kept if query.warm else Table.open(job.path), conditions)
 
 
 CONTENDER = Contender("ours", {"write": write, "compact": compact, "read": read, "lookup": lookup, "plan": plan}, paimon=True)
 
 if __name__ == "__main__":
-    serve(CONTENDER, ["pyspark-paimon"] if (Path(__file__).parents[2] / "pyproject.toml").exists() else [])
+    serve(CONTENDER, ["pyspark-paimon"])

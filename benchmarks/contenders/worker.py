@@ -15,6 +15,7 @@ Only the standard library, numpy, pyarrow and the peer may be imported here: pee
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import resource
@@ -96,10 +97,12 @@ Ask = Callable[[Query, Filter], Any]
 class Contender:
     """What the harness knows of one; importable without the peer.
 
-    ``pins`` are the packages of its environment (none: the harness's own Python). ``lacks`` tells why an operation is left out,
-    by the operation's name or that of a workload. ``share``: it is so slow that it gets only this part of the rows.
-    ``compacted_by`` names the contender that compacts its tables where it cannot. ``command`` makes what is not a Python
-    environment in a cache folder and answers the command line in front of the job; raises ``Unavailable``.
+    ``pins`` are the packages of its environment (none: the harness's own Python). ``lacks`` tells why something is left out, by the
+    name of a workload or operation, or ``indexed`` for all that has to do with indexes. ``share``: it is so slow that it gets only this
+    part of the rows. ``paimon``: its tables are Paimon's. ``compacted_by`` names the contender that compacts its tables where it cannot
+    (its own name: they need none). ``tables_of``: it works on copies of another contender's tables. ``only``: the workloads that make
+    sense. ``command`` makes what is not a Python environment in a cache folder and answers the command line in front of the job;
+    raises ``Unavailable``.
     """
 
     title: str
@@ -109,6 +112,8 @@ class Contender:
     share: float = 1.0
     paimon: bool = False
     compacted_by: str | None = None
+    tables_of: str | None = None
+    only: tuple[str, ...] = ()
     command: Callable[[Path], list[str]] | None = None
     note: str = ""
 
@@ -133,10 +138,14 @@ def clocked(work: Callable[[], Any]) -> tuple[Any, float, float]:
 
 
 def versions(names: Iterable[str]) -> dict[str, str]:
-    """Of installed packages."""
-    from importlib.metadata import version
+    """Of installed packages; one that runs from its sources is left out."""
+    from importlib.metadata import PackageNotFoundError, version
 
-    return {name: version(name) for name in names}
+    found = {}
+    for name in names:
+        with contextlib.suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
 
 
 def answer_form(result: Any) -> dict[str, Any] | None:
