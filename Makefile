@@ -7,6 +7,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+BENCH_STAMP := $(VENV)/.installed-bench
 EXTRAS := spark,cli,demo,test
 PYTEST := $(BIN)/python -m pytest
 
@@ -53,10 +54,19 @@ format: $(STAMP) ## Format the code and mend what ruff can mend
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
+$(BENCH_STAMP): $(STAMP)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	@touch $@
+
+.PHONY: bench-quick
+bench-quick: setup $(BENCH_STAMP) ## Measure every workload beside the peers on a tenth of the rows, answers checked (minutes)
+	@$(BIN)/python -m benchmarks run --profile quick
+
 .PHONY: bench
-bench: setup ## Measure write, upsert, compaction and scan beside the pyarrow floor
-	@$(BIN)/python -m benchmarks.write_compact_scan
+bench: setup $(BENCH_STAMP) ## Measure everything at full size (an hour at most; run again to go on) and put the figures into the README
+	@$(BIN)/python -m benchmarks run --profile full --minutes 55
+	@$(BIN)/python -m benchmarks readme --profile full
 
 .PHONY: clean
 clean: ## Remove what the targets made
-	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis demo-data spark-warehouse artifacts
+	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis demo-data spark-warehouse artifacts bench-work

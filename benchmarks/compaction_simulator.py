@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.figures import Figures, store
 from benchmarks.line_charts import Chart, svg
 from lsm.compact_task import CompactResult, MergeTreeCompactTask, Rewrite
 from lsm.levels import Levels
@@ -233,25 +234,21 @@ def simulate(setting: Setting, flushes: int, *, seed: int = 7) -> Simulation:
     return run
 
 
-def report(runs: Sequence[Simulation]) -> None:
-    """Print the table of results."""
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(title=f"Universal compaction, {len(runs[0].series['read']):,} flushes")
-    for title in (
+def figures_of(runs: Sequence[Simulation]) -> Figures:
+    """The table of results."""
+    columns = [
         "setting",
         "write amp.",
-        "read amp.\nmean",
+        "read amp. mean",
         "p99",
         "most",
-        "space amp.\nmean",
+        "space amp. mean",
         "p99",
         "compactions",
-        "files\nspared",
-        "waits\n(flushes)",
-    ):
-        table.add_column(title, justify="left" if title == "setting" else "right")
+        "files spared",
+        "waits (flushes)",
+    ]
+    rows = []
     for run in runs:
         reads, space = run.series["read"], run.series["space"]
         name = f"{run.setting.name} (trigger {run.setting.trigger}, amplification {run.setting.amplification} %)"
@@ -263,8 +260,8 @@ def report(runs: Sequence[Simulation]) -> None:
             f"{run.spared:,}",
             f"{run.waited:.1f}",
         ]
-        table.add_row(name, *numbers)
-    Console(width=150).print(table)
+        rows.append([name, *numbers])
+    return Figures(f"Universal compaction, {len(runs[0].series['read']):,} flushes", columns, rows)
 
 
 def picture(runs: Sequence[Simulation]) -> str:
@@ -278,12 +275,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--flushes", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=7)
-    parser.add_argument("--svg", type=Path, default=Path("compaction.svg"))
+    parser.add_argument("--svg", type=Path, help="where a picture goes")
+    parser.add_argument("--json", type=Path, help="where the figures go, too")
     arguments = parser.parse_args()
     runs = [simulate(setting, arguments.flushes, seed=arguments.seed) for setting in SETTINGS]
-    report(runs)
-    arguments.svg.write_text(picture(runs), encoding="utf-8")
-    print(f"picture: {arguments.svg}")
+    found = figures_of(runs)
+    found.show()
+    store(arguments.json, [found])
+    if arguments.svg is not None:
+        arguments.svg.write_text(picture(runs), encoding="utf-8")
 
 
 if __name__ == "__main__":

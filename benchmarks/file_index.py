@@ -17,6 +17,7 @@ from array import array
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,9 +25,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import xxhash
 from pyroaring import BitMap
-from rich.console import Console
-from rich.table import Table
 
+from benchmarks.figures import Figures, store
 from fileindex.column_type import ColumnType, Kind
 from fileindex.container import ContainerReader
 from fileindex.evaluate import IndexNotes, evaluate
@@ -274,14 +274,10 @@ def append(rows: int, files: int, threads: int) -> tuple[float, float, float, fl
     return found[0], found[1], found[2], found[3]
 
 
-def report(lines: list[Line], console: Console) -> None:
-    table = Table(title="File indexes: building per million rows, probing one container")
-    for name in ("index", "column", "build ms", "floor ms", "ratio", "size", "probe ms", "scan ms", "read"):
-        table.add_column(name, justify="left" if name in {"index", "column"} else "right")
-    for line in lines:
-        table.add_row(
-            line.index,
-            line.data,
+def figures_of(lines: list[Line]) -> Figures:
+    rows = [
+        [
+            f"{line.index}, {line.data}",
             f"{line.build * 1e3:.0f}",
             f"{line.floor * 1e3:.0f}",
             f"{line.build / line.floor:.2f}",
@@ -289,8 +285,11 @@ def report(lines: list[Line], console: Console) -> None:
             f"{line.probe * 1e3:.2f}",
             f"{line.scan * 1e3:.2f}",
             f"{line.read / 1e3:.1f} kB",
-        )
-    console.print(table)
+        ]
+        for line in lines
+    ]
+    columns = ["index, column", "build ms", "floor ms", "ratio", "size", "probe ms", "scan ms", "read"]
+    return Figures("File indexes: building per million rows, probing one container", columns, rows)
 
 
 def main() -> None:
@@ -299,19 +298,23 @@ def main() -> None:
     parser.add_argument("--append", type=int, default=0, help="rows of an append write with bloom, two bitmaps and a range-bitmap")
     parser.add_argument("--files", type=int, default=4, help="files of that write")
     parser.add_argument("--threads", type=int, default=2, help="that build them")
+    parser.add_argument("--json", type=Path, help="where the figures go, too")
     given = parser.parse_args()
-    console = Console(width=120)
+    tables = []
     if given.rows:
-        report([measured(index, data, given.rows) for data in datasets(given.rows) for index in indexes_of(data)], console)
+        tables.append(figures_of([measured(index, data, given.rows) for data in datasets(given.rows) for index in indexes_of(data)]))
     if given.append:
         wall, cpu, floor_wall, floor_cpu = append(given.append, given.files, given.threads)
-        table = Table(title=f"Indexes of an append write of {given.append:,} rows: bloom (id), bitmaps (city, flag), range-bitmap (price)")
-        for name in ("", "wall s", "cpu s"):
-            table.add_column(name, justify="right" if name else "left")
-        table.add_row("product", f"{wall:.2f}", f"{cpu:.2f}")
-        table.add_row("floor", f"{floor_wall:.2f}", f"{floor_cpu:.2f}")
-        table.add_row("ratio", f"{wall / floor_wall:.2f}", f"{cpu / floor_cpu:.2f}")
-        console.print(table)
+        title = f"Indexes of an append write of {given.append:,} rows: bloom (id), bitmaps (city, flag), range-bitmap (price)"
+        rows = [
+            ["product", f"{wall:.2f}", f"{cpu:.2f}"],
+            ["floor", f"{floor_wall:.2f}", f"{floor_cpu:.2f}"],
+            ["ratio", f"{wall / floor_wall:.2f}", f"{cpu / floor_cpu:.2f}"],
+        ]
+        tables.append(Figures(title, ["", "wall s", "cpu s"], rows))
+    for each in tables:
+        each.show()
+    store(given.json, tables)
 
 
 if __name__ == "__main__":

@@ -253,9 +253,17 @@ class Bench:
 
     def _tell(self, record: Record) -> None:
         title = self.contenders[record.contender].title
-        what = f"failed: {record.failed}" if record.failed else short(record.seconds) if not record.queries else f"{len(record.queries)} questions"
+        what = (
+            f"failed: {record.failed}"
+            if record.failed
+            else short(record.seconds)
+            if not record.queries
+            else f"{len(record.queries)} questions"
+        )
         floor = self.results.summary("floor", BY_NAME[record.workload].floor or record.workload)
-        beside = f" ({record.seconds / floor.median:.2f} x floor)" if floor and floor.median and not record.failed and record.seconds else ""
+        beside = (
+            f" ({record.seconds / floor.median:.2f} x floor)" if floor and floor.median and not record.failed and record.seconds else ""
+        )
         busy = f" [others kept {record.foreign:.1f} cores busy]" if record.foreign > 0.3 else ""
         self.say(f"{time.strftime('%H:%M:%S')} round {record.round + 1}  {record.workload:<20} {title:<20} {what}{beside}{busy}")
 

@@ -20,9 +20,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from rich.console import Console
-from rich.table import Table as Grid
 
+from benchmarks.figures import Figures, store
 from manifest.file_io import LocalFileIO, WrappedFileIO
 from pyspark_paimon import Table
 from pyspark_paimon.local import LocalBackend
@@ -232,12 +231,10 @@ def fetched(path: str, question: Question, *, index: bool) -> tuple[int, int]:
     return counter.bytes, len(counter.opened)
 
 
-def measure(table: Table, rows: int, console: Console) -> None:
-    """Ask everything and print the table."""
+def measure(table: Table, rows: int) -> Figures:
+    """Ask everything."""
     size = sum(table.files()["file_size"].to_pylist())
-    grid = Grid(title=f"{rows:,} rows, 16 columns, {BUCKETS} files, {size / 1e6:.0f} MB")
-    for name in ("question", "rows", "ms", "ms without", "kB", "kB without", "share of table", "files opened"):
-        grid.add_column(name, justify="left" if name == "question" else "right")
+    lines = []
     for question in questions(rows):
         with_index, without = (scan_of(table, question, index=index) for index in (True, False))
         found, expected = answer(with_index, question), answer(without, question)
@@ -246,7 +243,7 @@ def measure(table: Table, rows: int, console: Console) -> None:
         fast, slow = best_of(lambda: answer(with_index, question), lambda: answer(without, question))  # noqa: B023  # called at once
         few, opened = fetched(table.path, question, index=True)
         many, _ = fetched(table.path, question, index=False)
-        grid.add_row(
+        line = [
             question.name,
             f"{found:,}",
             f"{fast:.1f}",
@@ -255,20 +252,25 @@ def measure(table: Table, rows: int, console: Console) -> None:
             f"{many / 1e3:,.1f}",
             f"{few / size:.3%}",
             str(opened),
-        )
-    console.print(grid)
+        ]
+        lines.append(line)
+    columns = ["question", "rows", "ms", "ms without", "kB", "kB without", "share of table", "files opened"]
+    return Figures(f"Indexed lookups, {rows:,} rows, 16 columns, {BUCKETS} files, {size / 1e6:.0f} MB", columns, lines)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=6_000_000)
     parser.add_argument("--table", help="where the table lies, or is made and kept")
+    parser.add_argument("--json", type=Path, help="where the figures go, too")
     given = parser.parse_args()
     made = None if given.table else tempfile.mkdtemp()
     path = given.table or f"{made}/t"
     try:
         table = Table.open(path) if Path(path).exists() else build(path, given.rows)
-        measure(table, given.rows, Console(width=150))
+        found = measure(table, given.rows)
+        found.show()
+        store(given.json, [found])
     finally:
         if made is not None:
             shutil.rmtree(made)

@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from benchmarks.figures import Figures, store
 from pyspark_paimon import Table, spark_session
 
 DDL = "id BIGINT, k INT, city STRING, amount DOUBLE, ts TIMESTAMP(6), payload STRING"
@@ -74,6 +75,7 @@ class Steps:
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
+        self.rows: list[list[str]] = []
         print("| step | s | M rows/s | beside Spark's own |\n|---|---|---|---|", flush=True)
 
     def timed(self, name: str, count: int, work: Callable[[], Any], *, beside: str | None = None) -> None:
@@ -82,7 +84,7 @@ class Steps:
         work()
         seconds = self.seconds[name] = time.perf_counter() - start
         ratio = f"{seconds / self.seconds[beside]:.2f} x {beside}" if beside else ""
-        print(f"| {name} | {seconds:.2f} | {count / seconds / 1e6:.2f} | {ratio} |", flush=True)
+        self._tell(name, f"{seconds:.2f}", f"{count / seconds / 1e6:.2f}", ratio)
 
     def asked(self, name: str, call: Callable[[], Any], times: int = 9) -> None:
         """The median of some calls that read metadata only."""
@@ -91,10 +93,14 @@ class Steps:
             start = time.perf_counter()
             call()
             taken.append(time.perf_counter() - start)
-        print(f"| {name} | {statistics.median(taken):.3f} | | |", flush=True)
+        self._tell(name, f"{statistics.median(taken):.3f}", "", "")
+
+    def _tell(self, *cells: str) -> None:
+        self.rows.append(list(cells))
+        print(f"| {' | '.join(cells)} |", flush=True)
 
 
-def run(spark: Any, folder: Path, count: int, buckets: int) -> None:
+def run(spark: Any, folder: Path, count: int, buckets: int) -> Steps:
     """All steps, after a small write has started the workers."""
     source, upserts = (spark.read.parquet(str(path)) for path in stage(folder, count))
     warm = Table.create(folder / "warm", DDL, primary_keys=["id"], options={"bucket": "2"}, spark=spark)
@@ -126,6 +132,7 @@ def run(spark: Any, folder: Path, count: int, buckets: int) -> None:
     steps.asked("explain, without reading", lambda: lookup.explain(analyze=False))
     steps.asked("explain, with reading", lookup.explain)
     steps.asked("snapshots", table.snapshots)
+    return steps
 
 
 def main() -> None:
@@ -135,11 +142,14 @@ def main() -> None:
     parser.add_argument("--buckets", type=int, default=2)
     parser.add_argument("--master", default="local[2]")
     parser.add_argument("--memory", default="4g")
+    parser.add_argument("--json", type=Path, help="where the figures go, too")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="paimon-bench-") as name:
         folder = Path(name)
         spark = spark_session(master=given.master, conf={"spark.driver.memory": given.memory, "spark.sql.files.maxPartitionBytes": "16mb"})
-        run(spark, folder, given.rows, given.buckets)
+        steps = run(spark, folder, given.rows, given.buckets)
+    title = f"Spark Connect, {given.rows:,} rows, {given.master}, beside Spark's own Parquet"
+    store(given.json, [Figures(title, ["step", "s", "M rows/s", "beside Spark's own"], steps.rows)])
 
 
 if __name__ == "__main__":

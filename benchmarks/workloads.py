@@ -78,7 +78,7 @@ WORKLOADS = (
     Workload("commits", "20 commits of {small} rows", "write", "base", "runs", "runs", "small", targets=(rust(1.0),)),
     Workload(
         "commits_compacting",
-        "the same, compacting by itself",
+        "20 commits, compacting by itself",
         "write",
         "base",
         None,
@@ -88,7 +88,9 @@ WORKLOADS = (
         targets=(java(1.0, "commits"),),
         floor="commits",
     ),
-    Workload("compact", "full compaction after the upsert", "compact", "upserted", "compacted", "upserted", targets=(floor(1.3), growth(800))),
+    Workload(
+        "compact", "full compaction after the upsert", "compact", "upserted", "compacted", "upserted", targets=(floor(1.3), growth(800))
+    ),
     Workload("compact_runs", "compaction of base and 20 runs", "compact", "runs", None, "runs", targets=(floor(1.4),)),
     Workload("read_merged", "merged read to Arrow", "read", "upserted", None, "upserted", targets=(floor(0.4),)),
     Workload("read_compacted", "read after compaction", "read", "compacted", None, "upserted", targets=(floor(0.6),)),
@@ -174,16 +176,30 @@ def own(at_most: float, query: str) -> Target:
 
 
 LINES = (
-    *(Line(each.name, None, each.title, each.targets) for each in WORKLOADS if each.op in {"write", "compact", "read"} and each.data == "lineitem"),
-    _lookup("key hit", "key lookup, hit", ms(10)),
-    _lookup("key miss", "key lookup, miss", ms(6)),
+    *(
+        Line(each.name, None, each.title, each.targets)
+        for each in WORKLOADS
+        if each.op in {"write", "compact", "read"} and each.data == "lineitem"
+    ),
+    _lookup("key hit", "key lookup, hit", ms(10), rust(1.0)),
+    _lookup("key miss", "key lookup, miss", ms(6), rust(1.0)),
     _lookup("string miss", "string with bloom filter, miss", ms(8)),
     _lookup("string hit", "string with bloom filter, hit", ms(100)),
     _lookup("two strings", "two bitmaps ANDed, 3.5 % of the rows", own(1.0, "two strings"), ms(250)),
-    _lookup("two strings, 3 columns", "the same, 3 columns"),
+    _lookup("two strings, 3 columns", "two bitmaps ANDed, 3 columns"),
     _lookup("range", "range of 0.1 %, range-bitmap", own(1.0, "range"), ms(250)),
-    _lookup("range, 3 columns", "the same, 3 columns", ms(100)),
+    _lookup("range, 3 columns", "range of 0.1 %, 3 columns", ms(100)),
     _lookup("count of two strings", "count() of two bitmaps", ms(15)),
+    *(
+        Line("lookup", query, f"{title}, no index")
+        for query, title in (
+            ("key hit", "key lookup, hit"),
+            ("string miss", "string, miss"),
+            ("string hit", "string, hit"),
+            ("two strings", "two strings ANDed, 3.5 % of the rows"),
+            ("range", "range of 0.1 %"),
+        )
+    ),
     *_plan("none", 200, 40),
     *_plan("partition", 15, 5),
     *_plan("partition + key", 8, 5),

@@ -1,0 +1,30 @@
+"""The class of the machine: what figures need to be understood, and no names."""
+
+from __future__ import annotations
+
+import os
+import platform
+from pathlib import Path
+
+import psutil
+
+
+def machine_class() -> str:
+    """Cores, memory, kind of processor, system and Python."""
+    memory = round(psutil.virtual_memory().total / (1 << 30))
+    python = platform.python_version()
+    return f"{os.cpu_count()} cores, {memory} GiB, {_processor()}, {platform.system()} {platform.machine()}, Python {python}"
+
+
+def _processor() -> str:
+    """As the system calls it, without its model's number."""
+    names = Path("/proc/cpuinfo")
+    if names.exists():
+        for line in names.read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                words = [word for word in line.split(":", 1)[1].split() if not any(digit in word for digit in "0123456789@")]
+                return " ".join(words[:3])
+    return platform.processor() or "unknown processor"
+
+
+__all__ = ["machine_class"]
