@@ -53,7 +53,9 @@ def _values(column: Any) -> Words:
     kind = column.type
     if pa.types.is_dictionary(kind):
         words = _values(column.dictionary)
-        return _marked(words[column.indices.fill_null(0).to_numpy(zero_copy_only=False)] if len(words) else np.zeros(len(column), np.uint64), column)
+        return _marked(
+            words[column.indices.fill_null(0).to_numpy(zero_copy_only=False)] if len(words) else np.zeros(len(column), np.uint64), column
+        )
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         words = _texts(column.cast(pa.large_string()))
     elif pa.types.is_decimal128(kind):
@@ -73,7 +75,8 @@ def _values(column: Any) -> Words:
 
 def _whole(column: Any) -> Words:
     values = column.fill_null(0).to_numpy(zero_copy_only=False)
-    return values.astype(np.int64).view(np.uint64)
+    words: Words = values.astype(np.int64).view(np.uint64)
+    return words
 
 
 def _marked(words: Words, column: Any) -> Words:
@@ -97,7 +100,7 @@ def _texts(column: Any) -> Words:
     spare[empty] = 0
     first = at[starts] << spare >> spare
     last = at[ends - 8] >> spare
-    words = first + np.uint64(31) * last + length.astype(np.uint64)
+    words: Words = first + np.uint64(31) * last + length.astype(np.uint64)
     words[empty] = 0
     return words
 

@@ -62,7 +62,7 @@ def _panel(panel: Panel, left: float, top: float, low: int, high: int) -> str:
         return start + (math.log10(ratio) - low) / (high - low) * _PANEL
 
     bottom = top + _TITLE + len(panel.bars) * _STEP
-    floor = f'<tspan font-weight="normal" fill="#6b7280"> floor {escape(panel.floor)}</tspan>'
+    floor = f'<tspan font-weight="normal" fill="#6b7280" dx="6">floor {escape(panel.floor)}</tspan>'
     parts = [f'<text x="{left}" y="{top + 14:.1f}" font-weight="bold" font-size="12">{escape(panel.title)}{floor}</text>']
     for power in range(low, high + 1):
         x = place(10.0**power)

@@ -76,13 +76,18 @@ def lineitem(folder: Path, scale: float, *, share: float = 1.0, smalls: int = 20
     shutil.rmtree(raw)
     rows = rows.cast(pa.schema([_plain(field, made.primary_key) for field in rows.schema])).combine_chunks()
     order = np.random.default_rng(7).permutation(len(rows))[: round(len(rows) * share)]
-    rows = rows.take(pa.array(order)).combine_chunks()
+    store_changes(made, rows.take(pa.array(order)), small_rows or round(len(rows) * share) // 120)
+    return made
+
+
+def store_changes(made: Inputs, rows: pa.Table, small_rows: int) -> None:
+    """Lineitem's rows, and the upsert and small batches that are made from them."""
+    rows = rows.combine_chunks()
     _store(rows, made.base)
     _store(_changed(rows, len(rows) // 6, 1, _FREE_KEYS), made.upsert)
     for at, path in enumerate(made.small):
-        _store(_changed(rows, min(small_rows or len(rows) // 120, len(rows)), 100 + at, 2 * _FREE_KEYS), path)
-    (folder / "complete").touch()
-    return made
+        _store(_changed(rows, min(small_rows, len(rows)), 100 + at, 2 * _FREE_KEYS), path)
+    (made.folder / "complete").touch()
 
 
 def flights(folder: Path) -> Inputs | None:
@@ -144,4 +149,4 @@ def _store(rows: pa.Table, path: str) -> None:
     pq.write_table(rows.combine_chunks(), path, compression="zstd")
 
 
-__all__ = ["Inputs", "flights", "lineitem", "warm"]
+__all__ = ["Inputs", "flights", "lineitem", "store_changes", "warm"]

@@ -107,15 +107,15 @@ def run(command: Sequence[str], job: Job, *, timeout: float) -> Measured:
     """One job; raises ``Failed``."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "TZ": "UTC", "POLARS_MAX_THREADS": str(job.threads)}
     with tempfile.TemporaryFile("w+") as errors:
-        process = subprocess.Popen(
-            [*command, job.to_json()], stdout=subprocess.PIPE, stderr=errors, text=True, cwd=ROOT, env=environment, bufsize=1
-        )
+        line = [*command, job.to_json()]
+        process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=ROOT, env=environment, bufsize=1)
         watch = _Watch(psutil.Process(process.pid))
         killer = threading.Timer(timeout, process.kill)
         killer.start()
         try:
-            result = _listen(process, watch)
-            code = process.wait()
+            with process:
+                result = _listen(process, watch)
+            code = process.returncode
         finally:
             killer.cancel()
             process.kill()

@@ -36,7 +36,9 @@ class Truth:
     def check_state(self, state: str, answer: Answer) -> None:
         """Raises ``WrongAnswer``."""
         if answer != self.states[state]:
-            raise WrongAnswer(f"{answer['rows']:,} rows with hash {answer['hash']}, not {self.states[state]['rows']:,} with {self.states[state]['hash']}")
+            raise WrongAnswer(
+                f"{answer['rows']:,} rows with hash {answer['hash']}, not {self.states[state]['rows']:,} with {self.states[state]['hash']}"
+            )
 
     def check_queries(self, answers: dict[str, list[Answer]], asked: Sequence[Query]) -> None:
         """Raises ``WrongAnswer``."""

@@ -25,8 +25,8 @@ RUN_BITS = 6
 
 def codes(rows: pa.Table) -> np.ndarray:
     """A number that orders as the key does; less than 2**57."""
-    key = rows.column(0).to_numpy()
-    return key << 3 | rows["l_linenumber"].to_numpy() if "l_linenumber" in rows.column_names else key
+    key: np.ndarray = rows.column(0).to_numpy()
+    return (key << 3) | rows["l_linenumber"].to_numpy() if "l_linenumber" in rows.column_names else key
 
 
 def encode(rows: pa.Table, path: Path) -> None:
@@ -84,7 +84,10 @@ def compact(job: Job) -> Timed:
             path.unlink()
         (Path(job.path) / f"bucket-{at}" / "compacted").rename(before[0])
 
-    return Timed(lambda: over_buckets(job.threads, one), lambda _: pa.concat_tables(over_buckets(job.threads, lambda at: merged(files(job.path, at)))))
+    return Timed(
+        lambda: over_buckets(job.threads, one),
+        lambda _: pa.concat_tables(over_buckets(job.threads, lambda at: merged(files(job.path, at)))),
+    )
 
 
 def read(job: Job) -> Timed:

@@ -59,6 +59,7 @@ def plan(job: Job) -> Ask:
     from pyspark_paimon import Table
 
     kept = Table.open(job.path)
+
     def files(table: Any, conditions: Filter) -> int:
         return sum(len(split.files) for split in table.scan(sql(conditions) or None).plan().splits)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+from collections.abc import Callable
 from decimal import Decimal
 from functools import reduce
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 from benchmarks.contenders.worker import Ask, Contender, Filter, Job, Query, Timed, serve
 
 COMPARISONS = {"=": "equal", ">=": "greater_or_equal", "<=": "less_or_equal"}
-LITERALS = {"DATE": dt.date.fromisoformat, "DECIMAL": Decimal}
+LITERALS: dict[str, Callable[[Any], Any]] = {"DATE": dt.date.fromisoformat, "DECIMAL": Decimal}
 
 
 class Steps:
