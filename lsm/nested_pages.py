@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lsm.page_file import take_leaves
 from lsm.parquet_pages import ColumnPages
 
 _Longs = npt.NDArray[np.int64]
@@ -42,7 +43,7 @@ class NestedPages:
 
     def take(self, rows: _Longs, arrow: Any) -> Any:
         """The values at ``rows`` (ascending positions in the row group) as an Array of type ``arrow``. Raises as the decoder does."""
-        return weave(arrow, [leaf.take(rows) for leaf in self.leaves])
+        return weave(arrow, take_leaves(self.leaves, rows))
 
 
 def weave(arrow: Any, leaves: Sequence[Any]) -> Any:

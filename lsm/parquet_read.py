@@ -17,9 +17,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lsm.nested_pages import NestedPages, can_weave, leaf_count
+from lsm.page_file import take_leaves
 from lsm.page_read import BROKEN, GroupPages
 from lsm.parquet_bounds import column_bounds, has_bounds
-from lsm.parquet_pages import PageIndexes
+from lsm.parquet_pages import ColumnPages, PageFooter, PageIndexes
 from manifest.errors import CorruptFile, UnsupportedTable
 from manifest.file_io import FileIO
 from manifest.stats import ColumnBounds
@@ -141,12 +142,17 @@ class ParquetDataFile:
         if not any(self.metadata.row_group(0).column(leaf).has_offset_index for leaf in range(self.metadata.num_columns)):
             return None
         try:
-            size = self._file_io.size(self.path)
-            return PageIndexes(
-                lambda offset, length: self._file_io.read_range(self.path, offset, length), size, self.metadata.serialized_size
-            )
-        except (*BROKEN, CorruptFile):
+            size, length = self._files[0].size(), self.metadata.serialized_size
+            return PageIndexes(PageFooter.of(self._read_range(size - 8 - length, length)), self._read_range)
+        except (*BROKEN, OSError):
             return None
+
+    def _read_range(self, offset: int, length: int) -> bytes:
+        """Bytes of the open file. Raises ``ValueError`` if it does not have them."""
+        data: bytes = self._files[0].read_at(length, offset)
+        if len(data) != length:
+            raise ValueError(f"it ends before {length} bytes at {offset}")
+        return data
 
     def page_bounds(self, pages: GroupPages, column: str, data_type: DataType) -> tuple[list[ColumnBounds], Any] | None:
         """As ``bounds``, for every page of a column, and where the pages start."""
@@ -154,22 +160,26 @@ class ParquetDataFile:
             return None
         return pages.bounds(column, lambda page: column_bounds(page.low, page.high, page.null_count, page.row_count, data_type))
 
-    def take(self, pages: GroupPages, column: str, rows: Any) -> Any | None:
-        """The values of a column at ``rows`` (ascending positions in the row group); None if it can only be read whole.
+    def take(self, pages: GroupPages, columns: Sequence[str], rows: Any) -> list[Any | None]:
+        """The values of columns at ``rows`` (ascending positions in the row group); None for one that can only be read whole.
 
         Raises:
             CorruptFile: the pages do not decode.
         """
-        known = pages.column(column)
-        if known is None:
-            return None
-        if isinstance(known, NestedPages):
-            arrow = self.schema.field(column).type
-            with suppress(*BROKEN, pa.ArrowException, OSError):  # decoding all of it tells whether the file is broken
-                return known.take(rows, arrow) if can_weave(arrow) else None
-            return None
+        known = [pages.column(name) for name in columns]
+        flat = [one for one in known if isinstance(one, ColumnPages)]
         with self._decoding():
-            return known.take(rows)
+            taken = iter(take_leaves(flat, rows))
+        return [
+            next(taken) if isinstance(one, ColumnPages) else None if one is None else self._taken_nested(one, name, rows)
+            for one, name in zip(known, columns, strict=True)
+        ]
+
+    def _taken_nested(self, known: NestedPages, column: str, rows: Any) -> Any | None:
+        arrow = self.schema.field(column).type
+        with suppress(*BROKEN, pa.ArrowException, OSError):  # decoding all of it tells whether the file is broken
+            return known.take(rows, arrow) if can_weave(arrow) else None
+        return None
 
     def compressed_size(self, columns: Sequence[str], groups: Sequence[RowGroup]) -> int:
         """Bytes of the column chunks of ``columns`` in ``groups``."""

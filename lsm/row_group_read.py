@@ -189,10 +189,11 @@ class RowGroupRead:
 
     def _at(self, names: Sequence[str], group: RowGroup, pages: GroupPages, rows: _Rows) -> Any:
         """The table's columns ``names`` at positions of the group."""
-        arrays = []
-        for name, physical in zip(names, self._physical(names), strict=True):
-            array = self.data.take(pages, physical, rows)
-            arrays.append(self._whole(name, group, rows) if array is None else self._conform(name, array))
+        taken = self.data.take(pages, self._physical(names), rows)
+        arrays = [
+            self._whole(name, group, rows) if array is None else self._conform(name, array)
+            for name, array in zip(names, taken, strict=True)
+        ]
         return _batch(arrays, pa.schema([pa.field(name, array.type) for name, array in zip(names, arrays, strict=True)]), len(rows))
 
     def _whole(self, name: str, group: RowGroup, rows: _Rows) -> Any:

@@ -13,12 +13,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import lsm.page_file
 import lsm.page_read
 import lsm.parquet_read
 import lsm.row_group_read
 from fileindex.column_type import ColumnType, Kind
 from fileindex.predicate import And, ColumnRef, Compare, In, IsNull, Op, Or
 from fileindex.row_filter import mask
+from lsm.page_locations import page_locations
 from lsm.page_read import matching_rows
 from lsm.parquet_read import ParquetDataFile
 from lsm.thrift_compact import BINARY, I32, I64, LIST, STRUCT, decode_struct, encode_struct
@@ -89,7 +91,7 @@ def test_any_rows_of_any_column_are_those_of_the_whole_file(paged, rows):
         for group in data.row_groups:
             whole = columns().slice(group.first_row, group.num_rows)
             for name in whole.column_names:
-                found = data.take(pages_of(data, group), name, wanted)
+                (found,) = data.take(pages_of(data, group), [name], wanted)
                 expected = whole[name].take(pa.array(wanted)).combine_chunks()
                 assert found.type.equals(data.schema.field(name).type), name
                 found.validate(full=True)
@@ -178,7 +180,7 @@ def test_a_broken_page_index_is_no_worse_than_none(paged, at, value):
         for name in ("l", "s", "after"):
             data.page_bounds(pages, name, DataType(Kind.BIGINT))
             try:
-                found = data.take(pages, name, wanted)
+                (found,) = data.take(pages, [name], wanted)
             except CorruptFile as error:
                 found = None
                 named = str(error)
@@ -223,3 +225,53 @@ def test_footers_of_the_java_engine_are_encoded_byte_for_byte(name):
 def test_metadata_that_does_not_hold_together_is_an_error(data):
     with pytest.raises(ValueError, match=r"early|exceed|deep|bits|expected"):
         decode_struct(bytes.fromhex(data))
+
+
+PLACES = st.lists(st.tuples(st.integers(0, 2**50), st.integers(0, 2**31 - 1), st.integers(0, 2**40)), max_size=40)
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(PLACES, st.booleans()), min_size=1, max_size=5))
+def test_offset_indexes_decoded_together_are_those_decoded_one_by_one(indexes):
+    encoded = []
+    for places, has_sizes in indexes:
+        pages = [{1: (I64, offset), 2: (I32, size), 3: (I64, row)} for offset, size, row in places]
+        more = {2: (LIST, (I64, [1, 2]))} if has_sizes else {}
+        encoded.append(encode_struct({1: (LIST, (STRUCT, pages)), **more}))
+    assert [found.tolist() for found in page_locations(encoded)] == [[list(place) for place in places] for places, _ in indexes]
+
+
+@settings(max_examples=100)
+@given(PLACES.filter(bool), st.integers(0, 10**6), st.integers(0, 255))
+def test_an_offset_index_with_a_changed_byte_is_decoded_as_thrift_says_and_leaves_its_neighbour_alone(places, at, value):
+    pages = [{1: (I64, offset), 2: (I32, size), 3: (I64, row)} for offset, size, row in places]
+    index = encode_struct({1: (LIST, (STRUCT, pages))})
+    broken = bytearray(index)
+    broken[at % len(broken)] = value
+    first, second = page_locations([bytes(broken), index])
+    assert second.tolist() == [list(place) for place in places]
+    try:
+        fields, _ = decode_struct(bytes(broken))
+        expected = [[page[1][1], page[2][1], page[3][1]] for page in fields[1][1][1]]
+        np.array(expected, np.int64)
+    except (ValueError, LookupError, TypeError, OverflowError):
+        return
+    assert first.tolist() == expected
+
+
+def test_columns_that_break_their_pages_alike_are_decoded_from_one_small_file(tmp_path, monkeypatch):
+    numbers = np.arange(50_000)
+    rows = pa.table(
+        {"a": numbers, "b": numbers % 10, "s": pa.array((numbers % 50).astype(str)), "wide": pa.array([f"{n:0200d}" for n in numbers])}
+    )
+    pq.write_table(rows, tmp_path / "f.parquet", write_page_index=True, data_page_size=1 << 20)
+    opened = []
+    reader = pq.ParquetFile
+    monkeypatch.setattr(lsm.page_file.pq, "ParquetFile", lambda *args, **options: opened.append(1) or reader(*args, **options))
+    with ParquetDataFile(LocalFileIO(), str(tmp_path / "f.parquet")) as data:
+        opened.clear()
+        wanted = np.array([3, 20_001, 20_002])
+        found = data.take(pages_of(data, data.row_groups[0]), rows.column_names, wanted)
+    assert [array.to_pylist() for array in found] == [rows[name].take(pa.array(wanted)).to_pylist() for name in rows.column_names]
+    assert [array.type for array in found] == [pa.int64(), pa.int64(), pa.string(), pa.string()]
+    assert len(opened) == 2, "the wide texts break at other rows"

@@ -1,0 +1,156 @@
+"""A few rows of several columns without decoding the rest.
+
+The decoder knows whole column chunks only. So the pages that hold the wanted rows are put, with the chunks' dictionaries, into a
+small Parquet file in memory, which the decoder reads as any other: one file for all columns that break their pages at the same rows,
+as writers that count rows make them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lsm.page_locations import Longs
+from lsm.parquet_pages import ColumnPages
+from lsm.thrift_compact import BINARY, I32, I64, LIST, STRUCT, Struct, decode_struct, encode_struct
+
+_MAGIC = b"PAR1"
+_BYTE_ARRAY = 6
+_PAGE_HEADER = 8 * 1024
+"""More than a page header takes up, unless its statistics are very long texts."""
+_COPIED = frozenset({1, 2, 3, 4})
+
+
+def take_leaves(leaves: Sequence[ColumnPages], rows: Longs) -> list[Any]:
+    """The values of leaves of one row group at ``rows`` (ascending positions in it), an Array of the file's type for each.
+
+    Raises as the decoder does; ``ValueError`` or ``LookupError`` if pages hold other rows than their index says.
+    """
+    alike: dict[object, list[int]] = {}
+    touched = [leaf.touched(rows)[0] for leaf in leaves]
+    for number, (leaf, pages) in enumerate(zip(leaves, touched, strict=True)):
+        alone = number if len(leaf.elements) > 1 else None
+        alike.setdefault((alone, leaf.starts[pages].tobytes(), leaf.starts[pages + 1].tobytes()), []).append(number)
+    found: list[Any] = [None] * len(leaves)
+    for members in alike.values():
+        taken = _Pages([leaves[number] for number in members], touched[members[0]]).take(rows)
+        for number, array in zip(members, taken, strict=True):
+            found[number] = array
+    return found
+
+
+class _Pages:
+    """Pages of leaves that break at the same rows: one nested leaf, or any number of flat ones. ``pages`` counts those of the first."""
+
+    def __init__(self, leaves: Sequence[ColumnPages], pages: Longs) -> None:
+        self._leaves = leaves
+        self._first_row = leaves[0].starts[pages]
+        self._counts = leaves[0].starts[pages + 1] - self._first_row
+        self._rows = int(self._counts.sum())
+        self._is_nested = len(leaves[0].elements) > 1
+        self._parts = [_MAGIC]
+        self._size = len(_MAGIC)
+
+    def take(self, rows: Longs) -> list[Any]:
+        which = np.searchsorted(self._first_row, rows, side="right") - 1
+        places = rows - self._first_row[which] + (np.cumsum(self._counts) - self._counts)[which]
+        return [_plain(column) for column in self._decoded(int(places[-1]) + 1).take(pa.array(places)).columns]
+
+    def _decoded(self, count: int) -> Any:
+        """The first ``count`` rows of the pages at least; of flat columns no more, for their pages have told how many they hold."""
+        file = pq.ParquetFile(pa.BufferReader(self._content()), page_checksum_verification=True, read_dictionary=self._dictionaries())
+        if self._is_nested or count == self._rows:
+            decoded = file.read()
+            if decoded.num_rows != self._rows:
+                raise ValueError(f"{decoded.num_rows} rows are in pages of {self._rows}")
+            return decoded
+        decoded = next(file.iter_batches(batch_size=count))
+        if decoded.num_rows != count:
+            raise ValueError(f"{decoded.num_rows} rows are in pages of {self._rows}")
+        return decoded
+
+    def _dictionaries(self) -> list[str]:
+        """Texts that have a dictionary: only the rows that are taken are looked up in it."""
+        if self._is_nested:
+            return []
+        return [leaf.elements[0][4][1].decode() for leaf in self._leaves if 11 in leaf.meta and leaf.meta[1][1] == _BYTE_ARRAY]
+
+    def _content(self) -> bytes:
+        chunks = [{2: (I64, 0), 3: (STRUCT, self._add(leaf))} for leaf in self._leaves]
+        group: Struct = {1: (LIST, (STRUCT, chunks)), 2: (I64, self._size), 3: (I64, self._rows)}
+        source = self._leaves[0].indexes.footer
+        root = {**source.schema[0], 5: (I32, len(self._leaves))}
+        elements = [element for leaf in self._leaves for element in leaf.elements]
+        footer = encode_struct(
+            {
+                1: (I32, source.version),
+                2: (LIST, (STRUCT, [root, *elements])),
+                3: (I64, self._rows),
+                4: (LIST, (STRUCT, [group])),
+                6: (BINARY, b"pyspark-paimon"),
+            }
+        )
+        return b"".join([*self._parts, footer, len(footer).to_bytes(4, "little"), _MAGIC])
+
+    def _add(self, leaf: ColumnPages) -> Struct:
+        """Put the dictionary and the pages of a leaf into the file: the ``ColumnMetaData`` of its chunk."""
+        meta = {number: value for number, value in leaf.meta.items() if number in _COPIED}
+        start = self._size
+        read, first = leaf.indexes.read_range, leaf.meta[9][1]
+        dictionary = leaf.meta.get(11, (I64, first))[1]
+        if 0 < dictionary < first:
+            meta[11] = I64, self._size
+            self._put(read(dictionary, first - dictionary))
+        meta[9] = I64, self._size
+        values = 0
+        pages = np.searchsorted(leaf.starts, self._first_row)
+        for offset, sizes, counts in _runs(leaf, pages):
+            data = read(offset, sum(sizes))
+            values += self._values(data, sizes, counts)
+            self._put(data)
+        size = self._size - start
+        return meta | {5: (I64, values), 6: (I64, size), 7: (I64, size)}
+
+    def _values(self, data: bytes, sizes: Sequence[int], counts: Sequence[int]) -> int:
+        """Values in pages, by their headers: of a flat column one a row, of a nested one any number."""
+        total = at = 0
+        for size, count in zip(sizes, counts, strict=True):
+            header, _ = decode_struct(data[at : at + min(size, _PAGE_HEADER)])
+            values = header[5 if 5 in header else 8][1][1][1]
+            if not self._is_nested and values != count:
+                raise ValueError(f"a page has {values} rows where its index says {count}")
+            total += values
+            at += size
+        return total
+
+    def _put(self, data: bytes) -> None:
+        self._parts.append(data)
+        self._size += len(data)
+
+
+def _runs(leaf: ColumnPages, pages: Longs) -> list[tuple[int, list[int], list[int]]]:
+    """Of pages that lie side by side the offset of the first, and the sizes and the rows of all."""
+    found: list[tuple[int, list[int], list[int]]] = []
+    end = -1
+    counts = (leaf.starts[pages + 1] - leaf.starts[pages]).tolist()
+    for (offset, size, _), count in zip(leaf.locations[pages].tolist(), counts, strict=True):
+        if offset == end:
+            found[-1][1].append(size)
+            found[-1][2].append(count)
+        else:
+            found.append((offset, [size], [count]))
+        end = offset + size
+    return found
+
+
+def _plain(column: Any) -> Any:
+    """A column as one array of the file's type."""
+    array = column if isinstance(column, pa.Array) else column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+
+
+__all__ = ["take_leaves"]
