@@ -31,8 +31,13 @@ class AppendOnlyWriter:
         self._new_files: list[DataFileMeta] = []
         self._increment = CompactIncrement(self._discard)
 
-    def add(self, source: Source, rows: Rows | None) -> None:
+    @property
+    def reorders(self) -> bool:
         """See ``BucketWriter``; so for every other method."""
+        return False
+
+    def add(self, source: Source, rows: Rows | None) -> None:
+        """Take rows."""
         self.held.add(source, rows)
 
     def release(self, *, close: bool) -> None:

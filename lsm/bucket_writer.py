@@ -113,6 +113,10 @@ class BucketWriter(Protocol):
     def held(self) -> HeldRows:
         """The input rows that it holds in memory."""
 
+    @property
+    def reorders(self) -> bool:
+        """Whether it copies rows, as they are, out of its inputs in an order of its own."""
+
     def add(self, source: Source, rows: Rows | None) -> None:
         """Take rows of an input table."""
 

@@ -14,10 +14,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lsm.few_texts import movable
 from lsm.key_words import Rows
+from lsm.rows_in_place import InputRows, RowsInPlace
 from lsm.sort_key import INSERT
 
 Kinds = npt.NDArray[np.int8]
+_FEW_SOURCES = 8
 _BLOCK_ROWS = 1 << 16
 _BLOCK_BYTES = 4 << 20
 
@@ -29,11 +32,21 @@ class Source:
     table: Any
     kinds: Kinds | None = None
     holders: int = 0
+    forms: dict[str, Any] = field(default_factory=dict, repr=False)
+    """Columns in a form in which rows are copied out of them faster (``lsm.few_texts``)."""
 
     @property
     def size(self) -> int:
         """Bytes in memory."""
         return int(self.table.nbytes)
+
+    def has_all(self, name: str) -> bool:
+        """Whether no value of a column is null."""
+        return int(self.table.column(name).null_count) == 0
+
+    def ready(self, name: str) -> None:
+        """Give a column another form, if it has one."""
+        self.forms[name] = movable(self.table.column(name).chunk(0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +60,14 @@ class _Part:
     def count(self) -> int:
         return int(self.source.table.num_rows) if self.rows is None else len(self.rows)
 
+    @property
+    def kinds(self) -> Kinds | None:
+        kinds = self.source.kinds
+        return kinds if kinds is None or self.rows is None else kinds[self.rows]
+
     def gathered(self) -> tuple[Any, Kinds | None]:
-        table, kinds = self.source.table, self.source.kinds
-        if self.rows is None:
-            return table, kinds
-        return table.take(pa.array(self.rows)), None if kinds is None else kinds[self.rows]
+        table = self.source.table
+        return table if self.rows is None else table.take(pa.array(self.rows)), self.kinds
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +86,11 @@ class Blocks:
     def count(self) -> int:
         """How many rows."""
         return len(self.arrivals)
+
+    def arrived(self, positions: Rows) -> Rows:
+        """The numbers as which rows arrived."""
+        found: Rows = self.arrivals[positions]
+        return found
 
     @property
     def size(self) -> int:
@@ -122,6 +143,23 @@ class HeldRows:
             self.count += part.count
             self.size += source.size * part.count // source.table.num_rows
         return part.count
+
+    @property
+    def has_few_sources(self) -> bool:
+        """Whether rows can be copied out of the inputs in any order without many small copies."""
+        return len(self._parts) <= _FEW_SOURCES
+
+    def in_place(self, *, encoded: bool) -> RowsInPlace:
+        """All held rows, not copied; ``encoded``: some texts may come as dictionaries."""
+        known = [name for name in self._parts[0].source.table.schema.names if all(part.source.has_all(name) for part in self._parts)]
+        inputs = []
+        for part in self._parts:
+            table = part.source.table
+            columns = {name: column.chunk(0) for name, column in zip(table.schema.names, table.columns, strict=True)}
+            forms = {name: form for name, form in part.source.forms.items() if name in known or not pa.types.is_dictionary(form.type)}
+            inputs.append(InputRows(columns | forms if encoded else columns, part.rows))
+        kinds = joined_kinds([(part.count, part.kinds) for part in self._parts])
+        return RowsInPlace(inputs, kinds, self.size)
 
     def blocks(self, order: Callable[[Any], Rows]) -> Blocks:
         """Copies of all held rows; ``order`` gives the layout of a block, stable for rows that are equal in it."""

@@ -65,6 +65,11 @@ class MergeTreeWriter:
         """See ``BucketWriter``; so for every other method."""
         return self._buffer.held
 
+    @property
+    def reorders(self) -> bool:
+        """Texts as dictionaries pass through a buffer that only picks rows, and reach files alone."""
+        return self._buffer.only_picks and not self._keeps_every
+
     def add(self, source: Source, rows: Rows | None) -> None:
         """Take rows; each consumes a sequence number."""
         self._buffer.add(source, rows)

@@ -6,7 +6,7 @@ storage with the first of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from lsm.few_texts import DICTIONARY, plain
 from lsm.parquet_footer import FooterSink, as_integers, columns_with_nan
 from manifest.file_io import FileIO, disk_errors
 
@@ -73,7 +74,10 @@ class ParquetFileWriter:
         self._writer: Any = None
 
     def write(self, rows: Any) -> None:
-        """Append a table or batch that has the schema's columns, by name; nested types may differ in their inner names."""
+        """Append a table or batch that has the schema's columns, by name; nested types may differ in their inner names.
+
+        Texts may be dictionaries with 32-bit codes, which are encoded as they are; the column then has no nulls in the whole file.
+        """
         if not rows.num_rows:
             return
         table = fitted(rows, self._schema)
@@ -119,7 +123,7 @@ class ParquetFileWriter:
         """Encode the rows that wait in memory as a row group of their own."""
         if self._writer is not None and not self._pending_rows:
             return
-        group = pa.concat_tables(self._pending) if self._pending else self._schema.empty_table()
+        group = _joined(self._pending) if self._pending else self._schema.empty_table()
         with disk_errors(self.path):
             if self._writer is None:
                 self._open(group)
@@ -134,6 +138,9 @@ class ParquetFileWriter:
     def _open(self, first: Any) -> None:
         self._sink = self._file_io.open_output(self.path)
         target = self._sink
+        for at, kind in enumerate(first.schema.types):
+            if pa.types.is_dictionary(kind):
+                self._encoded = self._encoded.set(at, self._encoded.field(at).with_type(kind))
         if self._int96 or any(map(pa.types.is_floating, self._schema.types)):
             self._footer = FooterSink(self._sink, self._schema)
             target = pa.PythonFile(self._footer, mode="w")
@@ -157,14 +164,28 @@ class ParquetFileWriter:
 
 
 def fitted(rows: Any, schema: Any) -> Any:
-    """``rows`` with exactly the columns and types of ``schema``; nested columns are relabelled, nothing is copied otherwise."""
+    """``rows`` with exactly the columns and types of ``schema``; nested columns are relabelled, nothing is copied otherwise.
+
+    Dictionaries stand for the texts of ``schema``, and texts become dictionaries where it has them.
+    """
     columns = []
-    for field in schema:
+    for at, field in enumerate(schema):
         column = rows.column(field.name)
-        if pa.types.is_nested(field.type) or not column.type.equals(field.type):
+        if column.type.equals(DICTIONARY) and pa.types.is_string(field.type):
+            schema = schema.set(at, field.with_type(DICTIONARY))
+        elif pa.types.is_dictionary(field.type) and pa.types.is_string(column.type):
+            assert not column.null_count, f"{field.name}: bounds of dictionaries with nulls would be too wide"
+            column = column.dictionary_encode()
+        elif pa.types.is_nested(field.type) or not column.type.equals(field.type):
             column = column.cast(field.type)
         columns.append(column)
     return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _joined(pieces: Sequence[Any]) -> Any:
+    """Pieces of a row group as one table, each of whose columns has one type and one dictionary."""
+    alike = all(piece.schema.types == pieces[0].schema.types for piece in pieces)
+    return pa.concat_tables(pieces if alike else [plain(piece) for piece in pieces]).unify_dictionaries()
 
 
 def dictionary_columns(rows: Any, plain: frozenset[str]) -> list[str]:
@@ -181,7 +202,9 @@ def dictionary_columns(rows: Any, plain: frozenset[str]) -> list[str]:
         sample = sample.take(pa.array(range(0, sample.num_rows, sample.num_rows // _SAMPLE_ROWS), pa.int64()))
     found: list[str] = []
     for field in rows.schema:
-        if pa.types.is_nested(field.type):
+        if pa.types.is_dictionary(field.type):
+            found.append(field.name)
+        elif pa.types.is_nested(field.type):
             found += _leaves(field.name, field.type)
         elif field.name not in plain and not pa.types.is_boolean(field.type) and not _is_wide_decimal(field.type):
             distinct = pc.count_distinct(sample.column(field.name)).as_py()

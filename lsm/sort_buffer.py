@@ -11,8 +11,9 @@ import pyarrow as pa
 
 from lsm.held_rows import Blocks, HeldRows, Kinds, Source
 from lsm.key_words import Rows
-from lsm.merge_function import MergeFunction
+from lsm.merge_function import Deduplicate, FirstRow, MergeFunction
 from lsm.merge_runs import merge_runs
+from lsm.rows_in_place import RowsInPlace
 from lsm.sort_key import INSERT, SEQUENCE_NUMBER, VALUE_KIND, Sorted, SortKey, rough_order, sort_rows
 from lsm.spill import BATCH_BYTES, SpillFile, SpillSpace, batch_rows
 from lsm.whole_keys import KeepEvery, whole_keys
@@ -38,6 +39,11 @@ class SortBuffer:
     _first_sequence: int = 0
     _spills: list[SpillFile] = field(default_factory=list, repr=False)
 
+    @property
+    def only_picks(self) -> bool:
+        """Whether rows come out as they went in, so that the form of their texts does not matter."""
+        return isinstance(self.fold, Deduplicate | FirstRow)
+
     def add(self, source: Source, rows: Rows | None) -> None:
         """Take ``rows`` of ``source``; each gets the next sequence number, in order."""
         if not self.held:
@@ -61,7 +67,7 @@ class SortBuffer:
         """
         try:
             if not self._spills:
-                yield from self._in_memory()
+                yield from self._in_memory(encoded=self.only_picks)
                 return
             while len(self._spills) >= MAX_SPILL_FAN_IN:
                 self._merge_first(min(MAX_SPILL_FAN_IN, len(self._spills) - MAX_SPILL_FAN_IN + 2), space)
@@ -96,29 +102,30 @@ class SortBuffer:
         """A merge takes all versions of a key that a run has at once."""
         return whole_keys(tables, self.key) if isinstance(self.fold, KeepEvery) else tables
 
-    def _in_memory(self) -> Iterator[Any]:
-        """What is held, sorted and folded, a bounded piece at a time."""
+    def _in_memory(self, *, encoded: bool = False) -> Iterator[Any]:
+        """What is held, sorted and folded, a bounded piece at a time; ``encoded``: texts may be dictionaries."""
         if not self.held:
             return
-        blocks = self.held.blocks(lambda table: rough_order(self.key.key_words(table)))
-        done = self.fold.thinned(blocks.kinds, self._sorted(blocks))
-        step = max(1, EMIT_BYTES * blocks.count // max(1, blocks.size))
+        held = self.held
+        rows = held.in_place(encoded=encoded) if held.has_few_sources else held.blocks(lambda table: rough_order(self.key.key_words(table)))
+        done = self.fold.thinned(rows.kinds, self._sorted(rows))
+        step = max(1, EMIT_BYTES * rows.count // max(1, rows.size))
         at = 0
         while at < len(done.starts):
             first = int(done.starts[at])
             until = int(np.searchsorted(done.starts, first + step))
             last = int(done.starts[until]) if until < len(done.starts) else len(done.order)
             positions = done.order[first:last]
-            kinds = None if blocks.kinds is None else blocks.kinds[positions]
-            piece = _key_values(blocks.take(positions), blocks.arrivals[positions] + self._first_sequence, kinds)
+            kinds = None if rows.kinds is None else rows.kinds[positions]
+            piece = _key_values(rows.take(positions), rows.arrived(positions) + self._first_sequence, kinds)
             groups = done.starts[at:until] - first
             yield piece if len(groups) == len(positions) else self.fold.fold(piece, Sorted(np.arange(len(positions)), groups))
             at = until
 
-    def _sorted(self, blocks: Blocks) -> Sorted:
-        """Order by key, user sequence, arrival: blocks come in order of arrival, and equal keys in a block too."""
-        columns = blocks.columns([*self.key.columns, *self.key.sequence_fields])
-        return sort_rows(self.key.key_words(columns), self.key.sequence_words(columns), length=blocks.count)
+    def _sorted(self, rows: Blocks | RowsInPlace) -> Sorted:
+        """Order by key, user sequence, arrival: rows, or blocks and equal keys in a block, come in order of arrival."""
+        columns = rows.columns([*self.key.columns, *self.key.sequence_fields])
+        return sort_rows(self.key.key_words(columns), self.key.sequence_words(columns), length=rows.count)
 
 
 def _key_values(table: Any, sequence: Rows, kinds: Kinds | None) -> Any:
