@@ -21,7 +21,7 @@ from pathlib import Path
 
 from benchmarks import singles
 from benchmarks.environments import ROOT
-from benchmarks.harness import PROFILES, Bench, known
+from benchmarks.harness import PROFILES, Bench, contender, known
 from benchmarks.readme import publish
 from benchmarks.report import Report
 from benchmarks.workloads import BY_NAME
@@ -52,7 +52,8 @@ def report_of(bench: Bench) -> Report:
     """Of what was measured so far; writes its files."""
     data = bench.inputs_of("ours", BY_NAME["write"])
     numbers = {"rows": data.rows, "sixth": data.rows // 6, "small": data.rows // 120}
-    found = Report(bench.profile.name, bench.results, bench.contenders, bench.left_out, numbers, bench.commit)
+    everyone = {name: contender(name) for name in known()}
+    found = Report(bench.profile.name, bench.results, everyone, bench.left_out, numbers, bench.commit)
     found.figures = singles.figures(bench.profile.name, bench.folder / "singles")
     bench.folder.mkdir(parents=True, exist_ok=True)
     (bench.folder / "ratios.svg").write_text(found.picture(), encoding="utf-8")
@@ -84,9 +85,11 @@ def main() -> None:
         for name in names(given.again, known()) if given.again else []:
             bench.results.drop([name])
             bench.tables.drop(name)
-        bench.run()
+        bench.start()
+        bench.measure_rounds(0, 1)
         if not only:
             singles.run_singles(profile.name, bench.folder / "singles", print, deadline=bench.deadline)
+        bench.measure_rounds(1, profile.rounds)
     report = report_of(bench)
     if given.verb == "readme":
         publish(report, bench.folder)

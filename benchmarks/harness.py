@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import shutil
 import subprocess
 import time
@@ -65,7 +66,6 @@ class Bench:
     say: Callable[[str], None] = print
     deadline: float = float("inf")
     commands: dict[str, list[str]] = field(default_factory=dict)
-    left_out: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.folder = self.work / self.profile.name
@@ -73,13 +73,26 @@ class Bench:
         self.tables = Tables(self.folder / "tables")
         self.contenders = {name: contender(name) for name in self.names}
         self.commit = _commit()
+        left_out = self.folder / "left-out.json"
+        self.left_out: dict[str, str] = json.loads(left_out.read_text(encoding="utf-8")) if left_out.exists() else {}
         self._truths: dict[Path, Truth] = {}
 
     def run(self) -> None:
-        """Everything that is not there yet."""
+        """Everything that is not there yet, each workload once before any is repeated."""
+        self.start()
+        self.measure_rounds(0, 1)
+        self.measure_rounds(1, self.profile.rounds)
+
+    def start(self) -> None:
+        """Make the contenders' environments, and forget what failed."""
         self._start_contenders()
         self.results.drop(failures=True)
-        for at in range(self.profile.rounds):
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / "left-out.json").write_text(json.dumps(self.left_out), encoding="utf-8")
+
+    def measure_rounds(self, first: int, end: int) -> None:
+        """Some of the rounds."""
+        for at in range(first, end):
             for workload, name in self._turns(at):
                 if time.monotonic() > self.deadline:
                     self.say("the time is over; the same command goes on from here")
@@ -88,6 +101,7 @@ class Bench:
                     self.measure(name, workload, at)
 
     def _start_contenders(self) -> None:
+        self.left_out = {}
         for name in self.names:
             try:
                 self.commands[name] = command(name, self.contenders[name])

@@ -76,7 +76,8 @@ class Report:
 
     def main_table(self) -> Figures:
         """A line a workload, a column a contender, and what is demanded of ours."""
-        others = [name for name in self.contenders if name not in {FLOOR, OURS} and self.results.versions().get(name)]
+        tried = {one.contender for one in self.results.records} - {FLOOR, OURS}
+        others = [name for name in self.contenders if name in tried]
         columns = [
             "",
             "floor",
