@@ -71,7 +71,7 @@ def lineitem(folder: Path, scale: float, *, share: float = 1.0, smalls: int = 20
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     raw = folder / "raw"
-    subprocess.run([_generator(), "parquet", "-s", str(scale), "--tables=lineitem", f"--output-dir={raw}"], check=True, capture_output=True)
+    subprocess.run([generator(), "parquet", "-s", str(scale), "--tables=lineitem", f"--output-dir={raw}"], check=True, capture_output=True)
     rows = pq.read_table(next(found for found in sorted(raw.rglob("lineitem*.parquet")) if found.is_file()))
     shutil.rmtree(raw)
     rows = rows.cast(pa.schema([_plain(field, made.primary_key) for field in rows.schema])).combine_chunks()
@@ -119,7 +119,8 @@ def _quiet() -> Any:
     return warnings.catch_warnings(action="ignore")
 
 
-def _generator() -> str:
+def generator() -> str:
+    """The path of ``tpchgen-cli``."""
     beside = Path(sys.executable).parent / "tpchgen-cli"
     found = str(beside) if beside.exists() else shutil.which("tpchgen-cli")
     if found is None:
