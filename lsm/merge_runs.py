@@ -1,7 +1,8 @@
 """Bounded k-way merge of sorted runs (Paimon's ``SortMergeReader``), shared by compaction, reading and spill files.
 
 A round looks at the current batch of every run. The smallest of their last keys is the bound: what any run still has to
-deliver is greater, so all versions of every key up to the bound are at hand. Memory is one batch per run.
+deliver is greater, so all versions of every key up to the bound are at hand. Memory is one batch per run. Where runs are many, each
+would take a round in which all others are cut: then it is found out which small batches end their runs, and those bound nothing.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from lsm.merge_function import drop_retracts
 from lsm.sort_key import SEQUENCE_NUMBER, VALUE_KIND, Sorted, SortKey, sort_rows
 
 _Key = tuple[Any, ...]
+_MANY, _SMALL = 8, 1 << 14
+"""Runs of which it pays to know the end, and rows of a batch after which it is looked for: the next one is held in memory meanwhile."""
 
 
 def merge_runs(runs: Sequence[Iterator[Any]], key: SortKey, fold: Fold, *, drop_delete: bool = False) -> Iterator[Any]:
@@ -71,7 +74,7 @@ def merge_rounds(runs: Sequence[Iterator[Any]], key: SortKey, fold: Fold) -> Ite
             yield MergeRound(tables[0], None, tables[0])
             continue
         rows = pa.concat_tables(tables).combine_chunks()
-        done = _sorted(rows, key)
+        done = sort_versions(rows, key)
         yield MergeRound(rows, done, fold.fold(rows, done))
 
 
@@ -81,19 +84,21 @@ def aligned(runs: Sequence[Iterator[Any]], key: SortKey) -> Iterator[list[tuple[
     Yields:
         (number of the run, its rows) of every run that has rows in the round; keys ascend from round to round.
     """
-    live = [(number, cursor) for number, cursor in enumerate(_Cursor(run, key) for run in runs) if cursor.refill()]
+    small = _SMALL if len(runs) > _MANY else 0
+    live = [(number, cursor) for number, cursor in enumerate(_Cursor(run, key, small) for run in runs) if cursor.refill()]
     while live:
         if len(live) == 1:
             number, cursor = live[0]
             yield [(number, cursor.rest())]
         else:
-            bound = min(cursor.last for _, cursor in live)
-            pieces = [(number, cursor.up_to(bound)) for number, cursor in live]
+            bound = min((cursor.last for _, cursor in live if not cursor.ends), default=None)
+            pieces = [(number, cursor.rest() if bound is None else cursor.up_to(bound)) for number, cursor in live]
             yield [(number, piece) for number, piece in pieces if piece.num_rows]
         live = [(number, cursor) for number, cursor in live if cursor.refill()]
 
 
-def _sorted(rows: Any, key: SortKey) -> Sorted:
+def sort_versions(rows: Any, key: SortKey) -> Sorted:
+    """Sort the rows of a few sorted runs by key and, within a key, oldest first; ``rows`` has the columns that this needs."""
     kinds = WordColumn.of(_add_rank(rows.column(VALUE_KIND)))
     ties = [*key.sequence_words(rows), WordColumn.of(rows.column(SEQUENCE_NUMBER)), kinds]
     return sort_rows(key.key_words(rows), ties, length=rows.num_rows, runs=True)
@@ -105,22 +110,27 @@ def _add_rank(kinds: Any) -> Any:
 
 
 class _Cursor:
-    """The current batch of a run, and how far it is consumed."""
+    """The current batch of a run, how far it is consumed, and whether it ``ends`` the run for certain."""
 
-    def __init__(self, run: Iterator[Any], key: SortKey) -> None:
+    def __init__(self, run: Iterator[Any], key: SortKey, small: int) -> None:
         self._run = run
         self._key = key
+        self._small = small
         self._table: Any = None
+        self._following: Any = None
         self._next = 0
         self._columns: list[tuple[Any, list[Words]]] = []
         self.last: _Key = ()
+        self.ends = False
 
     def refill(self) -> bool:
         """Make sure that a row is at hand; False if the run has ended."""
         while self._table is None or self._next >= self._table.num_rows:
-            table = next(self._run, None)
+            table = next(self._run, None) if self._following is None else self._following
             if table is None:
                 return False
+            self._following = next(self._run, None) if table.num_rows <= self._small else None
+            self.ends = table.num_rows <= self._small and self._following is None
             self._table = table if isinstance(table, pa.Table) else pa.Table.from_batches([table])
             self._next = 0
             self._columns = [_comparable(one_array(self._table.column(name))) for name in self._key.columns]
@@ -162,4 +172,4 @@ def _element(column: tuple[Any, list[Words]], row: int) -> tuple[Any, ...]:
     return (1, array[row].as_py())  # Python compares str by code points, which is the order of the UTF-8 bytes
 
 
-__all__ = ["Fold", "MergeRound", "aligned", "merge_rounds", "merge_runs"]
+__all__ = ["Fold", "MergeRound", "aligned", "merge_rounds", "merge_runs", "sort_versions"]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from unittest import mock
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lsm.merge_function import Deduplicate
@@ -34,14 +35,18 @@ def sorted_by_key(one: pa.Table, names: tuple[str, ...]) -> list[int]:
     return sorted(range(one.num_rows), key=lambda row: tuple(column[row] for column in columns))
 
 
+@settings(deadline=None)
 @given(
-    st.lists(st.dictionaries(st.integers(0, 60), st.tuples(st.sampled_from([0, 2, 1, 3]), st.none() | st.integers(0, 4))), max_size=6),
-    st.integers(1, 7),
-    st.sampled_from(sorted(KEYS)),
-    st.sampled_from(["arrival", "ascending", "descending"]),
-    st.booleans(),
+    runs=st.lists(st.dictionaries(st.integers(0, 60), st.tuples(st.sampled_from([0, 2, 1, 3]), st.none() | st.integers(0, 4))), max_size=6),
+    batch=st.integers(1, 7),
+    kind=st.sampled_from(sorted(KEYS)),
+    rule=st.sampled_from(["arrival", "ascending", "descending"]),
+    drop=st.booleans(),
+    many_and_small=st.sampled_from([(8, 1 << 14), (0, 1 << 14), (0, 3)]),
 )
-def test_the_newest_version_of_every_key_survives_in_key_order(runs: list, batch: int, kind: str, rule: str, drop: bool) -> None:
+def test_the_newest_version_of_every_key_survives_in_key_order(
+    *, runs: list, batch: int, kind: str, rule: str, drop: bool, many_and_small: tuple[int, int]
+) -> None:
     names, columns = KEYS[kind]
     sequence, models, inputs = 0, {}, []
     for run in runs:
@@ -58,7 +63,8 @@ def test_the_newest_version_of_every_key_survives_in_key_order(runs: list, batch
         return (whole.slice(at, batch) for at in range(0, whole.num_rows, batch))
 
     key = SortKey(names, () if rule == "arrival" else ("version",), rule == "descending")
-    merged = list(merge_runs([batches(one) for one in inputs], key, Deduplicate(), drop_delete=drop))
+    with mock.patch("lsm.merge_runs._MANY", many_and_small[0]), mock.patch("lsm.merge_runs._SMALL", many_and_small[1]):
+        merged = list(merge_runs([batches(one) for one in inputs], key, Deduplicate(), drop_delete=drop))
     assert all(piece.num_rows for piece in merged)
     got = pa.concat_tables(merged) if merged else table([], columns)
     assert sorted_by_key(got, names) == list(range(got.num_rows))
@@ -97,6 +103,14 @@ def test_a_stretch_of_a_single_run_is_passed_through_without_a_copy() -> None:
     merged = list(merge_runs([iter([one]), iter([other])], SortKey(("k",)), Deduplicate()))
     buffers = [piece["version"].chunk(0).buffers()[1].address for piece in merged]
     assert buffers == [t["version"].chunk(0).buffers()[1].address for t in (one, other)]
+
+
+def test_many_small_runs_take_one_round_and_a_long_one_a_round_for_each_of_its_batches() -> None:
+    many = [run((at, at, 0, at), (at + 1000, at, 0, at)) for at in range(60)]
+    long = (table([(k, 1000 + k, 0, k) for k in range(at, at + 300)], KEYS["bigint"][1]) for at in range(0, 1200, 300))
+    assert len(list(merge_runs(many, SortKey(("k",)), Deduplicate()))) == 1
+    many = [run((at, at, 0, at), (at + 1000, at, 0, at)) for at in range(60)]
+    assert len(list(merge_runs([*many, long], SortKey(("k",)), Deduplicate()))) == 4
 
 
 def test_no_more_than_a_batch_of_each_run_is_held() -> None:
