@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import json
 import shutil
 import subprocess
@@ -227,9 +228,12 @@ class Bench:
             return found
         maker = MAKER[state]
         if self.lacks(name, maker) is None:
-            at = next(at for at in range(100) if not self.results.has(name, maker.name, at))
-            if (record := self.measure(name, maker, at)).failed:
-                raise Failed(f"its table could not be made: {record.failed}")
+            reason = self.results.failure(name, maker.name)  # of this run: older ones were forgotten
+            if reason is None:
+                at = next(at for at in itertools.count() if not self.results.has(name, maker.name, at))
+                reason = self.measure(name, maker, at).failed
+            if reason is not None:
+                raise Failed(f"no table to start from, as {maker.name} failed")
         else:
             self._made_by_another(name, maker)
         kept = self.tables.find(name, state)
