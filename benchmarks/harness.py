@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import itertools
 import json
@@ -73,7 +74,7 @@ class Bench:
         self.results = Results(self.folder / "results.jsonl")
         self.tables = Tables(self.folder / "tables")
         self.contenders = {name: contender(name) for name in self.names}
-        self.commit = _commit()
+        self.commit, self.code = _commit(), _code()
         left_out = self.folder / "left-out.json"
         self.left_out: dict[str, str] = json.loads(left_out.read_text(encoding="utf-8")) if left_out.exists() else {}
         self._truths: dict[Path, Truth] = {}
@@ -88,6 +89,11 @@ class Bench:
         """Make the contenders' environments, and forget what failed."""
         self._start_contenders()
         self.results.drop(failures=True)
+        for name in self.names:
+            if self._is_ours(name) and any(one.code != self.code for one in self.results.records if one.contender == name):
+                self.say(f"{self.contenders[name].title}: the code has changed, so it is measured again")
+                self.results.drop([name])
+                self.tables.drop(name)
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / "left-out.json").write_text(json.dumps(self.left_out), encoding="utf-8")
 
@@ -135,7 +141,8 @@ class Bench:
 
     def measure(self, name: str, workload: Workload, at: int) -> Record:
         """Make the table that the step starts from, run it, check its answer and keep the result."""
-        record = Record(name, workload.name, at, at=datetime.now(UTC).isoformat(timespec="seconds"), commit=self.commit)
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        record = Record(name, workload.name, at, at=now, commit=self.commit, code=self.code if self._is_ours(name) else "")
         run_folder = self.tables.fresh(name)
         try:
             measured = self._measured(name, workload, run_folder)
@@ -220,6 +227,9 @@ class Bench:
             return self.tables.planned(self.work)
         return self._state(self._owner(name), workload.source)
 
+    def _is_ours(self, name: str) -> bool:
+        return "ours" in {name, self.contenders[name].tables_of}
+
     def _owner(self, name: str) -> str:
         return self.contenders[name].tables_of or name
 
@@ -289,6 +299,13 @@ class Bench:
 def _commit() -> str:
     done = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
     return done.stdout.strip()
+
+
+def _code() -> str:
+    """Of the product's sources: figures of other sources are not of this product."""
+    packages = ("fileindex", "manifest", "lsm", "pyspark_paimon")
+    files = [path for package in packages for path in sorted((ROOT / package).rglob("*.py"))]
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:12]
 
 
 __all__ = ["PROFILES", "Bench", "Profile", "contender", "known"]

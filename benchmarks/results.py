@@ -15,7 +15,10 @@ _QUIET = 0.3
 
 @dataclass(frozen=True)
 class Record:
-    """One measurement; ``failed`` tells why there is none. ``memory`` is growth and peak in bytes; ``queries`` are seconds by name."""
+    """One measurement; ``failed`` tells why there is none. ``memory`` is growth and peak in bytes; ``queries`` are seconds by name.
+
+    ``commit`` is the repository's, ``code`` stands for the product's sources and is empty for the peers.
+    """
 
     contender: str
     workload: str
@@ -29,6 +32,7 @@ class Record:
     rows: int = 0
     at: str = ""
     commit: str = ""
+    code: str = ""
     failed: str | None = None
 
 
