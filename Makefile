@@ -13,7 +13,7 @@ PYTEST := $(BIN)/python -m pytest
 
 .PHONY: help
 help: ## Show this help
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(STAMP): pyproject.toml scripts/check-python
 	@scripts/check-python $(PYTHON)
@@ -66,6 +66,10 @@ bench-quick: setup $(BENCH_STAMP) ## Measure every workload beside the peers on 
 bench: setup $(BENCH_STAMP) ## Measure everything at full size (an hour at most; run again to go on) and put the figures into the README
 	@$(BIN)/python -m benchmarks run --profile full --minutes 55
 	@$(BIN)/python -m benchmarks readme --profile full
+
+.PHONY: bench-scaling
+bench-scaling: setup $(BENCH_STAMP) ## Measure how cost grows: 1, 6 and 24 million rows; 10, 100 and 1,000 commits
+	@$(BIN)/python -m benchmarks.scaling
 
 .PHONY: clean
 clean: ## Remove what the targets made
