@@ -56,9 +56,11 @@ class ExistingFiles:
         if not wanted or self._ignore:
             return
         self._loaded |= wanted
-        for entry in self._store.live_entries(self.snapshot, EntryFilter(partitions=wanted)).entries():
-            self._files.setdefault((entry.partition, entry.bucket), []).append(entry.file)
-            self._totals[entry.partition] = entry.total_buckets
+        live = self._store.live_entries(self.snapshot, EntryFilter(partitions=wanted))
+        found = zip(live.partition, live.bucket.tolist(), live.total_buckets.tolist(), live.files(), strict=True)
+        for partition, bucket, total, file in found:
+            self._files.setdefault((partition, bucket), []).append(file)
+            self._totals[partition] = total
 
     def of(self, partition: tuple[Plain, ...], encoded: bytes, bucket: int) -> list[DataFileMeta]:
         """Live files of a bucket."""
