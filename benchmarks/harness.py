@@ -212,9 +212,10 @@ class Bench:
         )
 
     def _queries(self, name: str, workload: Workload) -> list[Query]:
-        if workload.op == "plan":
-            return queries.plans()
-        return self._truth(self.inputs_of(name, workload)).lookups if workload.op == "lookup" else []
+        asked = queries.plans() if workload.op == "plan" else []
+        if workload.op == "lookup":
+            asked = self._truth(self.inputs_of(name, workload)).lookups
+        return [query for query in asked if query.name not in self.contenders[name].lacks]
 
     def _check(self, name: str, workload: Workload, job: Job, measured: Measured) -> None:
         truth = self._truth(self.inputs_of(name, workload))

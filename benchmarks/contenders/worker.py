@@ -98,7 +98,7 @@ class Contender:
     """What the harness knows of one; importable without the peer.
 
     ``pins`` are the packages of its environment (none: the harness's own Python). ``lacks`` tells why something is left out, by the
-    name of a workload or operation, or ``indexed`` for all that has to do with indexes. ``share``: it is so slow that it gets only this
+    name of a workload, operation or query, or ``indexed`` for all that has to do with indexes. ``share``: it is so slow that it gets only this
     part of the rows. ``paimon``: its tables are Paimon's. ``compacted_by`` names the contender that compacts its tables where it cannot
     (its own name: they need none). ``tables_of``: it works on copies of another contender's tables. ``only``: the workloads that make
     sense. ``command`` makes what is not a Python environment in a cache folder and answers the command line in front of the job;
