@@ -100,7 +100,7 @@ class Size:
         with_floor = psutil.virtual_memory().available > _FLOOR_BYTES * self.data.written.rows
         if not with_floor:
             self.scaling.say("the floor is left out: it wants more memory than there is")
-        for _ in range(ROUNDS.get(round(self.millions), 1)):
+        for _ in range(1 if self.scaling.shrink > 1 else ROUNDS.get(round(self.millions), 1)):
             self._note("floor", "decode inputs", Step("decode", "", self.data.base), self.data.written)
             self._ours(str(folder / "ours"))
             shutil.rmtree(folder / "ours")
