@@ -45,7 +45,7 @@ class Profile:
 
 
 PROFILES = {
-    "quick": Profile("quick", 0.1, 1, timeout=120.0, flights=False),
+    "quick": Profile("quick", 0.1, 1, timeout=240.0, flights=False),
     "full": Profile("full", 1.0, 5),
     "tiny": Profile("tiny", 0.002, 1, smalls=3, timeout=60.0, flights=False, settle=False),
 }

@@ -200,7 +200,10 @@ class Report:
         """Why cells are empty."""
         for name, contender in self.contenders.items():
             if contender.lacks and name not in self.left_out:
-                yield f"{contender.title}: " + "; ".join(f"{what}: {why}" for what, why in contender.lacks.items()) + "."
+                reasons: dict[str, list[str]] = {}
+                for what, why in contender.lacks.items():
+                    reasons.setdefault(why, []).append(what)
+                yield f"{contender.title} lacks " + "; ".join(f"{', '.join(what)}: {why}" for why, what in reasons.items()) + "."
 
     def markdown(self, picture: str | None = None) -> str:
         """The whole report."""

@@ -125,7 +125,7 @@ def plan(job: Job) -> Ask:
 CONTENDER = Contender(
     "floor",
     {"write": write, "compact": compact, "read": read, "lookup": lookup, "plan": plan},
-    lacks={"indexed": "writes no indexes", "commits_compacting": "the floor compacts when told to"},
+    lacks={"indexed": "writes no indexes", "commits_compacting": "compacts when told to"},
     note="a plan decodes all manifests whatever the filter",
 )
 
