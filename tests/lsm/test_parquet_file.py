@@ -6,6 +6,7 @@ import math
 from decimal import Decimal
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -191,6 +192,28 @@ def test_row_groups_with_nan_have_no_bounds(tmp_path: Path) -> None:
     assert [[chunk.has_column_index for chunk in group] for group in chunks] == [[True] * 3, [False, True, True]]
     assert chunks[1][0].statistics.null_count == 1
     assert str(found.read().to_pydict()) == str(rows.to_pydict())
+
+
+@pytest.mark.parametrize(
+    ("distinct", "rows", "pays"),
+    [
+        (1, 100, True),
+        (25, 100, True),
+        (26, 100, False),
+        (2_500, 12_500, True),
+        (10_000, 12_500, False),
+        (2_500, 100_000, True),
+        (90_000, 100_000, False),
+    ],
+)
+def test_a_dictionary_pays_if_values_repeat_as_often_as_a_sample_tells(distinct: int, rows: int, pays: bool) -> None:
+    values = np.random.default_rng(3).permutation(np.arange(rows) % distinct)
+    assert dictionary_columns(pa.table({"a": values}), frozenset()) == (["a"] if pays else [])
+
+
+def test_a_value_that_is_everywhere_does_not_hide_that_the_others_are_unique() -> None:
+    values = np.where(np.arange(60_000) % 2 == 0, 0, np.arange(60_000))
+    assert dictionary_columns(pa.table({"a": np.random.default_rng(3).permutation(values)}), frozenset()) == []
 
 
 def test_decimals_of_fixed_length_have_no_dictionary():
