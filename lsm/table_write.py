@@ -38,6 +38,7 @@ from manifest import faults
 from manifest.commit_indexes import compaction_paths, row_paths
 from manifest.commit_message import CommitMessage
 from manifest.data_file import DataFileMeta
+from manifest.durable_together import DurableTogether, store_through
 from manifest.errors import UnsupportedTable
 from manifest.index_change import IndexChange
 from manifest.index_manifest import HASH
@@ -91,7 +92,8 @@ class TableWrite:
     ) -> None:
         check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
         _refuse_keys_across_partitions(store)
-        self.store = store
+        self._durable = DurableTogether(store.file_io)
+        self.store = store_through(store, self._durable)
         self._kinds = WriteKinds(store.schema, store.root)
         self.commit_user = commit_user
         compacts = not (store.options.write_only if write_only is None else write_only)
@@ -169,6 +171,7 @@ class TableWrite:
         self._ready_texts()
         messages = self._each(self._prepare, list(self._writers.values()))
         messages = [message if message.is_empty else self._with_hashes(message) for message in messages]
+        self._durable.settle()
         faults.point("after-data-files")
         self._prepared = []
         self._done = self.metrics
@@ -192,6 +195,7 @@ class TableWrite:
     def close(self) -> None:
         """Free threads and the spill directory."""
         self._pool.shutdown(wait=True, cancel_futures=True)
+        self._durable.close()
         if self._own_spill is not None:
             self._own_spill.cleanup()
 

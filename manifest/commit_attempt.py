@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from manifest import faults
+from manifest.durable_together import DurableTogether, store_through
 from manifest.entry_columns import EntryColumns
 from manifest.file_io import FileIO, WrappedFileIO
 from manifest.manifest_entry import FileKind
@@ -50,13 +51,16 @@ class CommitAttempt:
     """Writes the metadata of one snapshot through ``store``, and knows every file that it wrote."""
 
     def __init__(self, store: FileStore) -> None:
-        self._record = _Recording(store.file_io)
-        self.store = replace(store, file_io=self._record)
+        self._together = DurableTogether(store.file_io)
+        self._record = _Recording(self._together)
+        self.store = store_through(store, self._record)
 
     def prepare(self, latest: Snapshot | None, change: Change, identity: CommitIdentity, *, merging: bool) -> Snapshot:
-        """Write the manifests and the two lists of ``change`` on top of ``latest`` and compose the snapshot."""
+        """Write the manifests and the two lists of ``change`` on top of ``latest``, durably, and compose the snapshot."""
         store = self.store
         delta = store.manifests.write(change.entries)
+        if len(delta) == 1:
+            store.cache.put(delta[0].file_name, change.entries)  # the next commit of this process need not read it
         faults.point("after-manifest")
         base = [] if latest is None else store.manifest_metas(latest)
         if change.revives and latest is not None:
@@ -69,6 +73,9 @@ class CommitAttempt:
         delta_list, delta_size = store.manifest_lists.write(delta)
         has_changelog = len(change.changelog) > 0
         log_list, log_size = store.manifest_lists.write(store.manifests.write(change.changelog)) if has_changelog else (None, None)
+        store.cache.put_list(base_list, tuple(base))
+        store.cache.put_list(delta_list, tuple(delta))
+        self._together.settle()
         faults.point("after-manifest-list")
         schema = store.schemas.latest()
         schema_id = store.schema.id if schema is None else schema.id
@@ -98,6 +105,7 @@ class CommitAttempt:
 
     def discard(self) -> None:
         """Delete what this attempt wrote."""
+        self._together.close()
         for path in self._record.written:
             with suppress(OSError):
                 self._record.inner.delete(path)
