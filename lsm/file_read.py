@@ -85,7 +85,7 @@ class DataFileRead:
             self.report.files_counted += 1
             yield rows_only(count)
             return
-        with ParquetDataFile(self.store.file_io, self.path, self.file.row_count) as data:
+        with ParquetDataFile(self.store.file_io, self.path, self.file.row_count, self.store.cache.files) as data:
             yield from self._of_open(data, self.selection).batches()
 
     def _of_open(self, data: ParquetDataFile, chosen: Selection) -> RowGroupRead:
@@ -166,7 +166,7 @@ class DataFileRead:
         chosen = self.selection
         if known is not None or chosen.residual != TRUE:
             return known
-        with ParquetDataFile(self.store.file_io, self.path, self.file.row_count) as data:
+        with ParquetDataFile(self.store.file_io, self.path, self.file.row_count, self.store.cache.files) as data:
             if may_have_retracts(data, self.file.delete_row_count):
                 return None
         return self.file.row_count if chosen.rows is None else len(chosen.rows)

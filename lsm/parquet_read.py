@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import cached_property
 from types import TracebackType
 from typing import Any, Self
@@ -16,12 +15,14 @@ from typing import Any, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lsm.nested_pages import NestedPages, can_weave, leaf_count
+from lsm.known_footer import KnownFooter, RowGroup
+from lsm.nested_pages import NestedPages, can_weave
 from lsm.page_file import take_leaves
 from lsm.page_read import BROKEN, GroupPages
 from lsm.parquet_bounds import column_bounds, has_bounds
-from lsm.parquet_pages import ColumnPages, PageFooter, PageIndexes
+from lsm.parquet_pages import ColumnPages, PageIndexes
 from manifest.errors import CorruptFile, UnsupportedTable
+from manifest.file_cache import FileCache
 from manifest.file_io import FileIO
 from manifest.stats import ColumnBounds
 from manifest.types import DataType
@@ -37,21 +38,6 @@ _DICTIONARY_BYTES_PER_ROW = 2.5
 _WRAPPED_MICROS = 2**64 // 1000
 
 
-@dataclass(frozen=True, slots=True)
-class RowGroup:
-    """A row group: its number, the position of its first row in the file, its rows, and its compressed bytes."""
-
-    index: int
-    first_row: int
-    num_rows: int
-    size: int
-
-    @property
-    def end_row(self) -> int:
-        """One past the position of the last row."""
-        return self.first_row + self.num_rows
-
-
 class ParquetDataFile:
     """An open Parquet data file; a context manager.
 
@@ -59,17 +45,21 @@ class ParquetDataFile:
         file_io: where the file lies.
         path: the file.
         row_count: rows that the metadata promise; None if they are not known.
+        files: keeps the footer for the next time; None: it is read from the file.
 
     Raises:
         CorruptFile: the file is missing, is no Parquet file, or has another number of rows.
     """
 
-    def __init__(self, file_io: FileIO, path: str, row_count: int | None = None) -> None:
+    def __init__(self, file_io: FileIO, path: str, row_count: int | None = None, files: FileCache | None = None) -> None:
         self.path = path
         self._files: list[Any] = []
         self._readers: dict[tuple[frozenset[str], str], Any] = {}
         self._file_io = file_io
-        self.metadata = self._open().metadata
+        self._known: Any = None
+        with self._decoding():
+            self._footer = self._read_footer() if files is None else files.load(file_io, path, "footer", self._read_footer, _weight)
+        self._known = self._footer.metadata
         if row_count is not None and self.metadata.num_rows != row_count:
             self.close()
             raise CorruptFile(path, f"has {self.metadata.num_rows} rows where its metadata says {row_count}")
@@ -80,39 +70,34 @@ class ParquetDataFile:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
+    def _read_footer(self) -> KnownFooter:
+        reader = self._open()
+        return KnownFooter(reader.metadata, reader.schema_arrow)
+
     def close(self) -> None:
         """Close the file; batches handed out stay valid."""
         while self._files:
             self._files.pop().close()
         self._readers.clear()
 
-    @cached_property
+    @property
+    def metadata(self) -> Any:
+        """The footer, as the decoder has it."""
+        return self._footer.metadata
+
+    @property
     def schema(self) -> Any:
         """The Arrow schema of the file's own columns."""
-        return self._open().schema_arrow
+        return self._footer.schema
 
-    @cached_property
+    @property
     def row_groups(self) -> tuple[RowGroup, ...]:
         """All row groups, in order."""
-        groups: list[RowGroup] = []
-        first_row = 0
-        for index in range(self.metadata.num_row_groups):
-            group = self.metadata.row_group(index)
-            size = sum(group.column(leaf).total_compressed_size for leaf in range(group.num_columns))
-            groups.append(RowGroup(index, first_row, group.num_rows, size))
-            first_row += group.num_rows
-        return tuple(groups)
+        return self._footer.row_groups
 
-    @cached_property
+    @property
     def _leaves(self) -> dict[str, range]:
-        """Positions of each top-level column's leaves among the file's leaf columns."""
-        positions: dict[str, range] = {}
-        start = 0
-        for field in self.schema:
-            end = start + leaf_count(field.type)
-            positions[field.name] = range(start, end)
-            start = end
-        return positions
+        return self._footer.leaves
 
     def bounds(self, group: RowGroup, column: str, data_type: DataType) -> ColumnBounds | None:
         """What the footer says of a column in a row group, as plain values of ``data_type``; None if it says nothing.
@@ -139,17 +124,18 @@ class ParquetDataFile:
 
     @cached_property
     def _page_indexes(self) -> PageIndexes | None:
-        if not any(self.metadata.row_group(0).column(leaf).has_offset_index for leaf in range(self.metadata.num_columns)):
-            return None
-        try:
-            size, length = self._files[0].size(), self.metadata.serialized_size
-            return PageIndexes(PageFooter.of(self._read_range(size - 8 - length, length)), self._read_range)
-        except (*BROKEN, OSError):
-            return None
+        footer = self._footer.pages(self._read_range, lambda: int(self._source.size()))
+        return None if footer is None else PageIndexes(footer, self._read_range)
+
+    @cached_property
+    def _source(self) -> Any:
+        source = self._file_io.open_input(self.path)
+        self._files.append(source)
+        return source
 
     def _read_range(self, offset: int, length: int) -> bytes:
         """Bytes of the open file. Raises ``ValueError`` if it does not have them."""
-        data: bytes = self._files[0].read_at(length, offset)
+        data: bytes = self._source.read_at(length, offset)
         if len(data) != length:
             raise ValueError(f"it ends before {length} bytes at {offset}")
         return data
@@ -184,7 +170,7 @@ class ParquetDataFile:
     def compressed_size(self, columns: Sequence[str], groups: Sequence[RowGroup]) -> int:
         """Bytes of the column chunks of ``columns`` in ``groups``."""
         leaves = [leaf for name in columns for leaf in self._leaves[name]]
-        return sum(int(self.metadata.row_group(group.index).column(leaf).total_compressed_size) for group in groups for leaf in leaves)
+        return sum(self._footer.sizes[group.index][leaf] for group in groups for leaf in leaves)
 
     def batches(
         self,
@@ -272,13 +258,12 @@ class ParquetDataFile:
         """A reader that keeps some columns dictionary encoded and takes INT96 for a ``unit``; the footer is read once."""
         reader = self._readers.get((dictionaries, unit))
         if reader is None:
-            known = next(iter(self._readers.values()), None)
             with self._decoding():
                 source = self._file_io.open_input(self.path)
                 self._files.append(source)
                 reader = pq.ParquetFile(
                     source,
-                    metadata=None if known is None else known.metadata,
+                    metadata=self._known,
                     read_dictionary=sorted(dictionaries),
                     coerce_int96_timestamp_unit=unit,
                     page_checksum_verification=True,
@@ -319,6 +304,10 @@ class ParquetDataFile:
             raise CorruptFile(self.path, "the data file is missing") from error
         except (pa.ArrowException, OSError, ValueError, LookupError) as error:
             raise CorruptFile(self.path, f"is no readable Parquet file ({error})") from error
+
+
+def _weight(footer: KnownFooter) -> int:
+    return footer.weight
 
 
 def _are_exact(nanos: Any, micros: Any, *, may_wrap: bool) -> bool:

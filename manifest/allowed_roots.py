@@ -103,6 +103,9 @@ class GuardedFileIO(WrappedFileIO):
     def size(self, path: str) -> int:  # noqa: D102  # as above
         return self.inner.size(self._in(path))
 
+    def identity(self, path: str) -> tuple[int, ...] | None:  # noqa: D102  # as above
+        return self.inner.identity(self._in(path))
+
     def exists(self, path: str) -> bool:  # noqa: D102  # as above
         return self.inner.exists(self._in(path))
 

@@ -7,8 +7,9 @@ unlucky guess) is left to fastavro; nothing is ever taken from an unproved guess
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -55,23 +56,52 @@ class Spans:
         return [payload[start:end] for start, end in zip(self.start.tolist(), self.end.tolist(), strict=True)]
 
 
+Field = TypeVar("Field", Numbers, Spans)
+
+
+class _Taken(Mapping[str, Field]):
+    """Fields of some records, each gathered when it is first asked for: a step of a plan needs few of many."""
+
+    def __init__(self, fields: Mapping[str, Field], rows: Rows) -> None:
+        self._fields: Mapping[str, Field] = fields
+        self._rows = rows
+        self._gathered: dict[str, Field] = {}
+
+    def __getitem__(self, path: str) -> Field:
+        found = self._gathered.get(path)
+        if found is None:
+            found = self._gathered[path] = self._fields[path].take(self._rows)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._fields)
+
+    def __len__(self) -> int:
+        return len(self._fields)
+
+    def take(self, rows: Rows) -> _Taken[Field]:
+        return _Taken(self._fields, self._rows[rows])
+
+
+def _take(fields: Mapping[str, Field], rows: Rows) -> _Taken[Field]:
+    if not isinstance(fields, _Taken):
+        return _Taken(fields, rows)
+    taken: _Taken[Field] = fields.take(rows)
+    return taken
+
+
 @dataclass(slots=True)
 class RecordColumns:
     """All fields of all records, by path (``_FILE._KEY_STATS._MIN_VALUES``), and the span of each whole record."""
 
     start: Longs
     end: Longs
-    numbers: dict[str, Numbers] = field(default_factory=dict)
-    spans: dict[str, Spans] = field(default_factory=dict)
+    numbers: Mapping[str, Numbers] = field(default_factory=dict)
+    spans: Mapping[str, Spans] = field(default_factory=dict)
 
     def take(self, rows: Rows) -> RecordColumns:
         """Some records, in the order asked."""
-        return RecordColumns(
-            self.start[rows],
-            self.end[rows],
-            {path: column.take(rows) for path, column in self.numbers.items()},
-            {path: column.take(rows) for path, column in self.spans.items()},
-        )
+        return RecordColumns(self.start[rows], self.end[rows], _take(self.numbers, rows), _take(self.spans, rows))
 
     def between(self, first: int, last: int) -> RecordColumns:
         """Neighbouring records, without copying."""
@@ -89,13 +119,13 @@ def decode_columns(shape: Json, payload: bytes, count: int, starts: Longs) -> Re
     if starts.size < max(count, 1):
         return None
     cursors = _Cursors(payload, starts)
-    found = RecordColumns(starts, starts)
-    everyone = np.arange(starts.size)
+    numbers: dict[str, Numbers] = {}
+    spans: dict[str, Spans] = {}
     try:
-        _walk(shape, "", cursors, everyone, present=np.ones(starts.size, np.bool_), found=found)
+        _Walk(cursors, numbers, spans).walk(shape, "", np.arange(starts.size), np.ones(starts.size, np.bool_))
     except _OtherLayoutError:
         return None
-    found.end = cursors.position
+    found = RecordColumns(starts, cursors.position, numbers, spans)
     chosen = _chain(starts, cursors.position, cursors.bad, count, len(payload))
     if chosen is None:
         return None
@@ -204,32 +234,40 @@ class _Cursors:
         self.position[rows] = position
 
 
-def _walk(shape: Json, path: str, cursors: _Cursors, rows: Rows, *, present: Mask, found: RecordColumns) -> None:
-    match shape:
-        case "int" | "long":
-            values = np.zeros(present.size, np.int64)
-            values[rows] = cursors.longs(rows)
-            found.numbers[path] = Numbers(values, present)
-        case "bytes" | "string":
-            start = np.zeros(present.size, np.int64)
-            end = np.zeros(present.size, np.int64)
-            start[rows], end[rows] = cursors.content(rows)
-            found.spans[path] = Spans(start, end, present)
-        case ("array", item):
-            start = np.zeros(present.size, np.int64)
-            end = np.zeros(present.size, np.int64)
-            start[rows] = cursors.position[rows]
-            cursors.array(rows, item)
-            end[rows] = cursors.position[rows]
-            found.spans[path] = Spans(start, end, present)
-        case ("union", "null", kind) if rows.size == present.size:
-            some: Mask = cursors.branches(rows)
-            _walk(kind, path, cursors, np.flatnonzero(some), present=some, found=found)
-        case ((_, _), *_) if rows.size == present.size:
-            for name, kind in shape:
-                _walk(kind, f"{path}.{name}" if path else name, cursors, rows, present=present, found=found)
-        case _:
-            raise _OtherLayoutError
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """One way through a layout, which notes every field."""
+
+    cursors: _Cursors
+    numbers: dict[str, Numbers]
+    spans: dict[str, Spans]
+
+    def walk(self, shape: Json, path: str, rows: Rows, present: Mask) -> None:
+        match shape:
+            case "int" | "long":
+                values = np.zeros(present.size, np.int64)
+                values[rows] = self.cursors.longs(rows)
+                self.numbers[path] = Numbers(values, present)
+            case "bytes" | "string":
+                start = np.zeros(present.size, np.int64)
+                end = np.zeros(present.size, np.int64)
+                start[rows], end[rows] = self.cursors.content(rows)
+                self.spans[path] = Spans(start, end, present)
+            case ("array", item):
+                start = np.zeros(present.size, np.int64)
+                end = np.zeros(present.size, np.int64)
+                start[rows] = self.cursors.position[rows]
+                self.cursors.array(rows, item)
+                end[rows] = self.cursors.position[rows]
+                self.spans[path] = Spans(start, end, present)
+            case ("union", "null", kind) if rows.size == present.size:
+                some: Mask = self.cursors.branches(rows)
+                self.walk(kind, path, np.flatnonzero(some), some)
+            case ((_, _), *_) if rows.size == present.size:
+                for name, kind in shape:
+                    self.walk(kind, f"{path}.{name}" if path else name, rows, present)
+            case _:
+                raise _OtherLayoutError
 
 
 def _chain(starts: Longs, ends: Longs, bad: Mask, count: int, size: int) -> Rows | None:

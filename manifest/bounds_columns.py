@@ -16,9 +16,13 @@ from fileindex.predicate import And, ColumnRef, Compare, In, IsNull, Leaf, Op, O
 from manifest.avro_columns import Rows, optional_longs
 from manifest.binary_row import EMPTY_ROW
 from manifest.entry_columns import EntryColumns
+from manifest.entry_objects import counts_of
 from manifest.row_columns import Longs, Mask, RowColumns, Values
 from manifest.stats import ColumnBounds, slot_type
 from manifest.types import DataType
+
+_FEW = 64
+"""Entries whose null counts are decoded one by one: files of a table mostly have the same, which are remembered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +78,7 @@ def value_bounds(
     An entry with null counts for another number of columns knows nothing. ``ValueError`` for rows that cannot be decoded.
     """
     arity, size = len(names), len(entries)
-    counts, fits = optional_longs(entries.payload, entries.columns.spans["_FILE._VALUE_STATS._NULL_COUNTS"], arity)
+    counts, fits = _null_counts(entries, arity)
     rows = np.flatnonzero(fits)
     sides = []
     for side in ("_MIN_VALUES", "_MAX_VALUES"):
@@ -90,6 +94,22 @@ def value_bounds(
         low, high = _spread(low, rows, size), _spread(high, rows, size)
         found[name] = BoundsColumn(low, high, known, counts[:, position], entries.row_count)
     return found
+
+
+def _null_counts(entries: EntryColumns, arity: int) -> tuple[Longs, Mask]:
+    """Null counts of ``arity`` columns, a line for every entry, -1 where unknown; False marks an entry that counts other columns."""
+    spans = entries.columns.spans["_FILE._VALUE_STATS._NULL_COUNTS"]
+    if len(entries) > _FEW:
+        return optional_longs(entries.payload, spans, arity)
+    found, fits = np.full((len(entries), arity), -1, np.int64), np.zeros(len(entries), np.bool_)
+    for row in np.flatnonzero(spans.present).tolist():
+        try:
+            counts = counts_of(entries.payload[spans.start[row] : spans.end[row]])
+        except (EOFError, ValueError, LookupError):
+            continue
+        if len(counts) == arity:
+            found[row], fits[row] = [-1 if count is None else count for count in counts], True
+    return found, fits
 
 
 def key_bounds(entries: EntryColumns, names: Sequence[str], types: Sequence[DataType], wanted: Container[str]) -> dict[str, BoundsColumn]:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import operator
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from manifest.entry_columns import EntryColumns
+from manifest.file_cache import SHARED, FileCache
 from manifest.manifest_list import ManifestFileMeta
 
 _LISTS = 64
 _LISTED = 20_000
+_META_BYTES = 4096
 
 
 @dataclass(slots=True)
@@ -22,6 +25,8 @@ class EntryCache:
     """
 
     capacity: int = 128 << 20
+    files: FileCache = field(default=SHARED, repr=False)
+    """What tables opened before have read of the same files."""
     _lists: OrderedDict[str, tuple[ManifestFileMeta, ...]] = field(default_factory=OrderedDict, repr=False)
     _held: OrderedDict[str, EntryColumns] = field(default_factory=OrderedDict, repr=False)
     _joined: tuple[tuple[str, ...], EntryColumns] | None = field(default=None, repr=False)
@@ -39,22 +44,32 @@ class EntryCache:
     def put(self, name: str, entries: EntryColumns) -> None:
         """Hold the entries of a manifest, and let go of those not used for longest."""
         with self._lock:
-            if name in self._held or _weight(entries) > self.capacity:
+            if name in self._held or entries_weight(entries) > self.capacity:
                 return
             self._held[name] = entries
-            self._bytes += _weight(entries)
+            self._bytes += entries_weight(entries)
             while self._bytes > self.capacity:
-                self._bytes -= _weight(self._held.popitem(last=False)[1])
+                self._bytes -= entries_weight(self._held.popitem(last=False)[1])
 
-    def join(self, names: tuple[str, ...], parts: Sequence[EntryColumns]) -> EntryColumns:
-        """The entries of several manifests as one; the last answer is held, for scans of one snapshot read the same ones."""
+    def join(self, names: tuple[str, ...], parts: Sequence[EntryColumns], *, shared: bool = False) -> EntryColumns:
+        """The entries of several manifests as one; the last answer is held, for scans of one snapshot read the same ones.
+
+        ``shared``: the parts are held for other tables, and so is the answer.
+        """
         with self._lock:
             if self._joined is not None and self._joined[0] == names:
                 return self._joined[1]
-        joined = EntryColumns.concat(parts)
-        if len(parts) > 1 and sum(map(_weight, parts)) <= self.capacity // 2:
+        held = self.files.get(("joined", names)) if shared else None
+        if held is not None and all(map(operator.is_, held[0], parts)):
+            joined: EntryColumns = held[1]
+        else:
+            joined = EntryColumns.concat(parts)
+        weight = sum(map(entries_weight, parts))
+        if len(parts) > 1 and weight <= self.capacity // 2:
             with self._lock:
                 self._joined = names, joined
+            if shared and (held is None or held[1] is not joined):
+                self.files.put(("joined", names), (tuple(parts), joined), weight)
         return joined
 
     def get_list(self, name: str) -> tuple[ManifestFileMeta, ...] | None:
@@ -73,5 +88,16 @@ class EntryCache:
                 self._lists.popitem(last=False)
 
 
-def _weight(entries: EntryColumns) -> int:
+def nothing_held() -> EntryCache:
+    """For a check of what is on storage, which must not take anything for known."""
+    return EntryCache(files=FileCache(0))
+
+
+def list_weight(metas: Sequence[ManifestFileMeta]) -> int:
+    """Bytes in memory of a manifest list, about."""
+    return _META_BYTES * (len(metas) + 1)
+
+
+def entries_weight(entries: EntryColumns) -> int:
+    """Bytes in memory, about."""
     return 4 * len(entries.payload)

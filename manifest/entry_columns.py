@@ -61,7 +61,7 @@ class EntryColumns:
             if columns is not None:
                 short = np.full(container.count, shape == _SHORT_LAYOUT)
                 nothing = np.zeros(container.count, np.int64)
-                columns.spans.setdefault(_LAST_FIELD, Spans(nothing, nothing, np.zeros(container.count, np.bool_)))
+                columns.spans = {_LAST_FIELD: Spans(nothing, nothing, np.zeros(container.count, np.bool_)), **columns.spans}
                 return _checked(cls._single(container.path, container.payload, columns, short))
         try:
             return _checked(cls.of_records(encode_records(_PARSED, container.records()), container.path))
@@ -113,14 +113,15 @@ class EntryColumns:
             return filled[0] if filled else cls.of(())
         shifts = np.cumsum([0, *(len(part.payload) for part in filled[:-1])])
         columns = [_shifted(part.columns, int(shift)) for part, shift in zip(filled, shifts, strict=True)]
-        joined = RecordColumns(np.concatenate([c.start for c in columns]), np.concatenate([c.end for c in columns]))
+        numbers, spans = {}, {}
         for path in columns[0].numbers:
             fields = [c.numbers[path] for c in columns]
-            joined.numbers[path] = Numbers(np.concatenate([f.values for f in fields]), np.concatenate([f.present for f in fields]))
+            numbers[path] = Numbers(np.concatenate([f.values for f in fields]), np.concatenate([f.present for f in fields]))
         for path in columns[0].spans:
-            spans = [c.spans[path] for c in columns]
-            bounds = (np.concatenate([s.start for s in spans]), np.concatenate([s.end for s in spans]))
-            joined.spans[path] = Spans(*bounds, np.concatenate([s.present for s in spans]))
+            pieces = [c.spans[path] for c in columns]
+            bounds = (np.concatenate([s.start for s in pieces]), np.concatenate([s.end for s in pieces]))
+            spans[path] = Spans(*bounds, np.concatenate([s.present for s in pieces]))
+        joined = RecordColumns(np.concatenate([c.start for c in columns]), np.concatenate([c.end for c in columns]), numbers, spans)
         bases = np.cumsum([0, *(len(part.paths) for part in filled[:-1])])
         source = np.concatenate([part.source + base for part, base in zip(filled, bases, strict=True)])
         short = np.concatenate([part.short for part in filled])

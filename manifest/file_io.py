@@ -27,6 +27,8 @@ from manifest.errors import OutOfDisk, UnsafeFileIO
 
 _NO_LINK = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EXDEV, errno.EMLINK})
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+_SETTLED_NANOS = 2 * 10**9
+"""Times of files are coarse: a file that changed just now can change again within the same tick."""
 _TURN_SECONDS = 5.0
 _TURN_POLL_SECONDS = 0.002
 
@@ -57,6 +59,9 @@ class FileIO(Protocol):
 
     def size(self, path: str) -> int:
         """Bytes of a file."""
+
+    def identity(self, path: str) -> tuple[int, ...] | None:
+        """What tells a file from every other that was or will be at ``path``, its later contents included; None if nothing does."""
 
     def exists(self, path: str) -> bool:
         """Whether a file or directory is there."""
@@ -140,6 +145,12 @@ class LocalFileIO:
 
     def size(self, path: str) -> int:
         return os.stat(path).st_size
+
+    def identity(self, path: str) -> tuple[int, ...] | None:
+        found = os.stat(path)
+        if time.time_ns() - found.st_ctime_ns < _SETTLED_NANOS:
+            return None
+        return found.st_dev, found.st_ino, found.st_size, found.st_ctime_ns
 
     def exists(self, path: str) -> bool:
         return os.path.exists(path)
@@ -310,6 +321,9 @@ class WrappedFileIO:
 
     def size(self, path: str) -> int:
         return self.inner.size(path)
+
+    def identity(self, path: str) -> tuple[int, ...] | None:
+        """Nothing: what was read before is read again, so that a wrapper sees all reads."""
 
     def exists(self, path: str) -> bool:
         return self.inner.exists(path)

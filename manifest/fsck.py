@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
+from manifest.entry_cache import nothing_held
 from manifest.errors import CorruptFile, PaimonError
 from manifest.fsck_history import CheckedHistory
 from manifest.fsck_problem import Findings, Origin, ProblemKind
@@ -38,7 +39,7 @@ def walk(store: FileStore, found: Findings) -> Iterator[Unit]:
 
 def branch_store(store: FileStore, branch: str) -> FileStore:
     """A branch of the table, by its own newest schema."""
-    return FileStore.open(with_branch(store.root, branch), store.file_io)
+    return FileStore.open(with_branch(store.root, branch), store.file_io, cache=nothing_held())
 
 
 def _of_branch(store: FileStore, found: Findings, seen: set[bytes]) -> Iterator[Unit]:

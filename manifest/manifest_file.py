@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
 from manifest.avro import Container, ContainerWriter, blocks_of, read_container
 from manifest.avro_schemas import MANIFEST_ENTRY
 from manifest.column_ranges import RangePolicy
-from manifest.entry_cache import EntryCache
+from manifest.entry_cache import EntryCache, entries_weight
 from manifest.entry_columns import EntryColumns
 from manifest.errors import CorruptFile
+from manifest.file_cache import Identity
 from manifest.file_io import FileIO
 from manifest.manifest_entry import FileKind, ManifestEntry
 from manifest.manifest_list import ManifestFileMeta, ManifestList
 from manifest.partition_stats import PartitionType
 from manifest.paths import FileNames, TablePaths
 
+_Known: TypeAlias = tuple[ManifestFileMeta, Identity]
 _DECODED_TOGETHER = 4 << 20
 """Compressed bytes of manifests."""
 
@@ -55,15 +58,30 @@ class ManifestFile:
     def read_metas(self, metas: Sequence[ManifestFileMeta]) -> EntryColumns:
         """The entries of listed manifests, in order, counted against the list; what is not held in memory is decoded together."""
         parts = {meta.file_name: held for meta in metas if (held := self.cache.get(meta.file_name)) is not None}
-        missing = [meta for meta in metas if meta.file_name not in parts]
-        for some in _batches(missing):
-            opened = [self._open(meta.file_name, meta.file_size) for meta in some]
-            for meta, entries in zip(some, EntryColumns.from_containers(opened), strict=True):
-                self._check_counts(meta, entries)
-                self.cache.put(meta.file_name, entries)
-                parts[meta.file_name] = entries
+        shared = not parts
+        for meta, entries, is_shared in self._entries([meta for meta in metas if meta.file_name not in parts]):
+            self._check_counts(meta, entries)
+            self.cache.put(meta.file_name, entries)
+            parts[meta.file_name] = entries
+            shared &= is_shared
         names = tuple(meta.file_name for meta in metas)
-        return self.cache.join(names, [parts[name] for name in names])
+        return self.cache.join(names, [parts[name] for name in names], shared=shared)
+
+    def _entries(self, metas: Sequence[ManifestFileMeta]) -> Iterator[tuple[ManifestFileMeta, EntryColumns, bool]]:
+        """The entries of each manifest, and whether tables opened later find them held; those first that are held already."""
+        files, unknown = self.cache.files, []
+        for meta in metas:
+            identity, held = files.recall(self.file_io, self.paths.manifest(meta.file_name), ("manifest", meta.file_size))
+            if held is None:
+                unknown.append((meta, identity))
+            else:
+                yield meta, held, True
+        for some in _batches(unknown):
+            opened = [self._open(meta.file_name, meta.file_size) for meta, _ in some]
+            for (meta, identity), entries in zip(some, EntryColumns.from_containers(opened), strict=True):
+                path = self.paths.manifest(meta.file_name)
+                files.keep(path, ("manifest", meta.file_size), identity, entries, entries_weight(entries))
+                yield meta, entries, identity is not None
 
     def _check_counts(self, meta: ManifestFileMeta, entries: EntryColumns) -> None:
         deleted = int(np.count_nonzero(entries.kind == FileKind.DELETE))
@@ -115,15 +133,15 @@ class ManifestFile:
         )
 
 
-def _batches(metas: Sequence[ManifestFileMeta]) -> Iterator[list[ManifestFileMeta]]:
+def _batches(metas: Sequence[_Known]) -> Iterator[list[_Known]]:
     """Neighbours of about ``_DECODED_TOGETHER`` bytes, or one larger manifest."""
-    batch: list[ManifestFileMeta] = []
+    batch: list[_Known] = []
     size = 0
-    for meta in metas:
+    for meta, identity in metas:
         if batch and size + meta.file_size > _DECODED_TOGETHER:
             yield batch
             batch, size = [], 0
-        batch.append(meta)
+        batch.append((meta, identity))
         size += meta.file_size
     if batch:
         yield batch

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from manifest.errors import CorruptFile, SchemaMismatch, TableExists, TableNotFound
+from manifest.file_cache import SHARED, FileCache
 from manifest.file_io import FileIO
 from manifest.paths import MAIN_BRANCH, SCHEMA, TablePaths, numbered
 from manifest.schema import TableSchema
@@ -12,6 +13,7 @@ from manifest.schema_change import ChangeOptions, SchemaChange
 from manifest.schema_evolution import evolve
 
 _ATTEMPTS = 10
+_BYTES_A_COLUMN = 4096
 
 
 class SchemaManager:
@@ -23,10 +25,11 @@ class SchemaManager:
     True
     """
 
-    def __init__(self, file_io: FileIO, table_path: str, branch: str = MAIN_BRANCH) -> None:
+    def __init__(self, file_io: FileIO, table_path: str, branch: str = MAIN_BRANCH, files: FileCache = SHARED) -> None:
         self._file_io = file_io
         self._table_path = table_path
         self._paths = TablePaths(table_path, branch=branch)
+        self._files = files
         self._cache: dict[int, TableSchema] = {}
 
     def ids(self) -> list[int]:
@@ -39,11 +42,13 @@ class SchemaManager:
         if schema_id not in self._cache:
             path = self._paths.schema_file(schema_id)
             try:
-                text = self._file_io.read(path)
+                self._cache[schema_id] = self._files.load(self._file_io, path, "schema", lambda: self._read(path), _weight)
             except FileNotFoundError as error:
                 raise CorruptFile(path, "is missing, but data files refer to it") from error
-            self._cache[schema_id] = TableSchema.from_json(text, path)
         return self._cache[schema_id]
+
+    def _read(self, path: str) -> TableSchema:
+        return TableSchema.from_json(self._file_io.read(path), path)
 
     def latest(self) -> TableSchema | None:
         """The newest schema; None if the path holds no table."""
@@ -81,3 +86,7 @@ class SchemaManager:
     def replace_options(self, change: Mapping[str, str | None]) -> TableSchema:
         """Write a new version with options set (or, for None, removed). Raises ``UnsupportedOption`` for what may not change."""
         return self.alter([ChangeOptions(options=dict(change))])
+
+
+def _weight(schema: TableSchema) -> int:
+    return _BYTES_A_COLUMN * (len(schema.fields) + len(schema.options) + 1)

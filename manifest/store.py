@@ -11,7 +11,7 @@ from functools import cached_property, partial
 from manifest.avro import codec_name
 from manifest.column_ranges import RangePolicy
 from manifest.data_file import DataFileMeta
-from manifest.entry_cache import EntryCache
+from manifest.entry_cache import EntryCache, list_weight
 from manifest.entry_columns import EntryColumns
 from manifest.errors import CorruptFile, SnapshotExpired, TableNotFound
 from manifest.file_io import FileIO
@@ -49,20 +49,26 @@ class FileStore:
 
     @classmethod
     def open(
-        cls, path: str | os.PathLike[str], file_io: FileIO | None = None, dynamic_options: Mapping[str, str] | None = None
+        cls,
+        path: str | os.PathLike[str],
+        file_io: FileIO | None = None,
+        dynamic_options: Mapping[str, str] | None = None,
+        *,
+        cache: EntryCache | None = None,
     ) -> FileStore:
-        """The table at ``path``, by its latest schema; ``<table>$branch_<name>`` is one of its branches.
+        """The table at ``path``, by its latest schema; ``<table>$branch_<name>`` is one of its branches. ``cache`` is shared with its user.
 
         Raises ``TableNotFound``, ``CorruptFile``, ``UnsupportedOption``.
         """
         storage, whole = file_io_for(path, file_io)
         root, branch = split_branch(whole)
-        schema = SchemaManager(storage, root, branch).latest()
+        held = EntryCache() if cache is None else cache
+        schema = SchemaManager(storage, root, branch, held.files).latest()
         if schema is None:
             if branch != MAIN_BRANCH and SchemaManager(storage, root).ids():
                 raise TableNotFound(f"{root}: the table has no branch '{branch}'")
             raise TableNotFound(f"{root}: no Paimon table is here (there is no schema file)")
-        store = cls(storage, root, schema, branch=branch)
+        store = cls(storage, root, schema, held, branch)
         return store.with_options(dynamic_options) if dynamic_options else store
 
     def with_options(self, dynamic_options: Mapping[str, str]) -> FileStore:
@@ -110,7 +116,7 @@ class FileStore:
     @cached_property
     def schemas(self) -> SchemaManager:
         """All versions of the schema."""
-        return SchemaManager(self.file_io, self.root, self.branch)
+        return SchemaManager(self.file_io, self.root, self.branch, self.cache.files)
 
     @cached_property
     def snapshots(self) -> SnapshotManager:
@@ -183,7 +189,10 @@ class FileStore:
     def _listed(self, name: str, size: int | None) -> Sequence[ManifestFileMeta]:
         held = self.cache.get_list(name)
         if held is None:
-            held = tuple(self.manifest_lists.read(name, size))
+            path = self.paths.manifest(name)
+            held = self.cache.files.load(
+                self.file_io, path, ("manifest list", size), lambda: tuple(self.manifest_lists.read(name, size)), list_weight
+            )
             self.cache.put_list(name, held)
         return held
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +14,7 @@ from lsm.read_report import ReadReport
 from lsm.scan import ScanPlan, ScanPlanner
 from lsm.splits import DataSplit
 from lsm.table_statistics import counted_rows, statistics_of
-from manifest.entry_cache import EntryCache
+from manifest.entry_cache import EntryCache, nothing_held
 from manifest.errors import InvalidArgument
 from manifest.expire import expire_snapshots
 from manifest.file_io import FileIO
@@ -96,8 +95,7 @@ class LocalBackend:
 
     def store(self, options: Mapping[str, str] | None = None, schema_id: int | None = None) -> FileStore:
         """The table opened now: by its newest schema, or that of ``schema_id``, with options of one job. Raises ``TableNotFound``."""
-        newest = FileStore.open(self._root, self._file_io)
-        store = replace(newest, cache=self._manifests)
+        store = FileStore.open(self._root, self._file_io, cache=self._manifests)
         if schema_id is not None and schema_id != store.schema.id:
             store = store.with_schema(store.schemas.get(schema_id))
         return store.with_options(options) if options else store
@@ -244,7 +242,7 @@ class LocalBackend:
 
     def fsck(self, request: FsckRequest) -> FsckResult:
         """Check metadata and files, a thread each; changes nothing."""
-        store = FileStore.open(self._root, self._file_io)  # with nothing in memory: what counts is on storage
+        store = FileStore.open(self._root, self._file_io, cache=nothing_held())  # what counts is on storage
         return check_table(store, request, threads=self._threads, progress=self._progress)
 
     def orphans(self, older_than_ms: int, *, remove: bool) -> list[OrphanFile]:

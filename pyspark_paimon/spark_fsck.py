@@ -16,14 +16,15 @@ from pyspark.sql import datasource as ds
 from pyspark.sql import types as st
 
 from lsm.fsck import FileCheck
+from manifest.entry_cache import nothing_held
 from manifest.fsck import count_orphans, walk
 from manifest.fsck_problem import Depth, Findings
 from manifest.fsck_unit import Unit
+from manifest.store import FileStore
 from pyspark_paimon import spark_rpc as rpc
 from pyspark_paimon.balance import balanced
 from pyspark_paimon.engine import FsckRequest
 from pyspark_paimon.fsck import findings_from_json, findings_to_json
-from pyspark_paimon.local import LocalBackend
 from pyspark_paimon.parallel import each
 from pyspark_paimon.spark_errors import errors_noted
 from pyspark_paimon.spark_types import arrow_for_spark
@@ -58,7 +59,7 @@ class FsckReader(ds.DataSourceReader):  # type: ignore[misc]  # as above
         with errors_noted():
             request = FsckRequest.model_validate_json(self.request)
             started_ms = int(time.time() * 1000)
-            store = LocalBackend(self.path).store()
+            store = FileStore.open(self.path, cache=nothing_held())
             found = Findings(request.limit)
             units = list(walk(store, found))
             if request.depth is not Depth.QUICK and not found.total:
@@ -75,7 +76,7 @@ class FsckReader(ds.DataSourceReader):  # type: ignore[misc]  # as above
         with errors_noted():
             request = FsckRequest.model_validate_json(self.request)
             found = Findings(request.limit) if partition.found is None else findings_from_json(partition.found)
-            check = FileCheck(LocalBackend(self.path).store(), request.depth)
+            check = FileCheck(FileStore.open(self.path, cache=nothing_held()), request.depth)
             for one in each(partial(check.check, limit=request.limit), _UNITS.validate_json(partition.units), 1):
                 found.merge(one)
             yield pa.record_batch([pa.array([findings_to_json(found)])], schema=arrow_for_spark(self.schema))

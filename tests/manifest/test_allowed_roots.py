@@ -26,6 +26,7 @@ WAYS = {
     "read": lambda io, path: io.read(path),
     "read_range": lambda io, path: io.read_range(path, 0, 1),
     "size": lambda io, path: io.size(path),
+    "identity": lambda io, path: io.identity(path),
     "exists": lambda io, path: io.exists(path),
     "list": lambda io, path: io.list(path),
     "mkdirs": lambda io, path: io.mkdirs(path),

@@ -11,6 +11,7 @@ from fileindex.column_type import Kind
 from manifest.avro import read_container
 from manifest.avro_schemas import INDEX_MANIFEST, MANIFEST_ENTRY, MANIFEST_LIST, layout
 from manifest.entry_columns import EntryColumns
+from manifest.file_io import WrappedFileIO
 from manifest.manifest_entry import FileKind, ManifestEntry
 from manifest.manifest_list import ManifestFileMeta
 from manifest.snapshot import Snapshot
@@ -125,11 +126,12 @@ def test_ranges_and_counts_that_we_write_equal_the_engines(table, tmp_path):
             assert written.model_copy(update=same) == meta
 
 
-class _Elsewhere:
+class _Elsewhere(WrappedFileIO):
     """Reads where it should, writes into another directory."""
 
     def __init__(self, inner, directory):
-        self.inner, self.directory, self.read = inner, directory, inner.read
+        super().__init__(inner)
+        self.directory = directory
 
     def write(self, path, data, **options):
         self.inner.write(str(self.directory / Path(path).name), data, **options)
