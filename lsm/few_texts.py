@@ -60,7 +60,8 @@ def plain(table: Any) -> Any:
     if not any(pa.types.is_dictionary(field.type) for field in table.schema):
         return table
     columns = [column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column for column in table.columns]
-    return pa.Table.from_arrays(columns, names=table.schema.names)
+    fields = [field.with_type(column.type) for field, column in zip(table.schema, columns, strict=True)]  # what is never null stays so
+    return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
 
 def _texts(views: Any, rows: Any) -> Any:

@@ -112,3 +112,15 @@ def test_a_file_of_dictionaries_says_what_a_file_of_texts_says(tmp_path: Path, n
     for path, written in ((tmp_path / "codes", pieces), (tmp_path / "mixed", mixed)):
         assert bounds(file_of(path, written)) == expected
         assert pq.read_table(path)["s"].combine_chunks().equals(texts)
+
+
+def test_texts_that_are_expanded_still_fit_to_rows_without_dictionaries(tmp_path: Path) -> None:
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("city", pa.string())])
+    texts = pa.table([[1, 2], ["Oslo", None]], schema=schema)
+    coded = pa.table([[3], pa.array(["Rome"]).cast(DICTIONARY)], schema=schema.set(1, pa.field("city", DICTIONARY)))
+    assert plain(coded).schema == schema
+    writer = ParquetFileWriter(LocalFileIO(), str(tmp_path / "rows.parquet"), schema)
+    for piece in (texts, coded, texts):
+        writer.write(piece)
+    writer.close()
+    assert pq.read_table(tmp_path / "rows.parquet")["city"].to_pylist() == ["Oslo", None, "Rome", "Oslo", None]
