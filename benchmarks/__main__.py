@@ -35,6 +35,11 @@ def names(text: str | None, allowed: list[str]) -> list[str]:
     return chosen
 
 
+def say(text: str) -> None:
+    """A line of progress, at once."""
+    print(text, flush=True)
+
+
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("verb", choices=("run", "report", "readme", "clean"))
@@ -80,7 +85,7 @@ def main() -> None:
     if given.rounds:
         profile = type(profile)(**{**asdict(profile), "rounds": given.rounds})
     started = time.monotonic()
-    bench = Bench(work, profile, chosen if given.verb == "run" else known(), only, deadline=started + 60 * given.minutes)
+    bench = Bench(work, profile, chosen if given.verb == "run" else known(), only, say, deadline=started + 60 * given.minutes)
     if given.verb == "run":
         for name in names(given.again, known()) if given.again else []:
             bench.results.drop([name])
@@ -88,7 +93,7 @@ def main() -> None:
         bench.start()
         bench.measure_rounds(0, 1)
         if not only:
-            singles.run_singles(profile.name, bench.folder / "singles", print, deadline=bench.deadline)
+            singles.run_singles(profile.name, bench.folder / "singles", say, deadline=bench.deadline)
         bench.measure_rounds(1, profile.rounds)
     report = report_of(bench)
     if given.verb == "readme":
