@@ -52,7 +52,7 @@ def _panel(chart: Chart, left: int, x_label: str) -> str:
     for share in (0.0, 0.25, 0.5, 0.75, 1.0):
         y = bottom - share * _HEIGHT
         parts.append(f'<line x1="{left}" x2="{left + _WIDTH}" y1="{y:.1f}" y2="{y:.1f}" stroke="#e5e7eb"/>')
-        parts.append(f'<text x="{left - 6}" y="{y + 4:.1f}" text-anchor="end">{top * share:.3g}</text>')
+        parts.append(f'<text x="{left - 6}" y="{y + 4:.1f}" text-anchor="end">{_figure(top * share)}</text>')
     parts.append(f'<text x="{left}" y="{bottom + 18}">0</text>')
     parts.append(
         f'<text x="{left + _WIDTH}" y="{bottom + 18}" text-anchor="end">{steps:,.{0 if steps >= 10 else 1}f} {escape(x_label)}</text>'
@@ -68,6 +68,10 @@ def _panel(chart: Chart, left: int, x_label: str) -> str:
         if chart.places is not None:
             parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.5" fill="{colour}"/>' for x, y in spots]
     return "\n".join(parts)
+
+
+def _figure(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
 def _thinned(line: Sequence[float]) -> list[tuple[float, float]]:
