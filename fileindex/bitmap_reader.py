@@ -67,7 +67,8 @@ class BitmapReader:
         if negated and lossy:
             return REMAIN
         places = self._index.lookup(sorted(keys))
-        rows = BitMap.union(*(self._sets.at(offset, length) for offset, length in places)) if places else BitMap()
+        sets = [self._sets.at(offset, length) for offset, length in places]
+        rows = sets[0] if len(sets) == 1 else BitMap.union(*sets) if sets else BitMap()
         if negated:
             return RowSet(all_rows(self.row_count) - rows - self._nulls(), exact=True)
         return RowSet(rows, exact=not lossy)

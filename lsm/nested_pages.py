@@ -32,11 +32,6 @@ class NestedPages:
         """First row of every page of the first leaf, and the number of rows at the end."""
         return self.leaves[0].starts
 
-    def touched(self, rows: _Longs) -> tuple[_Longs, int, int]:
-        """Pages of the first leaf that hold ``rows``, the bytes of those of all leaves, and the bytes of all their pages."""
-        found = [leaf.touched(rows) for leaf in self.leaves]
-        return found[0][0], sum(size for _, size, _ in found), sum(total for _, _, total in found)
-
     def bounds(self) -> None:
         """Nothing is known of nested values."""
         return

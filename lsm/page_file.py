@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lsm.page_locations import Longs
-from lsm.parquet_pages import ColumnPages
+from lsm.parquet_pages import ColumnPages, TouchedPages
 from lsm.thrift_compact import BINARY, I32, I64, LIST, STRUCT, Struct, decode_struct, encode_struct
 
 _MAGIC = b"PAR1"
@@ -31,10 +31,12 @@ def take_leaves(leaves: Sequence[ColumnPages], rows: Longs) -> list[Any]:
     Raises as the decoder does; ``ValueError`` or ``LookupError`` if pages hold other rows than their index says.
     """
     alike: dict[object, list[int]] = {}
-    touched = [leaf.touched(rows)[0] for leaf in leaves]
+    pages_of = TouchedPages(rows)
+    touched = [pages_of.of(leaf.starts) for leaf in leaves]
     for number, (leaf, pages) in enumerate(zip(leaves, touched, strict=True)):
         alone = number if len(leaf.elements) > 1 else None
-        alike.setdefault((alone, leaf.starts[pages].tobytes(), leaf.starts[pages + 1].tobytes()), []).append(number)
+        breaks = (leaf.starts[pages].tobytes(), leaf.starts[pages + 1].tobytes())
+        alike.setdefault((alone, *breaks), []).append(number)
     found: list[Any] = [None] * len(leaves)
     for members in alike.values():
         taken = _Pages([leaves[number] for number in members], touched[members[0]]).take(rows)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from fileindex.column_type import ColumnType
 from fileindex.predicate import ColumnRef, Leaf, Predicate
 from lsm.nested_pages import NestedPages
-from lsm.parquet_pages import ColumnPages, PageIndexes
+from lsm.parquet_pages import ColumnPages, PageIndexes, TouchedPages
 from manifest.bounds_columns import combined
 from manifest.stats import ColumnBounds, may_match
 
@@ -71,10 +71,11 @@ class GroupPages:
     def cost(self, names: Sequence[str], rows: _Rows) -> tuple[int, bool]:
         """Bytes to read for ``rows`` of the columns ``names``, and whether that is far less than their chunks; else only about as many."""
         sizes = [self.chunk_size(name) for name in names]
-        total, touched = sum(sizes), 0
+        total, touched, pages_of = sum(sizes), 0, TouchedPages(rows)
         for name, size in zip(names, sizes, strict=True):
             pages = self.column(name)
-            touched += size if pages is None else min(size, pages.touched(rows)[1])
+            leaves = () if pages is None else pages.leaves if isinstance(pages, NestedPages) else (pages,)
+            touched += min(size, sum(leaf.size(pages_of.of(leaf.starts)) for leaf in leaves)) if leaves else size
             if _PAYS * touched > total:  # the page indexes of the other columns need not be read
                 return touched, False
         return touched, True

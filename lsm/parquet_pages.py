@@ -57,6 +57,7 @@ class PageFooter:
     weight: int
     """Bytes in memory, about, once all indexes have been read."""
     locations: dict[int, dict[int, Longs | None]] = field(default_factory=dict, repr=False)
+    layouts: dict[tuple[int, int], tuple[Longs, Longs]] = field(default_factory=dict, repr=False)
     bounds: dict[tuple[int, int], list[PageBounds] | None] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -104,9 +105,28 @@ class ColumnPages:
         meta: Struct = self.chunk[3][1]
         return meta
 
-    @cached_property
+    @property
     def locations(self) -> Longs:
         """Offset, size and first row of every page. Raises ``ValueError`` if they do not fit the chunk."""
+        return self._layout[0]
+
+    @property
+    def starts(self) -> Longs:
+        """First row of every page, and the number of rows at the end; one object for all leaves of a row group that break alike."""
+        return self._layout[1]
+
+    @property
+    def _layout(self) -> tuple[Longs, Longs]:
+        known, place = self.indexes.footer.layouts, (self.group, self.leaf)
+        found = known.get(place)
+        if found is None:
+            pages = self._checked_locations()
+            starts = np.append(pages[:, 2], self.num_rows)
+            alike = (other for (group, _), (_, other) in tuple(known.items()) if group == self.group and np.array_equal(other, starts))
+            found = known[place] = pages, next(alike, starts)
+        return found
+
+    def _checked_locations(self) -> Longs:
         pages = self.indexes.locations(self.group)[self.leaf]
         if pages is None or not len(pages):
             raise ValueError("its offset index cannot be read")
@@ -124,16 +144,9 @@ class ColumnPages:
         """Rows of the row group."""
         return self.indexes.footer.groups[self.group][1]
 
-    @cached_property
-    def starts(self) -> Longs:
-        """First row of every page, and the number of rows at the end."""
-        return np.append(self.locations[:, 2], self.num_rows)
-
-    def touched(self, rows: Longs) -> tuple[Longs, int, int]:
-        """The pages that hold ``rows`` (ascending), their bytes, and the bytes of all pages."""
-        pages = np.flatnonzero(np.diff(np.searchsorted(rows, self.starts)))
-        sizes = self.locations[:, 1]
-        return pages, int(sizes[pages].sum()), int(sizes.sum())
+    def size(self, pages: Longs) -> int:
+        """Bytes of some pages."""
+        return int(self.locations[pages, 1].sum())
 
     def bounds(self) -> list[PageBounds] | None:
         """What the column index says, page by page; None if there is none."""
@@ -195,6 +208,21 @@ class PageIndexes:
         return [data[offset - first : offset - first + length] for offset, length in places]
 
 
+class TouchedPages:
+    """The pages that hold ``rows`` (ascending positions in a row group): asked for once of all columns that break alike."""
+
+    def __init__(self, rows: Longs) -> None:
+        self._rows = rows
+        self._known: dict[int, tuple[Longs, Longs]] = {}
+
+    def of(self, starts: Longs) -> Longs:
+        """Numbers of the pages, of a column whose pages begin at ``starts``."""
+        known = self._known.get(id(starts))
+        if known is None:  # with the array, which must live for as long as its id counts
+            known = self._known[id(starts)] = starts, np.flatnonzero(np.diff(np.searchsorted(self._rows, starts)))
+        return known[1]
+
+
 def _chunk(chunk: Struct) -> Struct:
     """A column chunk without statistics and whatever else reading by pages does not ask for."""
     kept = {number: value for number, value in chunk.items() if number in _OF_CHUNK}
@@ -241,4 +269,4 @@ def _end_of(schema: Sequence[Struct], at: int) -> int:
     return at
 
 
-__all__ = ["ColumnPages", "PageBounds", "PageFooter", "PageIndexes", "ReadRange"]
+__all__ = ["ColumnPages", "PageBounds", "PageFooter", "PageIndexes", "ReadRange", "TouchedPages"]

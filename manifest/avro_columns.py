@@ -7,9 +7,9 @@ unlucky guess) is left to fastavro; nothing is ever taken from an unproved guess
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias, TypeVar
+from typing import Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,8 @@ Rows: TypeAlias = npt.NDArray[np.intp]
 
 _PADDING = 16
 _MOST_ITEMS = 1 << 12
+_FIRST, _SECOND = 0, 2
+"""The branches of a union as numbers are written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,28 +58,43 @@ class Spans:
         return [payload[start:end] for start, end in zip(self.start.tolist(), self.end.tolist(), strict=True)]
 
 
-Field = TypeVar("Field", Numbers, Spans)
+class _Column(Protocol):
+    def take(self, rows: Rows) -> Self: ...
 
 
-class _Taken(Mapping[str, Field]):
-    """Fields of some records, each gathered when it is first asked for: a step of a plan needs few of many."""
+Field = TypeVar("Field", bound=_Column)
 
-    def __init__(self, fields: Mapping[str, Field], rows: Rows) -> None:
-        self._fields: Mapping[str, Field] = fields
-        self._rows = rows
-        self._gathered: dict[str, Field] = {}
+
+class _Derived(Mapping[str, Field]):
+    """Fields made from others, each when it is asked for: a plan looks at few of many. ``keep``: made once."""
+
+    def __init__(self, paths: Collection[str], derive: Callable[[str], Field], *, keep: bool) -> None:
+        self._paths = paths
+        self._derive = derive
+        self._kept: dict[str, Field] | None = {} if keep else None
 
     def __getitem__(self, path: str) -> Field:
-        found = self._gathered.get(path)
+        if self._kept is None:
+            return self._derive(path)
+        found = self._kept.get(path)
         if found is None:
-            found = self._gathered[path] = self._fields[path].take(self._rows)
+            found = self._kept[path] = self._derive(path)
         return found
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._fields)
+        return iter(self._paths)
 
     def __len__(self) -> int:
-        return len(self._fields)
+        return len(self._paths)
+
+
+class _Taken(_Derived[Field]):
+    """Fields of some records."""
+
+    def __init__(self, fields: Mapping[str, Field], rows: Rows) -> None:
+        super().__init__(fields, lambda path: fields[path].take(rows), keep=True)
+        self._fields: Mapping[str, Field] = fields
+        self._rows = rows
 
     def take(self, rows: Rows) -> _Taken[Field]:
         return _Taken(self._fields, self._rows[rows])
@@ -106,11 +123,47 @@ class RecordColumns:
     def between(self, first: int, last: int) -> RecordColumns:
         """Neighbouring records, without copying."""
         some = slice(first, last)
+        numbers, spans = self.numbers, self.spans
+
+        def cut(path: str) -> Spans:
+            column = spans[path]
+            return Spans(column.start[some], column.end[some], column.present[some])
+
         return RecordColumns(
             self.start[some],
             self.end[some],
-            {path: Numbers(column.values[some], column.present[some]) for path, column in self.numbers.items()},
-            {path: Spans(column.start[some], column.end[some], column.present[some]) for path, column in self.spans.items()},
+            _Derived(numbers, lambda path: Numbers(numbers[path].values[some], numbers[path].present[some]), keep=False),
+            _Derived(spans, cut, keep=False),
+        )
+
+    def shifted(self, shift: int) -> RecordColumns:
+        """The same records in a payload in which they lie ``shift`` bytes further back."""
+        spans = self.spans
+
+        def moved(path: str) -> Spans:
+            column = spans[path]
+            return Spans(column.start + shift, column.end + shift, column.present)
+
+        return RecordColumns(self.start + shift, self.end + shift, self.numbers, _Derived(spans, moved, keep=False))
+
+    @classmethod
+    def joined(cls, parts: Sequence[RecordColumns]) -> RecordColumns:
+        """The records of ``parts``, which have the same fields, one after the other."""
+
+        def numbers(path: str) -> Numbers:
+            columns = [part.numbers[path] for part in parts]
+            return Numbers(np.concatenate([c.values for c in columns]), np.concatenate([c.present for c in columns]))
+
+        def spans(path: str) -> Spans:
+            columns = [part.spans[path] for part in parts]
+            bounds = (np.concatenate([c.start for c in columns]), np.concatenate([c.end for c in columns]))
+            return Spans(*bounds, np.concatenate([c.present for c in columns]))
+
+        return cls(
+            np.concatenate([part.start for part in parts]),
+            np.concatenate([part.end for part in parts]),
+            _Derived(parts[0].numbers, numbers, keep=True),
+            _Derived(parts[0].spans, spans, keep=True),
         )
 
 
@@ -171,11 +224,15 @@ class _Cursors:
 
     def longs(self, rows: Rows) -> Longs:
         """The next zigzag varint of ``rows``."""
-        position = self.position[rows]
+        position = self._at(rows)
         first = self._bytes[position]
-        value = (first & 0x7F).astype(np.uint64)
         position += 1
         more = np.flatnonzero(first > 0x7F)
+        if not more.size:
+            self._advance(rows, position, position > self._end)
+            short = first.astype(np.int64)
+            return short >> 1 ^ -(short & 1)
+        value = (first & 0x7F).astype(np.uint64)
         shift = 7
         while more.size and shift <= 63:
             following = self._bytes[position[more]]
@@ -191,7 +248,7 @@ class _Cursors:
     def content(self, rows: Rows) -> tuple[Longs, Longs]:
         """The span of the next bytes or string of ``rows``."""
         length = self.longs(rows)
-        start = self.position[rows]
+        start = self._at(rows)
         over = (length < 0) | (length > self._end - start)
         end = np.where(over, start, start + length)
         self._advance(rows, end, over)
@@ -199,9 +256,14 @@ class _Cursors:
 
     def branches(self, rows: Rows) -> Mask:
         """Which of ``rows`` hold a value in the next ``["null", T]``."""
-        branch = self.longs(rows)
-        self.bad[rows[(branch < 0) | (branch > 1)]] = True
-        present: Mask = branch == 1
+        position = self._at(rows)
+        branch = self._bytes[position]
+        present: Mask = branch == _SECOND
+        wrong = ~present & (branch != _FIRST)
+        if wrong.any():
+            self.bad[rows[wrong]] = True
+        position += 1
+        self._advance(rows, position, position > self._end)
         return present
 
     def array(self, rows: Rows, item: Json) -> None:
@@ -227,11 +289,18 @@ class _Cursors:
             case _:
                 raise _OtherLayoutError
 
+    def _at(self, rows: Rows) -> Longs:
+        """A copy of the positions of ``rows``, which ascend: if they are all, nothing need be gathered."""
+        return self.position.copy() if rows.size == self.position.size else self.position[rows]
+
     def _advance(self, rows: Rows, position: Longs, over: Mask) -> None:
         if over.any():
             self.bad[rows[over]] = True
             np.minimum(position, self._end, out=position)
-        self.position[rows] = position
+        if rows.size == self.position.size:
+            self.position = position
+        else:
+            self.position[rows] = position
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manifest.avro import Container, encode_records
-from manifest.avro_columns import Longs, Mask, Numbers, RecordColumns, Rows, Spans, decode_columns
+from manifest.avro_columns import Longs, Mask, RecordColumns, Rows, Spans, decode_columns
 from manifest.avro_schemas import MANIFEST_ENTRY, Json, layout, parsed
 from manifest.data_file import DataFileMeta
 from manifest.entry_objects import BuiltFiles, build_entries, build_files, names_of
@@ -90,7 +90,7 @@ class EntryColumns:
             return []
         parts = zip(containers, counts[:-1].tolist(), counts[1:].tolist(), bases.tolist(), strict=False)
         return [
-            _checked(cls._single(one.path, one.payload, _shifted(columns.between(first, last), -base), np.zeros(last - first, np.bool_)))
+            _checked(cls._single(one.path, one.payload, columns.between(first, last).shifted(-base), np.zeros(last - first, np.bool_)))
             for one, first, last, base in parts
         ]
 
@@ -112,16 +112,7 @@ class EntryColumns:
         if len(filled) < 2:
             return filled[0] if filled else cls.of(())
         shifts = np.cumsum([0, *(len(part.payload) for part in filled[:-1])])
-        columns = [_shifted(part.columns, int(shift)) for part, shift in zip(filled, shifts, strict=True)]
-        numbers, spans = {}, {}
-        for path in columns[0].numbers:
-            fields = [c.numbers[path] for c in columns]
-            numbers[path] = Numbers(np.concatenate([f.values for f in fields]), np.concatenate([f.present for f in fields]))
-        for path in columns[0].spans:
-            pieces = [c.spans[path] for c in columns]
-            bounds = (np.concatenate([s.start for s in pieces]), np.concatenate([s.end for s in pieces]))
-            spans[path] = Spans(*bounds, np.concatenate([s.present for s in pieces]))
-        joined = RecordColumns(np.concatenate([c.start for c in columns]), np.concatenate([c.end for c in columns]), numbers, spans)
+        joined = RecordColumns.joined([part.columns.shifted(shift) for part, shift in zip(filled, shifts.tolist(), strict=True)])
         bases = np.cumsum([0, *(len(part.paths) for part in filled[:-1])])
         source = np.concatenate([part.source + base for part, base in zip(filled, bases, strict=True)])
         short = np.concatenate([part.short for part in filled])
@@ -348,11 +339,6 @@ def _starts(payload: bytes) -> Longs:
         candidates, partition = candidates[alike], partition[alike]
     starts: Longs = candidates.astype(np.int64)
     return starts
-
-
-def _shifted(columns: RecordColumns, shift: int) -> RecordColumns:
-    spans = {path: Spans(s.start + shift, s.end + shift, s.present) for path, s in columns.spans.items()}
-    return RecordColumns(columns.start + shift, columns.end + shift, columns.numbers, spans)
 
 
 def _no_columns() -> RecordColumns:
