@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -16,6 +16,8 @@ from lsm.key_words import Rows, one_array
 from manifest.schema import TableSchema
 
 UNAWARE_BUCKET = 0
+_PART_ROWS = 1 << 18
+Each: TypeAlias = Callable[[Callable[[Any], Buckets], Sequence[Any]], Iterable[Buckets]]
 Assign: TypeAlias = Callable[[tuple[Plain, ...], Hashes], Buckets]
 """Buckets of keys of one partition, given by their hashes."""
 
@@ -29,9 +31,10 @@ class Share:
     rows: Rows | None
 
 
-def route(table: Any, schema: TableSchema, assign: Assign | None = None) -> list[Share]:
+def route(table: Any, schema: TableSchema, assign: Assign | None = None, each: Each = map) -> list[Share]:
     """Split a conforming table (each column in one piece) by partition and bucket; ``assign`` gives dynamic buckets.
 
+    ``each`` does something for all parts of a large table, in order, as ``map`` does; those of a pool of threads do too.
     Cost: a hash of the bucket key, a dictionary of each partition column, and one stable sort of small integers.
 
     >>> import pyarrow as pa
@@ -50,16 +53,22 @@ def route(table: Any, schema: TableSchema, assign: Assign | None = None) -> list
         codes = codes * buckets + found
     else:
         buckets = max(1, schema.core.bucket)
-        codes = codes * buckets + bucket_ids(table, schema, buckets) if buckets > 1 else codes
+        codes = codes * buckets + _bucket_ids(table, schema, buckets, each) if buckets > 1 else codes
     if len(partitions) == buckets == 1:
         return [Share(partitions[0], UNAWARE_BUCKET, None)]
     return [Share(partitions[code // buckets], code % buckets, rows) for code, rows in _groups(codes, len(partitions) * buckets)]
 
 
+def _bucket_ids(table: Any, schema: TableSchema, buckets: int, each: Each) -> Buckets:
+    parts = [table.slice(at, _PART_ROWS) for at in range(0, table.num_rows, _PART_ROWS)]
+    return np.concatenate(list(each(lambda part: bucket_ids(part, schema, buckets), parts)))
+
+
 def _groups(codes: npt.NDArray[np.int64], groups: int) -> Iterator[tuple[int, Rows | None]]:
     """Each code that occurs, and its rows in order of arrival; None if those are all rows."""
     small = codes.astype(np.uint16 if groups <= 1 << 16 else np.uint64)
-    order = np.argsort(small, kind="stable")
+    kind = np.int32 if len(codes) <= np.iinfo(np.int32).max else np.int64  # they are held until the write ends
+    order: npt.NDArray[Any] = np.argsort(small, kind="stable").astype(kind)
     ends = np.cumsum(np.bincount(codes, minlength=groups))
     start = 0
     for code, end in enumerate(ends.tolist()):

@@ -18,7 +18,7 @@ from lsm.sort_key import INSERT, SEQUENCE_NUMBER, VALUE_KIND, Sorted, SortKey, r
 from lsm.spill import BATCH_BYTES, SpillFile, SpillSpace, batch_rows
 from lsm.whole_keys import KeepEvery, whole_keys
 
-EMIT_BYTES = 16 << 20
+EMIT_BYTES = 8 << 20
 MAX_SPILL_FAN_IN = 128
 
 

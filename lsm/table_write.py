@@ -240,7 +240,8 @@ class TableWrite:
         step = max(1, _MAX_SOURCE_BYTES * table.num_rows // max(1, table.nbytes))
         for at in range(0, table.num_rows, step):
             source = Source(table.slice(at, step).combine_chunks(), None if kinds is None else kinds[at : at + step])
-            shares = route(source.table, self.store.schema, self._assign if self.store.schema.has_dynamic_buckets else None)
+            assign = self._assign if self.store.schema.has_dynamic_buckets else None
+            shares = route(source.table, self.store.schema, assign, self._pool.map)
             if not self._is_unaware:
                 self._existing.load({share.partition for share in shares})
             for share in shares:
