@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -141,13 +142,18 @@ class BloomFilterReader:
 
     def _probes(self, values: tuple[Plain, ...]) -> np.ndarray[Any, np.dtype[np.int64]]:
         """Bit positions, a line for every literal; a zero is asked for as both of its floats."""
-        both = [other for value in values for other in ((0.0, -0.0) if isinstance(value, float) and value == 0 else (value,))]
-        array = pa.array([to_scalar(value, self._type) for value in both], self._type.arrow)
-        hashes = hash_array(plain_array(array, self._type), self._type)
-        return np.stack(list(bit_positions(hashes, BloomSize(self.bits, self.hashes))), axis=1)
+        return np.stack(list(bit_positions(_hashes(values, self._type), BloomSize(self.bits, self.hashes))), axis=1)
 
     def _is_set(self, position: int) -> bool:
         return bool(self._payload.read(4 + (position >> 3), 1)[0] >> (position & 7) & 1)
+
+
+@lru_cache(maxsize=64)
+def _hashes(values: tuple[Plain, ...], column_type: ColumnType) -> _Words:
+    """Hashes of literals, which are asked of one file after the other."""
+    both = [other for value in values for other in ((0.0, -0.0) if isinstance(value, float) and value == 0 else (value,))]
+    array = pa.array([to_scalar(value, column_type) for value in both], column_type.arrow)
+    return hash_array(plain_array(array, column_type), column_type)
 
 
 def bit_positions(hashes: _Words, size: BloomSize) -> Iterator[np.ndarray[Any, np.dtype[np.int64]]]:

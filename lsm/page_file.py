@@ -22,6 +22,8 @@ _MAGIC = b"PAR1"
 _BYTE_ARRAY = 6
 _PAGE_HEADER = 8 * 1024
 """More than a page header takes up, unless its statistics are very long texts."""
+_WORTH_THREADS = 4 << 20
+"""Compressed bytes of pages; fewer are decoded before threads have taken them over."""
 _COPIED = frozenset({1, 2, 3, 4})
 
 
@@ -64,13 +66,15 @@ class _Pages:
 
     def _decoded(self, count: int) -> Any:
         """The first ``count`` rows of the pages at least; of flat columns no more, for their pages have told how many they hold."""
-        file = pq.ParquetFile(pa.BufferReader(self._content()), page_checksum_verification=True, read_dictionary=self._dictionaries())
+        content = self._content()
+        file = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True, read_dictionary=self._dictionaries())
+        threads = len(content) > _WORTH_THREADS
         if self._is_nested or count == self._rows:
-            decoded = file.read()
+            decoded = file.read(use_threads=threads)
             if decoded.num_rows != self._rows:
                 raise ValueError(f"{decoded.num_rows} rows are in pages of {self._rows}")
             return decoded
-        decoded = next(file.iter_batches(batch_size=count))
+        decoded = next(file.iter_batches(batch_size=count, use_threads=threads))
         if decoded.num_rows != count:
             raise ValueError(f"{decoded.num_rows} rows are in pages of {self._rows}")
         return decoded

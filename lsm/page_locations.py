@@ -69,8 +69,9 @@ def _split(data: npt.NDArray[np.uint8], first: Longs, counts: Longs, ends: Longs
     before = np.cumsum(tokens) - tokens
     places = np.repeat(begins - before, tokens) + np.arange(int(tokens.sum()))
     inside = places < closing.size
-    last = closing[np.minimum(places, closing.size - 1)]
-    start = closing[np.maximum(places - 1, 0)] + 1
+    places = np.minimum(places, closing.size - 1)
+    last = closing[places]
+    start = np.minimum(closing[np.maximum(places - 1, 0)] + 1, data.size - 1)
     start[before[tokens > 0]] = first[tokens > 0]
     size = last - start + 1
     right = inside & (size <= _MAX_NUMBER) & (last < np.repeat(ends, tokens))

@@ -58,15 +58,22 @@ def split_rows(store: FileStore, request: ScanRequest, split: Split, report: Rea
 
 def count_rows(store: FileStore, request: ScanRequest, plan: ScanPlan, threads: int) -> int:
     """Number of a plan's rows; splits that metadata or exact indexes answer for are not read."""
-    counted, to_read = 0, list(plan.splits)
-    if request.predicate is None:
-        known = [split.merged_row_count for split in plan.splits]
-        counted = sum(rows for rows in known if rows is not None)
-        to_read = [split for split, rows in zip(plan.splits, known, strict=True) if rows is None]
+    known = [split.merged_row_count if request.predicate is None else _count_by_indexes(store, request, split) for split in plan.splits]
+    counted = sum(rows for rows in known if rows is not None)
+    to_read = [split for split, rows in zip(plan.splits, known, strict=True) if rows is None]
     rows_only = request.model_copy(update={"columns": (), "order_by": (), "limit": None})
     sources = [partial(split_rows, store, rows_only, split) for split in to_read]
     counted += sum(int(batch.num_rows) for batch in interleaved(sources, threads))
     return counted if request.limit is None else min(counted, request.limit)
+
+
+def _count_by_indexes(store: FileStore, request: ScanRequest, split: Split) -> int | None:
+    """Rows of a split by its files' indexes: asked one after the other, for threads would only wait for each other's Python."""
+    if isinstance(split, IncrementalSplit) or not all(
+        file.embedded_index is not None or file.index_file is not None for file in split.files
+    ):
+        return None
+    return known_count(store, split, request.tree)
 
 
 def cheap_count(store: FileStore, request: ScanRequest, plan: ScanPlan) -> int | None:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import lsm.page_file
@@ -242,6 +242,8 @@ def test_offset_indexes_decoded_together_are_those_decoded_one_by_one(indexes):
 
 
 @settings(max_examples=100)
+@example([(0, 0, 0)], 1, 0x3C)  # more pages than there are bytes for
+@example([(0, 0, 0)], 1, 0xFC)
 @given(PLACES.filter(bool), st.integers(0, 10**6), st.integers(0, 255))
 def test_an_offset_index_with_a_changed_byte_is_decoded_as_thrift_says_and_leaves_its_neighbour_alone(places, at, value):
     pages = [{1: (I64, offset), 2: (I32, size), 3: (I64, row)} for offset, size, row in places]
