@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -155,13 +156,19 @@ class DataType:
             case Kind.VARIANT | Kind.GEOMETRY | Kind.GEOGRAPHY:
                 raise UnsupportedType(f"{self.kind} columns cannot be read or written")
             case _:
-                return self.column_type.arrow
+                return _flat(self.kind, self.precision, self.scale, self.length)
 
     @property
     def children(self) -> tuple[DataType, ...]:
         """Types nested directly inside this one."""
         parts = tuple(part for part in (self.element, self.key, self.value) if part is not None)
         return parts + tuple(field.type for field in self.fields)
+
+
+@lru_cache(maxsize=1024)
+def _flat(kind: Kind, precision: int, scale: int, length: int) -> pa.DataType:
+    """Asked for every column of every file."""
+    return ColumnType(kind, precision, scale, length).arrow
 
 
 def _arrow_item(name: str, data_type: DataType) -> pa.Field:
