@@ -79,10 +79,12 @@ def thin_python() -> str:
 
 
 def _run(*command: str) -> None:
+    # Where SPARK_TESTING is set, as our own server has it, pyspark-client looks for packages of tests while pip builds it.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_", "PYTHON"))}
     try:
-        subprocess.run(command, capture_output=True, text=True, check=True, timeout=_PATIENCE)
+        subprocess.run(command, capture_output=True, text=True, check=True, timeout=_PATIENCE, env=environment)
     except subprocess.CalledProcessError as error:
-        last = (error.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        last = next((line for line in error.stderr.splitlines() if "error:" in line.lower()), "it said nothing").strip()
         raise NoThinClient(f"no thin client can be made: {' '.join(command[:4])}: {last}") from error
     except subprocess.TimeoutExpired as error:
         raise NoThinClient(f"no thin client can be made: {' '.join(command[:4])} took more than {_PATIENCE} s") from error
