@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyroaring import BitMap
 
 from fileindex.column_type import ColumnType, Plain
@@ -27,6 +26,7 @@ from lsm.file_schema import KIND_FIELD, needs_int96
 from lsm.merge_function import retracts
 from lsm.page_read import GroupPages, matching_rows
 from lsm.parquet_read import BATCH_BYTES, ParquetDataFile, RowGroup
+from lsm.plain_texts import plain_text, plain_texts
 from lsm.read_report import ReadReport
 from lsm.sort_key import VALUE_KIND
 from manifest.errors import CastFailed, CorruptFile
@@ -53,6 +53,7 @@ class RowGroupRead:
         drop_retracts: leave out ``-U`` and ``-D`` rows.
         report: counters to add to.
         batch_bytes: about as many bytes as a batch may have.
+        keep_dictionaries: texts of few distinct values may come as dictionary arrays.
     """
 
     data: ParquetDataFile
@@ -65,6 +66,7 @@ class RowGroupRead:
     drop_retracts: bool
     report: ReadReport
     batch_bytes: int = BATCH_BYTES
+    keep_dictionaries: bool = False
 
     def batches(self) -> Iterator[Any]:
         """Record batches in file order; ``CorruptFile`` if pages do not decode."""
@@ -74,7 +76,7 @@ class RowGroupRead:
         self.report.row_groups_skipped += len(everything) - len(groups)
         self.report.rows_decoded += sum(group.num_rows for group in groups)
         if self.rows is None and not self._filter_columns:
-            for batch in self._decode(self._rest, groups):
+            for batch in self._decode(self._rest, groups, keep_dictionaries=True):
                 yield self._assemble(batch, batch.num_rows)
         else:
             for group in groups:
@@ -141,7 +143,8 @@ class RowGroupRead:
         except CastFailed as error:
             raise CastFailed(f"{self.data.path}: column '{name}': {error}") from error
         except pa.ArrowException as error:
-            raise CorruptFile(self.data.path, f"column '{source.name}' holds {array.type} instead of {source.type} ({error})") from error
+            held = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
+            raise CorruptFile(self.data.path, f"column '{source.name}' holds {held} instead of {source.type} ({error})") from error
 
     def _filtered(self, group: RowGroup) -> Iterator[Any]:
         chosen = self._selected(group)
@@ -220,7 +223,7 @@ class RowGroupRead:
             count = int(np.count_nonzero(wanted))
             if count:
                 rows = batch if count == batch.num_rows else batch.filter(pa.array(wanted))
-                yield self._assemble(_plain_texts(rows), count, kept.slice(taken, count))
+                yield self._assemble(rows, count, kept.slice(taken, count))
             start, taken = start + batch.num_rows, taken + count
             if start >= last:
                 break
@@ -236,7 +239,7 @@ class RowGroupRead:
             if here.any():
                 here &= self._matches(batch)
             if returned and here.any():
-                pieces.append(_plain_texts(batch.select(returned).filter(pa.array(here))))
+                pieces.append(plain_texts(batch.select(returned).filter(pa.array(here))))
         return _one_batch(pieces) if pieces else _batch([], pa.schema([]), int(np.count_nonzero(chosen)))
 
     def _matches(self, batch: Any) -> _Mask:
@@ -267,7 +270,13 @@ class RowGroupRead:
                 arrays.append(kept.column(field.name))
             else:
                 arrays.append(batch.column(field.name))
-        return _batch(arrays, self._schema, count)
+        return self._at_edge(arrays, count)
+
+    def _at_edge(self, arrays: Sequence[Any], count: int) -> Any:
+        """A batch of the columns to return, with dictionaries only if they are wanted."""
+        if not self.keep_dictionaries:
+            return _batch([plain_text(array) for array in arrays], self._schema, count)
+        return _batch(arrays, pa.schema([field.with_type(array.type) for field, array in zip(self._schema, arrays, strict=True)]), count)
 
     def _repeat(self, field: Any, count: int) -> Any:
         value = self.constants[field.name]
@@ -297,14 +306,6 @@ def _one_batch(pieces: Sequence[Any]) -> Any:
         return pieces[0]
     table = pa.Table.from_batches(pieces)
     return pa.RecordBatch.from_arrays([pa.concat_arrays(column.chunks) for column in table.columns], schema=table.schema)
-
-
-def _plain_texts(batch: Any) -> Any:
-    """``batch`` with its dictionaries expanded."""
-    if not any(pa.types.is_dictionary(field.type) for field in batch.schema):
-        return batch
-    arrays = [pc.cast(array, array.type.value_type) if pa.types.is_dictionary(array.type) else array for array in batch.columns]
-    return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
 
 
 __all__ = ["RowGroupRead", "may_have_retracts"]
