@@ -24,7 +24,7 @@ from lsm.read_report import ReadReport
 from lsm.row_group_read import RowGroupRead, may_have_retracts
 from lsm.row_order import RowOrder
 from lsm.scan_filters import bind_constants
-from lsm.sort_key import SEQUENCE_NUMBER, VALUE_KIND
+from lsm.sort_key import INSERT, SEQUENCE_NUMBER, VALUE_KIND
 from lsm.splits import is_counted
 from lsm.stats_proof import without_proven
 from manifest.data_file import DataFileMeta
@@ -51,6 +51,8 @@ class DataFileRead:
         use_index: let a file index select rows; only right where every version of a key is in this file.
         report: counters to add to.
         batch_bytes: about as many bytes as a batch may have; a merge of many runs holds a batch of each.
+        sequence: stands for the sequence numbers of all rows, which are not decoded then.
+        keep_dictionaries: texts of few distinct values may come as dictionary arrays.
     """
 
     store: FileStore
@@ -65,6 +67,8 @@ class DataFileRead:
     use_index: bool = True
     report: ReadReport = field(default_factory=ReadReport)
     batch_bytes: int = BATCH_BYTES
+    sequence: int | None = None
+    keep_dictionaries: bool = False
 
     def batches(self) -> Iterator[Any]:
         """Record batches, possibly empty ones, in file order.
@@ -97,9 +101,23 @@ class DataFileRead:
             raise CorruptFile(self.path, f"has no column '{system[0]}', so it is no file of a primary-key table")
         constants: dict[str, Plain] = {**dict.fromkeys(absent), **self.constants}
         residual = bind_constants(chosen.residual, constants, self.types)
-        drop = self.drop_retracts and may_have_retracts(data, self.file.delete_row_count)
+        retracts = (self.drop_retracts or VALUE_KIND in needed) and may_have_retracts(data, self.file.delete_row_count)
+        if VALUE_KIND in needed and not retracts:
+            constants[VALUE_KIND] = INSERT
+        if self.sequence is not None:
+            constants[SEQUENCE_NUMBER] = self.sequence
         return RowGroupRead(
-            data, self.mapping, self.types, self.columns, constants, residual, chosen.rows, drop, self.report, self.batch_bytes
+            data,
+            self.mapping,
+            self.types,
+            self.columns,
+            constants,
+            residual,
+            chosen.rows,
+            self.drop_retracts and retracts,
+            self.report,
+            self.batch_bytes,
+            self.keep_dictionaries,
         )
 
     @cached_property
@@ -110,8 +128,8 @@ class DataFileRead:
 
     @cached_property
     def types(self) -> Mapping[str, ColumnType]:
-        """The table's columns, as predicates know them."""
-        return self.store.schema.column_types
+        """The table's columns and the system columns, as predicates know them."""
+        return {**self.store.schema.column_types, **column_types((SEQUENCE_FIELD, KIND_FIELD))}
 
     @cached_property
     def mapping(self) -> SchemaMapping:

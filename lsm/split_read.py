@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import pyarrow as pa
@@ -20,15 +20,21 @@ from lsm.file_rows import batch_bytes_of
 from lsm.levels import Section, SortedRun, interval_partition, key_decoder
 from lsm.lookup_merge import LookupMerge, combines_versions, with_level
 from lsm.merge_engines import merge_function_for
+from lsm.merge_function import Deduplicate, FirstRow
 from lsm.merge_runs import merge_runs
+from lsm.plain_texts import plain_texts
 from lsm.read_report import ReadReport
 from lsm.row_order import RowOrder
 from lsm.scan_filters import only_columns
 from lsm.sort_key import SEQUENCE_NUMBER, VALUE_KIND, SortKey
 from lsm.splits import DataSplit
+from lsm.surviving_rows import surviving_rows
 from manifest.data_file import DataFileMeta
 from manifest.errors import UnknownColumn
 from manifest.store import FileStore
+
+_WORTH_ROWS = 1 << 16
+"""Texts of files with fewer rows are merged as they are: expanding dictionaries piece by piece would cost more."""
 
 
 def read_split(
@@ -159,34 +165,65 @@ class _SplitRead:
         fold = merge_function_for(schema)
         wanted = tuple(dict.fromkeys([*self.columns, *columns_of(self.predicate)]))
         values = dict.fromkeys([*fold.needed(wanted), *key.columns, *key.sequence_fields])
-        columns = (*values, SEQUENCE_NUMBER, VALUE_KIND)
-        by_level = options.needs_lookup and combines_versions(fold)
-        runs = [self._run(run, columns, batch_bytes_of(len(section)), by_level=by_level) for run in sorted(section, key=_age)]
-        for rows in merge_runs(runs, key, LookupMerge(fold) if by_level else fold, drop_delete=True):
+        chooses = not combines_versions(fold)
+        by_level = options.needs_lookup and not chooses
+        reads = self._runs(section, (*values, SEQUENCE_NUMBER, VALUE_KIND), keep_dictionaries=chooses)
+        runs = [self._rows(run, by_level=by_level) for run in reads]
+        if isinstance(fold, Deduplicate | FirstRow):
+            merged = surviving_rows(runs, key, fold)
+        else:
+            merged = merge_runs(runs, key, LookupMerge(fold) if by_level else fold, drop_delete=True)
+        for rows in merged:
             kept = rows if self.predicate == TRUE else rows.filter(mask(self.predicate, rows, schema.column_types))
             yield from _in_batches(kept, self.columns)
 
-    def _run(self, run: SortedRun, columns: tuple[str, ...], batch_bytes: int, *, by_level: bool) -> Iterator[Any]:
-        """All versions that a run holds of the keys that may match; ``by_level``: and the level of each."""
+    def _runs(self, section: Section, columns: tuple[str, ...], *, keep_dictionaries: bool) -> list[list[DataFileRead]]:
+        """How to read all versions that each run holds of the keys that may match, oldest run first.
+
+        Where the runs' sequence numbers do not overlap, the age of a run stands for them.
+        """
         by_key = only_columns(self.predicate, set(self.store.schema.primary_keys)) or TRUE
-        for file in run.files:
-            read = replace(
-                self.alone(file), columns=columns, predicate=by_key, drop_retracts=False, top=None, use_index=False, batch_bytes=batch_bytes
-            )
+        oldest_first = sorted(section, key=_age)
+        in_sequence = _in_sequence(oldest_first)
+        ages = [_age(run) if in_sequence else None for run in oldest_first]
+        merging = partial(
+            replace,
+            columns=columns,
+            predicate=by_key,
+            drop_retracts=False,
+            top=None,
+            use_index=False,
+            batch_bytes=batch_bytes_of(len(section)),
+        )
+
+        def read(file: DataFileMeta, age: int | None) -> DataFileRead:
+            return merging(self.alone(file), sequence=age, keep_dictionaries=keep_dictionaries and file.row_count >= _WORTH_ROWS)
+
+        return [[read(file, age) for file in run.files] for run, age in zip(oldest_first, ages, strict=True)]
+
+    def _rows(self, run: Sequence[DataFileRead], *, by_level: bool = False) -> Iterator[Any]:
+        """The rows of a run; ``by_level``: and the level of each."""
+        for read in run:
             for batch in read.batches():
                 self.report.rows_merged += batch.num_rows
-                yield with_level(batch, file.level) if by_level else batch
+                yield with_level(batch, read.file.level) if by_level else batch
 
 
 def _age(run: SortedRun) -> int:
     return max(file.max_sequence_number for file in run.files)
 
 
+def _in_sequence(oldest_first: Sequence[SortedRun]) -> bool:
+    """Whether all sequence numbers of a run are greater than those of the runs before it."""
+    least = (min(file.min_sequence_number for file in run.files) for run in oldest_first[1:])
+    return all(_age(older) < start for older, start in zip(oldest_first, least, strict=False))
+
+
 def _in_batches(rows: Any, columns: Sequence[str]) -> Iterator[Any]:
     if not columns:
         yield pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), rows.num_rows, [None]))
         return
-    yield from rows.select(list(columns)).to_batches()
+    yield from plain_texts(rows.select(list(columns))).to_batches()
 
 
 __all__ = ["counted_by_footers", "known_count", "read_split"]

@@ -1,0 +1,78 @@
+"""Reading a merge of sorted runs without sorting their rows, for engines whose result is one of the versions.
+
+Which versions win is found by the keys alone; then each run is masked. So every row is copied at most once, the rows of the largest
+run not at all where nothing in a batch of it is overwritten. Rows come run by run, not in key order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from lsm.key_words import Rows
+from lsm.merge_function import retracts
+from lsm.merge_runs import aligned, sort_versions
+from lsm.plain_texts import plain_texts
+from lsm.sort_key import SEQUENCE_NUMBER, VALUE_KIND, Sorted, SortKey
+from lsm.versions import Mask
+
+
+class Chooses(Protocol):
+    """What is needed of a ``MergeFunction`` whose results are versions as they are."""
+
+    def winners(self, kinds: Any, done: Sorted) -> Rows:
+        """Positions of the surviving rows."""
+
+
+def surviving_rows(runs: Sequence[Iterator[Any]], key: SortKey, fold: Chooses) -> Iterator[Any]:
+    """The rows of ``runs`` that ``fold`` chooses and that are no retractions.
+
+    Args:
+        runs: as ``merge_runs`` takes them; texts may be dictionary arrays.
+        key: key and user sequence columns, by name.
+        fold: chooses a version of every key.
+
+    Yields:
+        Non-empty tables, whose texts may be dictionary arrays.
+
+    >>> def run(ids, sequence):
+    ...     n = len(ids)
+    ...     yield pa.table({"id": ids, "_SEQUENCE_NUMBER": [sequence] * n, "_VALUE_KIND": pa.array([0] * n, pa.int8())})
+    >>> from lsm.merge_function import Deduplicate
+    >>> rows = pa.concat_tables(surviving_rows([run([1, 3, 4], 1), run([2, 3], 2)], SortKey(("id",)), Deduplicate()))
+    >>> sorted(zip(rows["id"].to_pylist(), rows["_SEQUENCE_NUMBER"].to_pylist()))
+    [(1, 1), (2, 2), (3, 2), (4, 1)]
+    """
+    names = list(dict.fromkeys([*key.columns, *key.sequence_fields, SEQUENCE_NUMBER, VALUE_KIND]))
+    for pieces in aligned(runs, key):
+        tables = [table for _, table in pieces]
+        chosen = _chosen(tables, names, key, fold)
+        largest = max(range(len(tables)), key=lambda at: int(tables[at].num_rows))
+        rows, mask = tables.pop(largest), chosen.pop(largest)
+        if mask.any():
+            yield _masked(rows, mask)
+        if any(mask.any() for mask in chosen):  # small ones, which are better copied together
+            rows = tables[0] if len(tables) == 1 else pa.concat_tables([plain_texts(table) for table in tables]).combine_chunks()
+            yield _masked(rows, np.concatenate(chosen))
+
+
+def _chosen(tables: Sequence[Any], names: Sequence[str], key: SortKey, fold: Chooses) -> list[Mask]:
+    """Of every table a mask of its surviving rows."""
+    if len(tables) == 1:
+        return [~retracts(tables[0].column(VALUE_KIND))]
+    rows = pa.concat_tables([plain_texts(table.select(names)) for table in tables]).combine_chunks()
+    kinds = rows.column(VALUE_KIND)
+    mask = np.zeros(rows.num_rows, np.bool_)
+    mask[fold.winners(kinds, sort_versions(rows, key))] = True
+    mask &= ~retracts(kinds)
+    return np.split(mask, np.cumsum([table.num_rows for table in tables])[:-1])
+
+
+def _masked(table: Any, mask: Mask) -> Any:
+    return table if mask.all() else table.filter(pa.array(mask))
+
+
+__all__ = ["Chooses", "surviving_rows"]
