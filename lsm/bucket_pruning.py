@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,7 @@ from fileindex.predicate import Predicate
 from lsm.bucket import bucket_ids
 from lsm.evolution import SchemaMapping
 from lsm.scan_filters import bucket_keys
+from manifest.avro_columns import Longs, Mask
 from manifest.entry_columns import EntryColumns
 from manifest.store import FileStore
 
@@ -40,7 +41,7 @@ class BucketPruner:
             self.note = "no fixed buckets"
             return keep
         codes, partitions = entries.partition_codes
-        same_type = np.isin(entries.schema_id, [schema_id for schema_id in np.unique(entries.schema_id).tolist() if self._same(schema_id)])
+        same_type = _among(entries.schema_id, [schema_id for schema_id in np.unique(entries.schema_id).tolist() if self._same(schema_id)])
         alike: dict[Predicate, list[int]] = {}
         for code, partition in enumerate(partitions):
             alike.setdefault(self.residual(partition), []).append(code)
@@ -49,11 +50,13 @@ class BucketPruner:
             keys = self._keys(predicate)
             if keys is None:
                 continue
-            inside = np.isin(codes, members) & same_type & (entries.total_buckets > 0)
+            inside = same_type & (entries.total_buckets > 0)
+            if len(alike) > 1:
+                inside &= np.isin(codes, members)
             for total in np.unique(entries.total_buckets[inside]).tolist():
                 buckets = np.unique(bucket_ids(keys, schema, total))
                 rows = inside & (entries.total_buckets == total)
-                keep[rows] = np.isin(entries.bucket[rows], buckets)
+                keep[rows] = _among(entries.bucket[rows], buckets.tolist())
                 tried = max(tried, keys.num_rows)
         self.note = f"{tried} values of the bucket key" if tried else "no equality on every bucket-key column"
         return keep
@@ -74,6 +77,12 @@ class BucketPruner:
             for name, values in zip(schema.bucket_keys, zip(*keys, strict=True), strict=True)
         ]
         return pa.table(columns, names=list(schema.bucket_keys))
+
+
+def _among(values: Longs, wanted: Sequence[int]) -> Mask:
+    """Which of ``values`` are one of ``wanted``: mostly there is one."""
+    found: Mask = values == wanted[0] if len(wanted) == 1 else np.isin(values, wanted)
+    return found
 
 
 __all__ = ["BucketPruner"]

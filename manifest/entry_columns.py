@@ -262,6 +262,19 @@ class EntryColumns:
         chosen: Mask = np.array([partition in wanted for partition in known], np.bool_)[codes]
         return chosen
 
+    @cached_property
+    def not_deleted(self) -> EntryColumns:
+        """The ADD entries whose identity no DELETE entry has."""
+        added = self.kind == FileKind.ADD
+        names = self.content("_FILE._FILE_NAME")
+        deletes = np.flatnonzero(~added)
+        gone_names = {names[row] for row in deletes.tolist()}
+        suspects = np.array([row for row in np.flatnonzero(added).tolist() if names[row] in gone_names], np.intp)
+        gone = set(self.identities(deletes))
+        dead = [row for row, identity in zip(suspects.tolist(), self.identities(suspects), strict=True) if identity in gone]
+        added[dead] = False
+        return self.select(added)
+
     def identities(self, rows: Rows | None = None) -> list[tuple[bytes, ...]]:
         """A hashable identity of every entry (or of ``rows``), comparable among all ``EntryColumns``."""
         some = self if rows is None else self.select(rows)

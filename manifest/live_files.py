@@ -17,17 +17,7 @@ from manifest.partition_stats import PartitionType
 
 def live(entries: EntryColumns) -> EntryColumns:
     """The ADD entries whose identity no DELETE entry has; order does not matter (Paimon's batch scan)."""
-    added = entries.kind == FileKind.ADD
-    if added.all():
-        return entries
-    names = entries.content("_FILE._FILE_NAME")
-    deletes = np.flatnonzero(~added)
-    gone_names = {names[row] for row in deletes.tolist()}
-    suspects = np.array([row for row in np.flatnonzero(added).tolist() if names[row] in gone_names], np.intp)
-    gone = set(entries.identities(deletes))
-    dead = [row for row, identity in zip(suspects.tolist(), entries.identities(suspects), strict=True) if identity in gone]
-    added[dead] = False
-    return entries.select(added)
+    return entries if (entries.kind == FileKind.ADD).all() else entries.not_deleted
 
 
 @dataclass(frozen=True, slots=True)
