@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -186,18 +186,20 @@ class _SplitRead:
         oldest_first = sorted(section, key=_age)
         in_sequence = _in_sequence(oldest_first)
         ages = [_age(run) if in_sequence else None for run in oldest_first]
-        merging = partial(
-            replace,
-            columns=columns,
-            predicate=by_key,
-            drop_retracts=False,
-            top=None,
-            use_index=False,
-            batch_bytes=batch_bytes_of(len(section)),
-        )
+        batch_bytes = batch_bytes_of(len(section))
 
         def read(file: DataFileMeta, age: int | None) -> DataFileRead:
-            return merging(self.alone(file), sequence=age, keep_dictionaries=keep_dictionaries and file.row_count >= _WORTH_ROWS)
+            return replace(
+                self.alone(file),
+                columns=columns,
+                predicate=by_key,
+                drop_retracts=False,
+                top=None,
+                use_index=False,
+                batch_bytes=batch_bytes,
+                sequence=age,
+                keep_dictionaries=keep_dictionaries and file.row_count >= _WORTH_ROWS,
+            )
 
         return [[read(file, age) for file in run.files] for run, age in zip(oldest_first, ages, strict=True)]
 
