@@ -6,15 +6,15 @@ Paimon's ``MergeTreeCompactTask`` and ``MergeTreeCompactRewriter``.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 from lsm.bucket_vectors import BucketVectors
 from lsm.data_file_writer import FileTarget
-from lsm.file_rows import batch_bytes_of, file_rows
+from lsm.file_rows import batch_bytes_of, file_rows, runs_that_count
 from lsm.levels import KeyOf, Section, SortedRun, interval_partition
-from lsm.merge_function import MergeFunction, drop_retracts
+from lsm.merge_function import Deduplicate, FirstRow, MergeFunction, drop_retracts
 from lsm.merge_runs import merge_runs
 from lsm.rolling_writer import delete_files, key_value_writer
 from lsm.sort_key import SortKey
@@ -166,7 +166,8 @@ class MergeTreeRewriter:
 
     def rewrite(self, rewrite: Rewrite, output_level: int, *, drop_delete: bool) -> list[DataFileMeta]:
         """See ``Rewriter``."""
-        merged = (self.merged(section, drop_delete=drop_delete) for section in rewrite.sections)
+        encoded = self._never_null_texts(rewrite) if isinstance(self.fold, Deduplicate | FirstRow) else frozenset()
+        merged = (self.merged(section, drop_delete=drop_delete, encoded=encoded) for section in rewrite.sections)
         return self.written(rewrite, output_level, itertools.chain.from_iterable(merged))
 
     def moves(self, file: DataFileMeta, output_level: int) -> bool:  # noqa: ARG002 -- no versions below the output matter here
@@ -184,20 +185,29 @@ class MergeTreeRewriter:
             self.vectors.remove(file.file_name for file in rewrite.files)
         return made
 
-    def merged(self, section: Section, *, drop_delete: bool) -> Iterator[Any]:
-        """The rows of a section, one a key."""
-        oldest_first = by_age(section)
-        if len(oldest_first) > 1:
-            return merge_runs([self.rows(run, len(section)) for run in oldest_first], self.key, self.fold, drop_delete=drop_delete)
-        rows = self.rows(oldest_first[0], 1)
-        return filter(_has_rows, map(drop_retracts, rows)) if drop_delete else rows
+    def merged(self, section: Section, *, drop_delete: bool, encoded: Collection[str] = ()) -> Iterator[Any]:
+        """The rows of a section, one a key; texts of the columns ``encoded`` may be dictionaries."""
+        count = runs_that_count([sum(file.file_size for file in run.files) for run in section])
+        runs = [self.rows(run, count, encoded) for run in by_age(section)]
+        if len(runs) > 1:
+            return merge_runs(runs, self.key, self.fold, drop_delete=drop_delete)
+        return filter(_has_rows, map(drop_retracts, runs[0])) if drop_delete else runs[0]
 
-    def rows(self, run: SortedRun, runs: int) -> Iterator[Any]:
+    def rows(self, run: SortedRun, runs: int, encoded: Collection[str] = ()) -> Iterator[Any]:
         """The live rows of a run, in batches small enough for so many runs."""
         store, size, vectors = self.target.store, batch_bytes_of(runs), self.vectors
         for file in run.files:
             dead = None if vectors is None else vectors.dead_rows(file.file_name)
-            yield from file_rows(store, self.partition, self.bucket, file, batch_bytes=size, dead=dead)
+            yield from file_rows(store, self.partition, self.bucket, file, batch_bytes=size, dead=dead, encoded=encoded)
+
+    def _never_null_texts(self, rewrite: Rewrite) -> frozenset[str]:
+        """The columns outside the key that are null in no row of the input, as its statistics say."""
+        schema = self.target.store.schema
+        names = set(schema.names).difference(self.key.columns, self.key.sequence_fields)
+        for file in rewrite.files:
+            counts = dict(zip(file.value_stats_cols or schema.names, file.value_stats.null_counts, strict=False))
+            names = {name for name in names if counts.get(name) == 0} if file.schema_id == schema.id else set()
+        return frozenset(names)
 
 
 def by_age(section: Section) -> Section:

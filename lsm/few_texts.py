@@ -7,6 +7,7 @@ a copy needs one look at the text.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -55,11 +56,21 @@ def moved(column: Any, rows: Any) -> Any:
     return column.take(rows)
 
 
-def plain(table: Any) -> Any:
-    """``table`` with its dictionaries expanded."""
-    if not any(pa.types.is_dictionary(field.type) for field in table.schema):
+def joined(pieces: Sequence[Any]) -> Any:
+    """Tables of the same columns as one; texts that are dictionaries in all of them have one dictionary."""
+    alike = all(piece.schema.types == pieces[0].schema.types for piece in pieces)
+    return pa.concat_tables(pieces if alike else [plain(piece) for piece in pieces]).unify_dictionaries()
+
+
+def plain(table: Any, unless: Collection[str] = ()) -> Any:
+    """``table`` with its dictionaries expanded, ``unless`` they are of these columns."""
+    encoded = {field.name for field in table.schema if pa.types.is_dictionary(field.type)}.difference(unless)
+    if not encoded:
         return table
-    columns = [column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column for column in table.columns]
+    names = table.schema.names
+    columns = [
+        column.cast(column.type.value_type) if name in encoded else column for name, column in zip(names, table.columns, strict=True)
+    ]
     fields = [field.with_type(column.type) for field, column in zip(table.schema, columns, strict=True)]  # what is never null stays so
     return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
@@ -72,4 +83,4 @@ def _texts(views: Any, rows: Any) -> Any:
     return pa.Array.from_buffers(pa.string_view(), len(rows), [known, wide, *data]).cast(pa.string())
 
 
-__all__ = ["DICTIONARY", "WORTH_ROWS", "movable", "moved", "plain"]
+__all__ = ["DICTIONARY", "WORTH_ROWS", "joined", "movable", "moved", "plain"]

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from lsm.few_texts import joined
 from lsm.key_words import WordColumn, Words, fixed_words, is_variable, one_array
 from lsm.merge_function import drop_retracts
 from lsm.sort_key import SEQUENCE_NUMBER, VALUE_KIND, Sorted, SortKey, sort_rows
@@ -73,7 +74,7 @@ def merge_rounds(runs: Sequence[Iterator[Any]], key: SortKey, fold: Fold) -> Ite
         if len(tables) == 1:
             yield MergeRound(tables[0], None, tables[0])
             continue
-        rows = pa.concat_tables(tables).combine_chunks()
+        rows = joined(tables).combine_chunks()
         done = sort_versions(rows, key)
         yield MergeRound(rows, done, fold.fold(rows, done))
 

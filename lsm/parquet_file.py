@@ -7,7 +7,7 @@ storage with the first of them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lsm.few_texts import DICTIONARY, plain
+from lsm.few_texts import DICTIONARY, joined
 from lsm.parquet_footer import FooterSink, as_integers, columns_with_nan
 from manifest.file_io import FileIO, disk_errors
 
@@ -80,7 +80,7 @@ class ParquetFileWriter:
     def write(self, rows: Any) -> None:
         """Append a table or batch that has the schema's columns, by name; nested types may differ in their inner names.
 
-        Texts may be dictionaries with 32-bit codes, which are encoded as they are; the column then has no nulls in the whole file.
+        Texts may be dictionaries with 32-bit codes, which are encoded as they are; bounds of those that have nulls may be too wide.
         """
         if not rows.num_rows:
             return
@@ -127,7 +127,7 @@ class ParquetFileWriter:
         """Encode the rows that wait in memory as a row group of their own."""
         if self._writer is not None and not self._pending_rows:
             return
-        group = _joined(self._pending) if self._pending else self._schema.empty_table()
+        group = joined(self._pending) if self._pending else self._schema.empty_table()
         with disk_errors(self.path):
             if self._writer is None:
                 self._open(group)
@@ -178,18 +178,11 @@ def fitted(rows: Any, schema: Any) -> Any:
         if column.type.equals(DICTIONARY) and pa.types.is_string(field.type):
             schema = schema.set(at, field.with_type(DICTIONARY))
         elif pa.types.is_dictionary(field.type) and pa.types.is_string(column.type):
-            assert not column.null_count, f"{field.name}: bounds of dictionaries with nulls would be too wide"
             column = column.dictionary_encode()
         elif pa.types.is_nested(field.type) or not column.type.equals(field.type):
             column = column.cast(field.type)
         columns.append(column)
     return pa.Table.from_arrays(columns, schema=schema)
-
-
-def _joined(pieces: Sequence[Any]) -> Any:
-    """Pieces of a row group as one table, each of whose columns has one type and one dictionary."""
-    alike = all(piece.schema.types == pieces[0].schema.types for piece in pieces)
-    return pa.concat_tables(pieces if alike else [plain(piece) for piece in pieces]).unify_dictionaries()
 
 
 def dictionary_columns(rows: Any, plain: frozenset[str]) -> list[str]:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lsm.few_texts import moved, plain
+from lsm.few_texts import joined, moved
 from lsm.key_words import Rows
 
 
@@ -71,14 +71,7 @@ class RowsInPlace:
         ]
         back = np.empty(len(positions), np.int64)
         back[np.concatenate(places)] = np.arange(len(positions))
-        return _joined(pieces).take(pa.array(back))
-
-
-def _joined(pieces: Sequence[Any]) -> Any:
-    """One table in one piece, of tables whose texts may have different forms."""
-    alike = all(piece.schema.equals(pieces[0].schema) for piece in pieces)
-    joined = pa.concat_tables(pieces if alike else [plain(piece) for piece in pieces])
-    return joined.unify_dictionaries().combine_chunks()
+        return joined(pieces).combine_chunks().take(pa.array(back))
 
 
 __all__ = ["InputRows", "RowsInPlace"]

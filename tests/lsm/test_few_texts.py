@@ -19,6 +19,7 @@ from lsm.sort_buffer import SortBuffer
 from lsm.sort_key import SortKey
 from lsm.spill import SpillSpace
 from manifest.file_io import LocalFileIO
+from pyspark_paimon import Table
 
 COLUMNS = {
     "few": ["Oslo", "Bergen", "é", ""] * 2500,
@@ -124,3 +125,33 @@ def test_texts_that_are_expanded_still_fit_to_rows_without_dictionaries(tmp_path
         writer.write(piece)
     writer.close()
     assert pq.read_table(tmp_path / "rows.parquet")["city"].to_pylist() == ["Oslo", None, "Rome", "Oslo", None]
+
+
+def people(count: int, *, offset: int = 0, null: bool = False) -> pa.Table:
+    ids = range(offset, offset + count)
+    cities = [None if null and at % 5 == 0 else ("Oslo", "Bergen", "Tromsø")[at % 3] for at in ids]
+    return pa.table({"id": pa.array(ids, pa.int64()), "city": pa.array(cities, pa.string()), "note": [f"note {at}" for at in ids]})
+
+
+@pytest.mark.parametrize("second_has_nulls", [False, True])
+@pytest.mark.parametrize("note_of_few_texts", [False, True])
+def test_compaction_keeps_texts_and_exact_bounds_whatever_their_form(
+    tmp_path: Path, second_has_nulls: bool, note_of_few_texts: bool
+) -> None:
+    """Dictionaries pass through only where no input has a null; a column may be a dictionary in one input and not in another."""
+    table = Table.create(
+        tmp_path / "t", "id BIGINT, city STRING, note STRING", primary_keys="id", options={"bucket": "1", "write-only": "true"}
+    )
+    first, second = people(3_000), people(3_000, offset=1_500, null=second_has_nulls)
+    if note_of_few_texts:
+        first = first.set_column(2, "note", pa.array(["z"] * 3_000))
+    table.write(first)
+    table.write(second)
+    table.compact(full=True)
+    expected = pa.concat_tables([first.slice(0, 1_500), second])
+    assert table.scan().to_arrow().sort_by("id").combine_chunks().equals(expected.combine_chunks().cast(table.scan().to_arrow().schema))
+    footers = [pq.read_metadata(path) for path in sorted((tmp_path / "t" / "bucket-0").iterdir(), key=lambda path: path.stat().st_mtime)]
+    position = footers[-1].schema.to_arrow_schema().names.index("city")
+    statistics = footers[-1].row_group(0).column(position).statistics
+    assert (statistics.min, statistics.max, statistics.null_count) == ("Bergen", "Tromsø", 600 if second_has_nulls else 0)
+    assert table.fsck().problems == ()
