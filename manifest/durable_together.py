@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from manifest.file_io import FileIO, WrappedFileIO
@@ -27,7 +29,6 @@ class DurableTogether(WrappedFileIO):
 
     def __init__(self, inner: FileIO) -> None:
         super().__init__(inner)
-        self._pool: ThreadPoolExecutor | None = None
         self._waiting: list[Future[None]] = []
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
@@ -41,26 +42,25 @@ class DurableTogether(WrappedFileIO):
 
     def sync(self, path: str) -> None:
         """Begin to make a closed file and its directory entry durable."""
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="paimon-sync")
-        self._waiting.append(self._pool.submit(self.inner.sync, path))
+        self._waiting.append(_threads(os.getpid()).submit(self.inner.sync, path))
 
     def settle(self) -> None:
         """Wait until everything is durable; raises the first error of any file."""
-        waiting, self._waiting = self._waiting, []
-        try:
-            wait(waiting)
-            for done in waiting:
-                done.result()
-        finally:
-            self.close()
+        waiting = self._waiting
+        self.close()
+        for done in waiting:
+            done.result()
 
     def close(self) -> None:
-        """Free the threads; what was deleted meanwhile need not become durable."""
-        self._waiting = []
-        if self._pool is not None:
-            self._pool.shutdown()
-            self._pool = None
+        """Wait until nothing is under way; what was deleted meanwhile need not become durable."""
+        waiting, self._waiting = self._waiting, []
+        wait(waiting)
+
+
+@lru_cache(maxsize=1)
+def _threads(process: int) -> ThreadPoolExecutor:
+    """The threads of this ``process`` that wait for the disk, started once: a small commit takes hardly longer than starting some."""
+    return ThreadPoolExecutor(_AT_ONCE, thread_name_prefix=f"paimon-sync-{process}")
 
 
 def store_through(store: FileStore, file_io: FileIO) -> FileStore:
