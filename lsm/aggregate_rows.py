@@ -23,7 +23,7 @@ def nested_update(history: History, column: Any, valid: Mask, rule: FieldAggrega
     elements, lone = _rows(history, column, valid, rule, name)
     codes, ranks = _codes(elements, rule), _ranks(elements, rule.nested_sequence)
     if history.retract is not None or rule.count_limit is not None:
-        chosen = _Loop(elements, codes, ranks, rule).chosen()
+        chosen = _Loop(elements, codes, ranks, rule, _steps(elements, valid)).chosen()
     elif rule.nested_key:
         by, versions = elements.grouped(codes, ranks * (len(codes) + 1) + _joined_places(elements))
         chosen = by[versions.last] if len(by) else by
@@ -109,6 +109,14 @@ def _joined_places(elements: Elements) -> Rows:
     return position
 
 
+def _steps(elements: Elements, valid: Mask) -> Rows:
+    """The versions to go through of keys that have rows: empty arrays too, for what they meet is merged with itself."""
+    history = elements.history
+    wanted = history.sets & valid if history.retract is None else (history.sets | history.retract) & valid
+    places = np.flatnonzero(wanted)
+    return places[np.isin(history.versions.keys[places], elements.keys)]
+
+
 @dataclass(frozen=True)
 class _Loop:
     """Version by version, for a limit and a removal depend on what is there."""
@@ -117,22 +125,20 @@ class _Loop:
     codes: Rows
     ranks: Rows
     rule: FieldAggregate
+    steps: Rows
 
     def chosen(self) -> Rows:
         """The rows that are left, by key."""
-        history, places = self.elements.history, self.elements.places
+        bounds = np.searchsorted(self.elements.places, np.stack([self.steps, self.steps + 1])).T.tolist()
+        keys = self.elements.history.versions.keys[self.steps].tolist()
         found: list[int] = []
         held: list[int] | None = None
-        key = -1
-        start = 0
-        while start < len(places):
-            place = int(places[start])
-            end = int(np.searchsorted(places, place, side="right"))
-            if history.versions.keys[place] != key:
+        before = -1
+        for place, key, (low, high) in zip(self.steps.tolist(), keys, bounds, strict=True):
+            if key != before:
                 found.extend(held or ())
-                held, key = None, int(history.versions.keys[place])
-            held = self._after(held, place, list(range(start, end)))
-            start = end
+                held, before = None, key
+            held = self._after(held, place, list(range(low, high)))
         return np.array([*found, *(held or ())], np.int64)
 
     def _after(self, held: list[int] | None, place: int, rows: list[int]) -> list[int] | None:

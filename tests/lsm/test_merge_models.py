@@ -186,3 +186,20 @@ def check_partial_update(data: st.DataObject) -> None:
 def test_engines_that_choose_a_version_are_the_models(engine: str, ignore: str, data: st.DataObject) -> None:
     model = Model({"k": "INT NOT NULL", "v": "INT"}, ("k",), {"merge-engine": engine, "ignore-delete": ignore})
     check(model, [data.draw(histories(model, number)) for number in range(data.draw(st.integers(1, 4)))])
+
+
+ROWS_OF_ONE_KEY = [{"a": 3, "b": None, "t": None}, {"a": 3, "b": -1, "t": None}, {"a": 0, "b": 0, "t": None}]
+
+
+@pytest.mark.parametrize(
+    "arrays", [[[], ROWS_OF_ONE_KEY], [ROWS_OF_ONE_KEY, []], [ROWS_OF_ONE_KEY], [None, ROWS_OF_ONE_KEY, None]], ids=str
+)
+@pytest.mark.parametrize("another", ["+I", "-D"])
+def test_an_empty_array_merges_what_it_meets_with_itself(arrays: list[Any], another: str) -> None:
+    options = {"merge-engine": "aggregation"} | {
+        f"fields.rows.{name}": value
+        for name, value in [("aggregate-function", "nested_update"), ("nested-key", "a"), ("nested-sequence-field", "b")]
+    }
+    model = Model({"k": "INT NOT NULL", "rows": "ARRAY<ROW<a INT, b INT, t STRING>>"}, ("k",), options)
+    history = [("+I", sequence, {"k": 1, "rows": rows}) for sequence, rows in enumerate(arrays)]
+    check(model, [history, [("+I", 8, {"k": 2, "rows": []}), (another, 9, {"k": 2, "rows": []})]])
