@@ -28,6 +28,7 @@ from manifest.binary_row import encode_row
 from manifest.commit import FileStoreCommit
 from manifest.commit_message import CommitMessage
 from manifest.data_file import DataFileMeta
+from manifest.entry_cache import nothing_held
 from manifest.file_io import LocalFileIO
 from manifest.schema_check import build_schema
 from manifest.schema_manager import SchemaManager
@@ -112,8 +113,8 @@ def plan(store: FileStore, predicate: Predicate | None) -> ScanPlan:
 
 
 def plan_afresh(path: str, predicate: Predicate | None) -> ScanPlan:
-    """Open the table, then plan."""
-    return plan(FileStore.open(path), predicate)
+    """Open the table with nothing of it in memory, then plan."""
+    return plan(FileStore.open(path, cache=nothing_held()), predicate)
 
 
 def report(path: str, repeats: int) -> None:
