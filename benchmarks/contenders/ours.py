@@ -71,7 +71,12 @@ def plan(job: Job) -> Ask:
     return lambda query, conditions: files(kept if query.warm else afresh(), conditions)
 
 
-CONTENDER = Contender("ours", {"write": write, "compact": compact, "read": read, "lookup": lookup, "plan": plan}, paimon=True)
+CONTENDER = Contender(
+    "ours",
+    {"write": write, "compact": compact, "read": read, "lookup": lookup, "plan": plan},
+    paimon=True,
+    note="a process holds manifests and footers that it has read; cold plans forget them first, lookups do not",
+)
 
 if __name__ == "__main__":
     serve(CONTENDER, ["pyspark-paimon"])
