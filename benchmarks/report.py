@@ -185,8 +185,11 @@ class Report:
             "process with two threads, its inputs in memory before the clock starts; every answer was checked against pyarrow's before its time counts."
         )
         yield "Median of the rounds; `x1`: one round. (b): other processes kept more than 0.3 cores busy. (n): no index, since it has none."
+        tried = {one.contender for one in self.results.records}
         for name, contender in self.contenders.items():
-            if contender.note and name not in self.left_out:
+            if name not in tried:
+                continue
+            if contender.note:
                 yield f"{contender.title}: {contender.note}."
             if contender.compacted_by not in {None, name}:
                 yield f"{contender.title}: reads tables that {contender.compacted_by} compacted, as it cannot."
@@ -198,8 +201,9 @@ class Report:
 
     def lacking(self) -> Iterator[str]:
         """Why cells are empty."""
+        tried = {one.contender for one in self.results.records}
         for name, contender in self.contenders.items():
-            if contender.lacks and name not in self.left_out:
+            if contender.lacks and name in tried:
                 reasons: dict[str, list[str]] = {}
                 for what, why in contender.lacks.items():
                     reasons.setdefault(why, []).append(what)
