@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyroaring import BitMap
 
 from fileindex.column_type import ColumnType, Plain
@@ -137,6 +138,8 @@ class RowGroupRead:
         source, wanted = self.mapping.sources[name], self.mapping.read[name].type
         assert source is not None
         if pa.types.is_dictionary(array.type) and wanted.arrow == array.type.value_type and is_same(source.type, wanted):
+            if not _codes_fit(array):
+                raise CorruptFile(self.data.path, f"column '{source.name}' holds codes that its dictionary does not have")
             return array
         try:
             return conform(array, source.type, wanted)
@@ -292,6 +295,13 @@ def may_have_retracts(data: ParquetDataFile, delete_row_count: int | None) -> bo
         return True
     bounds = (data.bounds(group, VALUE_KIND, KIND_FIELD.type) for group in data.row_groups)
     return any(known is None or known.max != 0 for known in bounds)
+
+
+def _codes_fit(array: Any) -> bool:
+    """Whether the dictionary has what the codes stand for: a damaged page header can leave it empty, which no checksum tells."""
+    codes = pc.min_max(array.indices)
+    low, high = codes["min"].as_py(), codes["max"].as_py()
+    return bool(low is None or (low >= 0 and high < len(array.dictionary)))
 
 
 def _batch(arrays: Sequence[Any], schema: Any, count: int) -> Any:

@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 from fileindex.predicate import ColumnRef, Compare, In, Op
 from lsm.merge_function import Deduplicate, FirstRow
 from lsm.merge_runs import merge_runs
+from lsm.parquet_read import ParquetDataFile
 from lsm.plain_texts import plain_texts
 from lsm.sort_key import SortKey
 from lsm.split_read import read_split
 from lsm.surviving_rows import surviving_rows
+from manifest.errors import CorruptFile
 from manifest.store import FileStore
 from tests.lsm.small_tables import create, scan, write
 
@@ -129,3 +131,13 @@ def test_texts_that_files_hold_as_codes_come_out_plain(tmp_path):
     got = scan(path).table
     assert got["a"].to_pylist() == values
     assert got.schema.types == [pa.string(), pa.binary()]
+
+
+def test_codes_beyond_their_dictionary_are_a_corrupt_file(tmp_path, monkeypatch):
+    path = create(tmp_path / "t", "a STRING", bucket="-1")
+    write(path, {"a": ["x", "y"] * 50})
+    (file,) = tmp_path.rglob("data-*.parquet")
+    damaged = pa.DictionaryArray.from_arrays(pa.array([0, 2] * 50, pa.int32()), pa.array(["x", "y"]), safe=False)
+    monkeypatch.setattr(ParquetDataFile, "batches", lambda *_, **__: iter([pa.record_batch([damaged], names=["a"])]))
+    with pytest.raises(CorruptFile, match=f"{file.name}: column 'a' holds codes that its dictionary does not have"):
+        scan(path)
