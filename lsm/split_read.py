@@ -16,7 +16,7 @@ from fileindex.predicate import TRUE, Predicate, columns_of
 from fileindex.row_filter import mask
 from lsm.deletion_vectors import DeletionFile
 from lsm.file_read import DataFileRead
-from lsm.file_rows import batch_bytes_of
+from lsm.file_rows import batch_bytes_of, runs_that_count
 from lsm.levels import Section, SortedRun, interval_partition, key_decoder
 from lsm.lookup_merge import LookupMerge, combines_versions, with_level
 from lsm.merge_engines import merge_function_for
@@ -186,7 +186,7 @@ class _SplitRead:
         oldest_first = sorted(section, key=_age)
         in_sequence = _in_sequence(oldest_first)
         ages = [_age(run) if in_sequence else None for run in oldest_first]
-        batch_bytes = batch_bytes_of(len(section))
+        batch_bytes = batch_bytes_of(runs_that_count([run.size for run in section]))
 
         def read(file: DataFileMeta, age: int | None) -> DataFileRead:
             return replace(
