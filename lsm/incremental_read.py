@@ -114,7 +114,7 @@ def _state(store: FileStore, split: IncrementalSplit, files: Sequence[DataFileMe
         snapshot_id=split.snapshot_id,
     )
     own = ReadReport()
-    for batch in read_split(store, state, columns=store.schema.names, report=own):
+    for batch in read_split(store, state, columns=store.schema.names, report=own, in_key_order=True):
         yield pa.Table.from_batches([batch.append_column(VALUE_KIND, pa.array(np.full(batch.num_rows, INSERT, np.int8)))])
     own.rows_returned = 0
     report.merge(own)

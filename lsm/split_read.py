@@ -46,8 +46,9 @@ def read_split(
     limit: int | None = None,
     top: tuple[RowOrder, int] | None = None,
     report: ReadReport | None = None,
+    in_key_order: bool = False,
 ) -> Iterator[Any]:
-    """The rows of a split.
+    """The rows of a split, in any order unless it is asked for.
 
     Args:
         store: the table; its schema decides what is read from files of any schema.
@@ -57,6 +58,7 @@ def read_split(
         limit: rows to return at most.
         top: only the first rows in this order are wanted, so many of them; where an index tells them, others are left out.
         report: counters to add to.
+        in_key_order: whether the rows of a table with primary keys must come in the order of their keys.
 
     Yields:
         Non-empty record batches of ``store.schema.arrow``'s types.
@@ -72,7 +74,7 @@ def read_split(
     counters = ReadReport() if report is None else report
     wanted = TRUE if predicate is None else predicate
     left = limit
-    for batch in _SplitRead(store, split, tuple(columns), wanted, counters, top).batches():
+    for batch in _SplitRead(store, split, tuple(columns), wanted, counters, top, in_key_order).batches():
         if left is not None and left <= 0:
             return
         rows = batch if left is None or batch.num_rows <= left else batch.slice(0, left)
@@ -125,6 +127,7 @@ class _SplitRead:
     predicate: Predicate
     report: ReadReport = field(default_factory=ReadReport)
     top: tuple[RowOrder, int] | None = None
+    in_key_order: bool = False
 
     def batches(self) -> Iterator[Any]:
         if self.split.raw_convertible or not self.store.schema.is_primary_key_table:
@@ -167,9 +170,10 @@ class _SplitRead:
         values = dict.fromkeys([*fold.needed(wanted), *key.columns, *key.sequence_fields])
         chooses = not combines_versions(fold)
         by_level = options.needs_lookup and not chooses
-        reads = self._runs(section, (*values, SEQUENCE_NUMBER, VALUE_KIND), keep_dictionaries=chooses)
+        by_masks = chooses and not self.in_key_order
+        reads = self._runs(section, (*values, SEQUENCE_NUMBER, VALUE_KIND), keep_dictionaries=by_masks)
         runs = [self._rows(run, by_level=by_level) for run in reads]
-        if isinstance(fold, Deduplicate | FirstRow):
+        if by_masks and isinstance(fold, Deduplicate | FirstRow):
             merged = surviving_rows(runs, key, fold)
         else:
             merged = merge_runs(runs, key, LookupMerge(fold) if by_level else fold, drop_delete=True)

@@ -117,7 +117,7 @@ def scattered(create, **rest) -> Table:
     table = create(APPEND, primary_keys=(), options={"target-file-size": "4 kb", "metadata.stats-mode": "full"}, **rest)
     rng = np.random.default_rng(5)
     for _ in range(3):
-        a, b = rng.integers(0, 1000, 3000), rng.integers(0, 1000, 3000)
+        a, b = rng.integers(0, 1000, 8000), rng.integers(0, 1000, 8000)
         table.write(pa.table({"a": pa.array(a, pa.int32()), "b": [f"{at:05}" for at in b], "day": [f"d{at % 2}" for at in a]}))
     return table
 
