@@ -54,6 +54,7 @@ def test_a_scan_in_process_goes_to_a_session(spark, table):
         scan.to_spark()
 
 
+@pytest.mark.long
 def test_a_table_is_analyzed_alike_in_process_and_over_spark(spark, table):
     from pyspark_paimon import UnknownColumn
 

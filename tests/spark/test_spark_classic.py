@@ -38,6 +38,7 @@ print(json.dumps([type(spark).__module__, table.scan().count(), compacted.bucket
 """
 
 
+@pytest.mark.long
 def test_a_classic_session_in_another_time_zone_works_like_a_connect_one(tmp_path):
     if (java_version() or 0) < 17:
         pytest.skip("Spark tests need Java 17 or newer")

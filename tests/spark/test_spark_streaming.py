@@ -88,6 +88,7 @@ def data_files(table: Table) -> set[str]:
     return {path.name for path in Path(table.path).glob("bucket-*/*")}
 
 
+@pytest.mark.long
 def test_a_table_is_copied_with_its_deletes_and_a_repeated_batch_changes_nothing(spark, source, tmp_path):
     copy = Table.create(tmp_path / "copy", DDL, primary_keys=["id"], options={"bucket": "2", "num-sorted-run.compaction-trigger": "2"})
     limited = {**CHANGES, "scan.snapshot-id": "1", "read.stream.maxFilesPerTrigger": "2"}
