@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from manifest.fsck_problem import Problem, ProblemKind
 from pyspark_paimon import Table
 from tests.golden_rows import canonical
 from tests.interop.turn_players import Java, Ours, Player
@@ -190,8 +191,15 @@ class Game:
             if isinstance(reader, Java):
                 problems = [text for text in reader.engine.fsck(self.path) if not any(re.search(known, text) for known in EXCUSED)]
                 assert problems == [], problems
-        found = Table.open(self.path).fsck("deep").problems
+        found = [problem for problem in Table.open(self.path).fsck("deep").problems if not self.is_excused(problem)]
         assert not found, found
+
+    def is_excused(self, problem: Problem) -> bool:
+        """Whether a problem that our check finds, too, is one that another engine makes; see ``EXCUSED``."""
+        if problem.kind is ProblemKind.MANIFEST_LIST and problem.path.endswith("-changelog") and problem.message == "is missing":
+            return any("Java" in line and "expires" in line for line in self.log)
+        is_pypaimons = re.search(r"/data-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}-\d+\.parquet$", problem.path)  # ours tell their commit
+        return problem.kind is ProblemKind.DELETE_COUNT and bool(is_pypaimons) and problem.message.endswith("its manifest says 0")
 
     def check_changelogs(self) -> None:
         readers = [reader for reader in self.players if hasattr(reader, "changelog")]
