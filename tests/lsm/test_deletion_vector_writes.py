@@ -63,7 +63,7 @@ BATCH = st.lists(
 ACTION = st.tuples(BATCH, st.sampled_from(["leave", "inline", "inline", "inline", "compact", "full"]))
 
 
-@settings(deadline=None, max_examples=30, phases=[Phase.explicit, Phase.reuse, Phase.generate])  # shrinking whole histories takes minutes
+@settings(deadline=None, max_examples=15, phases=[Phase.explicit, Phase.reuse, Phase.generate])  # shrinking whole histories takes minutes
 @given(
     st.lists(ACTION, min_size=1, max_size=9),
     st.sampled_from(["plain", "64 bit", "partitioned", "sequence", "sequence down", "ignore delete"]),

@@ -138,7 +138,7 @@ def planned(store, predicate):
     return {file.file_name for split in plan.splits for file in split.files}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(history=histories(), few=st.sampled_from([0, 2, 16]))
 def test_a_plan_with_ranges_is_the_full_plan(tmp_path_factory, history, few):
     """Whether a manifest's files are looked at one by one (``few``) or in columns."""
@@ -295,7 +295,7 @@ def test_files_of_an_unknown_schema_give_no_range(tmp_path):
     assert store.range_policy.ranges(EntryColumns.of([entry])) is None
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(files=st.lists(a_file(EVOLUTION), min_size=1, max_size=12))
 def test_the_range_of_many_files_is_that_of_each_looked_at(tmp_path_factory, files):
     store = evolving_table(tmp_path_factory.mktemp("ranges") / "t", EVOLUTION, 30)

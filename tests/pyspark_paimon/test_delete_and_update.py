@@ -232,7 +232,7 @@ STEP = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=25, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@settings(deadline=None, max_examples=12, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(st.sampled_from(sorted(KINDS)), st.lists(STEP, min_size=2, max_size=10))
 def test_any_history_equals_a_list_of_rows(kind: str, steps: list[tuple]) -> None:
     with TemporaryDirectory() as directory:

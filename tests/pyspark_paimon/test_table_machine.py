@@ -204,7 +204,7 @@ CASES = pytest.mark.parametrize(
 
 @CASES
 def test_a_table_equals_a_dictionary(engine: str, dv: bool) -> None:
-    run(engine, dv, examples=10, steps=8)
+    run(engine, dv, examples=6, steps=8)
 
 
 @pytest.mark.long

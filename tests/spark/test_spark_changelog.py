@@ -20,7 +20,7 @@ def changes(scan) -> list[tuple]:
     return sorted(tuple(row.values()) for row in scan.to_arrow().select(["_row_kind", "id", "n"]).to_pylist())
 
 
-@pytest.mark.parametrize("producer", ["input", "lookup"])
+@pytest.mark.parametrize("producer", [pytest.param("input", marks=pytest.mark.long), "lookup"])
 def test_a_write_over_spark_makes_a_changelog(spark, tmp_path, producer) -> None:
     over_spark = Table.create(
         tmp_path / "t", DDL, primary_keys=["id"], options={"bucket": "2", "changelog-producer": producer}, spark=spark

@@ -145,6 +145,7 @@ def test_an_embedded_server_has_the_package_and_nothing_is_shipped_twice(spark):
     assert install(spark).model_dump() == {"package": __version__, "shipped": None, "limits": ()}
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_sessions_of_one_server_have_settings_and_progress_of_their_own(spark, tmp_path):
     seen = {"first": 0, "second": 0}

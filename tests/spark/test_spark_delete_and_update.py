@@ -27,7 +27,7 @@ def read(table: Table) -> list[tuple]:
     return sorted(tuple(row.values()) for row in table.scan().to_arrow().to_pylist())
 
 
-@pytest.mark.parametrize("options", [{}, VECTORS], ids=["rewritten", "marked"])
+@pytest.mark.parametrize("options", [pytest.param({}, marks=pytest.mark.long), VECTORS], ids=["rewritten", "marked"])
 def test_an_append_table_is_changed_by_tasks(spark, tmp_path, options):
     table = make(spark, tmp_path, **options)
     table.write(rows(0, 10))

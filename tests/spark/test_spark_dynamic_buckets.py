@@ -53,6 +53,7 @@ def test_writes_of_dataframes_local_rows_and_processes_share_one_assignment(spar
     assert max(entry.row_count for entry in entries) <= 20
 
 
+@pytest.mark.long
 def test_partitions_assign_their_keys_on_their_own(spark, tmp_path):
     path = tmp_path / "t"
     table = Table.create(path, "p STRING, id STRING, v INT", primary_keys=["p", "id"], partition_keys=["p"], options=SMALL, spark=spark)
@@ -71,6 +72,7 @@ def test_a_plain_dataframe_write_finds_the_keys_buckets(spark, tmp_path):
     assert content(path) == {i: f"{'z' if i >= 10 else 'x'}{i}" for i in range(60)}
 
 
+@pytest.mark.long
 def test_an_overwrite_over_spark_starts_anew(spark, tmp_path):
     path = tmp_path / "t"
     table = Table.create(path, DDL, primary_keys=["id"], options=SMALL, spark=spark)
@@ -100,7 +102,7 @@ def test_the_hash_in_sql_is_the_hash_of_the_index_files(spark):
     assert [found[value] for value in values] == hash_keys([pa.array(values)], [DataType(Kind.VARCHAR)]).tolist()
 
 
-@pytest.mark.parametrize("local", [False, True], ids=["dataframe", "local rows"])
+@pytest.mark.parametrize("local", [pytest.param(False, marks=pytest.mark.long), True], ids=["dataframe", "local rows"])
 def test_a_race_for_new_keys_is_run_again(spark, tmp_path, monkeypatch, local):
     from pyspark_paimon.spark_engine import SparkBackend
 

@@ -94,6 +94,7 @@ def test_a_task_that_fails_leaves_nothing_and_its_write_can_be_repeated(other, p
     settled(other, path, faults.commit_id)
 
 
+@pytest.mark.long
 def test_a_killed_client_does_not_stop_its_write_and_the_next_client_learns_of_it(spark, other, path, faults):
     faults.order("files", "hold", times=2)
     arguments = [url_of(spark), path, str(HERE), str(faults.folder), faults.name, faults.commit_id]
@@ -260,6 +261,7 @@ def test_a_lost_connection_loses_no_row(other, path, faults, road, for_good):
     settled(other, path, faults.commit_id, orphans=False)
 
 
+@pytest.mark.long
 def test_two_clients_that_repeat_one_write_at_once_commit_it_once(spark, other, path, faults):
     faults.register(spark)
     faults.register(other)

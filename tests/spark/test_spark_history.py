@@ -53,6 +53,7 @@ def story(table, reopen):
     return told
 
 
+@pytest.mark.long
 def test_a_tables_history_is_told_alike_in_process_and_on_spark(spark, tmp_path):
     def told(name, session):
         path = tmp_path / name

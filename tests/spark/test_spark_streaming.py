@@ -120,6 +120,7 @@ def test_a_repeated_batch_adds_no_row_to_a_table_without_keys(spark, source, tmp
     assert content(log) == [(1, "Bergen"), (4, "Bonn"), (5, "Kyiv")], "of deletes nothing is told without kinds"
 
 
+@pytest.mark.long
 def test_complete_batches_replace_the_table(spark, source, tmp_path):
     counts = Table.create(tmp_path / "counts", "initial STRING, n BIGINT", primary_keys=["initial"], options={"bucket": "1"})
     counts.write(pa.table({"initial": ["X"], "n": pa.array([9], pa.int64())}))
@@ -198,6 +199,7 @@ def test_a_column_that_changes_under_a_checkpoint_is_read_after_a_restart(spark,
     assert copy.scan("id = 5").to_arrow().to_pylist() == [{"id": 5, "city": "Lyon", "country": "FR"}]
 
 
+@pytest.mark.long
 def test_what_a_stream_cannot_do_is_refused_by_name(spark, source, collected, tmp_path):
     for options, reason in [
         ({"read.stream.minRowsPerTrigger": "5", **CHANGES}, "read.stream.minrowspertrigger"),
