@@ -14,7 +14,8 @@ from lsm.bucket_vectors import BucketVectors
 from lsm.data_file_writer import FileTarget
 from lsm.file_rows import batch_bytes_of, file_rows, runs_that_count
 from lsm.levels import KeyOf, Section, SortedRun, interval_partition
-from lsm.merge_function import Deduplicate, FirstRow, MergeFunction, drop_retracts
+from lsm.lookup_merge import combines_versions
+from lsm.merge_function import MergeFunction, drop_retracts
 from lsm.merge_runs import merge_runs
 from lsm.rolling_writer import delete_files, key_value_writer
 from lsm.sort_key import SortKey
@@ -166,7 +167,7 @@ class MergeTreeRewriter:
 
     def rewrite(self, rewrite: Rewrite, output_level: int, *, drop_delete: bool) -> list[DataFileMeta]:
         """See ``Rewriter``."""
-        encoded = self._never_null_texts(rewrite) if isinstance(self.fold, Deduplicate | FirstRow) else frozenset()
+        encoded = self._never_null_texts(rewrite) if not combines_versions(self.fold) else frozenset()
         merged = (self.merged(section, drop_delete=drop_delete, encoded=encoded) for section in rewrite.sections)
         return self.written(rewrite, output_level, itertools.chain.from_iterable(merged))
 

@@ -7,12 +7,14 @@ a copy needs one look at the text.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from lsm.plain_texts import plain_texts
 
 WORTH_ROWS = 1 << 17
 """Inputs of fewer rows fit the cache."""
@@ -59,20 +61,7 @@ def moved(column: Any, rows: Any) -> Any:
 def joined(pieces: Sequence[Any]) -> Any:
     """Tables of the same columns as one; texts that are dictionaries in all of them have one dictionary."""
     alike = all(piece.schema.types == pieces[0].schema.types for piece in pieces)
-    return pa.concat_tables(pieces if alike else [plain(piece) for piece in pieces]).unify_dictionaries()
-
-
-def plain(table: Any, unless: Collection[str] = ()) -> Any:
-    """``table`` with its dictionaries expanded, ``unless`` they are of these columns."""
-    encoded = {field.name for field in table.schema if pa.types.is_dictionary(field.type)}.difference(unless)
-    if not encoded:
-        return table
-    names = table.schema.names
-    columns = [
-        column.cast(column.type.value_type) if name in encoded else column for name, column in zip(names, table.columns, strict=True)
-    ]
-    fields = [field.with_type(column.type) for field, column in zip(table.schema, columns, strict=True)]  # what is never null stays so
-    return pa.Table.from_arrays(columns, schema=pa.schema(fields))
+    return pa.concat_tables(pieces if alike else [plain_texts(piece) for piece in pieces]).unify_dictionaries()
 
 
 def _texts(views: Any, rows: Any) -> Any:
@@ -83,4 +72,4 @@ def _texts(views: Any, rows: Any) -> Any:
     return pa.Array.from_buffers(pa.string_view(), len(rows), [known, wide, *data]).cast(pa.string())
 
 
-__all__ = ["DICTIONARY", "WORTH_ROWS", "joined", "movable", "moved", "plain"]
+__all__ = ["DICTIONARY", "WORTH_ROWS", "joined", "movable", "moved"]

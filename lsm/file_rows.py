@@ -9,9 +9,9 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from lsm.deletion_vectors import DeletionFile
-from lsm.few_texts import plain
 from lsm.file_read import DataFileRead
 from lsm.parquet_read import BATCH_BYTES
+from lsm.plain_texts import plain_texts
 from lsm.sort_key import SEQUENCE_NUMBER, VALUE_KIND
 from manifest.data_file import DataFileMeta
 from manifest.store import FileStore
@@ -53,7 +53,7 @@ def file_rows(
         batch_bytes=batch_bytes,
         keep_dictionaries=bool(encoded),
     )
-    return (plain(pa.Table.from_batches([batch]), encoded) for batch in read.batches() if batch.num_rows)
+    return (plain_texts(pa.Table.from_batches([batch]), encoded) for batch in read.batches() if batch.num_rows)
 
 
 def row_columns(store: FileStore) -> tuple[str, ...]:

@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from lsm.held_rows import Blocks, HeldRows, Kinds, Source
 from lsm.key_words import Rows
-from lsm.merge_function import Deduplicate, FirstRow, MergeFunction
+from lsm.lookup_merge import combines_versions
+from lsm.merge_function import MergeFunction
 from lsm.merge_runs import merge_runs
 from lsm.rows_in_place import RowsInPlace
 from lsm.sort_key import INSERT, SEQUENCE_NUMBER, VALUE_KIND, Sorted, SortKey, rough_order, sort_rows
@@ -42,7 +43,7 @@ class SortBuffer:
     @property
     def only_picks(self) -> bool:
         """Whether rows come out as they went in, so that the form of their texts does not matter."""
-        return isinstance(self.fold, Deduplicate | FirstRow)
+        return not combines_versions(self.fold)
 
     def add(self, source: Source, rows: Rows | None) -> None:
         """Take ``rows`` of ``source``; each gets the next sequence number, in order."""

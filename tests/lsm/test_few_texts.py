@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsm.few_texts import DICTIONARY, movable, moved, plain
+from lsm.few_texts import DICTIONARY, movable, moved
 from lsm.held_rows import HeldRows, Source
 from lsm.merge_function import Deduplicate
 from lsm.parquet_file import ParquetFileWriter
+from lsm.plain_texts import plain_texts
 from lsm.sort_buffer import SortBuffer
 from lsm.sort_key import SortKey
 from lsm.spill import SpillSpace
@@ -68,7 +69,7 @@ def test_inputs_with_different_forms_of_a_column_come_out_sorted(tmp_path: Path,
         buffer.spill(SpillSpace(str(tmp_path)))
     buffer.add(ready([4, 1, 0, 7], ["q", "r", "s", "t"]), np.array([0, 1, 3]))
     buffer.add(ready([6, 8, 9], ["a", "c", "a"]), None)
-    table = pa.concat_tables(map(plain, buffer.drain(SpillSpace(str(tmp_path)))))
+    table = pa.concat_tables(map(plain_texts, buffer.drain(SpillSpace(str(tmp_path)))))
     assert table["id"].to_pylist() == [1, 2, 3, 4, 5, 6, 7, 8, 9]
     assert table["v"].to_pylist() == ["r", "a", "a", "q", "a", "a", "t", "c", "a"]
     assert table["_SEQUENCE_NUMBER"].to_pylist() == [5, 3, 2, 4, 0, 7, 6, 8, 9]
@@ -108,8 +109,8 @@ def test_a_file_of_dictionaries_says_what_a_file_of_texts_says(tmp_path: Path, n
     texts = pa.array(sorted(COLUMNS[name], key=str), pa.string())
     encoded = pa.table({"s": texts.dictionary_encode()})
     pieces = [encoded.slice(at, 1000) for at in range(0, 10_000, 1000)]
-    mixed = [piece if at % 3 else plain(piece) for at, piece in enumerate(pieces)]
-    expected = bounds(file_of(tmp_path / "texts", [plain(piece) for piece in pieces]))
+    mixed = [piece if at % 3 else plain_texts(piece) for at, piece in enumerate(pieces)]
+    expected = bounds(file_of(tmp_path / "texts", [plain_texts(piece) for piece in pieces]))
     for path, written in ((tmp_path / "codes", pieces), (tmp_path / "mixed", mixed)):
         assert bounds(file_of(path, written)) == expected
         assert pq.read_table(path)["s"].combine_chunks().equals(texts)
@@ -119,7 +120,7 @@ def test_texts_that_are_expanded_still_fit_to_rows_without_dictionaries(tmp_path
     schema = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("city", pa.string())])
     texts = pa.table([[1, 2], ["Oslo", None]], schema=schema)
     coded = pa.table([[3], pa.array(["Rome"]).cast(DICTIONARY)], schema=schema.set(1, pa.field("city", DICTIONARY)))
-    assert plain(coded).schema == schema
+    assert plain_texts(coded).schema == schema
     writer = ParquetFileWriter(LocalFileIO(), str(tmp_path / "rows.parquet"), schema)
     for piece in (texts, coded, texts):
         writer.write(piece)
