@@ -28,25 +28,38 @@ def command(name: str, contender: Contender) -> list[str]:
     return [str(python), "-m", f"benchmarks.contenders.{name}"]
 
 
-def environment(pins: tuple[str, ...]) -> Path:
-    """The Python of an environment with these packages, made if it is not there; one process at a time makes it."""
+def home_of(pins: tuple[str, ...]) -> Path:
+    """The folder of the environment with these packages."""
     key = hashlib.sha256("\n".join([sys.version, *pins]).encode()).hexdigest()[:16]
-    home = cache() / f"peer-{key}"
-    if not (home / "complete").exists():
+    return cache() / f"peer-{key}"
+
+
+def is_made(home: Path) -> bool:
+    """Whether an environment is there, and whole."""
+    return (home / "complete").exists()
+
+
+def environment(pins: tuple[str, ...], patience: float = 600) -> Path:
+    """The Python of an environment with these packages, made if it is not there; one process at a time makes it.
+
+    Raises ``Unavailable``, also where a step takes longer than ``patience`` seconds.
+    """
+    home = home_of(pins)
+    if not is_made(home):
         home.parent.mkdir(parents=True, exist_ok=True)
         with home.with_suffix(".lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if not (home / "complete").exists():
-                _install(pins, home)
+            if not is_made(home):
+                _install(pins, home, patience)
     return home / "bin" / "python"
 
 
-def _install(pins: tuple[str, ...], home: Path) -> None:
+def _install(pins: tuple[str, ...], home: Path, patience: float) -> None:
     shutil.rmtree(home, ignore_errors=True)  # what an interrupted run left
     pip = [str(home / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *pins]
     for line in ([sys.executable, "-m", "venv", str(home)], pip):
         try:
-            done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=600)
+            done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=patience)
         except (OSError, subprocess.TimeoutExpired) as error:
             raise Unavailable(f"cannot be installed here: {error}") from error
         if done.returncode:
@@ -55,4 +68,4 @@ def _install(pins: tuple[str, ...], home: Path) -> None:
     (home / "complete").write_text("\n".join(pins), encoding="utf-8")
 
 
-__all__ = ["ROOT", "cache", "command", "environment"]
+__all__ = ["ROOT", "Unavailable", "cache", "command", "environment", "home_of", "is_made"]

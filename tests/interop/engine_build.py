@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
+from benchmarks.environments import cache
 from benchmarks.java_project import JavaProject
 from benchmarks.java_project import JavaUnavailable as EngineUnavailable
 
-_CACHES = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-
-ENGINE = JavaProject("the Paimon engine", Path(__file__).parent / "engine", _CACHES / "pyspark-paimon" / "interop-engine")
+ENGINE = JavaProject("the Paimon engine", Path(__file__).parent / "engine", cache() / "interop-engine")
 
 __all__ = ["ENGINE", "EngineUnavailable"]

@@ -6,16 +6,12 @@ run with ``PYSPARK_PAIMON_INTEROP`` set makes them (``make interop`` does); anot
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
 import json
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,8 +19,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from benchmarks import environments
 from tests.interop import features
 
+_PATIENCE = 280  # seconds; a test may take 300
 PROGRAM = Path(__file__).with_name("pypaimon_process.py")
 
 
@@ -36,13 +34,8 @@ class Requirements:
     pins: tuple[str, ...]
     arguments: tuple[str, ...] = ()
 
-    def home(self) -> Path:
-        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        key = hashlib.sha256("\n".join([sys.version, *self.pins]).encode()).hexdigest()[:16]
-        return cache / "pyspark-paimon" / f"peer-{key}"
-
     def is_there(self) -> bool:
-        return (self.home() / "complete").exists()
+        return environments.is_made(environments.home_of(self.pins))
 
 
 PYPAIMON = Requirements(features.PYPAIMON, ("pypaimon==2.1.0",))
@@ -68,37 +61,12 @@ def environment(wanted: Requirements, *, make: bool | None = None) -> Path:
 
     Raises ``PeerUnavailable`` with one line that says why not.
     """
-    home = wanted.home()
-    if not wanted.is_there():
-        if not (bool(os.environ.get("PYSPARK_PAIMON_INTEROP")) if make is None else make):
-            raise PeerUnavailable(f"no environment for {wanted.name} yet: `make interop` makes it")
-        with _locked(home.with_suffix(".lock")):
-            if not wanted.is_there():
-                _install(wanted, home)
-    return home / "bin" / "python"
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """One process at a time: the workers of a parallel run all want the same environment."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
-def _install(wanted: Requirements, home: Path) -> None:
-    shutil.rmtree(home, ignore_errors=True)  # what an interrupted run left
-    pip = [str(home / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *wanted.pins]
-    for command in ([sys.executable, "-m", "venv", str(home)], pip):
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=280)
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise PeerUnavailable(f"{wanted.name} cannot be installed here: {error}") from error
-        if done.returncode:
-            reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-            raise PeerUnavailable(f"{wanted.name} cannot be installed here: {reason}")
-    (home / "complete").write_text("\n".join(wanted.pins))
+    if not wanted.is_there() and not (bool(os.environ.get("PYSPARK_PAIMON_INTEROP")) if make is None else make):
+        raise PeerUnavailable(f"no environment for {wanted.name} yet: `make interop` makes it")
+    try:
+        return environments.environment(wanted.pins, _PATIENCE)
+    except environments.Unavailable as error:
+        raise PeerUnavailable(f"{wanted.name} {error}") from error
 
 
 @dataclass
