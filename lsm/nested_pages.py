@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from lsm.page_file import take_leaves
 from lsm.parquet_pages import ColumnPages
+from manifest.types import DataType
 
 _Longs = npt.NDArray[np.int64]
 
@@ -32,7 +33,7 @@ class NestedPages:
         """First row of every page of the first leaf, and the number of rows at the end."""
         return self.leaves[0].starts
 
-    def bounds(self) -> None:
+    def bounds(self, _: DataType) -> None:
         """Nothing is known of nested values."""
         return
 

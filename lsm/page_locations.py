@@ -7,7 +7,7 @@ written otherwise is left to the decoder of whole structures.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -44,6 +44,37 @@ def page_locations(indexes: Sequence[bytes]) -> list[Longs | None]:
     found, proven = _split(np.frombuffer(data, np.uint8), first, counts, ends)
     lines = np.split(found, np.cumsum(counts)[:-1])
     return [line if right else _one(index) for index, line, right in zip(indexes, lines, proven.tolist(), strict=True)]
+
+
+def layouts(pages: Mapping[int, Longs], spans: Sequence[tuple[int, int]], num_rows: int) -> dict[int, tuple[Longs, Longs]]:
+    """The pages of leaves of one row group, with the first row of each and the number of rows at the end.
+
+    Leaves are left out whose pages do not lie one after the other inside their chunk's bytes (``spans``, a start and an end for each
+    leaf), or whose rows do not ascend from 0 to below ``num_rows``. Leaves that break alike have one and the same array of first rows.
+
+    >>> lines = np.array([[4, 300, 0], [304, 80, 5]])
+    >>> [(leaf, starts.tolist()) for leaf, (_, starts) in layouts({7: lines, 8: lines}, [(4, 384), (4, 383)], 9).items()]
+    [(7, [0, 5, 9])]
+    """
+    if not pages:
+        return {}
+    offsets, sizes, rows = np.concatenate(list(pages.values())).T
+    counts = np.array([len(lines) for lines in pages.values()], np.int64)
+    last = np.cumsum(counts) - 1
+    first = last + 1 - counts
+    starts, ends = np.array(spans, np.int64).T
+    next_offset, next_row = np.append(offsets[1:], 0), np.append(rows[1:], 0)
+    next_offset[last], next_row[last] = ends, num_rows
+    right = (offsets >= 0) & (sizes > 0) & (sizes <= next_offset - offsets) & (rows < next_row)
+    right[first] &= (rows[first] == 0) & (offsets[first] >= starts)
+    fits = np.logical_and.reduceat(right, first).tolist()
+    alike: dict[bytes, Longs] = {}
+    found = {}
+    for (leaf, lines), fit in zip(pages.items(), fits, strict=True):
+        if fit:
+            breaks = np.append(lines[:, 2], num_rows)
+            found[leaf] = lines, alike.setdefault(breaks.tobytes(), breaks)
+    return found
 
 
 def _head(index: bytes) -> tuple[int, int]:
@@ -103,4 +134,4 @@ def _one(index: bytes) -> Longs | None:
         return None
 
 
-__all__ = ["Longs", "page_locations"]
+__all__ = ["Longs", "layouts", "page_locations"]

@@ -8,17 +8,17 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fileindex.column_type import ColumnType
-from fileindex.predicate import ColumnRef, Leaf, Predicate
+from fileindex.predicate import ColumnRef, Leaf, Predicate, leaves
 from lsm.nested_pages import NestedPages
 from lsm.parquet_pages import ColumnPages, PageIndexes, TouchedPages
 from manifest.bounds_columns import combined
 from manifest.stats import ColumnBounds, may_match
+from manifest.types import DataType
 
 BROKEN = (ValueError, LookupError, TypeError, AttributeError, struct.error)
 """What a page index that does not hold together raises when it is looked through."""
@@ -50,23 +50,23 @@ class GroupPages:
         if name not in self._columns:
             self._columns[name] = None
             try:
-                leaves = self.indexes.column(self.group, name)
-                if leaves is not None and all(len(leaf.starts) for leaf in leaves):
-                    self._columns[name] = NestedPages(leaves) if len(leaves[0].elements) > 1 else leaves[0]
+                parts = self.indexes.column(self.group, name)
+                if parts is not None and all(len(part.starts) for part in parts):
+                    self._columns[name] = NestedPages(parts) if len(parts[0].elements) > 1 else parts[0]
             except BROKEN:
                 return None
         return self._columns[name]
 
-    def bounds(self, name: str, of_page: Callable[[Any], ColumnBounds]) -> tuple[list[ColumnBounds], _Rows] | None:
-        """Bounds of every page of a column by its column index, made by ``of_page``, and where the pages start."""
+    def bounds(self, name: str, data_type: DataType) -> tuple[list[ColumnBounds], _Rows] | None:
+        """Bounds of every page of a column by its column index, as plain values of ``data_type``, and where the pages start."""
         pages = self.column(name)
         if pages is None:
             return None
         try:
-            raw = pages.bounds()
+            known = pages.bounds(data_type)
         except BROKEN:
             return None
-        return None if raw is None else ([of_page(page) for page in raw], pages.starts)
+        return None if known is None else (known, pages.starts)
 
     def cost(self, names: Sequence[str], rows: _Rows) -> tuple[int, bool]:
         """Bytes to read for ``rows`` of the columns ``names``, and whether that is far less than their chunks; else only about as many."""
@@ -74,8 +74,8 @@ class GroupPages:
         total, touched, pages_of = sum(sizes), 0, TouchedPages(rows)
         for name, size in zip(names, sizes, strict=True):
             pages = self.column(name)
-            leaves = () if pages is None else pages.leaves if isinstance(pages, NestedPages) else (pages,)
-            touched += min(size, sum(leaf.size(pages_of.of(leaf.starts)) for leaf in leaves)) if leaves else size
+            parts = () if pages is None else pages.leaves if isinstance(pages, NestedPages) else (pages,)
+            touched += min(size, sum(part.size(pages_of.of(part.starts)) for part in parts)) if parts else size
             if _PAYS * touched > total:  # the page indexes of the other columns need not be read
                 return touched, False
         return touched, True
@@ -90,15 +90,25 @@ def matching_rows(predicate: Predicate, num_rows: int, lookup: PageLookup, types
     >>> matching_rows(Compare(ColumnRef("a"), Op.GT, 6), 3, lambda _: pages, {"a": ColumnType(Kind.INT)}).tolist()
     [False, False, True]
     """
+    pages = {column: known for column in {leaf.column for leaf in leaves(predicate)} if (known := lookup(column)) is not None}
+    breaks = _all_breaks([starts for _, starts in pages.values()], num_rows)
 
     def of_leaf(leaf: Leaf) -> _Mask:
-        known = lookup(leaf.column)
-        if known is None:
-            return np.ones(num_rows, np.bool_)
-        bounds, starts = known
-        return np.repeat([may_match(leaf, _only(page), types) for page in bounds], np.diff(starts))
+        if leaf.column not in pages:
+            return np.ones(len(breaks) - 1, np.bool_)
+        bounds, starts = pages[leaf.column]
+        wanted = np.array([may_match(leaf, _only(page), types) for page in bounds], np.bool_)
+        return wanted if starts is breaks else wanted[np.searchsorted(starts, breaks[:-1], side="right") - 1]
 
-    return combined(predicate, num_rows, of_leaf)
+    return np.repeat(combined(predicate, len(breaks) - 1, of_leaf), np.diff(breaks))
+
+
+def _all_breaks(starts: Sequence[_Rows], num_rows: int) -> _Rows:
+    """The rows at which a page of any column begins, and the number of rows."""
+    if not starts:
+        return np.array([0, num_rows])
+    alike = all(one is starts[0] for one in starts)
+    return starts[0] if alike else np.unique(np.concatenate(starts))
 
 
 def _only(known: ColumnBounds) -> Callable[[ColumnRef], ColumnBounds]:

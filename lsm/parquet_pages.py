@@ -13,8 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from lsm.page_locations import Longs, page_locations
-from lsm.thrift_compact import I32, Struct, decode_struct
+from lsm.page_locations import Longs, layouts, page_locations
+from lsm.parquet_bounds import column_bounds
+from lsm.thrift_compact import I32, Struct, decode_struct, encode_struct
+from manifest.stats import ColumnBounds
+from manifest.types import DataType
 
 ReadRange = Callable[[int, int], bytes]
 
@@ -27,18 +30,10 @@ _LOGICAL = 10
 _FORMATS = {0: "<?", 1: "<i", 2: "<q", 4: "<f", 5: "<d"}
 _OF_CHUNK = frozenset({3, 4, 5, 6, 7})
 _OF_META = frozenset({1, 2, 3, 4, 7, 9, 11})
+LAST_OF_META_HEAD = 4
+"""Number of the last field of ``ColumnMetaData`` that does not depend on where pages lie."""
 _IN_MEMORY, _INDEX_IN_MEMORY = 24, 16
 """Bytes in memory for a byte of a footer, and of page indexes."""
-
-
-@dataclass(frozen=True, slots=True)
-class PageBounds:
-    """What the column index says of a page: raw minimum and maximum (None for a page of nulls only), nulls (None: unknown), rows."""
-
-    low: Any
-    high: Any
-    null_count: int | None
-    row_count: int
 
 
 @dataclass(frozen=True)
@@ -56,9 +51,9 @@ class PageFooter:
     groups: tuple[tuple[tuple[Struct, ...], int], ...]
     weight: int
     """Bytes in memory, about, once all indexes have been read."""
-    locations: dict[int, dict[int, Longs | None]] = field(default_factory=dict, repr=False)
-    layouts: dict[tuple[int, int], tuple[Longs, Longs]] = field(default_factory=dict, repr=False)
-    bounds: dict[tuple[int, int], list[PageBounds] | None] = field(default_factory=dict, repr=False)
+    layouts: dict[int, dict[int, tuple[Longs, Longs]]] = field(default_factory=dict, repr=False)
+    bounds: dict[tuple[int, int, DataType], list[ColumnBounds] | None] = field(default_factory=dict, repr=False)
+    encoded: dict[tuple[int, int], tuple[tuple[bytes, ...], bytes]] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, footer: bytes) -> PageFooter:
@@ -115,47 +110,36 @@ class ColumnPages:
         """First row of every page, and the number of rows at the end; one object for all leaves of a row group that break alike."""
         return self._layout[1]
 
-    @property
+    @cached_property
     def _layout(self) -> tuple[Longs, Longs]:
-        known, place = self.indexes.footer.layouts, (self.group, self.leaf)
-        found = known.get(place)
+        found = self.indexes.layouts(self.group).get(self.leaf)
         if found is None:
-            pages = self._checked_locations()
-            starts = np.append(pages[:, 2], self.num_rows)
-            alike = (other for (group, _), (_, other) in tuple(known.items()) if group == self.group and np.array_equal(other, starts))
-            found = known[place] = pages, next(alike, starts)
+            raise ValueError("its offset index cannot be read, or does not fit its column chunk")
         return found
 
-    def _checked_locations(self) -> Longs:
-        pages = self.indexes.locations(self.group)[self.leaf]
-        if pages is None or not len(pages):
-            raise ValueError("its offset index cannot be read")
-        offsets, sizes, rows = pages.T
-        chunk_start = self.meta.get(11, self.meta[9])[1]
-        chunk_end = chunk_start + self.meta[7][1]
-        fits = rows[0] == 0 and offsets[0] >= chunk_start and offsets[-1] + sizes[-1] <= chunk_end
-        in_order = (rows[1:] > rows[:-1]).all() and rows[-1] < self.num_rows and (offsets[:-1] + sizes[:-1] <= offsets[1:]).all()
-        if not fits or not in_order or (sizes <= 0).any():
-            raise ValueError("its offset index does not fit its column chunk")
-        return pages
-
     @property
-    def num_rows(self) -> int:
-        """Rows of the row group."""
-        return self.indexes.footer.groups[self.group][1]
+    def encoded(self) -> tuple[tuple[bytes, ...], bytes]:
+        """As Thrift's bytes the elements, and what a ``ColumnMetaData`` says that does not depend on where pages lie."""
+        known, place = self.indexes.footer.encoded, (self.group, self.leaf)
+        found = known.get(place)
+        if found is None:
+            meta = {number: value for number, value in self.meta.items() if number <= LAST_OF_META_HEAD}
+            found = known[place] = tuple(map(encode_struct, self.elements)), encode_struct(meta)
+        return found
 
     def size(self, pages: Longs) -> int:
         """Bytes of some pages."""
-        return int(self.locations[pages, 1].sum())
+        sizes = self.locations[:, 1]
+        return int(sizes[pages[0]]) if len(pages) == 1 else int(sizes[pages].sum())
 
-    def bounds(self) -> list[PageBounds] | None:
-        """What the column index says, page by page; None if there is none."""
-        known, place = self.indexes.footer.bounds, (self.group, self.leaf)
+    def bounds(self, data_type: DataType) -> list[ColumnBounds] | None:
+        """What the column index says, page by page, as plain values of ``data_type``; None if there is none."""
+        known, place = self.indexes.footer.bounds, (self.group, self.leaf, data_type)
         if place not in known:
-            known[place] = self._bounds()
+            known[place] = self._bounds(data_type)
         return known[place]
 
-    def _bounds(self) -> list[PageBounds] | None:
+    def _bounds(self, data_type: DataType) -> list[ColumnBounds] | None:
         if 6 not in self.chunk or 7 not in self.chunk:
             return None
         index, _ = decode_struct(self.indexes.read_range(self.chunk[6][1], self.chunk[7][1]))
@@ -165,7 +149,9 @@ class ColumnPages:
         if not len(empty) == len(low) == len(high) == len(nulls) == len(counts):
             raise ValueError("its column index has another number of pages than its offset index")
         return [
-            PageBounds(None, None, count, count) if null_page == 1 else PageBounds(self._raw(least), self._raw(most), null_count, count)
+            ColumnBounds(None, None, count, count)
+            if null_page == 1
+            else column_bounds(self._raw(least), self._raw(most), null_count, count, data_type)
             for null_page, least, most, null_count, count in zip(empty, low, high, nulls, counts, strict=True)
         ]
 
@@ -191,13 +177,19 @@ class PageIndexes:
             leaves.append(ColumnPages(self, group, leaf, elements))
         return tuple(leaves) or None
 
-    def locations(self, group: int) -> dict[int, Longs | None]:
-        """The pages of every leaf of a row group that has an offset index: they lie side by side, so one read gets them all."""
-        known = self.footer.locations
+    def layouts(self, group: int) -> dict[int, tuple[Longs, Longs]]:
+        """The pages of every leaf of a row group, and where they start; without leaves whose offset index is missing or makes no sense.
+
+        Offset indexes lie side by side, so one read gets them all.
+        """
+        known = self.footer.layouts
         if group not in known:
-            chunks, _ = self.footer.groups[group]
-            places = {leaf: (chunk[4][1], chunk[5][1]) for leaf, chunk in enumerate(chunks) if chunk.keys() >= {4, 5}}
-            known[group] = dict(zip(places, page_locations(self._together(list(places.values()))), strict=True))
+            chunks, num_rows = self.footer.groups[group]
+            places = {leaf: (chunk[4][1], chunk[5][1]) for leaf, chunk in enumerate(chunks) if chunk.keys() >= {3, 4, 5}}
+            found = zip(places, page_locations(self._together(list(places.values()))) if places else (), strict=True)
+            pages = {leaf: lines for leaf, lines in found if lines is not None and len(lines)}
+            chunk_spans = [_span(chunks[leaf][3][1]) for leaf in pages]
+            known[group] = layouts(pages, chunk_spans, num_rows)
         return known[group]
 
     def _together(self, places: Sequence[tuple[int, int]]) -> list[bytes]:
@@ -214,6 +206,7 @@ class TouchedPages:
     def __init__(self, rows: Longs) -> None:
         self._rows = rows
         self._known: dict[int, tuple[Longs, Longs]] = {}
+        self._breaks: dict[int, tuple[bytes, bytes]] = {}
 
     def of(self, starts: Longs) -> Longs:
         """Numbers of the pages, of a column whose pages begin at ``starts``."""
@@ -221,6 +214,14 @@ class TouchedPages:
         if known is None:  # with the array, which must live for as long as its id counts
             known = self._known[id(starts)] = starts, np.flatnonzero(np.diff(np.searchsorted(self._rows, starts)))
         return known[1]
+
+    def breaks(self, starts: Longs) -> object:
+        """The same for columns whose touched pages begin and end at the same rows."""
+        known = self._breaks.get(id(starts))
+        if known is None:
+            pages = self.of(starts)
+            known = self._breaks[id(starts)] = starts[pages].tobytes(), starts[pages + 1].tobytes()
+        return known
 
 
 def _chunk(chunk: Struct) -> Struct:
@@ -230,6 +231,12 @@ def _chunk(chunk: Struct) -> Struct:
         kind, meta = kept[3]
         kept[3] = kind, {number: value for number, value in meta.items() if number in _OF_META}
     return kept
+
+
+def _span(meta: Struct) -> tuple[int, int]:
+    """Where a column chunk's bytes start and end, by its ``ColumnMetaData``."""
+    start = meta.get(11, meta[9])[1]
+    return start, start + meta[7][1]
 
 
 def _chains(schema: Sequence[Struct], at: int) -> list[tuple[Struct, ...]] | None:
@@ -269,4 +276,4 @@ def _end_of(schema: Sequence[Struct], at: int) -> int:
     return at
 
 
-__all__ = ["ColumnPages", "PageBounds", "PageFooter", "PageIndexes", "ReadRange", "TouchedPages"]
+__all__ = ["LAST_OF_META_HEAD", "ColumnPages", "PageFooter", "PageIndexes", "ReadRange", "TouchedPages"]

@@ -146,7 +146,7 @@ class ParquetDataFile:
         """As ``bounds``, for every page of a column, and where the pages start."""
         if column not in self._leaves or not has_bounds(self.schema.field(column).type, data_type):
             return None
-        return pages.bounds(column, lambda page: column_bounds(page.low, page.high, page.null_count, page.row_count, data_type))
+        return pages.bounds(column, data_type)
 
     def take(self, pages: GroupPages, columns: Sequence[str], rows: Any) -> list[Any | None]:
         """The values of columns at ``rows`` (ascending positions in the row group); None for one that can only be read whole.

@@ -29,13 +29,26 @@ def decode_struct(data: bytes) -> tuple[Struct, int]:
 
 
 def encode_struct(fields: Struct) -> bytes:
-    """The bytes of a struct.
+    """The bytes of a struct. Where a struct stands inside, its bytes may stand as well.
 
     >>> encode_struct({1: (I32, 3), 2: (BINARY, b"abc")}).hex()
     '1506180361626300'
+    >>> encode_struct({1: (STRUCT, encode_struct({}))}) == encode_struct({1: (STRUCT, {})})
+    True
     """
     out = bytearray()
     _write_struct(out, fields)
+    return bytes(out)
+
+
+def with_fields(encoded: bytes, last: int, fields: Struct) -> bytes:
+    """The bytes of a struct and more fields, of higher numbers than its ``last`` one.
+
+    >>> with_fields(encode_struct({1: (I32, 3)}), 1, {2: (BINARY, b"abc")}) == encode_struct({1: (I32, 3), 2: (BINARY, b"abc")})
+    True
+    """
+    out = bytearray(encoded[:-1])
+    _write_struct(out, fields, last)
     return bytes(out)
 
 
@@ -121,8 +134,7 @@ def _take(data: bytes, at: int, length: int) -> bytes:
     return data[at : at + length]
 
 
-def _write_struct(out: bytearray, fields: Struct) -> None:
-    previous = 0
+def _write_struct(out: bytearray, fields: Struct, previous: int = 0) -> None:
     for number, (kind, value) in sorted(fields.items()):
         code = (TRUE if value else FALSE) if kind in {TRUE, FALSE} else kind
         if 0 < number - previous < 16:
@@ -141,6 +153,8 @@ def _write_value(out: bytearray, kind: int, value: Any) -> None:
         _write_varint(out, _zigzag(value))
     elif kind == BINARY:
         _write_varint(out, len(value))
+        out += value
+    elif kind == STRUCT and isinstance(value, bytes):
         out += value
     elif kind == STRUCT:
         _write_struct(out, value)
@@ -172,4 +186,4 @@ def _unzigzag(value: int) -> int:
     return value >> 1 ^ -(value & 1)
 
 
-__all__ = ["BINARY", "I32", "I64", "LIST", "STRUCT", "TRUE", "Struct", "decode_struct", "encode_struct"]
+__all__ = ["BINARY", "I32", "I64", "LIST", "STRUCT", "TRUE", "Struct", "decode_struct", "encode_struct", "with_fields"]

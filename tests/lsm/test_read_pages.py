@@ -20,12 +20,14 @@ import lsm.row_group_read
 from fileindex.column_type import ColumnType, Kind
 from fileindex.predicate import And, ColumnRef, Compare, In, IsNull, Op, Or
 from fileindex.row_filter import mask
-from lsm.page_locations import page_locations
+from lsm.page_file import values_of
+from lsm.page_locations import layouts, page_locations
 from lsm.page_read import matching_rows
 from lsm.parquet_read import ParquetDataFile
-from lsm.thrift_compact import BINARY, I32, I64, LIST, STRUCT, decode_struct, encode_struct
+from lsm.thrift_compact import BINARY, I32, I64, LIST, STRUCT, decode_struct, encode_struct, with_fields
 from manifest.errors import CorruptFile
 from manifest.file_io import LocalFileIO
+from manifest.stats import ColumnBounds, may_match
 from manifest.types import DataType
 from tests.golden_rows import GOLDEN, golden_predicate, golden_rows
 from tests.lsm.small_tables import create, scan, write
@@ -277,3 +279,66 @@ def test_columns_that_break_their_pages_alike_are_decoded_from_one_small_file(tm
     assert [array.to_pylist() for array in found] == [rows[name].take(pa.array(wanted)).to_pylist() for name in rows.column_names]
     assert [array.type for array in found] == [pa.int64(), pa.int64(), pa.string(), pa.string()]
     assert len(opened) == 2, "the wide texts break at other rows"
+
+
+LINES = st.lists(st.tuples(st.integers(-9, 60), st.integers(-1, 20), st.integers(-1, 12)), min_size=1, max_size=3)
+
+
+def in_a_row(lines, start, end, num_rows):
+    """The same, page by page."""
+    for at, (offset, size, row) in enumerate(lines):
+        after = lines[at + 1] if at + 1 < len(lines) else (end, 0, num_rows)
+        if size <= 0 or offset < start or offset + size > after[0] or row >= after[2] or (at == 0 and row != 0):
+            return False
+    return True
+
+
+@given(st.lists(st.tuples(LINES, st.integers(0, 9), st.integers(10, 80)), max_size=4), st.integers(1, 14))
+@example([([(0, 5, 0), (5, 5, 3)], 0, 10), ([(1, 5, 0), (6, 5, 3)], 1, 11), ([(1, 5, 0), (6, 6, 3)], 1, 11)], 5)
+def test_pages_of_several_columns_are_checked_as_those_of_each(leaves, num_rows):
+    pages = {leaf: np.array(lines, np.int64) for leaf, (lines, _, _) in enumerate(leaves)}
+    found = layouts(pages, [(start, end) for _, start, end in leaves], num_rows)
+    assert set(found) == {leaf for leaf, (lines, start, end) in enumerate(leaves) if in_a_row(lines, start, end, num_rows)}
+    for leaf, (lines, starts) in found.items():
+        assert lines.tolist() == pages[leaf].tolist()
+        assert starts.tolist() == [*pages[leaf][:, 2].tolist(), num_rows]
+    shared = {starts.tobytes(): starts for _, starts in found.values()}
+    assert all(starts is shared[starts.tobytes()] for _, starts in found.values())
+
+
+COUNTS = st.integers(0, 2**31 - 1)
+CUTS = st.sets(st.integers(1, 19), max_size=5).map(lambda cuts: np.array([0, *sorted(cuts), 20]))
+CONDITIONS = [Compare(ColumnRef("a"), Op.GT, 5), Compare(ColumnRef("b"), Op.EQ, 3), Compare(ColumnRef("c"), Op.LT, 0)]
+
+
+@given(CUTS, CUTS, st.lists(st.integers(0, 9), min_size=12, max_size=12), st.sampled_from([And, Or]))
+def test_pages_that_break_elsewhere_in_each_column_decide_row_by_row(cuts_a, cuts_b, values, joined):
+    """Of a column without bounds (``c``) nothing is known."""
+    pages = {
+        name: ([ColumnBounds(value, value + 1, 0, 1) for value in values[6 * at : 6 * at + len(cuts) - 1]], cuts)
+        for at, (name, cuts) in enumerate([("a", cuts_a), ("b", cuts_b)])
+    }
+    types = dict.fromkeys("abc", ColumnType(Kind.INT))
+    predicate = joined(tuple(CONDITIONS))
+
+    def of_row(row):
+        def bounds(column):
+            known = pages.get(column.name)
+            return None if known is None else known[0][int(np.searchsorted(known[1], row, side="right")) - 1]
+
+        return may_match(predicate, bounds, types)
+
+    assert matching_rows(predicate, 20, lambda column: pages.get(column.name), types).tolist() == [of_row(row) for row in range(20)]
+
+
+@given(STRUCTS, STRUCTS, st.integers(1, 40))
+def test_fields_added_to_an_encoded_struct_are_those_of_the_whole(first, more, shift):
+    last = max(first, default=0)
+    added = {number + last + shift: value for number, value in more.items() if number > 0}
+    assert with_fields(encode_struct(first), last, added) == encode_struct(first | added)
+
+
+@given(COUNTS, st.tuples(COUNTS, COUNTS), st.integers(-(2**31), 2**31 - 1), st.sampled_from([5, 8]), st.booleans())
+def test_the_values_of_a_page_are_what_its_header_says(values, sizes, checksum, version, checked):
+    page = {1: (I32, 0 if version == 5 else 3), 2: (I32, sizes[0]), 3: (I32, sizes[1]), version: (STRUCT, {1: (I32, values), 2: (I32, 8)})}
+    assert values_of(encode_struct(page | {4: (I32, checksum)} if checked else page)) == values
