@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import time
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from lsm.bucket_vectors import BucketVectors
 from lsm.compact_task import CompactResult, MergeTreeCompactTask, Rewriter
-from lsm.levels import KeyOf, Levels
+from lsm.levels import KeyOf, LevelRun, Levels
+from lsm.settled_base import settled_base
 from lsm.universal import (
     CompactUnit,
     EarlyFullCompaction,
@@ -22,13 +25,14 @@ from manifest.data_file import DataFileMeta, wall_clock_millis
 from manifest.options import CoreOptions
 
 Clock = Callable[[], int]
+Strategy: TypeAlias = UniversalCompaction | ForceUpLevel0
 
 
 @dataclass(frozen=True, slots=True)
 class CompactionPolicy:
     """A table's options, as far as they decide about compaction."""
 
-    strategy: UniversalCompaction | ForceUpLevel0
+    strategy: Strategy
     number_of_levels: int
     min_file_size: int
     force_rewrite: bool = False
@@ -88,13 +92,31 @@ class MergeTreeCompactManager:
         """Take new level-0 files."""
         self.levels.update((), files)
 
+    def settle(self) -> CompactResult | None:
+        """Move the bucket's oldest files from level 0 to the deepest level, if the strategy then need not rewrite them; else None.
+
+        The move is one that a compaction would make, too: nothing is read, no delete comes to rest, no changelog is due.
+        """
+        levels = self.levels
+        base = settled_base(levels.runs, levels.max_level, levels.key_of, self._asked, self._policy.min_file_size)
+        if base is None or not self._task(CompactUnit(levels.max_level, base.files)).only_moves(self._rewriter):
+            return None
+        result = CompactResult(list(base.files), [file.upgrade(levels.max_level) for file in base.files])
+        levels.update(result.before, result.after)
+        return result
+
     def compact(self, *, full: bool = False) -> CompactResult | None:
         """Compact what the strategy picks, or everything; None if there is nothing to do. Levels change only on success."""
         unit = self._pick(full=full)
         if unit is None:
             return None
+        result = self._task(unit).run(self.levels.key_of, self._rewriter)
+        self.levels.update(result.before, result.after)
+        return result
+
+    def _task(self, unit: CompactUnit) -> MergeTreeCompactTask:
         marks = self._vectors is not None and unit.output_level > 0
-        task = MergeTreeCompactTask(
+        return MergeTreeCompactTask(
             unit.files,
             unit.output_level,
             self.levels.max_level,
@@ -103,9 +125,6 @@ class MergeTreeCompactManager:
             self._policy.force_rewrite,
             each_alone=unit.each_alone,
         )
-        result = task.run(self.levels.key_of, self._rewriter)
-        self.levels.update(result.before, result.after)
-        return result
 
     def _pick(self, *, full: bool) -> CompactUnit | None:
         runs, max_level = self.levels.runs, self.levels.max_level
@@ -114,13 +133,20 @@ class MergeTreeCompactManager:
             marked: Container[str] = () if self._vectors is None else self._vectors
             unit = pick_full(runs, max_level, force_rewrite=self._policy.force_rewrite, marked=marked)
         else:
-            hour = time.gmtime(now // 1000).tm_hour
-            unit = self._policy.strategy.pick(runs, max_level, now_ms=now, last_full_ms=self._last_full_ms, hour=hour)
+            unit = self._by_strategy(self._policy.strategy, runs, now)
             if unit is not None and (not unit.files or (len(unit.files) == 1 and unit.files[0].level == unit.output_level)):
                 unit = None
         if unit is not None and unit.full:
             self._last_full_ms = now
         return unit
+
+    def _asked(self, runs: Sequence[LevelRun]) -> CompactUnit | None:
+        """What the strategy would pick now; it does not remember the question."""
+        return self._by_strategy(copy.copy(self._policy.strategy), runs, self._clock())
+
+    def _by_strategy(self, strategy: Strategy, runs: Sequence[LevelRun], now: int) -> CompactUnit | None:
+        hour = time.gmtime(now // 1000).tm_hour
+        return strategy.pick(runs, self.levels.max_level, now_ms=now, last_full_ms=self._last_full_ms, hour=hour)
 
 
 @dataclass(slots=True)

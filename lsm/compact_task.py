@@ -97,6 +97,9 @@ class Rewriter(Protocol):
     def moves(self, file: DataFileMeta, output_level: int) -> bool:
         """Whether a file may go to ``output_level`` as it is, once this call has done what that takes; else it is rewritten."""
 
+    def only_moves(self, file: DataFileMeta, output_level: int) -> bool:
+        """Whether that takes nothing but a change of metadata."""
+
     def discard(self, file: DataFileMeta) -> None:
         """Delete a file that was made in vain."""
 
@@ -128,6 +131,10 @@ class MergeTreeCompactTask:
             raise
         return result
 
+    def only_moves(self, rewriter: Rewriter) -> bool:
+        """Whether each file, if it overlaps nothing, can go to ``output_level`` without being read."""
+        return all(self._may_stay(file) and rewriter.only_moves(file, self.output_level) for file in self.files)
+
     def _steps(self, key_of: KeyOf) -> Sequence[Step]:
         if self.each_alone:
             return [Rewrite(([SortedRun((file,))],)) for file in self.files]
@@ -145,10 +152,11 @@ class MergeTreeCompactTask:
         result.after.extend(made)
 
     def _moves(self, file: DataFileMeta, rewriter: Rewriter) -> bool:
+        return self._may_stay(file) and (file.level == self.output_level or rewriter.moves(file, self.output_level))
+
+    def _may_stay(self, file: DataFileMeta) -> bool:
         """Deletes must not come to rest on the deepest level, nor files that may hold some."""
-        if self.force_rewrite or (self.output_level == self.max_level and file.delete_row_count != 0):
-            return False
-        return file.level == self.output_level or rewriter.moves(file, self.output_level)
+        return not self.force_rewrite and (self.output_level != self.max_level or file.delete_row_count == 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +181,10 @@ class MergeTreeRewriter:
 
     def moves(self, file: DataFileMeta, output_level: int) -> bool:  # noqa: ARG002 -- no versions below the output matter here
         """See ``Rewriter``: a change of metadata, no more."""
+        return True
+
+    def only_moves(self, file: DataFileMeta, output_level: int) -> bool:  # noqa: ARG002 -- as above
+        """See ``Rewriter``."""
         return True
 
     def discard(self, file: DataFileMeta) -> None:

@@ -39,6 +39,10 @@ class FullChangelogRewriter:
                 self.changes.observe(MergeRound(rows, None, rows))
         return True
 
+    def only_moves(self, file: DataFileMeta, output_level: int) -> bool:  # noqa: ARG002 -- all files have the same rule
+        """See ``Rewriter``."""
+        return output_level != self.max_level
+
     def discard(self, file: DataFileMeta) -> None:
         """See ``Rewriter``."""
         self.plain.discard(file)

@@ -60,17 +60,16 @@ class LookupRewriter:
 
     def moves(self, file: DataFileMeta, output_level: int) -> bool:
         """See ``Rewriter``: without versions below, or if they only have to be marked."""
-        if file.level != 0:
+        if self.only_moves(file, output_level):
             return True
-        if self.observe is not None or (self.plain.vectors is not None and file.delete_row_count != 0):
+        if self._must_be_merged(file) or self._by_value:
             return False
-        below = self._below(output_level)
-        if not below:
-            return True
-        if self._by_value:
-            return False
-        self._mark([file], below)
+        self._mark([file], self._below(output_level))
         return True
+
+    def only_moves(self, file: DataFileMeta, output_level: int) -> bool:
+        """See ``Rewriter``: what lies deeper than level 0 has been compared already."""
+        return file.level != 0 or not (self._must_be_merged(file) or self._below(output_level))
 
     def discard(self, file: DataFileMeta) -> None:
         """See ``Rewriter``."""
@@ -83,6 +82,9 @@ class LookupRewriter:
         if self.observe is not None or not isinstance(fold, Deduplicate):
             return True
         return self.plain.vectors is not None and (fold.ignore_delete or bool(self.plain.key.sequence_fields))
+
+    def _must_be_merged(self, file: DataFileMeta) -> bool:
+        return self.observe is not None or (self.plain.vectors is not None and file.delete_row_count != 0)
 
     def _mark(self, newer: Sequence[DataFileMeta], older: Sequence[DataFileMeta]) -> None:
         if self.plain.vectors is not None:

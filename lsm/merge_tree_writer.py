@@ -98,14 +98,14 @@ class MergeTreeWriter:
     def compact(self, *, full: bool) -> None:
         """Flush, then compact everything or what the strategy picks; nothing if the table has got columns since it was opened."""
         self.flush()
+        if self.context.knows_all_columns and not full:
+            self._take(self._manager.settle())
         try:
             result = self._manager.compact(full=full) if self.context.knows_all_columns else None
         except BaseException:
             self._log.abort()
             raise
-        if result is not None:
-            self._increment.add(result)
-            self._count_compaction(result)
+        self._take(result)
         level = self._manager.levels.max_level if result is None or not result.after else result.after[0].level
         self._compact_changelog += [file.upgrade(level) for file in self._log.finish()]  # engines that hide level 0 hide its changelog
         self._compacted_fully |= full
@@ -142,7 +142,10 @@ class MergeTreeWriter:
         self.metrics.files += len(files)
         self.metrics.bytes_written += sum(file.file_size for file in files)
 
-    def _count_compaction(self, result: CompactResult) -> None:
+    def _take(self, result: CompactResult | None) -> None:
+        if result is None:
+            return
+        self._increment.add(result)
         made = list(result.made)
         kept = {file.file_name for file in result.after}
         self.metrics.compactions += 1

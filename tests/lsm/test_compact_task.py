@@ -76,6 +76,9 @@ class FakeRewriter:
     def moves(self, file: DataFileMeta, output_level: int) -> bool:
         return True
 
+    def only_moves(self, file: DataFileMeta, output_level: int) -> bool:
+        return True
+
     def discard(self, file: DataFileMeta) -> None:
         self.discarded.append(file.file_name)
 
