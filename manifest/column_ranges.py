@@ -198,6 +198,8 @@ def _merged(parts: Sequence[ColumnBounds], data_type: DataType) -> ColumnBounds:
         return ColumnBounds(None, None, nulls, rows)
     top = math.nan if data_type.kind in FLOATS and any(map(math.isnan, high)) else max(high)  # NaN is the greatest
     least, most = _MODE.bound(min(low), top)
+    if data_type.kind in FLOATS:  # both zeros are the least or the greatest by some order
+        least, most = -0.0 if least == 0 else least, 0.0 if most == 0 else most
     return ColumnBounds(least, most, nulls, rows)
 
 
