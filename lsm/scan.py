@@ -175,7 +175,7 @@ class _Funnel:
     def _pruned(self, entries: EntryColumns) -> EntryColumns:
         """Files that key range, statistics and embedded index leave."""
         has_key = self._store.schema.is_primary_key_table
-        acts = self._predicate != TRUE
+        acts = any(self._pruner.residual(partition) != TRUE for partition in entries.partition_codes[1])
         cut: Longs | None = None
         with self._report.stage("key range") as tally:
             by_key = has_key and acts and any(self._pruner.key_predicate(partition) != TRUE for partition in entries.partition_codes[1])
@@ -198,6 +198,8 @@ class _Funnel:
     def _cut_sections(self, visible: EntryColumns) -> Longs:
         """The section of every visible file; a file that is the only one in which its keys are visible has one of its own."""
         buckets = bucket_numbers(visible)
+        if np.bincount(buckets, minlength=1).max() <= 1:
+            return buckets
         numbers = sections(buckets, *key_ranks(visible, self._store.schema.key_types))
         if self._has_vectors:
             upper = np.bincount(buckets, visible.level <= 0) == 0
@@ -226,7 +228,7 @@ class _Funnel:
         with self._report.stage("splits") as tally:
             splits = self._all_splits(snapshot, files)
             chosen = self._limited(splits, limit)
-            dropped = sum(split.file_size for split in splits) - sum(split.file_size for split in chosen)
+            dropped = sum(split.file_size for split in splits[len(chosen) :])
             tally.count(len(chosen), len(splits) - len(chosen), int(files.file_size.sum()) - dropped, dropped)
             merging = sum(not split.raw_convertible for split in chosen)
             limited = f", {len(splits) - len(chosen)} beyond the limit" if len(chosen) < len(splits) else ""

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from manifest.avro import Container, encode_records
 from manifest.avro_columns import Longs, Mask, RecordColumns, Rows, Spans, decode_columns
 from manifest.avro_schemas import MANIFEST_ENTRY, Json, layout, parsed
+from manifest.collector import no_collection
 from manifest.data_file import DataFileMeta
 from manifest.entry_objects import BuiltFiles, build_entries, build_files, names_of
 from manifest.errors import CorruptFile
@@ -307,12 +308,13 @@ class EntryColumns:
     def files(self) -> list[DataFileMeta]:
         """The files of the entries as objects, made once for as long as their manifests are held. Raises ``CorruptFile``."""
         built = [one.files for one in self.built]
-        places = list(zip(self.source.tolist(), self.row.tolist(), strict=True))
-        found = [built[source][row] for source, row in places]
+        sources, rows = self.source.tolist(), self.row.tolist()
+        found = [built[source][row] for source, row in zip(sources, rows, strict=True)]
         missing = [at for at, file in enumerate(found) if file is None]
-        for at, file in zip(missing, self._made(np.array(missing, np.intp)) if missing else (), strict=True):
-            source, row = places[at]
-            built[source][row] = found[at] = file
+        if missing:
+            with no_collection():
+                for at, file in zip(missing, self._made(np.array(missing, np.intp)), strict=True):
+                    built[sources[at]][rows[at]] = found[at] = file
         return [file for file in found if file is not None]
 
     def _made(self, rows: Rows) -> list[DataFileMeta]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import pyarrow as pa
@@ -49,6 +50,10 @@ Progress: TypeAlias = Callable[[ProgressEvent], None]
 ClusterStrategy: TypeAlias = Literal["order", "zorder", "hilbert"]
 IncrementalMode: TypeAlias = Literal["delta", "changelog", "diff"]
 IndexView: TypeAlias = Literal["file_indexes", "index_health"]
+
+
+_TREES = 8
+"""Filters that are held parsed: every split of a scan asks for its own."""
 
 
 class TravelRequest(Message):
@@ -101,7 +106,12 @@ class ScanRequest(Message):
     @property
     def tree(self) -> Predicate | None:
         """The predicate as a tree."""
-        return None if self.predicate is None else from_json(self.predicate)
+        return None if self.predicate is None else _tree(self.predicate)
+
+
+@lru_cache(maxsize=_TREES)
+def _tree(text: str) -> Predicate:
+    return from_json(text)
 
 
 class WriteRequest(Message):

@@ -121,13 +121,17 @@ class LocalBackend:
 
     def pin(self, travel: TravelRequest) -> Snapshot | None:
         """The snapshot asked for; None if the newest is asked for and there is none."""
-        snapshots = self.store().snapshots
-        return snapshots.travel(snapshot_id=travel.snapshot_id, tag=travel.tag, timestamp_millis=travel.timestamp_millis)
+        return _travel(self.store(), travel)
 
     def start(self, travel: TravelRequest) -> tuple[Snapshot | None, TableSchema]:
         """The snapshot asked for and the schema to read it by: the newest, or the snapshot's own when travelling."""
-        snapshot = self.pin(travel)
-        return snapshot, self.schema(None if snapshot is None or travel == TravelRequest() else snapshot.schema_id)
+        store = self.store()
+        snapshot = _travel(store, travel)
+        if snapshot is None or snapshot.schema_id == store.schema.id:
+            return snapshot, store.schema
+        if travel == TravelRequest():  # the schema may have changed between the two looks
+            return snapshot, self.schema() if snapshot.schema_id > store.schema.id else store.schema
+        return snapshot, store.schemas.get(snapshot.schema_id)
 
     def snapshots(self) -> list[Snapshot]:
         """Every retained snapshot, oldest first."""
@@ -265,6 +269,10 @@ class LocalBackend:
         limit = None if request.order_by else request.limit  # sorted rows may come from any split
         plan = ScanPlanner(store).plan(request.tree, snapshot=snapshot, columns=request.columns, limit=limit)
         return without_files(store, plan, request.left_out) if request.left_out else plan
+
+
+def _travel(store: FileStore, travel: TravelRequest) -> Snapshot | None:
+    return store.snapshots.travel(snapshot_id=travel.snapshot_id, tag=travel.tag, timestamp_millis=travel.timestamp_millis)
 
 
 __all__ = ["LocalBackend"]
