@@ -51,10 +51,12 @@ class EntryCache:
             while self._bytes > self.capacity:
                 self._bytes -= entries_weight(self._held.popitem(last=False)[1])
 
-    def join(self, names: tuple[str, ...], parts: Sequence[EntryColumns], *, shared: bool = False) -> EntryColumns:
+    def join(
+        self, names: tuple[str, ...], parts: Sequence[EntryColumns], whole: EntryColumns | None = None, *, shared: bool = False
+    ) -> EntryColumns:
         """The entries of several manifests as one; the last answer is held, for scans of one snapshot read the same ones.
 
-        ``shared``: the parts are held for other tables, and so is the answer.
+        ``whole`` are all ``parts`` as one, if they came so. ``shared``: the parts are held for other tables, and so is the answer.
         """
         with self._lock:
             if self._joined is not None and self._joined[0] == names:
@@ -63,7 +65,7 @@ class EntryCache:
         if held is not None and all(map(operator.is_, held[0], parts)):
             joined: EntryColumns = held[1]
         else:
-            joined = EntryColumns.concat(parts)
+            joined = EntryColumns.concat(parts) if whole is None else whole
         weight = sum(map(entries_weight, parts))
         if len(parts) > 1 and weight <= self.capacity // 2:
             with self._lock:

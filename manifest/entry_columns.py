@@ -70,30 +70,45 @@ class EntryColumns:
             raise CorruptFile(container.path, f"its records are no manifest entries ({error})") from error
 
     @classmethod
-    def from_containers(cls, containers: Sequence[Container]) -> list[EntryColumns]:
-        """The entries of opened manifests, decoded together where their layouts allow. Raises ``CorruptFile``."""
+    def from_containers(cls, containers: Sequence[Container]) -> tuple[list[EntryColumns], EntryColumns | None]:
+        """The entries of each of opened manifests, decoded together where their layouts allow, and of all if they came so.
+
+        Raises ``CorruptFile``.
+        """
         found: list[EntryColumns] = []
+        whole: EntryColumns | None = None
         for shape, group in groupby(containers, lambda container: container.schema.layout):
             members = list(group)
-            found += cls._decoded_together(shape, members) or [cls.from_container(container) for container in members]
-        return found
+            together = cls._decoded_together(shape, members)
+            if together is None:
+                found += [cls.from_container(container) for container in members]
+            else:
+                parts, of_group = together
+                found += parts
+                whole = of_group if len(members) == len(containers) else None
+        return found, whole
 
     @classmethod
-    def _decoded_together(cls, shape: Json, containers: Sequence[Container]) -> list[EntryColumns]:
-        """[] if that cannot be done, or cannot be proved right."""
+    def _decoded_together(cls, shape: Json, containers: Sequence[Container]) -> tuple[list[EntryColumns], EntryColumns] | None:
+        """None if that cannot be done, or cannot be proved right."""
         if shape != _LAYOUT or len(containers) < 2 or not all(container.count for container in containers):
-            return []
+            return None
         counts = np.cumsum([0, *(container.count for container in containers)])
         bases = np.cumsum([0, *(len(container.payload) for container in containers)])
         payload = b"".join(container.payload for container in containers)
         columns = decode_columns(shape, payload, int(counts[-1]), _starts(payload))
         if columns is None or not np.array_equal(columns.start[counts[:-1]], bases[:-1]):
-            return []
-        parts = zip(containers, counts[:-1].tolist(), counts[1:].tolist(), bases.tolist(), strict=False)
-        return [
-            _checked(cls._single(one.path, one.payload, columns.between(first, last).shifted(-base), np.zeros(last - first, np.bool_)))
-            for one, first, last, base in parts
+            return None
+        bounds = zip(containers, counts[:-1].tolist(), counts[1:].tolist(), bases.tolist(), strict=False)
+        parts = [
+            cls._single(one.path, one.payload, columns.between(first, last).shifted(-base), np.zeros(last - first, np.bool_))
+            for one, first, last, base in bounds
         ]
+        source = np.repeat(np.arange(len(parts)), np.diff(counts))
+        row = np.arange(source.size) - counts[source]
+        built = tuple(part.built[0] for part in parts)
+        paths = tuple(container.path for container in containers)
+        return parts, _checked(cls(paths, source, payload, columns, np.zeros(source.size, np.bool_), row, built))
 
     @classmethod
     def _single(cls, path: str, payload: bytes, columns: RecordColumns, short: Mask) -> EntryColumns:
@@ -334,10 +349,12 @@ class EntryColumns:
 
 
 def _checked(entries: EntryColumns) -> EntryColumns:
-    if (entries.numbers("_VERSION") != ENTRY_VERSION).any():
-        raise CorruptFile(entries.path_of(0), f"has entries of another version than {ENTRY_VERSION}")
-    if not np.isin(entries.kind, (FileKind.ADD, FileKind.DELETE)).all():
-        raise CorruptFile(entries.path_of(0), "has entries that neither add nor delete")
+    other = entries.numbers("_VERSION") != ENTRY_VERSION
+    if other.any():
+        raise CorruptFile(entries.path_of(int(other.argmax())), f"has entries of another version than {ENTRY_VERSION}")
+    neither = (entries.kind != FileKind.ADD) & (entries.kind != FileKind.DELETE)
+    if neither.any():
+        raise CorruptFile(entries.path_of(int(neither.argmax())), "has entries that neither add nor delete")
     return entries
 
 

@@ -59,29 +59,37 @@ class ManifestFile:
         """The entries of listed manifests, in order, counted against the list; what is not held in memory is decoded together."""
         parts = {meta.file_name: held for meta in metas if (held := self.cache.get(meta.file_name)) is not None}
         shared = not parts
-        for meta, entries, is_shared in self._entries([meta for meta in metas if meta.file_name not in parts]):
+        joined: EntryColumns | None = None
+        for meta, entries, is_shared, together in self._entries([meta for meta in metas if meta.file_name not in parts]):
             self._check_counts(meta, entries)
             self.cache.put(meta.file_name, entries)
             parts[meta.file_name] = entries
             shared &= is_shared
+            joined = together
         names = tuple(meta.file_name for meta in metas)
-        return self.cache.join(names, [parts[name] for name in names], shared=shared)
+        if joined is not None and len(joined.paths) != len(names):
+            joined = None  # others were held
+        return self.cache.join(names, [parts[name] for name in names], joined, shared=shared)
 
-    def _entries(self, metas: Sequence[ManifestFileMeta]) -> Iterator[tuple[ManifestFileMeta, EntryColumns, bool]]:
-        """The entries of each manifest, and whether tables opened later find them held; those first that are held already."""
+    def _entries(self, metas: Sequence[ManifestFileMeta]) -> Iterator[tuple[ManifestFileMeta, EntryColumns, bool, EntryColumns | None]]:
+        """The entries of each manifest, whether tables opened later find them held, and those of its batch as one, if they came so.
+
+        Those come first that are held already.
+        """
         files, unknown = self.cache.files, []
         for meta in metas:
             identity, held = files.recall(self.file_io, self.paths.manifest(meta.file_name), ("manifest", meta.file_size))
             if held is None:
                 unknown.append((meta, identity))
             else:
-                yield meta, held, True
+                yield meta, held, True, None
         for some in _batches(unknown):
             opened = [self._open(meta.file_name, meta.file_size) for meta, _ in some]
-            for (meta, identity), entries in zip(some, EntryColumns.from_containers(opened), strict=True):
+            parts, whole = EntryColumns.from_containers(opened)
+            for (meta, identity), entries in zip(some, parts, strict=True):
                 path = self.paths.manifest(meta.file_name)
                 files.keep(path, ("manifest", meta.file_size), identity, entries, entries_weight(entries))
-                yield meta, entries, identity is not None
+                yield meta, entries, identity is not None, whole
 
     def _check_counts(self, meta: ManifestFileMeta, entries: EntryColumns) -> None:
         deleted = int(np.count_nonzero(entries.kind == FileKind.DELETE))

@@ -205,10 +205,31 @@ def container(entries, path="m"):
 def test_manifests_decoded_together_are_the_manifests(sizes):
     manifests = [[a_file(SimpleStats.EMPTY, rows=size * 10 + at) for at in range(size)] for size in sizes]
     containers = [container(entries, f"manifest-{at}") for at, entries in enumerate(manifests)]
-    found = EntryColumns.from_containers(containers)
+    found, whole = EntryColumns.from_containers(containers)
     assert [columns.entries() for columns in found] == manifests
     joined = EntryColumns.concat(found)
     assert [joined.path_of(row) for row in range(len(joined))] == [f"manifest-{at}" for at, size in enumerate(sizes) for _ in range(size)]
+    assert (whole is not None) == (len(sizes) > 1 and all(sizes))
+    if whole is not None:
+        assert whole.entries() == joined.entries()
+        assert list(whole.records()) == list(joined.records())
+        assert [whole.path_of(row) for row in range(len(whole))] == [joined.path_of(row) for row in range(len(joined))]
+        assert all(one is other for one, other in zip(whole.files(), joined.files(), strict=True))
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.integers(0, 2), st.sampled_from([("_VERSION", 3), ("_KIND", 2)]), st.integers(0, 1))
+def test_of_manifests_decoded_together_the_one_with_a_bad_entry_is_named(bad, change, at):
+    field, value = change
+    containers = []
+    for number in range(3):
+        records = [entry.to_avro() for entry in [a_file(SimpleStats.EMPTY)] * 2]
+        if number == bad:
+            records[at][field] = value
+        data = write_container(MANIFEST_ENTRY, blocks_of(encode_records(parsed(MANIFEST_ENTRY), records)), codec="null", level=1)
+        containers.append(read_container(f"manifest-{number}", data))
+    with pytest.raises(CorruptFile, match=f"manifest-{bad}"):
+        EntryColumns.from_containers(containers)
 
 
 def test_file_objects_are_made_once_and_shared_by_every_selection():
@@ -228,7 +249,7 @@ def test_a_file_that_is_not_valid_names_its_manifest(change):
     record = good.to_avro()
     record["_FILE"] |= change
     data = write_container(MANIFEST_ENTRY, blocks_of(encode_records(parsed(MANIFEST_ENTRY), [record])), codec="null", level=1)
-    columns = EntryColumns.concat(EntryColumns.from_containers([container([good] * 2), read_container("manifest-bad", data)]))
+    columns = EntryColumns.concat(EntryColumns.from_containers([container([good] * 2), read_container("manifest-bad", data)])[0])
     with pytest.raises(CorruptFile, match="manifest-bad"):
         columns.files()
     assert columns.select(np.arange(2)).files() == [good.file] * 2
