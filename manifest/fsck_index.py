@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from manifest.fsck_live import BucketId, LiveFiles
-from manifest.fsck_manifests import CheckedManifests
+from manifest.fsck_manifests import BROKEN, CheckedManifests
 from manifest.fsck_problem import Findings, Origin, ProblemKind
 from manifest.fsck_unit import IndexUnit, Unit
 from manifest.index_manifest import DELETION_VECTORS, HASH, IndexEntry
+from manifest.schema import TableSchema
 from manifest.snapshot import Snapshot
 from manifest.store import FileStore
 
@@ -36,6 +38,7 @@ class CheckedIndexes:
     _name: str | None = None
     _entries: Sequence[IndexEntry] | None = ()
     _noted: set[tuple[str, str]] = field(default_factory=set)
+    _marked: int = 0
 
     def advance(self, snapshot: Snapshot, live: LiveFiles, before: Origin | None, origin: Origin) -> Iterator[Unit]:
         """Go on to a state; gives the index files that the one ``before`` was the last to have (None: it has expired)."""
@@ -54,8 +57,23 @@ class CheckedIndexes:
         self._units = units
         self.hashes = {(unit.entry.partition, unit.entry.bucket): unit for unit in units.values() if unit.entry.index_type == HASH}
         self._check_live(live, origin)
+        if snapshot.schema_id != self.store.schema.id:
+            with suppress(*BROKEN):  # which the check of schemas tells
+                self.check_honoured(self.store.schemas.get(snapshot.schema_id), origin)
         for unit in gone if before is not None else ():
             yield from self._give(unit.model_copy(update={"origin": before}))
+
+    def check_honoured(self, schema: TableSchema, origin: Origin) -> None:
+        """Readers pass over the vectors of a table whose options do not say that it has some; dead rows come back then."""
+        path = self.store.paths.schema_file(schema.id)
+        if not self._marked or schema.core.deletion_vectors_enabled or (path, "") in self._noted:
+            return
+        self._noted.add((path, ""))
+        message = (
+            f"does not set deletion-vectors.enabled, but deletion vectors of {self._marked:,} live data files are in {self._name}: "
+            "rows that they mark as dead are read again"
+        )
+        self.found.add(ProblemKind.SCHEMA, path, message, origin)
 
     def rest(self, origin: Origin) -> Iterator[Unit]:
         """The index files of the state reached."""
@@ -93,10 +111,12 @@ class CheckedIndexes:
         """Vectors are about live files, and every bucket of a table with dynamic buckets has a hash index."""
         assert self._entries is not None
         path = self.store.paths.manifest(self._name or "")
+        self._marked = 0
         for entry in self._entries:
             if entry.index_type != DELETION_VECTORS or not entry.vectors:
                 continue
             names = {file.name for file in live.bucket((entry.partition, entry.bucket))}
+            self._marked += sum(vector.data_file in names for vector in entry.vectors)
             for vector in entry.vectors:
                 if vector.data_file in names or (entry.file_name, vector.data_file) in self._noted:
                     continue

@@ -72,6 +72,7 @@ class CheckedStates:
             yield from self._changelog(snapshot, origin)
             previous = snapshot
         if live is not None and origin is not None:
+            self._indexes.check_honoured(self.store.schema, origin)
             yield from self._remaining(live, origin)
 
     def tagged(self, name: str, tag: Snapshot) -> Iterator[Unit]:

@@ -85,6 +85,14 @@ def vectored(path: Path) -> str:
     return table.path
 
 
+def marked(path: Path) -> str:
+    """An append table whose deleted rows are marked in deletion vectors."""
+    table = Table.create(path, "id BIGINT, n INT", [], [], {"bucket": "-1", "deletion-vectors.enabled": "true"})
+    table.write(pa.table({"id": range(50), "n": pa.array(range(50), pa.int32())}))
+    table.delete("id < 5")
+    return table.path
+
+
 def dynamic(path: Path) -> str:
     """Dynamic buckets with hash indexes."""
     table = Table.create(path, "id BIGINT, n INT", ["id"], [], {"dynamic-bucket.target-row-num": "20"})
@@ -218,7 +226,15 @@ def gone(path: Path) -> Path:
     return path
 
 
-MAKERS = {"written": written, "keyed": keyed, "plain": plain, "vectored": vectored, "dynamic": dynamic, "branched": branched}
+MAKERS = {
+    "written": written,
+    "keyed": keyed,
+    "plain": plain,
+    "vectored": vectored,
+    "marked": marked,
+    "dynamic": dynamic,
+    "branched": branched,
+}
 Damage = Callable[[Surgeon], Path]
 
 

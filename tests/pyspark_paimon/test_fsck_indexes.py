@@ -118,6 +118,28 @@ def _repeated_hash(surgeon: Surgeon) -> Path:
     return path
 
 
+def _option_off(surgeon: Surgeon) -> Path:
+    """The newest schema without the option, as if a bit of its name were another."""
+    schema = surgeon.store.schema
+    options = {("deletion-vectors.enablee" if name == "deletion-vectors.enabled" else name): text for name, text in schema.options.items()}
+    return surgeon.schema(schema.id, options=options)
+
+
+def _option_altered(surgeon: Surgeon) -> Path:
+    """A newer schema without the option, that no snapshot names yet."""
+    schema = surgeon.store.schema
+    shutil.copy(surgeon.file("schema", f"schema-{schema.id}"), surgeon.file("schema", f"schema-{schema.id + 1}"))
+    return surgeon.schema(schema.id + 1, id=schema.id + 1, options={"bucket": schema.options["bucket"]})
+
+
+def _option_was_off(surgeon: Surgeon) -> Path:
+    """The option is back, but the newest commit was made without it."""
+    schema = surgeon.store.schema
+    shutil.copy(surgeon.file("schema", f"schema-{schema.id}"), surgeon.file("schema", f"schema-{schema.id + 1}"))
+    surgeon.schema(schema.id + 1, id=schema.id + 1)
+    return surgeon.schema(schema.id, options={"bucket": schema.options["bucket"]})
+
+
 DAMAGES: dict[str, Case] = {
     "a side file is missing": Case(K.MISSING_FILE, "written", "quick", lambda s: gone(_indexed(s)[1])),
     "a container is cut short": Case(K.FILE_INDEX, "written", "footers", lambda s: cut(_indexed(s)[1], 200)),
@@ -137,6 +159,10 @@ DAMAGES: dict[str, Case] = {
         K.DELETION_VECTOR, "vectored", "footers", lambda s: _vectors(s, {_data_file(s): BitMap([1])}, row_count=7)
     ),
     "dead rows are counted wrongly": Case(K.DELETION_VECTOR, "vectored", "footers", _cardinality),
+    "vectors without the option": Case(K.SCHEMA, "vectored", "quick", _option_off),
+    "vectors of an append table without the option": Case(K.SCHEMA, "marked", "quick", _option_off),
+    "vectors and an option that was switched off": Case(K.SCHEMA, "vectored", "quick", _option_altered),
+    "vectors that were written without the option": Case(K.SCHEMA, "marked", "quick", _option_was_off),
     "a bucket has no hash index": Case(K.HASH_INDEX, "dynamic", "quick", lambda s: s.reindex(s.index_entries()[1:])),
     "a hash is repeated": Case(K.HASH_INDEX, "dynamic", "footers", _repeated_hash),
     "a key is not in the hash index": Case(K.HASH_INDEX, "dynamic", "deep", _other_hash),
@@ -186,3 +212,11 @@ def test_a_vector_of_a_file_that_was_there_before_does_no_harm(copies, tmp_path)
     result = table.fsck("deep")
     assert result.problems == ()
     assert result.counts[LEFT_BEHIND] == 1
+
+
+@pytest.mark.parametrize("shape", ["vectored", "marked"])
+def test_the_option_may_go_once_no_live_file_has_a_vector(copies, tmp_path, shape) -> None:
+    path = copies.copy(shape, tmp_path)
+    Table.open(path).compact(full=True)
+    _option_altered(Surgeon(path))
+    assert Table.open(path).fsck("deep").problems == ()
