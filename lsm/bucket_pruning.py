@@ -64,10 +64,12 @@ class BucketPruner:
     def _same(self, schema_id: int) -> bool:
         """Whether files of that schema hashed the bucket key as today's would be."""
         schema = self.store.schema
+        if schema_id == schema.id:
+            return True
         mapping = SchemaMapping.of([schema.field(name) for name in schema.bucket_keys], self.store.schemas.get(schema_id).fields, schema_id)
         return all(source is not None and source.type.arrow == mapping.read[name].type.arrow for name, source in mapping.sources.items())
 
-    def _keys(self, predicate: Predicate) -> pa.Table | None:
+    def _keys(self, predicate: Predicate) -> pa.RecordBatch | None:
         schema = self.store.schema
         keys = bucket_keys(predicate, schema.bucket_keys, schema.column_types)
         if keys is None:
@@ -76,7 +78,7 @@ class BucketPruner:
             pa.array([to_scalar(value, schema.column_types[name]) for value in values], schema.column_types[name].arrow)
             for name, values in zip(schema.bucket_keys, zip(*keys, strict=True), strict=True)
         ]
-        return pa.table(columns, names=list(schema.bucket_keys))
+        return pa.record_batch(columns, names=list(schema.bucket_keys))
 
 
 def _among(values: Longs, wanted: Sequence[int]) -> Mask:

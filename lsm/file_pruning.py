@@ -15,6 +15,7 @@ from fileindex.predicate import FALSE, TRUE, ColumnRef, Predicate, columns_of
 from lsm.evolution import SchemaMapping, column_types
 from lsm.scan_filters import bind_constants, bind_rows, only_columns
 from manifest.avro_columns import Mask, Rows
+from manifest.binary_row import EMPTY_ROW
 from manifest.bounds_columns import BoundsColumn, Lookup, key_bounds, may_match_each, value_bounds
 from manifest.column_ranges import same_values, stats_groups
 from manifest.data_file import DataFileMeta
@@ -78,6 +79,14 @@ class FilePruner:
                 raise CorruptFile(entries.path_of(int(rows[0])), f"the key range of a file cannot be decoded ({error})") from error
             wanted[rows] = may_match_each(predicate, partial(_of_name, known), schema.column_types, rows.size)
         return wanted
+
+    def needs_values(self, entries: EntryColumns) -> bool:
+        """Whether statistics of values can tell more of ``entries`` than ``key_mask`` did."""
+        conditions = {self.residual(partition) for partition in entries.partition_codes[1]}
+        if not all(self._keys.issuperset(columns_of(condition)) for condition in conditions):
+            return True
+        low = entries.columns.spans["_FILE._KEY_STATS._MIN_VALUES"]
+        return bool((low.end - low.start <= len(EMPTY_ROW)).any())
 
     def value_mask(self, entries: EntryColumns) -> Mask:
         """Which files can hold a row that satisfies the filter, by minima, maxima and null counts."""

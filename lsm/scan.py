@@ -186,7 +186,8 @@ class _Funnel:
             _count(tally, entries, kept)
             tally.note = "" if by_key else "no condition on key columns alone" if has_key else "no primary key"
         with self._report.stage("value stats") as tally:
-            kept, cut = self._keep_sections(tally, kept, cut, self._pruner.value_mask if acts else None)
+            reads_values = acts and self._pruner.needs_values(kept)
+            kept, cut = self._keep_sections(tally, kept, cut, self._pruner.value_mask if reads_values else None)
         with self._report.stage("embedded index") as tally:
             reads_index = acts and self._store.options.file_index_read_enabled
             kept, cut = self._keep_sections(tally, kept, cut, self._pruner.index_mask if reads_index else None)
@@ -217,6 +218,9 @@ class _Funnel:
             _count(tally, files, files)
             return files, cut
         passing = test(files)
+        if passing.all():
+            _count(tally, files, files)
+            return files, cut
         alive = passing if cut is None else np.isin(cut, np.concatenate([cut[passing], self._folded]))
         kept = files.select(alive)
         _count(tally, files, kept)
