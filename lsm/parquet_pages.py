@@ -53,7 +53,7 @@ class PageFooter:
     """Bytes in memory, about, once all indexes have been read."""
     layouts: dict[int, dict[int, tuple[Longs, Longs]]] = field(default_factory=dict, repr=False)
     bounds: dict[tuple[int, int, DataType], list[ColumnBounds] | None] = field(default_factory=dict, repr=False)
-    encoded: dict[tuple[int, int], tuple[tuple[bytes, ...], bytes]] = field(default_factory=dict, repr=False)
+    encoded: dict[int, tuple[Struct, tuple[bytes, ...], bytes]] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, footer: bytes) -> PageFooter:
@@ -120,12 +120,12 @@ class ColumnPages:
     @property
     def encoded(self) -> tuple[tuple[bytes, ...], bytes]:
         """As Thrift's bytes the elements, and what a ``ColumnMetaData`` says that does not depend on where pages lie."""
-        known, place = self.indexes.footer.encoded, (self.group, self.leaf)
-        found = known.get(place)
-        if found is None:
-            meta = {number: value for number, value in self.meta.items() if number <= LAST_OF_META_HEAD}
-            found = known[place] = tuple(map(encode_struct, self.elements)), encode_struct(meta)
-        return found
+        meta = {number: value for number, value in self.meta.items() if number <= LAST_OF_META_HEAD}
+        known = self.indexes.footer.encoded.get(self.leaf)
+        if known is None or known[0] != meta:  # the same in most row groups
+            known = meta, tuple(map(encode_struct, self.elements)), encode_struct(meta)
+            self.indexes.footer.encoded[self.leaf] = known
+        return known[1:]
 
     def size(self, pages: Longs) -> int:
         """Bytes of some pages."""

@@ -135,16 +135,23 @@ def _take(data: bytes, at: int, length: int) -> bytes:
 
 
 def _write_struct(out: bytearray, fields: Struct, previous: int = 0) -> None:
+    """Append a struct, or the rest of one whose last field so far was ``previous``; integers in place, as ``_struct`` reads them."""
     for number, (kind, value) in sorted(fields.items()):
-        code = (TRUE if value else FALSE) if kind in {TRUE, FALSE} else kind
+        code = (TRUE if value else FALSE) if kind in _BOOLEANS else kind
         if 0 < number - previous < 16:
             out.append((number - previous) << 4 | code)
         else:
             out.append(code)
             _write_varint(out, _zigzag(number))
-        if kind not in {TRUE, FALSE}:
-            _write_value(out, kind, value)
         previous = number
+        if kind in _INTEGERS:
+            raw = value << 1 if value >= 0 else (-value << 1) - 1
+            while raw > 0x7F:
+                out.append(raw & 0x7F | 0x80)
+                raw >>= 7
+            out.append(raw)
+        elif kind not in _BOOLEANS:
+            _write_value(out, kind, value)
     out.append(0)
 
 
@@ -164,7 +171,10 @@ def _write_value(out: bytearray, kind: int, value: Any) -> None:
         if len(values) >= 15:
             _write_varint(out, len(values))
         for item in values:
-            _write_value(out, element, item)
+            if isinstance(item, bytes) and element == STRUCT:
+                out += item
+            else:
+                _write_value(out, element, item)
     elif kind == DOUBLE:
         out += value
     else:
