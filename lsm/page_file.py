@@ -7,7 +7,6 @@ as writers that count rows make them.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,19 +14,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lsm.page_header import LONGEST, data_page
 from lsm.page_locations import Longs
 from lsm.parquet_pages import LAST_OF_META_HEAD, ColumnPages, TouchedPages
-from lsm.thrift_compact import BINARY, I32, I64, LIST, STRUCT, Struct, decode_struct, encode_struct, with_fields
+from lsm.thrift_compact import BINARY, I32, I64, LIST, STRUCT, Struct, encode_struct, with_fields
 
 _MAGIC = b"PAR1"
 _BYTE_ARRAY = 6
-_PAGE_HEADER = 8 * 1024
-"""More than a page header takes up, unless its statistics are very long texts."""
 _WORTH_THREADS = 4 << 20
 """Compressed bytes of pages; fewer are decoded before threads have taken them over."""
-_NUMBER = rb"[\x80-\xff]{0,4}[\x00-\x7f]"
-_USUAL_HEADER = re.compile(rb"\x15\x00\x15%b\x15%b(?:\x15%b\x1c|\x2c)\x15(%b)" % (_NUMBER, _NUMBER, _NUMBER, _NUMBER))
-"""Of a page of the first version: type, two sizes, perhaps a checksum, then its own header, which begins with the number of values."""
 
 
 def take_leaves(leaves: Sequence[ColumnPages], rows: Longs) -> list[Any]:
@@ -87,11 +82,14 @@ class _Pages:
         return [leaf.elements[0][4][1].decode() for leaf in self._leaves if 11 in leaf.meta and leaf.meta[1][1] == _BYTE_ARRAY]
 
     def _content(self) -> bytes:
-        chunks = [{2: (I64, 0), 3: (STRUCT, self._add(leaf))} for leaf in self._leaves]
+        encoded = [leaf.encoded for leaf in self._leaves]
+        chunks = [
+            encode_struct({2: (I64, 0), 3: (STRUCT, self._add(leaf, head))}) for leaf, (_, head) in zip(self._leaves, encoded, strict=True)
+        ]
         group: Struct = {1: (LIST, (STRUCT, chunks)), 2: (I64, self._size), 3: (I64, self._rows)}
         source = self._leaves[0].indexes.footer
         root = {**source.schema[0], 5: (I32, len(self._leaves))}
-        elements = [element for leaf in self._leaves for element in leaf.encoded[0]]
+        elements = [element for of_leaf, _ in encoded for element in of_leaf]
         footer = encode_struct(
             {
                 1: (I32, source.version),
@@ -103,8 +101,8 @@ class _Pages:
         )
         return b"".join([*self._parts, footer, len(footer).to_bytes(4, "little"), _MAGIC])
 
-    def _add(self, leaf: ColumnPages) -> bytes:
-        """Put the dictionary and the pages of a leaf into the file: the ``ColumnMetaData`` of its chunk."""
+    def _add(self, leaf: ColumnPages, head: bytes) -> bytes:
+        """Put the dictionary and the pages of a leaf into the file: the ``ColumnMetaData`` of its chunk, which begins with ``head``."""
         meta: Struct = {}
         start = self._size
         read, first = leaf.indexes.read_range, leaf.meta[9][1]
@@ -121,13 +119,13 @@ class _Pages:
             self._put(data)
         size = self._size - start
         places = {5: (I64, values), 6: (I64, size), 7: (I64, size)}
-        return with_fields(leaf.encoded[1], LAST_OF_META_HEAD, places | meta)
+        return with_fields(head, LAST_OF_META_HEAD, places | meta)
 
     def _values(self, data: bytes, sizes: Sequence[int], counts: Sequence[int]) -> int:
         """Values in pages, by their headers: of a flat column one a row, of a nested one any number."""
         total = at = 0
         for size, count in zip(sizes, counts, strict=True):
-            values = values_of(data[at : at + min(size, _PAGE_HEADER)])
+            values, _, _ = data_page(data[at : at + min(size, LONGEST)])
             if not self._is_nested and values != count:
                 raise ValueError(f"a page has {values} rows where its index says {count}")
             total += values
@@ -141,6 +139,10 @@ class _Pages:
 
 def _runs(leaf: ColumnPages, pages: Longs) -> list[tuple[int, list[int], list[int]]]:
     """Of pages that lie side by side the offset of the first, and the sizes and the rows of all."""
+    if len(pages) == 1:
+        page = pages[0]
+        offset, size, start = leaf.locations[page].tolist()
+        return [(offset, [size], [int(leaf.starts[page + 1]) - start])]
     found: list[tuple[int, list[int], list[int]]] = []
     end = -1
     counts = (leaf.starts[pages + 1] - leaf.starts[pages]).tolist()
@@ -154,26 +156,10 @@ def _runs(leaf: ColumnPages, pages: Longs) -> list[tuple[int, list[int], list[in
     return found
 
 
-def values_of(header: bytes) -> int:
-    """Values in the page that begins with ``header``, nulls among them. Raises ``ValueError`` or ``LookupError``.
-
-    >>> page = {1: (I32, 0), 2: (I32, 300), 3: (I32, 200), 5: (STRUCT, {1: (I32, 100)})}
-    >>> values_of(encode_struct(page)), values_of(encode_struct(page | {4: (I32, -5)}))
-    (100, 100)
-    """
-    usual = _USUAL_HEADER.match(header)
-    if usual is None:
-        fields, _ = decode_struct(header)
-        values: int = fields[5 if 5 in fields else 8][1][1][1]
-        return values
-    raw: int = sum((byte & 0x7F) << 7 * place for place, byte in enumerate(usual[1]))
-    return raw >> 1 ^ -(raw & 1)
-
-
 def _plain(column: Any) -> Any:
     """A column as one array of the file's type."""
     array = column if isinstance(column, pa.Array) else column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
     return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
 
 
-__all__ = ["take_leaves", "values_of"]
+__all__ = ["take_leaves"]

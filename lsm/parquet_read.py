@@ -15,6 +15,7 @@ from typing import Any, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lsm.filtering_decoder import can_decode, masked_rows, rows_of_texts
 from lsm.known_footer import KnownFooter, RowGroup
 from lsm.nested_pages import NestedPages, can_weave
 from lsm.page_file import take_leaves
@@ -35,6 +36,8 @@ PAGED_ROWS = 32 * 1024
 _MIN_BATCH_ROWS = 1024
 _FEW_ROWS = 8 * 1024
 """Rows that one thread decodes sooner than several agree on them: half a millisecond a file."""
+_WORTH_MASKING = 1 << 20
+"""Compressed bytes of column chunks; fewer are decoded before a second decoder has begun."""
 _SMALL_DICTIONARY_BYTES = 64 * 1024
 _DICTIONARY_BYTES_PER_ROW = 2.5
 _WRAPPED_MICROS = 2**64 // 1000
@@ -162,6 +165,31 @@ class ParquetDataFile:
             next(taken) if isinstance(one, ColumnPages) else None if one is None else self._taken_nested(one, name, rows)
             for one, name in zip(known, columns, strict=True)
         ]
+
+    def masked(self, pages: GroupPages, columns: Sequence[str], mask: Any) -> list[Any | None] | None:
+        """The values of columns where ``mask`` is true; None for one that must be read otherwise, or where that holds of most of them."""
+        known = [pages.column(name) if can_decode(self.schema.field(name).type) else None for name in columns]
+        flat = [(one, self.schema.field(name).type) for one, name in zip(known, columns, strict=True) if isinstance(one, ColumnPages)]
+        if sum(one.meta[7][1] for one, _ in flat) < _WORTH_MASKING:
+            return None
+        with suppress(*BROKEN, pa.ArrowException, OSError):  # decoding all of it tells whether the file is broken
+            found = masked_rows([one for one, _ in flat], [arrow for _, arrow in flat], mask)
+            if found is not None:
+                taken = iter(found)
+                return [next(taken) if isinstance(one, ColumnPages) else None for one in known]
+        return None
+
+    def rows_of_texts(self, pages: Sequence[GroupPages], column: str, texts: Sequence[str]) -> list[Any] | None:
+        """Where a column is one of ``texts``: of each row group the positions in it; None if a mere decoder finds that as fast."""
+        if not pa.types.is_string(self.schema.field(column).type) or self._has_small_dictionary(column):
+            return None
+        known = [group.column(column) for group in pages]
+        flat = [one for one in known if isinstance(one, ColumnPages)]
+        if len(flat) < len(known) or sum(one.meta[7][1] for one in flat) < _WORTH_MASKING:
+            return None
+        with suppress(*BROKEN, OSError):  # as above
+            return rows_of_texts(flat, texts)
+        return None
 
     def _taken_nested(self, known: NestedPages, column: str, rows: Any) -> Any | None:
         arrow = self.schema.field(column).type

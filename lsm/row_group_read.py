@@ -7,7 +7,7 @@ and only as far as the last of them. Every batch has the table's types, whatever
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -29,6 +29,7 @@ from lsm.page_read import GroupPages, matching_rows
 from lsm.parquet_read import BATCH_BYTES, ParquetDataFile, RowGroup
 from lsm.plain_texts import plain_text, plain_texts
 from lsm.read_report import ReadReport
+from lsm.scan_filters import texts_wanted
 from lsm.sort_key import VALUE_KIND
 from manifest.errors import CastFailed, CorruptFile
 from manifest.stats import ColumnBounds, may_match
@@ -37,6 +38,8 @@ _Mask = npt.NDArray[np.bool_]
 _Rows = npt.NDArray[np.int64]
 _SPARSE = 8
 """At most one row in so many is few: their pages are decoded alone, or texts stay dictionaries until they are filtered."""
+_DENSE = 2
+"""More than one row in so many is a lot: leaving out the others would save little."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,7 @@ class RowGroupRead:
     report: ReadReport
     batch_bytes: int = BATCH_BYTES
     keep_dictionaries: bool = False
+    _rows_of_texts: dict[int, _Rows | None] = field(default_factory=dict, init=False, repr=False)
 
     def batches(self) -> Iterator[Any]:
         """Record batches in file order; ``CorruptFile`` if pages do not decode."""
@@ -158,6 +162,10 @@ class RowGroupRead:
         if not chosen.any():
             return
         kept = self._by_pages(self._filter_columns, group, pages, chosen)
+        if kept is None and self._keep_texts(group, chosen):
+            if not chosen.any():
+                return
+            kept = self._by_pages(self._filter_columns, group, pages, chosen)
         if kept is None:
             kept = self._decide(group, chosen)
         else:
@@ -168,9 +176,45 @@ class RowGroupRead:
             return
         rest = self._by_pages(self._rest, group, pages, chosen)
         if rest is None:
+            rest = self._by_mask(self._rest, group, pages, chosen)
+        if rest is None:
             yield from self._streamed(group, chosen, kept)
         else:
             yield self._assemble(rest, rest.num_rows, kept)
+
+    def _keep_texts(self, group: RowGroup, chosen: _Mask) -> bool:
+        """Strike the rows from ``chosen`` that lack a text that the filter wants, if a decoder that filters can tell."""
+        if group.index not in self._rows_of_texts:
+            self._rows_of_texts.update(self._find_texts(group))
+        rows = self._rows_of_texts[group.index]
+        if rows is None:
+            return False
+        found = np.zeros(group.num_rows, np.bool_)
+        found[rows] = True
+        chosen &= found
+        return True
+
+    def _find_texts(self, start: RowGroup) -> dict[int, _Rows | None]:
+        """The rows of ``_keep_texts`` of a row group and those after it: its threads share the groups."""
+        groups = [group for group in self.data.row_groups[start.index :] if self._may_match(group)]
+        wanted = texts_wanted(self.residual, {name for name in self._filter_columns if self._is_as_stored(name)})
+        pages = [self.data.pages(group) for group in groups]
+        known = [one for one in pages if one is not None]
+        found = None
+        if wanted is not None and len(known) == len(groups):
+            column, texts = wanted
+            (source,) = self._physical([column])
+            found = self.data.rows_of_texts(known, source, texts)
+            self.report.bytes_read += self.data.compressed_size([source], groups) if found is not None else 0
+        return (
+            dict.fromkeys((group.index for group in groups), None)
+            if found is None
+            else dict(zip((group.index for group in groups), found, strict=True))
+        )
+
+    def _is_as_stored(self, name: str) -> bool:
+        source = self.mapping.sources[name]
+        return source is not None and is_same(source.type, self.mapping.read[name].type)
 
     def _count_pages(self, pages: GroupPages, chosen: _Mask) -> None:
         """Count the pages of the filter's columns, and those of them without a chosen row."""
@@ -193,9 +237,22 @@ class RowGroupRead:
         self.report.bytes_read += cost
         return self._at(names, group, pages, rows)
 
+    def _by_mask(self, names: Sequence[str], group: RowGroup, pages: GroupPages | None, chosen: _Mask) -> Any | None:
+        """The table's columns ``names`` of the chosen rows, by a decoder that leaves out the others; None if that does not pay."""
+        if pages is None or _DENSE * np.count_nonzero(chosen) > group.num_rows:
+            return None
+        taken = self.data.masked(pages, self._physical(names), chosen)
+        if taken is None:
+            return None
+        self.report.bytes_read += self.data.compressed_size(self._physical(names), [group])
+        return self._conformed(names, taken, group, np.flatnonzero(chosen))
+
     def _at(self, names: Sequence[str], group: RowGroup, pages: GroupPages, rows: _Rows) -> Any:
         """The table's columns ``names`` at positions of the group."""
-        taken = self.data.take(pages, self._physical(names), rows)
+        return self._conformed(names, self.data.take(pages, self._physical(names), rows), group, rows)
+
+    def _conformed(self, names: Sequence[str], taken: Sequence[Any | None], group: RowGroup, rows: _Rows) -> Any:
+        """A batch of columns at positions of the group, decoding those whose values are not ``taken`` yet."""
         arrays = [
             self._whole(name, group, rows) if array is None else self._conform(name, array)
             for name, array in zip(names, taken, strict=True)
@@ -266,13 +323,13 @@ class RowGroupRead:
     def _assemble(self, batch: Any, count: int, kept: Any = None) -> Any:
         """The columns to return, from decoded ones, those of the filter, and constants."""
         arrays = []
-        for field in self._schema:
-            if field.name in self.constants:
-                arrays.append(self._repeat(field, count))
-            elif kept is not None and kept.schema.get_field_index(field.name) >= 0:
-                arrays.append(kept.column(field.name))
+        for wanted in self._schema:
+            if wanted.name in self.constants:
+                arrays.append(self._repeat(wanted, count))
+            elif kept is not None and kept.schema.get_field_index(wanted.name) >= 0:
+                arrays.append(kept.column(wanted.name))
             else:
-                arrays.append(batch.column(field.name))
+                arrays.append(batch.column(wanted.name))
         return self._at_edge(arrays, count)
 
     def _at_edge(self, arrays: Sequence[Any], count: int) -> Any:

@@ -45,6 +45,27 @@ def only_columns(predicate: Predicate | None, columns: Collection[str]) -> Predi
     return all_of(*chosen) if chosen else None
 
 
+def texts_wanted(predicate: Predicate, columns: Collection[str]) -> tuple[str, tuple[str, ...]] | None:
+    """A text column of ``columns`` and the values of which it must have one wherever ``predicate`` is true; None if there is none.
+
+    >>> from fileindex.predicate import And, ColumnRef
+    >>> texts_wanted(And((Compare(ColumnRef("n"), Op.GT, 1), Compare(ColumnRef("t"), Op.EQ, "x"))), {"t"})
+    ('t', ('x',))
+    """
+    for term in conjuncts(predicate):
+        match term:
+            case Compare(column, Op.EQ, value):
+                values: tuple[Plain, ...] = (value,)
+            case In(column, values, negated=False):
+                pass
+            case _:
+                continue
+        texts = tuple(value for value in values if isinstance(value, str))
+        if column.key is None and column.name in columns and texts and len(texts) == len(values):
+            return column.name, texts
+    return None
+
+
 def bind_constants(predicate: Predicate, constants: Mapping[str, Plain], types: Mapping[str, ColumnType]) -> Predicate:
     """``predicate`` where columns in ``constants`` have one known value (None: null) in every row; TRUE or FALSE if that decides it.
 
@@ -158,4 +179,4 @@ def _is_flat(term: Predicate) -> bool:
     return not isinstance(term, Or) or all(isinstance(child, Compare | In) for child in term.children)
 
 
-__all__ = ["MAX_BUCKET_KEYS", "bind_constants", "bind_rows", "bucket_keys", "only_columns"]
+__all__ = ["MAX_BUCKET_KEYS", "bind_constants", "bind_rows", "bucket_keys", "only_columns", "texts_wanted"]

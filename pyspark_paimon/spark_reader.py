@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql import datasource as ds
 from pyspark.sql.types import StructType
 
@@ -35,6 +34,7 @@ from pyspark_paimon.spark_hashes import HashReader
 from pyspark_paimon.spark_options import pushes_once, read_options, table_path
 from pyspark_paimon.spark_rpc import FSCK, HASHES, SCAN, form_of, parse_hash_scan
 from pyspark_paimon.spark_tasks import tasks_of
+from pyspark_paimon.spark_threads import use_task_cpus
 from pyspark_paimon.spark_types import arrow_for_spark, cast_for_spark
 from pyspark_paimon.sql_tables import stale_columns_told
 
@@ -79,8 +79,7 @@ class PaimonReader(ds.DataSourceReader):  # type: ignore[misc]  # as above
                     yield from self._read(split)
 
     def _read(self, split: str) -> Iterator[pa.RecordBatch]:
-        context = TaskContext.get()
-        pa.set_cpu_count(max(1, context.cpus() if context is not None else 1))
+        use_task_cpus()
         wanted = arrow_for_spark(self.schema)
         report = ReadReport()
         for batch in LocalBackend(self.path).read_split(ScanRequest.model_validate_json(self.request), split, report):

@@ -32,6 +32,7 @@ from pyspark_paimon.spark_errors import errors_noted
 from pyspark_paimon.spark_index_writer import IndexWriter
 from pyspark_paimon.spark_options import table_path
 from pyspark_paimon.spark_task import JobWriter, TaskMessage, bucket_ids, commit_messages, open_store
+from pyspark_paimon.spark_threads import use_task_cpus
 
 STRIDE = 1 << 32
 """Sequence numbers that each task of a plain write has to itself."""
@@ -77,15 +78,14 @@ class RowsWriter(JobWriter):
 
     def _table_write(self, store: FileStore, job: rpc.RowsJob) -> TableWrite:
         context = TaskContext.get()
-        task, cpus = (context.partitionId(), context.cpus()) if context is not None else (0, 1)
-        pa.set_cpu_count(max(1, cpus))
+        task = context.partitionId() if context is not None else 0
         sequence = None if self.first_sequence is None else self.first_sequence + task * STRIDE
         return TableWrite(
             store,
             commit_user=job.request.commit_id,
             commit_id=job.request.commit_id,
             write_only=None if job.owned else True,
-            threads=cpus,
+            threads=use_task_cpus(),
             ignore_existing=job.request.mode == "overwrite",
             first_sequence=sequence,
             owned=Owned(task, job.writers) if job.writers > 1 else None,

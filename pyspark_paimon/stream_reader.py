@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql import datasource as ds
 from pyspark.sql.types import StructType
 
@@ -25,6 +24,7 @@ from pyspark_paimon.spark_options import COLUMNS, FILTER, columns, read_options,
 from pyspark_paimon.spark_reader import SplitPartition
 from pyspark_paimon.spark_rpc import SCAN
 from pyspark_paimon.spark_tasks import tasks_of
+from pyspark_paimon.spark_threads import use_task_cpus
 from pyspark_paimon.spark_types import arrow_for_spark, cast_for_spark, spark_schema
 from pyspark_paimon.stream_options import StreamOptions, offset_of, position_of, without_stream
 from pyspark_paimon.table_stream import TableStream, stream_columns
@@ -82,8 +82,7 @@ class PaimonStreamReader(ds.DataSourceStreamReader, limits.SupportsTriggerAvaila
     def read(self, partition: ds.InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a task."""
         with errors_noted():
-            context = TaskContext.get()
-            pa.set_cpu_count(max(1, context.cpus() if context is not None else 1))
+            use_task_cpus()
             wanted = arrow_for_spark(self.schema)
             for split in partition.splits if isinstance(partition, SplitPartition) else ():
                 for batch in self.stream.rows(split):
