@@ -162,6 +162,8 @@ def conform(array: Any, file: DataType, read: DataType) -> Any:
         array = array.dictionary_decode()
     if not read.is_nested:
         plain = array if array.type == file.arrow else array.cast(file.arrow)
+        if plain.type == read.arrow and is_same(file, read):
+            return plain
         return plain.cast(read.arrow) if is_same(file, read) else cast_values(plain, file, read)
     target = read.arrow
     if array.type == target and file.with_nullable(nullable=True) == read.with_nullable(nullable=True):

@@ -21,7 +21,7 @@ from lsm.thrift_compact import BINARY, I32, I64, LIST, STRUCT, Struct, encode_st
 
 _MAGIC = b"PAR1"
 _BYTE_ARRAY = 6
-_WORTH_THREADS = 4 << 20
+_WORTH_THREADS = 256 << 10
 """Compressed bytes of pages; fewer are decoded before threads have taken them over."""
 
 
@@ -58,7 +58,10 @@ class _Pages:
     def take(self, rows: Longs) -> list[Any]:
         which = np.searchsorted(self._first_row, rows, side="right") - 1
         places = rows - self._first_row[which] + (np.cumsum(self._counts) - self._counts)[which]
-        return [_plain(column) for column in self._decoded(int(places[-1]) + 1).take(pa.array(places)).columns]
+        count = int(places[-1]) + 1
+        decoded = self._decoded(count)
+        wanted = decoded.slice(0, count) if len(places) == count else decoded.take(pa.array(places))
+        return [_plain(column) for column in wanted.columns]
 
     def _decoded(self, count: int) -> Any:
         """The first ``count`` rows of the pages at least; of flat columns no more, for their pages have told how many they hold."""
