@@ -60,6 +60,11 @@ class Deduplicate:
         """See ``MergeFunction``; so for every other method."""
         return True
 
+    @property
+    def newest_wins(self) -> bool:
+        """A retraction, too, is a version that newer ones overwrite."""
+        return not self.ignore_delete
+
     def refusal(self, kind: int) -> str | None:  # noqa: ARG002 - of both kinds
         """Retracts are welcome."""
         return None
@@ -107,6 +112,11 @@ class FirstRow:
     def folds_in_steps(self) -> bool:
         """See ``MergeFunction``; so for every other method."""
         return True
+
+    @property
+    def newest_wins(self) -> bool:
+        """The oldest does."""
+        return False
 
     def refusal(self, kind: int) -> str | None:  # noqa: ARG002 - of neither kind
         """A version that was first cannot be taken back."""

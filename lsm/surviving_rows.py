@@ -1,7 +1,8 @@
 """Reading a merge of sorted runs without sorting their rows, for engines whose result is one of the versions.
 
 Which versions win is found by the keys alone; then each run is masked. So every row is copied at most once, the rows of the largest
-run not at all where nothing in a batch of it is overwritten. Rows come run by run, not in key order.
+run not at all where nothing in a batch of it is overwritten. Where the oldest run is the largest, as it mostly is, not even its keys
+are sorted: those of the newer runs are looked up in it. Rows come run by run, not in key order.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from lsm.key_words import Rows
+from lsm.key_codes import key_codes
+from lsm.key_words import Rows, Words, one_array
 from lsm.merge_function import retracts
 from lsm.merge_runs import aligned, sort_versions
 from lsm.plain_texts import plain_texts
@@ -22,6 +25,10 @@ from lsm.versions import Mask
 
 class Chooses(Protocol):
     """What is needed of a ``MergeFunction`` whose results are versions as they are."""
+
+    @property
+    def newest_wins(self) -> bool:
+        """Whether a version survives just where no newer one has its key."""
 
     def winners(self, kinds: Any, done: Sorted) -> Rows:
         """Positions of the surviving rows."""
@@ -60,7 +67,17 @@ def surviving_rows(runs: Sequence[Iterator[Any]], key: SortKey, fold: Chooses) -
 
 
 def _chosen(tables: Sequence[Any], names: Sequence[str], key: SortKey, fold: Chooses) -> list[Mask]:
-    """Of every table a mask of its surviving rows."""
+    """Of every table, a piece of a run, oldest run first, a mask of its surviving rows."""
+    if len(tables) == 1:
+        return [~retracts(tables[0].column(VALUE_KIND))]
+    if fold.newest_wins and not key.sequence_fields and _is_base(tables):
+        codes = key_codes([[one_array(table.column(name)) for name in key.columns] for table in tables])
+        if codes is not None:
+            return [_not_overwritten(tables[0], codes), *_sorted_out(tables[1:], names, key, fold)]
+    return _sorted_out(tables, names, key, fold)
+
+
+def _sorted_out(tables: Sequence[Any], names: Sequence[str], key: SortKey, fold: Chooses) -> list[Mask]:
     if len(tables) == 1:
         return [~retracts(tables[0].column(VALUE_KIND))]
     rows = pa.concat_tables([plain_texts(table.select(names)) for table in tables]).combine_chunks()
@@ -69,6 +86,25 @@ def _chosen(tables: Sequence[Any], names: Sequence[str], key: SortKey, fold: Cho
     mask[fold.winners(kinds, sort_versions(rows, key))] = True
     mask &= ~retracts(kinds)
     return np.split(mask, np.cumsum([table.num_rows for table in tables])[:-1])
+
+
+def _is_base(tables: Sequence[Any]) -> bool:
+    """Whether the first table has more rows than any other, and all of them are older than theirs."""
+    first, *others = tables
+    if first.num_rows < max(table.num_rows for table in others):
+        return False
+    newest = pc.max(first.column(SEQUENCE_NUMBER)).as_py()
+    return all(newest < pc.min(table.column(SEQUENCE_NUMBER)).as_py() for table in others)
+
+
+def _not_overwritten(base: Any, codes: Sequence[Words]) -> Mask:
+    """Mask of the rows of ``base``, no retractions, whose key no other table has; ``codes``: all tables' keys, ascending."""
+    mask = ~retracts(base.column(VALUE_KIND))
+    own = codes[0]
+    for code in codes[1:]:
+        at = np.minimum(np.searchsorted(own, code), len(own) - 1)
+        mask[at[own[at] == code]] = False
+    return mask
 
 
 def _masked(table: Any, mask: Mask) -> Any:

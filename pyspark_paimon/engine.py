@@ -275,8 +275,11 @@ class Backend(Protocol):
     def plan(self, request: ScanRequest) -> ScanPlan:
         """Splits and the funnel's report."""
 
-    def read(self, request: ScanRequest) -> Iterator[pa.RecordBatch]:
-        """The rows, in the Arrow types of the schema; exact filter and limit applied, memory bounded by batches."""
+    def read(self, request: ScanRequest, *, keeps_all: bool = False) -> Iterator[pa.RecordBatch]:
+        """The rows, in the Arrow types of the schema; exact filter and limit applied, memory bounded by batches.
+
+        ``keeps_all``: whoever reads them holds them all in the end, so nobody need wait until they are taken.
+        """
 
     def read_stages(self, request: ScanRequest) -> Sequence[FunnelStage]:
         """Read the rows and tell what the stages at read time kept and dropped; () if that cannot be told."""

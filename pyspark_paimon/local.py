@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -51,6 +52,7 @@ from pyspark_paimon.left_out import without_files
 from pyspark_paimon.local_changes import delete_rows, update_rows
 from pyspark_paimon.local_jobs import compact_table, write_rows
 from pyspark_paimon.local_reads import cheap_count, count_rows, plan_rows, split_rows
+from pyspark_paimon.parallel import AHEAD_BYTES
 from pyspark_paimon.partitions import Spec
 from pyspark_paimon.read_stages import read_stages
 from pyspark_paimon.results import (
@@ -160,10 +162,11 @@ class LocalBackend:
         """Splits and the funnel's report."""
         return self._plan(self._readable(request), request)
 
-    def read(self, request: ScanRequest) -> Iterator[pa.RecordBatch]:
+    def read(self, request: ScanRequest, *, keeps_all: bool = False) -> Iterator[pa.RecordBatch]:
         """The rows, a batch at a time, splits in the plan's order."""
         store = self._readable(request)
-        return plan_rows(store, request, self._plan(store, request), self._threads)
+        ahead = sys.maxsize if keeps_all else AHEAD_BYTES
+        return plan_rows(store, request, self._plan(store, request), self._threads, ahead=ahead)
 
     def read_split(self, request: ScanRequest, split: DataSplit | str, report: ReadReport | None = None) -> Iterator[pa.RecordBatch]:
         """The rows of one split of the request's plan, in no order; the limit bounds each split's rows."""

@@ -15,7 +15,7 @@ from lsm.split_read import counted_by_footers, known_count, read_split
 from lsm.splits import DataSplit
 from pyspark_paimon.incremental import read_changes
 from pyspark_paimon.ordering import candidates, first_rows, sorted_rows
-from pyspark_paimon.parallel import interleaved
+from pyspark_paimon.parallel import AHEAD_BYTES, interleaved
 
 if TYPE_CHECKING:
     from lsm.plan import ScanPlan
@@ -29,15 +29,19 @@ _CHEAP_FILES = 256
 
 
 def plan_rows(
-    store: FileStore, request: ScanRequest, plan: ScanPlan, threads: int, report: ReadReport | None = None
+    store: FileStore, request: ScanRequest, plan: ScanPlan, threads: int, report: ReadReport | None = None, *, ahead: int = AHEAD_BYTES
 ) -> Generator[pa.RecordBatch, None, None]:
-    """All rows of a plan: split after split, or as the request sorts them; with a limit no more than that."""
+    """All rows of a plan: split after split, or as the request sorts them; with a limit no more than that.
+
+    Threads run ``ahead`` of the consumer by so many bytes.
+    """
     if request.order_by:
         rows = _sorted(store, candidates(request), plan, threads, report)
         yield from rows.select(list(request.columns)).to_batches()
         return
     left = request.limit
-    with closing(_in_order(store, request, plan, threads if left is None else 1, report)) as batches:  # the first split may be enough
+    threads = threads if left is None else 1  # the first split may be enough
+    with closing(_in_order(store, request, plan, threads, report, ahead=ahead)) as batches:
         for batch in batches:
             rows = batch if left is None else batch.slice(0, left)
             left = None if left is None else left - rows.num_rows
@@ -100,16 +104,16 @@ def _limit(request: ScanRequest) -> int | None:
 def _sorted(store: FileStore, request: ScanRequest, plan: ScanPlan, threads: int, report: ReadReport | None) -> pa.Table:
     if request.limit is not None and request.incremental is None:
         return first_rows(store, request, plan.splits, threads, report)
-    return sorted_rows(_in_order(store, request, plan, threads, report), request, store.schema)
+    return sorted_rows(_in_order(store, request, plan, threads, report, ahead=AHEAD_BYTES), request, store.schema)
 
 
 def _in_order(
-    store: FileStore, request: ScanRequest, plan: ScanPlan, threads: int, report: ReadReport | None
+    store: FileStore, request: ScanRequest, plan: ScanPlan, threads: int, report: ReadReport | None, *, ahead: int
 ) -> Generator[pa.RecordBatch, None, None]:
     reports = [ReadReport() for _ in plan.splits]
     sources = [partial(split_rows, store, request, split, own) for split, own in zip(plan.splits, reports, strict=True)]
     try:
-        yield from interleaved(sources, threads)
+        yield from interleaved(sources, threads, ahead)
     finally:  # the consumer may leave early
         if report is not None:
             for own in reports:

@@ -59,7 +59,7 @@ class Scan:
 
     def to_arrow(self) -> pa.Table:
         """The rows as one Arrow table."""
-        return pa.Table.from_batches(self.to_batches(), self.schema)
+        return pa.Table.from_batches(self.backend.read(self.request, keeps_all=True), self.schema)
 
     def to_pandas(self, **options: Any) -> pd.DataFrame:
         """The rows as a pandas DataFrame; ``options`` go to ``pyarrow.Table.to_pandas``."""

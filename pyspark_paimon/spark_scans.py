@@ -65,7 +65,7 @@ class SparkScans:
         """Splits and the funnel's report, made by the server."""
         return plan_from_json(self._ask(rpc.AskPlan(request=request)))
 
-    def read(self, request: ScanRequest) -> Iterator[pa.RecordBatch]:
+    def read(self, request: ScanRequest, *, keeps_all: bool = False) -> Iterator[pa.RecordBatch]:  # noqa: ARG002  # one stream anyway
         """The rows, read and filtered by Spark's tasks; they travel as Arrow streams, one in memory at a time."""
         if request.order_by:
             wanted = candidates(request)

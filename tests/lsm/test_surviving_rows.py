@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fileindex.predicate import ColumnRef, Compare, In, Op
+from lsm.key_codes import key_codes
 from lsm.merge_function import Deduplicate, FirstRow
 from lsm.merge_runs import merge_runs
 from lsm.parquet_read import ParquetDataFile
@@ -141,3 +143,58 @@ def test_codes_beyond_their_dictionary_are_a_corrupt_file(tmp_path, monkeypatch)
     monkeypatch.setattr(ParquetDataFile, "batches", lambda *_, **__: iter([pa.record_batch([damaged], names=["a"])]))
     with pytest.raises(CorruptFile, match=f"{file.name}: column 'a' holds codes that its dictionary does not have"):
         scan(path)
+
+
+INTS = pa.schema([("a", pa.int64()), ("b", pa.int32()), ("_SEQUENCE_NUMBER", pa.int64()), ("_VALUE_KIND", pa.int8())])
+
+
+def numbered(rows: dict[tuple[int, int], int], first_sequence: int) -> pa.Table:
+    keys = sorted(rows)
+    columns = [[a for a, _ in keys], [b for _, b in keys], [first_sequence + at for at in range(len(keys))], [rows[key] for key in keys]]
+    return pa.table(columns, schema=INTS)
+
+
+NUMBERS = st.one_of(st.integers(-3, 3), st.sampled_from([-(2**63), 2**63 - 1]))
+
+
+@settings(deadline=None)
+@given(
+    runs=st.lists(st.dictionaries(st.tuples(NUMBERS, st.integers(-2, 2)), st.sampled_from(ALL), max_size=25), min_size=2, max_size=4),
+    overlap=st.booleans(),
+    engine=st.sampled_from([Deduplicate(), Deduplicate(ignore_delete=True), FirstRow(ignore_delete=True)]),
+    size=st.integers(1, 30),
+)
+def test_keys_of_newer_runs_are_looked_up_in_the_oldest_and_the_same_rows_survive(*, runs: list, overlap: bool, engine, size: int) -> None:
+    key = SortKey(("a", "b"))
+    tables = [numbered(run, number if overlap else 100 * number) for number, run in enumerate(runs)]
+
+    def pieces() -> list[Iterator[pa.Table]]:
+        return [iter([table.slice(at, size) for at in range(0, table.num_rows, size)]) for table in tables]
+
+    def rows(found: Iterator[pa.Table]) -> list[dict]:
+        return sorted((row for table in found for row in table.to_pylist()), key=lambda row: (row["a"], row["b"]))
+
+    assert rows(surviving_rows(pieces(), key, engine)) == rows(merge_runs(pieces(), key, engine, drop_delete=True))
+
+
+@given(
+    st.lists(
+        st.lists(st.tuples(NUMBERS, st.floats(allow_nan=False, width=32), st.booleans()), min_size=1, max_size=9), min_size=1, max_size=3
+    )
+)
+def test_codes_of_keys_compare_as_the_keys(tables: list) -> None:
+    types = [pa.int64(), pa.float32(), pa.bool_()]
+    codes = key_codes([[pa.array(column, kind) for column, kind in zip(zip(*rows, strict=True), types, strict=True)] for rows in tables])
+    if codes is None:  # more than 64 bits
+        return
+    keys = [(a, (x, math.copysign(1, x)), b) for rows in tables for a, x, b in rows]
+    flat = [int(code) for part in codes for code in part]
+    for key, code in zip(keys, flat, strict=True):
+        for other, its in zip(keys, flat, strict=True):
+            assert (key < other, key == other) == (code < its, code == its)
+
+
+def test_keys_of_other_types_have_no_codes() -> None:
+    assert key_codes([[pa.array(["a"])], [pa.array(["b"])]]) is None
+    assert key_codes([[pa.array([1, None])], [pa.array([1])]]) is None
+    assert key_codes([[pa.array([-(2**63), 0]), pa.array([1, 2])], [pa.array([2**63 - 1]), pa.array([1])]]) is None
