@@ -20,7 +20,7 @@ from lsm.rows_in_place import InputRows, RowsInPlace
 from lsm.sort_key import INSERT
 
 Kinds = npt.NDArray[np.int8]
-_FEW_SOURCES = 8
+_FEW_SOURCES = 64
 _BLOCK_ROWS = 1 << 16
 _BLOCK_BYTES = 4 << 20
 

@@ -16,11 +16,11 @@ from lsm.merge_function import MergeFunction
 from lsm.merge_runs import merge_runs
 from lsm.rows_in_place import RowsInPlace
 from lsm.sort_key import INSERT, SEQUENCE_NUMBER, VALUE_KIND, Sorted, SortKey, rough_order, sort_rows
-from lsm.spill import BATCH_BYTES, SpillFile, SpillSpace, batch_rows
+from lsm.spill import SpillFile, SpillSpace, batch_rows
 from lsm.whole_keys import KeepEvery, whole_keys
 
 EMIT_BYTES = 8 << 20
-MAX_SPILL_FAN_IN = 128
+MAX_SPILL_FAN_IN = 64
 
 
 @dataclass(slots=True)
@@ -74,7 +74,7 @@ class SortBuffer:
                 self._merge_first(min(MAX_SPILL_FAN_IN, len(self._spills) - MAX_SPILL_FAN_IN + 2), space)
             runs = [self._run(spill) for spill in self._spills]
             if self.held:
-                runs.append(self._whole(_in_batches(self._in_memory())))
+                runs.append(self._whole(_in_batches(self._in_memory(), space.batch_bytes)))
             yield from merge_runs(runs, self.key, self.fold)
         finally:
             self.clear()
@@ -135,10 +135,10 @@ def _key_values(table: Any, sequence: Rows, kinds: Kinds | None) -> Any:
     return pa.Table.from_arrays([pa.array(sequence), pa.array(kinds), *table.columns], names=names)
 
 
-def _in_batches(tables: Iterator[Any]) -> Iterator[Any]:
+def _in_batches(tables: Iterator[Any], size: int) -> Iterator[Any]:
     """Pieces no larger than those of spill files, so that one run does not make every round large."""
     for table in tables:
-        yield from (pa.Table.from_batches([batch]) for batch in table.to_batches(max_chunksize=batch_rows(table, BATCH_BYTES)))
+        yield from (pa.Table.from_batches([batch]) for batch in table.to_batches(max_chunksize=batch_rows(table, size)))
 
 
 __all__ = ["EMIT_BYTES", "MAX_SPILL_FAN_IN", "SortBuffer"]

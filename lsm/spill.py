@@ -39,11 +39,15 @@ class SpillFile:
 
 @dataclass(frozen=True, slots=True)
 class SpillSpace:
-    """Where and how to spill: a directory (created when first needed) and the codec ``spill-compression`` with its level."""
+    """Where and how to spill: a directory (created when first needed) and the codec ``spill-compression`` with its level.
+
+    ``batch_bytes``: what a run has in memory while it is merged.
+    """
 
     directory: str
     codec: str = "zstd"
     level: int | None = 1
+    batch_bytes: int = BATCH_BYTES
 
     def write(self, tables: Iterable[Any]) -> SpillFile:
         """Write one sorted run; nothing is left behind if that fails, be it for want of disk space (``OutOfDisk``)."""
@@ -56,7 +60,7 @@ class SpillSpace:
                 writer = None
                 for table in tables:
                     writer = writer or pa.ipc.new_stream(sink, table.schema, options=self._options)
-                    writer.write_table(table, max_chunksize=batch_rows(table, BATCH_BYTES))
+                    writer.write_table(table, max_chunksize=batch_rows(table, self.batch_bytes))
                     rows += table.num_rows
                 assert writer is not None, "a run has rows"
                 writer.close()

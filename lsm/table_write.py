@@ -32,7 +32,8 @@ from lsm.hash_index import write_hashes
 from lsm.held_rows import Kinds, Source
 from lsm.merge_tree_writer import MergeTreeWriter
 from lsm.routing import route
-from lsm.spill import SpillSpace
+from lsm.sort_buffer import MAX_SPILL_FAN_IN
+from lsm.spill import BATCH_BYTES, SpillSpace
 from lsm.write_kinds import WriteKinds
 from manifest import faults
 from manifest.commit_indexes import compaction_paths, row_paths
@@ -50,6 +51,8 @@ _ROUTE_ROWS = 1 << 17
 _ROUTE_BYTES = 16 << 20
 _MAX_SOURCE_BYTES = 1 << 30
 _MAX_OPEN_FILES = 128
+_KEPT_SHARE = 8
+"""What buckets keep in memory when room is made, all together: this part of the buffer at most."""
 T = TypeVar("T")
 Progress = Callable[[WriteMetrics], None]
 
@@ -105,6 +108,7 @@ class TableWrite:
             spill_dir or str(self._own_spill and self._own_spill.name),
             raw.get("spill-compression", "zstd"),
             int(raw.get("spill-compression.zstd-level", "1")),
+            min(BATCH_BYTES, store.options.write_buffer_size // MAX_SPILL_FAN_IN),
         )
         self._first_sequence = first_sequence
         self._pool = ThreadPoolExecutor(max(1, threads), thread_name_prefix="paimon-write")
@@ -250,7 +254,9 @@ class TableWrite:
     def _make_room(self) -> None:
         """Keep held rows within ``write-buffer-size``: the largest buckets go to disk, the others let go of shared tables.
 
-        The rows that come last are the caller's until more come, so that one table in memory is never spilled.
+        No shared table goes before the last bucket has let go, and rows that a bucket keeps are there twice until then: so
+        only small remains are kept. The rows that come last are the caller's until more come, so that one table in memory is
+        never spilled.
         """
         writers = [writer for writer in self._writers.values() if writer.held]
         used = sum({id(source): source.size for writer in writers for source in writer.held.sources}.values())
@@ -259,7 +265,7 @@ class TableWrite:
             return
         writers.sort(key=lambda writer: writer.held.size, reverse=True)
         freed = chosen = 0
-        while freed < used - budget // 2 and chosen < len(writers):
+        while freed < used - budget // _KEPT_SHARE and chosen < len(writers):
             freed += writers[chosen].held.size
             chosen += 1
         close = len(self._writers) > _MAX_OPEN_FILES
