@@ -6,8 +6,11 @@ decoder, and so is a file that it cannot read.
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Sequence
 from functools import cache
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -29,6 +32,17 @@ _ALIKE = (
     pa.types.is_binary,
 )
 
+_POOL_IS_GONE = Event()
+"""Set in a forked process: it has polars without its threads, and would wait for them for ever."""
+
+
+def _after_fork() -> None:
+    if "polars" in sys.modules:
+        _POOL_IS_GONE.set()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
 
 def can_decode(arrow: Any) -> bool:
     """Whether values of a type of the file come out as they do of the first decoder.
@@ -44,6 +58,8 @@ def masked_rows(leaves: Sequence[ColumnPages], types: Sequence[Any], mask: Mask)
 
     None if this decoder cannot tell. Raises ``ValueError`` or ``LookupError`` if pages are not as the file promises.
     """
+    if _POOL_IS_GONE.is_set():
+        return None
     names = [column_name(leaf) for leaf in leaves]
     own = _other_name(names)
     wanted = _polars().col(own)
@@ -59,6 +75,8 @@ def rows_of_texts(leaves: Sequence[ColumnPages], texts: Sequence[str]) -> list[_
 
     None and errors as for ``masked_rows``.
     """
+    if _POOL_IS_GONE.is_set():
+        return None
     name = column_name(leaves[0])
     own = _other_name([name])
     pl = _polars()

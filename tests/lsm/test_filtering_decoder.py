@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import subprocess
+import sys
 from decimal import Decimal
 
 import numpy as np
@@ -185,3 +187,33 @@ def test_a_flipped_bit_anywhere_in_a_chunk_is_noticed_or_changes_nothing(tmp_pat
         noticed += taken is None
         assert taken is None or taken[0].equals(expected)
     assert noticed > 100
+
+
+FORKED = """
+import os, sys
+import numpy as np
+import lsm.parquet_read
+from lsm.parquet_read import ParquetDataFile
+from manifest.file_io import LocalFileIO
+
+lsm.parquet_read.PAGED_ROWS = 1
+lsm.parquet_read._WORTH_MASKING = 0
+
+def taken():
+    with ParquetDataFile(LocalFileIO(), sys.argv[1]) as data:
+        group = data.row_groups[0]
+        return data.masked(data.pages(group), ["long"], np.arange(group.num_rows) % 2 == 0)
+
+assert taken() is not None
+child = os.fork()
+if child == 0:
+    os._exit(0 if taken() is None else 1)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+assert taken() is not None
+"""
+
+
+def test_a_forked_process_leaves_polars_alone_whose_threads_it_does_not_have(tmp_path):
+    path = write_file(table().select(["long"]), tmp_path / "t.parquet")
+    done = subprocess.run([sys.executable, "-c", FORKED, str(path)], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
