@@ -32,6 +32,8 @@ _OF_CHUNK = frozenset({3, 4, 5, 6, 7})
 _OF_META = frozenset({1, 2, 3, 4, 7, 9, 11})
 LAST_OF_META_HEAD = 4
 """Number of the last field of ``ColumnMetaData`` that does not depend on where pages lie."""
+_AHEAD_BYTES = 64 << 10
+"""Of offset indexes: decoding those of several row groups at once costs little more than those of one."""
 _IN_MEMORY, _INDEX_IN_MEMORY = 24, 16
 """Bytes in memory for a byte of a footer, and of page indexes."""
 
@@ -51,6 +53,7 @@ class PageFooter:
     groups: tuple[tuple[tuple[Struct, ...], int], ...]
     weight: int
     """Bytes in memory, about, once all indexes have been read."""
+    locations: dict[int, dict[int, Longs | None]] = field(default_factory=dict, repr=False)
     layouts: dict[int, dict[int, tuple[Longs, Longs]]] = field(default_factory=dict, repr=False)
     bounds: dict[tuple[int, int, DataType], list[ColumnBounds] | None] = field(default_factory=dict, repr=False)
     encoded: dict[int, tuple[Struct, tuple[bytes, ...], bytes]] = field(default_factory=dict, repr=False)
@@ -185,11 +188,29 @@ class PageIndexes:
         known = self.footer.layouts
         if group not in known:
             chunks, num_rows = self.footer.groups[group]
-            places = {leaf: (chunk[4][1], chunk[5][1]) for leaf, chunk in enumerate(chunks) if chunk.keys() >= {3, 4, 5}}
-            found = zip(places, page_locations(self._together(list(places.values()))) if places else (), strict=True)
-            pages = {leaf: lines for leaf, lines in found if lines is not None and len(lines)}
-            chunk_spans = [_span(chunks[leaf][3][1]) for leaf in pages]
-            known[group] = layouts(pages, chunk_spans, num_rows)
+            pages = {leaf: lines for leaf, lines in self._locations(group).items() if lines is not None and len(lines)}
+            known[group] = layouts(pages, [_span(chunks[leaf][3][1]) for leaf in pages], num_rows)
+        return known[group]
+
+    def _locations(self, group: int) -> dict[int, Longs | None]:
+        """The pages of every leaf of a row group as its offset index has them; those of the next groups are decoded along, up to a size."""
+        known = self.footer.locations
+        if group not in known:
+            places: dict[tuple[int, int], tuple[int, int]] = {}
+            decoded: dict[int, dict[int, Longs | None]] = {}
+            size = 0
+            for number in range(group, len(self.footer.groups)):
+                chunks, _ = self.footer.groups[number]
+                here = {(number, leaf): (chunk[4][1], chunk[5][1]) for leaf, chunk in enumerate(chunks) if chunk.keys() >= {3, 4, 5}}
+                size += sum(length for _, length in here.values())
+                if number != group and (number in known or size > _AHEAD_BYTES):
+                    break
+                places |= here
+                decoded[number] = {}
+            found = page_locations(self._together(list(places.values()))) if places else []
+            for (number, leaf), lines in zip(places, found, strict=True):
+                decoded[number][leaf] = lines
+            known.update(decoded)  # complete, for other threads may look
         return known[group]
 
     def _together(self, places: Sequence[tuple[int, int]]) -> list[bytes]:

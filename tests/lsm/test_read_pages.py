@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import lsm.page_file
 import lsm.page_read
+import lsm.parquet_pages
 import lsm.parquet_read
 import lsm.row_group_read
 from fileindex.column_type import ColumnType, Kind
@@ -343,3 +344,22 @@ def test_values_size_and_checksum_of_a_page_are_what_its_header_says(values, siz
     page = {1: (I32, 0 if version == 5 else 3), 2: (I32, sizes[0]), 3: (I32, sizes[1]), version: (STRUCT, {1: (I32, values), 2: (I32, 8)})}
     expected = values, sizes[1], checksum % 2**32 if checked else None
     assert data_page(encode_struct(page | {4: (I32, checksum)} if checked else page)) == expected
+
+
+def test_indexes_of_the_next_row_groups_are_decoded_along_up_to_a_size(tmp_path, monkeypatch):
+    path = tmp_path / "f.parquet"
+    rows = pa.table({"id": pa.array(range(4000)), "text": pa.array(map(str, range(4000)))})
+    pq.write_table(rows, path, row_group_size=1000, data_page_size=512, write_page_index=True)
+    for ahead, together in ((1 << 20, 4), (0, 1)):
+        monkeypatch.setattr(lsm.parquet_pages, "_AHEAD_BYTES", ahead)
+        monkeypatch.setattr(lsm.parquet_read, "PAGED_ROWS", 1)
+        with ParquetDataFile(LocalFileIO(), str(path)) as data:
+            found = [data.pages(group).column("text").starts.tolist() for group in data.row_groups]
+            footer = data.pages(data.row_groups[0]).indexes.footer
+            assert found == [data.pages(group).column("text").starts.tolist() for group in data.row_groups]
+        with ParquetDataFile(LocalFileIO(), str(path)) as data:
+            assert len(data.pages(data.row_groups[0]).column("id").starts) > 1
+            held = data.pages(data.row_groups[0]).indexes.footer.locations
+            assert sorted(held) == list(range(together))
+            assert [data.pages(group).column("text").starts.tolist() for group in data.row_groups] == found
+        assert sorted(footer.locations) == [0, 1, 2, 3]
