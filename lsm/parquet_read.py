@@ -298,6 +298,7 @@ class ParquetDataFile:
                     read_dictionary=sorted(dictionaries),
                     coerce_int96_timestamp_unit=unit,
                     page_checksum_verification=True,
+                    pre_buffer=False,  # it would hold all of the file that was read until the last batch is there
                 )
             self._readers[dictionaries, unit] = reader
         return reader
