@@ -202,6 +202,12 @@ class ParquetDataFile:
         leaves = [leaf for name in columns for leaf in self._leaves[name]]
         return sum(self._footer.sizes[group.index][leaf] for group in groups for leaf in leaves)
 
+    def decoded_size(self, columns: Sequence[str], group: RowGroup) -> int:
+        """About as many bytes as columns of a row group have decoded, by the footer's sizes and their least widths."""
+        chunks = self.metadata.row_group(group.index)
+        leaves = [leaf for name in columns for leaf in self._leaves[name]]
+        return sum(max(chunks.column(leaf).total_uncompressed_size, 8 * chunks.num_rows) for leaf in leaves)
+
     def batches(
         self,
         columns: Sequence[str],
@@ -305,11 +311,7 @@ class ParquetDataFile:
 
     def _batch_rows(self, columns: Sequence[str], batch_bytes: int) -> int:
         """Rows of a batch of about ``batch_bytes``, by the footer's uncompressed sizes and the columns' least widths."""
-        leaves = [leaf for name in columns for leaf in self._leaves[name]]
-        total = 0
-        for group in self.row_groups:
-            chunks = self.metadata.row_group(group.index)
-            total += sum(max(chunks.column(leaf).total_uncompressed_size, 8 * chunks.num_rows) for leaf in leaves)
+        total = sum(self.decoded_size(columns, group) for group in self.row_groups)
         rows = int(batch_bytes * max(1, self.metadata.num_rows) // max(1, total))
         return max(_MIN_BATCH_ROWS, min(MAX_BATCH_ROWS, rows))
 

@@ -7,7 +7,7 @@ and only as far as the last of them. Every batch has the table's types, whatever
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -31,6 +31,7 @@ from lsm.plain_texts import plain_text, plain_texts
 from lsm.read_report import ReadReport
 from lsm.scan_filters import texts_wanted
 from lsm.sort_key import VALUE_KIND
+from lsm.text_rows import TextRows
 from manifest.errors import CastFailed, CorruptFile
 from manifest.stats import ColumnBounds, may_match
 
@@ -40,6 +41,8 @@ _SPARSE = 8
 """At most one row in so many is few: their pages are decoded alone, or texts stay dictionaries until they are filtered."""
 _DENSE = 2
 """More than one row in so many is a lot: leaving out the others would save little."""
+_MASKED_BYTES = 4 * BATCH_BYTES
+"""About as many decoded bytes as may come of a row group at once."""
 
 
 @dataclass(frozen=True)
@@ -71,12 +74,10 @@ class RowGroupRead:
     report: ReadReport
     batch_bytes: int = BATCH_BYTES
     keep_dictionaries: bool = False
-    _rows_of_texts: dict[int, _Rows | None] = field(default_factory=dict, init=False, repr=False)
 
     def batches(self) -> Iterator[Any]:
         """Record batches in file order; ``CorruptFile`` if pages do not decode."""
-        everything = self.data.row_groups
-        groups = [group for group in everything if self._may_match(group)]
+        everything, groups = self.data.row_groups, self._groups
         self.report.row_groups += len(everything)
         self.report.row_groups_skipped += len(everything) - len(groups)
         self.report.rows_decoded += sum(group.num_rows for group in groups)
@@ -162,7 +163,7 @@ class RowGroupRead:
         if not chosen.any():
             return
         kept = self._by_pages(self._filter_columns, group, pages, chosen)
-        if kept is None and self._keep_texts(group, chosen):
+        if kept is None and self._texts is not None and self._texts.strike_others(group, chosen):
             if not chosen.any():
                 return
             kept = self._by_pages(self._filter_columns, group, pages, chosen)
@@ -182,39 +183,17 @@ class RowGroupRead:
         else:
             yield self._assemble(rest, rest.num_rows, kept)
 
-    def _keep_texts(self, group: RowGroup, chosen: _Mask) -> bool:
-        """Strike the rows from ``chosen`` that lack a text that the filter wants, if a decoder that filters can tell."""
-        if group.index not in self._rows_of_texts:
-            self._rows_of_texts.update(self._find_texts(group))
-        rows = self._rows_of_texts[group.index]
-        if rows is None:
-            return False
-        found = np.zeros(group.num_rows, np.bool_)
-        found[rows] = True
-        chosen &= found
-        return True
+    @cached_property
+    def _groups(self) -> Sequence[RowGroup]:
+        return [group for group in self.data.row_groups if self._may_match(group)]
 
-    def _find_texts(self, start: RowGroup) -> dict[int, _Rows | None]:
-        """The rows of ``_keep_texts`` of a row group and those after it: its threads share the groups."""
-        groups = [group for group in self.data.row_groups[start.index :] if self._may_match(group)]
-        wanted = texts_wanted(self.residual, {name for name in self._filter_columns if self._is_as_stored(name)})
-        pages = [self.data.pages(group) for group in groups]
-        known = [one for one in pages if one is not None]
-        found = None
-        if wanted is not None and len(known) == len(groups):
-            column, texts = wanted
-            (source,) = self._physical([column])
-            found = self.data.rows_of_texts(known, source, texts)
-            self.report.bytes_read += self.data.compressed_size([source], groups) if found is not None else 0
-        return (
-            dict.fromkeys((group.index for group in groups), None)
-            if found is None
-            else dict(zip((group.index for group in groups), found, strict=True))
-        )
-
-    def _is_as_stored(self, name: str) -> bool:
-        source = self.mapping.sources[name]
-        return source is not None and is_same(source.type, self.mapping.read[name].type)
+    @cached_property
+    def _texts(self) -> TextRows | None:
+        """How to find the rows that have a text which the filter equates, if it does that and the file holds the column as it is."""
+        sources = {name: source for name in self._filter_columns if (source := self.mapping.sources[name]) is not None}
+        alike = [name for name, source in sources.items() if is_same(source.type, self.mapping.read[name].type)]
+        wanted = texts_wanted(self.residual, alike)
+        return None if wanted is None else TextRows(self.data, sources[wanted[0]].name, wanted[1], self._groups, self.report)
 
     def _count_pages(self, pages: GroupPages, chosen: _Mask) -> None:
         """Count the pages of the filter's columns, and those of them without a chosen row."""
@@ -239,8 +218,11 @@ class RowGroupRead:
 
     def _by_mask(self, names: Sequence[str], group: RowGroup, pages: GroupPages | None, chosen: _Mask) -> Any | None:
         """The table's columns ``names`` of the chosen rows, by a decoder that leaves out the others; None if that does not pay."""
-        if pages is None or _DENSE * np.count_nonzero(chosen) > group.num_rows:
+        count = np.count_nonzero(chosen)
+        if pages is None or _DENSE * count > group.num_rows:
             return None
+        if self.data.decoded_size(self._physical(names), group) * count > _MASKED_BYTES * group.num_rows:
+            return None  # they would come all at once
         taken = self.data.masked(pages, self._physical(names), chosen)
         if taken is None:
             return None

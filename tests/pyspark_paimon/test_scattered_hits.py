@@ -12,6 +12,7 @@ import pytest
 import lsm.parquet_read
 import lsm.row_group_read
 from lsm.row_group_read import RowGroupRead
+from lsm.text_rows import TextRows
 from manifest.errors import CorruptFile
 from pyspark_paimon import Table
 
@@ -63,7 +64,7 @@ def create(path: Path, **options: str) -> Table:
 def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     """How often the filtering decoder gave rows, and how often rows of texts."""
     calls = {"mask": 0, "texts": 0}
-    by_mask, keep_texts = RowGroupRead._by_mask, RowGroupRead._keep_texts
+    by_mask, strike = RowGroupRead._by_mask, TextRows.strike_others
 
     def masked(*args: object) -> object:
         found = by_mask(*args)  # type: ignore[arg-type]
@@ -71,12 +72,12 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
         return found
 
     def texts(*args: object) -> bool:
-        found = keep_texts(*args)  # type: ignore[arg-type]
+        found = strike(*args)  # type: ignore[arg-type]
         calls["texts"] += found
         return found
 
     monkeypatch.setattr(RowGroupRead, "_by_mask", masked)
-    monkeypatch.setattr(RowGroupRead, "_keep_texts", texts)
+    monkeypatch.setattr(TextRows, "strike_others", texts)
     return calls
 
 
