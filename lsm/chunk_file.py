@@ -11,15 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from lsm.memory_file import MAGIC, extent, file_end
 from lsm.page_header import LONGEST, data_page, dictionary_page
 from lsm.parquet_pages import LAST_OF_META_HEAD, ColumnPages
-from lsm.thrift_compact import BINARY, I32, I64, LIST, STRUCT, Struct, encode_struct, with_fields
+from lsm.thrift_compact import BINARY, I32, I64, LIST, STRUCT, encode_struct, with_fields
+from lsm.versions import Mask
 
-Mask = npt.NDArray[np.bool_]
-
-_MAGIC = b"PAR1"
 _BOOLEAN, _REQUIRED, _PLAIN, _UNCOMPRESSED, _DATA_PAGE = 0, 0, 0, 0, 0
 
 
@@ -47,8 +45,8 @@ def chunk_file(groups: Sequence[ChunkGroup], mask_name: str = "") -> bytes:
 
     Raises ``ValueError`` or ``LookupError`` if a page has another checksum, or other rows, than the file promises.
     """
-    parts = [_MAGIC]
-    size = len(_MAGIC)
+    parts = [MAGIC]
+    size = len(MAGIC)
     encoded = []
     for group in groups:
         chunks = []
@@ -60,34 +58,16 @@ def chunk_file(groups: Sequence[ChunkGroup], mask_name: str = "") -> bytes:
         for leaf in group.leaves:
             data, start = _verified(leaf)
             places = {number: (I64, leaf.meta[number][1] - start + size) for number in (9, 11) if number in leaf.meta}
-            chunks.append(with_fields(leaf.encoded[1], LAST_OF_META_HEAD, _sizes(group.rows, len(data)) | places))
+            chunks.append(with_fields(leaf.encoded[1], LAST_OF_META_HEAD, extent(group.rows, len(data)) | places))
             parts.append(data)
             size += len(data)
         columns = [{2: (I64, 0), 3: (STRUCT, chunk)} for chunk in chunks]
         encoded.append({1: (LIST, (STRUCT, columns)), 2: (I64, size), 3: (I64, group.rows)})
-    footer = _footer(groups[0], encoded, sum(group.rows for group in groups), mask_name)
-    return b"".join([*parts, footer, len(footer).to_bytes(4, "little"), _MAGIC])
-
-
-def _footer(first: ChunkGroup, groups: Sequence[Struct], rows: int, mask_name: str) -> bytes:
-    source = first.leaves[0].indexes.footer
-    elements: list[Any] = [element for leaf in first.leaves for element in leaf.encoded[0]]
-    if first.mask is not None:
+    source = groups[0].leaves[0].indexes.footer
+    elements: list[Any] = [element for leaf in groups[0].leaves for element in leaf.encoded[0]]
+    if groups[0].mask is not None:
         elements.insert(0, {1: (I32, _BOOLEAN), 3: (I32, _REQUIRED), 4: (BINARY, mask_name.encode())})
-    root = {**source.schema[0], 5: (I32, len(elements))}
-    return encode_struct(
-        {
-            1: (I32, source.version),
-            2: (LIST, (STRUCT, [root, *elements])),
-            3: (I64, rows),
-            4: (LIST, (STRUCT, list(groups))),
-            6: (BINARY, b"pyspark-paimon"),
-        }
-    )
-
-
-def _sizes(rows: int, size: int) -> Struct:
-    return {5: (I64, rows), 6: (I64, size), 7: (I64, size)}
+    return b"".join([*parts, file_end(source, len(elements), elements, encoded, sum(group.rows for group in groups))])
 
 
 def _mask_page(mask: Mask) -> bytes:
@@ -98,7 +78,7 @@ def _mask_page(mask: Mask) -> bytes:
 
 def _mask_chunk(name: str, rows: int, size: int, at: int) -> bytes:
     head = {1: (I32, _BOOLEAN), 2: (LIST, (I32, [_PLAIN])), 3: (LIST, (BINARY, [name.encode()])), 4: (I32, _UNCOMPRESSED)}
-    return encode_struct(head | _sizes(rows, size) | {9: (I64, at)})
+    return encode_struct(head | extent(rows, size) | {9: (I64, at)})
 
 
 def _verified(leaf: ColumnPages) -> tuple[bytes, int]:
@@ -128,4 +108,4 @@ def _verify(body: memoryview, size: int, checksum: int | None) -> None:
         raise ValueError("a page has another checksum")
 
 
-__all__ = ["ChunkGroup", "Mask", "chunk_file", "column_name"]
+__all__ = ["ChunkGroup", "chunk_file", "column_name"]

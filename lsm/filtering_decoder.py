@@ -17,8 +17,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lsm.chunk_file import ChunkGroup, Mask, chunk_file, column_name
+from lsm.chunk_file import ChunkGroup, chunk_file, column_name
 from lsm.parquet_pages import ColumnPages
+from lsm.versions import Mask
 
 _Rows = npt.NDArray[np.int64]
 _ALIKE = (

@@ -14,12 +14,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lsm.memory_file import MAGIC, extent, file_end
 from lsm.page_header import LONGEST, data_page
 from lsm.page_locations import Longs
 from lsm.parquet_pages import LAST_OF_META_HEAD, ColumnPages, TouchedPages
-from lsm.thrift_compact import BINARY, I32, I64, LIST, STRUCT, Struct, encode_struct, with_fields
+from lsm.thrift_compact import I64, LIST, STRUCT, Struct, encode_struct, with_fields
 
-_MAGIC = b"PAR1"
 _BYTE_ARRAY = 6
 _WORTH_THREADS = 256 << 10
 """Compressed bytes of pages; fewer are decoded before threads have taken them over."""
@@ -52,8 +52,8 @@ class _Pages:
         self._counts = leaves[0].starts[pages + 1] - self._first_row
         self._rows = int(self._counts.sum())
         self._is_nested = len(leaves[0].elements) > 1
-        self._parts = [_MAGIC]
-        self._size = len(_MAGIC)
+        self._parts = [MAGIC]
+        self._size = len(MAGIC)
 
     def take(self, rows: Longs) -> list[Any]:
         which = np.searchsorted(self._first_row, rows, side="right") - 1
@@ -90,19 +90,8 @@ class _Pages:
             encode_struct({2: (I64, 0), 3: (STRUCT, self._add(leaf, head))}) for leaf, (_, head) in zip(self._leaves, encoded, strict=True)
         ]
         group: Struct = {1: (LIST, (STRUCT, chunks)), 2: (I64, self._size), 3: (I64, self._rows)}
-        source = self._leaves[0].indexes.footer
-        root = {**source.schema[0], 5: (I32, len(self._leaves))}
         elements = [element for of_leaf, _ in encoded for element in of_leaf]
-        footer = encode_struct(
-            {
-                1: (I32, source.version),
-                2: (LIST, (STRUCT, [root, *elements])),
-                3: (I64, self._rows),
-                4: (LIST, (STRUCT, [group])),
-                6: (BINARY, b"pyspark-paimon"),
-            }
-        )
-        return b"".join([*self._parts, footer, len(footer).to_bytes(4, "little"), _MAGIC])
+        return b"".join([*self._parts, file_end(self._leaves[0].indexes.footer, len(self._leaves), elements, [group], self._rows)])
 
     def _add(self, leaf: ColumnPages, head: bytes) -> bytes:
         """Put the dictionary and the pages of a leaf into the file: the ``ColumnMetaData`` of its chunk, which begins with ``head``."""
@@ -121,7 +110,7 @@ class _Pages:
             values += self._values(data, sizes, counts)
             self._put(data)
         size = self._size - start
-        places = {5: (I64, values), 6: (I64, size), 7: (I64, size)}
+        places = extent(values, size)
         return with_fields(head, LAST_OF_META_HEAD, places | meta)
 
     def _values(self, data: bytes, sizes: Sequence[int], counts: Sequence[int]) -> int:

@@ -68,9 +68,7 @@ def surviving_rows(runs: Sequence[Iterator[Any]], key: SortKey, fold: Chooses) -
 
 def _chosen(tables: Sequence[Any], names: Sequence[str], key: SortKey, fold: Chooses) -> list[Mask]:
     """Of every table, a piece of a run, oldest run first, a mask of its surviving rows."""
-    if len(tables) == 1:
-        return [~retracts(tables[0].column(VALUE_KIND))]
-    if fold.newest_wins and not key.sequence_fields and _is_base(tables):
+    if len(tables) > 1 and fold.newest_wins and not key.sequence_fields and _is_base(tables):
         codes = key_codes([[one_array(table.column(name)) for name in key.columns] for table in tables])
         if codes is not None:
             return [_not_overwritten(tables[0], codes), *_sorted_out(tables[1:], names, key, fold)]

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from lsm.chunk_file import Mask
 from lsm.parquet_read import BATCH_BYTES, ParquetDataFile, RowGroup
 from lsm.read_report import ReadReport
+from lsm.versions import Mask
 
 _Rows = npt.NDArray[np.int64]
 _TOGETHER_BYTES = 2 * BATCH_BYTES
