@@ -199,7 +199,8 @@ def _leaf(leaf: Leaf, known: BoundsColumn, column_type: ColumnType | None) -> Ma
     return ~all_null & (hits | ~known.known)
 
 
-def _compare(op: Op, low: Values, high: Values, value: Any) -> Mask:
+def _compare(op: Op, low: Values, high: Values, literal: Any) -> Mask:
+    value = _as_object(literal) if isinstance(literal, bytes) else literal
     match op:
         case Op.EQ:
             found = (low <= value) & (value <= high)
@@ -236,6 +237,17 @@ def float_order(values: Any) -> Any:
     ordered = np.where(bits < 0, bits ^ np.int64(2**63 - 1), bits)
     found = np.where(np.isnan(floats), np.int64(2**63 - 1), ordered)
     return found if found.ndim else int(found)
+
+
+def _as_object(value: bytes) -> Values:
+    r"""``value`` as numpy compares it byte by byte: made an array of on its own, it would lose the NULs at its end.
+
+    >>> _as_object(b"a\0") == np.array([b"a", b"a\0"], object)
+    array([False,  True])
+    """
+    found = np.empty((), object)
+    found[()] = value
+    return found
 
 
 def _stored(value: Plain) -> Any:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from fileindex.column_type import BINARIES, FLOATS, STRINGS, ColumnType, Kind, Plain
 from fileindex.plain import to_scalar
 from fileindex.predicate import And, ColumnRef, Compare, In, IsNull, Leaf, Op, Or, Predicate, StartsWith
+from tests.odd_bytes import odd_bytes, odd_texts
 
 ATOMIC_TYPES = [
     ColumnType(Kind.CHAR, length=9),
@@ -56,9 +57,11 @@ def literals(column_type: ColumnType) -> st.SearchStrategy[Plain]:
         case Kind.BOOLEAN:
             return st.booleans()
         case kind if kind in STRINGS:
-            return st.sampled_from(["", "a", "ab", "abc", "b", "\0", "é", "中文", "😀", "\uffff", "a" * 40]) | st.text(max_size=6)
+            return (
+                st.sampled_from(["", "a", "ab", "abc", "b", "\0", "é", "中文", "😀", "\uffff", "a" * 40]) | odd_texts | st.text(max_size=6)
+            )
         case kind if kind in BINARIES:
-            return st.sampled_from([b"", b"a", b"\0", b"\xff\xfe", b"ab"]) | st.binary(max_size=5)
+            return st.sampled_from([b"", b"a", b"\0", b"\xff\xfe", b"ab"]) | odd_bytes
         case Kind.FLOAT | Kind.DOUBLE:
             width = 32 if column_type.kind is Kind.FLOAT else 64
             pool = [0.0, -0.0, 1.5, -1.5, math.inf, -math.inf, math.nan]

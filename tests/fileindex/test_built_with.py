@@ -13,6 +13,7 @@ from fileindex.container import ContainerReader, Payload
 from fileindex.options import FileIndexOptions, IndexSpec
 from fileindex.predicate import ColumnRef
 from fileindex.writer import DataFileIndexWriter
+from tests.odd_bytes import odd_texts
 
 INT, TEXT, SMALL = ColumnType(Kind.INT), ColumnType(Kind.VARCHAR), ColumnType(Kind.SMALLINT)
 COLUMN = ColumnRef("a")
@@ -40,7 +41,7 @@ OPTIONS = {
 COLUMNS = st.one_of(
     st.tuples(st.just(INT), st.lists(st.none() | st.integers(-(2**31), 2**31 - 1), max_size=60)),
     st.tuples(st.just(SMALL), st.lists(st.none() | st.integers(-99, 99), max_size=60)),
-    st.tuples(st.just(TEXT), st.lists(st.none() | st.text(max_size=12), max_size=60)),
+    st.tuples(st.just(TEXT), st.lists(st.none() | odd_texts, max_size=60)),
 )
 
 

@@ -14,7 +14,7 @@ from tests.lsm.aggregate_model import order_of
 from tests.lsm.merge_model import Model, Record
 
 Row = dict[str, Any]
-TEXTS = ("", "a", "b", "Tromsø", "北京", "🙂", "x" * 40, "name-1")
+TEXTS = ("", "a", "a\0", "b", "Tromsø", "北京", "🙂", "x" * 40, "name-1")
 PLACES = ("", "a=b", "ü/x", "%20", "dt", "__DEFAULT_PARTITION__x")
 
 

@@ -18,6 +18,7 @@ from manifest.binary_row import decode_row, encode_row
 from manifest.schema_check import build_schema
 from manifest.store import FileStore
 from manifest.types import DataType
+from tests.odd_bytes import odd_bytes, odd_texts
 
 DAY = 20454
 MILLIS = DAY * 86_400_000
@@ -116,8 +117,8 @@ KEYS = {
     "SMALLINT": st.integers(-(2**15), 2**15 - 1),
     "BIGINT": st.integers(-(2**63), 2**63 - 1),
     "DOUBLE": st.floats(allow_nan=False),
-    "STRING": st.text(max_size=40),
-    "BYTES": st.binary(max_size=40),
+    "STRING": odd_texts | st.text(max_size=40),
+    "BYTES": odd_bytes | st.binary(max_size=40),
     "DECIMAL(18, 4)": st.integers(-(10**18) + 1, 10**18 - 1),
     "DECIMAL(38, 0)": st.integers(-(10**38) + 1, 10**38 - 1),
     "TIMESTAMP(6)": st.integers(-(2**62), 2**62),

@@ -23,6 +23,7 @@ from lsm.split_read import read_split
 from manifest.index_manifest import DELETION_VECTORS
 from manifest.store import FileStore
 from tests.lsm.write_kit import compact_all, live, live_files, make, raw, write
+from tests.odd_bytes import odd_texts
 
 DDL = "id BIGINT, name STRING, version INT, p INT"
 ON = {"deletion_vectors__enabled": "true", "bucket": "1"}
@@ -57,7 +58,7 @@ def vectors(store: FileStore) -> dict[str, int]:
 
 
 BATCH = st.lists(
-    st.tuples(st.tuples(st.integers(0, 25), st.text(max_size=3), st.integers(0, 5), st.integers(0, 1)), st.sampled_from([0, 0, 2, 1, 3])),
+    st.tuples(st.tuples(st.integers(0, 25), odd_texts, st.integers(0, 5), st.integers(0, 1)), st.sampled_from([0, 0, 2, 1, 3])),
     max_size=20,
 )
 ACTION = st.tuples(BATCH, st.sampled_from(["leave", "inline", "inline", "inline", "compact", "full"]))

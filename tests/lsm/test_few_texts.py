@@ -21,6 +21,7 @@ from lsm.sort_key import SortKey
 from lsm.spill import SpillSpace
 from manifest.file_io import LocalFileIO
 from pyspark_paimon import Table
+from tests.odd_bytes import odd_texts
 
 COLUMNS = {
     "few": ["Oslo", "Bergen", "é", ""] * 2500,
@@ -43,7 +44,7 @@ def test_moved_texts_are_the_texts(name: str) -> None:
     assert found.cast(pa.string()).equals(column.take(rows))
 
 
-@given(st.lists(st.one_of(st.none(), st.text(max_size=20)), max_size=50), st.randoms(use_true_random=False))
+@given(st.lists(st.one_of(st.none(), odd_texts, st.text(max_size=20)), max_size=50), st.randoms(use_true_random=False))
 def test_moved_texts_are_the_texts_whatever_they_are(texts: list[str | None], random) -> None:
     column = pa.array(texts, pa.string())
     rows = [random.randrange(len(texts)) for _ in range(20)] if texts else []

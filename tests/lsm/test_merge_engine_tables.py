@@ -26,7 +26,7 @@ from tests.lsm.merge_kit import KINDS, shown
 from tests.lsm.merge_model import Model, Record
 from tests.lsm.write_kit import commit, compact_all
 
-NUMBERS, TEXTS = st.none() | st.integers(-3, 3), st.none() | st.sampled_from(["a", "b", "a,c"])
+NUMBERS, TEXTS = st.none() | st.integers(-3, 3), st.none() | st.sampled_from(["", "a", "a\0", "\0", "b", "a,c"])
 COLUMNS: dict[str, Any] = {"n": NUMBERS, "m": NUMBERS, "o": NUMBERS, "t": TEXTS, "a": st.none() | st.lists(st.integers(0, 3), max_size=2)}
 TYPES = {"k": "INT NOT NULL", "n": "INT", "m": "BIGINT", "o": "INT", "t": "STRING", "a": "ARRAY<INT>"}
 NUMERIC = ("sum", "product", "max", "min", "first_value", "last_value", "first_non_null_value", "last_non_null_value")

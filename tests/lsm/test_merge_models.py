@@ -18,7 +18,7 @@ from tests.lsm.merge_kit import KINDS, fold, schema_of, shown
 from tests.lsm.merge_model import Model, Record
 
 SMALL = st.integers(-3, 3)
-TEXTS = st.sampled_from(["", " ", "a", "b", "a,b", "b,c,,a", "ab"])
+TEXTS = st.sampled_from(["", " ", "\0", "a", "a\0", "b", "a,b", "b,c,,a", "ab"])
 FLOATS = st.sampled_from([0.0, -0.0, 0.1, 0.2, 1e30, -1e30, float("nan"), float("inf"), 3.5])
 PART = st.fixed_dictionaries({"a": st.none() | SMALL, "b": st.none() | SMALL, "t": st.none() | st.sampled_from(["1", "12", "2"])}).map(
     lambda row: {name: row[name] for name in ("a", "b", "t")}

@@ -32,6 +32,7 @@ from manifest.stats import ColumnBounds, may_match
 from manifest.types import DataType
 from tests.golden_rows import GOLDEN, golden_predicate, golden_rows
 from tests.lsm.small_tables import create, scan, write
+from tests.odd_bytes import odd_bytes
 
 ROWS = 3000
 
@@ -197,7 +198,7 @@ STRUCTS = st.deferred(
         st.one_of(
             st.tuples(st.just(I64), st.integers(-(2**63), 2**63 - 1)),
             st.tuples(st.just(I32), st.integers(-(2**31), 2**31 - 1)),
-            st.tuples(st.just(BINARY), st.binary(max_size=20)),
+            st.tuples(st.just(BINARY), odd_bytes | st.binary(max_size=20)),
             st.booleans().map(lambda value: (1 if value else 2, value)),
             st.tuples(st.just(LIST), st.tuples(st.just(I64), st.lists(st.integers(0, 2**40), max_size=20))),
             st.tuples(st.just(STRUCT), STRUCTS),

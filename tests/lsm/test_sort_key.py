@@ -16,6 +16,7 @@ import lsm.key_words
 from fileindex.errors import UnsupportedType
 from lsm.key_words import WordColumn
 from lsm.sort_key import sort_rows
+from tests.odd_bytes import odd_bytes, odd_texts
 
 
 def java_bits(value: float) -> int:
@@ -30,9 +31,9 @@ TYPES = {
     "tinyint": (pa.int8(), st.integers(-128, 127), lambda v: v),
     "int, few values": (pa.int32(), st.integers(0, 3), lambda v: v),
     "boolean": (pa.bool_(), st.booleans(), lambda v: v),
-    "string": (pa.string(), st.text(max_size=30), lambda v: v.encode()),
+    "string": (pa.string(), odd_texts | st.text(max_size=30), lambda v: v.encode()),
     "string of few letters": (pa.string(), st.text(alphabet="a\0\u00ff\U0001f600", max_size=20), lambda v: v.encode()),
-    "binary": (pa.binary(), st.binary(max_size=20), lambda v: v),
+    "binary": (pa.binary(), odd_bytes | st.binary(max_size=20), lambda v: v),
     "double": (pa.float64(), st.floats(), java_bits),
     "decimal": (pa.decimal128(38, 2), st.decimals(-(10**20), 10**20, places=2), lambda v: v),
     "date": (pa.date32(), st.dates(), lambda v: v),

@@ -25,7 +25,7 @@ from manifest.store import FileStore
 from tests.lsm.small_tables import create, scan, write
 
 ADDS, ALL = [0, 2], [0, 1, 2, 3]
-TEXTS = ["red", "green", None, "blue" * 9]
+TEXTS = ["red", "red\0", "green", "", None, "blue" * 9]
 
 
 def run_of(rows: dict[int, tuple[int, int | None]], first_sequence: int) -> pa.Table:

@@ -12,6 +12,7 @@ from fileindex.column_type import Plain
 from manifest.binary_row import EMPTY_ROW, decode_fields, decode_row, encode_row, header_size
 from manifest.errors import UnsupportedType
 from manifest.types import DataType
+from tests.odd_bytes import odd_bytes, odd_texts
 
 VALUES: dict[str, st.SearchStrategy[Plain]] = {
     "BOOLEAN": st.booleans(),
@@ -24,8 +25,8 @@ VALUES: dict[str, st.SearchStrategy[Plain]] = {
     "DATE": st.integers(-(2**31), 2**31 - 1),
     "TIME(3)": st.integers(0, 86_399_999),
     "CHAR(9)": st.text(max_size=9),
-    "STRING": st.text(max_size=30),
-    "BYTES": st.binary(max_size=30),
+    "STRING": odd_texts | st.text(max_size=30),
+    "BYTES": odd_bytes | st.binary(max_size=30),
     "DECIMAL(18, 4)": st.integers(-(10**18) + 1, 10**18 - 1),
     "DECIMAL(19, 4)": st.integers(-(10**19) + 1, 10**19 - 1),
     "DECIMAL(38, 0)": st.integers(-(10**38) + 1, 10**38 - 1),

@@ -147,7 +147,7 @@ def test_a_truncated_maximum_is_never_below_the_text(text: str, length: int) -> 
 COLUMNS: dict[Kind, tuple[ColumnType, st.SearchStrategy[Any]]] = {
     Kind.INT: (ColumnType(Kind.INT), st.integers(-4, 4)),
     Kind.DOUBLE: (ColumnType(Kind.DOUBLE), st.sampled_from([math.nan, math.inf, -math.inf, -0.0, 0.0, 1.5, -2.0])),
-    Kind.VARCHAR: (ColumnType(Kind.VARCHAR), st.text("ab\ud7ff\ue000\U0010ffff", max_size=5)),
+    Kind.VARCHAR: (ColumnType(Kind.VARCHAR), st.text("\0ab\ud7ff\ue000\U0010ffff", max_size=5)),
     Kind.BOOLEAN: (ColumnType(Kind.BOOLEAN), st.booleans()),
 }
 
@@ -162,7 +162,7 @@ def filtered_columns(draw: st.DrawFn) -> tuple[ColumnType, list[Any], Predicate]
         | st.builds(IsNull, st.just(X), st.booleans())
     )
     if column_type.kind is Kind.VARCHAR:
-        leaf |= st.builds(StartsWith, st.just(X), st.text("ab", max_size=2), st.booleans())
+        leaf |= st.builds(StartsWith, st.just(X), st.text("\0ab", max_size=2), st.booleans())
     tree = st.recursive(
         leaf,
         lambda inner: (

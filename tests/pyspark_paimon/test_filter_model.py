@@ -46,7 +46,7 @@ ROWS = st.fixed_dictionaries(
             )
         ),
         "d": optional(st.sampled_from([-1.5, -0.0, 0.0, 0.1, 1.0, 2.5, float("nan"), float("-inf")])),
-        "s": optional(st.sampled_from(["", "a", "ab", "ab%", "b_", "Å", "\U0001f600"])),
+        "s": optional(st.sampled_from(["", "\0", "a", "a\0", "a\0b", "ab", "ab%", "b_", "Å", "\U0001f600"])),
         "day": optional(st.integers(-2, 3).map(lambda days: EPOCH + dt.timedelta(days))),
         "ts": optional(st.integers(-2000, 2000).map(lambda ms: ZERO + dt.timedelta(milliseconds=ms))),
         "b": optional(st.booleans()),
@@ -137,7 +137,7 @@ number = (
 )
 LITERALS = {
     **dict.fromkeys(NUMBERS, number),
-    "s": st.sampled_from(["", "a", "ab", "it's", "b\\_", "Å", "\U0001f600"]),
+    "s": st.sampled_from(["", "\0", "a", "a\0", "ab", "it's", "b\\_", "Å", "\U0001f600"]),
     "day": st.integers(-3, 4).map(lambda days: EPOCH + dt.timedelta(days))
     | st.integers(-3, 3).map(lambda h: ZERO + dt.timedelta(hours=12 * h)),
     "ts": st.integers(-4000, 4000).map(lambda half: ZERO + dt.timedelta(microseconds=500 * half)) | st.just(EPOCH),
@@ -157,7 +157,7 @@ def leaf(draw) -> Node:
     if form == "null":
         return Node(f"{sql} IS NULL", field.is_null(), lambda row: get(row) is None)
     if form == "prefix" and name == "s":
-        prefix = draw(st.sampled_from(["", "a", "ab", "Å"]))
+        prefix = draw(st.sampled_from(["", "\0", "a", "a\0", "ab", "Å"]))
         return Node(
             f"s LIKE '{prefix}%'", pc.starts_with(field, prefix), lambda row: None if row["s"] is None else row["s"].startswith(prefix)
         )

@@ -224,7 +224,7 @@ class Evolving(RuleBasedStateMachine):
         values = {
             "INT": st.integers(-99, 99),
             "BIGINT": st.integers(-(2**40), 2**40),
-            "STRING": st.text("ab", max_size=2),
+            "STRING": st.text("ab\0", max_size=2),
             "DOUBLE": st.floats(-9, 9),
         }
         keys = data.draw(st.lists(st.integers(0, 9), min_size=count, max_size=count, unique=True))

@@ -16,7 +16,7 @@ from pyspark_paimon import Table
 
 Row = dict[str, Any]
 NUMBERS = st.one_of(st.none(), st.integers(-3, 3))
-TEXTS = st.sampled_from([None, "", "a", "b", "bb"])
+TEXTS = st.sampled_from([None, "", "\0", "a", "a\0", "b", "b\0", "bb"])
 ROWS = st.lists(st.fixed_dictionaries({"id": st.integers(0, 7), "city": TEXTS, "n": NUMBERS}), min_size=1, max_size=6)
 INDEXES = [
     {},
@@ -28,6 +28,8 @@ FILTERS: list[tuple[str, Any]] = [
     ("city = 'b'", lambda row: row["city"] == "b"),
     ("n > 0", lambda row: row["n"] is not None and row["n"] > 0),
     ("n = 2 OR city IS NULL", lambda row: row["n"] == 2 or row["city"] is None),
+    ("city = 'b\0'", lambda row: row["city"] == "b\0"),
+    ("city > 'a' AND city < 'b'", lambda row: row["city"] is not None and "a" < row["city"] < "b"),
     ("city IN ('a', 'bb') AND n <> 1", lambda row: row["city"] in {"a", "bb"} and row["n"] not in {None, 1}),
     ("id < 4 AND n IS NOT NULL", lambda row: row["id"] < 4 and row["n"] is not None),
 ]
