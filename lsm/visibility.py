@@ -57,7 +57,7 @@ def _compacted(store: FileStore, user: str, buckets: Collection[BucketId], threa
 def compacted_once(store: FileStore, user: str, buckets: Collection[BucketId], *, identifier: int, threads: int) -> CommitResult:
     """Compact ``buckets`` as a commit of the table does, and commit that; what loses a race is dropped and told."""
     full = store.options.compacts_fully_at_commit
-    commit = FileStoreCommit(store, user)
+    commit = FileStoreCommit(store, user, fresh=True)
     messages: list[CommitMessage] = []
 
     def one(bucket: BucketId) -> None:

@@ -17,11 +17,12 @@ from typing import Literal
 from manifest import faults
 from manifest.commit_attempt import Change, CommitAttempt, CommitIdentity
 from manifest.commit_changes import Compactions, analyze_change, append_change, overwrite_change, replace_change
-from manifest.commit_history import base_of, commit_history, committed_since, is_committed, refuse_expired_replay
+from manifest.commit_history import History, base_of, commit_history, committed_since, is_committed, refuse_expired_replay
 from manifest.commit_index_rewrite import IndexRewrites
 from manifest.commit_indexes import compaction_paths, index_path, row_paths
 from manifest.commit_message import CommitMessage, CommitResult
 from manifest.commit_restamp import Restamp, Restamper
+from manifest.commit_runs import CommitRun, begun
 from manifest.errors import CommitGaveUp, InvalidArgument, OutOfDisk, PaimonError, SnapshotExpired, SnapshotNotFound, UnsafeFileIO
 from manifest.expire import expire_snapshots
 from manifest.manifest_entry import FileKind
@@ -40,12 +41,14 @@ class FileStoreCommit:
     """Commits of one ``user`` (a UUID made for the write, or the stable name of a streaming job).
 
     ``restamp`` rewrites new level-0 files with other sequence numbers; a primary-key table needs it where writers race.
+    ``fresh``: the name was made for this object and nobody else knows it, so that no other run of its commits can be under way.
     """
 
-    def __init__(self, store: FileStore, user: str, *, restamp: Restamp | None = None) -> None:
+    def __init__(self, store: FileStore, user: str, *, restamp: Restamp | None = None, fresh: bool = False) -> None:
         self.store = store
         self.user = user
         self._restamp = restamp
+        self._fresh = fresh
 
     def commit(
         self,
@@ -65,15 +68,14 @@ class FileStoreCommit:
         """
         faults.point("after-data-files")
         filled = [message for message in messages if not message.is_empty]
-        history = commit_history(self.store, self.user, identifier, base_of(filled))
-        refuse_expired_replay(self.store, self.user, filled, history)
+        history = self._begun(filled, identifier, rows=any(message.has_rows for message in filled))
         restamper = Restamper(self.store, filled, self._restamp)
         rows = history.rows
-        if rows is None and any(message.has_rows for message in filled):
+        if rows is None and not history.found and any(message.has_rows for message in filled):
             kind = CommitKind.OVERWRITE if any(message.marks_rows for message in filled) else CommitKind.APPEND
             identity = CommitIdentity(self.user, identifier, kind, watermark, properties)
             with restamper.or_undone():
-                rows = self._run(identity, lambda store, latest: append_change(store, latest, restamper, read_snapshot_id), history.newest)
+                rows = self._run(identity, lambda store, latest: append_change(store, latest, restamper, read_snapshot_id), history)
             restamper.settle()
             faults.point("between-append-and-compact")
         compacted = history.found.get(CommitKind.COMPACT)
@@ -107,14 +109,11 @@ class FileStoreCommit:
         if outside:
             values = self.store.partition.decode(outside[0].partition)
             raise InvalidArgument(f"a row of partition {values} is outside the partitions to overwrite")
-        history = commit_history(self.store, self.user, identifier, base_of(filled))
-        refuse_expired_replay(self.store, self.user, filled, history)
+        history = self._begun(filled, identifier, rows=True)
         rows = history.rows
-        if rows is None:
+        if not history.found:
             identity = CommitIdentity(self.user, identifier, CommitKind.OVERWRITE, watermark, properties)
-            rows = self._run(
-                identity, lambda store, latest: overwrite_change(store, latest, filled, target, read_snapshot_id), history.newest
-            )
+            rows = self._run(identity, lambda store, latest: overwrite_change(store, latest, filled, target, read_snapshot_id), history)
             faults.point("between-append-and-compact")
         compacted = history.found.get(CommitKind.COMPACT)
         lost: tuple[tuple[bytes, int], ...] = ()
@@ -142,12 +141,11 @@ class FileStoreCommit:
         """
         faults.point("after-data-files")
         filled = [message for message in messages if not message.is_empty]
-        history = commit_history(self.store, self.user, identifier, base_of(filled))
-        refuse_expired_replay(self.store, self.user, filled, history)
+        history = self._begun(filled, identifier, rows=bool(filled))
         rows = history.rows
         if rows is None:
             identity = CommitIdentity(self.user, identifier, CommitKind.OVERWRITE, properties=properties)
-            rows = self._run(identity, lambda store, latest: replace_change(store, latest, filled, read_snapshot_id), history.newest)
+            rows = self._run(identity, lambda store, latest: replace_change(store, latest, filled, read_snapshot_id), history)
             self._maintain()
         return CommitResult(rows, None, bool(history.found))
 
@@ -216,23 +214,45 @@ class FileStoreCommit:
         compactions.delete_lost_files()
         return committed, compactions.lost
 
-    def _run(self, identity: CommitIdentity, plan: Plan, seen: int | None = None) -> int | None:
+    def _begun(self, messages: Sequence[CommitMessage], identifier: int, *, rows: bool) -> History:
+        """What the snapshots tell of the commit, before the first attempt; ``rows``: it changes some. Raises ``CommitReplayed``."""
+        base = base_of(messages)
+        if self._fresh or not rows:  # a compaction cannot be made twice: its files are gone
+            history = commit_history(self.store, self.user, identifier, base)
+        else:
+            history = begun(self.store, self.user, identifier, base)
+        refuse_expired_replay(self.store, self.user, messages, history)
+        return history
+
+    def _run(self, identity: CommitIdentity, plan: Plan, history: History | None = None) -> int | None:
         """Attempt until the snapshot exists: its id, None if there was nothing to commit.
 
-        ``seen`` is the newest snapshot that was searched for the commit: another run of the same write may be a step ahead.
+        ``history`` was searched for the commit up to its newest snapshot: another run of the same write may be a step ahead.
         """
+        run = None if history is None else history.run
+        try:
+            committed = self._attempted(identity, plan, None if history is None else history.newest, run)
+        except BaseException:
+            if run is not None:
+                run.ended(committed=False)
+            raise
+        if run is not None:
+            run.ended(committed=committed is not None)
+        return committed
+
+    def _attempted(self, identity: CommitIdentity, plan: Plan, seen: int | None, run: CommitRun | None) -> int | None:
         options = self.store.options
         deadline = None if options.commit_timeout is None else time.monotonic() + options.commit_timeout / 1000
         for retry in range(options.commit_max_retries + 1):
             with self.store.file_io.turn(self.store.paths.snapshots):
-                seen, created = self._attempt(identity, plan, seen, merging=retry == 0)
+                seen, created = self._attempt(identity, plan, seen, run, merging=retry == 0)
             if created is not False:
                 return created
             if deadline is not None and time.monotonic() > deadline:
                 break
             if retry < options.commit_max_retries:
                 time.sleep(_wait_seconds(options.commit_min_retry_wait, options.commit_max_retry_wait, retry))
-        done = committed_since(self.store, self.user, identity.identifier, identity.kind, seen)
+        done, _ = committed_since(self.store, self.user, identity.identifier, identity.kind, seen)
         if done is not None:
             return done
         raise CommitGaveUp(
@@ -240,13 +260,17 @@ class FileStoreCommit:
             "try again, or raise 'commit.max-retries' or 'commit.timeout'"
         )
 
-    def _attempt(self, identity: CommitIdentity, plan: Plan, seen: int | None, *, merging: bool) -> tuple[int, int | Literal[False] | None]:
+    def _attempt(
+        self, identity: CommitIdentity, plan: Plan, seen: int | None, run: CommitRun | None, *, merging: bool
+    ) -> tuple[int, int | Literal[False] | None]:
         """Newest id when it was made, and its outcome: the snapshot's id, None if there was nothing to commit, False if it lost."""
         latest = self.store.snapshots.latest()
-        done = committed_since(self.store, self.user, identity.identifier, identity.kind, seen)
+        done, reached = committed_since(self.store, self.user, identity.identifier, identity.kind, seen)
         seen = latest.id if latest else 0
         if done is not None:
             return seen, done
+        if run is not None:
+            run.checked(seen, reached)
         attempt = CommitAttempt(self.store)
         try:
             with attempt.or_nothing():
@@ -256,12 +280,26 @@ class FileStoreCommit:
                 snapshot = attempt.prepare(latest, change, identity, merging=merging)
         except SnapshotExpired:  # a whole retention has passed meanwhile: a lost race
             return seen, False
-        created = self._publish(snapshot, attempt) and self._stands(snapshot, latest, change)
+        created = self._created(snapshot, attempt, run) and self._stands(snapshot, latest, change)
         if created:
             return seen, snapshot.id
         if created is not None:  # surely not there; else every file stays until somebody can tell
             attempt.discard()
         return seen, False
+
+    def _created(self, snapshot: Snapshot, attempt: CommitAttempt, run: CommitRun | None) -> bool | None:
+        """As ``_publish``; the run knows of an outcome that cannot be told."""
+        if run is None:
+            return self._publish(snapshot, attempt)
+        with run.doubting() as settled:
+            try:
+                created = self._publish(snapshot, attempt)
+            except (OutOfDisk, UnsafeFileIO):  # surely not
+                settled()
+                raise
+            if created is not None:
+                settled()
+            return created
 
     def _publish(self, snapshot: Snapshot, attempt: CommitAttempt) -> bool | None:
         """Create the snapshot file: False if its id is or was taken, None if the outcome cannot be told."""

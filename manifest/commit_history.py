@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from manifest.commit_indexes import row_paths
 from manifest.commit_message import CommitMessage, CommitResult
@@ -11,6 +12,9 @@ from manifest.errors import CommitReplayed
 from manifest.live_files import EntryFilter
 from manifest.snapshot import BATCH_IDENTIFIER, CommitKind, Snapshot
 from manifest.store import FileStore
+
+if TYPE_CHECKING:
+    from manifest.commit_runs import CommitRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +28,10 @@ class History:
     """Whether that user has committed a greater identifier."""
     newest: int = 0
     """The newest snapshot that was looked at: who attempts the commit looks at those after it."""
+    reached: int = 0
+    """All snapshots after this one were looked at; those up to it have expired or were not asked for."""
+    run: CommitRun | None = None
+    """The run that is about to make the commit, if another one might."""
 
     @property
     def rows(self) -> int | None:
@@ -51,23 +59,26 @@ def commit_history(store: FileStore, user: str, identifier: int, since: int | No
     for snapshot in store.snapshots.backwards():
         newest = max(newest, snapshot.id)
         if snapshot.id <= (since or 0):
-            return History(found, True, later, newest)
+            return History(found, True, later, newest, since or 0)
         oldest = snapshot
         if snapshot.commit_user == user:
             if snapshot.commit_identifier == identifier:
                 found.setdefault(snapshot.commit_kind, snapshot.id)
             later = later or identifier < snapshot.commit_identifier < BATCH_IDENTIFIER
-    return History(found, oldest is None or oldest.id == (since or 0) + 1, later, newest)
+    reached = (since or 0) if oldest is None else oldest.id - 1
+    return History(found, reached <= (since or 0), later, newest, reached)
 
 
-def committed_since(store: FileStore, user: str, identifier: int, kind: CommitKind, seen: int | None) -> int | None:
-    """The snapshot after ``seen`` (None: do not look) by which that very commit already happened."""
+def committed_since(store: FileStore, user: str, identifier: int, kind: CommitKind, seen: int | None) -> tuple[int | None, int]:
+    """The snapshot after ``seen`` (None: do not look) by which that very commit already happened, and how far back that can be told."""
+    reached = seen or 0
     for snapshot in store.snapshots.backwards() if seen is not None else ():
         if snapshot.id <= (seen or 0):
-            return None
+            return None, seen or 0
+        reached = snapshot.id - 1
         if (snapshot.commit_user, snapshot.commit_identifier, snapshot.commit_kind) == (user, identifier, kind):
-            return snapshot.id
-    return None
+            return snapshot.id, reached
+    return None, reached
 
 
 def base_of(messages: Iterable[CommitMessage]) -> int | None:

@@ -122,6 +122,7 @@ _DOTTED = {
     "commit_user_prefix": "commit.user-prefix",
     "commit_max_retries": "commit.max-retries",
     "commit_timeout": "commit.timeout",
+    "commit_id_time_retained": "commit-id.time-retained",
     "commit_min_retry_wait": "commit.min-retry-wait",
     "commit_max_retry_wait": "commit.max-retry-wait",
     "snapshot_num_retained_min": "snapshot.num-retained.min",
@@ -226,6 +227,7 @@ class CoreOptions(BaseModel):
     commit_user_prefix: str | None = None
     commit_max_retries: int = 10
     commit_timeout: Millis | None = None
+    commit_id_time_retained: Millis = 30 * 86_400_000
     commit_min_retry_wait: Millis = 10
     commit_max_retry_wait: Millis = 10_000
     dynamic_partition_overwrite: Flag = True

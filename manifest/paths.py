@@ -76,7 +76,7 @@ class TablePaths:
 
     @property
     def writers(self) -> str:
-        """Directory of what writers of numbered batches have announced; other engines do not look there."""
+        """Directory of what runs of commits note and writers of numbered batches announce; other engines do not look there."""
         return f"{self.metadata_root}/writer"
 
     @property

@@ -43,9 +43,9 @@ def earlier_commit(store: FileStore, user: str, identifier: int) -> CommitResult
     )
 
 
-def announce(store: FileStore, user: str, identifier: int) -> None:
-    """Say durably that the batch is about to be committed; ``earlier_commit`` has told that it was not yet."""
-    base = store.snapshots.latest_id() or 0
+def announce(store: FileStore, user: str, identifier: int, base: int | None = None) -> None:
+    """Say durably that the batch is about to be committed, after snapshot ``base`` (None: the newest), up to which it was not."""
+    base = (store.snapshots.latest_id() or 0) if base is None else base
     store.file_io.mkdirs(store.paths.writers)
     content = json.dumps({_IDENTIFIER: identifier, _BASE: base}).encode()
     store.file_io.write(store.paths.writer(user), content, overwrite=True)

@@ -158,9 +158,10 @@ EVERY_LEVEL = {"deletion-vectors.merge-on-read": "true"}
 
 
 class DeleteRequest(Message):
-    """Delete, or update, the rows for which ``predicate`` (bound, JSON; None: all) is true."""
+    """Delete, or update, the rows for which ``predicate`` (bound, JSON; None: all) is true; ``first_run`` as in ``WriteRequest``."""
 
     commit_id: CommitId
+    first_run: bool = Field(default=False, exclude=True)
     predicate: str | None
     options: dict[str, str] = Field(default_factory=dict)
 

@@ -16,11 +16,12 @@ from lsm.sort_key import DELETE, UPDATE_AFTER
 from lsm.splits import DataSplit
 from lsm.table_write import TableWrite
 from lsm.visibility import made_visible, shown_again
-from manifest.commit import FileStoreCommit, is_committed
+from manifest.commit import FileStoreCommit
 from manifest.commit_message import CommitMessage, CommitResult
+from manifest.commit_runs import committed_before
 from manifest.errors import CommitConflict
 from manifest.option_support import check_writable
-from manifest.snapshot import BATCH_IDENTIFIER, Snapshot
+from manifest.snapshot import Snapshot
 from manifest.store import FileStore
 from pyspark_paimon.assignments import Assignments, refuse_delete, refuse_update
 from pyspark_paimon.engine import EVERY_LEVEL, DeleteRequest, ScanRequest
@@ -59,10 +60,10 @@ class _Change:
         start = time.perf_counter()
         store, user = self.store, self.request.commit_id
         check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
-        done = is_committed(store, user, BATCH_IDENTIFIER)
+        done = None if self.request.first_run else committed_before(store, user)
         if done is not None:
             return written(shown_again(store, user, done, threads=self.threads), 0, 0, start)
-        commit = FileStoreCommit(store, user)
+        commit = FileStoreCommit(store, user, fresh=self.request.first_run)
         for evaluation in range(1, _EVALUATIONS + 1):
             base = store.snapshots.latest()
             if base is None:

@@ -14,14 +14,14 @@ from lsm.reassign import commit_rows
 from lsm.restamp import restamp
 from lsm.table_write import TableWrite
 from lsm.visibility import made_visible, shown_again
-from manifest.commit import FileStoreCommit, is_committed
+from manifest.commit import FileStoreCommit
 from manifest.commit_message import CommitMessage, CommitResult
+from manifest.commit_runs import committed_before
 from manifest.errors import InvalidArgument
 from manifest.live_files import EntryFilter
 from manifest.option_support import check_writable
-from manifest.snapshot import BATCH_IDENTIFIER, Snapshot
+from manifest.snapshot import Snapshot
 from manifest.store import FileStore
-from manifest.stream_commits import announce, earlier_commit
 from pyspark_paimon.compaction import compact_one, wanted_buckets
 from pyspark_paimon.engine import ArrowRows, CompactRequest, Progress, WriteRequest
 from pyspark_paimon.inputs import split_kinds
@@ -37,7 +37,7 @@ def write_rows(store: FileStore, request: WriteRequest, rows: ArrowRows, *, thre
     """Write and commit; raises typed errors, and leaves the table as it was then."""
     start = time.perf_counter()
     check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
-    done = None if request.first_run else earlier_write(store, request.commit_id, request.batch_id)  # looks through all snapshots
+    done = None if request.first_run else committed_before(store, request.commit_id, request.identifier)  # looks through all snapshots
     if done is not None:
         return written(shown_again(store, request.compactor, done, threads=threads), 0, 0, start)
     overwriting = request.mode == "overwrite"
@@ -49,18 +49,11 @@ def write_rows(store: FileStore, request: WriteRequest, rows: ArrowRows, *, thre
             if progress is not None:
                 progress(ProgressEvent(stage="write", done=taken))
         messages = write.prepare_commit()
-    commit = FileStoreCommit(store, request.commit_id, restamp=restamp(store, request.commit_id))
+    commit = FileStoreCommit(store, request.commit_id, restamp=restamp(store, request.commit_id), fresh=request.first_run)
     publish = partial(_overwrite, store, commit, request) if overwriting else partial(commit.commit, identifier=request.identifier)
-    if request.batch_id is not None and messages:
-        announce(store, request.commit_id, request.batch_id)
     result, published = commit_rows(commit, messages, publish, threads=threads, overwrite=overwriting)
     result = made_visible(store, request.compactor, result, published, threads=threads)
     return written(result, taken, sum(len(message.new_files) for message in published), start)
-
-
-def earlier_write(store: FileStore, commit_id: str, batch_id: int | None) -> CommitResult | None:
-    """What an earlier run of the write committed; None: it is to be done. Raises ``CommitReplayed`` if nobody can tell."""
-    return is_committed(store, commit_id, BATCH_IDENTIFIER) if batch_id is None else earlier_commit(store, commit_id, batch_id)
 
 
 def table_write(store: FileStore, commit_id: str, *, threads: int, overwrite: bool = False) -> TableWrite:
@@ -126,7 +119,7 @@ def compact_table(store: FileStore, request: CompactRequest, *, threads: int, pr
         wanted = [bucket for bucket in buckets if only is None or bucket in only]
         job = partial(_compact_one, store, request, Steps(progress, "compact", len(wanted)))
         messages = [message for message in each(job, wanted, threads) if message is not None]
-        commit = FileStoreCommit(store, request.commit_id)
+        commit = FileStoreCommit(store, request.commit_id, fresh=True)
         try:
             result = commit.commit(messages, identifier=attempt)
         except BaseException:
@@ -162,4 +155,4 @@ def _added(total: CompactResult, messages: Sequence[CommitMessage], result: Comm
     )
 
 
-__all__ = ["compact_table", "earlier_write", "live_partitions", "table_write", "write_rows", "written"]
+__all__ = ["compact_table", "live_partitions", "table_write", "write_rows", "written"]

@@ -15,11 +15,12 @@ from lsm.reassign import reassign
 from lsm.restamp import restamp
 from lsm.visibility import made_visible
 from manifest.commit import CommitMessage, CommitResult, FileStoreCommit
-from manifest.errors import CommitConflict
+from manifest.commit_runs import committed_before
+from manifest.errors import CommitConflict, CommitReplayed
+from manifest.snapshot import BATCH_IDENTIFIER
 from manifest.store import FileStore
-from manifest.stream_commits import announce
 from pyspark_paimon.engine import CompactRequest
-from pyspark_paimon.local_jobs import earlier_write, live_partitions
+from pyspark_paimon.local_jobs import live_partitions
 from pyspark_paimon.partitions import Spec, predicate_of, values_of
 from pyspark_paimon.spark_answers import answered, stored_answer
 from pyspark_paimon.spark_rpc import ChangeJob, Outcome, RowsJob
@@ -35,11 +36,9 @@ def commit_rows(store: FileStore, job: RowsJob, messages: Sequence[CommitMessage
     request = job.request
     overwriting = request.mode == "overwrite"
     commit = FileStoreCommit(store, request.commit_id, restamp=restamp(store, request.commit_id))
-    if request.batch_id is not None and (messages or overwriting):
-        if earlier_write(store, request.commit_id, request.batch_id) is not None:
-            commit.abort(messages, request.identifier)
-            return
-        announce(store, request.commit_id, request.batch_id)
+    if request.batch_id is not None and committed_before(store, request.commit_id, request.batch_id) is not None:
+        commit.abort(messages, request.identifier)
+        return
 
     def publish(made: Sequence[CommitMessage]) -> CommitResult:
         properties = _noted(rows=rows, files=sum(len(message.new_files) for message in made))
@@ -131,8 +130,13 @@ def outcome(store: FileStore, commit_id: str) -> str | None:
 
 def _outcome(store: FileStore, commit_id: str) -> str | None:
     user, _, batch = commit_id.partition("#")
-    result = earlier_write(store, user, int(batch) if batch else None)
     kept = stored_answer(job_name(store, commit_id))
+    try:
+        result = committed_before(store, user, int(batch) if batch else BATCH_IDENTIFIER)
+    except CommitReplayed:
+        if kept is None:
+            raise
+        result = None
     if kept is not None and (result is not None or _has_expired(store, Outcome.model_validate_json(kept))):
         return kept
     return None if result is None else _told(store, result).model_dump_json()

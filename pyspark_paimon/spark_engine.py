@@ -123,6 +123,9 @@ class SparkBackend(SparkScans):
             try:
                 return self._run(job, request.identity)
             except CommitConflict:
+                done = self._outcome(request.identity)  # of this run, that was told of no success, or of another one
+                if done is not None:
+                    return done
                 if attempt == _ATTEMPTS or not schema.has_dynamic_buckets:
                     raise
         return None
@@ -150,10 +153,12 @@ class SparkBackend(SparkScans):
             try:
                 done = None if job is None else self._run(job, request.commit_id)
             except CommitConflict:
-                if attempt == _ATTEMPTS:
+                done = self._outcome(request.commit_id)  # before anything is staged again
+                if done is None and attempt < _ATTEMPTS:
+                    continue
+                if done is None:
                     raise
-            else:
-                return nothing_written(started) if done is None else write_result(done, started)
+            return nothing_written(started) if done is None else write_result(done, started)
         return nothing_written(started)
 
     def _staged_change(self, request: DeleteRequest, values: Assignments | None, target: Target) -> Staged | None:

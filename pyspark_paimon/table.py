@@ -114,13 +114,15 @@ class Table(TableMaintenance):
                 of a local input wins; in a distributed DataFrame the winner is undefined unless the table has a
                 ``sequence.field``. A local input is held in memory to be ordered.
             options: table options for this write only.
-            commit_id: a UUID that names the write. A repeated write with the same id is answered, not done again.
+            commit_id: a UUID that names the write, for whoever may have to repeat it. A repeated write with the same id is answered, not
+                done again, whoever runs it and wherever. Once its snapshot has expired it is an error, for as long as the table
+                remembers ids: the option ``commit-id.time-retained``, 30 days unless set.
             batch_id: which batch it is of a job that ``commit_id`` names, as ``foreachBatch`` numbers them: a batch that is in the
                 table, or older than one that is, is answered, also after its snapshot has expired.
 
         Raises:
             SchemaMismatch, NullInKey: the rows do not fit the table.
-            CommitReplayed: a batch was begun before, and its snapshot, if there was one, has expired unseen.
+            CommitReplayed: the write was begun before, and its snapshot, if there was one, has expired; nothing is written.
             UnmergeableRows: the table's merge engine cannot fold them: it takes no deletes, or a sum leaves its type's range.
             InvalidArgument, UnsupportedOption, UnknownColumn: the arguments do not.
             CommitConflict: other commits were faster, again and again; nothing is written.
@@ -147,9 +149,9 @@ class Table(TableMaintenance):
 
         The rows are looked up and deleted in one snapshot: if a concurrent commit changes a bucket they are in, the filter
         is evaluated again. ``rows`` of the answer counts the deleted rows. A table without primary key marks them in deletion
-        vectors if it has ``deletion-vectors.enabled``, else the files that hold them are rewritten.
+        vectors if it has ``deletion-vectors.enabled``, else the files that hold them are rewritten. ``commit_id`` is as for ``write``.
 
-        Raises ``InvalidArgument`` without filter, ``InvalidFilter``, ``CommitConflict``.
+        Raises ``InvalidArgument`` without filter, ``InvalidFilter``, ``CommitConflict``, ``CommitReplayed``.
 
         >>> from pyspark_paimon.example import cities
         >>> cities().delete("country IN ('NO', 'PE')").rows
@@ -191,7 +193,12 @@ class Table(TableMaintenance):
         predicate = bind_filter(filter, self.table_schema.column_types)
         if predicate is None:
             raise InvalidArgument(f"{verb} needs a filter; 'TRUE' means every row")
-        return DeleteRequest(commit_id=commit_identity(commit_id), predicate=to_json(predicate), options=checked_options(options))
+        return DeleteRequest(
+            commit_id=commit_identity(commit_id),
+            first_run=commit_id is None,
+            predicate=to_json(predicate),
+            options=checked_options(options),
+        )
 
     def scan(
         self,

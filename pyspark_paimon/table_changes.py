@@ -9,6 +9,7 @@ from pydantic import Field
 
 from manifest.branches import create_branch, delete_branch, fast_forward
 from manifest.commit import FileStoreCommit
+from manifest.commit_runs import committed_before
 from manifest.durations import parse_duration_millis
 from manifest.errors import InvalidArgument, SnapshotNotFound
 from manifest.live_files import EntryFilter
@@ -177,6 +178,9 @@ def _without(store: FileStore, commit_id: str, partitions: list[bytes]) -> Table
     check_writable(store.options, has_primary_key=schema.is_primary_key_table, table=store.root)
     if not partitions:
         return TableChangeResult()
+    earlier = committed_before(store, commit_id)
+    if earlier is not None:
+        return TableChangeResult(snapshot_id=earlier.snapshot_id)
     done = FileStoreCommit(store, commit_id).truncate(partitions=partitions)
     names = sorted(partition_text(store.partition.decode(partition), schema) for partition in partitions)
     return TableChangeResult(snapshot_id=done.snapshot_id, partitions=tuple(names))

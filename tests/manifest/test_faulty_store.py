@@ -80,7 +80,7 @@ def test_a_full_disk_at_any_write_leaves_the_table_as_it_was(store):
             writes += 1
         assert metadata_files(store) == before
         assert store.snapshots.latest_id() == 1
-    assert writes == 4  # a manifest, two lists and the snapshot
+    assert writes == 5  # the note of the run, a manifest, two lists and the snapshot
     store.file_io.fault = lambda call, path: None
     check_table(FileStore.open(store.root))
     assert list_orphans(store, ALWAYS) == []

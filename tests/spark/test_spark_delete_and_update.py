@@ -6,7 +6,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from pyspark_paimon import InvalidArgument, Table
+from pyspark_paimon import CommitConflict, InvalidArgument, Table
+from pyspark_paimon.spark_engine import SparkBackend
 
 pytestmark = pytest.mark.spark
 DDL = "id BIGINT, n INT, s STRING"
@@ -70,3 +71,44 @@ def test_rows_of_a_plain_dataframe_write_are_visible_at_once(spark, tmp_path):
         frame = spark.sql(f"SELECT id, int(id * 10) AS n, concat('{text}', id) AS s FROM range({low}, {low + 4})")
         frame.write.format("paimon").mode("append").save(table.path)
     assert [row[2] for row in read(table)] == ["old0", "old1", "new2", "new3", "new4", "new5"]
+
+
+@pytest.mark.parametrize("options", [{}, pytest.param(VECTORS, marks=pytest.mark.long)], ids=["rewritten", "marked"])
+def test_an_update_that_stood_although_a_conflict_was_told_is_not_made_again(spark, tmp_path, monkeypatch, options):
+    table = make(spark, tmp_path, **options)
+    table.write(rows(0, 2))
+    run, told = SparkBackend._run, []
+
+    def conflicting(self, job, commit_id):
+        done = run(self, job, commit_id)
+        if not told:
+            told.append(done)
+            raise CommitConflict("as the test wants it")
+        return done
+
+    monkeypatch.setattr(SparkBackend, "_run", conflicting)
+    result = table.update("n < 7", set={"n": 7}, commit_id="X")
+    assert result.snapshot_id == told[0].snapshot_id == 2
+    told.clear()
+    assert table.delete("n = 7", commit_id="Y").snapshot_id == 3
+    assert Table.open(table.path).snapshots().num_rows == 3
+    told.clear()
+    assert table.write(rows(5, 6), commit_id="Z").snapshot_id == 4
+    assert read(table) == [(1, 10, "1"), (5, 50, "5")]
+
+
+def test_an_increment_that_stood_although_a_conflict_was_told_is_not_made_again(spark, tmp_path, monkeypatch):
+    from pyspark.sql import functions as sf
+
+    table = make(spark, tmp_path, ["id"])
+    table.write(rows(0, 1))
+    run, told = SparkBackend._run, []
+
+    def conflicting(self, job, commit_id):
+        told.append(run(self, job, commit_id))
+        raise CommitConflict("as the test wants it")
+
+    monkeypatch.setattr(SparkBackend, "_run", conflicting)
+    result = table.update("TRUE", set={"n": sf.col("n") + 1}, commit_id="X")
+    assert (result.snapshot_id, len(told)) == (2, 1)
+    assert read(table) == [(0, 1, "0")]
