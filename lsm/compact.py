@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import time
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
@@ -141,8 +140,8 @@ class MergeTreeCompactManager:
         return unit
 
     def _asked(self, runs: Sequence[LevelRun]) -> CompactUnit | None:
-        """What the strategy would pick now; it does not remember the question."""
-        return self._by_strategy(copy.copy(self._policy.strategy), runs, self._clock())
+        """What the strategy would pick now."""
+        return self._by_strategy(self._policy.strategy, runs, self._clock())
 
     def _by_strategy(self, strategy: Strategy, runs: Sequence[LevelRun], now: int) -> CompactUnit | None:
         hour = time.gmtime(now // 1000).tm_hour

@@ -1,63 +1,135 @@
-"""What follows a commit of rows that nobody's task owned the buckets of: showing them, and the compaction that is due.
+"""What follows a commit of rows: the compaction that is due.
 
-Tasks that share buckets write level 0 only, for none of them can tell what the others add. So the one who commits compacts
-after them, as a writer that owns its buckets does before.
+The commit is what makes the rows visible; our reads merge what waits on level 0 with the rest. But engines that hide level 0, and
+those who follow a changelog that compaction makes, wait for it. Tasks that share buckets write level 0 only, for none of them can
+tell what the others add, so the one who commits compacts after them; a writer that owns its buckets does so before, and what it left
+out, or lost to another commit, is compacted here where somebody waits for it.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+import uuid
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import islice
 
-from lsm.visibility import compacted_once, made_visible
+from lsm.table_write import compact_bucket
+from manifest.commit import FileStoreCommit
 from manifest.commit_message import CommitMessage, CommitResult
 from manifest.conflicts import BucketId
-from manifest.errors import PaimonError
-from manifest.snapshot import BATCH_IDENTIFIER
+from manifest.errors import SnapshotNotFound
+from manifest.manifest_entry import FileKind
 from manifest.store import FileStore
 
 _LOG = logging.getLogger(__name__)
 _TOGETHER = 64
 """Buckets whose compactions are committed together: more than these are not lost if the process ends."""
+_ATTEMPTS = 20
+"""How often a bucket that somebody waits for is compacted again when other commits were faster."""
 
 
 def follow_up(
-    store: FileStore,
-    user: str,
-    result: CommitResult,
-    messages: Iterable[CommitMessage],
-    *,
-    threads: int = 1,
+    store: FileStore, user: str, result: CommitResult, messages: Iterable[CommitMessage], *, owned: bool = False, threads: int = 1
 ) -> CommitResult:
-    """``result`` of the commit of ``messages`` after what follows it, with the newest snapshot of a compaction.
+    """``result`` of the commit of ``messages`` after the compaction that is due, with the newest snapshot of one.
 
-    Rows that wait for a compaction to be seen are shown (``made_visible``). Else the buckets with new files are compacted where
-    the table's strategy picks something; an append table without buckets is left to ``Table.compact``. The work is done here,
-    ``threads`` buckets at a time: a merge streams and holds a batch for each of its runs, so memory does not grow with the
-    table, but the time may be that of rewriting a bucket. ``write-only``, as the table's option or the call's, leaves it to others.
+    Buckets with new files are compacted as the table's strategy says, until level 0 is settled where somebody waits for it; ``owned``:
+    whose writers had them to themselves and did that, where nobody waits. An append table without buckets is left to ``Table.compact``.
+    The work is done here, ``threads`` buckets at a time: a merge streams and holds a batch for each of its runs, so memory does not grow
+    with the table, but the time may be that of rewriting a bucket. ``write-only``, as the table's option or the call's, leaves it to others.
 
-    Nothing of it can fail the commit: a race lost is told by ``lost_compactions``, an error is logged, and the next write or
-    compaction finds the same work to do.
+    Nothing of it can fail the commit: what lost its races or met an error, which is logged, is told by ``lost_compactions``, and the
+    next write or compaction finds the same work to do.
     """
-    touched = list(messages)
-    if store.hides_level_0:
-        return made_visible(store, user, result, touched, threads=threads)
-    if result.snapshot_id is None or result.replayed or store.options.write_only or store.options.bucket < 1:
+    if result.snapshot_id is None or store.options.write_only or not _has_buckets(store):
         return result
+    awaited = _is_awaited(store)
+    if not awaited and (owned or result.replayed):
+        return result
+    touched = [message for message in messages if message.bucket >= 0]
     compacted = {message.bucket_id for message in touched if message.has_compaction} - set(result.lost_compactions)
-    left = sorted({message.bucket_id for message in touched if message.new_files} - compacted)
-    lost = [bucket for bucket in result.lost_compactions if bucket not in left]
-    newest = result.compact_snapshot_id
+    left = {message.bucket_id for message in touched if message.new_files} - compacted
+    beaten = set(result.lost_compactions) - left
+    done = _compacted(store, user, sorted(left), threads, attempts=_ATTEMPTS if awaited else 1)
+    return replace(
+        result,
+        compact_snapshot_id=done.compact_snapshot_id or result.compact_snapshot_id,
+        lost_compactions=tuple(sorted({*beaten, *done.lost_compactions})),
+    )
+
+
+def finished(store: FileStore, user: str, result: CommitResult, *, threads: int = 1) -> CommitResult:
+    """``result`` of a commit whose first call may have ended before the compaction after it: what somebody waits for is done now."""
+    if result.snapshot_id is None or store.options.write_only or not (_has_buckets(store) and _is_awaited(store)):
+        return result
+    done = _compacted(store, user, sorted(_unsettled(store, result.snapshot_id)), threads, attempts=_ATTEMPTS)
+    return replace(
+        result, compact_snapshot_id=done.compact_snapshot_id or result.compact_snapshot_id, lost_compactions=done.lost_compactions
+    )
+
+
+def _has_buckets(store: FileStore) -> bool:
+    return store.schema.is_primary_key_table or store.options.bucket > 0
+
+
+def _is_awaited(store: FileStore) -> bool:
+    """Whether other engines, or the table's changelog, show rows only once a compaction has settled them."""
+    options = store.options
+    return store.schema.is_primary_key_table and (options.needs_lookup or options.compacts_fully_at_commit)
+
+
+def _unsettled(store: FileStore, snapshot_id: int) -> set[BucketId]:
+    """Buckets with files that wait for a compaction, of those that the snapshot added files to; of all if it has expired."""
+    settled = 1 if store.options.needs_lookup else store.options.max_level
+    entries = store.live_entries(store.snapshots.latest())
+    waiting = entries.select((entries.level < settled) & (entries.bucket >= 0))
+    found = set(zip(waiting.partition, waiting.bucket.tolist(), strict=True))
     try:
-        for buckets in _chunks(left):
-            done = compacted_once(store, user, buckets, identifier=BATCH_IDENTIFIER, threads=threads)
-            newest = done.compact_snapshot_id or newest
-            lost += done.lost_compactions
-    except (PaimonError, OSError):
-        _LOG.warning("%s: the rows are committed, but the compaction after them failed", store.root, exc_info=True)
-    return replace(result, compact_snapshot_id=newest, lost_compactions=tuple(sorted(lost)))
+        added = store.delta_entries(store.snapshots.get(snapshot_id))
+    except SnapshotNotFound:
+        return found
+    added = added.select(added.kind == FileKind.ADD)
+    return found & set(zip(added.partition, added.bucket.tolist(), strict=True))
+
+
+def _compacted(store: FileStore, user: str, buckets: Sequence[BucketId], threads: int, *, attempts: int) -> CommitResult:
+    """Compact ``buckets``: the newest snapshot of it, and the buckets that others were too fast for or an error left."""
+    newest: int | None = None
+    lost: list[BucketId] = []
+    for some in _chunks(buckets):
+        left: tuple[BucketId, ...] = tuple(some)
+        try:
+            for _ in range(attempts):
+                done = _compacted_once(store, user, left, threads)
+                newest, left = done.compact_snapshot_id or newest, done.lost_compactions
+                if not left:
+                    break
+        except Exception:  # noqa: BLE001 -- whatever it is, the rows are committed, and the caller must learn that
+            _LOG.warning("%s: the rows of commit '%s' are committed, but the compaction after them failed", store.root, user, exc_info=True)
+        lost += left
+    return CommitResult(None, newest, False, tuple(sorted(lost)))
+
+
+def _compacted_once(store: FileStore, user: str, buckets: Collection[BucketId], threads: int) -> CommitResult:
+    """Compact ``buckets`` as a commit of the table does, and commit that under a name of its own; what loses a race is dropped and told."""
+    full = store.options.compacts_fully_at_commit
+    commit = FileStoreCommit(store, f"{user}-{uuid.uuid4().hex[:8]}", fresh=True)
+    messages: list[CommitMessage] = []
+
+    def one(bucket: BucketId) -> None:
+        message = compact_bucket(store, *bucket, full=full, commit_id=user)
+        if message is not None:
+            messages.append(message)
+
+    try:
+        with ThreadPoolExecutor(max(1, threads)) as pool:
+            list(pool.map(one, buckets))
+        return commit.commit(messages)
+    except BaseException:
+        commit.abort(messages)
+        raise
 
 
 def _chunks(buckets: Sequence[BucketId]) -> Iterator[list[BucketId]]:
@@ -66,4 +138,4 @@ def _chunks(buckets: Sequence[BucketId]) -> Iterator[list[BucketId]]:
         yield chunk
 
 
-__all__ = ["follow_up"]
+__all__ = ["finished", "follow_up"]

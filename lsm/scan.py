@@ -92,6 +92,7 @@ class _Funnel:
         self._pruner = FilePruner(store, predicate, self._notes)
         self._report = Report()
         self._has_vectors = options.deletion_vectors_enabled
+        self._settles_keys = store.settles_keys
         self._hides_level_0 = store.hides_level_0
         self._min_level = max(min_level, int(self._hides_level_0))
         self._folds_values = options.merge_engine in _FOLDING_ENGINES
@@ -101,14 +102,20 @@ class _Funnel:
         with self._report.stage("snapshot") as tally:
             tally.note = "the table has no snapshot" if snapshot is None else f"{snapshot.id}, {snapshot.commit_kind.value}"
             tally.count(int(snapshot is not None), 0)
-        if snapshot is None or self._is_known_empty(snapshot):
+        if snapshot is None or (not self._settles_keys and self._is_known_empty(snapshot)):
             return ScanPlan(0 if snapshot is None else snapshot.id, (), tuple(self._report.stages))
         entries = self._in_wanted_partitions(self._manifests(snapshot))
         entries = self._in_wanted_buckets(entries)
         entries = self._on_visible_levels(entries)
+        if self._is_one_view(entries) and self._is_known_empty(snapshot):
+            return ScanPlan(snapshot.id, (), tuple(self._report.stages))
         files = self._pruned(entries)
         splits = self._splits(snapshot, files, limit)
         return ScanPlan(snapshot.id, splits, tuple(self._report.stages))
+
+    def _is_one_view(self, visible: EntryColumns) -> bool:
+        """Whether engines that hide level 0 see the same rows, so that statistics hold whoever counted them."""
+        return self._settles_keys and not self._hides_level_0 and not bool((visible.level == 0).any())
 
     def _is_known_empty(self, snapshot: Snapshot) -> bool:
         """Whether statistics of exactly this snapshot's rows prove that none of them is wanted."""
@@ -133,11 +140,17 @@ class _Funnel:
             tally.note = "by partition and level ranges" if len(metas) < len(listed) else ""
         with self._report.stage("manifest ranges") as tally:
             pruner = ManifestPruner(store, self._predicate)
-            chosen = pruner.wanted(metas)
-            _count_manifests(tally, metas, chosen)
-            tally.note = pruner.note
             with store.reading(snapshot):
-                return store.manifests.read_metas(chosen)
+                chosen = pruner.wanted(metas)
+                _count_manifests(tally, metas, chosen)
+                tally.note = pruner.note
+                entries = store.manifests.read_metas(chosen)
+        if pruner.waiting is None:
+            return entries
+        settled = entries.level > 0  # else a file that a skipped manifest deletes would be merged
+        shallow = np.flatnonzero(~settled)
+        settled[shallow] = [name in pruner.waiting for name in entries.select(shallow).file_name]
+        return entries.select(settled)
 
     def _in_wanted_partitions(self, entries: EntryColumns) -> EntryColumns:
         with self._report.stage("partition") as tally:
@@ -168,9 +181,14 @@ class _Funnel:
     def _on_visible_levels(self, entries: EntryColumns) -> EntryColumns:
         with self._report.stage("level") as tally:
             kept = entries.select(entries.level >= self._min_level) if self._min_level else entries
-            tally.note = "level 0 is not visible until it is compacted" if self._hides_level_0 else ""
+            tally.note = "level 0 is left out until it is compacted" if self._hides_level_0 else self._waiting(kept)
             _count(tally, entries, kept)
         return kept
+
+    def _waiting(self, visible: EntryColumns) -> str:
+        """What has to be merged until a compaction has settled it."""
+        waiting = visible.select(visible.level == 0) if self._settles_keys else visible.select(np.zeros(0, np.intp))
+        return f"{len(waiting)} files wait for compaction in {len(set(bucket_numbers(waiting).tolist()))} buckets" if len(waiting) else ""
 
     def _pruned(self, entries: EntryColumns) -> EntryColumns:
         """Files that key range, statistics and embedded index leave."""
@@ -201,10 +219,13 @@ class _Funnel:
         buckets = bucket_numbers(visible)
         if np.bincount(buckets, minlength=1).max() <= 1:
             return buckets
-        numbers = sections(buckets, *key_ranks(visible, self._store.schema.key_types))
-        if self._has_vectors:
-            upper = np.bincount(buckets, visible.level <= 0) == 0
-            numbers = np.where(upper[buckets], numbers.max(initial=0) + 1 + np.arange(len(visible)), numbers)
+        numbers = np.arange(len(visible))
+        shared = np.arange(len(visible))
+        if self._settles_keys:
+            shared = np.flatnonzero((np.bincount(buckets, visible.level <= 0) > 0)[buckets])
+        if shared.size:
+            ranks = key_ranks(visible.select(shared), self._store.schema.key_types)
+            numbers[shared] = len(visible) + sections(buckets[shared], *ranks)
         if self._folds_values:
             shared, counts = np.unique(numbers, return_counts=True)
             self._folded = shared[counts > 1]
@@ -251,7 +272,7 @@ class _Funnel:
             schema.key_types if schema.is_primary_key_table else (),
             options.source_split_target_size,
             options.source_split_open_file_cost,
-            one_version=self._has_vectors or self._hides_level_0,
+            one_version=self._settles_keys,
         )
         all_files = entries.files()
         codes, partitions = entries.partition_codes

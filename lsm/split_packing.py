@@ -52,7 +52,9 @@ def file_groups(
     alone = _settled(entries, buckets, clean, one_version=one_version)[buckets] if key_types else np.ones(len(entries), np.bool_)
     low = high = np.zeros(len(entries), np.int64)
     if not alone.all():
-        low, high = (np.where(alone, 0, ranks) for ranks in key_ranks(entries, key_types))
+        low, high = np.zeros(len(entries), np.int64), np.zeros(len(entries), np.int64)
+        merging = np.flatnonzero(~alone)
+        low[merging], high[merging] = key_ranks(entries.select(merging), key_types)
     order = np.lexsort((high, low, buckets))  # stable: files that stand alone keep their order
     begins = alone[order] | section_starts(buckets[order], low[order], high[order])
     return list(

@@ -33,6 +33,8 @@ from manifest.data_file import DataFileMeta
 from manifest.errors import UnknownColumn
 from manifest.store import FileStore
 
+_SETTLED = -1
+"""Stands for sequence numbers that are older than all others."""
 _WORTH_ROWS = 1 << 16
 """Texts of files with fewer rows are merged as they are: expanding dictionaries piece by piece would cost more."""
 
@@ -171,7 +173,8 @@ class _SplitRead:
         chooses = not combines_versions(fold)
         by_level = options.needs_lookup and not chooses
         by_masks = chooses and not self.in_key_order
-        reads = self._runs(section, (*values, SEQUENCE_NUMBER, VALUE_KIND), keep_dictionaries=by_masks)
+        columns = (*values, SEQUENCE_NUMBER, VALUE_KIND)
+        reads = self._runs(section, columns, keep_dictionaries=by_masks, settled_first=isinstance(fold, FirstRow))
         runs = [self._rows(run, by_level=by_level) for run in reads]
         if by_masks and isinstance(fold, Deduplicate | FirstRow):
             merged = surviving_rows(runs, key, fold)
@@ -181,10 +184,13 @@ class _SplitRead:
             kept = rows if self.predicate == TRUE else rows.filter(mask(self.predicate, rows, schema.column_types))
             yield from _in_batches(kept, self.columns)
 
-    def _runs(self, section: Section, columns: tuple[str, ...], *, keep_dictionaries: bool) -> list[list[DataFileRead]]:
+    def _runs(
+        self, section: Section, columns: tuple[str, ...], *, keep_dictionaries: bool, settled_first: bool
+    ) -> list[list[DataFileRead]]:
         """How to read all versions that each run holds of the keys that may match, oldest run first.
 
-        Where the runs' sequence numbers do not overlap, the age of a run stands for them.
+        Where the runs' sequence numbers do not overlap, the age of a run stands for them. ``settled_first``: what compaction has
+        brought above level 0 is older than anything there, as the next compaction will have it.
         """
         by_key = only_columns(self.predicate, set(self.store.schema.primary_keys)) or TRUE
         oldest_first = sorted(section, key=_age)
@@ -201,7 +207,7 @@ class _SplitRead:
                 top=None,
                 use_index=False,
                 batch_bytes=batch_bytes,
-                sequence=age,
+                sequence=_SETTLED if settled_first and file.level > 0 else age,
                 keep_dictionaries=keep_dictionaries and file.row_count >= _WORTH_ROWS,
             )
 

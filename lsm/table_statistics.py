@@ -188,8 +188,8 @@ def own_statistics(store: FileStore, snapshot: Snapshot) -> Statistics | None:
 
 
 def counted_rows(store: FileStore, snapshot: Snapshot | None) -> int | None:
-    """How many rows ``snapshot`` has, if it was analyzed and nothing was written since."""
-    found = None if snapshot is None else own_statistics(store, snapshot)
+    """How many rows ``snapshot`` has, if it was analyzed and nothing was written since; not where engines may see it differently."""
+    found = None if snapshot is None or store.settles_keys else own_statistics(store, snapshot)
     return None if found is None else found.merged_record_count
 
 

@@ -7,7 +7,7 @@ last picked (``last_full_ms``).
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from lsm.levels import LevelRun
 from manifest.data_file import DataFileMeta
@@ -142,13 +142,15 @@ def unit_of_prefix(runs: Sequence[LevelRun], max_level: int, count: int) -> Comp
     return CompactUnit.of(level, runs[:count], full=count == len(runs))
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class ForceUpLevel0:
-    """Moves level 0 up whenever the strategy declines: at once, or (``interval``, gentle) at every N-th time."""
+    """Moves level 0 up where the strategy declines: at once, or (``interval``, gentle) when so many of its files wait.
+
+    A flush leaves one file, so that their number is how often the strategy has declined, whichever writers asked it.
+    """
 
     universal: UniversalCompaction
     interval: int | None = None
-    _declined: int = field(default=0, init=False)
 
     def pick(
         self, runs: Sequence[LevelRun], max_level: int, *, now_ms: int = 0, last_full_ms: int | None = None, hour: int = 0
@@ -157,11 +159,8 @@ class ForceUpLevel0:
         unit = self.universal.pick(runs, max_level, now_ms=now_ms, last_full_ms=last_full_ms, hour=hour)
         if unit is not None:
             return unit
-        if self.interval is not None:
-            self._declined += 1
-            if self._declined < self.interval:
-                return None
-            self._declined = 0
+        if self.interval is not None and sum(run.level == 0 for run in runs) < self.interval:
+            return None
         return self.universal.force_level0(runs, max_level, hour=hour)
 
 

@@ -64,7 +64,8 @@ class FileStoreCommit:
         Rows that deletion vectors mark make the first an OVERWRITE: whoever follows a table's appends must not miss them.
         A repeated call answers what the first one did. With ``read_snapshot_id`` the rows were computed from that snapshot, so
         any later change of their buckets but a compaction is a conflict. Raises ``CommitConflict`` (redo the operation),
-        ``CommitGaveUp`` (too many races lost), ``CommitReplayed``, ``OutOfDisk``, ``UnsafeFileIO``; nothing is visible then.
+        ``CommitGaveUp`` (too many races lost), ``CommitReplayed``, ``OutOfDisk``, ``UnsafeFileIO``; nothing is visible then. Once the
+        rows are committed the call says so: an error of their compaction is logged, and its buckets are told as lost.
         """
         faults.point("after-data-files")
         filled = [message for message in messages if not message.is_empty]
@@ -82,7 +83,7 @@ class FileStoreCommit:
         lost: tuple[tuple[bytes, int], ...] = restamper.lost
         if compacted is None:
             identity = CommitIdentity(self.user, identifier, CommitKind.COMPACT, watermark, properties)
-            compacted, also_lost = self._compact(restamper.messages, identity)
+            compacted, also_lost = self._compact(restamper.messages, identity, stands=rows)
             lost += also_lost
         self._maintain()
         return CommitResult(rows, compacted, bool(history.found), lost)
@@ -119,7 +120,7 @@ class FileStoreCommit:
         lost: tuple[tuple[bytes, int], ...] = ()
         if compacted is None:
             identity = CommitIdentity(self.user, identifier, CommitKind.COMPACT, watermark, properties)
-            compacted, lost = self._compact(filled, identity)
+            compacted, lost = self._compact(filled, identity, stands=rows)
         self._maintain()
         return CommitResult(rows, compacted, bool(history.found), lost)
 
@@ -207,10 +208,27 @@ class FileStoreCommit:
                 candidates.discard(index_path(self.store, (index.partition, index.bucket), index))
         return [path for path in sorted(candidates) if self.store.file_io.delete(path)]
 
-    def _compact(self, messages: Sequence[CommitMessage], identity: CommitIdentity) -> tuple[int | None, tuple[tuple[bytes, int], ...]]:
-        """Commit compactions; those that lost a race are dropped with the files they made."""
+    def _compact(
+        self, messages: Sequence[CommitMessage], identity: CommitIdentity, *, stands: int | None
+    ) -> tuple[int | None, tuple[tuple[bytes, int], ...]]:
+        """Commit compactions; those that lost a race are dropped with the files they made.
+
+        If their rows were committed before, by snapshot ``stands``, an error drops all of them, for the call must tell of the rows.
+        """
         compactions = Compactions(self.store, [message for message in messages if message.has_compaction])
-        committed = self._run(identity, compactions.change) if compactions.messages else None
+        committed: int | None = None
+        try:
+            committed = self._run(identity, compactions.change) if compactions.messages else None
+        except Exception as error:
+            if stands is None:
+                raise
+            surely_not = False
+            with suppress(PaimonError, OSError):  # the error may have come after the commit
+                committed, _ = committed_since(self.store, self.user, identity.identifier, identity.kind, stands)
+                surely_not = committed is None and not isinstance(error, CommitGaveUp)
+            if committed is None:
+                _LOG.warning("%s: committed as snapshot %d by '%s', not yet compacted", self.store.root, stands, self.user, exc_info=True)
+                compactions.drop_all(keep_files=not surely_not)
         compactions.delete_lost_files()
         return committed, compactions.lost
 

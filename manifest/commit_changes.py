@@ -88,11 +88,12 @@ class Compactions:
         self.messages = list(messages)
         self._store = store
         self._dropped: list[CommitMessage] = []
+        self._kept: list[CommitMessage] = []
 
     @property
     def lost(self) -> tuple[BucketId, ...]:
         """Buckets whose compaction was dropped."""
-        return tuple(dict.fromkeys(message.bucket_id for message in self._dropped))
+        return tuple(dict.fromkeys(message.bucket_id for message in (*self._dropped, *self._kept)))
 
     def change(self, store: FileStore, latest: Snapshot | None) -> Change | None:
         """The compactions that still fit ``latest``; None if there are none left."""
@@ -109,6 +110,11 @@ class Compactions:
             self._dropped += losers
             self.messages = [message for message in self.messages if message not in losers]
         return None
+
+    def drop_all(self, *, keep_files: bool) -> None:
+        """Give up; ``keep_files``: they may be committed all the same, and are orphans if not."""
+        (self._kept if keep_files else self._dropped).extend(self.messages)
+        self.messages = []
 
     def delete_lost_files(self) -> None:
         """Delete what dropped compactions made; nothing else can refer to it."""

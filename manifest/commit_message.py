@@ -112,7 +112,7 @@ class CommitResult:
 
     ``snapshot_id`` made the rows visible (None: there were none), ``compact_snapshot_id`` holds its compaction.
     ``replayed``: an earlier call had committed it. ``lost_compactions`` are the (partition, bucket) whose compaction lost
-    to a newer commit and was dropped; their rows, if any, are committed all the same.
+    to a newer commit, or met an error, and was dropped; their rows, if any, are committed all the same.
     """
 
     snapshot_id: int | None = None

@@ -23,6 +23,8 @@ from manifest.paths import POSTPONE_BUCKET
 from manifest.snapshot import Snapshot
 from manifest.store import FileStore
 
+WAITING, WAITING_BUCKETS = "files that wait for compaction", "buckets with files that wait for compaction"
+
 
 @dataclass
 class CheckedStates:
@@ -73,7 +75,15 @@ class CheckedStates:
             previous = snapshot
         if live is not None and origin is not None:
             self._indexes.check_honoured(self.store.schema, origin)
+            self._count_waiting(live)
             yield from self._remaining(live, origin)
+
+    def _count_waiting(self, live: LiveFiles) -> None:
+        """Count what engines that hide level 0 do not show yet: information, for the next compaction settles it."""
+        waiting = [file.bucket_id for file in live.files.values() if self.store.settles_keys and file.level == 0]
+        if waiting:
+            self.found.counts[WAITING] += len(waiting)
+            self.found.counts[WAITING_BUCKETS] += len(set(waiting))
 
     def tagged(self, name: str, tag: Snapshot) -> Iterator[Unit]:
         """The files of a tag whose state is none of the snapshots'."""

@@ -192,7 +192,7 @@ class CoreOptions(BaseModel):
     changelog_row_deduplicate: Flag = False
     changelog_row_deduplicate_ignore_fields: Names = ()
     deletion_vectors_enabled: Flag = False
-    deletion_vectors_merge_on_read: Flag = False
+    deletion_vectors_merge_on_read: Flag = True
     deletion_vectors_bitmap64: Flag = False
     deletion_vector_index_file_target_size: Size = 2 * _MIB
     force_lookup: Flag = False

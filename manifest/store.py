@@ -143,14 +143,21 @@ class FileStore:
         def fields_of(schema_id: int) -> Sequence[DataField]:
             return (schema if schema_id == schema.id else self.schemas.get(schema_id)).fields
 
-        return RangePolicy(fields_of, keys, tuple(schema.partition_keys), values=not keys or self.hides_level_0)
+        return RangePolicy(fields_of, keys, tuple(schema.partition_keys), values=not keys or self.settles_keys)
+
+    @property
+    def settles_keys(self) -> bool:
+        """Whether compaction leaves one visible version of a key above level 0 (deletion vectors, first-row), so that nothing there is merged.
+
+        Other engines show such a table without what waits on level 0; ours merges that in (``hides_level_0``).
+        """
+        options = self.options
+        return self.schema.is_primary_key_table and (options.deletion_vectors_enabled or options.merge_engine == "first-row")
 
     @property
     def hides_level_0(self) -> bool:
-        """Whether files of a primary-key table become visible by compaction only; then no key has two visible versions."""
-        options = self.options
-        by_vectors = options.deletion_vectors_enabled and not options.deletion_vectors_merge_on_read
-        return self.schema.is_primary_key_table and (by_vectors or options.merge_engine == "first-row")
+        """Whether reads leave out what waits for a compaction, as ``deletion-vectors.merge-on-read=false`` asks: the view of other engines."""
+        return self.settles_keys and not self.options.deletion_vectors_merge_on_read
 
     @cached_property
     def manifest_lists(self) -> ManifestList:

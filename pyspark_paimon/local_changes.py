@@ -12,10 +12,10 @@ import pyarrow as pa
 from fileindex.predicate import TRUE, Predicate
 from fileindex.predicate_json import from_json
 from lsm.append_changes import AppendChange, Update
+from lsm.follow_up import finished, follow_up
 from lsm.sort_key import DELETE, UPDATE_AFTER
 from lsm.splits import DataSplit
 from lsm.table_write import TableWrite
-from lsm.visibility import made_visible, shown_again
 from manifest.commit import FileStoreCommit
 from manifest.commit_message import CommitMessage, CommitResult
 from manifest.commit_runs import committed_before
@@ -62,7 +62,7 @@ class _Change:
         check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
         done = None if self.request.first_run else committed_before(store, user)
         if done is not None:
-            return written(shown_again(store, user, done, threads=self.threads), 0, 0, start)
+            return written(finished(store, user, done, threads=self.threads), 0, 0, start)
         commit = FileStoreCommit(store, user, fresh=self.request.first_run)
         for evaluation in range(1, _EVALUATIONS + 1):
             base = store.snapshots.latest()
@@ -76,7 +76,7 @@ class _Change:
                 if isinstance(error, CommitConflict) and evaluation < _EVALUATIONS:
                     continue
                 raise
-            result = made_visible(store, user, result, messages, threads=self.threads)
+            result = follow_up(store, user, result, messages, owned=True, threads=self.threads)
             return written(result, rows, sum(len(message.new_files) + len(message.compact_after) for message in messages), start)
         return written(CommitResult(), 0, 0, start)
 

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fileindex.predicate import Predicate
+from lsm.follow_up import finished, follow_up
 from lsm.reassign import commit_rows
 from lsm.restamp import restamp
 from lsm.table_write import TableWrite
-from lsm.visibility import made_visible, shown_again
 from manifest.commit import FileStoreCommit
 from manifest.commit_message import CommitMessage, CommitResult
 from manifest.commit_runs import committed_before
@@ -39,7 +39,7 @@ def write_rows(store: FileStore, request: WriteRequest, rows: ArrowRows, *, thre
     check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
     done = None if request.first_run else committed_before(store, request.commit_id, request.identifier)  # looks through all snapshots
     if done is not None:
-        return written(shown_again(store, request.compactor, done, threads=threads), 0, 0, start)
+        return written(finished(store, request.compactor, done, threads=threads), 0, 0, start)
     overwriting = request.mode == "overwrite"
     with table_write(store, request.commit_id, threads=threads, overwrite=overwriting) as write:
         taken = 0
@@ -52,7 +52,7 @@ def write_rows(store: FileStore, request: WriteRequest, rows: ArrowRows, *, thre
     commit = FileStoreCommit(store, request.commit_id, restamp=restamp(store, request.commit_id), fresh=request.first_run)
     publish = partial(_overwrite, store, commit, request) if overwriting else partial(commit.commit, identifier=request.identifier)
     result, published = commit_rows(commit, messages, publish, threads=threads, overwrite=overwriting)
-    result = made_visible(store, request.compactor, result, published, threads=threads)
+    result = follow_up(store, request.compactor, result, published, owned=True, threads=threads)
     return written(result, taken, sum(len(message.new_files) for message in published), start)
 
 

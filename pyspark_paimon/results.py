@@ -21,9 +21,11 @@ class Message(BaseModel):
 class WriteResult(Message):
     """What a write, a delete or an overwrite did.
 
-    ``snapshot_id`` made the rows visible (None: there was nothing to commit); ``compact_snapshot_id`` is that of a
-    compaction which ran after it, if any; tables that show compacted rows only (deletion vectors, first-row) become visible by it,
-    so that both are the same. ``rows`` counts input rows, ``files`` the data files that they became.
+    ``snapshot_id`` is the commit of the rows, from which on they are read (None: there was nothing to commit).
+    ``compact_snapshot_id`` is that of a compaction which ran after it, if any: engines that show compacted rows only (deletion
+    vectors, first-row) see them from there on, and the changelog of a table whose compaction makes one has them. ``compact_lost``:
+    a compaction lost to other commits or met an error, which is logged; a repetition with the same ``commit_id``, or the next write
+    or compaction, does it. ``rows`` counts input rows, ``files`` the data files that they became.
 
     >>> WriteResult(rows=3, files=1, snapshot_id=1, seconds=0.25)
     WriteResult(rows=3, files=1, snapshot_id=1, compact_snapshot_id=None, compact_lost=False, replayed=False, seconds=0.25)

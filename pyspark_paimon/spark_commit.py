@@ -9,11 +9,10 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Sequence
 
-from lsm.follow_up import follow_up
+from lsm.follow_up import finished, follow_up
 from lsm.reassign import commit_rows as publish_rows
 from lsm.reassign import reassign
 from lsm.restamp import restamp
-from lsm.visibility import made_visible
 from manifest.commit import CommitMessage, CommitResult, FileStoreCommit
 from manifest.commit_runs import committed_before
 from manifest.errors import CommitConflict, CommitReplayed
@@ -24,11 +23,15 @@ from pyspark_paimon.local_jobs import live_partitions
 from pyspark_paimon.partitions import Spec, predicate_of, values_of
 from pyspark_paimon.spark_answers import answered, stored_answer
 from pyspark_paimon.spark_rpc import ChangeJob, Outcome, RowsJob
-from pyspark_paimon.spark_running import after_its_end
+from pyspark_paimon.spark_running import after_its_end, runs
 
 PREFIX = "pyspark-paimon."
 _THREADS = 4
 """Buckets that the driver compacts at a time: it is not a worker, and others use it too."""
+
+
+def _threads() -> int:
+    return min(_THREADS, os.cpu_count() or 1)
 
 
 def commit_rows(store: FileStore, job: RowsJob, messages: Sequence[CommitMessage], rows: int, *, asked_for: bool = True) -> None:
@@ -36,8 +39,10 @@ def commit_rows(store: FileStore, job: RowsJob, messages: Sequence[CommitMessage
     request = job.request
     overwriting = request.mode == "overwrite"
     commit = FileStoreCommit(store, request.commit_id, restamp=restamp(store, request.commit_id))
-    if request.batch_id is not None and committed_before(store, request.commit_id, request.batch_id) is not None:
+    earlier = None if request.batch_id is None else committed_before(store, request.commit_id, request.batch_id)
+    if earlier is not None:
         commit.abort(messages, request.identifier)
+        finished(store, request.compactor, earlier, threads=_threads())
         return
 
     def publish(made: Sequence[CommitMessage]) -> CommitResult:
@@ -54,8 +59,7 @@ def commit_rows(store: FileStore, job: RowsJob, messages: Sequence[CommitMessage
         result, messages = publish_rows(commit, assigned, publish, overwrite=overwriting, again=again)
     else:
         result = publish(messages)
-    follow = made_visible if job.owned else follow_up
-    result = follow(store, request.compactor, result, messages, threads=min(_THREADS, os.cpu_count() or 1))
+    result = follow_up(store, request.compactor, result, messages, owned=job.owned, threads=_threads())
     if asked_for:
         _keep(store, request.identity, result)
 
@@ -123,9 +127,18 @@ def job_name(store: FileStore, commit_id: str) -> str:
 def outcome(store: FileStore, commit_id: str) -> str | None:
     """The ``Outcome`` of a commit as JSON, None if it is not visible: from its snapshots, else as its hook left it on this driver.
 
-    While its job is under way, and the commit is not visible yet, this waits for the end of the job, for a bounded time.
+    While its job is under way, and the commit is not visible yet, this waits for the end of the job, for a bounded time. If its hook
+    was cut off after the commit, the compaction that somebody waits for is done first.
     """
-    return after_its_end(job_name(store, commit_id), lambda: _outcome(store, commit_id))
+    name = job_name(store, commit_id)
+    found = after_its_end(name, lambda: _outcome(store, commit_id))
+    if found is not None and stored_answer(name) is None and not runs(name):
+        user, _, batch = commit_id.partition("#")
+        told = Outcome.model_validate_json(found)
+        result = CommitResult(told.snapshot_id, told.compact_snapshot_id, replayed=True)
+        done = finished(store, f"{user}-compact" if batch else user, result, threads=_threads())
+        return told.model_copy(update={"compact_snapshot_id": done.compact_snapshot_id}).model_dump_json()
+    return found
 
 
 def _outcome(store: FileStore, commit_id: str) -> str | None:

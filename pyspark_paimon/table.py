@@ -212,6 +212,7 @@ class Table(TableMaintenance):
         timestamp: int | datetime | None = None,
         incremental: tuple[Point, Point] | None = None,
         incremental_mode: IncrementalMode | None = None,
+        options: Mapping[str, str] | None = None,
     ) -> Scan:
         """A lazy read of one snapshot: the newest, or that of an id, a tag, or a time (milliseconds or a datetime).
 
@@ -227,7 +228,10 @@ class Table(TableMaintenance):
         ``limit`` only the first ones are kept, and files, row groups and rows that cannot be among them are not read: by minima
         and maxima, and by a range-bitmap index of the first column.
 
-        Raises ``InvalidFilter``, ``UnknownColumn``, ``InvalidArgument``, ``SnapshotNotFound``, ``SnapshotExpired``.
+        ``options`` are table options for this read only: ``{"deletion-vectors.merge-on-read": "false"}`` reads a table with deletion
+        vectors or merge engine ``first-row`` as engines do that leave out what waits for a compaction.
+
+        Raises ``InvalidFilter``, ``UnknownColumn``, ``InvalidArgument``, ``UnsupportedOption``, ``SnapshotNotFound``, ``SnapshotExpired``.
 
         >>> from pyspark_paimon.example import cities
         >>> table = cities()
@@ -246,7 +250,7 @@ class Table(TableMaintenance):
             if travel != TravelRequest() or len(incremental) != 2:
                 raise InvalidArgument("an incremental scan reads between two points, incremental=(from, to), and no other snapshot")
             wanted = range_of(self._backend, self.table_schema, *incremental, incremental_mode)
-            return self._changes(wanted, filter, columns, limit, order_by)
+            return self._changes(wanted, filter, columns, limit, order_by, options=options)
         if incremental_mode is not None:
             raise InvalidArgument("incremental_mode goes with incremental=(from, to)")
         pinned, schema = self._backend.start(travel)
@@ -255,7 +259,7 @@ class Table(TableMaintenance):
             columns=projection(columns, schema),
             snapshot_id=None if pinned is None else pinned.id,
             limit=limit,
-        ).model_copy(update={"schema_id": schema.id, "order_by": sort_columns(order_by, schema)})
+        ).model_copy(update={"schema_id": schema.id, "order_by": sort_columns(order_by, schema), "options": checked_options(options)})
         return Scan(self._backend, request, schema, None if filter is None else str(filter))
 
     def changelog(
@@ -356,6 +360,8 @@ class Table(TableMaintenance):
         columns: Sequence[str] | None,
         limit: int | None,
         order_by: str | Sequence[str] | None = None,
+        *,
+        options: Mapping[str, str] | None = None,
     ) -> Scan:
         schema = self.table_schema
         request = ScanRequest.of(
@@ -363,7 +369,14 @@ class Table(TableMaintenance):
             columns=change_columns(columns, schema),
             snapshot_id=wanted.end_id,
             limit=limit,
-        ).model_copy(update={"schema_id": schema.id, "incremental": wanted, "order_by": sort_columns(order_by, schema)})
+        ).model_copy(
+            update={
+                "schema_id": schema.id,
+                "incremental": wanted,
+                "order_by": sort_columns(order_by, schema),
+                "options": checked_options(options),
+            }
+        )
         return Scan(self._backend, request, schema, None if filter is None else str(filter))
 
     def __repr__(self) -> str:

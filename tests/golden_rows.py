@@ -19,6 +19,8 @@ from manifest.schema import TableSchema
 from manifest.types import DataType
 
 GOLDEN = Path(__file__).parent / "golden"
+ENGINES_VIEW = {"deletion-vectors.merge-on-read": "false"}
+"""How the Java engine reads: what waits for a compaction is left out where level 0 is hidden."""
 _EPOCH = dt.date(1970, 1, 1).toordinal()
 _UNITS = {"ms": 1_000_000, "us": 1_000, "ns": 1}
 

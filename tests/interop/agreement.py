@@ -24,7 +24,7 @@ from manifest.schema import TableSchema
 from manifest.store import FileStore
 from manifest.types import DataType
 from pyspark_paimon import Table
-from tests.golden_rows import canonical, canonical_rows, golden_predicate, golden_rows
+from tests.golden_rows import ENGINES_VIEW, canonical, canonical_rows, golden_predicate, golden_rows
 from tests.interop.engine import Engine
 
 Filter = dict[str, Any]
@@ -50,7 +50,7 @@ def agree(
     schema = table.table_schema
     rows = engine.dump(path)
     theirs = settled(canonical_rows(rows, schema), unordered)
-    assert settled(golden_rows(table.scan().to_arrow(), schema), unordered) == theirs
+    assert settled(golden_rows(table.scan(options=ENGINES_VIEW).to_arrow(), schema), unordered) == theirs
     draw = random.Random(f"{path.name} {seed}")
     for _ in range(filters if rows else 0):
         agree_on_filter(engine, path, made_filter(draw, rows, schema, unasked), unordered)
@@ -67,7 +67,7 @@ def settled(lines: list[str], unordered: Sequence[str]) -> list[str]:
 
 def agree_on_filter(engine: Engine, path: Path, form: Filter, unordered: Sequence[str] = ()) -> None:
     """The rows of a filter, the files that it leaves, and the answers of the files' indexes."""
-    store = FileStore.open(str(path))
+    store = FileStore.open(str(path), dynamic_options=ENGINES_VIEW)
     predicate = golden_predicate(form, store.schema)
     assert predicate is not None
     plan = ScanPlanner(store).plan(predicate, snapshot=store.snapshots.latest())

@@ -10,7 +10,7 @@ import pytest
 
 from lsm.row_kinds import ROW_KIND
 from pyspark_paimon import Table
-from tests.golden_rows import canonical_rows, golden_rows
+from tests.golden_rows import ENGINES_VIEW, canonical_rows, golden_rows
 from tests.interop.agreement import agree, agree_on_filter
 from tests.interop.engine import Engine
 from tests.interop.features import JAVA, OURS_READS, READS_OURS, feature
@@ -39,7 +39,7 @@ def keyed(*parts: Any, **options: str) -> Spec:
 
 
 def our_rows(table: Table, **how: Any) -> list[str]:
-    return golden_rows(table.scan(**how).to_arrow(), table.table_schema)
+    return golden_rows(table.scan(**how, options=ENGINES_VIEW).to_arrow(), table.table_schema)
 
 
 def changes_by_java(engine: Engine, table: Table, first: int, last: int, mode: str) -> list[str]:
@@ -51,7 +51,7 @@ def changes_by_java(engine: Engine, table: Table, first: int, last: int, mode: s
 
 
 def changes_by_us(table: Table, first: int, last: int, mode: str) -> list[str]:
-    found = table.scan(incremental=(first, last), incremental_mode=mode).to_arrow()
+    found = table.scan(incremental=(first, last), incremental_mode=mode, options=ENGINES_VIEW).to_arrow()
     rows = [golden_rows(found.slice(at, 1).drop([ROW_KIND]), table.table_schema)[0] for at in range(len(found))]
     return sorted(json.dumps([kind, line]) for kind, line in zip(found[ROW_KIND].to_pylist(), rows, strict=True))
 

@@ -124,6 +124,7 @@ def test_we_merge_the_peers_files_as_it_does(configuration: Configuration, peer:
         rows = world.batch(rng, only_adds=configuration.kind_column is None)
         player.write(path, rows)
         world.write(rows)
+    assert Ours().read_merged(path) == wanted(world)
     if configuration.hidden:
         assert Ours().read(path) == []
         Ours().compact(path, full=False)

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from pyspark_paimon import Table
-from tests.golden_rows import canonical
+from tests.golden_rows import ENGINES_VIEW, canonical
 from tests.interop.engine import Engine
 from tests.interop.features import JAVA
 from tests.interop.peers import Peer
@@ -55,7 +55,11 @@ class Ours(Player):
         table.write(data, mode="overwrite" if overwrite else None)
 
     def read(self, path: Path, *, tag: str | None = None, branch: str | None = None) -> list[str]:
-        return lines(Table.open(path, branch=branch or "main").scan(tag=tag).to_arrow())
+        return lines(Table.open(path, branch=branch or "main").scan(tag=tag, options=ENGINES_VIEW).to_arrow())
+
+    def read_merged(self, path: Path) -> list[str]:
+        """As ``read``, with what waits for a compaction."""
+        return lines(Table.open(path).scan().to_arrow())
 
     def compact(self, path: Path, *, full: bool) -> None:
         Table.open(path).compact(full=full)

@@ -98,8 +98,8 @@ def test_what_is_visible_equals_a_dictionary(actions: list, kind: str, buckets: 
                 compact_all(store, full=then == "full")
             if then != "leave" and not any(file.level == 0 for file in live_files(store)):
                 visible = present
-                assert read(store) == visible
-            assert read(store, deletion_vectors__merge_on_read="true") == present
+                assert read(store, deletion_vectors__merge_on_read="false") == visible
+            assert read(store) == present
             check_vectors(store)
         compact_all(store)
         compact_all(store)
@@ -154,14 +154,14 @@ def test_a_delete_leaves_nothing_but_a_mark(tmp_path: Path) -> None:
     assert read(store) == [row(1)]
 
 
-def test_level_0_is_hidden_until_it_is_compacted_unless_it_is_merged_on_read(tmp_path: Path) -> None:
+def test_level_0_is_merged_on_read_unless_it_is_to_be_hidden_until_it_is_compacted(tmp_path: Path) -> None:
     store = make(tmp_path / "t", DDL, ("id",), **ON)
     upsert(store, row(1, "old"), row(2))
     upsert(store, row(1, "new"), row(3), write_only=True)
-    assert read(store) == [row(1, "old"), row(2)]
-    assert read(store, deletion_vectors__merge_on_read="true") == [row(1, "new"), row(2), row(3)]
-    compact_all(store, full=False)
+    assert read(store, deletion_vectors__merge_on_read="false") == [row(1, "old"), row(2)]
     assert read(store) == [row(1, "new"), row(2), row(3)]
+    compact_all(store, full=False)
+    assert read(store, deletion_vectors__merge_on_read="false") == read(store) == [row(1, "new"), row(2), row(3)]
 
 
 def test_an_older_user_sequence_keeps_winning_from_a_deeper_level(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 
 import lsm.follow_up
-import lsm.visibility
 from lsm.follow_up import follow_up
 from lsm.restamp import restamp
 from lsm.table_write import TableWrite, compact_bucket
@@ -95,7 +94,7 @@ def test_a_lost_race_leaves_the_rows_and_no_file(tmp_path: Path, monkeypatch: py
             FileStoreCommit(store, "rival").commit([rival])
         return made
 
-    monkeypatch.setattr(lsm.visibility, "compact_bucket", beaten)
+    monkeypatch.setattr(lsm.follow_up, "compact_bucket", beaten)
     done = follow_up(store, "a", result, messages)
     assert [bucket for _, bucket in done.lost_compactions] == [1]
     assert len(newest_rows(store)) == 60
@@ -114,18 +113,18 @@ def test_an_error_of_the_compaction_does_not_fail_the_commit_and_leaves_no_file(
             raise OutOfDisk(28, "no space left", "here")
         return compact_bucket(store, partition, bucket, **how)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(lsm.visibility, "compact_bucket", full)
+    monkeypatch.setattr(lsm.follow_up, "compact_bucket", full)
     done = follow_up(store, "a", result, messages)
     assert (done.snapshot_id, done.compact_snapshot_id) == (1, None)
     assert "the compaction after them failed" in caplog.text
     assert data_files(store) == before
 
 
-def test_rows_that_a_compaction_must_show_are_shown(tmp_path: Path) -> None:
+def test_rows_that_others_see_by_compaction_only_are_compacted(tmp_path: Path) -> None:
     store = make(tmp_path / "t", DDL, ("id",), bucket="2", deletion_vectors__enabled="true")
     result, messages = unowned(store, "a", range(60), "x")
     done = follow_up(store, "a", result, messages)
-    assert done.snapshot_id == done.compact_snapshot_id == store.snapshots.latest_id()
+    assert (done.snapshot_id, done.compact_snapshot_id) == (1, store.snapshots.latest_id()) == (1, 2)
     assert all(file.level > 0 for file in live_files(store))
 
 

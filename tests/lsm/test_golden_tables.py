@@ -14,13 +14,13 @@ from lsm.read_report import ReadReport
 from lsm.scan import ScanPlanner
 from lsm.split_read import read_split
 from manifest.store import FileStore
-from tests.golden_rows import GOLDEN, expected_rows, golden_predicate, golden_rows
+from tests.golden_rows import ENGINES_VIEW, GOLDEN, expected_rows, golden_predicate, golden_rows
 
 NAMES = [table["table"] for table in json.loads((GOLDEN / "tables.json").read_text())]
 
 
-def open_golden(name):
-    return FileStore.open(GOLDEN / name / "table")
+def open_golden(name, **options):
+    return FileStore.open(GOLDEN / name / "table", dynamic_options={**ENGINES_VIEW, **options})
 
 
 def scan(store, predicate=None, snapshot=None, columns=None, report=None):
@@ -49,7 +49,7 @@ def test_every_retained_snapshot_has_as_many_rows_as_the_engine_sees(name):
     store = open_golden(name)
     for known in json.loads((GOLDEN / name / "snapshots.json").read_text()):
         snapshot = store.snapshots.get(known["snapshot"])
-        past = store.with_schema(store.schemas.get(snapshot.schema_id))
+        past = store.with_schema(store.schemas.get(snapshot.schema_id)).with_options(ENGINES_VIEW)
         _, table = scan(past, snapshot=snapshot)
         assert table.num_rows == known["rows"], known["snapshot"]
 
@@ -124,3 +124,22 @@ def test_nan_counts_as_greatest_and_zeros_as_equal():
         equal = [v for v in values if v is not None and (v == value or (math.isnan(v) and math.isnan(value)))]
         expected = {"=": equal, ">": greater, ">=": {id(v): v for v in [*greater, *equal]}.values()}[op]
         assert table.num_rows == len(list(expected)), (op, value)
+
+
+@pytest.mark.parametrize("name", ["pk_dv", "pk_dv64", "pk_dv_embedded", "pk_first"])
+def test_rows_that_wait_for_the_engines_compaction_are_merged(name):
+    """An append and the compaction after it read alike: each append of these tables was compacted next, as the engine reads it."""
+    store = open_golden(name, **{"deletion-vectors.merge-on-read": "true"})
+    rows = {}
+    for known in json.loads((GOLDEN / name / "snapshots.json").read_text()):
+        plan, table = scan(store, snapshot=store.snapshots.get(known["snapshot"]))
+        rows[known["snapshot"]] = golden_rows(table, store.schema)
+        if known["kind"] == "COMPACT":
+            assert len(rows[known["snapshot"]]) == known["rows"]
+            assert rows[known["snapshot"]] == rows.get(known["snapshot"] - 1, rows[known["snapshot"]])
+            assert rows[known["snapshot"]] == golden_rows(
+                scan(open_golden(name), snapshot=store.snapshots.get(known["snapshot"]))[1], store.schema
+            )
+        else:
+            assert any("wait for compaction" in stage.note for stage in plan.report)
+    assert len({len(found) for found in rows.values()}) > 1

@@ -81,14 +81,19 @@ def test_forcing_level_0_up(settings: tuple[int, int, int], given_runs: Runs, ex
     assert result(ForceUpLevel0(UniversalCompaction(*settings)).pick(runs(*given_runs), 2)) == expected
 
 
-def test_gentle_forcing_waits_for_its_turn_and_starts_over() -> None:
-    gentle = ForceUpLevel0(UniversalCompaction(25, 1, 5), interval=5)
-    for given_runs, expected in [
-        (level0(1, 2, 2, 2), ([1, 2, 2, 2], 2)),
-        ([(0, 2), (1, 2), (2, 2)], ([2, 2, 2], 2)),
-        ([(0, 1), (2, 2)], ([1], 1)),
-    ]:
-        assert [result(gentle.pick(runs(*given_runs), 2)) for _ in range(5)] == [None] * 4 + [expected]
+@pytest.mark.parametrize(
+    ("given_runs", "expected"),
+    [
+        (level0(1, 2), None),
+        (level0(1, 2, 2), ([1, 2, 2], 2)),
+        ([*level0(2, 2), (1, 2), (2, 2)], None),
+        ([*level0(2, 2, 2), (1, 2), (2, 2)], ([2, 2, 2, 2, 2], 2)),
+        ([*level0(1, 1, 1), (2, 9)], ([1, 1, 1], 1)),
+    ],
+)
+def test_gentle_forcing_goes_by_the_files_that_wait_and_remembers_nothing(given_runs: list, expected: tuple | None) -> None:
+    gentle = ForceUpLevel0(UniversalCompaction(25, 1, 9), interval=3)
+    assert [result(gentle.pick(runs(*given_runs), 2)) for _ in range(5)] == [expected] * 5
 
 
 def prepending(pick: Callable[[list[LevelRun], int], CompactUnit | None], sizes: list[int], rounds: int) -> str:

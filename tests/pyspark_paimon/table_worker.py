@@ -1,7 +1,7 @@
 """A process that changes a table as it is told and acknowledges every commit: ``python table_worker.py PATH < actions.json``.
 
 Actions: ``["write", [[kind, id, city], ...]]``, ``["delete", filter]``, ``["update", [filter, city]]``, ``["compact", full]``, ``["expire", keep]``,
-``["rewrite-index", null]``.
+``["rewrite-index", null]``, ``["rows", [mode, [row, ...], commit id]]``.
 """
 
 from __future__ import annotations
@@ -29,6 +29,9 @@ def run(path: str) -> None:
         if what == "write":
             kinds, ids, cities = zip(*argument, strict=True)
             result = table.write(pa.table({"id": ids, "city": cities, "_row_kind": kinds}), commit_id=commit)
+        elif what == "rows":
+            mode, rows, commit = argument
+            result = table.write(pa.Table.from_pylist(rows, table.schema), mode=mode, commit_id=commit)
         elif what == "delete":
             result = table.delete(argument, commit_id=commit)
         elif what == "update":

@@ -9,6 +9,7 @@ from manifest.commit import FileStoreCommit
 from pyspark_paimon import Table, UnsupportedOption
 
 VECTORS = {"bucket": "1", "deletion-vectors.enabled": "true"}
+ENGINES_VIEW = {"deletion-vectors.merge-on-read": "false"}
 INDEXED = {**VECTORS, "file-index.bitmap.columns": "city", "file-index.in-manifest-threshold": "1 B", "metadata.stats-mode": "none"}
 
 
@@ -20,13 +21,14 @@ def stages(table: Table, filter_: str) -> dict[str, tuple[int, int, str]]:
     return {stage.name: (stage.kept, stage.dropped, stage.note) for stage in table.scan(filter_).explain().stages}
 
 
-def test_what_a_write_says_is_the_snapshot_that_shows_its_rows(create) -> None:
+def test_what_a_write_says_are_the_snapshots_that_show_its_rows_to_us_and_to_others(create) -> None:
     table = create(options=VECTORS)
     for name in ("old", "new"):
         result = table.write(rows([1, 2], name))
-        assert result.snapshot_id == result.compact_snapshot_id
-        assert set(table.scan(snapshot=result.snapshot_id).to_arrow()["city"].to_pylist()) == {name}
-    assert table.delete("id = 2").snapshot_id == table.scan().snapshot_id
+        assert result.compact_snapshot_id == result.snapshot_id + 1
+        for how in ({"snapshot": result.snapshot_id}, {"snapshot": result.compact_snapshot_id, "options": ENGINES_VIEW}):
+            assert set(table.scan(**how).to_arrow()["city"].to_pylist()) == {name}
+    assert table.delete("id = 2").compact_snapshot_id == table.scan().snapshot_id
 
 
 def test_an_overwrite_is_visible_at_once(create) -> None:
@@ -36,12 +38,21 @@ def test_an_overwrite_is_visible_at_once(create) -> None:
     assert table.scan(columns=["id", "city"]).to_arrow().sort_by("id").to_pylist() == [{"id": 1, "city": "b"}, {"id": 5, "city": "c"}]
 
 
-def test_a_write_only_table_shows_rows_once_somebody_compacts(create) -> None:
-    table = create(options={**VECTORS, "write-only": "true"})
+@pytest.mark.parametrize("as_table", [True, False])
+def test_a_write_only_table_shows_rows_at_once_and_to_others_once_somebody_compacts(create, as_table) -> None:
+    table = create(options={**VECTORS, "write-only": "true", **(ENGINES_VIEW if as_table else {})})
     table.write(rows([1, 2], "a"))
-    assert table.scan().count() == 0
+    merged = {"deletion-vectors.merge-on-read": "true"}
+    assert table.scan(options=merged).count() == 2
+    assert table.scan().count() == (0 if as_table else 2)
+    assert table.scan(options=ENGINES_VIEW).count() == 0
+    notes = {stage.name: stage.note for stage in table.scan(options=merged).explain().stages}
+    assert notes["level"] == "1 files wait for compaction in 1 buckets"
+    counts = table.fsck().counts
+    assert (counts["files that wait for compaction"], counts["buckets with files that wait for compaction"]) == (1, 1)
     table.compact()
-    assert table.scan().count() == 2
+    assert table.scan().count() == table.scan(options=ENGINES_VIEW).count() == 2
+    assert "files that wait for compaction" not in table.fsck().counts
 
 
 def test_after_an_upsert_indexes_skip_files_and_select_rows_without_a_full_compaction(create) -> None:
@@ -105,8 +116,10 @@ def test_a_repeated_write_shows_rows_that_its_first_call_did_not_come_to_show(cr
         patch.setattr(FileStoreCommit, "_compact", killed)
         with pytest.raises(KeyboardInterrupt):
             table.write(rows([1], "new"), commit_id="nightly")
-    assert table.scan("city = 'new'").count() == 0
+    assert table.scan("city = 'new'").count() == 1
+    assert table.scan("city = 'new'", options=ENGINES_VIEW).count() == 0
     result = table.write(rows([1], "new"), commit_id="nightly")
     assert result.replayed
-    assert table.scan("city = 'new'", snapshot=result.snapshot_id).count() == 1
+    assert result.compact_snapshot_id == table.scan().snapshot_id
+    assert table.scan("city = 'new'", options=ENGINES_VIEW).count() == 1
     assert table.scan().count() == 2
