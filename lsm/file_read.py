@@ -19,6 +19,7 @@ from lsm.evolution import SchemaMapping, column_types
 from lsm.file_pruning import FilePruner
 from lsm.file_schema import KIND_FIELD, SEQUENCE_FIELD
 from lsm.file_selection import FileIndex, Selection, open_container
+from lsm.footer_promise import FooterPromise
 from lsm.parquet_read import BATCH_BYTES, ParquetDataFile, rows_only
 from lsm.read_report import ReadReport
 from lsm.row_group_read import RowGroupRead, may_have_retracts
@@ -28,7 +29,7 @@ from lsm.sort_key import INSERT, SEQUENCE_NUMBER, VALUE_KIND
 from lsm.splits import is_counted
 from lsm.stats_proof import without_proven
 from manifest.data_file import DataFileMeta
-from manifest.errors import CorruptFile, UnsupportedTable
+from manifest.errors import UnsupportedTable
 from manifest.store import FileStore
 
 PARQUET = "parquet"
@@ -89,16 +90,13 @@ class DataFileRead:
             self.report.files_counted += 1
             yield rows_only(count)
             return
-        with ParquetDataFile(self.store.file_io, self.path, self.file.row_count, self.store.cache.files) as data:
+        with ParquetDataFile(self.store.file_io, self.path, self.promise, self.store.cache.files) as data:
             yield from self._of_open(data, self.selection).batches()
 
     def _of_open(self, data: ParquetDataFile, chosen: Selection) -> RowGroupRead:
         present = set(data.schema.names)
         absent = [name for name, source in self.mapping.sources.items() if source is not None and source.name not in present]
         needed = {*self.columns, *([VALUE_KIND] if self.drop_retracts else [])}
-        system = [name for name in (SEQUENCE_NUMBER, VALUE_KIND) if name in absent and name in needed]
-        if system:
-            raise CorruptFile(self.path, f"has no column '{system[0]}', so it is no file of a primary-key table")
         constants: dict[str, Plain] = {**dict.fromkeys(absent), **self.constants}
         residual = bind_constants(chosen.residual, constants, self.types)
         retracts = (self.drop_retracts or VALUE_KIND in needed) and may_have_retracts(data, self.file.delete_row_count)
@@ -125,6 +123,11 @@ class DataFileRead:
         """The data file."""
         values = self.store.partition.decode(self.partition)
         return self.store.paths.data_file(values, self.bucket, self.file.file_name, self.file.external_path)
+
+    @cached_property
+    def promise(self) -> FooterPromise:
+        """What the data file must be."""
+        return FooterPromise(self.file, self.store.schemas.get(self.file.schema_id), self.store.partition.names)
 
     @cached_property
     def types(self) -> Mapping[str, ColumnType]:
@@ -184,7 +187,7 @@ class DataFileRead:
         chosen = self.selection
         if known is not None or chosen.residual != TRUE:
             return known
-        with ParquetDataFile(self.store.file_io, self.path, self.file.row_count, self.store.cache.files) as data:
+        with ParquetDataFile(self.store.file_io, self.path, self.promise, self.store.cache.files) as data:
             if may_have_retracts(data, self.file.delete_row_count):
                 return None
         return self.file.row_count if chosen.rows is None else len(chosen.rows)

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lsm.footer_promise import FooterPromise
+from lsm.footer_structure import check_footer
+from lsm.memory_file import MAGIC
 from lsm.nested_pages import leaf_count
 from lsm.page_read import BROKEN
-from lsm.parquet_pages import PageFooter
+from lsm.parquet_pages import PageFooter, ReadRange
+from lsm.thrift_compact import decode_struct
 
 _IN_MEMORY = 60
 """Bytes in memory for a byte of a footer, page indexes included."""
 _MAGIC_AND_LENGTH = 8
+_FIRST_READ = 64 * 1024
+"""Bytes of a file's end: mostly all of its footer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +42,40 @@ class RowGroup:
 
 @dataclass(frozen=True)
 class KnownFooter:
-    """The decoder's ``metadata`` and Arrow ``schema`` of a file; holds nothing that is open."""
+    """The decoder's ``metadata`` and Arrow ``schema`` of a file; holds nothing that is open.
+
+    Args:
+        metadata: the footer.
+        schema: of its columns.
+        pages: what it says of page indexes; None if there are none, or it cannot be looked through.
+        kept: promises that it has been checked against.
+    """
 
     metadata: Any
     schema: Any
-    _pages: list[PageFooter | None] = field(default_factory=list, repr=False)
+    pages: PageFooter | None
+    kept: set[Hashable] = field(default_factory=set, repr=False)
+
+    @classmethod
+    def read(cls, read_range: ReadRange, size: int, promise: FooterPromise | None) -> KnownFooter:
+        """The footer of an open file of ``size`` bytes. The decoder gets its very bytes, once they have been looked through here.
+
+        Raises ``ValueError``, or whatever else ``page_read.BROKEN`` lists, if it does not hold together, or breaks the promise.
+        """
+        encoded = _encoded(read_range, size)
+        footer, used = decode_struct(encoded)
+        if used != len(encoded):
+            raise ValueError(f"its footer has {len(encoded)} bytes of which {used} are used")
+        leaves = check_footer(footer, size - _MAGIC_AND_LENGTH - len(encoded))
+        if promise is not None:
+            promise.check(footer, leaves, size)
+        content = b"".join([MAGIC, encoded, len(encoded).to_bytes(4, "little"), MAGIC])
+        file = pq.ParquetFile(pa.BufferReader(content), coerce_int96_timestamp_unit="us")
+        try:
+            pages = PageFooter.of(footer, len(encoded))
+        except BROKEN:
+            pages = None
+        return cls(file.metadata, file.schema_arrow, pages, set() if promise is None else {promise.key})
 
     @property
     def weight(self) -> int:
@@ -72,20 +110,18 @@ class KnownFooter:
             start = end
         return positions
 
-    def pages(self, read_range: Callable[[int, int], bytes], size: Callable[[], int]) -> PageFooter | None:
-        """What the footer says of page indexes, read from the open file once; None if there are none, or it cannot be looked through."""
-        if not self._pages:
-            self._pages.append(self._read_pages(read_range, size))
-        return self._pages[0]
 
-    def _read_pages(self, read_range: Callable[[int, int], bytes], size: Callable[[], int]) -> PageFooter | None:
-        if not any(self.metadata.row_group(0).column(leaf).has_offset_index for leaf in range(self.metadata.num_columns)):
-            return None
-        length = self.metadata.serialized_size
-        try:
-            return PageFooter.of(read_range(size() - _MAGIC_AND_LENGTH - length, length))
-        except (*BROKEN, OSError):
-            return None
+def _encoded(read_range: ReadRange, size: int) -> bytes:
+    """The bytes of the footer alone."""
+    if size < len(MAGIC) + _MAGIC_AND_LENGTH:
+        raise ValueError(f"it has {size} bytes")
+    end = read_range(max(0, size - _FIRST_READ), min(size, _FIRST_READ))
+    length = int.from_bytes(end[-_MAGIC_AND_LENGTH : -len(MAGIC)], "little")
+    if end[-len(MAGIC) :] != MAGIC or length > size - len(MAGIC) - _MAGIC_AND_LENGTH:
+        raise ValueError("it does not end as a Parquet file does")
+    if length > len(end) - _MAGIC_AND_LENGTH:
+        end = read_range(size - _MAGIC_AND_LENGTH - length, length + _MAGIC_AND_LENGTH)
+    return end[-_MAGIC_AND_LENGTH - length : -_MAGIC_AND_LENGTH]
 
 
 __all__ = ["KnownFooter", "RowGroup"]

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from lsm.footer_structure import raw_bounds
 from lsm.page_locations import Longs, layouts, page_locations
-from lsm.parquet_bounds import column_bounds
+from lsm.parquet_bounds import check_pages, column_bounds
 from lsm.thrift_compact import I32, Struct, decode_struct, encode_struct
 from manifest.stats import ColumnBounds
 from manifest.types import DataType
@@ -29,7 +30,7 @@ _MAP, _MAP_KEY_VALUE, _LIST = 1, 2, 3
 _LOGICAL = 10
 _FORMATS = {0: "<?", 1: "<i", 2: "<q", 4: "<f", 5: "<d"}
 _OF_CHUNK = frozenset({3, 4, 5, 6, 7})
-_OF_META = frozenset({1, 2, 3, 4, 7, 9, 11})
+_OF_META = frozenset({1, 2, 3, 4, 7, 9, 11, 12})
 LAST_OF_META_HEAD = 4
 """Number of the last field of ``ColumnMetaData`` that does not depend on where pages lie."""
 _AHEAD_BYTES = 64 << 10
@@ -59,14 +60,16 @@ class PageFooter:
     encoded: dict[int, tuple[Struct, tuple[bytes, ...], bytes]] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, footer: bytes) -> PageFooter:
-        """Raises ``ValueError``, or whatever else ``page_read.BROKEN`` lists, if it cannot be looked through."""
-        if len(footer) > _MAX_FOOTER:
-            raise ValueError("its footer is too large")
-        fields, _ = decode_struct(footer)
+    def of(cls, fields: Struct, length: int) -> PageFooter | None:
+        """Of a footer (Thrift's ``FileMetaData``) of ``length`` bytes; None if it is too large, or has no page indexes.
+
+        Raises ``ValueError``, or whatever else ``page_read.BROKEN`` lists, if it cannot be looked through.
+        """
+        if length > _MAX_FOOTER or not any(4 in chunk for group in fields[4][1][1][:1] for chunk in group[1][1][1]):
+            return None
         groups = tuple((tuple(map(_chunk, group[1][1][1])), group[3][1]) for group in fields[4][1][1])
         indexes = sum(chunk[length][1] for chunks, _ in groups for chunk in chunks for length in (5, 7) if length in chunk)
-        return cls(fields[1][1], tuple(fields[2][1][1]), groups, _IN_MEMORY * len(footer) + _INDEX_IN_MEMORY * indexes)
+        return cls(fields[1][1], tuple(fields[2][1][1]), groups, _IN_MEMORY * length + _INDEX_IN_MEMORY * indexes)
 
     @cached_property
     def columns(self) -> dict[str, list[tuple[int, tuple[Struct, ...]]]]:
@@ -145,18 +148,24 @@ class ColumnPages:
     def _bounds(self, data_type: DataType) -> list[ColumnBounds] | None:
         if 6 not in self.chunk or 7 not in self.chunk:
             return None
-        index, _ = decode_struct(self.indexes.read_range(self.chunk[6][1], self.chunk[7][1]))
+        index, used = decode_struct(self.indexes.read_range(self.chunk[6][1], self.chunk[7][1]))
+        if used != self.chunk[7][1]:
+            raise ValueError("its column index has another length than its footer says")
         empty, low, high = (index[field][1][1] for field in (1, 2, 3))
         nulls = index[5][1][1] if 5 in index else [None] * len(empty)
         counts = np.diff(self.starts).tolist()
         if not len(empty) == len(low) == len(high) == len(nulls) == len(counts):
             raise ValueError("its column index has another number of pages than its offset index")
-        return [
+        found = [
             ColumnBounds(None, None, count, count)
             if null_page == 1
             else column_bounds(self._raw(least), self._raw(most), null_count, count, data_type)
             for null_page, least, most, null_count, count in zip(empty, low, high, nulls, counts, strict=True)
         ]
+        statistics = self.meta.get(12, (0, {}))[1]
+        least, most = (None if raw is None else self._raw(raw) for raw in raw_bounds(statistics))
+        check_pages(found, column_bounds(least, most, statistics.get(3, (0, None))[1], sum(counts), data_type), index[4][1])
+        return found
 
     def _raw(self, data: bytes) -> Any:
         layout = _FORMATS.get(self.meta[1][1])

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lsm.filtering_decoder import can_decode, masked_rows, rows_of_texts
+from lsm.footer_promise import BrokenPromise, FooterPromise
 from lsm.known_footer import KnownFooter, RowGroup
 from lsm.nested_pages import NestedPages, can_weave
 from lsm.page_file import take_leaves
@@ -49,25 +50,27 @@ class ParquetDataFile:
     Args:
         file_io: where the file lies.
         path: the file.
-        row_count: rows that the metadata promise; None if they are not known.
+        promise: what the metadata say of it; None if they are not known.
         files: keeps the footer for the next time; None: it is read from the file.
 
     Raises:
-        CorruptFile: the file is missing, is no Parquet file, or has another number of rows.
+        CorruptFile: the file is missing, is no Parquet file, or not what its metadata promise.
     """
 
-    def __init__(self, file_io: FileIO, path: str, row_count: int | None = None, files: FileCache | None = None) -> None:
+    def __init__(self, file_io: FileIO, path: str, promise: FooterPromise | None = None, files: FileCache | None = None) -> None:
         self.path = path
         self._files: list[Any] = []
         self._readers: dict[tuple[frozenset[str], str], Any] = {}
         self._file_io = file_io
-        self._known: Any = None
-        with self._decoding():
-            self._footer = self._read_footer() if files is None else files.load(file_io, path, "footer", self._read_footer, _weight)
-        self._known = self._footer.metadata
-        if row_count is not None and self.metadata.num_rows != row_count:
+        self._promise = promise
+        try:
+            with self._decoding():
+                self._footer = self._read_footer() if files is None else files.load(file_io, path, "footer", self._read_footer, _weight)
+                if promise is not None and promise.key not in self._footer.kept:
+                    self._footer.kept.update(self._read_footer().kept)
+        except BaseException:
             self.close()
-            raise CorruptFile(path, f"has {self.metadata.num_rows} rows where its metadata says {row_count}")
+            raise
 
     def __enter__(self) -> Self:
         return self
@@ -76,8 +79,7 @@ class ParquetDataFile:
         self.close()
 
     def _read_footer(self) -> KnownFooter:
-        reader = self._open()
-        return KnownFooter(reader.metadata, reader.schema_arrow)
+        return KnownFooter.read(self._read_range, int(self._source.size()), self._promise)
 
     def close(self) -> None:
         """Close the file; batches handed out stay valid."""
@@ -129,8 +131,7 @@ class ParquetDataFile:
 
     @cached_property
     def _page_indexes(self) -> PageIndexes | None:
-        footer = self._footer.pages(self._read_range, lambda: int(self._source.size()))
-        return None if footer is None else PageIndexes(footer, self._read_range)
+        return None if self._footer.pages is None else PageIndexes(self._footer.pages, self._read_range)
 
     @cached_property
     def _source(self) -> Any:
@@ -296,11 +297,9 @@ class ParquetDataFile:
         reader = self._readers.get((dictionaries, unit))
         if reader is None:
             with self._decoding():
-                source = self._file_io.open_input(self.path)
-                self._files.append(source)
                 reader = pq.ParquetFile(
-                    source,
-                    metadata=self._known,
+                    self._source,
+                    metadata=self.metadata,
                     read_dictionary=sorted(dictionaries),
                     coerce_int96_timestamp_unit=unit,
                     page_checksum_verification=True,
@@ -336,7 +335,9 @@ class ParquetDataFile:
             yield
         except FileNotFoundError as error:
             raise CorruptFile(self.path, "the data file is missing") from error
-        except (pa.ArrowException, OSError, ValueError, LookupError) as error:
+        except BrokenPromise as error:
+            raise CorruptFile(self.path, str(error)) from error
+        except (pa.ArrowException, OSError, *BROKEN) as error:
             raise CorruptFile(self.path, f"is no readable Parquet file ({error})") from error
 
 

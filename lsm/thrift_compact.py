@@ -69,6 +69,8 @@ def _struct(data: bytes, at: int, depth: int) -> tuple[Struct, int]:
         else:
             raw, at = _varint(data, at)
             number = _unzigzag(raw)
+        if number in fields:
+            raise ValueError(f"the field {number} is there twice")
         if kind in _INTEGERS:
             raw = data[at]
             at += 1

@@ -16,6 +16,7 @@ from pathlib import PurePosixPath
 from fileindex.predicate import columns_of
 from lsm.evolution import SchemaMapping, is_same
 from lsm.file_schema import KIND_FIELD
+from lsm.footer_promise import FooterPromise
 from lsm.parquet_read import ParquetDataFile
 from lsm.plan import ScanPlan
 from lsm.row_group_read import may_have_retracts
@@ -122,8 +123,9 @@ def _check(store: FileStore, wanted: Sequence[str], alone: _Alone) -> _Native | 
     mapping = _mapping(store, file.schema_id)
     if any(_expression(mapping, name) is None for name in wanted):
         return None
+    promise = FooterPromise(file, store.schemas.get(file.schema_id), store.partition.names)
     try:
-        with ParquetDataFile(store.file_io, alone.path, file.row_count) as data:
+        with ParquetDataFile(store.file_io, alone.path, promise) as data:
             footer = Footer(data.metadata)
             sources = [source for name in wanted if (source := mapping.sources[name]) is not None]
             has_key = store.schema.is_primary_key_table

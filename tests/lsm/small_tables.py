@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -12,6 +14,7 @@ from lsm.scan import ScanPlanner
 from lsm.split_read import read_split
 from lsm.table_write import TableWrite, compact_bucket
 from manifest.commit import FileStoreCommit
+from manifest.commit_message import CommitMessage
 from manifest.file_io import LocalFileIO
 from manifest.schema_check import build_schema
 from manifest.schema_manager import SchemaManager
@@ -63,3 +66,30 @@ def matching(rows, predicate, store):
     """The model: ``rows`` (dicts) for which ``predicate`` is true, judged row by row on a table of them."""
     table = pa.Table.from_pylist(rows, schema=store.schema.arrow)
     return table if predicate is None else table.filter(mask(predicate, table, store.schema.column_types))
+
+
+def replace_file(path, **changes):
+    """Change the metadata of a table's only data file, as another writer would have recorded it."""
+    _replace(path, lambda _: changes)
+
+
+def resize_files(path):
+    """Tell the manifests what size the table's data files have now."""
+    _replace(path, lambda file: {"file_size": next(Path(path).rglob(file.file_name)).stat().st_size})
+
+
+def _replace(path, changes):
+    store = FileStore.open(path)
+    messages = [
+        CommitMessage(
+            partition=entry.partition,
+            bucket=entry.bucket,
+            total_buckets=entry.total_buckets,
+            new_files=(entry.file.model_copy(update=changes(entry.file)),),
+            compact_before=(),
+            compact_after=(),
+        )
+        for entry in store.live_entries(store.snapshots.latest()).entries()
+    ]
+    shutil.rmtree(f"{path}/snapshot")
+    FileStoreCommit(store, "other").commit(messages)

@@ -18,15 +18,11 @@ from fileindex.predicate import And, ColumnRef, Compare, In, IsNull, Op, Or, all
 from lsm.parquet_read import ParquetDataFile
 from lsm.scan import ScanPlanner
 from lsm.split_read import read_split
-from manifest.commit import FileStoreCommit
-from manifest.commit_message import CommitMessage
-from manifest.data_file import DataFileMeta
 from manifest.errors import CorruptFile, UnknownColumn, UnsupportedTable
 from manifest.file_io import LocalFileIO, WrappedFileIO
-from manifest.manifest_entry import ManifestEntry
 from manifest.store import FileStore
 from tests.golden_rows import GOLDEN
-from tests.lsm.small_tables import compact, create, matching, scan, write
+from tests.lsm.small_tables import compact, create, matching, replace_file, resize_files, scan, write
 
 ID, V, S = ColumnRef("id"), ColumnRef("v"), ColumnRef("s")
 
@@ -107,25 +103,6 @@ def regroup(path, file, rows):
     table = pq.read_table(file)
     pq.write_table(table, file, row_group_size=rows)
     replace_file(path, file_size=file.stat().st_size)
-
-
-def replace_file(path, **changes):
-    """Change the metadata of a table's only data file, as another writer would have recorded it."""
-    store = FileStore.open(path)
-    (entry,) = store.live_entries(store.snapshots.latest()).entries()
-    changed = entry.file.model_copy(update=changes)
-    message = CommitMessage(
-        partition=entry.partition,
-        bucket=entry.bucket,
-        total_buckets=entry.total_buckets,
-        new_files=(changed,),
-        compact_before=(),
-        compact_after=(),
-    )
-    shutil.rmtree(f"{path}/snapshot")
-    FileStoreCommit(store, "other").commit([message])
-    assert isinstance(entry, ManifestEntry)
-    assert isinstance(changed, DataFileMeta)
 
 
 @pytest.mark.parametrize("recorded", [0, None, 1])
@@ -235,15 +212,20 @@ def test_a_file_without_system_columns_is_no_file_of_a_keyed_table(tmp_path):
     write(path, {"id": [1, 2], "v": [1, 2]})
     (file,) = data_files(path)
     pq.write_table(pq.read_table(file).select(["id", "v"]), file)
-    with pytest.raises(CorruptFile, match="_VALUE_KIND"):
+    replace_file(path, file_size=file.stat().st_size)
+    with pytest.raises(CorruptFile, match="_SEQUENCE_NUMBER"):
         scan(path)
 
 
-def test_a_column_that_the_file_lacks_reads_as_null(tmp_path):
+def test_a_column_that_the_file_lacks_is_a_corrupt_file(tmp_path):
     path = create(tmp_path / "t", "v INT, w INT", bucket="-1", metadata__stats_mode="none")
     write(path, {"v": [1, 2], "w": [3, 4]})
     (file,) = data_files(path)
     pq.write_table(pq.read_table(file).select(["v"]), file)
+    replace_file(path, file_size=file.stat().st_size)
+    with pytest.raises(CorruptFile, match="has no column 'w'"):
+        scan(path)
+    replace_file(path, write_cols=("v",))
     assert scan(path).table.to_pylist() == [{"v": 1, "w": None}, {"v": 2, "w": None}]
     assert scan(path, IsNull(ColumnRef("w"))).rows == 2
 
@@ -253,7 +235,8 @@ def test_a_column_stored_as_another_type_is_a_corrupt_file(tmp_path):
     write(path, {"v": [1, 2]})
     (file,) = data_files(path)
     pq.write_table(pa.table({"v": ["x", "y"]}), file)
-    with pytest.raises(CorruptFile, match="'v' holds string instead of INT"):
+    replace_file(path, file_size=file.stat().st_size)
+    with pytest.raises(CorruptFile, match="'v' is stored as another type than INT"):
         scan(path)
 
 
@@ -271,8 +254,9 @@ def test_partition_values_come_from_the_manifest_not_from_the_file(tmp_path):
     path = create(tmp_path / "t", "p STRING, v INT", partitions=["p"], bucket="-1")
     write(path, {"p": ["a", "a", "b", None], "v": [1, 2, 3, 4]})
     for file in data_files(path):
-        table = pq.read_table(file)
+        table = pq.ParquetFile(file).read()
         pq.write_table(table.set_column(0, "p", pa.array(["lie"] * table.num_rows)), file)
+    resize_files(path)
     assert Counter(scan(path).table["p"].to_pylist()) == {"a": 2, "b": 1, None: 1}
     assert scan(path, eq(ColumnRef("p"), "a")).rows == 2
     assert scan(path, IsNull(ColumnRef("p"))).table["v"].to_pylist() == [4]
@@ -368,5 +352,6 @@ def test_a_timestamp_beyond_the_range_of_nanoseconds_is_refused_not_wrapped(tmp_
     (file,) = data_files(path)
     far = pa.table({"b": pa.array([dt.datetime(year, 1, 1), None], pa.timestamp("us"))})  # noqa: DTZ001 -- a zoneless type
     pq.write_table(far, file, use_deprecated_int96_timestamps=True)
+    replace_file(path, file_size=file.stat().st_size)
     with pytest.raises(UnsupportedTable, match=r"'b'.*nanoseconds"):
         scan(path)

@@ -18,6 +18,7 @@ from pyspark_paimon.left_out import check_left_out
 from pyspark_paimon.local import LocalBackend
 from pyspark_paimon.native_plan import native_plan
 from pyspark_paimon.spark_tasks import tasks_of
+from tests.lsm.small_tables import resize_files
 
 pytest.importorskip("pyspark.sql.types")
 
@@ -168,6 +169,7 @@ def rewritten(table: Table, change) -> None:
     path = next(Path(table.path).rglob(name))
     data = change(pq.read_table(path))
     pq.write_table(data[0], path, **data[1])
+    resize_files(table.path)
 
 
 def test_files_of_other_writers_with_other_physical_types_stay_ours(tmp_path):
