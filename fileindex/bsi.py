@@ -89,7 +89,9 @@ class BsiReader:
             if version != VERSION or self.row_count < 0:
                 raise CorruptIndex(f"a bit-sliced index has version {version} and {self.row_count} rows")
             self._positive, at = self._read_half(data, 5)
-            self._negative, _ = self._read_half(data, at)
+            self._negative, end = self._read_half(data, at)
+            if end != len(data) or self._positive.rows & self._negative.rows:
+                raise CorruptIndex(f"a bit-sliced index of {len(data)} bytes ends at byte {end}, or has rows twice")
         except struct.error as error:
             raise CorruptIndex(f"a bit-sliced index is truncated: {error}") from error
         self._lossy = is_lossy(column_type)

@@ -103,7 +103,7 @@ class ContainerReader:
         """All indexes in header order; of a repeated (column, type) only the last.
 
         Raises:
-            CorruptIndex: wrong magic, unknown version, or a header that does not hold together.
+            CorruptIndex: wrong magic, unknown version, a header that does not hold together, or payloads that do not fill the rest.
         """
         if self._entries is None:
             magic, version, head_length = _FIXED.unpack(self.read(0, _FIXED.size))
@@ -112,8 +112,9 @@ class ContainerReader:
             if version != VERSION:
                 raise CorruptIndex(f"index container version {version} is unknown; {VERSION} is read")
             header = _Header(self.read(_FIXED.size, head_length - _FIXED.size))
-            entries = {(entry.column, entry.index_type): entry for entry in _parse(header)}
-            self._entries = tuple(entries.values())
+            found = list(_parse(header))
+            _check_extents(found, head_length, self.size)
+            self._entries = tuple({(entry.column, entry.index_type): entry for entry in found}.values())
         return self._entries
 
     def of_column(self, column: str) -> tuple[IndexEntry, ...]:
@@ -168,6 +169,12 @@ class _Header:
     def number(self) -> int:
         return int.from_bytes(self._take(4), "big", signed=True)
 
+    def end(self) -> None:
+        """Pass over what later versions may put behind the entries; CorruptIndex if the header is not as long as it says."""
+        self._take(max(0, self.number()))
+        if self._at != len(self._data):
+            raise CorruptIndex("the header of an index container is longer than its entries")
+
     def utf(self) -> str:
         return _text(self._take(int.from_bytes(self._take(2), "big")))
 
@@ -179,11 +186,25 @@ class _Header:
         return data
 
 
+def _check_extents(entries: Iterable[IndexEntry], start: int, size: int) -> None:
+    """Raises ``CorruptIndex`` unless the payloads lie one after the other from ``start`` up to the container's end, in any order.
+
+    A container has no checksum: bytes that were put in or lost show nowhere else.
+    """
+    for first, length in sorted({(entry.start, entry.length) for entry in entries if not entry.is_empty}):
+        if length < 0 or first != start:
+            raise CorruptIndex(f"a payload of {length} bytes lies at byte {first} of an index container instead of {start}")
+        start += length
+    if start != size:
+        raise CorruptIndex(f"an index container of {size} bytes has payloads up to byte {start}")
+
+
 def _parse(header: _Header) -> Iterable[IndexEntry]:
     for _ in range(header.number()):
         column = header.utf()
         for _ in range(header.number()):
             yield IndexEntry(column, header.utf(), header.number(), header.number())
+    header.end()
 
 
 def _utf(text: str) -> bytes:

@@ -143,6 +143,9 @@ class RangeBitmapReader:
             raise CorruptIndex(f"the slices of a range-bitmap have version {version}, {count} slices, {indexes_length} bytes of index")
         index = np.frombuffer(payload.read(start + 14, indexes_length), dtype=">i4").reshape(count, 2)
         body = start + 4 + length
+        ends = index.astype(np.int64).sum(axis=1)
+        if body + existence_length + int(ends.max(initial=0)) != payload.length or (index[1:, 0] != ends[:-1]).any() or index[:1, 0].any():
+            raise CorruptIndex("the slices of a range-bitmap do not fill the rest of it")
         existence = self._set(body, existence_length)
 
         def read(bit: int) -> BitMap:

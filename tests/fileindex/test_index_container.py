@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fileindex.container import ContainerReader, Payload, write_container
+from fileindex.container import ContainerReader, IndexEntry, Payload, write_container
 from fileindex.corrupt import CorruptIndex
 
 EXAMPLE = [
@@ -101,10 +101,10 @@ def test_a_header_that_does_not_hold_together_is_refused(data, reason):
 
 def test_a_payload_outside_the_container_is_refused():
     reader = ContainerReader.of(bytes.fromhex(EXAMPLE_BYTES)[:-1])
-    bitmap, bloom = reader.of_column("user_id")
-    assert reader.payload(bitmap).whole() == b"\1\2\3"
+    with pytest.raises(CorruptIndex, match="has payloads up to byte 108"):
+        reader.of_column("user_id")
     with pytest.raises(CorruptIndex, match="outside its container"):
-        reader.payload(bloom)
+        reader.payload(IndexEntry("user_id", "bloom-filter", 106, 2))
 
 
 def test_a_store_that_returns_too_little_is_noticed():

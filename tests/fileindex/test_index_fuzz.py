@@ -16,12 +16,14 @@ from hypothesis import strategies as st
 
 from fileindex.column_type import ColumnType, Kind
 from fileindex.container import ContainerReader, write_container
+from fileindex.corrupt import CorruptIndex
 from fileindex.evaluate import MAX_ROWS, IndexNotes, evaluate
 from fileindex.options import FileIndexOptions
 from fileindex.predicate import ColumnRef, Compare, In, IsNull, Op, StartsWith
 from fileindex.registry import INDEX_TYPES
 from fileindex.result import REMAIN, SKIP, RowSet
 from fileindex.writer import DataFileIndexWriter
+from tests.damage import damaged
 
 A, B = ColumnRef("a"), ColumnRef("b")
 TYPES = {"a": ColumnType(Kind.INT), "b": ColumnType(Kind.VARCHAR)}
@@ -107,6 +109,20 @@ def test_no_damage_crashes_hangs_or_grows_the_process():
     asked, warned, grown = map(int, done.stdout.split())
     assert warned > asked // 3
     assert grown < 64 * 1024 * 1024
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.sampled_from(CONTAINERS), st.sampled_from(LEAVES), st.integers(0, 2**32), st.sampled_from(["cut", "double", "end"]))
+def test_a_container_of_another_length_says_nothing(original, leaf, seed, kind):
+    assert evaluate(leaf, ContainerReader.of(damaged(original, seed, kinds=(kind,))), TYPES, ROWS, IndexNotes()) is REMAIN
+
+
+def test_payloads_that_do_not_fill_their_container_say_nothing():
+    for original in CONTAINERS:
+        for bytes_ in (original + b"\0", original[:-1], original[:-4] + original[-8:-4] + original[-4:]):
+            container = ContainerReader.of(bytes_)
+            with pytest.raises(CorruptIndex, match="index container"):
+                container.entries()
 
 
 def noted(predicate, container, row_count=ROWS, types=TYPES):
