@@ -31,7 +31,7 @@ def create_branch(store: FileStore, name: str, tag: str | None = None) -> None:
     contents = dict(_schemas(store, branch, None if tag is None else store.snapshots.tag(tag).schema_id))
     if tag is not None:
         tagged = store.snapshots.tag(tag)
-        contents[branch.snapshot_file(tagged.id)] = tagged.snapshot.to_json().encode()
+        contents[branch.snapshot_file(tagged.id)] = tagged.state.to_json().encode()
         contents[branch.tag(tag)] = file_io.read(paths.tag(tag))
         contents[branch.latest_hint] = contents[branch.earliest_hint] = str(tagged.id).encode()
     making = paths.branch_in_making(name)
@@ -41,10 +41,23 @@ def create_branch(store: FileStore, name: str, tag: str | None = None) -> None:
         if tag is not None:
             store.snapshots.tag(tag)  # still there, so its files are
         file_io.rename_directory(making, branch.metadata_root)
+        if tag is not None:
+            _still_there(store, branch, tag)
     except FileExistsError as error:
         raise InvalidArgument(f"{store.root}: branch '{name}' exists") from error
     finally:
         file_io.delete_directory(making, recursive=True)
+
+
+def _still_there(store: FileStore, branch: TablePaths, tag: str) -> None:
+    """Take the new branch back if its tag went meanwhile: whoever deleted that may not have seen the branch, and deletes its files."""
+    try:
+        store.snapshots.tag(tag)
+    except SnapshotNotFound:
+        doomed = store.paths.branch_in_making(branch.branch)
+        store.file_io.rename_directory(branch.metadata_root, doomed)
+        store.file_io.delete_directory(doomed, recursive=True)
+        raise
 
 
 def delete_branch(store: FileStore, name: str) -> Removed:

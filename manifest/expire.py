@@ -1,7 +1,9 @@
 """Forgetting old snapshots and deleting what only they used (Paimon's ``ExpireSnapshotsImpl``).
 
-Physical files are compared, not entries: after an upgrade or an index rewrite two entries share one data file. Data goes
-first, then metadata, then the snapshot files, oldest first, so that a killed expiry is finished by the next one.
+Physical files are compared, not entries: after an upgrade or an index rewrite two entries share one data file. The snapshot files
+go first, the oldest before the others, then what only they reached: a killed expiry leaves files that nothing refers to, which are
+found as orphans, and no state that is half there. Tags are looked for again once the snapshots are gone: who made one before that is
+seen, who makes one after it sees that the snapshot is gone, and takes the tag back (``SnapshotManager.create_tag``).
 """
 
 from __future__ import annotations
@@ -82,15 +84,21 @@ def _expire(store: FileStore, earliest: int, end: int) -> ExpireResult:
     expired = [manager.get(snapshot_id) for snapshot_id in range(earliest, end)]
     first_kept = manager.get(end)
     newest = manager.latest()
-    kept = reachable(store, [first_kept] if newest is None or newest.id == end else [first_kept, newest])
+    tagged = {tag.id for tag in manager.tags().values()}
+    kept = reachable(
+        store, [first_kept] if newest is None or newest.id == end else [first_kept, newest]
+    )  # before anything goes: it may fail
 
+    for snapshot in expired:
+        store.file_io.delete(store.paths.snapshot_file(snapshot.id))
+    with suppress(OSError):  # until then, and without the hint, readers list the directory
+        manager.write_earliest_hint(end)
+    for tag in manager.tags().values():
+        if tag.id not in tagged:
+            kept.add_state(store, tag)
     data = _delete_data(store, [*expired, first_kept], kept) + _delete_changelogs(store, expired, kept)
     faults.point("inside-expiry")
     manifests = delete_metadata(store, expired, kept)
-    for snapshot in expired:
-        store.file_io.delete(store.paths.snapshot_file(snapshot.id))
-    with suppress(OSError):  # without the hint readers list the directory
-        manager.write_earliest_hint(end)
     return ExpireResult(len(expired), data, manifests)
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
+from manifest.errors import CorruptFile
 from manifest.manifest_entry import FileKind
 from manifest.paths import MAIN_BRANCH
 from manifest.snapshot import Snapshot
 from manifest.snapshot_manager import SnapshotManager
 from manifest.store import FileStore
+from manifest.tag import Tag
 
 
 @dataclass(slots=True)
@@ -23,7 +25,11 @@ class Reachable:
     statistics: set[str] = field(default_factory=set)
 
     def add_metadata(self, store: FileStore, snapshot: Snapshot) -> None:
-        """Everything of ``snapshot`` but its data files."""
+        """Everything of ``snapshot`` but its data files. Raises ``CorruptFile`` if some of it is missing."""
+        with _needed_by(snapshot):
+            self._add_metadata(store, snapshot)
+
+    def _add_metadata(self, store: FileStore, snapshot: Snapshot) -> None:
         for name, size in snapshot.manifest_lists:
             self.metadata.add(name)
             self.metadata.update(meta.file_name for meta in store.manifest_lists.read(name, size))
@@ -41,22 +47,40 @@ class Reachable:
     def add_state(self, store: FileStore, snapshot: Snapshot) -> None:
         """Everything that reading ``snapshot`` needs."""
         self.add_metadata(store, snapshot)
-        self.data |= store.live_entries(snapshot).physical_names()
+        with _needed_by(snapshot):
+            self.data |= store.live_entries(snapshot).physical_names()
 
     def add_changes(self, store: FileStore, snapshot: Snapshot) -> None:
         """Everything that ``snapshot`` added to its predecessor's state, and its changelog."""
-        self.add_metadata(store, snapshot)
-        changes = store.delta_entries(snapshot)
-        self.data |= changes.select(changes.kind == FileKind.ADD).physical_names()
+        with _needed_by(snapshot):
+            self._add_metadata(store, snapshot)
+            changes = store.delta_entries(snapshot)
+            self.data |= changes.select(changes.kind == FileKind.ADD).physical_names()
+            self.add_changelog(store, snapshot)
+
+    def add_changelog(self, store: FileStore, snapshot: Snapshot) -> None:
+        """The changelog of ``snapshot``, if it has one. Raises ``FileNotFoundError``."""
         if snapshot.changelog_manifest_list:
+            self.metadata.add(snapshot.changelog_manifest_list)
             for meta in store.manifest_lists.read(snapshot.changelog_manifest_list, snapshot.changelog_manifest_list_size):
+                self.metadata.add(meta.file_name)
                 self.data |= store.manifests.read_meta(meta).physical_names()
+
+
+@contextmanager
+def _needed_by(snapshot: Snapshot) -> Iterator[None]:
+    """Explain a file that is not there: without it nobody knows what ``snapshot`` uses, so nothing may be deleted."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        what = "a tag of snapshot" if isinstance(snapshot, Tag) else "snapshot"
+        raise CorruptFile(str(error.filename), f"is missing, but {what} {snapshot.id} needs it; nothing is deleted meanwhile") from error
 
 
 def reachable(store: FileStore, states: Iterable[Snapshot], changes: Iterable[Snapshot] = ()) -> Reachable:
     """What ``states`` and ``changes`` of the store's branch reach, its tags, and every other branch.
 
-    ``FileNotFoundError`` or ``CorruptFile`` if that cannot be told.
+    ``CorruptFile`` if that cannot be told.
     """
     found = Reachable()
     for state in states:
@@ -94,5 +118,5 @@ def _add_history(found: Reachable, store: FileStore, manager: SnapshotManager) -
             found.add_state(store, snapshot)
         found.add_changes(store, snapshot)
     for snapshot in manager.changelogs():
-        with suppress(FileNotFoundError):  # of an expired snapshot only the changelog is kept
-            found.add_changes(store, snapshot)
+        with suppress(FileNotFoundError):  # an expiry may be deleting it
+            found.add_changelog(store, snapshot)  # of an expired snapshot nothing else is kept

@@ -36,38 +36,54 @@ def rollback_to(store: FileStore, target: Snapshot) -> Removed:
 
     Commits that others make meanwhile are deleted too; schemas stay. Raises ``InvalidArgument`` if the target is gone.
     """
-    with store.file_io.turn(store.paths.snapshots):  # no commit of ours comes between
-        gone = _delete_newer(store, target)
     manager = store.snapshots
     changelogs = [changelog for changelog in manager.changelogs() if changelog.id > target.id]
-    for changelog in reversed(changelogs):
-        store.file_io.delete(store.paths.changelog_file(changelog.id))
-    tags = {name: tag for name, tag in manager.tags().items() if tag.id > target.id}
-    for name in tags:
-        manager.delete_tag(name)
+    with store.file_io.turn(store.paths.snapshots):  # no commit of ours comes between
+        if not isinstance(target, Tag) and not manager.exists(target.id):
+            raise InvalidArgument(f"{store.root}: snapshot {target.id} is gone")
+        tags = _delete_newer_tags(store, target)  # before the ids that they name can be given again
+        for changelog in reversed(changelogs):
+            store.file_io.delete(store.paths.changelog_file(changelog.id))
+        gone = _delete_newer(store, target)
+        tags |= _delete_newer_tags(store, target)  # made meanwhile
     data, manifests = remove_unreachable(store, tags.values(), [*gone, *changelogs])
     return Removed(len(gone), tuple(sorted(tags)), data, manifests)
 
 
+def _delete_newer_tags(store: FileStore, target: Snapshot) -> dict[str, Tag]:
+    tags = {name: tag for name, tag in store.snapshots.tags().items() if tag.id > target.id}
+    for name in tags:
+        store.snapshots.delete_tag(name)
+    return tags
+
+
 def _delete_newer(store: FileStore, target: Snapshot) -> list[Snapshot]:
-    """Delete the snapshot files after ``target``, the newest first, and put back its own if it has expired."""
+    """Delete the snapshot files after ``target``, the newest first; its own, if it has expired, comes back before the last of them goes."""
     manager, file_io, paths = store.snapshots, store.file_io, store.paths
-    if not manager.exists(target.id):
-        if not isinstance(target, Tag):
-            raise InvalidArgument(f"{store.root}: snapshot {target.id} is gone")
-        file_io.create_exclusive(paths.snapshot_file(target.id), target.snapshot.to_json().encode())
+    there = manager.exists(target.id)
     with suppress(OSError):  # a missing hint costs a listing
-        manager.write_latest_hint(target.id)
+        manager.write_latest_hint(target.id if there else min(manager.ids(), default=target.id))
     faults.point("inside-rollback")
     gone: list[Snapshot] = []
     while newer := [snapshot_id for snapshot_id in manager.ids() if snapshot_id > target.id]:
         for snapshot_id in reversed(newer):
             gone.append(manager.get(snapshot_id))
+            if snapshot_id == newer[0] and not there:
+                _put_back(store, target)
+                with suppress(OSError):  # other engines believe in what it names
+                    file_io.delete(paths.latest_hint)
             file_io.delete(paths.snapshot_file(snapshot_id))
+    _put_back(store, target)
     with suppress(OSError):
         manager.write_latest_hint(target.id)
         manager.write_earliest_hint(min(manager.ids()))
     return gone
+
+
+def _put_back(store: FileStore, target: Snapshot) -> None:
+    """Make the snapshot of a tag anew if it has expired, without its changelog, which a tag does not pin."""
+    if isinstance(target, Tag) and not store.snapshots.exists(target.id):
+        store.file_io.create_exclusive(store.paths.snapshot_file(target.id), target.state.to_json().encode())
 
 
 def delete_tag(store: FileStore, name: str) -> Removed:

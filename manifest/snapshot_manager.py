@@ -74,7 +74,7 @@ class SnapshotManager:
         """That snapshot for a reader, who can do with a tag of it once it has expired. Raises as ``get`` does."""
         try:
             return self.get(snapshot_id)
-        except SnapshotExpired:
+        except SnapshotNotFound:  # expired, or rolled back
             tagged = [tag for tag in self.tags().values() if tag.id == snapshot_id]
             if not tagged:
                 raise
@@ -165,11 +165,14 @@ class SnapshotManager:
     def create_tag(self, name: str, snapshot: Snapshot, retained_ms: int | None = None) -> Tag:
         """Name ``snapshot``, so that expiry spares its files; the tag itself may be expired after ``retained_ms``.
 
-        Raises ``InvalidArgument`` if the name is taken.
+        Raises ``InvalidArgument`` if the name is taken, ``SnapshotExpired`` if the snapshot goes meanwhile, and its files with it.
         """
         tag = Tag.of(snapshot, retained_ms)
         if not self.file_io.create_exclusive(self.paths.tag(tag_name(name)), tag.to_json().encode()):
             raise InvalidArgument(f"{self.paths.root}: tag '{name}' exists")
+        if not self.exists(snapshot.id):  # whoever deletes it looked for tags after that, perhaps before this one was there
+            self.delete_tag(name)
+            raise self._missing(snapshot.id)
         return tag
 
     def delete_tag(self, name: str) -> bool:

@@ -54,6 +54,12 @@ class Tag(Snapshot):
         return Snapshot.model_validate(self.model_dump())
 
     @property
+    def state(self) -> Snapshot:
+        """What was tagged, as the start of a history: without its changelog, which a tag does not pin."""
+        nothing = dict.fromkeys(("changelog_manifest_list", "changelog_manifest_list_size", "changelog_record_count"))
+        return self.snapshot.model_copy(update=nothing)
+
+    @property
     def expires_at(self) -> datetime | None:
         """When the tag may go, by the local wall clock; None for one that stays."""
         if self.tag_create_time is None or self.tag_time_retained is None:

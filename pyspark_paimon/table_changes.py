@@ -166,9 +166,6 @@ def _create_tag(store: FileStore, change: CreateTag) -> TableChangeResult:
     if retained is None and (text := store.options.raw.get(_DEFAULT_RETAINED)) is not None:
         retained = parse_duration_millis(text, _DEFAULT_RETAINED)
     store.snapshots.create_tag(change.name, snapshot, retained)
-    if not store.snapshots.exists(snapshot.id):  # it expired meanwhile, and some of its files with it
-        store.snapshots.delete_tag(change.name)
-        store.snapshots.get(snapshot.id)
     return TableChangeResult(snapshot_id=snapshot.id, tags=(change.name,))
 
 
