@@ -12,6 +12,7 @@ import logging
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 
@@ -19,8 +20,8 @@ from lsm.table_write import compact_bucket
 from manifest.commit import FileStoreCommit
 from manifest.commit_message import CommitMessage, CommitResult
 from manifest.conflicts import BucketId
+from manifest.entry_columns import EntryColumns
 from manifest.errors import SnapshotNotFound
-from manifest.manifest_entry import FileKind
 from manifest.store import FileStore
 
 _LOG = logging.getLogger(__name__)
@@ -36,7 +37,7 @@ def follow_up(
     """``result`` of the commit of ``messages`` after the compaction that is due, with the newest snapshot of one.
 
     Buckets with new files are compacted as the table's strategy says, until level 0 is settled where somebody waits for it; ``owned``:
-    whose writers had them to themselves and did that, where nobody waits. An append table without buckets is left to ``Table.compact``.
+    whose writers had them to themselves and did that where nobody looks older versions up. An append table without buckets is left to ``Table.compact``.
     The work is done here, ``threads`` buckets at a time: a merge streams and holds a batch for each of its runs, so memory does not grow
     with the table, but the time may be that of rewriting a bucket. ``write-only``, as the table's option or the call's, leaves it to others.
 
@@ -46,12 +47,14 @@ def follow_up(
     if result.snapshot_id is None or store.options.write_only or not _has_buckets(store):
         return result
     awaited = _is_awaited(store)
-    if not awaited and (owned or result.replayed):
+    if (owned and not (awaited and store.options.needs_lookup)) or (result.replayed and not awaited):
         return result
     touched = [message for message in messages if message.bucket >= 0]
     compacted = {message.bucket_id for message in touched if message.has_compaction} - set(result.lost_compactions)
     left = {message.bucket_id for message in touched if message.new_files} - compacted
     beaten = set(result.lost_compactions) - left
+    if awaited and left:
+        left &= _unsettled(store, store.live_entries(store.snapshots.latest()))
     done = _compacted(store, user, sorted(left), threads, attempts=_ATTEMPTS if awaited else 1)
     return replace(
         result,
@@ -64,7 +67,11 @@ def finished(store: FileStore, user: str, result: CommitResult, *, threads: int 
     """``result`` of a commit whose first call may have ended before the compaction after it: what somebody waits for is done now."""
     if result.snapshot_id is None or store.options.write_only or not (_has_buckets(store) and _is_awaited(store)):
         return result
-    done = _compacted(store, user, sorted(_unsettled(store, result.snapshot_id)), threads, attempts=_ATTEMPTS)
+    left = _unsettled(store, store.live_entries(store.snapshots.latest()))
+    with suppress(SnapshotNotFound):  # expired: whatever waits may be of this commit
+        added = store.delta_entries(store.snapshots.get(result.snapshot_id))
+        left &= set(zip(added.partition, added.bucket.tolist(), strict=True))
+    done = _compacted(store, user, sorted(left), threads, attempts=_ATTEMPTS)
     return replace(
         result, compact_snapshot_id=done.compact_snapshot_id or result.compact_snapshot_id, lost_compactions=done.lost_compactions
     )
@@ -80,18 +87,11 @@ def _is_awaited(store: FileStore) -> bool:
     return store.schema.is_primary_key_table and (options.needs_lookup or options.compacts_fully_at_commit)
 
 
-def _unsettled(store: FileStore, snapshot_id: int) -> set[BucketId]:
-    """Buckets with files that wait for a compaction, of those that the snapshot added files to; of all if it has expired."""
+def _unsettled(store: FileStore, entries: EntryColumns) -> set[BucketId]:
+    """Buckets with files that wait for a compaction, of live ``entries``."""
     settled = 1 if store.options.needs_lookup else store.options.max_level
-    entries = store.live_entries(store.snapshots.latest())
     waiting = entries.select((entries.level < settled) & (entries.bucket >= 0))
-    found = set(zip(waiting.partition, waiting.bucket.tolist(), strict=True))
-    try:
-        added = store.delta_entries(store.snapshots.get(snapshot_id))
-    except SnapshotNotFound:
-        return found
-    added = added.select(added.kind == FileKind.ADD)
-    return found & set(zip(added.partition, added.bucket.tolist(), strict=True))
+    return set(zip(waiting.partition, waiting.bucket.tolist(), strict=True))
 
 
 def _compacted(store: FileStore, user: str, buckets: Sequence[BucketId], threads: int, *, attempts: int) -> CommitResult:

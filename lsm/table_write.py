@@ -100,7 +100,8 @@ class TableWrite:
         self._kinds = WriteKinds(store.schema, store.root)
         self.commit_user = commit_user
         compacts = not (store.options.write_only if write_only is None else write_only)
-        self._compacts = compacts and not ignore_existing  # an overwrite's files are settled where they are alone in their buckets
+        told = store.options.changelog_producer == "lookup"  # an overwrite is in no changelog, its compaction neither: so it is done here
+        self._compacts = compacts and (not ignore_existing or told)  # others are settled where they are alone in their buckets
         self._names = FileNames(store.options.data_file_prefix, _suffix(store), commit_id or str(uuid.uuid4()))
         self._own_spill = None if spill_dir else tempfile.TemporaryDirectory(prefix="paimon-spill-", ignore_cleanup_errors=True)
         raw = store.options.raw

@@ -108,12 +108,14 @@ def test_an_early_full_compaction_takes_the_base_too() -> None:
     assert settled([BASE, *newest(5)], UniversalCompaction(early=EarlyFullCompaction(incremental_size_threshold=50))) == ["base"]
 
 
-def test_asking_does_not_count_as_a_declined_turn_of_gentle_forcing() -> None:
-    gentle = ForceUpLevel0(UniversalCompaction(), interval=2)
-    runs = Levels(KEY_OF, [BASE, *newest(2)], MAX_LEVEL + 1).runs
-    assert gentle.pick(runs, MAX_LEVEL) is None
-    assert settled([BASE, *newest(2)], gentle) == ["base"]  # the second turn would force everything up
-    unit = gentle.pick(runs, MAX_LEVEL)
+def test_asking_is_no_turn_of_gentle_forcing() -> None:
+    gentle = ForceUpLevel0(UniversalCompaction(), interval=3)
+    few, enough = (Levels(KEY_OF, [BASE, *newest(count)], MAX_LEVEL + 1).runs for count in (1, 2))
+    for _ in range(3):
+        assert gentle.pick(few, MAX_LEVEL) is None
+        assert settled([BASE, *newest(1)], gentle) is None
+        assert settled([BASE, *newest(2)], gentle) == ["base"]
+    unit = gentle.pick(enough, MAX_LEVEL)
     assert unit is not None
     assert unit.full
 

@@ -294,3 +294,17 @@ def test_key_sections_of_one_bucket_are_tasks_of_their_own(tmp_path, monkeypatch
     tasks = tasks_of(plan, table.table_schema, ordered=False)
     found = [[row for split in task for batch in backend.read_split(request, split) for row in batch.to_pylist()] for task in tasks]
     assert [(len(task), {row["city"] for row in task}) for task in found] == [(1000, {"newer"})] * 3
+
+
+def test_only_buckets_with_files_that_wait_for_compaction_are_merged_by_us(tmp_path):
+    table = keyed(tmp_path / "t", **{"bucket": "4", "write-only": "false", "deletion-vectors.enabled": "true"})
+    table.write(rows(range(100)))
+    table.compact(full=True)
+    settled = set(planned(table).files)
+    assert len(settled) == 4
+    table.write(rows([7], "new"), options={"write-only": "true"})
+    plan = planned(table)
+    assert (len(plan.files), set(plan.files) < settled, plan.has_rest) == (3, True, True)
+    assert table.scan("city = 'new'").count() == 1
+    hidden = native_plan(LocalBackend(table.path), table.scan(options={"deletion-vectors.merge-on-read": "false"}).request)
+    assert (set(hidden.files), hidden.has_rest) == (settled, False)

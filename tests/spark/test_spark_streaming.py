@@ -216,3 +216,10 @@ def test_what_a_stream_cannot_do_is_refused_by_name(spark, source, collected, tm
         spark.read.format("paimon").options(**CHANGES).load(source.path).collect()
     with pytest.raises(Exception, match="SchemaMismatch"):
         run(stream(spark, source).selectExpr("id", "city", "1 AS more"), collected)
+
+
+def test_followers_have_the_last_batch_of_a_sink_whose_changelog_is_made_by_compaction(spark, source, tmp_path):
+    copy = Table.create(tmp_path / "copy", DDL, primary_keys=["id"], options={"changelog-producer": "lookup"})
+    run(stream(spark, source, **CHANGES), copy)
+    told = {row["id"]: row["city"] for batch in copy.follow(start="from-snapshot", snapshot=1) for row in batch.rows.to_pylist()}
+    assert sorted(told.items()) == content(copy) == [(1, "Bergen"), (3, "Rome"), (4, "Bonn")]
