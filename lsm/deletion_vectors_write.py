@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from pyroaring import BitMap
@@ -54,7 +55,8 @@ class DeletionVectorWriter:
                 self.store.file_io.write(self.path(name), data)
         except BaseException:
             for file in made:
-                self.store.file_io.delete(self.path(file.file_name))
+                with suppress(OSError):  # an orphan at worst: the first error is the one to tell
+                    self.store.file_io.delete(self.path(file.file_name))
             raise
         return made
 

@@ -12,6 +12,7 @@ import random
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Literal
 
 from manifest import faults
@@ -75,7 +76,7 @@ class FileStoreCommit:
         if rows is None and not history.found and any(message.has_rows for message in filled):
             kind = CommitKind.OVERWRITE if any(message.marks_rows for message in filled) else CommitKind.APPEND
             identity = CommitIdentity(self.user, identifier, kind, watermark, properties)
-            with restamper.or_undone():
+            with restamper.or_undone(partial(self.abort, identifier=identifier)):
                 rows = self._run(identity, lambda store, latest: append_change(store, latest, restamper, read_snapshot_id), history)
             restamper.settle()
             faults.point("between-append-and-compact")
@@ -184,8 +185,17 @@ class FileStoreCommit:
         """Delete the files of a commit that surely did not happen; returns the deleted paths.
 
         Nothing is deleted if a snapshot since the writers opened is this user's (with ``identifier``, that commit's), or if
-        not all of those snapshots are there to tell; files that the newest state or a tag uses stay in any case.
+        not all of those snapshots are there to tell; files that the newest state or a tag uses stay in any case. An error is logged, and
+        what is left an orphan: the one that led here is to be told.
         """
+        try:
+            doomed = self._made_in_vain(messages, identifier)
+        except (PaimonError, OSError):
+            _LOG.warning("%s: files of a commit that failed could not be deleted", self.store.root, exc_info=True)
+            return []
+        return [path for path in doomed if _deleted(self.store, path)]
+
+    def _made_in_vain(self, messages: Sequence[CommitMessage], identifier: int | None) -> list[str]:
         manager = self.store.snapshots
         base = base_of(messages) or 0
         seen = base
@@ -206,7 +216,7 @@ class FileStoreCommit:
                 candidates.difference_update(self.store.physical_files(entry.partition, entry.bucket, entry.file))
             for index in self.store.index_entries(state) if candidates else ():
                 candidates.discard(index_path(self.store, (index.partition, index.bucket), index))
-        return [path for path in sorted(candidates) if self.store.file_io.delete(path)]
+        return sorted(candidates)
 
     def _compact(
         self, messages: Sequence[CommitMessage], identity: CommitIdentity, *, stands: int | None
@@ -371,6 +381,13 @@ class FileStoreCommit:
                 expire_snapshots(self.store)
             except PaimonError:
                 _LOG.warning("%s: the commit stands, but old snapshots could not be expired", self.store.root, exc_info=True)
+
+
+def _deleted(store: FileStore, path: str) -> bool:
+    try:
+        return store.file_io.delete(path)
+    except OSError:  # an orphan at worst
+        return False
 
 
 def _wait_seconds(shortest_ms: int, longest_ms: int, retry: int) -> float:

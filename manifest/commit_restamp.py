@@ -63,13 +63,13 @@ class Restamper:
             self.lost += (bucket,)
 
     @contextmanager
-    def or_undone(self) -> Iterator[None]:
-        """If the commit fails, delete rewritten files; the caller still has those that it handed in."""
+    def or_undone(self, abort: Callable[[Sequence[CommitMessage]], object]) -> Iterator[None]:
+        """If the commit fails or is interrupted, ``abort`` what was rewritten; the caller still has the files that it handed in."""
         try:
             yield
-        except Exception:
-            for message, original in zip(self.messages, self._original, strict=True):
-                self._delete(message.new_files, message, unless=original.new_files)
+        except BaseException:
+            rewritten = [message for message, original in zip(self.messages, self._original, strict=True) if message is not original]
+            abort([message.model_copy(update={"index_changes": (), "changelog_files": ()}) for message in rewritten])
             raise
 
     def settle(self) -> None:

@@ -298,4 +298,18 @@ class CoreOptions(BaseModel):
         return modes
 
 
+def option_texts(options: Mapping[str, object] | None) -> dict[str, str]:
+    """Options as they are stored: numbers and booleans as text. Raises ``UnsupportedOption`` for other values.
+
+    >>> option_texts({"bucket": 4, "write-only": True})
+    {'bucket': '4', 'write-only': 'true'}
+    """
+    texts: dict[str, str] = {}
+    for key, value in (options or {}).items():
+        if not isinstance(value, str | int | float):
+            raise UnsupportedOption(str(key), f"a value is text, a number or a boolean, not {value!r}")
+        texts[str(key)] = str(value).lower() if isinstance(value, bool) else str(value)
+    return texts
+
+
 _KEYS = frozenset(_alias(name) for name in CoreOptions.model_fields) - {"raw"}

@@ -16,7 +16,7 @@ from manifest.default_value import default_scalar
 from manifest.errors import InvalidSchema, UnsupportedOption, UnsupportedTable
 from manifest.merge_check import changes_merging, check_merging
 from manifest.option_support import check_alter, check_settable
-from manifest.options import CoreOptions
+from manifest.options import CoreOptions, option_texts
 from manifest.partition_time import PartitionExpiration
 from manifest.schema import TableSchema
 from manifest.types import DataField, DataType, from_arrow, highest_id, number_fields
@@ -32,7 +32,7 @@ def build_schema(
     *,
     primary_keys: Sequence[str] = (),
     partition_keys: Sequence[str] = (),
-    options: Mapping[str, str] | None = None,
+    options: Mapping[str, object] | None = None,
     comment: str | None = None,
 ) -> TableSchema:
     """The first schema of a new table, from an Arrow schema, DDL text or fields; ids are numbered here.
@@ -42,7 +42,7 @@ def build_schema(
     >>> build_schema("id BIGINT, name STRING", primary_keys=["id"], options={"bucket": "2"}).fields[0].type.nullable
     False
     """
-    settings = dict(options or {})
+    settings = option_texts(options)
     primary = _keys("primary-key", primary_keys, settings)
     partition = _keys("partition", partition_keys, settings)
     if isinstance(columns, str):

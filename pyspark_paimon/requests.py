@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
+from typing import TypeAlias
 
 from manifest.errors import InvalidArgument
 from manifest.option_support import check_call
+from manifest.options import option_texts
 from manifest.schema import TableSchema
 from manifest.snapshot import BATCH_IDENTIFIER
 from pyspark_paimon.binding import resolve
@@ -16,6 +18,9 @@ from pyspark_paimon.partitions import spec_of
 
 _ONE_DAY_MS = 24 * 3600 * 1000
 _LONGEST_ID = 64
+
+Time: TypeAlias = int | str | date
+"""A moment: milliseconds since the epoch, a date or datetime, or ISO text of one."""
 
 
 def write_request(
@@ -69,12 +74,12 @@ def commit_identity(given: str | None) -> str:
 
 def checked_options(options: Mapping[str, str] | None) -> dict[str, str]:
     """Options of one call. Raises ``UnsupportedOption``."""
-    settings = {str(key): str(value) for key, value in (options or {}).items()}
+    settings = option_texts(options)
     check_call(settings)
     return settings
 
 
-def travel_of(snapshot: int | None, tag: str | None, timestamp: int | datetime | None) -> TravelRequest:
+def travel_of(snapshot: int | None, tag: str | None, timestamp: Time | None) -> TravelRequest:
     """The snapshot that ``scan`` was asked for. Raises ``InvalidArgument`` for more than one wish."""
     if sum(wish is not None for wish in (snapshot, tag, timestamp)) > 1:
         raise InvalidArgument("a scan reads one snapshot: give one of snapshot, tag and timestamp")
@@ -97,19 +102,30 @@ def projection(columns: Sequence[str] | None, schema: TableSchema) -> tuple[str,
     return names
 
 
-def millis_of(time: int | datetime | None) -> int | None:
-    """Milliseconds since the epoch; a datetime without zone is UTC.
+def millis_of(time: Time | None) -> int | None:
+    """Milliseconds since the epoch, given as such, as a date or datetime, or as ISO text of one; without zone it is UTC.
 
     >>> millis_of(datetime(1970, 1, 1, 0, 0, 1))
     1000
+    >>> millis_of("1970-01-02")
+    86400000
     """
+    if isinstance(time, str):
+        try:
+            time = datetime.fromisoformat(time)
+        except ValueError as error:
+            raise InvalidArgument(f"{time!r} is no time; write it as '2024-01-31' or '2024-01-31T10:00:00+01:00'") from error
+    if isinstance(time, date) and not isinstance(time, datetime):
+        time = datetime(time.year, time.month, time.day, tzinfo=UTC)
     if isinstance(time, datetime):
         aware = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
         return int(aware.timestamp() * 1000)
+    if time is not None and (isinstance(time, bool) or not isinstance(time, int)):
+        raise InvalidArgument(f"a time is milliseconds since the epoch, a date, a datetime or ISO text, not {time!r}")
     return time
 
 
-def cutoff_of(time: int | datetime | None) -> int:
+def cutoff_of(time: Time | None) -> int:
     """The age of orphans: what is given, else a day ago."""
     given = millis_of(time)
     return int(datetime.now(UTC).timestamp() * 1000) - _ONE_DAY_MS if given is None else given

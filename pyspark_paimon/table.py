@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -20,7 +19,7 @@ from pyspark_paimon.incremental import Point, change_columns, exact_mode, range_
 from pyspark_paimon.inputs import Data, has_row_kinds, rows_of
 from pyspark_paimon.ordering import sort_columns
 from pyspark_paimon.progress import chosen
-from pyspark_paimon.requests import checked_options, commit_identity, millis_of, projection, travel_of, write_request
+from pyspark_paimon.requests import Time, checked_options, commit_identity, millis_of, projection, travel_of, write_request
 from pyspark_paimon.results import WriteResult
 from pyspark_paimon.scan import Scan
 from pyspark_paimon.table_maintenance import TableMaintenance
@@ -209,7 +208,7 @@ class Table(TableMaintenance):
         order_by: str | Sequence[str] | None = None,
         snapshot: int | None = None,
         tag: str | None = None,
-        timestamp: int | datetime | None = None,
+        timestamp: Time | None = None,
         incremental: tuple[Point, Point] | None = None,
         incremental_mode: IncrementalMode | None = None,
         options: Mapping[str, str] | None = None,
@@ -301,7 +300,7 @@ class Table(TableMaintenance):
         *,
         start: str = "default",
         snapshot: int | None = None,
-        timestamp: int | datetime | None = None,
+        timestamp: Time | None = None,
         max_rows: int | None = None,
         consumer: str | None = None,
         overwrites: bool = False,

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from manifest.ddl import parse_ddl
 from manifest.errors import InvalidArgument
+from manifest.options import option_texts
 from manifest.schema_change import (
     AddColumn,
     ChangeComment,
@@ -117,7 +118,7 @@ class TableEvolution(TableInspection):
         """
         return self._alter(ChangeComment(path=() if name is None else _path(name), comment=comment))
 
-    def alter_options(self, changes: Mapping[str, str | None]) -> Self:
+    def alter_options(self, changes: Mapping[str, object]) -> Self:
         """Set options, or remove those given as None.
 
         Raises ``UnsupportedOption`` for one that is unknown, not built, or fixed for the table's life.
@@ -126,7 +127,11 @@ class TableEvolution(TableInspection):
         >>> cities().alter_options({"target-file-size": "64 mb", "file-index.bloom-filter.city.items": None}).options["target-file-size"]
         '64 mb'
         """
-        return self._alter(ChangeOptions(options=dict(changes)))
+        return self._alter(
+            ChangeOptions(
+                options={**dict.fromkeys(changes), **option_texts({key: value for key, value in changes.items() if value is not None})}
+            )
+        )
 
     def _alter(self, *changes: SchemaChange) -> Self:
         self._backend.change(Alter(changes=changes))

@@ -275,3 +275,23 @@ def test_a_commit_that_others_build_on_and_outrun_at_once_stands(store):
     assert store.snapshots.ids() == [4]
     assert len(live_names(store)) == 4
     assert list_orphans(store, ALWAYS) == []
+
+
+def test_an_interrupt_leaves_no_more_than_an_error_does(store):
+    """Rows that were numbered anew go with the commit that was not made."""
+    committed = next_message(store, 0)
+    rewritten = []
+
+    def renumbered(*arguments):
+        rewritten.extend(renumber(store)(*arguments))
+        return rewritten
+
+    def interrupted(call, path):
+        if call == "create":
+            raise KeyboardInterrupt
+
+    store.file_io.fault = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        committer(store, restamp=renumbered).commit([committed])
+    assert rewritten
+    assert not any(store.file_io.exists(path) for file in rewritten for path in store.physical_files(b"\0" * 12, 0, file))
