@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from manifest.file_io import LocalFileIO
-from pyspark_paimon import CommitConflict, InvalidArgument, Table, UnsupportedOption
+from pyspark_paimon import CommitConflict, InvalidArgument, UnsupportedOption
 
 ROWS = pa.table({"id": pa.array([1, 2], pa.int64()), "n": pa.array([1, 2], pa.int32())})
 
