@@ -23,11 +23,11 @@ import numpy.typing as npt
 
 from benchmarks.figures import Figures, store
 from benchmarks.line_charts import Chart, svg
-from lsm.compact_task import CompactResult, MergeTreeCompactTask, Rewrite
-from lsm.levels import Levels
-from lsm.settled_base import settled_base
-from lsm.universal import UniversalCompaction, drops_deletes
-from manifest.data_file import DataFileMeta
+from lsm.compaction.task import CompactResult, MergeTreeCompactTask, Rewrite
+from lsm.levels.sorted_runs import Levels
+from lsm.levels.trivial_move import settled_base
+from lsm.levels.universal import UniversalCompaction, drops_deletes
+from manifest.entry.data_file import DataFileMeta
 
 Rows = npt.NDArray[np.int64]
 

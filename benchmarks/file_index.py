@@ -27,12 +27,12 @@ import xxhash
 from pyroaring import BitMap
 
 from benchmarks.figures import Figures, store
-from fileindex.column_type import ColumnType, Kind
-from fileindex.container import ContainerReader
-from fileindex.evaluate import IndexNotes, evaluate
-from fileindex.options import FileIndexOptions, parse_column
-from fileindex.predicate import And, Compare, Op, Predicate
-from fileindex.writer import DataFileIndexWriter
+from fileindex.base.column_type import ColumnType, Kind
+from fileindex.build.options import FileIndexOptions, parse_column
+from fileindex.build.writer import DataFileIndexWriter
+from fileindex.format.container import ContainerReader
+from fileindex.predicate.tree import And, Compare, Op, Predicate
+from fileindex.query.evaluate import IndexNotes, evaluate
 
 BATCH = 1 << 17
 TURNS = 3

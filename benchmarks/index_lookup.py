@@ -22,10 +22,10 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.figures import Figures, store
-from manifest.file_io import LocalFileIO, WrappedFileIO
+from manifest.io.file_io import LocalFileIO, WrappedFileIO
 from pyspark_paimon import Table
-from pyspark_paimon.local import LocalBackend
-from pyspark_paimon.scan import Scan
+from pyspark_paimon.local.backend import LocalBackend
+from pyspark_paimon.table.scan import Scan
 
 BUCKETS = 4
 TURNS = 5

@@ -21,18 +21,18 @@ from pathlib import Path
 
 import numpy as np
 
-from fileindex.predicate import And, ColumnRef, Compare, Op, Predicate
-from lsm.scan import ScanPlan, ScanPlanner
-from manifest.avro import read_container
-from manifest.binary_row import encode_row
-from manifest.commit import FileStoreCommit
-from manifest.commit_message import CommitMessage
-from manifest.data_file import DataFileMeta
-from manifest.entry_cache import nothing_held
-from manifest.file_io import LocalFileIO
-from manifest.schema_check import build_schema
-from manifest.schema_manager import SchemaManager
-from manifest.stats import SimpleStats
+from fileindex.predicate.tree import And, ColumnRef, Compare, Op, Predicate
+from lsm.scan.planner import ScanPlan, ScanPlanner
+from manifest.avro.container import read_container
+from manifest.commit.file_store_commit import FileStoreCommit
+from manifest.commit.message import CommitMessage
+from manifest.entry.cache import nothing_held
+from manifest.entry.data_file import DataFileMeta
+from manifest.io.file_io import LocalFileIO
+from manifest.row.binary_row import encode_row
+from manifest.schema.manager import SchemaManager
+from manifest.schema.validation import build_schema
+from manifest.stats.column_stats import SimpleStats
 from manifest.store import FileStore
 
 DDL = "day INT NOT NULL, id BIGINT NOT NULL, city STRING, amount DOUBLE, ts TIMESTAMP(6), n INT"

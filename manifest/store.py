@@ -8,28 +8,28 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
-from manifest.avro import codec_name
-from manifest.column_ranges import RangePolicy
-from manifest.data_file import DataFileMeta
-from manifest.entry_cache import EntryCache, list_weight
-from manifest.entry_columns import EntryColumns
-from manifest.errors import CorruptFile, SnapshotExpired, TableNotFound
-from manifest.file_io import FileIO
-from manifest.index_manifest import IndexEntry, IndexManifest
-from manifest.live_files import EntryFilter, live
-from manifest.manifest_file import ManifestFile
-from manifest.manifest_list import ManifestFileMeta, ManifestList
-from manifest.manifest_merge import MergePolicy
-from manifest.options import CoreOptions
-from manifest.partition_stats import PartitionType
-from manifest.paths import MAIN_BRANCH, FileNames, TablePaths, split_branch
-from manifest.schema import TableSchema
-from manifest.schema_manager import SchemaManager
-from manifest.snapshot import Snapshot
-from manifest.snapshot_manager import SnapshotManager
-from manifest.statistics import StatisticsFile
-from manifest.storage import file_io_for
-from manifest.types import DataField
+from manifest.avro.container import codec_name
+from manifest.entry.cache import EntryCache, list_weight
+from manifest.entry.column_ranges import RangePolicy
+from manifest.entry.columns import EntryColumns
+from manifest.entry.data_file import DataFileMeta
+from manifest.entry.index_manifest import IndexEntry, IndexManifest
+from manifest.entry.live import EntryFilter, live
+from manifest.entry.manifest_file import ManifestFile
+from manifest.entry.manifest_list import ManifestFileMeta, ManifestList
+from manifest.entry.manifest_merge import MergePolicy
+from manifest.io.errors import CorruptFile, SnapshotExpired, TableNotFound
+from manifest.io.file_io import FileIO
+from manifest.io.paths import MAIN_BRANCH, FileNames, TablePaths, split_branch
+from manifest.io.resolve import file_io_for
+from manifest.options.core_options import CoreOptions
+from manifest.schema.manager import SchemaManager
+from manifest.schema.table_schema import TableSchema
+from manifest.snapshot.manager import SnapshotManager
+from manifest.snapshot.snapshot import Snapshot
+from manifest.stats.partition_stats import PartitionType
+from manifest.stats.table_stats import StatisticsFile
+from manifest.types.data_type import DataField
 
 Observer = Callable[[str, int, int], None]
 """Told (stage, kept, dropped) while a scan goes through manifests."""

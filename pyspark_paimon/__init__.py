@@ -22,8 +22,8 @@ except ImportError as error:
 check_siblings(__file__)
 
 if TYPE_CHECKING:
-    from fileindex.errors import InvalidFilter
-    from manifest.errors import (
+    from fileindex.base.errors import InvalidFilter
+    from manifest.io.errors import (
         CastFailed,
         CommitConflict,
         CommitGaveUp,
@@ -47,14 +47,21 @@ if TYPE_CHECKING:
         UnsupportedTable,
         UnsupportedType,
     )
-    from pyspark_paimon.catalog import Catalog, DatabaseExists, DatabaseNotFound
-    from pyspark_paimon.results import CompactResult, ExpireResult, IndexRewriteResult, ProgressEvent, TableChangeResult, WriteResult
-    from pyspark_paimon.scan import Scan
-    from pyspark_paimon.session import spark_session
-    from pyspark_paimon.spark_errors import InstallRefused, RemoteError, SourceMissing, SparkUnavailable
-    from pyspark_paimon.spark_install import InstallResult, install
-    from pyspark_paimon.spark_source import PaimonDataSource as DefaultSource
-    from pyspark_paimon.table import Table
+    from pyspark_paimon.request.results import (
+        CompactResult,
+        ExpireResult,
+        IndexRewriteResult,
+        ProgressEvent,
+        TableChangeResult,
+        WriteResult,
+    )
+    from pyspark_paimon.spark.client.session import spark_session
+    from pyspark_paimon.spark.install import InstallResult, install
+    from pyspark_paimon.spark.source import PaimonDataSource as DefaultSource
+    from pyspark_paimon.spark.wire.errors import InstallRefused, RemoteError, SourceMissing, SparkUnavailable
+    from pyspark_paimon.table.catalog import Catalog, DatabaseExists, DatabaseNotFound
+    from pyspark_paimon.table.scan import Scan
+    from pyspark_paimon.table.table import Table
 
 __version__ = "0.1.0"
 
@@ -85,22 +92,22 @@ _ERRORS = (
 _RESULTS = ("CompactResult", "ExpireResult", "IndexRewriteResult", "ProgressEvent", "TableChangeResult", "WriteResult")
 
 _HOMES: dict[str, tuple[str, str]] = {
-    **{name: ("manifest.errors", name) for name in _ERRORS},
-    **{name: ("pyspark_paimon.results", name) for name in _RESULTS},
-    "Catalog": ("pyspark_paimon.catalog", "Catalog"),
-    "DatabaseExists": ("pyspark_paimon.catalog", "DatabaseExists"),
-    "DatabaseNotFound": ("pyspark_paimon.catalog", "DatabaseNotFound"),
-    "DefaultSource": ("pyspark_paimon.spark_source", "PaimonDataSource"),
-    "InstallRefused": ("pyspark_paimon.spark_errors", "InstallRefused"),
-    "InstallResult": ("pyspark_paimon.spark_install", "InstallResult"),
-    "InvalidFilter": ("fileindex.errors", "InvalidFilter"),
-    "RemoteError": ("pyspark_paimon.spark_errors", "RemoteError"),
-    "Scan": ("pyspark_paimon.scan", "Scan"),
-    "SourceMissing": ("pyspark_paimon.spark_errors", "SourceMissing"),
-    "SparkUnavailable": ("pyspark_paimon.spark_errors", "SparkUnavailable"),
-    "Table": ("pyspark_paimon.table", "Table"),
-    "install": ("pyspark_paimon.spark_install", "install"),
-    "spark_session": ("pyspark_paimon.session", "spark_session"),
+    **{name: ("manifest.io.errors", name) for name in _ERRORS},
+    **{name: ("pyspark_paimon.request.results", name) for name in _RESULTS},
+    "Catalog": ("pyspark_paimon.table.catalog", "Catalog"),
+    "DatabaseExists": ("pyspark_paimon.table.catalog", "DatabaseExists"),
+    "DatabaseNotFound": ("pyspark_paimon.table.catalog", "DatabaseNotFound"),
+    "DefaultSource": ("pyspark_paimon.spark.source", "PaimonDataSource"),
+    "InstallRefused": ("pyspark_paimon.spark.wire.errors", "InstallRefused"),
+    "InstallResult": ("pyspark_paimon.spark.install", "InstallResult"),
+    "InvalidFilter": ("fileindex.base.errors", "InvalidFilter"),
+    "RemoteError": ("pyspark_paimon.spark.wire.errors", "RemoteError"),
+    "Scan": ("pyspark_paimon.table.scan", "Scan"),
+    "SourceMissing": ("pyspark_paimon.spark.wire.errors", "SourceMissing"),
+    "SparkUnavailable": ("pyspark_paimon.spark.wire.errors", "SparkUnavailable"),
+    "Table": ("pyspark_paimon.table.table", "Table"),
+    "install": ("pyspark_paimon.spark.install", "install"),
+    "spark_session": ("pyspark_paimon.spark.client.session", "spark_session"),
 }
 
 

@@ -127,7 +127,7 @@ def read_in_process(path: str) -> None:
 
 def run(folder: Path) -> None:
     """The whole job; ``folder`` takes the staged input and the table."""
-    from pyspark_paimon.session import spark_session  # noqa: PLC0415 - no Spark until the demo runs
+    from pyspark_paimon.spark.client.session import spark_session  # noqa: PLC0415 - no Spark until the demo runs
 
     path = str(folder / "flights")
     with step("stage 336,776 real flights as Parquet"):

@@ -6,7 +6,7 @@ import tempfile
 
 import pyarrow as pa
 
-from pyspark_paimon.table import Table
+from pyspark_paimon.table.table import Table
 
 
 def cities() -> Table:

@@ -17,15 +17,15 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from fileindex.column_type import Kind
-from manifest.errors import InvalidArgument, UnsupportedType
-from manifest.paths import MAIN_BRANCH
-from pyspark_paimon.binding import resolve
-from pyspark_paimon.engine import Mode
-from pyspark_paimon.filters import Filter
-from pyspark_paimon.results import WriteResult
-from pyspark_paimon.spark_errors import SparkUnavailable
-from pyspark_paimon.table import Table
+from fileindex.base.column_type import Kind
+from manifest.io.errors import InvalidArgument, UnsupportedType
+from manifest.io.paths import MAIN_BRANCH
+from pyspark_paimon.filter.bind import resolve
+from pyspark_paimon.filter.parse import Filter
+from pyspark_paimon.request.backend import Mode
+from pyspark_paimon.request.results import WriteResult
+from pyspark_paimon.spark.wire.errors import SparkUnavailable
+from pyspark_paimon.table.table import Table
 
 if TYPE_CHECKING:
     import pyspark.pandas as ps
@@ -99,7 +99,7 @@ def to_paimon(
     """
     if not isinstance(psdf, pandas_on_spark().DataFrame):
         raise InvalidArgument(f"to_paimon takes a pandas-on-Spark DataFrame, not {type(psdf).__name__}; Table.write takes others")
-    from pyspark_paimon.pandas_frames import spark_frame  # noqa: PLC0415  # after the check of what can be imported
+    from pyspark_paimon.frames.pandas_frames import spark_frame  # noqa: PLC0415  # after the check of what can be imported
 
     table = Table.open(path, spark=psdf.spark.frame().sparkSession, branch=branch)
     frame = spark_frame(psdf, table.schema, index_col)

@@ -21,8 +21,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from manifest.errors import PaimonError
-from manifest.file_cache import SHARED
+from manifest.io.errors import PaimonError
+from manifest.io.file_cache import SHARED
 from pyspark_paimon import Table
 from tests.damage import damaged, footer_span
 

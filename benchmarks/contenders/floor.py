@@ -110,7 +110,7 @@ def lookup(job: Job) -> Ask:
 
 
 def plan(job: Job) -> Ask:
-    from manifest.avro import read_container
+    from manifest.avro.container import read_container
 
     def ask(_: Query, __: Filter) -> int:
         decoded = 0

@@ -56,7 +56,7 @@ def lookup(job: Job) -> Ask:
 
 
 def plan(job: Job) -> Ask:
-    from manifest.file_cache import SHARED
+    from manifest.io.file_cache import SHARED
     from pyspark_paimon import Table
 
     kept = Table.open(job.path)

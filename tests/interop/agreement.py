@@ -10,19 +10,19 @@ from typing import Any
 
 import pyarrow as pa
 
-from fileindex.column_type import BINARIES, FLOATS, ColumnType, Kind
-from fileindex.container import ContainerReader
-from fileindex.evaluate import IndexNotes, evaluate
-from fileindex.predicate import Compare, In, Predicate, StartsWith, leaves
-from fileindex.predicate import Op as Operator
-from fileindex.result import REMAIN, RowSet
-from lsm.evolution import SchemaMapping, column_types
-from lsm.scan import ScanPlanner
-from lsm.split_read import read_split
-from manifest.manifest_entry import ManifestEntry
-from manifest.schema import TableSchema
+from fileindex.base.column_type import BINARIES, FLOATS, ColumnType, Kind
+from fileindex.format.container import ContainerReader
+from fileindex.predicate.tree import Compare, In, Predicate, StartsWith, leaves
+from fileindex.predicate.tree import Op as Operator
+from fileindex.query.evaluate import IndexNotes, evaluate
+from fileindex.rowset.result import REMAIN, RowSet
+from lsm.read.split import read_split
+from lsm.scan.planner import ScanPlanner
+from lsm.schema.evolution import SchemaMapping, column_types
+from manifest.entry.manifest_entry import ManifestEntry
+from manifest.schema.table_schema import TableSchema
 from manifest.store import FileStore
-from manifest.types import DataType
+from manifest.types.data_type import DataType
 from pyspark_paimon import Table
 from tests.golden_rows import ENGINES_VIEW, canonical, canonical_rows, golden_predicate, golden_rows
 from tests.interop.engine import Engine

@@ -9,11 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from fileindex.column_type import Kind
-from fileindex.predicate_json import to_json
-from lsm.row_kinds import ROW_KIND
-from manifest.schema import TableSchema
-from manifest.schema_change import (
+from fileindex.base.column_type import Kind
+from fileindex.predicate.json import to_json
+from lsm.arrow.row_kind import ROW_KIND
+from manifest.schema.change import (
     AddColumn,
     ChangeNullability,
     ChangeOptions,
@@ -23,13 +22,14 @@ from manifest.schema_change import (
     RenameColumn,
     SchemaChange,
 )
-from manifest.schema_check import build_schema
-from manifest.types import DataField, DataType
+from manifest.schema.table_schema import TableSchema
+from manifest.schema.validation import build_schema
+from manifest.types.data_type import DataField, DataType
 from pyspark_paimon import Table
-from pyspark_paimon.engine import DeleteRequest
-from pyspark_paimon.local import LocalBackend
-from pyspark_paimon.requests import commit_identity
-from pyspark_paimon.table_changes import Alter as AlterTable
+from pyspark_paimon.local.backend import LocalBackend
+from pyspark_paimon.request.backend import DeleteRequest
+from pyspark_paimon.request.table_changes import Alter as AlterTable
+from pyspark_paimon.request.validate import commit_identity
 from tests.golden_rows import from_golden, golden_predicate
 from tests.interop.engine import Engine
 from tests.interop.specs import Alter, Compact, Delete, Expire, Spec, Step, Tag, Write

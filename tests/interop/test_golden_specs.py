@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from manifest.schema_check import build_schema
+from manifest.schema.validation import build_schema
 from manifest.store import FileStore
-from manifest.types import DataField, DataType
+from manifest.types.data_type import DataField, DataType
 from pyspark_paimon import Table
 from tests.golden_rows import ENGINES_VIEW, GOLDEN, expected_rows, golden_rows
 from tests.interop.engine import Engine

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lsm.row_kinds import ROW_KIND
+from lsm.arrow.row_kind import ROW_KIND
 from pyspark_paimon import Table
 from tests.golden_rows import ENGINES_VIEW, canonical_rows, golden_rows
 from tests.interop.agreement import agree, agree_on_filter

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from manifest.schema import TableSchema
+from manifest.schema.table_schema import TableSchema
 from pyspark_paimon import Table
 from tests.golden_rows import ENGINES_VIEW, GOLDEN, golden_rows
 from tests.interop.features import OURS_READS, PYPAIMON, READS_OURS, RUST, feature

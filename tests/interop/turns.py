@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from manifest.fsck_problem import Problem, ProblemKind
+from manifest.fsck.problem import Problem, ProblemKind
 from pyspark_paimon import Table
 from tests.golden_rows import canonical
 from tests.interop.turn_players import Java, Ours, Player

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lsm.merge_engines import merge_function_for
-from lsm.sort_key import Sorted
-from manifest.ddl import parse_ddl
-from manifest.schema import TableSchema
+from lsm.keys.sort import Sorted
+from lsm.merge.engines import merge_function_for
+from manifest.schema.table_schema import TableSchema
+from manifest.types.ddl import parse_ddl
 from tests.lsm.merge_model import Model, Record
 
 KINDS = ("+I", "-U", "+U", "-D")

@@ -8,16 +8,16 @@ from types import SimpleNamespace
 
 import pyarrow as pa
 
-from fileindex.row_filter import mask
-from lsm.read_report import ReadReport
-from lsm.scan import ScanPlanner
-from lsm.split_read import read_split
-from lsm.table_write import TableWrite, compact_bucket
-from manifest.commit import FileStoreCommit
-from manifest.commit_message import CommitMessage
-from manifest.file_io import LocalFileIO
-from manifest.schema_check import build_schema
-from manifest.schema_manager import SchemaManager
+from fileindex.predicate.evaluate_rows import mask
+from lsm.read.metrics import ReadReport
+from lsm.read.split import read_split
+from lsm.scan.planner import ScanPlanner
+from lsm.write.table_write import TableWrite, compact_bucket
+from manifest.commit.file_store_commit import FileStoreCommit
+from manifest.commit.message import CommitMessage
+from manifest.io.file_io import LocalFileIO
+from manifest.schema.manager import SchemaManager
+from manifest.schema.validation import build_schema
 from manifest.store import FileStore
 
 

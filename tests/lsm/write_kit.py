@@ -8,14 +8,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lsm.restamp import restamp
-from lsm.table_write import TableWrite, compact_bucket
-from manifest.commit import FileStoreCommit
-from manifest.commit_message import CommitMessage
-from manifest.data_file import DataFileMeta
-from manifest.file_io import LocalFileIO
-from manifest.schema_check import build_schema
-from manifest.schema_manager import SchemaManager
+from lsm.commit.resequence import restamp
+from lsm.write.table_write import TableWrite, compact_bucket
+from manifest.commit.file_store_commit import FileStoreCommit
+from manifest.commit.message import CommitMessage
+from manifest.entry.data_file import DataFileMeta
+from manifest.io.file_io import LocalFileIO
+from manifest.schema.manager import SchemaManager
+from manifest.schema.validation import build_schema
 from manifest.store import FileStore
 
 

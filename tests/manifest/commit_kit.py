@@ -2,16 +2,16 @@
 
 import uuid
 
-from manifest.binary_row import encode_row
-from manifest.commit import FileStoreCommit
-from manifest.commit_message import CommitMessage
-from manifest.data_file import DataFileMeta
-from manifest.errors import CorruptFile, UnsupportedTable
-from manifest.file_io import LocalFileIO
-from manifest.manifest_entry import FileKind
-from manifest.schema_check import build_schema
-from manifest.schema_manager import SchemaManager
-from manifest.stats import SimpleStats
+from manifest.commit.file_store_commit import FileStoreCommit
+from manifest.commit.message import CommitMessage
+from manifest.entry.data_file import DataFileMeta
+from manifest.entry.manifest_entry import FileKind
+from manifest.io.errors import CorruptFile, UnsupportedTable
+from manifest.io.file_io import LocalFileIO
+from manifest.row.binary_row import encode_row
+from manifest.schema.manager import SchemaManager
+from manifest.schema.validation import build_schema
+from manifest.stats.column_stats import SimpleStats
 from manifest.store import FileStore
 
 EMPTY = bytes(12)

@@ -4,12 +4,11 @@ import os
 import sys
 from contextlib import nullcontext
 
-from commit_kit import committer, data_file, message, renumber
-
-from manifest import faults
-from manifest.expire import expire_snapshots
-from manifest.file_io import LocalFileIO, WrappedFileIO
+from manifest.expire.snapshots import expire_snapshots
+from manifest.io import failpoints
+from manifest.io.file_io import LocalFileIO, WrappedFileIO
 from manifest.store import FileStore
+from tests.manifest.commit_kit import committer, data_file, message, renumber
 
 
 class Unqueued(WrappedFileIO):
@@ -60,5 +59,5 @@ def write_until_killed(path, acknowledgements):
 
 
 if __name__ == "__main__":
-    os.environ[faults.VARIABLE] = sys.argv[2]
+    os.environ[failpoints.VARIABLE] = sys.argv[2]
     write_until_killed(sys.argv[1], sys.stdout)

@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fileindex.column_type import Kind
-from manifest.avro import read_container
-from manifest.avro_schemas import INDEX_MANIFEST, MANIFEST_ENTRY, MANIFEST_LIST, layout
-from manifest.entry_columns import EntryColumns
-from manifest.file_io import WrappedFileIO
-from manifest.manifest_entry import FileKind, ManifestEntry
-from manifest.manifest_list import ManifestFileMeta
-from manifest.snapshot import Snapshot
+from fileindex.base.column_type import Kind
+from manifest.avro.container import read_container
+from manifest.avro.schemas import INDEX_MANIFEST, MANIFEST_ENTRY, MANIFEST_LIST, layout
+from manifest.entry.columns import EntryColumns
+from manifest.entry.manifest_entry import FileKind, ManifestEntry
+from manifest.entry.manifest_list import ManifestFileMeta
+from manifest.io.file_io import WrappedFileIO
+from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
 
 GOLDEN = Path(__file__).parents[1] / "golden"

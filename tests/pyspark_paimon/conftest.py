@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fsck_kit import Copies
 
-from pyspark_paimon import Table, fsck
+from pyspark_paimon import Table
+from pyspark_paimon.jobs import fsck
+from tests.pyspark_paimon.fsck_kit import Copies
 
 
 @pytest.fixture(scope="session")

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from manifest.fsck_problem import ProblemKind
-from manifest.index_manifest import IndexEntry
-from manifest.manifest_entry import ManifestEntry
-from manifest.manifest_list import ManifestFileMeta
-from manifest.snapshot import Snapshot
+from manifest.entry.index_manifest import IndexEntry
+from manifest.entry.manifest_entry import ManifestEntry
+from manifest.entry.manifest_list import ManifestFileMeta
+from manifest.fsck.problem import ProblemKind
+from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
 from pyspark_paimon import Table
 

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from manifest.file_io import LocalFileIO
+from manifest.io.file_io import LocalFileIO
 from pyspark_paimon import CommitConflict, InvalidArgument, UnsupportedOption
 
 ROWS = pa.table({"id": pa.array([1, 2], pa.int64()), "n": pa.array([1, 2], pa.int32())})
@@ -57,7 +57,7 @@ def test_a_clean_up_that_fails_does_not_hide_the_first_error(create, monkeypatch
     def denied(self: LocalFileIO, path: str) -> bool:
         raise PermissionError(errno.EACCES, "denied", path)
 
-    monkeypatch.setattr("manifest.commit.append_change", conflict)
+    monkeypatch.setattr("manifest.commit.file_store_commit.append_change", conflict)
     monkeypatch.setattr(LocalFileIO, "delete", denied)
     for change in (lambda: table.write(ROWS), lambda: table.delete("id = 1")):
         with pytest.raises(CommitConflict, match="the first error"):

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 import pyspark_paimon
-from pyspark_paimon import engine, local, table
+from pyspark_paimon.local import backend as local
+from pyspark_paimon.request import backend
+from pyspark_paimon.table import table
 
 ROOT = Path(__file__).parent.parent.parent
 IN_PROCESS = """
@@ -29,7 +31,7 @@ def test_in_process_work_imports_no_spark_and_starts_no_jvm() -> None:
     done = subprocess.run([sys.executable, "-X", "importtime", "-c", IN_PROCESS], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     imported = set(re.findall(r"\| +([\w.]+)$", done.stderr, re.MULTILINE))
-    assert "lsm.table_write" in imported
+    assert "lsm.write.table_write" in imported
     assert {name for name in imported if name.split(".")[0] in {"pyspark", "py4j", "grpc"}} == set()
     assert done.stdout.strip() == "[]"
 
@@ -60,7 +62,7 @@ def test_every_error_is_a_paimon_error() -> None:
 
 
 def test_the_local_backend_has_every_method_of_the_seam() -> None:
-    seam = {name for name in vars(engine.Backend) if not name.startswith("_")}
+    seam = {name for name in vars(backend.Backend) if not name.startswith("_")}
     assert seam <= set(vars(local.LocalBackend))
 
 

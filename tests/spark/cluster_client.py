@@ -13,8 +13,8 @@ import json, shutil, sys
 
 import pyarrow as pa, pyspark
 from pyspark_paimon import Table, install, spark_session
-from pyspark_paimon import spark_rpc as rpc
-from pyspark_paimon.spark_errors import errors_mapped
+from pyspark_paimon.spark.wire import rpc
+from pyspark_paimon.spark.wire.errors import errors_mapped
 
 url, folder, outside = sys.argv[1:4]
 address, _, token = url.partition("/;token=")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pyspark_paimon.session import java_version, spark_session
+from pyspark_paimon.spark.client.session import java_version, spark_session
 
 
 @pytest.fixture(scope="session")

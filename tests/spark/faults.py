@@ -19,10 +19,11 @@ from pathlib import Path
 from pyspark import TaskContext, cloudpickle
 from pyspark.sql.datasource import DataSourceArrowWriter
 
-from lsm.spill import SpillSpace
-from manifest.faults import VARIABLE
-from pyspark_paimon import spark_engine, spark_writer
-from pyspark_paimon.spark_source import PaimonDataSource
+from lsm.data_files.spill import SpillSpace
+from manifest.io.failpoints import VARIABLE
+from pyspark_paimon.spark.client import backend
+from pyspark_paimon.spark.source import PaimonDataSource
+from pyspark_paimon.spark.write import writer as spark_writer
 
 PATIENCE_SECONDS = 60
 POINTS = ("rows", "files", "commit", "publish", "published", "abort")
@@ -149,9 +150,9 @@ class Faults:
     def used(self, monkeypatch=None):
         """Have this process' clients ask for the faulty source."""
         if monkeypatch is None:
-            spark_engine.NAME = self.name
+            backend.NAME = self.name
         else:
-            monkeypatch.setattr(spark_engine, "NAME", self.name)
+            monkeypatch.setattr(backend, "NAME", self.name)
 
     def order(self, point, what, times=1):
         """``what`` shall happen at the next visits of ``point``: raise, die, hold, or ``die at`` a fault point of the commit."""

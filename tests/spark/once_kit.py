@@ -12,7 +12,7 @@ import pyarrow as pa
 from faults import Faults
 
 from pyspark_paimon import Table
-from pyspark_paimon.session import RUNTIME_CONF
+from pyspark_paimon.spark.client.session import RUNTIME_CONF
 
 ROWS = 3000
 BEFORE = dict.fromkeys(range(ROWS), "old")

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from fileindex.column_type import ColumnType, Kind
-from lsm.bucket import hash_keys
-from manifest.types import DataType
-from pyspark_paimon.bucket_expr import BucketKey, expressible, with_bucket
-from pyspark_paimon.row_image import quoted
+from fileindex.base.column_type import ColumnType, Kind
+from lsm.bucket.hash import hash_keys
+from manifest.types.data_type import DataType
+from pyspark_paimon.spark.client.binary_row_expr import quoted
+from pyspark_paimon.spark.client.bucket_expr import BucketKey, expressible, with_bucket
 
 pytestmark = pytest.mark.spark
 

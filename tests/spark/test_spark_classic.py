@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from pyspark_paimon.session import java_version, package_root
+from pyspark_paimon.spark.client.session import java_version, package_root
 
 pytestmark = pytest.mark.spark
 

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from pyspark_paimon import __version__
-from pyspark_paimon.session import package_root
+from pyspark_paimon.spark.client.session import package_root
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]  # the first test waits for the cluster and its client
 

@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 import pytest
 
 from pyspark_paimon import CommitConflict, InvalidArgument, Table
-from pyspark_paimon.spark_engine import SparkBackend
+from pyspark_paimon.spark.client.backend import SparkBackend
 
 pytestmark = pytest.mark.spark
 DDL = "id BIGINT, n INT, s STRING"

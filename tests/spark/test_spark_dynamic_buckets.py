@@ -5,10 +5,10 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from lsm.bucket import hash_keys
+from lsm.bucket.hash import hash_keys
 from manifest.store import FileStore
 from pyspark_paimon import Table
-from pyspark_paimon.bucket_expr import BucketKey, with_hash
+from pyspark_paimon.spark.client.bucket_expr import BucketKey, with_hash
 
 pytestmark = pytest.mark.spark
 
@@ -92,8 +92,8 @@ def test_a_key_that_spark_cannot_hash_is_assigned_on_the_driver(spark, tmp_path)
 
 
 def test_the_hash_in_sql_is_the_hash_of_the_index_files(spark):
-    from fileindex.column_type import ColumnType, Kind
-    from manifest.types import DataType
+    from fileindex.base.column_type import ColumnType, Kind
+    from manifest.types.data_type import DataType
 
     values = ["", "a", "seven b", "eight by", "a longer text than that", "日本"]
     source = spark.createDataFrame(pa.table({"k": values}))
@@ -104,7 +104,7 @@ def test_the_hash_in_sql_is_the_hash_of_the_index_files(spark):
 
 @pytest.mark.parametrize("local", [pytest.param(False, marks=pytest.mark.long), True], ids=["dataframe", "local rows"])
 def test_a_race_for_new_keys_is_run_again(spark, tmp_path, monkeypatch, local):
-    from pyspark_paimon.spark_engine import SparkBackend
+    from pyspark_paimon.spark.client.backend import SparkBackend
 
     path = tmp_path / "t"
     table = Table.create(path, DDL, primary_keys=["id"], options=SMALL, spark=spark)

@@ -38,7 +38,7 @@ from once_kit import (
     writing,
 )
 
-from manifest.snapshot import CommitKind
+from manifest.snapshot.snapshot import CommitKind
 from pyspark_paimon import Table
 
 pytestmark = pytest.mark.spark

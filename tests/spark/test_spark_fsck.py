@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from manifest.errors import TableNotFound
+from manifest.io.errors import TableNotFound
 from pyspark_paimon import Table
 
 pytestmark = pytest.mark.spark

@@ -13,12 +13,12 @@ import pytest
 
 pytest.importorskip("pyspark.sql.datasource")
 
-from manifest.errors import CommitConflict
+from manifest.io.errors import CommitConflict
 from pyspark_paimon import Table
-from pyspark_paimon import spark_rpc as rpc
-from pyspark_paimon.spark_commit import outcome
-from pyspark_paimon.spark_index_writer import IndexWriter
-from pyspark_paimon.spark_server import schema as answer
+from pyspark_paimon.spark.driver.commit import outcome
+from pyspark_paimon.spark.server import schema as answer
+from pyspark_paimon.spark.wire import rpc
+from pyspark_paimon.spark.write.index_writer import IndexWriter
 
 FAR = 2**62
 ATTRS = pa.map_(pa.string(), pa.int32())

@@ -18,22 +18,23 @@ import pytest
 
 pytest.importorskip("pyspark.sql.datasource")
 
-from lsm.table_write import compact_bucket
-from manifest.errors import CommitConflict, InvalidArgument
-from manifest.schema_check import build_schema
+from lsm.write.table_write import compact_bucket
+from manifest.io.errors import CommitConflict, InvalidArgument
+from manifest.schema.validation import build_schema
 from manifest.store import FileStore
-from pyspark_paimon import Table, UnknownColumn, spark_commit
-from pyspark_paimon import spark_rpc as rpc
-from pyspark_paimon.engine import CompactRequest, ExpireRequest, ScanRequest, WriteRequest
-from pyspark_paimon.plan_json import plan_from_json, plan_to_json
-from pyspark_paimon.spark_blobs import BLOB, TASK, blob_frame, rows_of_blobs
-from pyspark_paimon.spark_commands import run_command
-from pyspark_paimon.spark_commit import commit_compaction, job_name, outcome
-from pyspark_paimon.spark_options import flag, pushes_once, travel
-from pyspark_paimon.spark_reader import PaimonReader
-from pyspark_paimon.spark_running import begins, runs
-from pyspark_paimon.spark_types import spark_schema
-from pyspark_paimon.spark_writer import RowsWriter, writer_for
+from pyspark_paimon import Table, UnknownColumn
+from pyspark_paimon.frames.spark_types import spark_schema
+from pyspark_paimon.request.backend import CompactRequest, ExpireRequest, ScanRequest, WriteRequest
+from pyspark_paimon.spark.driver import commit
+from pyspark_paimon.spark.driver.commands import run_command
+from pyspark_paimon.spark.driver.commit import commit_compaction, job_name, outcome
+from pyspark_paimon.spark.driver.options import flag, pushes_once, travel
+from pyspark_paimon.spark.driver.running_jobs import begins, runs
+from pyspark_paimon.spark.read.reader import PaimonReader
+from pyspark_paimon.spark.wire import rpc
+from pyspark_paimon.spark.wire.arrow_stream import BLOB, TASK, blob_frame, rows_of_blobs
+from pyspark_paimon.spark.write.writer import RowsWriter, writer_for
+from pyspark_paimon.views.plan_json import plan_from_json, plan_to_json
 
 
 @pytest.fixture
@@ -165,7 +166,7 @@ def test_the_outcome_of_a_commit_tells_its_counts(table, monkeypatch):
     writer.commit([writer.write(batches(7, 8, 7))])
     commit_id = rpc.RowsJob.model_validate_json(writer.job).request.commit_id
     found = rpc.Outcome.model_validate_json(outcome(FileStore.open(table.path), commit_id))
-    monkeypatch.setattr(spark_commit, "stored_answer", lambda _: None)
+    monkeypatch.setattr(commit, "stored_answer", lambda _: None)
     assert rpc.Outcome.model_validate_json(outcome(FileStore.open(table.path), commit_id)) == found
     assert (found.snapshot_id, found.counts) == (2, {"rows": 3, "files": table.files().num_rows - 2})
     assert outcome(FileStore.open(table.path), "nobody") is None
@@ -284,9 +285,9 @@ def test_a_change_that_conflicts_with_what_it_read_is_not_assigned_again(tmp_pat
     writer = RowsWriter(made.path, computed, 100)
     message = writer.write(batches(1, 2, v="computed"))
     made.write(pa.table({"id": [1], "v": ["newer"]}))
-    runs, once = [], spark_commit.reassign
-    monkeypatch.setattr(spark_commit, "reassign", lambda *args, **how: runs.append(args) or once(*args, **how))
-    monkeypatch.setattr("lsm.reassign.reassign", lambda *args, **how: runs.append(args) or once(*args, **how))
+    runs, once = [], commit.reassign
+    monkeypatch.setattr(commit, "reassign", lambda *args, **how: runs.append(args) or once(*args, **how))
+    monkeypatch.setattr("lsm.commit.rebucket.reassign", lambda *args, **how: runs.append(args) or once(*args, **how))
     with pytest.raises(CommitConflict, match="have changed since snapshot 1"):
         writer.commit([message])
     assert len(runs) == 1

@@ -14,18 +14,19 @@ pytest.importorskip("pyspark.sql.connect.session")
 
 from once_kit import armed
 
-from manifest.schema_check import build_schema
+from manifest.schema.validation import build_schema
 from pyspark_paimon import Table
-from pyspark_paimon.spark_blobs import blob_frame, rows_of_blobs
+from pyspark_paimon.spark.wire.arrow_stream import blob_frame, rows_of_blobs
 
 pytestmark = pytest.mark.spark
 
 TASK = """
 import json, resource, sys
 import numpy as np, pyarrow as pa
-from pyspark_paimon import Table, spark_rpc as rpc
-from pyspark_paimon.engine import WriteRequest
-from pyspark_paimon.spark_writer import RowsWriter
+from pyspark_paimon.spark.wire import rpc
+from pyspark_paimon import Table
+from pyspark_paimon.request.backend import WriteRequest
+from pyspark_paimon.spark.write.writer import RowsWriter
 
 path, count, buffer = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 STEP = 1 << 16

@@ -15,9 +15,9 @@ import pytest
 
 import pyspark_paimon.pandas as pp
 from pyspark_paimon import InvalidArgument, SchemaMismatch, Table, TableNotFound, UnknownColumn, UnsupportedType
-from pyspark_paimon.pandas_frames import index_levels
-from pyspark_paimon.session import package_root
-from pyspark_paimon.spark_errors import SparkUnavailable
+from pyspark_paimon.frames.pandas_frames import index_levels
+from pyspark_paimon.spark.client.session import package_root
+from pyspark_paimon.spark.wire.errors import SparkUnavailable
 
 pytestmark = pytest.mark.filterwarnings("ignore:.to_pandas. loads all data")  # which is what the tests want
 ROWS = pa.table({"id": [1, 2, 3], "city": ["Oslo", "Lima", None], "people": pa.array([7, None, 9], pa.int32())})

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from pyspark_paimon.session import RUNTIME_CONF, java_version, package_root, require_java, spark_session
-from pyspark_paimon.spark_errors import SparkUnavailable
+from pyspark_paimon.spark.client.session import RUNTIME_CONF, java_version, package_root, require_java, spark_session
+from pyspark_paimon.spark.wire.errors import SparkUnavailable
 
 
 def test_a_missing_or_old_java_is_named(monkeypatch, tmp_path):

@@ -10,7 +10,7 @@ import pytest
 
 import pyspark_paimon
 from pyspark_paimon import Table
-from pyspark_paimon.spark_errors import typed_error
+from pyspark_paimon.spark.wire.errors import typed_error
 
 pytestmark = pytest.mark.spark
 

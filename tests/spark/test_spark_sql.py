@@ -13,7 +13,7 @@ from sql_statements import ALL, D1, D2, REFUSED, WORKS, Feature, readme_table
 
 import pyspark_paimon
 from pyspark_paimon import Table
-from pyspark_paimon.spark_errors import typed_error
+from pyspark_paimon.spark.wire.errors import typed_error
 
 spark_tests = pytest.mark.spark
 README = Path(__file__).parent.parent.parent / "README.md"

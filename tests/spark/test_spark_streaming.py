@@ -9,7 +9,7 @@ import pytest
 
 from manifest.store import FileStore
 from pyspark_paimon import SnapshotExpired, Table
-from pyspark_paimon.spark_errors import typed_error
+from pyspark_paimon.spark.wire.errors import typed_error
 
 pytestmark = pytest.mark.spark
 

@@ -6,14 +6,14 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from fileindex.column_type import Kind
-from manifest.errors import SchemaMismatch, UnsupportedType
-from manifest.types import DataField, DataType, arrow_schema
+from fileindex.base.column_type import Kind
+from manifest.io.errors import SchemaMismatch, UnsupportedType
+from manifest.types.data_type import DataField, DataType, arrow_schema
 from pyspark_paimon import Table
 
 st = pytest.importorskip("pyspark.sql.types")
 
-from pyspark_paimon.spark_types import arrow_for_spark, cast_for_spark, fields_from_spark, spark_schema, spark_type  # noqa: E402
+from pyspark_paimon.frames.spark_types import arrow_for_spark, cast_for_spark, fields_from_spark, spark_schema, spark_type  # noqa: E402
 
 UNLIMITED = 2147483647
 PAIRS = [

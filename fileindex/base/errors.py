@@ -1,0 +1,71 @@
+"""Typed errors: the base of all of them, and those that the ground floor raises.
+
+Every error names the thing (column, option, file, table) and says what to do; rooms above add their own subclasses.
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+from fileindex.base.redaction import redacted
+
+
+class PaimonError(Exception):
+    """Base of every error that this project raises on purpose; what it shows holds no secrets."""
+
+    def __str__(self) -> str:
+        return redacted(super().__str__())
+
+    def __repr__(self) -> str:
+        return redacted(super().__repr__())
+
+
+class InvalidArgument(PaimonError, ValueError):
+    """An argument has a value that no option of the call allows."""
+
+
+class UnsupportedOption(PaimonError, ValueError):
+    """A table or call option is unknown, malformed, or names a feature that is not built; ``option`` is its key."""
+
+    def __init__(self, option: str, reason: str) -> None:
+        super().__init__(f"option '{option}': {reason}")
+        self.option = option
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[type[UnsupportedOption], tuple[str, str]]:
+        return type(self), (self.option, self.reason)
+
+
+class UnsupportedType(PaimonError, TypeError):
+    """A column type cannot be stored, indexed or converted."""
+
+
+class InvalidFilter(PaimonError, ValueError):
+    """A filter cannot be parsed, or compares a column with a literal of another type."""
+
+
+class UnknownColumn(PaimonError, KeyError):
+    """A filter, projection or option names a column that the table does not have; ``column`` is the name."""
+
+    def __init__(self, column: str, known: tuple[str, ...] = ()) -> None:
+        super().__init__(column, known)
+        self.column = column
+        self.known = known
+
+    def __str__(self) -> str:
+        near = get_close_matches(self.column.lower(), [name.lower() for name in self.known], n=1)
+        guess = next((f", did you mean '{name}'" for name in self.known if name.lower() in near), "")
+        hint = f"; columns are: {', '.join(self.known)}" if self.known else ""
+        return f"unknown column '{self.column}'{guess}{hint}"
+
+
+class CorruptFile(PaimonError):
+    """A file's bytes are not what its format or its metadata promise; ``path`` is the file."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"{path}: {reason}")
+        self.path = path
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[type[CorruptFile], tuple[str, str]]:
+        return type(self), (self.path, self.reason)

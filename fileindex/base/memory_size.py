@@ -1,0 +1,36 @@
+"""Memory sizes in option values: ``16kb``, ``16 KB``, ``16384``."""
+
+from __future__ import annotations
+
+import re
+
+from fileindex.base.errors import UnsupportedOption
+
+_TEXT = re.compile(r"\s*(\d{1,19})\s*([a-zA-Z]*)\s*", re.ASCII)
+_POWERS = {
+    **dict.fromkeys(["", "b", "bytes"], 0),
+    **dict.fromkeys(["k", "kb", "kibibytes"], 1),
+    **dict.fromkeys(["m", "mb", "mebibytes"], 2),
+    **dict.fromkeys(["g", "gb", "gibibytes"], 3),
+    **dict.fromkeys(["t", "tb", "tebibytes"], 4),
+}
+_MAX_LONG = 2**63 - 1
+
+
+def parse_memory_size(text: str, option: str) -> int:
+    """Bytes of a memory size: digits, optional blanks, optional unit (``b k m g t`` and their long names, any case).
+
+    Raises:
+        UnsupportedOption: naming ``option``, if the text is no such size or exceeds 63 bits.
+
+    >>> [parse_memory_size(text, "x") for text in ("16kb", "16 KB", "16384")]
+    [16384, 16384, 16384]
+    """
+    match = _TEXT.fullmatch(text)
+    power = _POWERS.get(match[2].lower()) if match else None
+    if match is None or power is None:
+        raise UnsupportedOption(option, f"'{text}' is no memory size such as '16kb'")
+    size = int(match[1]) << (10 * power)
+    if size > _MAX_LONG:
+        raise UnsupportedOption(option, f"'{text}' exceeds 63 bits")
+    return size

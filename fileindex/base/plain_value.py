@@ -1,0 +1,172 @@
+"""Arrow values to *plain* values and back: scalars for literals and bounds, whole arrays for hashing and encoding."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fileindex.base.column_type import BINARIES, FLOATS, INTEGERS, STRINGS, TIMESTAMPS, ColumnType, Kind, Plain
+from fileindex.base.errors import InvalidFilter, UnsupportedType
+
+_MAX_LONG_DIGITS = 18
+_PYTHON_TYPES: dict[Kind, type] = {
+    Kind.BOOLEAN: bool,
+    **dict.fromkeys(STRINGS, str),
+    **dict.fromkeys(BINARIES, bytes),
+    **dict.fromkeys(FLOATS, float),
+    **dict.fromkeys([*INTEGERS, *TIMESTAMPS, Kind.DATE, Kind.TIME, Kind.DECIMAL], int),
+}
+_MILLIS_PER_DAY = 86_400_000
+_RANGES: dict[Kind, tuple[int, int]] = {
+    Kind.TINYINT: (-(2**7), 2**7 - 1),
+    Kind.SMALLINT: (-(2**15), 2**15 - 1),
+    Kind.INT: (-(2**31), 2**31 - 1),
+    Kind.DATE: (-(2**31), 2**31 - 1),
+    Kind.TIME: (0, _MILLIS_PER_DAY - 1),
+    **dict.fromkeys([Kind.BIGINT, *TIMESTAMPS], (-(2**63), 2**63 - 1)),
+}
+
+
+def is_plain(value: Plain, column_type: ColumnType) -> bool:
+    """True if ``value`` is None or has the Python type and range that a plain value of ``column_type`` has.
+
+    >>> is_plain(127, ColumnType(Kind.TINYINT)), is_plain(128, ColumnType(Kind.TINYINT)), is_plain(True, ColumnType(Kind.INT))
+    (True, False, False)
+    """
+    if value is None:
+        return True
+    expected = _PYTHON_TYPES.get(column_type.kind)
+    if expected is None or type(value) is not expected:
+        return False
+    if isinstance(value, str):
+        return value.isascii() or _encodes(value)
+    if isinstance(value, int) and expected is int:
+        low, high = _range(column_type)
+        return low <= value <= high
+    return True
+
+
+def _range(column_type: ColumnType) -> tuple[int, int]:
+    if column_type.kind is Kind.DECIMAL:
+        greatest = int("9" * (column_type.precision or 38))
+        return -greatest, greatest
+    return _RANGES[column_type.kind]
+
+
+def _encodes(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def to_scalar(value: Plain, column_type: ColumnType) -> Any:
+    """The Arrow scalar of type ``column_type.arrow`` that ``value`` stands for.
+
+    Raises:
+        InvalidFilter: the value has another Python type, or lies outside the type's range.
+
+    >>> to_scalar(-300, ColumnType(Kind.DECIMAL, precision=10, scale=2))
+    <pyarrow.Decimal128Scalar: Decimal('-3.00')>
+    >>> to_scalar(1, ColumnType(Kind.TIMESTAMP, precision=6)).type
+    TimestampType(timestamp[us])
+    """
+    arrow_type = column_type.arrow
+    if not is_plain(value, column_type):
+        raise InvalidFilter(f"{value!r} is no value of type {column_type.kind}")
+    if column_type.kind is Kind.DECIMAL and isinstance(value, int):
+        digits = tuple(int(digit) for digit in str(abs(value)))
+        return pa.scalar(Decimal((int(value < 0), digits, -column_type.scale)), arrow_type)
+    return pa.scalar(value, arrow_type)
+
+
+def from_scalar(scalar: Any, column_type: ColumnType) -> Plain:
+    """The plain value of an Arrow scalar; a scalar of another Arrow type is cast first, if no digit gets lost.
+
+    Raises:
+        InvalidFilter: the scalar does not fit the type.
+
+    >>> from_scalar(pa.scalar("2020-01-02").cast(pa.date32()), ColumnType(Kind.DATE))
+    18263
+    """
+    arrow_type = column_type.arrow
+    try:
+        exact = scalar if scalar.type == arrow_type else scalar.cast(arrow_type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise InvalidFilter(f"{scalar!r} is no value of type {column_type.kind}: {error}") from error
+    if not exact.is_valid:
+        return None
+    if column_type.kind is Kind.DECIMAL:
+        sign, digits, _ = exact.as_py().as_tuple()
+        unscaled = int("".join(map(str, digits)))
+        return -unscaled if sign else unscaled
+    if column_type.kind in TIMESTAMPS or column_type.kind in {Kind.DATE, Kind.TIME}:
+        return int(exact.value)
+    value: Plain = exact.as_py()
+    return value
+
+
+def plain_array(array: Any, column_type: ColumnType) -> Any:
+    """``array`` (an Array or ChunkedArray of the column) in physical form, nulls kept, without copying where Arrow allows.
+
+    Returns:
+        bool, int8/16/32/64 (also for DATE, TIME, TIMESTAMP in its unit, and DECIMAL up to 18 digits: unscaled), float32/64,
+        string or large_string, binary or large_binary; wider DECIMALs become ``decimal128(38, 0)`` of the unscaled numbers.
+        Dictionaries and views are expanded.
+
+    Raises:
+        UnsupportedType: the array is of a type that the column cannot have.
+
+    >>> plain_array(pa.array([1, None], pa.timestamp("ms")), ColumnType(Kind.TIMESTAMP, precision=3)).type
+    DataType(int64)
+    """
+    if isinstance(array, pa.ChunkedArray):
+        chunks = [plain_array(chunk, column_type) for chunk in array.chunks]
+        return pa.chunked_array(chunks) if chunks else pa.chunked_array([plain_array(pa.array([], array.type), column_type)])
+    return _physical(canonical_array(array, column_type), column_type)
+
+
+def canonical_array(array: Any, column_type: ColumnType) -> Any:
+    """``array`` as ``column_type.arrow``, or the large_string or large_binary that it is; dictionaries and views expanded.
+
+    Raises:
+        UnsupportedType: the array is of a type that the column cannot have.
+    """
+    dense = _dense(array)
+    if (column_type.kind in STRINGS and pa.types.is_large_string(dense.type)) or (
+        column_type.kind in BINARIES and pa.types.is_large_binary(dense.type)
+    ):
+        return dense
+    try:
+        return dense if dense.type == column_type.arrow else dense.cast(column_type.arrow)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, TypeError) as error:
+        raise UnsupportedType(f"Arrow {array.type} cannot hold a column of type {column_type.kind}: {error}") from error
+
+
+def _dense(array: Any) -> Any:
+    if pa.types.is_dictionary(array.type):
+        return _dense(array.dictionary_decode())
+    if pa.types.is_run_end_encoded(array.type):
+        return _dense(pc.run_end_decode(array))
+    if array.type == pa.string_view():
+        return array.cast(pa.large_string())
+    if array.type == pa.binary_view():
+        return array.cast(pa.large_binary())
+    return array
+
+
+def _physical(array: Any, column_type: ColumnType) -> Any:
+    kind = column_type.kind
+    if kind in TIMESTAMPS:
+        return array.view(pa.int64())
+    if kind in {Kind.DATE, Kind.TIME}:
+        return array.view(pa.int32())
+    if kind is Kind.DECIMAL:
+        if column_type.precision <= _MAX_LONG_DIGITS:
+            return array.view(pa.decimal128(column_type.precision, 0)).cast(pa.int64())
+        return array.view(pa.decimal128(38, 0))
+    return array

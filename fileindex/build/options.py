@@ -1,0 +1,188 @@
+"""The ``file-index.*`` table options: which columns and map entries get which index, and what becomes of the container."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+
+from fileindex.base.column_type import STRINGS, TIMESTAMPS, ColumnType, Kind
+from fileindex.base.errors import PaimonError, UnknownColumn, UnsupportedOption
+from fileindex.base.memory_size import parse_memory_size
+from fileindex.predicate.tree import ColumnRef
+from fileindex.format.registry import INDEX_TYPES
+
+PREFIX = "file-index."
+COLUMNS = ".columns"
+IN_MANIFEST_THRESHOLD = "file-index.in-manifest-threshold"
+READ_ENABLED = "file-index.read.enabled"
+DEFAULT_THRESHOLD = 500
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSpec:
+    """One index to build: of ``index_type`` on a column or map entry, with the options that were given for it."""
+
+    column: ColumnRef
+    index_type: str
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class FileIndexOptions:
+    """The parsed options.
+
+    Attributes:
+        specs: indexes to build, in the order of their declaration.
+        in_manifest_threshold: bytes; a larger container becomes a file of its own.
+        read_enabled: use indexes when planning and reading.
+        ignored: why declared indexes are missing in ``specs`` (only if parsed with ``strict=False``).
+    """
+
+    specs: tuple[IndexSpec, ...] = ()
+    in_manifest_threshold: int = DEFAULT_THRESHOLD
+    read_enabled: bool = True
+    ignored: tuple[str, ...] = ()
+
+    @classmethod
+    def parse(cls, raw: Mapping[str, str], column_types: Mapping[str, ColumnType], *, strict: bool = True) -> FileIndexOptions:
+        """Parse a table's options; those without our prefix are passed over.
+
+        Args:
+            raw: all options of the table.
+            column_types: the table's columns.
+            strict: raise for what cannot be built; else leave that index out and say so in ``ignored``.
+
+        Raises:
+            UnsupportedOption: naming the key, if a column does not exist or has a type the index does not support, or an
+                index type, option or value is unknown.
+
+        >>> types = {"id": ColumnType(Kind.BIGINT), "attrs": ColumnType(Kind.MAP, key=ColumnType(Kind.VARCHAR), value=ColumnType(Kind.INT))}
+        >>> options = FileIndexOptions.parse({"file-index.bitmap.columns": "id, attrs[clicks]", "file-index.bitmap.attrs.version": "1"}, types)
+        >>> [(str(spec.column), spec.index_type, spec.options) for spec in options.specs]
+        [('id', 'bitmap', {}), ('attrs[clicks]', 'bitmap', {'version': '1'})]
+        """
+        ignored: list[str] = []
+        threshold, enabled = DEFAULT_THRESHOLD, True
+        try:
+            threshold = parse_memory_size(raw.get(IN_MANIFEST_THRESHOLD, str(DEFAULT_THRESHOLD)), IN_MANIFEST_THRESHOLD)
+            enabled = _boolean(raw.get(READ_ENABLED, "true"), READ_ENABLED)
+        except UnsupportedOption as wrong:
+            if strict:
+                raise
+            ignored.append(str(wrong))
+        declarations = _Declarations()
+        specs: list[IndexSpec] = []
+        for step in (declarations.read_columns, declarations.read_options):
+            for error in step(raw):
+                if strict:
+                    raise error
+                ignored.append(str(error))
+        for index_type, column in declarations.columns:
+            spec = IndexSpec(column, index_type, declarations.options_of(index_type, column))
+            try:
+                _check(spec, column_types, partial(declarations.key_of, spec))
+            except PaimonError as wrong:
+                if strict:
+                    raise
+                ignored.append(str(wrong))
+            else:
+                specs.append(spec)
+        return cls(tuple(specs), threshold, enabled, tuple(ignored))
+
+
+class _Declarations:
+    """Columns by index type, and the options given to each; a map column's own options are inherited by its entries."""
+
+    def __init__(self) -> None:
+        self.columns: dict[tuple[str, ColumnRef], None] = {}
+        self._options: dict[tuple[str, str], dict[str, str]] = {}
+
+    def read_columns(self, raw: Mapping[str, str]) -> Iterator[UnsupportedOption]:
+        for key, text in raw.items():
+            if not (key.startswith(PREFIX) and key.endswith(COLUMNS)):
+                continue
+            index_type = key[len(PREFIX) : -len(COLUMNS)]
+            if not index_type:
+                yield UnsupportedOption(key, "names no index type; write 'file-index.<type>.columns'")
+                continue
+            pieces = text.split(",")
+            while len(pieces) > 1 and not pieces[-1]:
+                pieces.pop()
+            if not any(pieces) and "," in text:
+                continue
+            if not all(piece.strip() for piece in pieces):
+                yield UnsupportedOption(key, f"'{text}' has an empty column name")
+                continue
+            for piece in pieces:
+                self.columns[index_type, parse_column(piece.strip())] = None
+
+    def read_options(self, raw: Mapping[str, str]) -> Iterator[UnsupportedOption]:
+        declared = {(index_type, str(column)) for index_type, column in self.columns}
+        declared |= {(index_type, column.name) for index_type, column in self.columns if column.key is not None}
+        for key, text in raw.items():
+            if not key.startswith(PREFIX) or key.endswith(COLUMNS) or key in {IN_MANIFEST_THRESHOLD, READ_ENABLED}:
+                continue
+            parts = key[len(PREFIX) :].split(".")
+            if len(parts) != 3:
+                yield UnsupportedOption(key, "is no file index option; write 'file-index.<type>.<column>.<option>'")
+                continue
+            index_type, column, option = parts
+            if (index_type, column) not in declared:
+                yield UnsupportedOption(key, f"column '{column}' is not declared in '{PREFIX}{index_type}{COLUMNS}'; add it there")
+                continue
+            self._options.setdefault((index_type, column), {})[option] = text
+
+    def options_of(self, index_type: str, column: ColumnRef) -> dict[str, str]:
+        inherited = self._options.get((index_type, column.name), {}) if column.key is not None else {}
+        return {**inherited, **self._options.get((index_type, str(column)), {})}
+
+    def key_of(self, spec: IndexSpec, option: str) -> str:
+        """Where an option of an index was given: for the column or entry itself, or for the map column that it is an entry of."""
+        own = option in self._options.get((spec.index_type, str(spec.column)), {})
+        of_map = option in self._options.get((spec.index_type, spec.column.name), {})
+        return f"{PREFIX}{spec.index_type}.{spec.column.name if of_map and not own else spec.column}.{option}"
+
+
+def parse_column(text: str) -> ColumnRef:
+    """A column name, or ``map[key]``: the key is what stands between the first bracket and the last character.
+
+    >>> parse_column("m[a[b]]")
+    ColumnRef(name='m', key='a[b]')
+    """
+    if "[" in text and text.endswith("]"):
+        name, _, rest = text.partition("[")
+        return ColumnRef(name, rest[:-1])
+    return ColumnRef(text)
+
+
+def _check(spec: IndexSpec, column_types: Mapping[str, ColumnType], option_key: Callable[[str], str]) -> None:
+    key = f"{PREFIX}{spec.index_type}{COLUMNS}"
+    known = INDEX_TYPES.get(spec.index_type)
+    if known is None:
+        raise UnsupportedOption(key, f"index type '{spec.index_type}' is unknown; there are: {', '.join(INDEX_TYPES)}")
+    column_type = column_types.get(spec.column.name)
+    if column_type is None:
+        raise UnsupportedOption(key, str(UnknownColumn(spec.column.name, tuple(column_types))))
+    if spec.column.key is not None:
+        if column_type.kind is not Kind.MAP or column_type.key is None or column_type.value is None:
+            raise UnsupportedOption(key, f"'{spec.column}': column '{spec.column.name}' of type {column_type.kind} is no MAP")
+        if column_type.key.kind not in STRINGS:
+            raise UnsupportedOption(key, f"'{spec.column}': the MAP has keys of type {column_type.key.kind}, not text")
+        column_type = column_type.value
+    if not known.supports(column_type):
+        raise UnsupportedOption(
+            key, f"'{spec.column}': type {column_type.kind}{_precision(column_type)} is not supported by '{spec.index_type}' index"
+        )
+    known.check_options(spec.options, option_key)
+
+
+def _precision(column_type: ColumnType) -> str:
+    return f"({column_type.precision})" if column_type.kind in TIMESTAMPS or column_type.kind is Kind.DECIMAL else ""
+
+
+def _boolean(text: str, option: str) -> bool:
+    lowered = text.strip().lower()
+    if lowered not in {"true", "false"}:
+        raise UnsupportedOption(option, f"'{text}' is neither true nor false")
+    return lowered == "true"

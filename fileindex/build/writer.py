@@ -1,0 +1,200 @@
+"""Building the index container of one data file while the file is written.
+
+Call order: ``write`` with every batch of rows, in file order; then ``finish`` once. A row's number is its position in
+the file, so one writer serves exactly one file. Each column is taken out of a batch once for all of its indexes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fileindex.base.column_type import STRINGS, ColumnType
+from fileindex.format.container import write_container
+from fileindex.base.errors import UnknownColumn
+from fileindex.keys.group_by import ColumnRows, GroupedColumn
+from fileindex.predicate.map_entries import map_entries
+from fileindex.build.options import FileIndexOptions, IndexSpec
+from fileindex.base.plain_value import plain_array
+from fileindex.predicate.tree import ColumnRef
+from fileindex.format.registry import INDEX_TYPES, HashingBuilder, IndexType
+from fileindex.predicate.evaluate_rows import type_of
+
+_SAMPLE = 1024
+_HARMFUL = "range-bitmap"
+
+
+class FileIndexMaintainer:
+    """All indexes of one column or map entry.
+
+    >>> maintainer = FileIndexMaintainer(ColumnRef("a"), ColumnType("INT"), [IndexSpec(ColumnRef("a"), "bitmap")])
+    >>> maintainer.write(pa.array([1, 2], pa.int32()))
+    >>> [(column, index_type, len(payload)) for column, index_type, payload in maintainer.finish()]
+    [('a', 'bitmap', 54)]
+    """
+
+    def __init__(self, column: ColumnRef, column_type: ColumnType, specs: Sequence[IndexSpec]) -> None:
+        self.column = column
+        self.omitted: list[str] = []
+        self._type = column_type
+        self._hashing: list[tuple[str, HashingBuilder]] = []
+        self._grouping: list[tuple[IndexSpec, IndexType]] = []
+        for spec in specs:
+            index_type = INDEX_TYPES[spec.index_type]
+            if index_type.hashing is not None:
+                self._hashing.append((spec.index_type, index_type.hashing(column_type, spec.options)))
+            else:
+                self._grouping.append((spec, index_type))
+        self._rows = ColumnRows(column_type) if self._grouping else None
+        self._without_values = False
+
+    def write(self, array: Any) -> None:
+        """Take the column of the next rows: an Array of the column's Arrow type, or dictionary encoded, large, a view."""
+        values = self._physical(array)
+        if self._rows is not None:
+            self._rows.append(values)
+            return
+        values = _once_each(values)
+        for _, builder in self._hashing:
+            builder.add(values)
+
+    def finish(self) -> list[tuple[str, str, bytes]]:
+        """The payloads as ``(column, index type, bytes)``; an index that cannot hold this file's values is left out, see ``omitted``."""
+        payloads: list[tuple[str, str, bytes]] = []
+        name = str(self.column)
+        try:
+            grouped = None if self._rows is None else self._rows.grouped()
+        except OverflowError as error:
+            self.omitted += [f"{spec.index_type} of '{name}': {error}" for spec, _ in self._grouping]
+            return payloads
+        for index_type, builder in self._hashing:
+            if grouped is not None:
+                builder.add_keys(grouped.keys)
+            payloads.append((name, index_type, builder.finish()))
+        if grouped is not None:
+            payloads += self._exact(grouped)
+            self._without_values = not len(grouped.values)
+        return payloads
+
+    def stored(self) -> list[tuple[str, str, bytes | None]]:
+        """What goes into the container: the payloads, but for a range-bitmap without any value the marker of an empty index.
+
+        Of such an index Paimon's reader finds only the first and the last row when it looks for nulls, and loses the others.
+        """
+        return [(column, kind, None if kind == _HARMFUL and self._without_values else payload) for column, kind, payload in self.finish()]
+
+    def _exact(self, grouped: GroupedColumn) -> Iterator[tuple[str, str, bytes]]:
+        name = str(self.column)
+        for spec, index_type in self._grouping:
+            assert index_type.grouping is not None
+            try:
+                yield name, spec.index_type, index_type.grouping(grouped, self._type, spec.options)
+            except OverflowError as error:
+                self.omitted.append(f"{spec.index_type} of '{name}': {error}")
+
+    def _physical(self, array: Any) -> Any:
+        """Physical form; a text dictionary that is used throughout is kept, so that each text is looked at once."""
+        if pa.types.is_dictionary(array.type) and self._type.kind in STRINGS:
+            dictionary = array.dictionary
+            if len(dictionary) <= len(array) and not dictionary.null_count and len(array.indices.unique().drop_null()) == len(dictionary):
+                return pa.DictionaryArray.from_arrays(array.indices, plain_array(dictionary, self._type))
+        return plain_array(array, self._type)
+
+
+def _once_each(values: Any) -> Any:
+    """The values of an array; of one that repeats its texts, as a sample tells, each once."""
+    if pa.types.is_dictionary(values.type):
+        return values.dictionary
+    if not pa.types.is_string(values.type) or len(values) < 4 * _SAMPLE:
+        return values
+    repeats = 2 * pc.count_distinct(values[:_SAMPLE]).as_py() <= _SAMPLE
+    return values.dictionary_encode().dictionary if repeats else values
+
+
+class MapFileIndexMaintainer:
+    """The indexes of entries of one MAP column: their values are taken out of the maps together.
+
+    A row whose map is null, lacks the key or maps it to null counts as null; of a repeated key the last value counts;
+    a null key is passed over.
+    """
+
+    def __init__(self, entries: Sequence[FileIndexMaintainer]) -> None:
+        self._entries = entries
+        self._keys = [entry.column.key or "" for entry in entries]
+
+    @property
+    def omitted(self) -> list[str]:
+        """Indexes that were left out, and why."""
+        return [line for entry in self._entries for line in entry.omitted]
+
+    def write(self, array: Any) -> None:
+        """Take the map column of the next rows."""
+        for entry, values in zip(self._entries, map_entries(array, self._keys), strict=True):
+            entry.write(values)
+
+    def stored(self) -> list[tuple[str, str, bytes | None]]:
+        """What goes into the container for all entries."""
+        return [payload for entry in self._entries for payload in entry.stored()]
+
+
+class DataFileIndexWriter:
+    """Feeds the batches of one data file to the maintainers of all indexed columns."""
+
+    def __init__(self, maintainers: Mapping[str, FileIndexMaintainer | MapFileIndexMaintainer]) -> None:
+        self._maintainers = maintainers
+        self.row_count = 0
+
+    @classmethod
+    def create(cls, options: FileIndexOptions, column_types: Mapping[str, ColumnType]) -> Self | None:
+        """A writer for one data file; None if no column that is written has an index.
+
+        >>> types = {"a": ColumnType("INT")}
+        >>> options = FileIndexOptions.parse({"file-index.bitmap.columns": "a"}, types)
+        >>> writer = DataFileIndexWriter.create(options, types)
+        >>> writer.write(pa.record_batch({"a": pa.array([1, 2], pa.int32())}))
+        >>> len(writer.finish())
+        101
+        """
+        by_column: dict[ColumnRef, list[IndexSpec]] = {}
+        for spec in options.specs:
+            if spec.column.name in column_types:
+                by_column.setdefault(spec.column, []).append(spec)
+        plain: dict[str, FileIndexMaintainer | MapFileIndexMaintainer] = {}
+        entries: dict[str, list[FileIndexMaintainer]] = {}
+        for column, specs in by_column.items():
+            maintainer = FileIndexMaintainer(column, type_of(column, column_types), specs)
+            if column.key is None:
+                plain[column.name] = maintainer
+            else:
+                entries.setdefault(column.name, []).append(maintainer)
+        maps = {name: MapFileIndexMaintainer(maintainers) for name, maintainers in entries.items()}
+        return cls({**plain, **maps}) if plain or maps else None
+
+    def write(self, batch: Any) -> None:
+        """Take the next rows of the file: a RecordBatch or Table that has at least the indexed columns.
+
+        Raises:
+            UnknownColumn: an indexed column is missing in the batch.
+        """
+        if batch.num_rows == 0:
+            return
+        for name, maintainer in self._maintainers.items():
+            position = batch.schema.get_field_index(name)
+            if position < 0:
+                raise UnknownColumn(name, tuple(batch.schema.names))
+            column = batch.column(position)
+            for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else (column,):
+                maintainer.write(chunk)
+        self.row_count += batch.num_rows
+
+    @property
+    def omitted(self) -> list[str]:
+        """After ``finish``: indexes that could not hold this file's values, and why."""
+        return [line for maintainer in self._maintainers.values() for line in maintainer.omitted]
+
+    def finish(self) -> bytes:
+        """The container of all rows written."""
+        return write_container([payload for maintainer in self._maintainers.values() for payload in maintainer.stored()])

@@ -1,9 +1,0 @@
-"""The error inside the index readers; the evaluation turns it into 'no information'."""
-
-from __future__ import annotations
-
-from fileindex.errors import PaimonError
-
-
-class CorruptIndex(PaimonError, ValueError):
-    """Bytes of an index container or payload are not what their format says."""

@@ -1,0 +1,99 @@
+"""Writing the ``bitmap`` index, versions 1 and 2: for every distinct value of a column, and for null, the set of its rows.
+
+A value with one row costs no set: its offset is ``-1 - row``. All parts (keys, offsets, index blocks, sets) are assembled
+for all values at once. Layout as Paimon's ``BitmapFileIndexMeta`` and ``BitmapFileIndexMetaV2`` write it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from fileindex.base.column_type import ColumnType
+from fileindex.keys.group_by import GroupedColumn
+from fileindex.keys.stored import KeyEntries, key_entries
+from fileindex.rowset.roaring import SINGLETON_BYTES, rows_to_bitmap, serialize, serialize_groups
+
+VERSION_1 = 1
+VERSION_2 = 2
+DEFAULT_BLOCK_SIZE = 16384
+
+_MAX_INT = 2**31 - 1
+_Ints: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+
+
+def write_bitmap(
+    column: GroupedColumn, column_type: ColumnType, *, version: int = VERSION_2, block_size: int = DEFAULT_BLOCK_SIZE
+) -> bytes:
+    """The payload for a grouped column.
+
+    Raises:
+        OverflowError: the sets exceed the 2 GiB that offsets can reach.
+
+    >>> import pyarrow as pa
+    >>> from fileindex.keys.group_by import ColumnRows
+    >>> rows, kind = ColumnRows(ColumnType("INT")), ColumnType("INT")
+    >>> rows.append(pa.array([0, 1, None], pa.int32()))
+    >>> write_bitmap(rows.grouped(), kind, version=1).hex()
+    '01000000030000000201fffffffd00000000ffffffff00000001fffffffe'
+    """
+    keys, nulls = column.keys, _null_set(column)
+    offsets, lengths, sets = _value_sets(column, len(nulls))
+    head = [struct.pack(">bii?", version, column.row_count, len(keys), len(column.null_rows) > 0)]
+    if len(column.null_rows):
+        head.append(struct.pack(">i", 0 if nulls else -1 - int(column.null_rows[0])))
+    if version == VERSION_1:
+        index: list[bytes | memoryview] = [key_entries(keys, column_type, [offsets]).data]
+    else:
+        if len(column.null_rows):
+            head.append(struct.pack(">i", len(nulls) or SINGLETON_BYTES))
+        index = _blocks(key_entries(keys, column_type, [offsets, lengths]), block_size)
+    return b"".join([*head, *index, nulls, sets])
+
+
+def _null_set(column: GroupedColumn) -> bytes:
+    return serialize(rows_to_bitmap(column.null_rows)) if len(column.null_rows) > 1 else b""
+
+
+def _value_sets(column: GroupedColumn, start: int) -> tuple[_Ints, _Ints, bytes]:
+    """Offset and length of every value's set, and the sets, which follow ``start`` bytes of the body in key order."""
+    counts = np.diff(column.starts)
+    single = counts == 1
+    offsets = np.empty(len(counts), dtype=np.int64)
+    lengths = np.full(len(counts), -1, dtype=np.int64)
+    offsets[single] = -1 - column.rows[column.starts[:-1][single]].astype(np.int64)
+    several = ~single
+    shared = column.rows[np.repeat(several, counts)] if single.any() else column.rows
+    data, bounds = serialize_groups(shared, np.concatenate([[0], np.cumsum(counts[several])]))
+    if start + len(data) > _MAX_INT:
+        raise OverflowError(f"a bitmap index of {start + len(data)} bytes exceeds 2 GiB")
+    offsets[several] = start + bounds[:-1]
+    lengths[several] = np.diff(bounds)
+    return offsets, lengths, data.tobytes()
+
+
+def _blocks(entries: KeyEntries, block_size: int) -> list[bytes | memoryview]:
+    """Version 2's directory of first keys, and the blocks: as many entries each as ``block_size`` holds, but at least one."""
+    directory: list[bytes | memoryview] = []
+    blocks: list[bytes | memoryview] = []
+    size = 0
+    for first, last in _partition(entries.bounds, block_size - 4):
+        directory += [entries.key(first), struct.pack(">i", size)]
+        block = entries.data[int(entries.bounds[first]) : int(entries.bounds[last])]
+        blocks += [struct.pack(">i", last - first), block]
+        size += 4 + len(block)
+    if size > _MAX_INT:
+        raise OverflowError(f"a bitmap index with {size} bytes of keys exceeds 2 GiB")
+    return [struct.pack(">i", len(directory) // 2), *directory, struct.pack(">i", size), *blocks]
+
+
+def _partition(bounds: _Ints, room: int) -> Iterator[tuple[int, int]]:
+    first, count = 0, len(bounds) - 1
+    while first < count:
+        last = int(np.searchsorted(bounds, bounds[first] + room, side="right")) - 1
+        last = min(max(last, first + 1), count)
+        yield first, last
+        first = last

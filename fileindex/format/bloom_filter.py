@@ -1,0 +1,166 @@
+"""The ``bloom-filter`` index: is a value surely not in the file? Four bytes with the number of hash functions, then the bits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from fileindex.base.column_type import ColumnType, Plain
+from fileindex.base.corrupt import CorruptIndex
+from fileindex.base.plain_value import plain_array, to_scalar
+from fileindex.format.container import Payload
+from fileindex.keys.fixed import float_bits
+from fileindex.keys.hashing import hash_array, hash_keys
+from fileindex.predicate.tree import Compare, In, Leaf, Op
+from fileindex.rowset.result import REMAIN, SKIP, FileIndexResult
+
+DEFAULT_ITEMS = 1_000_000
+DEFAULT_FPP = 0.1
+MAX_HASHES = 127
+"""Paimon's reader takes the count from signed bytes and misreads more."""
+
+_MAX_BITS = 2**31 - 1 - 8
+_SPREAD_MAX = 2**26
+_SANE_HASHES = 2048
+_WHOLE_PROBES = 64
+_VALUES_A_STEP = 64
+
+_Words: TypeAlias = np.ndarray[Any, np.dtype[np.uint64]]
+
+
+@dataclass(frozen=True, slots=True)
+class BloomSize:
+    """Bits and hash functions of a filter for ``items`` values with the false positive rate ``fpp``, as Paimon's ``BloomFilter64`` sizes it.
+
+    >>> BloomSize.of(1_000_000, 0.1)
+    BloomSize(bits=4792536, hashes=3)
+    """
+
+    bits: int
+    hashes: int
+
+    @classmethod
+    def of(cls, items: int, fpp: float) -> BloomSize:
+        """The size; raises ValueError for parameters that give none."""
+        if items < 0 or not 0 < fpp <= 1:
+            raise ValueError(f"no bloom filter has {items} items and a false positive rate of {fpp}")
+        wanted = -items * math.log(fpp) / (math.log(2) * math.log(2))
+        if wanted > _MAX_BITS:
+            raise ValueError(f"a bloom filter for {items} items with a false positive rate of {fpp} exceeds 2^31 bits")
+        bits = int(wanted) + 8 - int(wanted) % 8
+        hashes = math.floor(bits / items * math.log(2) + 0.5) if items else 1
+        return cls(bits, min(max(1, hashes), MAX_HASHES))
+
+
+class BloomFilterBuilder:
+    """Sets the bits of all values it is given; nulls and repetitions change nothing."""
+
+    def __init__(self, column_type: ColumnType, size: BloomSize) -> None:
+        self._type = column_type
+        self._size = size
+        self._bits = np.zeros(size.bits // 8, dtype=np.uint8)
+        self._pending: list[_Words] = []
+        self._pending_count = 0
+        self._flush_at = max(65536, size.bits // 32)
+
+    def add(self, values: Any) -> None:
+        """Take an array in physical form."""
+        self._take(hash_array(values, self._type))
+
+    def add_keys(self, keys: Any) -> None:
+        """Take index keys of the column (``keys.to_keys``, or texts), each once or more often."""
+        self._take(hash_keys(keys, self._type))
+
+    def _take(self, hashes: _Words) -> None:
+        self._pending.append(hashes)
+        self._pending_count += len(hashes)
+        if self._pending_count >= self._flush_at:
+            self._flush()
+
+    def finish(self) -> bytes:
+        """The payload."""
+        self._flush()
+        return self._size.hashes.to_bytes(4, "big") + self._bits.tobytes()
+
+    def _flush(self) -> None:
+        """Set the bits of the pending hashes through one byte per bit, which costs a pass over the filter: hence rarely."""
+        if not self._pending_count:
+            return
+        hashes = np.concatenate(self._pending)
+        self._pending, self._pending_count = [], 0
+        if self._size.bits > _SPREAD_MAX:
+            for positions in bit_positions(hashes, self._size):
+                np.bitwise_or.at(self._bits, positions >> 3, (1 << (positions & 7)).astype(np.uint8))
+            return
+        spread = np.zeros(self._size.bits, dtype=bool)
+        for positions in bit_positions(hashes, self._size):
+            spread[positions] = True
+        self._bits |= np.packbits(spread, bitorder="little")
+
+
+class BloomFilterReader:
+    """Answers ``=`` and ``IN`` with SKIP or REMAIN, everything else with REMAIN."""
+
+    row_count: int | None = None
+    distinct: int | None = None
+
+    def __init__(self, payload: Payload, column_type: ColumnType) -> None:
+        self._payload = payload
+        self._type = column_type
+        self.bits = 8 * (payload.length - 4)
+        self.hashes = int.from_bytes(payload.read(0, 4), "big", signed=True)
+        if not 0 < self.hashes <= _SANE_HASHES or self.bits < 8:
+            raise CorruptIndex(f"a bloom filter of {payload.length} bytes has {self.hashes} hash functions")
+
+    def share_of_set_bits(self) -> float:
+        """Between 0 and 1; to the power of ``hashes`` it is the false positive rate."""
+        return int(np.bitwise_count(np.frombuffer(self._payload.whole(), np.uint8, offset=4)).sum()) / self.bits
+
+    def evaluate(self, leaf: Leaf) -> FileIndexResult:
+        """SKIP if no row of the file can match; literals fit the column."""
+        match leaf:
+            case Compare(_, Op.EQ, value):
+                values: tuple[Plain, ...] = (value,)
+            case In(_, values, False):
+                pass
+            case _:
+                return REMAIN
+        if any(isinstance(value, float) and float_bits(value, self._type) is None for value in values):
+            return REMAIN
+        if len(values) * self.hashes > _WHOLE_PROBES:
+            self._payload.whole()
+        for first in range(0, len(values), _VALUES_A_STEP):
+            if any(all(map(self._is_set, probe)) for probe in self._probes(values[first : first + _VALUES_A_STEP]).tolist()):
+                return REMAIN
+        return SKIP
+
+    def _probes(self, values: tuple[Plain, ...]) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Bit positions, a line for every literal; a zero is asked for as both of its floats."""
+        return np.stack(list(bit_positions(_hashes(values, self._type), BloomSize(self.bits, self.hashes))), axis=1)
+
+    def _is_set(self, position: int) -> bool:
+        return bool(self._payload.read(4 + (position >> 3), 1)[0] >> (position & 7) & 1)
+
+
+@lru_cache(maxsize=64)
+def _hashes(values: tuple[Plain, ...], column_type: ColumnType) -> _Words:
+    """Hashes of literals, which are asked of one file after the other."""
+    both = [other for value in values for other in ((0.0, -0.0) if isinstance(value, float) and value == 0 else (value,))]
+    array = pa.array([to_scalar(value, column_type) for value in both], column_type.arrow)
+    return hash_array(plain_array(array, column_type), column_type)
+
+
+def bit_positions(hashes: _Words, size: BloomSize) -> Iterator[np.ndarray[Any, np.dtype[np.int64]]]:
+    """For each hash function the bit of every hash: the 64 bits are split into a start and a stride of 32 signed bits."""
+    halves = hashes.view(np.int64)
+    stride = (halves >> 32).astype(np.int32)
+    at = halves.astype(np.int32)
+    for _ in range(size.hashes):
+        at = at + stride
+        yield ((at ^ (at >> 31)).view(np.uint32) % np.uint32(size.bits)).astype(np.int64)

@@ -1,0 +1,164 @@
+"""The ``bsi`` index: the numbers of a column sliced by bit, those below zero apart with their absolute values.
+
+Layout as Paimon's ``BitSliceIndexBitmapFileIndex`` and ``BitSliceIndexRoaringBitmap`` write it. Answers every comparison exactly,
+but for timestamps finer than a microsecond, which it holds in microseconds.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, TypeAlias
+
+import numpy as np
+from pyroaring import BitMap
+
+from fileindex.base.column_type import ColumnType, Plain
+from fileindex.base.corrupt import CorruptIndex
+from fileindex.format.container import Payload
+from fileindex.keys.fixed import is_lossy
+from fileindex.keys.group_by import GroupedColumn
+from fileindex.predicate.tree import Compare, In, IsNull, Leaf, Op
+from fileindex.rowset.bit_sliced import BitSlices
+from fileindex.rowset.flags import serialize_flags, serialize_slices
+from fileindex.rowset.result import REMAIN, FileIndexResult, RowSet
+from fileindex.rowset.roaring import all_rows, deserialize
+
+VERSION = 1
+_MIN_LONG = -(2**63)
+_HALF_HEAD = struct.Struct(">bqq")
+_Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+_Flags: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
+
+
+def write_bsi(column: GroupedColumn) -> bytes:
+    """The payload for a grouped column.
+
+    Raises:
+        OverflowError: the column holds -2^63, which has no absolute value of 63 bits.
+
+    >>> from fileindex.keys.group_by import ColumnRows
+    >>> import pyarrow as pa
+    >>> rows = ColumnRows(ColumnType("INT"))
+    >>> rows.append(pa.array([None, None], pa.int32()))
+    >>> write_bsi(rows.grouped()).hex()
+    '01000000020000'
+    """
+    values = column.values
+    if len(values) and int(values.min()) == _MIN_LONG:
+        raise OverflowError("-2^63 has no absolute value of 63 bits")
+    present, numbers = column.present, column.spread(values)
+    halves = (_half(present & (numbers >= 0), numbers), _half(numbers < 0, -numbers))
+    return struct.pack(">bi", VERSION, column.row_count) + b"".join(halves)
+
+
+def _half(chosen: _Flags, numbers: _Numbers) -> bytes:
+    if not chosen.any():
+        return b"\0"
+    numbers = np.where(chosen, numbers, 0)
+    greatest = int(numbers.max())
+    slices = serialize_slices(numbers, greatest.bit_length())
+    head = b"\1" + _HALF_HEAD.pack(VERSION, 0, greatest)
+    return b"".join([head, serialize_flags(chosen), struct.pack(">i", len(slices)), *slices])
+
+
+class _Half:
+    """Numbers of one sign: comparisons with literals of that sign, as absolute values."""
+
+    def __init__(self, low: int, high: int, slices: BitSlices) -> None:
+        self.rows = slices.existence
+        self._low = low
+        self._high = high
+        self._slices = slices
+
+    def equal(self, number: int) -> BitMap:
+        return self._slices.equal(number - self._low) if number <= self._high else BitMap()
+
+    def below(self, number: int) -> BitMap:
+        return self.rows if number > self._high else self._slices.below(number - self._low)
+
+
+class BsiReader:
+    """Answers all comparisons, ``[NOT] IN`` and ``IS [NOT] NULL`` with the rows, prefixes with REMAIN."""
+
+    distinct: int | None = None
+
+    def __init__(self, payload: Payload, column_type: ColumnType) -> None:
+        data = memoryview(payload.whole())
+        try:
+            version, self.row_count = struct.unpack_from(">bi", data)
+            if version != VERSION or self.row_count < 0:
+                raise CorruptIndex(f"a bit-sliced index has version {version} and {self.row_count} rows")
+            self._positive, at = self._read_half(data, 5)
+            self._negative, end = self._read_half(data, at)
+            if end != len(data) or self._positive.rows & self._negative.rows:
+                raise CorruptIndex(f"a bit-sliced index of {len(data)} bytes ends at byte {end}, or has rows twice")
+        except struct.error as error:
+            raise CorruptIndex(f"a bit-sliced index is truncated: {error}") from error
+        self._lossy = is_lossy(column_type)
+        self._rows = self._positive.rows | self._negative.rows
+
+    def _read_half(self, data: memoryview, at: int) -> tuple[_Half, int]:
+        (present,) = struct.unpack_from(">b", data, at)
+        if not present:
+            return _Half(0, 0, BitSlices(BitMap(), 0, lambda _: BitMap())), at + 1
+        version, low, high = _HALF_HEAD.unpack_from(data, at + 1)
+        existence, used = deserialize(data[at + 1 + _HALF_HEAD.size :])
+        at += 1 + _HALF_HEAD.size + used
+        (count,) = struct.unpack_from(">i", data, at)
+        at += 4
+        if version != VERSION or not 0 <= low <= high or count != (high - low).bit_length():
+            raise CorruptIndex(f"half of a bit-sliced index has version {version}, numbers {low} to {high} and {count} slices")
+        if existence and existence.max() >= self.row_count:
+            raise CorruptIndex(f"a row set names row {existence.max()} of {self.row_count}")
+        slices = []
+        for _ in range(count):
+            rows, used = deserialize(data[at:])
+            slices.append(rows)
+            at += used
+        return _Half(low, high, BitSlices(existence, count, slices.__getitem__)), at
+
+    def evaluate(self, leaf: Leaf) -> FileIndexResult:
+        """The rows that match; literals fit the column."""
+        match leaf:
+            case IsNull(_, negated):
+                return RowSet(self._rows if negated else all_rows(self.row_count) - self._rows, exact=True)
+            case Compare(_, Op.EQ, value):
+                return self._any_of((value,), negated=False)
+            case Compare(_, Op.NE, value):
+                return self._any_of((value,), negated=True)
+            case In(_, values, negated):
+                return self._any_of(values, negated=negated)
+            case Compare(_, op, value):
+                return RowSet(self._range(op, self._number(value)), exact=not self._lossy)
+            case _:
+                return REMAIN
+
+    def _number(self, value: Plain) -> int:
+        assert isinstance(value, int)
+        return value // 1000 if self._lossy else value
+
+    def _any_of(self, values: tuple[Plain, ...], *, negated: bool) -> FileIndexResult:
+        if negated and self._lossy:
+            return REMAIN
+        found = BitMap()
+        for number in {self._number(value) for value in values}:
+            found |= self._positive.equal(number) if number >= 0 else self._negative.equal(-number)
+        return RowSet(self._rows - found if negated else found, exact=not self._lossy)
+
+    def _range(self, op: Op, number: int) -> BitMap:
+        """Of keys that stand for several values the bound's own rows may match: a strict bound is read as a loose one."""
+        match op:
+            case Op.LT:
+                return self._below(number + self._lossy)
+            case Op.LE:
+                return self._below(number + 1)
+            case Op.GT:
+                return self._rows - self._below(number + (not self._lossy))
+            case _:
+                return self._rows - self._below(number)
+
+    def _below(self, number: int) -> BitMap:
+        """Rows with numbers less than ``number``: below zero these are the greater absolute values."""
+        if number >= 0:
+            return self._positive.below(number) | self._negative.rows
+        return self._negative.rows - self._negative.below(1 - number)

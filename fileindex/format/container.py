@@ -1,0 +1,232 @@
+"""The container: all index payloads of one data file behind one header, in a ``.index`` file or inside a manifest entry.
+
+Layout as Paimon's ``FileIndexFormat`` writes it: magic, version, header length, then per column its name and per index
+its type, offset and length; big endian, names in Java's modified UTF-8. Offset -1 marks an index that was fed nothing.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from fileindex.base.corrupt import CorruptIndex
+
+MAGIC = 1493475289347502
+VERSION = 1
+_FIXED = struct.Struct(">qii")
+_MAX_UTF = 65535
+_MAX_INT = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class IndexEntry:
+    """One index of a container: ``column`` is a column name or ``map[key]``; ``start`` is -1 if it was fed nothing."""
+
+    column: str
+    index_type: str
+    start: int
+    length: int
+
+    @property
+    def is_empty(self) -> bool:
+        """True for the marker of an index that was fed nothing."""
+        return self.start < 0
+
+
+def write_container(payloads: Sequence[tuple[str, str, bytes | None]]) -> bytes:
+    """The container of ``(column, index type, payload)`` triples in their order; None stands for the EMPTY marker.
+
+    Raises:
+        OverflowError: a name exceeds 65535 bytes, or the container 2^31-1.
+
+    >>> write_container([]).hex()
+    '00054e4ed01a35ae00000001000000180000000000000000'
+    """
+    columns: dict[str, list[tuple[bytes, bytes | None]]] = {}
+    for column, index_type, payload in payloads:
+        columns.setdefault(column, []).append((_utf(index_type), payload))
+    names = {column: _utf(column) for column in columns}
+    head_length = _FIXED.size + 8 + sum(len(name) + 4 for name in names.values())
+    head_length += sum(len(type_name) + 8 for indexes in columns.values() for type_name, _ in indexes)
+    head = [_FIXED.pack(MAGIC, VERSION, head_length), struct.pack(">i", len(columns))]
+    body: list[bytes] = []
+    start = head_length
+    for column, indexes in columns.items():
+        head += [names[column], struct.pack(">i", len(indexes))]
+        for type_name, payload in indexes:
+            if payload is None:
+                head += [type_name, struct.pack(">ii", -1, 0)]
+                continue
+            head += [type_name, struct.pack(">ii", min(start, _MAX_INT), len(payload))]
+            body.append(payload)
+            start += len(payload)
+    if start > _MAX_INT:
+        raise OverflowError(f"an index container of {start} bytes exceeds 2 GiB")
+    return b"".join([*head, struct.pack(">i", 0), *body])
+
+
+class ContainerReader:
+    """A container read by byte ranges: the header once, when first needed, and of the payloads what a query asks for.
+
+    Args:
+        read: ``read(offset, length)`` gives that part of the container.
+        size: bytes of the container.
+
+    >>> reader = ContainerReader.of(write_container([("a", "bitmap", b"xyz"), ("m[k]", "bsi", None)]))
+    >>> [(entry.column, entry.index_type, entry.length, entry.is_empty) for entry in reader.entries()]
+    [('a', 'bitmap', 3, False), ('m[k]', 'bsi', 0, True)]
+    """
+
+    def __init__(self, read: Callable[[int, int], bytes], size: int) -> None:
+        self._read = read
+        self.size = size
+        self.bytes_read = 0
+        self._entries: tuple[IndexEntry, ...] | None = None
+
+    @classmethod
+    def of(cls, data: bytes) -> ContainerReader:
+        """A reader of a container held in memory."""
+        return cls(lambda offset, length: data[offset : offset + length], len(data))
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Bytes ``offset`` to ``offset + length`` of the container; raises CorruptIndex if it does not have them."""
+        if offset < 0 or length < 0 or offset + length > self.size:
+            raise CorruptIndex(f"bytes {offset}+{length} lie outside an index container of {self.size} bytes")
+        data = self._read(offset, length)
+        self.bytes_read += len(data)
+        if len(data) != length:
+            raise CorruptIndex(f"an index container ends at byte {offset + len(data)} instead of {self.size}")
+        return data
+
+    def entries(self) -> tuple[IndexEntry, ...]:
+        """All indexes in header order; of a repeated (column, type) only the last.
+
+        Raises:
+            CorruptIndex: wrong magic, unknown version, a header that does not hold together, or payloads that do not fill the rest.
+        """
+        if self._entries is None:
+            magic, version, head_length = _FIXED.unpack(self.read(0, _FIXED.size))
+            if magic != MAGIC:
+                raise CorruptIndex("the bytes are no index container: wrong magic number")
+            if version != VERSION:
+                raise CorruptIndex(f"index container version {version} is unknown; {VERSION} is read")
+            header = _Header(self.read(_FIXED.size, head_length - _FIXED.size))
+            found = list(_parse(header))
+            _check_extents(found, head_length, self.size)
+            self._entries = tuple({(entry.column, entry.index_type): entry for entry in found}.values())
+        return self._entries
+
+    def of_column(self, column: str) -> tuple[IndexEntry, ...]:
+        """The indexes of a column (``name`` or ``map[key]``)."""
+        return tuple(entry for entry in self.entries() if entry.column == column)
+
+    def payload(self, entry: IndexEntry) -> Payload:
+        """The bytes of one index, read by range; raises CorruptIndex if they lie outside the container."""
+        if entry.start < 0 or entry.length < 0 or entry.start + entry.length > self.size:
+            raise CorruptIndex(f"the {entry.index_type} of '{entry.column}' lies outside its container")
+        return Payload(self.read, entry.start, entry.length)
+
+
+class Payload:
+    """The bytes of one index: small ones are fetched whole at the first read, of large ones only what is asked for."""
+
+    WHOLE = 16 * 1024
+
+    def __init__(self, read: Callable[[int, int], bytes], start: int, length: int) -> None:
+        self._read_container = read
+        self._start = start
+        self.length = length
+        self._whole: bytes | None = None
+
+    @classmethod
+    def of(cls, data: bytes) -> Payload:
+        """A payload held in memory."""
+        return cls(ContainerReader.of(data).read, 0, len(data))
+
+    def read(self, offset: int, length: int) -> bytes:
+        """``length`` bytes from ``offset`` on, counted from the payload's start; raises CorruptIndex if it is shorter."""
+        if offset < 0 or length < 0 or offset + length > self.length:
+            raise CorruptIndex(f"bytes {offset}+{length} lie outside an index of {self.length} bytes")
+        if self.length <= self.WHOLE or self._whole is not None:
+            return self.whole()[offset : offset + length]
+        return self._read_container(self._start + offset, length)
+
+    def whole(self) -> bytes:
+        """All bytes, kept from then on."""
+        if self._whole is None:
+            self._whole = self._read_container(self._start, self.length)
+        return self._whole
+
+
+class _Header:
+    """A cursor over the header's bytes."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+
+    def number(self) -> int:
+        return int.from_bytes(self._take(4), "big", signed=True)
+
+    def end(self) -> None:
+        """Pass over what later versions may put behind the entries; CorruptIndex if the header is not as long as it says."""
+        self._take(max(0, self.number()))
+        if self._at != len(self._data):
+            raise CorruptIndex("the header of an index container is longer than its entries")
+
+    def utf(self) -> str:
+        return _text(self._take(int.from_bytes(self._take(2), "big")))
+
+    def _take(self, length: int) -> bytes:
+        data = self._data[self._at : self._at + length]
+        if len(data) != length:
+            raise CorruptIndex("the header of an index container is truncated")
+        self._at += length
+        return data
+
+
+def _check_extents(entries: Iterable[IndexEntry], start: int, size: int) -> None:
+    """Raises ``CorruptIndex`` unless the payloads lie one after the other from ``start`` up to the container's end, in any order.
+
+    A container has no checksum: bytes that were put in or lost show nowhere else.
+    """
+    for first, length in sorted({(entry.start, entry.length) for entry in entries if not entry.is_empty}):
+        if length < 0 or first != start:
+            raise CorruptIndex(f"a payload of {length} bytes lies at byte {first} of an index container instead of {start}")
+        start += length
+    if start != size:
+        raise CorruptIndex(f"an index container of {size} bytes has payloads up to byte {start}")
+
+
+def _parse(header: _Header) -> Iterable[IndexEntry]:
+    for _ in range(header.number()):
+        column = header.utf()
+        for _ in range(header.number()):
+            yield IndexEntry(column, header.utf(), header.number(), header.number())
+    header.end()
+
+
+def _utf(text: str) -> bytes:
+    """Length-prefixed modified UTF-8: U+0000 as two bytes, characters beyond the BMP as two surrogates."""
+    data = text.encode()
+    if not text.isascii() or "\0" in text:
+        units = text.encode("utf-16-be", "surrogatepass")
+        data = b"".join(_unit(int.from_bytes(units[at : at + 2], "big")) for at in range(0, len(units), 2))
+    if len(data) > _MAX_UTF:
+        raise OverflowError(f"the name '{text[:40]}...' exceeds {_MAX_UTF} bytes")
+    return struct.pack(">H", len(data)) + data
+
+
+def _unit(unit: int) -> bytes:
+    return b"\xc0\x80" if unit == 0 else chr(unit).encode("utf-8", "surrogatepass")
+
+
+def _text(data: bytes) -> str:
+    if data.isascii():
+        return data.decode()
+    try:
+        text = data.replace(b"\xc0\x80", b"\0").decode("utf-8", "surrogatepass")
+        return text.encode("utf-16-be", "surrogatepass").decode("utf-16-be")
+    except UnicodeError as error:
+        raise CorruptIndex("a name in an index container is no modified UTF-8") from error

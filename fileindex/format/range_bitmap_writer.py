@@ -1,0 +1,134 @@
+"""Writing the ``range-bitmap`` index: a sorted dictionary numbers the distinct values, bit slices hold every row's number.
+
+Layout as Paimon's ``RangeBitmap``, ``ChunkedDictionary`` and ``BitSliceIndexBitmap`` write it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from fileindex.base.column_type import STRINGS, ColumnType, Kind
+from fileindex.keys.fixed import key_width
+from fileindex.keys.group_by import GroupedColumn
+from fileindex.keys.stored import KeyEntries, key_entries
+from fileindex.rowset.flags import serialize_flags, serialize_slices
+
+VERSION = 1
+DEFAULT_CHUNK_SIZE = 16384
+
+_MAX_INT = 2**31 - 1
+_SMALL = frozenset({Kind.BOOLEAN, Kind.TINYINT, Kind.SMALLINT})
+_Ints: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+
+
+def default_chunk_size(column_type: ColumnType) -> int:
+    """Bytes of keys that one dictionary chunk holds by default: none but the first for the smallest types.
+
+    >>> default_chunk_size(ColumnType("INT")), default_chunk_size(ColumnType("TINYINT"))
+    (16384, 0)
+    """
+    return 0 if column_type.kind in _SMALL else DEFAULT_CHUNK_SIZE
+
+
+def write_range_bitmap(column: GroupedColumn, column_type: ColumnType, *, chunk_size: int | None = None) -> bytes:
+    """The payload for a grouped column.
+
+    Raises:
+        OverflowError: a section exceeds the 2 GiB that offsets can reach.
+
+    >>> from fileindex.keys.group_by import ColumnRows
+    >>> import pyarrow as pa
+    >>> rows = ColumnRows(ColumnType("INT"))
+    >>> rows.append(pa.array([7, 7], pa.int32()))
+    >>> len(write_range_bitmap(rows.grouped(), ColumnType("INT")))
+    121
+    """
+    keys = key_entries(column.keys, column_type)
+    room = default_chunk_size(column_type) if chunk_size is None else min(chunk_size, _MAX_INT)
+    dictionary = _text_dictionary(keys, room) if column_type.kind in STRINGS else _fixed_dictionary(keys, key_width(column_type), room)
+    bounds = [bytes(keys.key(0)), bytes(keys.key(len(keys) - 1))] if len(keys) else []
+    if len(dictionary) > _MAX_INT:
+        raise OverflowError(f"a range-bitmap dictionary of {len(dictionary)} bytes exceeds 2 GiB")
+    header = struct.pack(">bii", VERSION, column.row_count, len(keys)) + b"".join(bounds) + struct.pack(">i", len(dictionary))
+    return b"".join([struct.pack(">i", len(header)), header, dictionary, _slices(column, len(keys))])
+
+
+def _fixed_dictionary(keys: KeyEntries, width: int, room: int) -> bytes:
+    """Chunks of equal numbers of keys; the first key of each stands in its header."""
+    count, per_chunk = len(keys), 1 + room // width
+    first = np.arange(0, count, per_chunk)
+    size = np.diff(np.append(first, count)) - 1
+    table = np.frombuffer(keys.data, dtype=np.dtype((np.void, width))) if count else np.zeros(0, dtype=np.dtype((np.void, width)))
+    record = np.dtype(
+        [
+            ("version", "i1"),
+            ("key", np.dtype((np.void, width))),
+            ("code", ">i4"),
+            ("at", ">i4"),
+            ("size", ">i4"),
+            ("bytes", ">i4"),
+            ("width", ">i4"),
+        ]
+    )
+    headers = np.zeros(len(first), dtype=record)
+    headers["version"] = VERSION
+    headers["key"] = table[first]
+    headers["code"] = first
+    headers["at"] = (np.cumsum(size) - size) * width
+    headers["size"] = size
+    headers["bytes"] = size * width
+    headers["width"] = width
+    offsets = (np.arange(len(first)) * record.itemsize).astype(">i4")
+    return _dictionary(offsets.tobytes(), headers.tobytes(), np.delete(table, first).tobytes())
+
+
+def _text_dictionary(keys: KeyEntries, room: int) -> bytes:
+    """Chunks filled while texts and offsets stay within ``room`` each; a chunk's key area is its offsets, then its texts."""
+    offsets: list[int] = []
+    headers: list[bytes | memoryview] = []
+    areas: list[bytes | memoryview] = []
+    header_at = area_at = 0
+    for first, last in _partition(keys.bounds, room):
+        key = keys.key(first)
+        begin = int(keys.bounds[first + 1])
+        text_offsets = (keys.bounds[first + 1 : last] - begin).astype(">i4").tobytes()
+        texts = keys.data[begin : int(keys.bounds[last])]
+        tail = struct.pack(">iiiii", first, area_at, last - first - 1, len(text_offsets), len(texts))
+        offsets.append(header_at)
+        headers += [struct.pack(">b", VERSION), key, tail]
+        areas += [text_offsets, texts]
+        header_at += 1 + len(key) + len(tail)
+        area_at += len(text_offsets) + len(texts)
+    if max(header_at, area_at) > _MAX_INT:
+        raise OverflowError(f"a range-bitmap dictionary of {header_at + area_at} bytes exceeds 2 GiB")
+    return _dictionary(np.array(offsets, dtype=">i4").tobytes(), b"".join(headers), b"".join(areas))
+
+
+def _partition(bounds: _Ints, room: int) -> Iterator[tuple[int, int]]:
+    first, count = 0, len(bounds) - 1
+    while first < count:
+        last = int(np.searchsorted(bounds, bounds[first + 1] + room, side="right")) - 1
+        last = min(last, first + 1 + room // 4, count)
+        yield first, last
+        first = last
+
+
+def _dictionary(offsets: bytes, headers: bytes, keys: bytes) -> bytes:
+    head = struct.pack(">ibiii", 13, VERSION, len(offsets) // 4, len(offsets), len(headers))
+    return b"".join([head, offsets, headers, keys])
+
+
+def _slices(column: GroupedColumn, cardinality: int) -> bytes:
+    slices = serialize_slices(column.spread(column.codes), max(1, (cardinality - 1).bit_length() if cardinality else 1))
+    existence = serialize_flags(column.present)
+    lengths = np.array([len(data) for data in slices], dtype=np.int64)
+    offsets = np.cumsum(lengths) - lengths
+    if int(offsets[-1]) > _MAX_INT:
+        raise OverflowError("the bit slices of a range-bitmap exceed 2 GiB")
+    indexes = np.stack([offsets, lengths], axis=1).astype(">i4").tobytes()
+    head = struct.pack(">ibbii", 10 + len(indexes), VERSION, len(slices), len(existence), len(indexes))
+    return b"".join([head, indexes, existence, *slices])

@@ -1,0 +1,180 @@
+"""The index types, by the name that options and containers use: which columns, which options, writer and reader."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from fileindex.base.column_type import BINARIES, FLOATS, INTEGERS, STRINGS, TIMESTAMPS, ColumnType, Kind
+from fileindex.base.errors import UnsupportedOption
+from fileindex.base.memory_size import parse_memory_size
+from fileindex.format.bitmap_reader import BitmapReader
+from fileindex.format.bitmap_writer import DEFAULT_BLOCK_SIZE, VERSION_1, VERSION_2, write_bitmap
+from fileindex.format.bloom_filter import DEFAULT_FPP, DEFAULT_ITEMS, BloomFilterBuilder, BloomFilterReader, BloomSize
+from fileindex.format.bsi import BsiReader, write_bsi
+from fileindex.format.container import Payload
+from fileindex.format.range_bitmap_reader import RangeBitmapReader
+from fileindex.format.range_bitmap_writer import write_range_bitmap
+from fileindex.keys.group_by import GroupedColumn
+from fileindex.predicate.tree import Leaf
+from fileindex.rowset.result import FileIndexResult
+
+
+class HashingBuilder(Protocol):
+    """Builds an index that needs the values only, in any order, repeated or not."""
+
+    def add(self, values: Any) -> None:
+        """Take an array in physical form."""
+
+    def add_keys(self, keys: Any) -> None:
+        """Take index keys of the column, as a grouped column has them."""
+
+    def finish(self) -> bytes:
+        """The payload."""
+
+
+class IndexReader(Protocol):
+    """Answers leaves from one payload; ``row_count`` is that of the file it was built for, if the format keeps it."""
+
+    @property
+    def row_count(self) -> int | None:
+        """Rows of the file, or None."""
+
+    @property
+    def distinct(self) -> int | None:
+        """Distinct values (keys) of the column, or None."""
+
+    def evaluate(self, leaf: Leaf) -> FileIndexResult:
+        """What the index says about a leaf on its column whose literals fit the column; CorruptIndex if it is broken."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexType:
+    """An index type: exactly one of ``hashing`` and ``grouping`` builds its payload.
+
+    ``checks`` has for every option what raises UnsupportedOption, given a value and the full key, if the type does not take it;
+    ``check_together`` does so for all options of an index, given how to spell their full keys.
+    """
+
+    name: str
+    kinds: frozenset[Kind]
+    max_precisions: Mapping[Kind, int]
+    checks: Mapping[str, Callable[[str, str], object]]
+    open: Callable[[Payload, ColumnType], IndexReader]
+    hashing: Callable[[ColumnType, Mapping[str, str]], HashingBuilder] | None = None
+    grouping: Callable[[GroupedColumn, ColumnType, Mapping[str, str]], bytes] | None = None
+    check_together: Callable[[Mapping[str, str], Callable[[str], str]], object] | None = None
+
+    def supports(self, column_type: ColumnType) -> bool:
+        """True if a column of that type can have this index."""
+        greatest = self.max_precisions.get(column_type.kind)
+        return column_type.kind in self.kinds and (greatest is None or column_type.precision <= greatest)
+
+    def check_options(self, options: Mapping[str, str], key: Callable[[str], str]) -> None:
+        """Raise UnsupportedOption, naming ``key(option)``, for an unknown option or a value it does not take."""
+        for option, text in options.items():
+            check = self.checks.get(option)
+            if check is None:
+                known = ", ".join(self.checks) or "none"
+                raise UnsupportedOption(key(option), f"index type '{self.name}' has no option '{option}'; it has: {known}")
+            check(text, key(option))
+        if self.check_together is not None:
+            self.check_together(options, key)
+
+
+def _int(text: str, option: str) -> int:
+    try:
+        number = int(text.strip())
+    except ValueError:
+        raise UnsupportedOption(option, f"'{text}' is no integer") from None
+    if not 0 <= number < 2**31:
+        raise UnsupportedOption(option, f"{number} lies outside 0 to 2147483647")
+    return number
+
+
+def _fraction(text: str, option: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        raise UnsupportedOption(option, f"'{text}' is no number") from None
+    if not 0 < number <= 1:
+        raise UnsupportedOption(option, f"{text} is no false positive rate between 0 and 1")
+    return number
+
+
+def _version(text: str, option: str) -> int:
+    if text.strip() not in {str(VERSION_1), str(VERSION_2)}:
+        raise UnsupportedOption(option, f"bitmap version '{text}' is unknown; 1 and 2 are written")
+    return int(text)
+
+
+def _bloom_size(options: Mapping[str, str], key: Callable[[str], str] = str) -> BloomSize:
+    items = _int(options.get("items", str(DEFAULT_ITEMS)), key("items"))
+    fpp = _fraction(options.get("fpp", str(DEFAULT_FPP)), key("fpp"))
+    try:
+        return BloomSize.of(items, fpp)
+    except ValueError as error:
+        raise UnsupportedOption(key("items"), str(error)) from error
+
+
+def _bloom(column_type: ColumnType, options: Mapping[str, str]) -> HashingBuilder:
+    return BloomFilterBuilder(column_type, _bloom_size(options))
+
+
+def _bitmap(column: GroupedColumn, column_type: ColumnType, options: Mapping[str, str]) -> bytes:
+    version = _version(options.get("version", str(VERSION_2)), "version")
+    block_size = parse_memory_size(options.get("index-block-size", str(DEFAULT_BLOCK_SIZE)), "index-block-size")
+    return write_bitmap(column, column_type, version=version, block_size=min(block_size, 2**31 - 1))
+
+
+def _bsi(column: GroupedColumn, _type: ColumnType, _options: Mapping[str, str]) -> bytes:
+    return write_bsi(column)
+
+
+def _range_bitmap(column: GroupedColumn, column_type: ColumnType, options: Mapping[str, str]) -> bytes:
+    text = options.get("chunk-size")
+    return write_range_bitmap(column, column_type, chunk_size=None if text is None else parse_memory_size(text, "chunk-size"))
+
+
+_NUMBERS = INTEGERS | FLOATS | TIMESTAMPS | {Kind.DATE, Kind.TIME}
+
+INDEX_TYPES: Mapping[str, IndexType] = {
+    index_type.name: index_type
+    for index_type in (
+        IndexType(
+            "bloom-filter",
+            frozenset(_NUMBERS | STRINGS | BINARIES),
+            {},
+            {"items": _int, "fpp": _fraction},
+            BloomFilterReader,
+            hashing=_bloom,
+            check_together=_bloom_size,
+        ),
+        IndexType(
+            "bitmap",
+            frozenset(_NUMBERS | STRINGS | {Kind.BOOLEAN}),
+            {},
+            {"version": _version, "index-block-size": parse_memory_size},
+            BitmapReader,
+            grouping=_bitmap,
+        ),
+        IndexType(
+            "bsi",
+            frozenset(INTEGERS | TIMESTAMPS | {Kind.DATE, Kind.TIME, Kind.DECIMAL}),
+            {},
+            {},
+            BsiReader,
+            grouping=_bsi,
+        ),
+        IndexType(
+            "range-bitmap",
+            frozenset(_NUMBERS | STRINGS | {Kind.BOOLEAN, Kind.DECIMAL}),
+            {Kind.DECIMAL: 18, **dict.fromkeys(TIMESTAMPS, 6)},
+            {"chunk-size": parse_memory_size},
+            RangeBitmapReader,
+            grouping=_range_bitmap,
+        ),
+    )
+}
+"""Index types by name."""

@@ -1,0 +1,198 @@
+"""Was a payload built with these options? Told from its first bytes, so that a rewrite of indexes can leave it as it is.
+
+The options are not stored, but the layout shows them: the size of a bloom filter, the version of a bitmap, where blocks of
+keys and dictionary chunks end, which Paimon's writers fill in one way only.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+from fileindex.base.column_type import STRINGS, ColumnType
+from fileindex.base.corrupt import CorruptIndex
+from fileindex.base.memory_size import parse_memory_size
+from fileindex.format.bitmap_writer import DEFAULT_BLOCK_SIZE, VERSION_1, VERSION_2
+from fileindex.format.bloom_filter import DEFAULT_FPP, DEFAULT_ITEMS, BloomSize
+from fileindex.format.bsi import VERSION as BSI_VERSION
+from fileindex.format.container import Payload
+from fileindex.format.range_bitmap_writer import VERSION as RANGE_VERSION
+from fileindex.format.range_bitmap_writer import default_chunk_size
+from fileindex.keys.fixed import key_width
+
+_LOOKED_AT = 64 * 1024
+"""Bytes of a directory that are looked at; blocks and chunks beyond are as those before."""
+
+_MAX_INT = 2**31 - 1
+_EMPTY_FOR_NULLS = "range-bitmap"
+
+
+def is_built_with(index_type: str, payload: Payload | None, column_type: ColumnType, options: Mapping[str, str], row_count: int) -> bool:
+    """Whether an index of a file with ``row_count`` rows has the form that ``options`` give it; False if it is broken or unknown.
+
+    ``payload`` is None for the marker of an empty index: one that was fed nothing, or a range-bitmap of nulls. Paimon has no such question: its
+    ``rewrite_file_index`` rebuilds every index.
+
+    >>> import pyarrow as pa
+    >>> from fileindex.format.bitmap_writer import write_bitmap
+    >>> from fileindex.keys.group_by import ColumnRows
+    >>> rows, kind = ColumnRows(ColumnType("INT")), ColumnType("INT")
+    >>> rows.append(pa.array([7, 8, 7], pa.int32()))
+    >>> payload = Payload.of(write_bitmap(rows.grouped(), kind, version=1))
+    >>> [is_built_with("bitmap", payload, kind, {"version": version}, 3) for version in "12"]
+    [True, False]
+    """
+    if payload is None:
+        return row_count == 0 or index_type == _EMPTY_FOR_NULLS
+    check = _CHECKS.get(index_type)
+    if check is None:
+        return False
+    try:
+        return check(payload, column_type, options, row_count)
+    except (CorruptIndex, struct.error):
+        return False
+
+
+def _bloom(payload: Payload, _type: ColumnType, options: Mapping[str, str], _rows: int) -> bool:
+    size = BloomSize.of(int(options.get("items", DEFAULT_ITEMS)), float(options.get("fpp", DEFAULT_FPP)))
+    return payload.length == 4 + size.bits // 8 and payload.read(0, 4) == size.hashes.to_bytes(4, "big")
+
+
+def _bsi(payload: Payload, _type: ColumnType, _options: Mapping[str, str], rows: int) -> bool:
+    return payload.read(0, 5) == struct.pack(">bi", BSI_VERSION, rows)
+
+
+def _bitmap(payload: Payload, column_type: ColumnType, options: Mapping[str, str], rows: int) -> bool:
+    wanted = int(options.get("version", VERSION_2))
+    version, row_count, values, has_null = struct.unpack(">bii?", payload.read(0, 10))
+    if (version, row_count) != (wanted, rows) or not 0 <= values <= rows:
+        return False
+    if version == VERSION_1:
+        return True
+    room = min(parse_memory_size(options.get("index-block-size", str(DEFAULT_BLOCK_SIZE)), "index-block-size"), _MAX_INT)
+    return _are_filled(_blocks(payload, 18 if has_null else 10, column_type), room)
+
+
+@dataclass(frozen=True, slots=True)
+class _Filled:
+    """A block or chunk: bytes in it, what its first key takes where it is an entry, and the fewest bytes that one can have."""
+
+    size: int
+    first: int
+    least: int
+
+
+def _are_filled(blocks: Iterator[_Filled], room: int) -> bool:
+    """Whether each block holds as much as ``room`` allows: the first entry of the next one would have been too much."""
+    found = list(blocks)
+    return all(block.size <= max(room, block.least) for block in found) and all(
+        block.size + following.first > room for block, following in pairwise(found)
+    )
+
+
+def _blocks(payload: Payload, at: int, column_type: ColumnType) -> Iterator[_Filled]:
+    """The blocks of a version 2 bitmap whose directory begins at ``at``."""
+    directory = _Bytes(payload, at)
+    count = directory.number()
+    starts: list[tuple[int, int]] = []
+    for _ in range(count):
+        if directory.left < 0:
+            break
+        starts.append((directory.key(column_type), directory.number()))
+    ends = [start for _, start in starts[1:]]
+    if starts and len(starts) == count:
+        ends.append(directory.number())
+    for (key, start), end in zip(starts, ends, strict=False):
+        yield _Filled(end - start, key + 8, 4 + key + 8)
+
+
+def _range_bitmap(payload: Payload, column_type: ColumnType, options: Mapping[str, str], rows: int) -> bool:
+    (header_length,) = struct.unpack(">i", payload.read(0, 4))
+    version, row_count, values = struct.unpack(">bii", payload.read(4, 9))
+    if (version, row_count) != (RANGE_VERSION, rows) or not 0 <= values <= rows:
+        return False
+    text = options.get("chunk-size")
+    room = default_chunk_size(column_type) if text is None else min(parse_memory_size(text, "chunk-size"), _MAX_INT)
+    dictionary = 4 + header_length
+    _, _, count, offsets, _ = struct.unpack(">ibiii", payload.read(dictionary, 17))
+    chunks = list(_chunks(_Bytes(payload, dictionary + 17 + offsets), count, column_type))
+    return all(chunk.fits(room) for chunk in chunks) and all(
+        not chunk.with_next(following).fits(room) for chunk, following in pairwise(chunks)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """A dictionary chunk: bytes of its first key, number of further keys, their bytes."""
+
+    first: int
+    size: int
+    bytes: int
+    texts: bool
+
+    def fits(self, room: int) -> bool:
+        return self.bytes <= room and (not self.texts or 4 * self.size <= room)
+
+    def with_next(self, following: _Chunk) -> _Chunk:
+        return _Chunk(self.first, self.size + 1, self.bytes + following.first, self.texts)
+
+
+def _chunks(headers: _Bytes, count: int, column_type: ColumnType) -> Iterator[_Chunk]:
+    for _ in range(count):
+        if headers.left < 0:
+            return
+        headers.skip(1)
+        first = headers.key(column_type)
+        headers.skip(8)
+        size, second, third = headers.number(), headers.number(), headers.number()
+        texts = column_type.kind in STRINGS
+        yield _Chunk(first, size, third if texts else second, texts)
+
+
+class _Bytes:
+    """A cursor over a payload from a position on; ``left`` is what remains of the bytes to look at."""
+
+    def __init__(self, payload: Payload, at: int) -> None:
+        self._payload = payload
+        self._at = at
+        self._data = b""
+        self._next = 0
+        self.left = _LOOKED_AT
+
+    def number(self) -> int:
+        return int.from_bytes(self._take(4), "big", signed=True)
+
+    def key(self, column_type: ColumnType) -> int:
+        """Pass over a key; its bytes, with those of its length."""
+        if column_type.kind not in STRINGS:
+            return self.skip(key_width(column_type))
+        length = self.number()
+        if length < 0:
+            raise CorruptIndex("a text in an index has a negative length")
+        return 4 + self.skip(length)
+
+    def skip(self, length: int) -> int:
+        self._next += length
+        self.left -= length
+        return length
+
+    def _take(self, length: int) -> bytes:
+        if self._next + length > len(self._data):
+            self._at, self._next = self._at + self._next, 0
+            wanted = max(length, min(_LOOKED_AT, self._payload.length - self._at))
+            self._data = self._payload.read(self._at, wanted)
+        data = self._data[self._next : self._next + length]
+        self.skip(length)
+        return data
+
+
+_CHECKS: Mapping[str, Callable[[Payload, ColumnType, Mapping[str, str], int], bool]] = {
+    "bloom-filter": _bloom,
+    "bitmap": _bitmap,
+    "bsi": _bsi,
+    "range-bitmap": _range_bitmap,
+}
+
+__all__ = ["is_built_with"]

@@ -1,0 +1,137 @@
+"""Index keys of fixed-width columns as signed 64-bit numbers that sort as the index formats sort, and their big-endian bytes.
+
+Booleans, integers, dates and times are themselves; timestamps milliseconds up to precision 3, else microseconds; floats
+their bits, turned so that the order is Java's total order (-Inf ... -0.0 < 0.0 ... Inf < NaN, one NaN).
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from fileindex.base.column_type import FLOATS, STRINGS, TIMESTAMPS, ColumnType, Kind, Plain
+
+Keys: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+
+_WIDTHS: dict[Kind, int] = {
+    Kind.BOOLEAN: 1,
+    Kind.TINYINT: 1,
+    Kind.SMALLINT: 2,
+    Kind.INT: 4,
+    Kind.DATE: 4,
+    Kind.TIME: 4,
+    Kind.FLOAT: 4,
+    Kind.BIGINT: 8,
+    Kind.DOUBLE: 8,
+    Kind.DECIMAL: 8,
+    **dict.fromkeys(TIMESTAMPS, 8),
+}
+
+
+def key_width(column_type: ColumnType) -> int:
+    """Bytes of a key of a fixed-width type.
+
+    >>> key_width(ColumnType(Kind.DATE))
+    4
+    """
+    return _WIDTHS[column_type.kind]
+
+
+def key_dtype(column_type: ColumnType) -> np.dtype[Any]:
+    """The big-endian integer that holds a key's bytes."""
+    return np.dtype(f">i{_WIDTHS[column_type.kind]}")
+
+
+def is_lossy(column_type: ColumnType) -> bool:
+    """True if different values share a key: timestamps finer than a microsecond.
+
+    >>> is_lossy(ColumnType(Kind.TIMESTAMP, precision=9))
+    True
+    """
+    return column_type.kind in TIMESTAMPS and column_type.unit == "ns"
+
+
+def to_keys(values: Any, column_type: ColumnType) -> Keys:
+    """Keys of the non-null values of an array in physical form (``plain_array``).
+
+    Raises:
+        OverflowError: a DECIMAL of more than 18 digits holds a number beyond 64 bits.
+
+    >>> to_keys(pa.array([-0.0, 0.0, None]), ColumnType(Kind.DOUBLE)).tolist()
+    [-1, 0]
+    """
+    dense = values.drop_null() if values.null_count else values
+    if column_type.kind is Kind.DECIMAL and dense.type != pa.int64():
+        try:
+            dense = dense.cast(pa.int64())
+        except pa.ArrowInvalid as error:
+            raise OverflowError("a decimal's digits exceed 64 bits") from error
+    numbers = dense.to_numpy(zero_copy_only=False)
+    if column_type.kind in FLOATS:
+        floats = numbers.astype(np.float32 if column_type.kind is Kind.FLOAT else np.float64, copy=True)
+        floats[np.isnan(floats)] = np.nan
+        return turn(floats.view(np.int32 if column_type.kind is Kind.FLOAT else np.int64), column_type)
+    if is_lossy(column_type):
+        return np.asarray(np.floor_divide(numbers, 1000))
+    return np.asarray(numbers.astype(np.int64))
+
+
+def stored_keys(bits: Any, column_type: ColumnType) -> Keys:
+    """Sortable keys of key numbers that an index holds, in which any NaN may stand for NaN.
+
+    >>> stored_keys(np.array([-1], dtype=np.int32), ColumnType(Kind.FLOAT)) == turn(np.array([0x7FC00000]), ColumnType(Kind.FLOAT))
+    array([ True])
+    """
+    if column_type.kind in FLOATS:
+        native = bits.astype(np.int32 if column_type.kind is Kind.FLOAT else np.int64)
+        floats = native.view(np.float32 if column_type.kind is Kind.FLOAT else np.float64)
+        bits = np.where(np.isnan(floats), 0x7FC00000 if column_type.kind is Kind.FLOAT else 0x7FF8000000000000, native)
+    return turn(bits, column_type)
+
+
+def turn(bits: Any, column_type: ColumnType) -> Keys:
+    """Sortable keys of stored key numbers, or the other way round: an involution on float bits, else nothing."""
+    if column_type.kind not in FLOATS:
+        return np.asarray(bits.astype(np.int64))
+    size = 32 if column_type.kind is Kind.FLOAT else 64
+    wide = bits.astype(np.int64)
+    return np.asarray(wide ^ ((wide >> (size - 1)) & (2 ** (size - 1) - 1)))
+
+
+def literal_keys(value: Plain, column_type: ColumnType) -> tuple[int | bytes, ...] | None:
+    """The keys that rows equal to a (plain, fitting) literal can have: both zeros for a zero; UTF-8 bytes for a text.
+
+    None if the literal has no key: a float that a FLOAT column cannot hold.
+
+    >>> literal_keys(0.0, ColumnType(Kind.FLOAT)), literal_keys(0.1, ColumnType(Kind.FLOAT)), literal_keys("a", ColumnType(Kind.CHAR))
+    ((-1, 0), None, (b'a',))
+    """
+    if isinstance(value, str) and column_type.kind in STRINGS:
+        return (value.encode(),)
+    if isinstance(value, bytes):
+        return (value,)
+    if isinstance(value, float):
+        if value == 0:
+            return (-1, 0)
+        bits = float_bits(value, column_type)
+        return None if bits is None else (int(turn(np.array([bits]), column_type)[0]),)
+    if isinstance(value, int):
+        return (value // 1000,) if is_lossy(column_type) else (int(value),)
+    return None
+
+
+def float_bits(value: float, column_type: ColumnType) -> int | None:
+    """Signed bit pattern of a float in the column's width, NaN as the one NaN; None if it does not fit exactly."""
+    if column_type.kind is Kind.DOUBLE:
+        return int(struct.unpack(">q", struct.pack(">d", math.nan if math.isnan(value) else value))[0])
+    if math.isnan(value):
+        return 0x7FC00000
+    try:
+        data = struct.pack(">f", value)
+    except OverflowError:
+        return None
+    return int(struct.unpack(">i", data)[0]) if struct.unpack(">f", data)[0] == value else None

@@ -1,0 +1,206 @@
+"""The rows of a column by value: what the exact indexes (bitmap, bsi, range-bitmap) of one column are all made from.
+
+Batches are appended as they are written; at the end equal values are brought together, once for all indexes of the column
+and only as far as they need it: bsi takes the values in file order, range-bitmap a number for each, bitmap the groups.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from fileindex.base.column_type import STRINGS, ColumnType
+from fileindex.keys.fixed import Keys, to_keys
+from fileindex.keys.text_sort import rank_texts, take_texts
+from fileindex.rowset.roaring import Rows
+
+_Longs: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+_Codes: TypeAlias = np.ndarray[Any, np.dtype[np.uint32]]
+
+_TABLE_MAX = 1 << 22  # of a range of values up to this size a table is cheaper than a sort
+
+
+class GroupedColumn:
+    """A column's rows by value.
+
+    Args:
+        row_count: rows of the file.
+        null_rows: those without a value, ascending.
+        values: of the other rows, in file order: sortable numbers of fixed-width types (``keys.to_keys``), or positions in ``texts``.
+        texts: ascending texts, used or not; None for fixed-width types.
+    """
+
+    def __init__(self, row_count: int, null_rows: Rows, values: Keys, texts: Any = None) -> None:
+        self.row_count = row_count
+        self.null_rows = null_rows
+        self.values = values
+        self._texts = texts
+
+    @cached_property
+    def keys(self) -> Any:
+        """The distinct values ascending: sortable numbers, or a large_string array of texts."""
+        if self._texts is None:
+            return self._distinct
+        return self._texts if len(self._distinct) == len(self._texts) else take_texts(self._texts, self._distinct)
+
+    @cached_property
+    def codes(self) -> _Codes:
+        """For each row with a value, in file order, the number of its value in ``keys``."""
+        if self._table is not None:
+            return self._table[1]
+        _, starts, positions = self._groups
+        codes = np.empty(len(positions), dtype=np.uint32)
+        codes[positions] = np.repeat(np.arange(len(starts) - 1, dtype=np.uint32), np.diff(starts))
+        return codes
+
+    @property
+    def starts(self) -> _Longs:
+        """Where each value's rows start in ``rows``; one element more than ``keys``."""
+        return self._groups[1]
+
+    @cached_property
+    def rows(self) -> Rows:
+        """Row numbers in the order of ``keys``, ascending for one key."""
+        positions = self._groups[2]
+        return np.flatnonzero(self.present).astype(np.uint32)[positions] if len(self.null_rows) else positions
+
+    @cached_property
+    def present(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """For every row of the file whether it has a value."""
+        present = np.ones(self.row_count, dtype=bool)
+        present[self.null_rows] = False
+        return present
+
+    def spread(self, values: Any) -> Any:
+        """An array of the rows with a value as one of all rows, zero at nulls."""
+        if not len(self.null_rows):
+            return values
+        spread = np.zeros(self.row_count, dtype=values.dtype)
+        spread[self.present] = values
+        return spread
+
+    @property
+    def _distinct(self) -> Keys:
+        return self._groups[0] if self._table is None else self._table[0]
+
+    @cached_property
+    def _table(self) -> tuple[Keys, _Codes, _Longs] | None:
+        """Distinct values, codes and starts through a table of all values that there could be; None if these are too many."""
+        if not len(self.values):
+            return None
+        least, greatest = (int(self.values.min()), int(self.values.max())) if self._texts is None else (0, len(self._texts) - 1)
+        size = greatest - least + 1
+        if size > min(_TABLE_MAX, len(self.values) + 1024):
+            return None
+        at = self.values - least if least else self.values
+        counts = np.bincount(at, minlength=size)
+        used = counts > 0
+        codes = at.astype(np.uint32) if used.all() else (np.cumsum(used, dtype=np.uint32) - np.uint32(1))[at]
+        return np.flatnonzero(used) + least, codes, np.concatenate([[0], np.cumsum(counts[used])])
+
+    @cached_property
+    def _groups(self) -> tuple[Keys, _Longs, Rows]:
+        if self._table is None:
+            return group_rows(self.values)
+        distinct, codes, starts = self._table
+        return distinct, starts, _sorted_positions(codes.astype(np.uint64))
+
+
+class ColumnRows:
+    """Collects one column of a file, batch after batch."""
+
+    def __init__(self, column_type: ColumnType) -> None:
+        self._type = column_type
+        self._chunks: list[Any] = []
+        self._nulls: list[Rows] = []
+        self._overflow = ""
+        self._repetitive = True
+        self.row_count = 0
+
+    def append(self, values: Any) -> None:
+        """Take the next rows, an array in physical form (texts: or dictionary encoded).
+
+        Texts are kept as a dictionary and codes as long as that is the smaller form.
+        """
+        if values.null_count:
+            missing = np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))
+            self._nulls.append((missing + self.row_count).astype(np.uint32))
+        self.row_count += len(values)
+        if self._type.kind not in STRINGS:
+            try:
+                self._chunks.append(to_keys(values, self._type))
+            except OverflowError as error:
+                self._overflow = str(error)
+        elif self._repetitive or pa.types.is_dictionary(values.type):
+            encoded = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
+            texts = encoded.dictionary.cast(pa.large_string())
+            self._repetitive = 2 * len(texts) <= len(values)
+            self._chunks.append((texts, encoded.indices.drop_null().to_numpy()))
+        else:
+            self._chunks.append((values.drop_null().cast(pa.large_string()), None))
+
+    def grouped(self) -> GroupedColumn:
+        """All appended rows, given away: call it once; raises OverflowError if one of the values has no key of 64 bits."""
+        if self._overflow:
+            raise OverflowError(self._overflow)
+        nulls = np.concatenate(self._nulls) if self._nulls else np.zeros(0, dtype=np.uint32)
+        chunks, self._chunks = self._chunks, []
+        if self._type.kind in STRINGS:
+            texts, ranks = _rank_rows(chunks)
+            return GroupedColumn(self.row_count, nulls, ranks, texts)
+        return GroupedColumn(self.row_count, nulls, np.concatenate(chunks) if chunks else np.zeros(0, dtype=np.int64))
+
+
+def group_rows(keys: Any) -> tuple[Any, _Longs, Rows]:
+    """Distinct keys ascending, where each one's group starts, and the positions of ``keys`` in group order.
+
+    Key and position are packed into one word where they fit, because sorting words is many times faster than a stable argsort.
+
+    >>> [part.tolist() for part in group_rows(np.array([7, -1, 7]))]
+    [[-1, 7], [0, 1, 3], [1, 0, 2]]
+    """
+    count = len(keys)
+    if count == 0:
+        return keys, np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.uint32)
+    least = int(keys.min())
+    position_bits = count.bit_length()
+    if (int(keys.max()) - least).bit_length() + position_bits <= 64:
+        words = (keys - least).astype(np.uint64)
+    else:
+        order = np.argsort(keys)
+        ranks = np.zeros(count, dtype=np.uint64)
+        ranks[order[1:]] = np.cumsum(np.diff(keys[order]) != 0)
+        words = ranks
+    positions = _sorted_positions(words)
+    words >>= np.uint64(position_bits)
+    opens = np.flatnonzero(words[1:] != words[:-1]) + 1
+    starts = np.concatenate([[0], opens, [count]])
+    return keys[positions[starts[:-1]]], starts, positions
+
+
+def _sorted_positions(words: Any) -> Rows:
+    """Positions in the order of the words, which become words and positions in that order; both must fit into 64 bits."""
+    bits = len(words).bit_length()
+    words <<= np.uint64(bits)
+    words |= np.arange(len(words), dtype=np.uint64)
+    words.sort()
+    return np.asarray((words & np.uint64(2**bits - 1)).astype(np.uint32))
+
+
+def _rank_rows(chunks: list[tuple[Any, Any]]) -> tuple[Any, Keys]:
+    """Distinct texts ascending, and for every non-null row the number of its text in them.
+
+    A chunk is a text per row, or its distinct texts and the row's codes.
+    """
+    if not chunks:
+        return pa.array([], pa.large_string()), np.zeros(0, dtype=np.int64)
+    distinct, ranks = rank_texts(pa.concat_arrays([texts for texts, _ in chunks]))
+    ends = np.cumsum([len(texts) for texts, _ in chunks])
+    rows = []
+    for end, (texts, codes) in zip(ends.tolist(), chunks, strict=True):
+        part = ranks[end - len(texts) : end]
+        rows.append(part if codes is None else part[codes])
+    return distinct, np.concatenate(rows)

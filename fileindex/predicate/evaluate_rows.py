@@ -1,0 +1,158 @@
+"""The exact filter: which rows of an Arrow batch a predicate is true for. Everything else in this project only prunes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fileindex.base.column_type import FLOATS, STRINGS, ColumnType, Kind, Plain
+from fileindex.base.errors import InvalidFilter, UnknownColumn
+from fileindex.base.plain_value import canonical_array, to_scalar
+from fileindex.predicate.map_entries import map_entries
+from fileindex.predicate.tree import And, ColumnRef, Compare, In, IsNull, Leaf, Op, Or, Predicate, StartsWith
+
+_KERNELS = {Op.EQ: pc.equal, Op.NE: pc.not_equal, Op.LT: pc.less, Op.LE: pc.less_equal, Op.GT: pc.greater, Op.GE: pc.greater_equal}
+
+
+def type_of(column: ColumnRef, types: Mapping[str, ColumnType]) -> ColumnType:
+    """The type of what ``column`` stands for: the column's, or the value type of the MAP whose entry it is.
+
+    Raises:
+        UnknownColumn: the table has no such column.
+        InvalidFilter: an entry of a column that is no MAP with text keys.
+    """
+    found = types.get(column.name)
+    if found is None:
+        raise UnknownColumn(column.name, tuple(types))
+    if column.key is None:
+        return found
+    if found.kind is not Kind.MAP or found.key is None or found.value is None or found.key.kind not in STRINGS:
+        raise InvalidFilter(f"'{column}': column '{column.name}' of type {found.kind} has no entries with text keys")
+    return found.value
+
+
+def mask(predicate: Predicate, batch: Any, types: Mapping[str, ColumnType]) -> Any:
+    """True where ``predicate`` is true, with Spark SQL's semantics; never null.
+
+    Args:
+        predicate: literals are plain values of the types in ``types``.
+        batch: a RecordBatch or a Table; columns may be dictionary encoded, large or views.
+        types: the table's columns by name.
+
+    Returns:
+        A BooleanArray of the batch's rows; a ChunkedArray for a Table.
+
+    Raises:
+        UnknownColumn, InvalidFilter: the predicate does not fit the types.
+        UnsupportedType: a column's Arrow type is not one its Paimon type can have.
+
+    >>> from fileindex.predicate.tree import Compare
+    >>> batch = pa.record_batch({"a": pa.array([1, None, 3])})
+    >>> mask(Compare(ColumnRef("a"), Op.GT, 1), batch, {"a": ColumnType(Kind.BIGINT)}).to_pylist()
+    [False, False, True]
+    """
+    if isinstance(batch, pa.Table):
+        return pa.chunked_array([_tree(predicate, part, types) for part in batch.to_batches()], pa.bool_())
+    return _tree(predicate, batch, types)
+
+
+def _tree(predicate: Predicate, batch: Any, types: Mapping[str, ColumnType]) -> Any:
+    match predicate:
+        case And(children):
+            return _fold(children, pc.and_, batch, types, empty=True)
+        case Or(children):
+            return _fold(children, pc.or_, batch, types, empty=False)
+        case leaf:
+            return _leaf(leaf, batch, types)
+
+
+def _fold(children: tuple[Predicate, ...], combine: Any, batch: Any, types: Mapping[str, ColumnType], *, empty: bool) -> Any:
+    if not children:
+        return _constant(empty, batch.num_rows)
+    return reduce(combine, (_tree(child, batch, types) for child in children))
+
+
+def _constant(value: bool, length: int) -> Any:
+    return pa.array(np.full(length, value))
+
+
+def _leaf(leaf: Leaf, batch: Any, types: Mapping[str, ColumnType]) -> Any:
+    column_type = type_of(leaf.column, types)
+    position = batch.schema.get_field_index(leaf.column.name)
+    if position < 0:
+        raise UnknownColumn(leaf.column.name, tuple(batch.schema.names))
+    array = batch.column(position)
+    if leaf.column.key is not None:
+        array = map_entries(array, [leaf.column.key])[0]
+    if pa.types.is_dictionary(array.type) and len(array.dictionary) <= len(array):
+        null_matches = isinstance(leaf, IsNull) and not leaf.negated
+        return _matches(leaf, array.dictionary, column_type).take(array.indices).fill_null(null_matches)
+    return _matches(leaf, array, column_type)
+
+
+def _matches(leaf: Leaf, array: Any, column_type: ColumnType) -> Any:
+    if isinstance(leaf, IsNull):
+        return array.is_valid() if leaf.negated else array.is_null()
+    array = canonical_array(array, column_type)
+    match leaf:
+        case Compare(_, op, value) if column_type.kind in FLOATS:
+            found = _compare_floats(array, op, _float(value, column_type))
+        case Compare(_, op, value):
+            found = _KERNELS[op](array, _literal(value, column_type, array.type))
+        case In(_, values, negated):
+            found = _is_in(array, values, column_type)
+            found = pc.and_(pc.invert(found), array.is_valid()) if negated else found
+        case StartsWith(column, prefix, negated):
+            if column_type.kind not in STRINGS:
+                raise InvalidFilter(f"'{column}' of type {column_type.kind} is no text: it has no prefix")
+            found = pc.starts_with(array, pattern=prefix)
+            found = pc.invert(found) if negated else found
+    return found.fill_null(False)
+
+
+def _compare_floats(array: Any, op: Op, value: float) -> Any:
+    if not math.isnan(value):
+        found = _KERNELS[op](array, pa.scalar(value, pa.float64()))
+        return pc.or_(found, pc.is_nan(array)) if op in {Op.GT, Op.GE} else found
+    match op:
+        case Op.EQ | Op.GE:
+            return pc.is_nan(array)
+        case Op.NE | Op.LT:
+            return pc.invert(pc.is_nan(array))
+        case Op.LE:
+            return array.is_valid()
+        case Op.GT:
+            return _constant(value=False, length=len(array))
+
+
+def _is_in(array: Any, values: tuple[Plain, ...], column_type: ColumnType) -> Any:
+    if column_type.kind not in FLOATS:
+        scalars = [_literal(value, column_type, array.type) for value in values]
+        return pc.is_in(array, value_set=pa.array(scalars, array.type))
+    floats = [_float(value, column_type) for value in values]
+    wanted = [value for value in floats if not math.isnan(value) and value != 0]
+    found = pc.is_in(array.cast(pa.float64()), value_set=pa.array(wanted, pa.float64()))
+    if 0.0 in floats:  # Arrow's hash tells the two zeros apart
+        found = pc.or_(found, pc.equal(array, 0.0).fill_null(False))
+    if len(wanted) < len(floats) and any(math.isnan(value) for value in floats):
+        found = pc.or_(found, pc.is_nan(array).fill_null(False))
+    return found
+
+
+def _literal(value: Plain, column_type: ColumnType, arrow_type: Any) -> Any:
+    if value is None:
+        raise InvalidFilter("a comparison with null is resolved when the filter is built")
+    scalar = to_scalar(value, column_type)
+    return scalar if scalar.type == arrow_type else scalar.cast(arrow_type)
+
+
+def _float(value: Plain, column_type: ColumnType) -> float:
+    if not isinstance(value, float):
+        raise InvalidFilter(f"{value!r} is no value of type {column_type.kind}")
+    return value

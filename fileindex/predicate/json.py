@@ -1,0 +1,176 @@
+"""Predicate trees as plain JSON text: how a bound filter travels to another process without a pickle.
+
+A node is an object with one member, named for its kind; its value is an object or a list with a fixed set of members.
+Booleans, integers and texts are JSON's own; a float is ``{"float": "0x1.8p+1"}`` (``nan``, ``inf``, ``-inf``), bytes are
+``{"bytes": "6869"}``, so that every literal comes back bit for bit.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeAlias
+
+from fileindex.base.column_type import Plain
+from fileindex.base.errors import InvalidFilter
+from fileindex.predicate.tree import And, ColumnRef, Compare, In, IsNull, Op, Or, Predicate, StartsWith
+
+MAX_DEPTH = 100
+
+_Json: TypeAlias = dict[str, Any] | list[Any] | str | int | bool | None
+
+
+def to_json(predicate: Predicate) -> str:
+    """``predicate`` as ASCII JSON text that ``from_json`` turns into an equal tree.
+
+    Raises:
+        InvalidFilter: AND and OR are nested deeper than MAX_DEPTH.
+
+    >>> to_json(Compare(ColumnRef("attrs", "clicks"), Op.GE, 3))
+    '{"compare":{"column":"attrs","key":"clicks","op":">=","value":3}}'
+    """
+    return json.dumps(_encode(predicate, 0), separators=(",", ":"), allow_nan=False)
+
+
+def from_json(text: str) -> Predicate:
+    """The tree that ``to_json`` wrote.
+
+    Raises:
+        InvalidFilter: the text is no JSON, nests too deeply, or has a node, member, operator or literal unknown to us.
+
+    >>> from_json('{"is_null":{"column":"a","key":null,"negated":true}}')
+    IsNull(column=ColumnRef(name='a', key=None), negated=True)
+    """
+    try:
+        tree = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_no_float)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise InvalidFilter(f"a filter's JSON text cannot be read: {error}") from error
+    return _decode(tree, 0)
+
+
+def _encode(predicate: Predicate, depth: int) -> _Json:
+    if depth > MAX_DEPTH:
+        raise InvalidFilter(f"the filter nests deeper than {MAX_DEPTH} levels")
+    match predicate:
+        case And(children):
+            return {"and": [_encode(child, depth + 1) for child in children]}
+        case Or(children):
+            return {"or": [_encode(child, depth + 1) for child in children]}
+        case Compare(column, op, value):
+            return {"compare": {**_encode_column(column), "op": op.value, "value": _encode_value(value)}}
+        case In(column, values, negated):
+            return {"in": {**_encode_column(column), "values": [_encode_value(value) for value in values], "negated": negated}}
+        case IsNull(column, negated):
+            return {"is_null": {**_encode_column(column), "negated": negated}}
+        case StartsWith(column, prefix, negated):
+            return {"starts_with": {**_encode_column(column), "prefix": prefix, "negated": negated}}
+
+
+def _encode_column(column: ColumnRef) -> dict[str, Any]:
+    return {"column": column.name, "key": column.key}
+
+
+def _encode_value(value: Plain) -> _Json:
+    match value:
+        case float():
+            return {"float": value.hex()}
+        case bytes():
+            return {"bytes": value.hex()}
+        case _:
+            return value
+
+
+def _decode(node: Any, depth: int) -> Predicate:
+    if depth > MAX_DEPTH:
+        raise InvalidFilter(f"the filter nests deeper than {MAX_DEPTH} levels")
+    if not isinstance(node, dict) or len(node) != 1:
+        raise InvalidFilter(f"a filter's JSON node has one named member, not {_shown(node)}")
+    ((kind, body),) = node.items()
+    if kind in {"and", "or"}:
+        children = tuple(_decode(child, depth + 1) for child in _typed(body, list, kind))
+        return And(children) if kind == "and" else Or(children)
+    decode = _LEAVES.get(kind)
+    if decode is None:
+        raise InvalidFilter(f"a filter's JSON has an unknown node '{_shown(kind)}'")
+    return decode(_typed(body, dict, kind))
+
+
+def _decode_compare(body: dict[str, Any]) -> Predicate:
+    column, op, value = _members(body, "compare", "op", "value")
+    try:
+        operator = Op(op)
+    except ValueError as error:
+        raise InvalidFilter(f"a filter's JSON has an unknown operator {_shown(op)}") from error
+    return Compare(column, operator, _decode_value(value))
+
+
+def _decode_in(body: dict[str, Any]) -> Predicate:
+    column, values, negated = _members(body, "in", "values", "negated")
+    return In(column, tuple(_decode_value(value) for value in _typed(values, list, "values")), _typed(negated, bool, "negated"))
+
+
+def _decode_is_null(body: dict[str, Any]) -> Predicate:
+    column, negated = _members(body, "is_null", "negated")
+    return IsNull(column, _typed(negated, bool, "negated"))
+
+
+def _decode_starts_with(body: dict[str, Any]) -> Predicate:
+    column, prefix, negated = _members(body, "starts_with", "prefix", "negated")
+    return StartsWith(column, _typed(prefix, str, "prefix"), _typed(negated, bool, "negated"))
+
+
+_LEAVES: dict[str, Callable[[dict[str, Any]], Predicate]] = {
+    "compare": _decode_compare,
+    "in": _decode_in,
+    "is_null": _decode_is_null,
+    "starts_with": _decode_starts_with,
+}
+
+
+def _members(body: dict[str, Any], kind: str, *names: str) -> list[Any]:
+    if body.keys() != {"column", "key", *names}:
+        raise InvalidFilter(f"a filter's JSON node '{kind}' has the members {_shown(sorted(body))}")
+    key = body["key"]
+    column = ColumnRef(_typed(body["column"], str, "column"), None if key is None else _typed(key, str, "key"))
+    return [column, *(body[name] for name in names)]
+
+
+def _decode_value(value: Any) -> Plain:
+    if isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, dict) and len(value) == 1:
+        ((kind, text),) = value.items()
+        try:
+            if kind == "float":
+                return float.fromhex(_typed(text, str, kind))
+            if kind == "bytes":
+                return bytes.fromhex(_typed(text, str, kind))
+        except (ValueError, OverflowError) as error:
+            raise InvalidFilter(f"a filter's JSON has the bad literal {_shown(value)}: {error}") from error
+    raise InvalidFilter(f"a filter's JSON has the unknown literal {_shown(value)}")
+
+
+def _typed(value: Any, kind: type, name: str) -> Any:
+    if type(value) is not kind:
+        raise InvalidFilter(f"a filter's JSON has {_shown(value)} where '{name}' wants a {kind.__name__}")
+    return value
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise ValueError("a member is repeated")
+    return members
+
+
+def _no_constant(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no JSON")
+
+
+def _no_float(text: str) -> NoReturn:
+    raise ValueError(f"the bare float {text} may not be exact")

@@ -1,0 +1,168 @@
+"""The predicate tree: what every filter language becomes, and what every pruning stage reads.
+
+Literals are *plain* values of their column (``column_type.Plain``); a filter language binds them to the table's types
+before it builds a tree. Semantics are Spark SQL's: a comparison with null is never true, NaN equals itself and is the
+greatest, -0.0 equals 0.0. There is no NOT node: ``negate`` pushes it to the leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TypeAlias
+
+from fileindex.base.column_type import Plain
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ColumnRef:
+    """A column, or the entry ``key`` of a MAP column (``attrs['clicks']``)."""
+
+    name: str
+    key: str | None = None
+
+    def __str__(self) -> str:
+        return self.name if self.key is None else f"{self.name}[{self.key}]"
+
+
+class Op(StrEnum):
+    """Comparison operators."""
+
+    EQ = "="
+    NE = "<>"
+    LT = "<"
+    LE = "<="
+    GT = ">"
+    GE = ">="
+
+    @property
+    def negated(self) -> Op:
+        """The operator that is true exactly where this one is false (nulls apart)."""
+        return _NEGATED[self]
+
+
+_NEGATED = {Op.EQ: Op.NE, Op.NE: Op.EQ, Op.LT: Op.GE, Op.GE: Op.LT, Op.GT: Op.LE, Op.LE: Op.GT}
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """``column op value``; ``value`` is never None."""
+
+    column: ColumnRef
+    op: Op
+    value: Plain
+
+
+@dataclass(frozen=True, slots=True)
+class In:
+    """``column [NOT] IN (values)``; no value is None (a null in the list is resolved when the tree is built)."""
+
+    column: ColumnRef
+    values: tuple[Plain, ...]
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull:
+    """``column IS [NOT] NULL``; for a map entry an absent key counts as null."""
+
+    column: ColumnRef
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StartsWith:
+    """``column [NOT] LIKE 'prefix%'``."""
+
+    column: ColumnRef
+    prefix: str
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """All of ``children`` (none: true)."""
+
+    children: tuple[Predicate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """Any of ``children`` (none: false)."""
+
+    children: tuple[Predicate, ...]
+
+
+Leaf: TypeAlias = Compare | In | IsNull | StartsWith
+Predicate: TypeAlias = Leaf | And | Or
+
+TRUE = And(())
+FALSE = Or(())
+
+
+def all_of(*children: Predicate | None) -> Predicate:
+    """AND of ``children``, flattened; None and TRUE vanish, FALSE wins."""
+    flat: list[Predicate] = []
+    for child in children:
+        if child is None:
+            continue
+        flat.extend(child.children if isinstance(child, And) else (child,))
+    if FALSE in flat:
+        return FALSE
+    return flat[0] if len(flat) == 1 else And(tuple(flat))
+
+
+def any_of(*children: Predicate) -> Predicate:
+    """OR of ``children``, flattened; FALSE vanishes, TRUE wins."""
+    flat: list[Predicate] = []
+    for child in children:
+        flat.extend(child.children if isinstance(child, Or) else (child,))
+    if TRUE in flat:
+        return TRUE
+    return flat[0] if len(flat) == 1 else Or(tuple(flat))
+
+
+def negate(predicate: Predicate) -> Predicate:
+    """NOT ``predicate`` under three-valued logic: true where it is false, never where it is unknown."""
+    match predicate:
+        case And(children):
+            return any_of(*(negate(child) for child in children))
+        case Or(children):
+            return all_of(*(negate(child) for child in children))
+        case Compare(column, op, value):
+            return Compare(column, op.negated, value)
+        case _:
+            return replace(predicate, negated=not predicate.negated)
+
+
+def conjuncts(predicate: Predicate | None) -> tuple[Predicate, ...]:
+    """The terms of the top-level AND; () for no filter."""
+    if predicate is None:
+        return ()
+    return predicate.children if isinstance(predicate, And) else (predicate,)
+
+
+def leaves(predicate: Predicate) -> Iterator[Leaf]:
+    """Every leaf, left to right."""
+    if isinstance(predicate, And | Or):
+        for child in predicate.children:
+            yield from leaves(child)
+    else:
+        yield predicate
+
+
+def columns_of(predicate: Predicate | None) -> tuple[str, ...]:
+    """Names of the table columns that the predicate reads, each once, in order of appearance."""
+    return () if predicate is None else tuple(dict.fromkeys(leaf.column.name for leaf in leaves(predicate)))
+
+
+def map_leaves(predicate: Predicate, change: Callable[[Leaf], Predicate]) -> Predicate:
+    """The tree with every leaf replaced by ``change(leaf)``."""
+    match predicate:
+        case And(children):
+            return all_of(*(map_leaves(child, change) for child in children))
+        case Or(children):
+            return any_of(*(map_leaves(child, change) for child in children))
+        case _:
+            return change(predicate)

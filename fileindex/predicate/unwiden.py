@@ -1,0 +1,55 @@
+"""Saying of a file's column what a filter says of the same column after it was widened.
+
+A column that was INT when the file was written and is BIGINT now holds the same numbers. A literal that INT can hold is asked
+as it is; one beyond decides the comparison for every value, so nothing is lost: the answer is as exact as before.
+"""
+
+from __future__ import annotations
+
+from fileindex.base.column_type import INTEGERS, ColumnType, Kind, Plain
+from fileindex.base.plain_value import is_plain
+from fileindex.predicate.tree import FALSE, Compare, In, IsNull, Leaf, Op, Predicate
+
+
+def devolve(leaf: Leaf, read: ColumnType, file: ColumnType) -> Predicate | None:
+    """``leaf``, whose literals are of the type ``read``, with literals of the type ``file`` that the column had before it was widened.
+
+    Widened are integers to wider integers and decimals to more digits of the same scale. None for any other change of type.
+
+    >>> from fileindex.predicate.tree import ColumnRef
+    >>> a, int_, bigint = ColumnRef("a"), ColumnType(Kind.INT), ColumnType(Kind.BIGINT)
+    >>> devolve(Compare(a, Op.LT, 5), bigint, int_) == Compare(a, Op.LT, 5)
+    True
+    >>> devolve(Compare(a, Op.LT, 2**40), bigint, int_), devolve(Compare(a, Op.EQ, 2**40), bigint, int_)
+    (IsNull(column=ColumnRef(name='a', key=None), negated=True), Or(children=()))
+    """
+    if not _holds_the_same_numbers(read, file):
+        return None
+    match leaf:
+        case IsNull():
+            return leaf
+        case Compare(column, op, int(value)):
+            if is_plain(value, file):
+                return leaf
+            always = op is Op.NE or op in ({Op.LT, Op.LE} if value > 0 else {Op.GT, Op.GE})
+            return IsNull(column, negated=True) if always else FALSE
+        case In(column, values, negated):
+            return In(column, _fitting(values, file), negated)
+        case _:
+            return None
+
+
+def _fitting(values: tuple[Plain, ...], file: ColumnType) -> tuple[Plain, ...]:
+    return tuple(value for value in values if is_plain(value, file))
+
+
+def _holds_the_same_numbers(read: ColumnType, file: ColumnType) -> bool:
+    if file.kind is Kind.DECIMAL:
+        return read.kind is Kind.DECIMAL and read.scale == file.scale and read.precision >= file.precision
+    return file.kind in INTEGERS and read.kind in INTEGERS and _WIDTH[read.kind] >= _WIDTH[file.kind]
+
+
+_WIDTH = {Kind.TINYINT: 1, Kind.SMALLINT: 2, Kind.INT: 4, Kind.BIGINT: 8}
+
+
+__all__ = ["devolve"]

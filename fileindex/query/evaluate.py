@@ -1,0 +1,112 @@
+"""What the index container of a file says about a predicate: nothing (REMAIN), no row matches (SKIP), or these rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fileindex.base.column_type import ColumnType, Plain
+from fileindex.base.plain_value import is_plain
+from fileindex.format.container import ContainerReader, IndexEntry
+from fileindex.predicate.tree import And, Compare, In, IsNull, Leaf, Op, Or, Predicate, StartsWith
+from fileindex.query.metrics import IndexNotes, IndexUse
+from fileindex.query.reader import MAX_ROWS, FileIndexes
+from fileindex.rowset.result import REMAIN, SKIP, FileIndexResult
+
+
+def evaluate(
+    predicate: Predicate, container: ContainerReader, types: Mapping[str, ColumnType], row_count: int, notes: IndexNotes
+) -> FileIndexResult:
+    """The result for a whole file, never an exception.
+
+    Args:
+        predicate: on the data file's columns, with literals of their types.
+        container: the file's indexes.
+        types: the data file's columns.
+        row_count: the data file's rows; an index of another number of rows says nothing.
+        notes: gets what was read, used, and could not be used.
+
+    >>> from fileindex.predicate.tree import ColumnRef
+    >>> notes = IndexNotes()
+    >>> evaluate(Compare(ColumnRef("a"), Op.EQ, 1), ContainerReader.of(b"nonsense"), {"a": ColumnType("INT")}, 3, notes)
+    <Verdict.REMAIN: 'remain'>
+    >>> notes.warnings.total()
+    1
+    """
+    if row_count > MAX_ROWS:
+        return REMAIN
+    indexes = FileIndexes(container, types, row_count, notes)
+    return indexes.settle(_tree(predicate, indexes))
+
+
+def _tree(predicate: Predicate, indexes: FileIndexes) -> FileIndexResult:
+    match predicate:
+        case And(children):
+            result: FileIndexResult = REMAIN
+            for number, child in enumerate(children):
+                found = _tree(child, indexes)
+                result = result.and_(found) if number else found
+                if not result.remains:
+                    return SKIP
+            return result
+        case Or(children):
+            result = SKIP
+            for child in children:
+                result = result.or_(_tree(child, indexes))
+                if result is REMAIN:
+                    return result
+            return result
+        case leaf:
+            return _leaf(leaf, indexes)
+
+
+def _leaf(leaf: Leaf, indexes: FileIndexes) -> FileIndexResult:
+    """All indexes of the column together; an exact answer needs no second opinion."""
+    known = indexes.of(leaf.column)
+    if known is None:
+        return REMAIN
+    column_type, entries = known
+    if not entries:
+        return REMAIN
+    if not all(is_plain(value, column_type) and value is not None for value in _literals(leaf)):
+        return indexes.warn(str(leaf.column), f"a literal is not of type {column_type.kind}")
+    result: FileIndexResult = REMAIN
+    for entry in entries:
+        found = _ask(entry, leaf, column_type, indexes)
+        if not found.remains:
+            return SKIP
+        if found.exact:
+            return found
+        result = result.and_(found)
+    return result
+
+
+def _ask(entry: IndexEntry, leaf: Leaf, column_type: ColumnType, indexes: FileIndexes) -> FileIndexResult:
+    if not entry.is_empty:
+        return indexes.ask(entry, column_type, lambda reader: reader.evaluate(leaf))
+    result = _empty(leaf)
+    indexes.note(entry, result)
+    return result
+
+
+def _literals(leaf: Leaf) -> tuple[Plain, ...]:
+    match leaf:
+        case Compare(_, _, value):
+            return (value,)
+        case In(_, values, _):
+            return values
+        case StartsWith(_, prefix, _):
+            return (prefix,)
+        case IsNull():
+            return ()
+
+
+def _empty(leaf: Leaf) -> FileIndexResult:
+    """An index that was fed nothing: no row has a value."""
+    match leaf:
+        case Compare(_, Op.NE, _) | In(_, _, True) | IsNull(_, False):
+            return REMAIN
+        case _:
+            return SKIP
+
+
+__all__ = ["MAX_ROWS", "IndexNotes", "IndexUse", "evaluate"]

@@ -1,0 +1,261 @@
+"""Row sets: numpy arrays to and from 32-bit Roaring bitmaps and their portable, run-optimised, little-endian bytes.
+
+Large sets go through ``pyroaring``. The many small ones of a bitmap index (a set per distinct value) are laid out by numpy,
+all at once, to the same bytes. Bytes that come from a file are checked here before the C library sees them.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import Any, TypeAlias
+
+import numpy as np
+from pyroaring import BitMap
+
+from fileindex.base.corrupt import CorruptIndex
+
+Rows: TypeAlias = np.ndarray[Any, np.dtype[np.uint32]]
+_Longs: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+_Bytes: TypeAlias = np.ndarray[Any, np.dtype[np.uint8]]
+
+LARGE_GROUP = 256
+"""Sets from this many rows on are worth a bitmap object each; smaller ones never need a bitset container."""
+
+_PART = 16384  # sets a step: its temporaries stay in the processor's cache
+_NO_RUNS, _RUNS = 12346, 12347
+_ARRAY_MAX = 4096
+_BITSET_BYTES = 8192
+_NO_OFFSETS_BELOW = 4
+SINGLETON_BYTES = 18
+"""Serialised size of a set of one row."""
+
+
+def rows_to_bitmap(rows: Rows) -> BitMap:
+    """The set of the given row numbers (any order).
+
+    >>> rows_to_bitmap(np.array([3, 1], dtype=np.uint32))
+    BitMap([1, 3])
+    """
+    return BitMap(array("I", np.ascontiguousarray(rows, dtype=np.uint32).tobytes()))  # pyroaring walks any other buffer item by item
+
+
+def bitmap_to_rows(rows: BitMap) -> Rows:
+    """The row numbers of a set, ascending.
+
+    >>> bitmap_to_rows(BitMap([3, 1])).tolist()
+    [1, 3]
+    """
+    return np.frombuffer(rows.to_array(), dtype=np.uint32)
+
+
+def all_rows(row_count: int) -> BitMap:
+    """The set of all rows of a file.
+
+    >>> all_rows(3)
+    BitMap([0, 1, 2])
+    """
+    return BitMap(range(row_count))
+
+
+def ranges_of(rows: BitMap) -> tuple[_Longs, _Longs]:
+    """Starts and ends (exclusive) of the maximal runs of consecutive rows.
+
+    >>> [part.tolist() for part in ranges_of(BitMap([1, 2, 3, 7]))]
+    [[1, 7], [4, 8]]
+    """
+    numbers = bitmap_to_rows(rows).astype(np.int64)
+    if not len(numbers):
+        return numbers, numbers
+    breaks = np.flatnonzero(np.diff(numbers) != 1)
+    starts = numbers[np.concatenate([[0], breaks + 1])]
+    ends = numbers[np.concatenate([breaks, [len(numbers) - 1]])] + 1
+    return starts, ends
+
+
+def serialize(rows: BitMap) -> bytes:
+    """Portable bytes, run optimised as Java's writer does; ``rows`` is optimised in place.
+
+    >>> serialize(BitMap([0, 1, 2, 3])).hex()
+    '3b3000000100000300010000000300'
+    """
+    rows.run_optimize()
+    data: bytes = rows.serialize()
+    return data
+
+
+def deserialize(data: bytes | memoryview) -> tuple[BitMap, int]:
+    """The set that starts at byte 0 and the number of its bytes; what follows is ignored.
+
+    Raises:
+        CorruptIndex: the bytes are truncated, or break an invariant of the format.
+
+    >>> deserialize(bytes.fromhex("3a3000000100000000000000100000000500ffff"))
+    (BitMap([5]), 18)
+    """
+    try:
+        length = _check(data)
+    except ValueError as error:
+        raise CorruptIndex(f"a row set is broken: {error}") from error
+    return BitMap.deserialize(bytes(data[:length])), length
+
+
+def _check(data: bytes | memoryview) -> int:
+    """Length of the serialised set; raises if anything in it does not hold together."""
+    cookie = int.from_bytes(data[:4], "little")
+    has_runs = cookie & 0xFFFF == _RUNS
+    if has_runs:
+        count = (cookie >> 16) + 1
+        flags = np.unpackbits(np.frombuffer(data, np.uint8, (count + 7) // 8, 4), bitorder="little")[:count].astype(bool)
+        at = 4 + (count + 7) // 8
+    elif cookie == _NO_RUNS:
+        count = int.from_bytes(data[4:8], "little")
+        if count > 65536:
+            raise ValueError(f"{count} containers")
+        flags, at = np.zeros(count, dtype=bool), 8
+    else:
+        raise ValueError(f"unknown cookie {cookie}")
+    header = np.frombuffer(data, "<u2", 2 * count, at).reshape(count, 2).astype(np.int64)
+    at += 4 * count
+    if (np.diff(header[:, 0]) <= 0).any():
+        raise ValueError("containers out of order")
+    offsets = None
+    if not has_runs or count >= _NO_OFFSETS_BELOW:
+        offsets = np.frombuffer(data, "<u4", count, at)
+        at += 4 * count
+    for number, (cardinality, is_run) in enumerate(zip((header[:, 1] + 1).tolist(), flags.tolist(), strict=True)):
+        if offsets is not None and int(offsets[number]) != at:
+            raise ValueError("a container is not where its offset says")
+        at += _check_container(data, at, cardinality, is_run=is_run)
+    return at
+
+
+def _check_container(data: bytes | memoryview, at: int, cardinality: int, *, is_run: bool) -> int:
+    if is_run:
+        runs = int(np.frombuffer(data, "<u2", 1, at)[0])
+        pairs = np.frombuffer(data, "<u2", 2 * runs, at + 2).reshape(runs, 2).astype(np.int64)
+        ends = pairs[:, 0] + pairs[:, 1]
+        if not runs or (ends > 0xFFFF).any() or (pairs[1:, 0] <= ends[:-1]).any() or int(pairs[:, 1].sum()) + runs != cardinality:
+            raise ValueError("broken runs")
+        return 2 + 4 * runs
+    if cardinality <= _ARRAY_MAX:
+        values = np.frombuffer(data, "<u2", cardinality, at)
+        if (values[1:] <= values[:-1]).any():
+            raise ValueError("an array container out of order")
+        return 2 * cardinality
+    words = np.frombuffer(data, "<u8", _BITSET_BYTES // 8, at)
+    if int(np.bitwise_count(words).sum()) != cardinality:
+        raise ValueError("a bitset container with another cardinality")
+    return _BITSET_BYTES
+
+
+def serialize_groups(rows: Rows, starts: _Longs) -> tuple[_Bytes, _Longs]:
+    """Serialised sets of many groups of rows, back to back.
+
+    Args:
+        rows: the groups one after the other, ascending inside a group, each of 2 rows or more.
+        starts: where each group starts in ``rows``, and as a last element their number.
+
+    Returns:
+        All bytes, and where each set starts in them (and as a last element their number).
+
+    >>> data, offsets = serialize_groups(np.array([0, 1, 5, 7], dtype=np.uint32), np.array([0, 2, 4]))
+    >>> data.tobytes()[: offsets[1]].hex()
+    '3a30000001000000000001001000000000000100'
+    """
+    parts = [_serialize_part(rows, starts[first : first + _PART + 1]) for first in range(0, len(starts) - 1, _PART)]
+    if not parts:
+        return np.zeros(0, dtype=np.uint8), np.zeros(1, dtype=np.int64)
+    lengths = np.concatenate([np.diff(offsets) for _, offsets in parts])
+    return np.concatenate([data for data, _ in parts]), np.concatenate([[0], np.cumsum(lengths)])
+
+
+def _serialize_part(rows: Rows, starts: _Longs) -> tuple[_Bytes, _Longs]:
+    counts = np.diff(starts)
+    rows, starts = rows[starts[0] : starts[-1]], starts - starts[0]
+    large = np.flatnonzero(counts >= LARGE_GROUP)
+    small = np.flatnonzero(counts < LARGE_GROUP)
+    blobs = [serialize(rows_to_bitmap(rows[starts[group] : starts[group + 1]])) for group in large]
+    chosen = np.repeat(counts < LARGE_GROUP, counts)
+    layout = _Layout(rows[chosen] if len(large) else rows, counts[small]) if len(small) else None
+    sizes = np.zeros(len(counts), dtype=np.int64)
+    sizes[large] = [len(blob) for blob in blobs]
+    if layout is not None:
+        sizes[small] = layout.sizes
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    out = np.zeros(int(offsets[-1]), dtype=np.uint8)
+    for group, blob in zip(large.tolist(), blobs, strict=True):
+        out[offsets[group] : offsets[group + 1]] = np.frombuffer(blob, np.uint8)
+    if layout is not None:
+        layout.write(out, offsets[small])
+    return out, offsets
+
+
+class _Layout:
+    """Sets of fewer than LARGE_GROUP rows: their containers (arrays and runs only), sizes and bytes, without a loop over sets."""
+
+    def __init__(self, rows: Rows, counts: _Longs) -> None:
+        self.low = (rows & 0xFFFF).astype(np.int64)
+        high = (rows >> 16).astype(np.int64)
+        group_of_row = np.repeat(np.arange(len(counts)), counts)
+        opens = np.ones(len(rows), dtype=bool)
+        opens[1:] = (np.diff(group_of_row) != 0) | (np.diff(high) != 0)
+        self.first_row = np.flatnonzero(opens)
+        self.key = high[self.first_row]
+        self.group = group_of_row[self.first_row]
+        self.cardinality = np.diff(np.append(self.first_row, len(rows)))
+        self.run_opens = opens.copy()
+        self.run_opens[1:] |= np.diff(self.low) != 1
+        self.runs = np.add.reduceat(self.run_opens.astype(np.int64), self.first_row)
+        self.is_run = 2 + 4 * self.runs < 2 * self.cardinality
+        self.container_size = np.where(self.is_run, 2 + 4 * self.runs, 2 * self.cardinality)
+        self.containers = np.bincount(self.group, minlength=len(counts))
+        self.first_container = np.cumsum(self.containers) - self.containers
+        self.has_runs = np.logical_or.reduceat(self.is_run, self.first_container)
+        self.flag_bytes = np.where(self.has_runs, (self.containers + 7) // 8, 0)
+        self.has_offsets = ~self.has_runs | (self.containers >= _NO_OFFSETS_BELOW)
+        self.keys_at = np.where(self.has_runs, 4 + self.flag_bytes, 8)
+        header = self.keys_at + 4 * self.containers + np.where(self.has_offsets, 4 * self.containers, 0)
+        ends = np.cumsum(self.container_size)
+        before = ends - self.container_size
+        self.data_at = header[self.group] + before - before[self.first_container][self.group]
+        self.sizes = header + np.add.reduceat(self.container_size, self.first_container)
+
+    def write(self, out: _Bytes, at: _Longs) -> None:
+        """Put every set's bytes into ``out``, where set ``i`` starts at ``at[i]``."""
+        plain, runs = ~self.has_runs, self.has_runs
+        _put(out, at, np.where(runs, _RUNS | (self.containers - 1) << 16, _NO_RUNS), 4)
+        _put(out, at[plain] + 4, self.containers[plain], 4)
+        number = np.arange(len(self.group)) - self.first_container[self.group]
+        run_containers = np.flatnonzero(self.is_run)
+        owners = self.group[run_containers]
+        flags_at = at[owners] + 4 + (number[run_containers] >> 3)
+        np.bitwise_or.at(out, flags_at, (1 << (number[run_containers] & 7)).astype(np.uint8))
+        start = at[self.group]
+        keys_at = start + self.keys_at[self.group] + 4 * number
+        _put(out, keys_at, self.key, 2)
+        _put(out, keys_at + 2, self.cardinality - 1, 2)
+        listed = self.has_offsets[self.group]
+        offsets_at = start + self.keys_at[self.group] + 4 * self.containers[self.group] + 4 * number
+        _put(out, offsets_at[listed], self.data_at[listed], 4)
+        self._write_data(out, start + self.data_at)
+
+    def _write_data(self, out: _Bytes, at: _Longs) -> None:
+        container = np.repeat(np.arange(len(self.group)), self.cardinality)
+        position = np.arange(len(self.low)) - self.first_row[container]
+        arrays = ~self.is_run[container]
+        _put(out, at[container][arrays] + 2 * position[arrays], self.low[arrays], 2)
+        _put(out, at[self.is_run], self.runs[self.is_run], 2)
+        opens = np.flatnonzero(self.run_opens)
+        lengths = np.diff(np.append(opens, len(self.low)))
+        owner = container[opens]
+        first_run = np.cumsum(self.runs) - self.runs
+        runs_at = at[owner] + 2 + 4 * (np.arange(len(opens)) - first_run[owner])
+        chosen = self.is_run[owner]
+        _put(out, runs_at[chosen], self.low[opens][chosen], 2)
+        _put(out, runs_at[chosen] + 2, lengths[chosen] - 1, 2)
+
+
+def _put(out: _Bytes, at: _Longs, values: _Longs, width: int) -> None:
+    """Write ``values`` as little-endian numbers of ``width`` bytes at the byte positions ``at``."""
+    for byte in range(width):
+        out[at + byte] = (values >> (8 * byte)) & 0xFF

@@ -1,0 +1,112 @@
+"""How well an index serves: its size for each row, its distinct values, the false positive rate that a bloom filter has reached."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from fileindex.base.column_type import ColumnType
+from fileindex.format.bloom_filter import BloomFilterReader
+from fileindex.format.container import Payload
+from fileindex.format.registry import INDEX_TYPES
+
+OVERFULL = 0.5
+"""A bloom filter with a greater false positive rate lets most misses through, or nearly so."""
+
+WASTEFUL = 16
+"""A bloom filter with so many times the bits that its values need at its aim of one in ten is too large."""
+
+_BITS_A_VALUE = -math.log(0.1) / math.log(2) ** 2
+_SMALL = 4096
+_FEW_ROWS_A_VALUE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class IndexHealth:
+    """One index of one file.
+
+    Attributes:
+        rows: rows of the file.
+        bytes: size of the payload.
+        distinct: distinct values; of a bloom filter estimated from its bits; None where the format does not tell.
+        bits_per_row: eight times ``bytes`` by ``rows``; 0 without rows.
+        false_positive_rate: how often a value that the file lacks is let through, by the share of bits that are set; bloom filters only.
+        note: what is wrong or wasteful, else "".
+    """
+
+    rows: int
+    bytes: int
+    distinct: int | None
+    bits_per_row: float
+    false_positive_rate: float | None
+    note: str
+
+
+def payload_health(
+    index_type: str, payload: Payload | None, column_type: ColumnType, row_count: int, column_bytes: int | None = None
+) -> IndexHealth:
+    """The health of an index; one that cannot be read says so in its note. Never an exception.
+
+    Args:
+        index_type: as the container names it.
+        payload: its bytes; None for an index that was fed nothing.
+        column_type: of the indexed column (of a map entry: of the map's values).
+        row_count: the file's rows.
+        column_bytes: what the column itself takes in the file, if known.
+
+    >>> import pyarrow as pa
+    >>> from fileindex.format.bsi import write_bsi
+    >>> from fileindex.keys.group_by import ColumnRows
+    >>> rows = ColumnRows(ColumnType("INT"))
+    >>> rows.append(pa.array([1, 2], pa.int32()))
+    >>> payload_health("bsi", Payload.of(write_bsi(rows.grouped())), ColumnType("INT"), 2, column_bytes=8)
+    IndexHealth(rows=2, bytes=84, distinct=None, bits_per_row=336.0, false_positive_rate=None, note='larger than the column (84 of 8 bytes)')
+    """
+    size = 0 if payload is None else payload.length
+    notes: list[str] = []
+    distinct: int | None = None
+    rate: float | None = None
+    try:
+        distinct, rate = _look(index_type, payload, column_type, row_count, notes)
+    except Exception as error:  # noqa: BLE001 - a view of all indexes must show the broken ones, whatever is wrong with them
+        notes.append(f"unusable: {error}")
+    if column_bytes is not None and size > column_bytes:
+        notes.append(f"larger than the column ({size:,} of {column_bytes:,} bytes)")
+    return IndexHealth(row_count, size, distinct, 8 * size / row_count if row_count else 0.0, rate, "; ".join(notes))
+
+
+def _look(
+    index_type: str, payload: Payload | None, column_type: ColumnType, row_count: int, notes: list[str]
+) -> tuple[int | None, float | None]:
+    """Distinct values and false positive rate; adds to ``notes``."""
+    known = INDEX_TYPES.get(index_type)
+    if payload is None or known is None or not known.supports(column_type):
+        why = "was fed nothing" if payload is None else f"unusable: '{index_type}' on {column_type.kind} is not known here"
+        notes.append(why)
+        return None, None
+    reader = known.open(payload, column_type)
+    if reader.row_count not in {None, row_count}:
+        notes.append(f"unusable: it has {reader.row_count:,} rows, the file {row_count:,}")
+    if isinstance(reader, BloomFilterReader):
+        return _bloom(reader, notes)
+    distinct = reader.distinct
+    if distinct is not None and 0 < row_count < _FEW_ROWS_A_VALUE * distinct and payload.length > _SMALL:
+        notes.append("nearly every row has a value of its own; a bloom filter would be smaller")
+    return distinct, None
+
+
+def _bloom(reader: BloomFilterReader, notes: list[str]) -> tuple[int | None, float]:
+    share = reader.share_of_set_bits()
+    rate = share**reader.hashes
+    if share == 1:
+        notes.append("every bit is set, it lets everything through; raise 'items'")
+        return None, rate
+    distinct = round(-reader.bits / reader.hashes * math.log1p(-share))
+    if rate > OVERFULL:
+        notes.append(f"lets {rate:.0%} of misses through; raise 'items' (about {distinct:,} values)")
+    elif reader.bits > 8 * _SMALL and reader.bits > WASTEFUL * _BITS_A_VALUE * max(distinct, 1):
+        notes.append(f"much larger than about {distinct:,} values need; lower 'items'")
+    return distinct, rate
+
+
+__all__ = ["IndexHealth", "payload_health"]

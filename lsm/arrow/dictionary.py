@@ -1,0 +1,75 @@
+"""Columns of a write's input in the forms in which rows are copied out of it in another order several times faster.
+
+Rows in key order lie all over a large input, and every value costs a miss of the processor's cache, a text two. Texts of few distinct
+values become dictionaries, whose codes fit the cache and which the Parquet encoder takes as they are; other texts become views, of which
+a copy needs one look at the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lsm.arrow.decode import plain_texts
+
+WORTH_ROWS = 1 << 17
+"""Inputs of fewer rows fit the cache."""
+FEW = 256
+_SAMPLE_ROWS = 4096
+_MOST = 2**15
+DICTIONARY = pa.dictionary(pa.int32(), pa.string())
+"""The form of texts of few distinct values on their way to the encoder. It bounds dictionaries with nulls too widely: they have none."""
+_SIXTEEN_BYTES = pa.decimal128(38)
+
+
+def movable(column: Any) -> Any:
+    """A text array as a dictionary array if a sample shows few distinct texts and there is no null, else as a view array; others as they are.
+
+    >>> movable(pa.array(["a", "b", "a", "a", "b", "a"])).type, movable(pa.array(["a", "b"])).type, movable(pa.array([1])).type
+    (DictionaryType(dictionary<values=string, indices=int8, ordered=0>), DataType(string_view), DataType(int64))
+    """
+    if not pa.types.is_string(column.type):
+        return column
+    step = max(1, len(column) // _SAMPLE_ROWS)
+    sample = column.take(pa.array(np.arange(0, len(column), step)))
+    distinct = pc.count_distinct(sample).as_py()
+    if not column.null_count and distinct <= FEW and 2 * distinct < len(sample):
+        encoded = column.dictionary_encode()
+        if len(encoded.dictionary) < _MOST:
+            codes = encoded.indices.cast(pa.int8() if len(encoded.dictionary) <= np.iinfo(np.int8).max else pa.int16())
+            return pa.DictionaryArray.from_arrays(codes, encoded.dictionary)
+    return column.cast(pa.string_view())
+
+
+def moved(column: Any, rows: Any) -> Any:
+    """The values of a ``movable`` array at ``rows`` (an Arrow array of positions): plain texts, or dictionary arrays with 32-bit codes.
+
+    >>> moved(movable(pa.array(["c", "a"])), pa.array([1, 0])).to_pylist()
+    ['a', 'c']
+    """
+    if column.type == pa.string_view():
+        return _texts(column, rows)
+    if pa.types.is_dictionary(column.type):
+        return pa.DictionaryArray.from_arrays(column.indices.take(rows).cast(DICTIONARY.index_type), column.dictionary)
+    return column.take(rows)
+
+
+def joined(pieces: Sequence[Any]) -> Any:
+    """Tables of the same columns as one; texts that are dictionaries in all of them have one dictionary."""
+    alike = all(piece.schema.types == pieces[0].schema.types for piece in pieces)
+    return pa.concat_tables(pieces if alike else [plain_texts(piece) for piece in pieces]).unify_dictionaries()
+
+
+def _texts(views: Any, rows: Any) -> Any:
+    """Plain texts of a view array: its fixed-width views are gathered, then all texts copied in one go."""
+    validity, wide, *data = views.buffers()
+    wide = pa.Array.from_buffers(_SIXTEEN_BYTES, len(views), [None, wide], offset=views.offset).take(rows).buffers()[1]
+    known = pc.is_valid(views).take(rows).buffers()[1] if validity is not None and views.null_count else None
+    return pa.Array.from_buffers(pa.string_view(), len(rows), [known, wide, *data]).cast(pa.string())
+
+
+__all__ = ["DICTIONARY", "WORTH_ROWS", "joined", "movable", "moved"]

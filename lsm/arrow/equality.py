@@ -1,0 +1,107 @@
+"""Which rows of two tables hold equal values, column by column and without a step per row.
+
+Null equals null, NaN equals NaN, 0.0 equals -0.0; the entries of a map may come in any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lsm.keys.encoding import WordColumn, one_array
+from lsm.keys.sort import sort_rows
+
+Mask = npt.NDArray[np.bool_]
+
+
+def equal_rows(left: Any, right: Any, names: Sequence[str]) -> Mask:
+    """Whether row ``i`` of ``left`` equals row ``i`` of ``right`` in the columns ``names``; both have the same types and length.
+
+    >>> one = pa.table({"a": [1, None, 3], "b": [[1, 2], [], None]})
+    >>> other = pa.table({"a": [1, None, 4], "b": [[1, 2], [0], None]})
+    >>> equal_rows(one, other, ["a"]).tolist(), equal_rows(one, other, ["b"]).tolist()
+    ([True, True, False], [True, False, True])
+    """
+    same = np.ones(left.num_rows, np.bool_)
+    for name in names:
+        if not same.any():
+            break
+        same &= equal_values(one_array(left.column(name)), one_array(right.column(name)))
+    return same
+
+
+def equal_values(left: Any, right: Any) -> Mask:
+    """The same of two arrays."""
+    known_left, known_right = (array.is_valid().to_numpy(zero_copy_only=False) for array in (left, right))
+    both = known_left & known_right
+    same: Mask = known_left == known_right
+    if not both.any():
+        return same
+    if not both.all():
+        chosen = pa.array(both)
+        same[both] = _equal_known(left.filter(chosen), right.filter(chosen))
+        return same
+    return _equal_known(left, right)
+
+
+def _equal_known(left: Any, right: Any) -> Mask:
+    """Equality where neither side has a null on the outermost level."""
+    kind = left.type
+    if pa.types.is_struct(kind):
+        same = np.ones(len(left), np.bool_)
+        for one, other in zip(left.flatten(), right.flatten(), strict=True):
+            same &= equal_values(one, other)
+        return same
+    if pa.types.is_map(kind) or pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return _equal_lists(left, right)
+    found: Mask = pc.equal(left, right).to_numpy(zero_copy_only=False)
+    if pa.types.is_floating(kind):
+        found = found | (pc.is_nan(left).to_numpy(zero_copy_only=False) & pc.is_nan(right).to_numpy(zero_copy_only=False))
+    return found
+
+
+def _equal_lists(left: Any, right: Any) -> Mask:
+    """Lists of equal length are compared element by element, maps after their entries are put in order of the key."""
+    lengths = _lengths(left)
+    same: Mask = lengths == _lengths(right)
+    if not same.all():
+        chosen = pa.array(same)
+        left, right, lengths = left.filter(chosen), right.filter(chosen), lengths[same]
+    if pa.types.is_map(left.type):
+        parts = zip(_map_parts(left, lengths), _map_parts(right, lengths), strict=True)
+    else:
+        parts = zip([left.flatten()], [right.flatten()], strict=True)
+    differing = np.zeros(int(lengths.sum()), np.bool_)
+    for one, other in parts:
+        differing |= ~equal_values(one, other)
+    before = np.concatenate([[0], np.cumsum(differing)])
+    ends = np.cumsum(lengths)
+    same[same] = before[ends] == before[ends - lengths]
+    return same
+
+
+def _lengths(lists: Any) -> npt.NDArray[np.int64]:
+    if pa.types.is_map(lists.type):
+        offsets: npt.NDArray[np.int64] = lists.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
+        return np.diff(offsets)
+    found: npt.NDArray[np.int64] = pc.list_value_length(lists).to_numpy(zero_copy_only=False).astype(np.int64)
+    return found
+
+
+def _map_parts(maps: Any, lengths: npt.NDArray[np.int64]) -> tuple[Any, Any]:
+    """Keys and values of all maps one after the other, each map's in order of the key."""
+    first = int(maps.offsets[0].as_py()) if len(maps) else 0
+    keys, items = (child.slice(first, int(lengths.sum())) for child in (maps.keys, maps.items))
+    owner = np.repeat(np.arange(len(maps)), lengths)
+    if not len(owner):
+        return keys, items
+    order = pa.array(sort_rows([WordColumn.of(pa.array(owner)), WordColumn.of(keys)]).order)
+    return keys.take(order), items.take(order)
+
+
+__all__ = ["Mask", "equal_rows", "equal_values"]

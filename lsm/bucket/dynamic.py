@@ -1,0 +1,162 @@
+"""Dynamic buckets: which bucket a key lives in, and where a new key goes (Paimon's ``HashBucketAssigner``).
+
+A key is known by its hash. Known hashes keep their bucket for ever; new ones fill the buckets that have room, then new buckets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from lsm.bucket.hash import Buckets, Hashes
+from lsm.bucket.hash_index import read_hashes
+from manifest.entry.index_manifest import HASH, IndexEntry
+from manifest.snapshot.snapshot import Snapshot
+from manifest.store import FileStore
+
+
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """The dynamic buckets of one of several writers: those whose number modulo ``writers`` is ``index``.
+
+    >>> Owned(1, 4).first(3).tolist()
+    [1, 5, 9]
+    """
+
+    index: int = 0
+    writers: int = 1
+
+    def first(self, count: int) -> Buckets:
+        """The lowest ``count`` bucket numbers."""
+        numbers: Buckets = self.index + self.writers * np.arange(count, dtype=np.int32)
+        return numbers
+
+    def holds(self, buckets: Buckets) -> npt.NDArray[np.bool_]:
+        """Mask of the buckets that are owned."""
+        mask: npt.NDArray[np.bool_] = buckets % self.writers == self.index
+        return mask
+
+
+_ALL = Owned()
+_NO_HASHES: Hashes = np.empty(0, np.int32)
+_UNLIMITED = -1
+
+
+@dataclass(slots=True)
+class PartitionIndex:
+    """The buckets of one partition: which hash lives where. ``hashes`` is sorted and has no duplicates.
+
+    Args:
+        hashes: Hashes of the keys in the partition.
+        buckets: The bucket of each.
+        target_rows: Keys that a bucket takes before another is opened (``dynamic-bucket.target-row-num``).
+        max_buckets: Buckets that may be open, -1 for any number (``dynamic-bucket.max-buckets``); when all are full they fill evenly.
+    """
+
+    hashes: Hashes
+    buckets: Buckets
+    target_rows: int
+    max_buckets: int = _UNLIMITED
+    owned: Owned = _ALL
+    changed: set[int] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, by_bucket: Mapping[int, Hashes], target_rows: int, max_buckets: int = _UNLIMITED, owned: Owned = _ALL) -> PartitionIndex:
+        """The index of a partition whose buckets hold these hashes.
+
+        >>> index = PartitionIndex.of({0: np.array([7, -3], np.int32)}, target_rows=3)
+        >>> index.assign(np.array([7, 8, 9, 8, -3], np.int32)).tolist(), sorted(index.changed)
+        ([0, 0, 1, 0, 0], [0, 1])
+        """
+        hashes = np.concatenate([_NO_HASHES, *by_bucket.values()])
+        buckets = np.repeat(np.fromiter(by_bucket, np.int32, len(by_bucket)), [len(known) for known in by_bucket.values()])
+        found, first = np.unique(hashes, return_index=True)
+        return cls(found, buckets[first], target_rows, max_buckets, owned)
+
+    def assign(self, hashes: Hashes) -> Buckets:
+        """The bucket of every hash; new ones become known."""
+        if len(hashes) and not self._knows(hashes).all():
+            self._add(np.unique(hashes[~self._knows(hashes)]))
+        assigned: Buckets = self.buckets[np.searchsorted(self.hashes, hashes)] if len(hashes) else np.empty(0, np.int32)
+        return assigned
+
+    def hashes_of(self, bucket: int) -> Hashes:
+        """All hashes of a bucket, ascending."""
+        found: Hashes = self.hashes[self.buckets == bucket]
+        return found
+
+    def _knows(self, hashes: Hashes) -> npt.NDArray[np.bool_]:
+        at = np.searchsorted(self.hashes, hashes)
+        inside = at < len(self.hashes)
+        known = np.zeros(len(hashes), np.bool_)
+        known[inside] = self.hashes[at[inside]] == hashes[inside]
+        return known
+
+    def _add(self, new: Hashes) -> None:
+        placed = self._place(len(new))
+        self.changed.update(np.unique(placed).tolist())
+        hashes = np.concatenate([self.hashes, new])
+        order = np.argsort(hashes, kind="stable")
+        self.hashes, self.buckets = hashes[order], np.concatenate([self.buckets, placed])[order]
+
+    def _place(self, count: int) -> Buckets:
+        """Buckets for ``count`` new keys: room in open buckets first, lowest bucket first, then new ones."""
+        present, used = np.unique(self.buckets, return_counts=True)
+        own = self.owned.holds(present)
+        room = np.maximum(self.target_rows - used[own], 0)
+        opening = max(0, -(-(count - int(room.sum())) // self.target_rows))
+        free = np.setdiff1d(self.owned.first(len(present) + opening), present)
+        if self.max_buckets != _UNLIMITED:
+            free = free[free < self.max_buckets]
+        free = free[:opening]
+        ids = np.concatenate([present[own], free]).astype(np.int32)
+        filled = np.repeat(ids, np.concatenate([room, np.full(len(free), self.target_rows)]).astype(np.int64))[:count]
+        rest = np.resize(ids if len(ids) else self.owned.first(1), count - len(filled))
+        placed: Buckets = np.concatenate([filled, rest]).astype(np.int32)
+        return placed
+
+
+class HashBucketAssigner:
+    """Assigns keys to the buckets of their partitions, as of one snapshot; not safe for several threads.
+
+    ``owned`` are the only buckets that get rows (None: all). A snapshot of None stands for an empty table.
+    """
+
+    def __init__(self, store: FileStore, snapshot: Snapshot | None, owned: Owned | None = None) -> None:
+        self._store = store
+        self._owned = owned or _ALL
+        self._entries: dict[bytes, list[IndexEntry]] = {}
+        for entry in store.index_entries(snapshot):
+            if entry.index_type == HASH:
+                self._entries.setdefault(entry.partition, []).append(entry)
+        self._partitions: dict[bytes, PartitionIndex] = {}
+
+    def assign(self, partition: bytes, hashes: Hashes) -> Buckets:
+        """The bucket of every key, given by the hash of its trimmed primary key. Raises ``CorruptFile``."""
+        return self._index(partition).assign(hashes)
+
+    def new_hashes(self, partition: bytes, bucket: int) -> Hashes | None:
+        """All hashes of a bucket that took new keys; None if it took none."""
+        index = self._partitions.get(partition)
+        return index.hashes_of(bucket) if index is not None and bucket in index.changed else None
+
+    def entries(self, partition: bytes) -> list[IndexEntry]:
+        """The hash index files of a partition at the snapshot, one for each of its buckets."""
+        return self._entries.get(partition, [])
+
+    def _index(self, partition: bytes) -> PartitionIndex:
+        found = self._partitions.get(partition)
+        if found is None:
+            entries = [entry for entry in self.entries(partition) if self._owned.holds(np.array(entry.bucket))]
+            by_bucket = {entry.bucket: read_hashes(self._store, entry) for entry in entries}
+            options = self._store.options
+            limits = (options.dynamic_bucket_target_row_num, options.dynamic_bucket_max_buckets)
+            found = PartitionIndex.of(by_bucket, *limits, self._owned)
+            self._partitions[partition] = found
+        return found
+
+
+__all__ = ["HashBucketAssigner", "Owned", "PartitionIndex"]

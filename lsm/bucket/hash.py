@@ -1,0 +1,107 @@
+"""Key to bucket: Paimon's Murmur3 hash of the BinaryRow of the bucket key, over whole columns (``DefaultBucketFunction``)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fileindex.base.column_type import Plain
+from fileindex.base.plain_value import plain_array, to_scalar
+from manifest.row.words import Words, row_images
+from manifest.schema.table_schema import TableSchema
+from manifest.types.data_type import DataType
+
+Buckets = npt.NDArray[np.int32]
+Hashes = npt.NDArray[np.int32]
+
+_SEED = 42
+_C1, _C2 = np.uint32(0xCC9E2D51), np.uint32(0x1B873593)
+_BATCH = 1 << 16
+"""Rows hashed at once: the words of a batch stay in the processor's cache."""
+
+
+def hash_keys(columns: Sequence[Any], types: Sequence[DataType]) -> Hashes:
+    """Hash of every row of the key ``columns`` (Arrow arrays of one length, chunked or not), as Paimon's int32.
+
+    Raises ``UnsupportedType`` for a nested column.
+
+    >>> from fileindex.base.column_type import Kind
+    >>> hash_keys([pa.array([0, 1, 42], pa.int32())], [DataType(Kind.INT)]).tolist()
+    [-300363099, 1465514398, 907821237]
+    """
+    count = len(columns[0])
+    hashes = np.empty(count, dtype=np.uint32)
+    for start in range(0, count, _BATCH):
+        part = [_contiguous(column.slice(start, _BATCH)) for column in columns]
+        hashes[start : start + _BATCH] = _hash_batch(part, types)
+    return hashes.view(np.int32)
+
+
+def _contiguous(column: Any) -> Any:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _hash_batch(columns: Sequence[pa.Array], types: Sequence[DataType]) -> Words:
+    images = row_images(columns, types)
+    state = np.full(len(columns[0]), _SEED, dtype=np.uint32)
+    for step in images.steps:
+        if step.rows is None:
+            state = _mix(state, step.words)
+        else:
+            state[step.rows] = _mix(state[step.rows], step.words)
+    return _finish(state, images.sizes.astype(np.uint32))
+
+
+def _rotate(words: Words, bits: int) -> Words:
+    return words << np.uint32(bits) | words >> np.uint32(32 - bits)
+
+
+def _mix(state: Words, words: Words) -> Words:
+    return _rotate(state ^ _rotate(words * _C1, 15) * _C2, 13) * np.uint32(5) + np.uint32(0xE6546B64)
+
+
+def _finish(state: Words, sizes: Words) -> Words:
+    state = state ^ sizes
+    state = (state ^ state >> np.uint32(16)) * np.uint32(0x85EBCA6B)
+    state = (state ^ state >> np.uint32(13)) * np.uint32(0xC2B2AE35)
+    return state ^ state >> np.uint32(16)
+
+
+def bucket_ids(rows: pa.RecordBatch | pa.Table, schema: TableSchema, buckets: int) -> Buckets:
+    """Bucket of every row, 0 to ``buckets`` - 1, by the table's bucket function; rows are in the table's Arrow schema.
+
+    >>> from manifest.schema.validation import build_schema
+    >>> schema = build_schema("id INT", primary_keys=["id"], options={"bucket": "4"})
+    >>> bucket_ids(pa.table({"id": pa.array([0, 1, 2], pa.int32())}), schema, 4).tolist()
+    [3, 2, 0]
+    """
+    columns = [rows.column(name) for name in schema.bucket_keys]
+    return _buckets(columns, schema, buckets)
+
+
+def _buckets(columns: Sequence[Any], schema: TableSchema, buckets: int) -> Buckets:
+    types = schema.types_of(schema.bucket_keys)
+    if buckets == 1:
+        return np.zeros(len(columns[0]), dtype=np.int32)
+    if schema.core.bucket_function_type == "mod":
+        found: Buckets = np.mod(_integers(columns[0], types[0]), buckets).astype(np.int32)
+        return found
+    return np.abs(np.fmod(hash_keys(columns, types), np.int32(buckets)))
+
+
+def _integers(column: Any, data_type: DataType) -> Any:
+    """The values of an integer column; a null counts as the zero that stands in its slot of the row."""
+    return np.asarray(pc.fill_null(plain_array(column, data_type.column_type), 0)).astype(np.int64)
+
+
+def bucket_of(values: Sequence[Plain], schema: TableSchema, buckets: int) -> int:
+    """Bucket of one key, given as plain values of the bucket-key columns."""
+    types = schema.types_of(schema.bucket_keys)
+    scalars = [to_scalar(value, data_type.column_type) for value, data_type in zip(values, types, strict=True)]
+    columns = [pa.repeat(scalar, 1) for scalar in scalars]
+    return int(_buckets(columns, schema, buckets)[0])

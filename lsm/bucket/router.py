@@ -1,0 +1,115 @@
+"""Which partition and bucket a row belongs to, for whole tables at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from fileindex.base.column_type import Plain
+from fileindex.base.plain_value import from_scalar
+from lsm.bucket.hash import Buckets, Hashes, bucket_ids, hash_keys
+from lsm.keys.encoding import Rows, one_array
+from manifest.schema.table_schema import TableSchema
+
+UNAWARE_BUCKET = 0
+_PART_ROWS = 1 << 18
+Each: TypeAlias = Callable[[Callable[[Any], Buckets], Sequence[Any]], Iterable[Buckets]]
+Assign: TypeAlias = Callable[[tuple[Plain, ...], Hashes], Buckets]
+"""Buckets of keys of one partition, given by their hashes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The rows of a table that go to one bucket, in order of arrival; ``rows`` is None if all do."""
+
+    partition: tuple[Plain, ...]
+    bucket: int
+    rows: Rows | None
+
+
+def route(table: Any, schema: TableSchema, assign: Assign | None = None, each: Each = map) -> list[Share]:
+    """Split a conforming table (each column in one piece) by partition and bucket; ``assign`` gives dynamic buckets.
+
+    ``each`` does something for all parts of a large table, in order, as ``map`` does; those of a pool of threads do too.
+    Cost: a hash of the bucket key, a dictionary of each partition column, and one stable sort of small integers.
+
+    >>> import pyarrow as pa
+    >>> from manifest.schema.validation import build_schema
+    >>> schema = build_schema("id INT, p STRING", partition_keys=["p"])
+    >>> table = pa.table({"id": pa.array([1, 2, 3], pa.int32()), "p": ["x", "y", "x"]})
+    >>> [(share.partition, share.bucket, share.rows.tolist()) for share in route(table, schema)]
+    [(('x',), 0, [0, 2]), (('y',), 0, [1])]
+    """
+    if not table.num_rows:
+        return []
+    codes, partitions = _partitions(table, schema)
+    if assign is not None:
+        found = _assigned(table, schema, codes, partitions, assign)
+        buckets = int(found.max()) + 1
+        codes = codes * buckets + found
+    else:
+        buckets = max(1, schema.core.bucket)
+        codes = codes * buckets + _bucket_ids(table, schema, buckets, each) if buckets > 1 else codes
+    if len(partitions) == buckets == 1:
+        return [Share(partitions[0], UNAWARE_BUCKET, None)]
+    return [Share(partitions[code // buckets], code % buckets, rows) for code, rows in _groups(codes, len(partitions) * buckets)]
+
+
+def _bucket_ids(table: Any, schema: TableSchema, buckets: int, each: Each) -> Buckets:
+    parts = [table.slice(at, _PART_ROWS) for at in range(0, table.num_rows, _PART_ROWS)]
+    return np.concatenate(list(each(lambda part: bucket_ids(part, schema, buckets), parts)))
+
+
+def _groups(codes: npt.NDArray[np.int64], groups: int) -> Iterator[tuple[int, Rows | None]]:
+    """Each code that occurs, and its rows in order of arrival; None if those are all rows."""
+    small = codes.astype(np.uint16 if groups <= 1 << 16 else np.uint64)
+    kind = np.int32 if len(codes) <= np.iinfo(np.int32).max else np.int64  # they are held until the write ends
+    order: npt.NDArray[Any] = np.argsort(small, kind="stable").astype(kind)
+    ends = np.cumsum(np.bincount(codes, minlength=groups))
+    start = 0
+    for code, end in enumerate(ends.tolist()):
+        if end > start:
+            yield code, None if end - start == len(codes) else order[start:end]
+        start = end
+
+
+def _assigned(
+    table: Any, schema: TableSchema, codes: npt.NDArray[np.int64], partitions: Sequence[tuple[Plain, ...]], assign: Assign
+) -> npt.NDArray[np.int64]:
+    """The dynamic bucket of every row."""
+    keys = schema.trimmed_primary_keys
+    hashes = hash_keys([table.column(name) for name in keys], schema.types_of(keys))
+    found = np.empty(table.num_rows, np.int64)
+    for code, rows in _groups(codes, len(partitions)):
+        inside = slice(None) if rows is None else rows
+        found[inside] = assign(partitions[code], hashes[inside])
+    return found
+
+
+def _partitions(table: Any, schema: TableSchema) -> tuple[npt.NDArray[np.int64], list[tuple[Plain, ...]]]:
+    """A number per row, and the partition of each number."""
+    codes = np.zeros(table.num_rows, np.int64)
+    partitions: list[tuple[Plain, ...]] = [()]
+    for name in schema.partition_keys:
+        encoded = one_array(table.column(name)).dictionary_encode(null_encoding="encode")
+        values = [from_scalar(value, schema.column_types[name]) for value in encoded.dictionary]
+        codes = codes * len(values) + encoded.indices.to_numpy()
+        found, codes = np.unique(codes, return_inverse=True)
+        partitions = [(*partitions[code // len(values)], values[code % len(values)]) for code in found.tolist()]
+    return codes, partitions
+
+
+def describe(partition: Sequence[Plain], keys: Sequence[str]) -> str:
+    """A partition for people: ``day=3/city='Oslo'``, or nothing.
+
+    >>> describe((3, None), ("day", "hour"))
+    'day=3/hour=None'
+    """
+    return "/".join(f"{key}={value!r}" for key, value in zip(keys, partition, strict=True))
+
+
+__all__ = ["Assign", "Share", "describe", "route"]

@@ -1,0 +1,141 @@
+"""What follows a commit of rows: the compaction that is due.
+
+The commit is what makes the rows visible; our reads merge what waits on level 0 with the rest. But engines that hide level 0, and
+those who follow a changelog that compaction makes, wait for it. Tasks that share buckets write level 0 only, for none of them can
+tell what the others add, so the one who commits compacts after them; a writer that owns its buckets does so before, and what it left
+out, or lost to another commit, is compacted here where somebody waits for it.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from itertools import islice
+
+from lsm.write.table_write import compact_bucket
+from manifest.commit.conflicts import BucketId
+from manifest.commit.file_store_commit import FileStoreCommit
+from manifest.commit.message import CommitMessage, CommitResult
+from manifest.entry.columns import EntryColumns
+from manifest.io.errors import SnapshotNotFound
+from manifest.store import FileStore
+
+_LOG = logging.getLogger(__name__)
+_TOGETHER = 64
+"""Buckets whose compactions are committed together: more than these are not lost if the process ends."""
+_ATTEMPTS = 20
+"""How often a bucket that somebody waits for is compacted again when other commits were faster."""
+
+
+def follow_up(
+    store: FileStore, user: str, result: CommitResult, messages: Iterable[CommitMessage], *, owned: bool = False, threads: int = 1
+) -> CommitResult:
+    """``result`` of the commit of ``messages`` after the compaction that is due, with the newest snapshot of one.
+
+    Buckets with new files are compacted as the table's strategy says, until level 0 is settled where somebody waits for it; ``owned``:
+    whose writers had them to themselves and did that where nobody looks older versions up. An append table without buckets is left to ``Table.compact``.
+    The work is done here, ``threads`` buckets at a time: a merge streams and holds a batch for each of its runs, so memory does not grow
+    with the table, but the time may be that of rewriting a bucket. ``write-only``, as the table's option or the call's, leaves it to others.
+
+    Nothing of it can fail the commit: what lost its races or met an error, which is logged, is told by ``lost_compactions``, and the
+    next write or compaction finds the same work to do.
+    """
+    if result.snapshot_id is None or store.options.write_only or not _has_buckets(store):
+        return result
+    awaited = _is_awaited(store)
+    if (owned and not (awaited and store.options.needs_lookup)) or (result.replayed and not awaited):
+        return result
+    touched = [message for message in messages if message.bucket >= 0]
+    compacted = {message.bucket_id for message in touched if message.has_compaction} - set(result.lost_compactions)
+    left = {message.bucket_id for message in touched if message.new_files} - compacted
+    beaten = set(result.lost_compactions) - left
+    if awaited and left:
+        left &= _unsettled(store, store.live_entries(store.snapshots.latest()))
+    done = _compacted(store, user, sorted(left), threads, attempts=_ATTEMPTS if awaited else 1)
+    return replace(
+        result,
+        compact_snapshot_id=done.compact_snapshot_id or result.compact_snapshot_id,
+        lost_compactions=tuple(sorted({*beaten, *done.lost_compactions})),
+    )
+
+
+def finished(store: FileStore, user: str, result: CommitResult, *, threads: int = 1) -> CommitResult:
+    """``result`` of a commit whose first call may have ended before the compaction after it: what somebody waits for is done now."""
+    if result.snapshot_id is None or store.options.write_only or not (_has_buckets(store) and _is_awaited(store)):
+        return result
+    left = _unsettled(store, store.live_entries(store.snapshots.latest()))
+    with suppress(SnapshotNotFound):  # expired: whatever waits may be of this commit
+        added = store.delta_entries(store.snapshots.get(result.snapshot_id))
+        left &= set(zip(added.partition, added.bucket.tolist(), strict=True))
+    done = _compacted(store, user, sorted(left), threads, attempts=_ATTEMPTS)
+    return replace(
+        result, compact_snapshot_id=done.compact_snapshot_id or result.compact_snapshot_id, lost_compactions=done.lost_compactions
+    )
+
+
+def _has_buckets(store: FileStore) -> bool:
+    return store.schema.is_primary_key_table or store.options.bucket > 0
+
+
+def _is_awaited(store: FileStore) -> bool:
+    """Whether other engines, or the table's changelog, show rows only once a compaction has settled them."""
+    options = store.options
+    return store.schema.is_primary_key_table and (options.needs_lookup or options.compacts_fully_at_commit)
+
+
+def _unsettled(store: FileStore, entries: EntryColumns) -> set[BucketId]:
+    """Buckets with files that wait for a compaction, of live ``entries``."""
+    settled = 1 if store.options.needs_lookup else store.options.max_level
+    waiting = entries.select((entries.level < settled) & (entries.bucket >= 0))
+    return set(zip(waiting.partition, waiting.bucket.tolist(), strict=True))
+
+
+def _compacted(store: FileStore, user: str, buckets: Sequence[BucketId], threads: int, *, attempts: int) -> CommitResult:
+    """Compact ``buckets``: the newest snapshot of it, and the buckets that others were too fast for or an error left."""
+    newest: int | None = None
+    lost: list[BucketId] = []
+    for some in _chunks(buckets):
+        left: tuple[BucketId, ...] = tuple(some)
+        try:
+            for _ in range(attempts):
+                done = _compacted_once(store, user, left, threads)
+                newest, left = done.compact_snapshot_id or newest, done.lost_compactions
+                if not left:
+                    break
+        except Exception:  # noqa: BLE001 -- whatever it is, the rows are committed, and the caller must learn that
+            _LOG.warning("%s: the rows of commit '%s' are committed, but the compaction after them failed", store.root, user, exc_info=True)
+        lost += left
+    return CommitResult(None, newest, False, tuple(sorted(lost)))
+
+
+def _compacted_once(store: FileStore, user: str, buckets: Collection[BucketId], threads: int) -> CommitResult:
+    """Compact ``buckets`` as a commit of the table does, and commit that under a name of its own; what loses a race is dropped and told."""
+    full = store.options.compacts_fully_at_commit
+    commit = FileStoreCommit(store, f"{user}-{uuid.uuid4().hex[:8]}", fresh=True)
+    messages: list[CommitMessage] = []
+
+    def one(bucket: BucketId) -> None:
+        message = compact_bucket(store, *bucket, full=full, commit_id=user)
+        if message is not None:
+            messages.append(message)
+
+    try:
+        with ThreadPoolExecutor(max(1, threads)) as pool:
+            list(pool.map(one, buckets))
+        return commit.commit(messages)
+    except BaseException:
+        commit.abort(messages)
+        raise
+
+
+def _chunks(buckets: Sequence[BucketId]) -> Iterator[list[BucketId]]:
+    rest = iter(buckets)
+    while chunk := list(islice(rest, _TOGETHER)):
+        yield chunk
+
+
+__all__ = ["finished", "follow_up"]

@@ -1,0 +1,56 @@
+"""New level-0 files with other sequence numbers: what a commit asks for when another one has been faster."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lsm.data_files.rolling import delete_files, key_value_writer
+from lsm.data_files.spill import SpillSpace
+from lsm.keys.sort import SEQUENCE_NUMBER
+from lsm.read.full_scan import file_rows
+from lsm.write.bucket_writer import BucketContext
+from manifest.entry.data_file import DataFileMeta, FileSource
+from manifest.io.paths import FileNames
+from manifest.store import FileStore
+
+Restamp = Callable[[bytes, int, list[DataFileMeta], int], list[DataFileMeta]]
+
+
+def restamp(store: FileStore, commit_id: str | None = None) -> Restamp:
+    """A function ``(partition, bucket, files, first sequence) -> files`` for ``FileStoreCommit``.
+
+    It copies each file with all numbers shifted by the same amount, so that the smallest becomes ``first sequence``; the
+    originals stay. On failure no copy remains.
+    """
+    names = FileNames(store.options.data_file_prefix, ".parquet", commit_id or str(uuid.uuid4()))
+
+    def shifted(partition: bytes, bucket: int, files: list[DataFileMeta], first: int) -> list[DataFileMeta]:
+        values = store.partition.decode(partition)
+        target = BucketContext(store, partition, values, bucket, names, SpillSpace("")).target
+        shift = first - min((file.min_sequence_number for file in files), default=first)
+        copies: list[DataFileMeta] = []
+        try:
+            for file in files:
+                writer = key_value_writer(target, file.level, FileSource.APPEND)
+                copies += writer.write_all(_shifted(file_rows(store, partition, bucket, file), shift))
+        except BaseException:
+            for copy in copies:
+                delete_files(store.file_io, target.directory, copy)
+            raise
+        return copies
+
+    return shifted
+
+
+def _shifted(tables: Iterator[Any], shift: int) -> Iterator[Any]:
+    for table in tables:
+        at = table.schema.get_field_index(SEQUENCE_NUMBER)
+        yield table.set_column(at, SEQUENCE_NUMBER, pc.add_checked(table.column(at), pa.scalar(shift, pa.int64())))
+
+
+__all__ = ["Restamp", "restamp"]

@@ -1,0 +1,142 @@
+"""Changelog files: what happened to the rows of a bucket, beside its data files (Paimon's ``changelog-producer``).
+
+They look like data files of level 0, have a prefix of their own, may have a codec and statistics of their own, and never an index.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lsm.data_files.rolling import RollingFileWriter, delete_files, key_value_writer
+from lsm.data_files.writer import FileTarget
+from lsm.keys.encoding import one_array
+from lsm.keys.sort import Sorted, SortKey, sort_rows
+from lsm.merge.function import drop_retracts
+from lsm.merge.lookup_function import LEVEL, without_level
+from lsm.merge.merge_iterator import MergeRound
+from lsm.merge.row_diff import row_changes
+from manifest.entry.data_file import DataFileMeta, FileSource
+from manifest.schema.table_schema import TableSchema
+
+_Mask = npt.NDArray[np.bool_]
+_DEFAULT_PREFIX = "changelog-"
+_OWN = {"changelog-file.compression": "file.compression", "changelog-file.stats-mode": "metadata.stats-mode"}
+_LEFT_OUT = ("file-index.", "target-file-row-num")
+_UNKNOWN = np.iinfo(np.int8).max
+
+
+def changelog_target(target: FileTarget) -> FileTarget:
+    """Where and how the changelog files of a bucket are written, given its data files' target."""
+    schema = target.store.schema
+    options = {key: value for key, value in schema.options.items() if not key.startswith(_LEFT_OUT)}
+    for own, general in _OWN.items():
+        if own in options:
+            options = {key: value for key, value in options.items() if key != f"{general}.per.level"} | {general: options[own]}
+    names = replace(target.names, prefix=options.get("changelog-file.prefix", _DEFAULT_PREFIX))
+    return FileTarget(target.store.with_schema(schema.model_copy(update={"options": options})), target.directory, names, target.target_size)
+
+
+@dataclass
+class ChangelogWriter:
+    """Writes the changelog of one flush or compaction. Call order: ``write`` at will, then ``finish`` or ``abort``; then again.
+
+    No file is made before the first row. Rows come in key order.
+    """
+
+    target: FileTarget
+    _writer: RollingFileWriter | None = field(default=None, init=False, repr=False)
+
+    def write(self, rows: Any) -> None:
+        """Append rows with their kinds."""
+        if rows.num_rows:
+            self._writer = self._writer or key_value_writer(self.target, 0, FileSource.APPEND)
+            self._writer.write(rows)
+
+    def finish(self) -> list[DataFileMeta]:
+        """The files; on failure none remains."""
+        writer, self._writer = self._writer, None
+        return [] if writer is None else writer.close()
+
+    def abort(self) -> None:
+        """Delete what was written since the last ``finish``; never raises."""
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.abort()
+
+    def discard(self, file: DataFileMeta) -> None:
+        """Delete a finished file that nothing refers to."""
+        delete_files(self.target.store.file_io, self.target.directory, file)
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionChangelog:
+    """Turns the rounds of a compaction into changelog rows: each key that newer rows met, before and after.
+
+    Before is the version that the compaction found already settled: the shallowest above level 0, or, where only a full
+    compaction settles (``full-compaction``), the one on the deepest level.
+
+    Args:
+        log: takes the rows.
+        key: the order of rows.
+        settled_level: the level from which on versions are settled; 1 for ``lookup``, the deepest for ``full-compaction``.
+        compared: columns in which an update must differ to be told (``changelog-producer.row-deduplicate``); None: tell every one.
+        first_only: keys that have a settled version are left alone (first-row).
+    """
+
+    log: ChangelogWriter
+    key: SortKey
+    settled_level: int
+    compared: tuple[str, ...] | None = None
+    first_only: bool = False
+
+    @classmethod
+    def of(cls, schema: TableSchema, log: ChangelogWriter, key: SortKey, max_level: int) -> CompactionChangelog | None:
+        """What the table's producer asks for; None if compactions make no changelog. ``max_level``: the bucket's deepest."""
+        core = schema.core
+        if core.changelog_producer not in {"lookup", "full-compaction"}:
+            return None
+        settled = 1 if core.changelog_producer == "lookup" else max_level
+        compared = None
+        if core.changelog_row_deduplicate:
+            compared = tuple(name for name in schema.names if name not in core.changelog_row_deduplicate_ignore_fields)
+        return cls(log, key, settled, compared, core.merge_engine == "first-row")
+
+    def observe(self, merged: MergeRound) -> None:
+        """Tell what a round has changed; its rows have ``_LEVEL``."""
+        rows = merged.rows
+        levels = one_array(rows.column(LEVEL)).to_numpy(zero_copy_only=False)
+        if merged.done is None:
+            new = without_level(rows if (levels < self.settled_level).all() else rows.filter(pa.array(levels < self.settled_level)))
+            self.log.write(row_changes(new.slice(0, 0), drop_retracts(new), self.key))
+            return
+        done = merged.done
+        ordered = levels[done.order]
+        met: _Mask = np.minimum.reduceat(ordered, done.starts) < self.settled_level
+        shallowest = np.minimum.reduceat(np.where(ordered < self.settled_level, _UNKNOWN, ordered), done.starts)
+        if self.first_only:
+            met &= shallowest == _UNKNOWN
+        sizes = np.diff(done.starts, append=len(done.order))
+        old = (ordered == np.repeat(shallowest, sizes)) & np.repeat(met, sizes)
+        before = without_level(rows.take(pa.array(done.order[old])))
+        after = self._results(merged, done, met)
+        self.log.write(row_changes(drop_retracts(before), drop_retracts(after), self.key, compared=self.compared))
+
+    def _results(self, merged: MergeRound, done: Sorted, met: _Mask) -> Any:
+        """The results of the keys that ``met`` marks; a key may have none."""
+        result = without_level(merged.result)
+        if result.num_rows == len(done.starts):
+            return result if met.all() else result.filter(pa.array(met))
+        names = list(self.key.columns)
+        wanted = merged.rows.select(names).take(pa.array(done.order[done.starts[met]]))
+        both = pa.concat_tables([result.select(names), wanted.cast(result.select(names).schema)])
+        sides = sort_rows(self.key.key_words(both), length=both.num_rows, runs=True)
+        twice = np.diff(sides.starts, append=both.num_rows) == 2
+        return result.take(pa.array(sides.order[sides.starts[twice]]))
+
+
+__all__ = ["ChangelogWriter", "CompactionChangelog", "changelog_target"]

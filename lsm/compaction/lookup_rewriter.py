@@ -1,0 +1,124 @@
+"""Compaction that finds the older versions of new keys below its output (Paimon's ``LookupMergeTreeCompactRewriter``).
+
+Where new rows replace old ones as they are, the old ones are only marked as dead. Where the result depends on the old row
+(``sequence.field``, engines that combine versions, changelogs), the old rows take part in the merge as one more run.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeAlias
+
+from lsm.compaction.lookup import Lookup
+from lsm.compaction.task import MergeTreeRewriter, Rewrite, by_age
+from lsm.levels.sorted_runs import KeyOf, Section, SortedRun
+from lsm.merge.function import Deduplicate, drop_retracts
+from lsm.merge.lookup_function import LookupMerge, combines_versions, with_level, without_level
+from lsm.merge.merge_iterator import MergeRound, merge_rounds
+from lsm.read.full_scan import row_columns
+from manifest.entry.data_file import DataFileMeta
+
+Observer: TypeAlias = Callable[[MergeRound], None]
+"""Told of every round that level-0 rows take part in: all versions with their ``_LEVEL``, and what became of them."""
+
+
+@dataclass(frozen=True)
+class LookupRewriter:
+    """Rewrites or moves the files of a bucket so that no level holds a visible version that a shallower one has replaced.
+
+    Args:
+        plain: how files are read, merged and written.
+        key_of: makes serialised keys comparable.
+        files: all live files of the bucket, as they are when it is called.
+        observe: what makes a changelog; None without one.
+    """
+
+    plain: MergeTreeRewriter
+    key_of: KeyOf
+    files: Callable[[], Sequence[DataFileMeta]]
+    observe: Observer | None = None
+    _lookup: Lookup = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        plain = self.plain
+        lookup = Lookup(plain.target.store, plain.partition, plain.bucket, plain.key, self.key_of, plain.vectors)
+        object.__setattr__(self, "_lookup", lookup)
+
+    def rewrite(self, rewrite: Rewrite, output_level: int, *, drop_delete: bool) -> list[DataFileMeta]:
+        """See ``Rewriter``."""
+        new = _level0(rewrite.files)
+        if output_level == 0 or not (new or combines_versions(self.plain.fold)):
+            return self.plain.rewrite(rewrite, output_level, drop_delete=drop_delete)
+        if not self._by_value:
+            self._mark(new, self._below(output_level))
+            return self.plain.rewrite(rewrite, output_level, drop_delete=drop_delete)
+        merged = (self._merged(section, output_level, drop_delete=drop_delete) for section in rewrite.sections)
+        return self.plain.written(rewrite, output_level, itertools.chain.from_iterable(merged))
+
+    def moves(self, file: DataFileMeta, output_level: int) -> bool:
+        """See ``Rewriter``: without versions below, or if they only have to be marked."""
+        if self.only_moves(file, output_level):
+            return True
+        if self._must_be_merged(file) or self._by_value:
+            return False
+        self._mark([file], self._below(output_level))
+        return True
+
+    def only_moves(self, file: DataFileMeta, output_level: int) -> bool:
+        """See ``Rewriter``: what lies deeper than level 0 has been compared already."""
+        return file.level != 0 or not (self._must_be_merged(file) or self._below(output_level))
+
+    def discard(self, file: DataFileMeta) -> None:
+        """See ``Rewriter``."""
+        self.plain.discard(file)
+
+    @cached_property
+    def _by_value(self) -> bool:
+        """Whether an older version has a say in what becomes of a newer one."""
+        fold = self.plain.fold
+        if self.observe is not None or not isinstance(fold, Deduplicate):
+            return True
+        return self.plain.vectors is not None and (fold.ignore_delete or bool(self.plain.key.sequence_fields))
+
+    def _must_be_merged(self, file: DataFileMeta) -> bool:
+        return self.observe is not None or (self.plain.vectors is not None and file.delete_row_count != 0)
+
+    def _mark(self, newer: Sequence[DataFileMeta], older: Sequence[DataFileMeta]) -> None:
+        if self.plain.vectors is not None:
+            self._lookup.mark(newer, older)
+
+    def _below(self, level: int) -> list[DataFileMeta]:
+        return [file for file in self.files() if file.level > level]
+
+    def _merged(self, section: Section, output_level: int, *, drop_delete: bool) -> Iterator[Any]:
+        new = _level0(file for run in section for file in run.files)
+        if not new and not combines_versions(self.plain.fold):
+            yield from self.plain.merged(section, drop_delete=drop_delete)
+            return
+        store = self.plain.target.store
+        runs = [self._rows(run, len(section) + 1) for run in by_age(section)]
+        old = self._lookup.versions(new, self._below(output_level), row_columns(store))
+        fold = LookupMerge(self.plain.fold, output_level if store.options.merge_engine == "first-row" else None)
+        for merged in merge_rounds([old, *runs], self.plain.key, fold):
+            if self.observe is not None:
+                self.observe(merged)
+            rows = without_level(merged.result)
+            rows = drop_retracts(rows) if drop_delete else rows
+            if rows.num_rows:
+                yield rows
+
+    def _rows(self, run: SortedRun, runs: int) -> Iterator[Any]:
+        """The live rows of a run, and the level of each; files of several levels may form one run."""
+        for file in run.files:
+            for rows in self.plain.rows(SortedRun((file,)), runs):
+                yield with_level(rows, file.level)
+
+
+def _level0(files: Iterable[DataFileMeta]) -> list[DataFileMeta]:
+    return [file for file in files if file.level == 0]
+
+
+__all__ = ["LookupRewriter", "Observer"]

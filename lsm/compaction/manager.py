@@ -1,0 +1,189 @@
+"""When a bucket is compacted, and what a commit cycle makes of it (Paimon's ``MergeTreeCompactManager``)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from lsm.compaction.task import CompactResult, MergeTreeCompactTask, Rewriter
+from lsm.deletion_vectors.maintainer import BucketVectors
+from lsm.levels.sorted_runs import KeyOf, LevelRun, Levels
+from lsm.levels.trivial_move import settled_base
+from lsm.levels.universal import (
+    CompactUnit,
+    EarlyFullCompaction,
+    ForceUpLevel0,
+    OffPeakHours,
+    UniversalCompaction,
+    drops_deletes,
+    pick_full,
+)
+from manifest.entry.data_file import DataFileMeta, wall_clock_millis
+from manifest.options.core_options import CoreOptions
+
+Clock = Callable[[], int]
+Strategy: TypeAlias = UniversalCompaction | ForceUpLevel0
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionPolicy:
+    """A table's options, as far as they decide about compaction."""
+
+    strategy: Strategy
+    number_of_levels: int
+    min_file_size: int
+    force_rewrite: bool = False
+
+    @classmethod
+    def of(cls, options: CoreOptions) -> CompactionPolicy:
+        """The policy of a primary-key table."""
+        early = EarlyFullCompaction(
+            options.compaction_optimization_interval,
+            options.compaction_total_size_threshold,
+            options.compaction_incremental_size_threshold,
+        )
+        universal = UniversalCompaction(
+            options.compaction_max_size_amplification_percent,
+            options.compaction_size_ratio,
+            options.num_sorted_run_compaction_trigger,
+            None if early == EarlyFullCompaction() else early,
+            OffPeakHours(options.compaction_offpeak_start_hour, options.compaction_offpeak_end_hour, options.compaction_offpeak_ratio),
+        )
+        forced = options.needs_lookup or options.compaction_force_up_level_0
+        trigger = options.num_sorted_run_compaction_trigger
+        interval = max(trigger, options.lookup_compact_max_interval or 2 * trigger) if options.lookup_compact == "gentle" else None
+        return cls(
+            ForceUpLevel0(universal, interval if options.needs_lookup else None) if forced else universal,
+            options.max_level + 1,
+            int(options.target_size(has_primary_key=True) * options.compaction_small_file_ratio),
+            options.compaction_force_rewrite_all_files,
+        )
+
+
+class MergeTreeCompactManager:
+    """Holds the levels of one bucket, picks what to compact and does it, in the calling thread.
+
+    ``clock`` gives milliseconds of the local wall clock, as files have them in ``creation_time``. With ``vectors`` deletes
+    never need to be kept: what they delete is marked where it lies.
+    """
+
+    def __init__(
+        self,
+        key_of: KeyOf,
+        files: list[DataFileMeta],
+        policy: CompactionPolicy,
+        rewriter: Rewriter,
+        clock: Clock = wall_clock_millis,
+        *,
+        vectors: BucketVectors | None = None,
+    ) -> None:
+        self.levels = Levels(key_of, files, policy.number_of_levels)
+        self._policy = policy
+        self._rewriter = rewriter
+        self._clock = clock
+        self._vectors = vectors
+        deepest = [file.creation_time for file in files if file.level == self.levels.max_level and file.creation_time is not None]
+        self._last_full_ms: int | None = max(deepest, default=None)
+
+    def add(self, files: list[DataFileMeta]) -> None:
+        """Take new level-0 files."""
+        self.levels.update((), files)
+
+    def settle(self) -> CompactResult | None:
+        """Move the bucket's oldest files from level 0 to the deepest level, if the strategy then need not rewrite them; else None.
+
+        The move is one that a compaction would make, too: nothing is read, no delete comes to rest, no changelog is due.
+        """
+        levels = self.levels
+        base = settled_base(levels.runs, levels.max_level, levels.key_of, self._asked, self._policy.min_file_size)
+        if base is None or not self._task(CompactUnit(levels.max_level, base.files)).only_moves(self._rewriter):
+            return None
+        result = CompactResult(list(base.files), [file.upgrade(levels.max_level) for file in base.files])
+        levels.update(result.before, result.after)
+        return result
+
+    def compact(self, *, full: bool = False) -> CompactResult | None:
+        """Compact what the strategy picks, or everything; None if there is nothing to do. Levels change only on success."""
+        unit = self._pick(full=full)
+        if unit is None:
+            return None
+        result = self._task(unit).run(self.levels.key_of, self._rewriter)
+        self.levels.update(result.before, result.after)
+        return result
+
+    def _task(self, unit: CompactUnit) -> MergeTreeCompactTask:
+        marks = self._vectors is not None and unit.output_level > 0
+        return MergeTreeCompactTask(
+            unit.files,
+            unit.output_level,
+            self.levels.max_level,
+            marks or drops_deletes(unit.output_level, self.levels.highest_non_empty),
+            self._policy.min_file_size,
+            self._policy.force_rewrite,
+            each_alone=unit.each_alone,
+        )
+
+    def _pick(self, *, full: bool) -> CompactUnit | None:
+        runs, max_level = self.levels.runs, self.levels.max_level
+        now = self._clock()
+        if full:
+            marked: Container[str] = () if self._vectors is None else self._vectors
+            unit = pick_full(runs, max_level, force_rewrite=self._policy.force_rewrite, marked=marked)
+        else:
+            unit = self._by_strategy(self._policy.strategy, runs, now)
+            if unit is not None and (not unit.files or (len(unit.files) == 1 and unit.files[0].level == unit.output_level)):
+                unit = None
+        if unit is not None and unit.full:
+            self._last_full_ms = now
+        return unit
+
+    def _asked(self, runs: Sequence[LevelRun]) -> CompactUnit | None:
+        """What the strategy would pick now."""
+        return self._by_strategy(self._policy.strategy, runs, self._clock())
+
+    def _by_strategy(self, strategy: Strategy, runs: Sequence[LevelRun], now: int) -> CompactUnit | None:
+        hour = time.gmtime(now // 1000).tm_hour
+        return strategy.pick(runs, self.levels.max_level, now_ms=now, last_full_ms=self._last_full_ms, hour=hour)
+
+
+@dataclass(slots=True)
+class CompactIncrement:
+    """The compactions of one commit cycle, folded into one change.
+
+    A file that an earlier compaction of the cycle made and a later one replaced was never visible: it is discarded at once.
+    """
+
+    discard: Callable[[DataFileMeta], None]
+    before: dict[str, DataFileMeta] = field(default_factory=dict)
+    after: list[DataFileMeta] = field(default_factory=list)
+
+    def add(self, result: CompactResult) -> None:
+        """Append one compaction's result."""
+        made = {file.file_name for file in self.after}
+        kept = {file.file_name for file in result.after}
+        for file in result.before:
+            if file.file_name not in made:
+                self.before.setdefault(file.file_name, file)
+                continue
+            self.after = [other for other in self.after if other.file_name != file.file_name]
+            if file.file_name not in self.before and file.file_name not in kept:
+                self.discard(file)
+        self.after.extend(result.after)
+
+    def drain(self) -> tuple[tuple[DataFileMeta, ...], tuple[DataFileMeta, ...]]:
+        """(before, after), and start over."""
+        drained = tuple(self.before.values()), tuple(self.after)
+        self.before, self.after = {}, []
+        return drained
+
+    def undo(self) -> None:
+        """Discard every file that compactions of the cycle made; those that only moved belong to older snapshots."""
+        for file in self.after:
+            if file.file_name not in self.before:
+                self.discard(file)
+        self.before, self.after = {}, []
+
+
+__all__ = ["CompactIncrement", "CompactionPolicy", "MergeTreeCompactManager"]

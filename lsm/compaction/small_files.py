@@ -1,0 +1,110 @@
+"""Small files of append tables, joined in their order (Paimon's ``BucketedAppendCompactManager`` and its unaware sibling)."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lsm.compaction.task import CompactResult
+from lsm.data_files.rolling import delete_files, row_writer
+from lsm.data_files.writer import FileTarget
+from lsm.deletion_vectors.maintainer import BucketVectors
+from lsm.read.full_scan import file_rows
+from manifest.entry.data_file import DataFileMeta, FileSource
+from manifest.options.core_options import CoreOptions
+
+
+@dataclass(frozen=True, slots=True)
+class SmallFilePolicy:
+    """When files are joined: those below ``small`` bytes, once ``min_files`` of them are neighbours or they fill ``target`` bytes."""
+
+    target: int
+    small: int
+    min_files: int
+
+    @classmethod
+    def of(cls, options: CoreOptions) -> SmallFilePolicy:
+        """The policy of an append table."""
+        target = options.target_size(has_primary_key=False)
+        return cls(target, int(target * options.compaction_small_file_ratio), options.compaction_min_file_num)
+
+    def pick(
+        self, files: Sequence[DataFileMeta], *, ordered: bool, full: bool = False, worn: Container[str] = ()
+    ) -> list[list[DataFileMeta]]:
+        """Groups of files to join, each of at least two, or with one that is ``worn``: too many of its rows are dead.
+
+        ``ordered``: rows keep their order over all files of the bucket, so that only neighbours are joined. ``full``: two small
+        files are enough.
+        """
+        groups: list[list[DataFileMeta]] = []
+        current: list[DataFileMeta] = []
+
+        def finish(*, filled: bool) -> None:
+            enough = 2 if full or filled else max(2, self.min_files)
+            if len(current) >= enough or any(file.file_name in worn for file in current):
+                groups.append(list(current))
+            current.clear()
+
+        for file in sorted(files, key=_arrival):
+            if file.file_size >= self.small and file.file_name not in worn:
+                if ordered:
+                    finish(filled=False)
+                continue
+            current.append(file)
+            if sum(member.file_size for member in current) >= self.target:
+                finish(filled=True)
+        finish(filled=False)
+        return groups
+
+
+def _arrival(file: DataFileMeta) -> tuple[int, int, str]:
+    return file.min_sequence_number, file.creation_time or 0, file.file_name
+
+
+def join_files(
+    target: FileTarget, partition: bytes, bucket: int, group: Sequence[DataFileMeta], vectors: BucketVectors | None = None
+) -> CompactResult:
+    """Rewrite the live rows of a group into as few files as the target size allows, a batch in memory at a time."""
+
+    def rows(file: DataFileMeta) -> Iterator[Any]:
+        return file_rows(target.store, partition, bucket, file, dead=None if vectors is None else vectors.dead_rows(file.file_name))
+
+    writer = row_writer(target, FileSource.COMPACT, group[0].min_sequence_number)
+    made = writer.write_all(table for file in group for table in rows(file))
+    if vectors is not None:
+        vectors.remove(file.file_name for file in group)
+    return CompactResult(list(group), made)
+
+
+def join_small_files(
+    target: FileTarget,
+    partition: bytes,
+    bucket: int,
+    files: Sequence[DataFileMeta],
+    policy: SmallFilePolicy,
+    *,
+    full: bool = False,
+    vectors: BucketVectors | None = None,
+) -> CompactResult | None:
+    """Join what ``policy`` picks; None if it picks nothing. On failure nothing that was made remains.
+
+    Files with more dead rows than ``compaction.delete-ratio-threshold`` allows are rewritten too, in a ``full`` compaction all
+    that have any.
+    """
+    joined = CompactResult()
+    limit = 0.0 if full else target.store.options.compaction_delete_ratio_threshold
+    worn = set() if vectors is None else {f.file_name for f in files if vectors.dead_count(f.file_name) > limit * f.row_count}
+    try:
+        for group in policy.pick(files, ordered=target.store.options.bucket > 0, full=full, worn=worn):
+            result = join_files(target, partition, bucket, group, vectors)
+            joined.before += result.before
+            joined.after += result.after
+    except BaseException:
+        for file in joined.after:
+            delete_files(target.store.file_io, target.directory, file)
+        raise
+    return joined if joined.before else None
+
+
+__all__ = ["SmallFilePolicy", "join_files", "join_small_files"]

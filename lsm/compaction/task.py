@@ -1,0 +1,235 @@
+"""One compaction of a merge tree: which files are rewritten together, which only move, and doing it.
+
+Paimon's ``MergeTreeCompactTask`` and ``MergeTreeCompactRewriter``.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
+
+from lsm.data_files.rolling import delete_files, key_value_writer
+from lsm.data_files.writer import FileTarget
+from lsm.deletion_vectors.maintainer import BucketVectors
+from lsm.keys.sort import SortKey
+from lsm.levels.sorted_runs import KeyOf, Section, SortedRun, interval_partition
+from lsm.merge.function import MergeFunction, drop_retracts
+from lsm.merge.lookup_function import combines_versions
+from lsm.merge.merge_iterator import merge_runs
+from lsm.read.full_scan import batch_bytes_of, file_rows, runs_that_count
+from manifest.entry.data_file import DataFileMeta, FileSource
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """Sections to be merged into one run of files; in key order, nothing of the bucket's picked files lies between them."""
+
+    sections: tuple[Section, ...]
+
+    @property
+    def files(self) -> Iterator[DataFileMeta]:
+        """All input files."""
+        return (file for section in self.sections for run in section for file in run.files)
+
+
+@dataclass(frozen=True, slots=True)
+class Upgrade:
+    """A file that need not be rewritten: its level in the metadata changes."""
+
+    file: DataFileMeta
+
+
+Step: TypeAlias = Rewrite | Upgrade
+
+
+@dataclass(slots=True)
+class CompactResult:
+    """Files that a compaction takes away and those that it brings; an upgraded file is in both."""
+
+    before: list[DataFileMeta] = field(default_factory=list)
+    after: list[DataFileMeta] = field(default_factory=list)
+
+    @property
+    def made(self) -> Iterator[DataFileMeta]:
+        """Files of ``after`` that are physically new."""
+        older = {file.file_name for file in self.before}
+        return (file for file in self.after if file.file_name not in older)
+
+
+def plan_steps(files: Sequence[DataFileMeta], key_of: KeyOf, min_file_size: int) -> list[Step]:
+    """What to do with the files of a compaction, in key order.
+
+    Overlapping files are merged. A large file that overlaps nothing moves as it is; smaller ones are merged with their
+    neighbours, unless there are none.
+    """
+    steps: list[Step] = []
+    candidates: list[Section] = []
+
+    def flush() -> None:
+        if len(candidates) == 1 and len(candidates[0]) == 1:
+            steps.extend(Upgrade(file) for file in candidates[0][0].files)
+        elif candidates:
+            steps.append(Rewrite(tuple(candidates)))
+        candidates.clear()
+
+    for section in interval_partition(files, key_of):
+        if len(section) > 1:
+            candidates.append(section)
+            continue
+        for file in section[0].files:
+            if file.file_size < min_file_size:
+                candidates.append([SortedRun((file,))])
+            else:
+                flush()
+                steps.append(Upgrade(file))
+    flush()
+    return steps
+
+
+class Rewriter(Protocol):
+    """Merges files; a fake one is enough to test planning."""
+
+    def rewrite(self, rewrite: Rewrite, output_level: int, *, drop_delete: bool) -> list[DataFileMeta]:
+        """New files on ``output_level`` that hold what the inputs hold."""
+
+    def moves(self, file: DataFileMeta, output_level: int) -> bool:
+        """Whether a file may go to ``output_level`` as it is, once this call has done what that takes; else it is rewritten."""
+
+    def only_moves(self, file: DataFileMeta, output_level: int) -> bool:
+        """Whether that takes nothing but a change of metadata."""
+
+    def discard(self, file: DataFileMeta) -> None:
+        """Delete a file that was made in vain."""
+
+
+@dataclass(frozen=True, slots=True)
+class MergeTreeCompactTask:
+    """Compacts ``files`` to ``output_level``.
+
+    ``force_rewrite``: no file may just move (``compaction.force-rewrite-all-files``). ``each_alone``: rewrite every file by itself.
+    """
+
+    files: Sequence[DataFileMeta]
+    output_level: int
+    max_level: int
+    drop_delete: bool
+    min_file_size: int
+    force_rewrite: bool = False
+    each_alone: bool = False
+
+    def run(self, key_of: KeyOf, rewriter: Rewriter) -> CompactResult:
+        """Do it; on failure nothing that was made remains."""
+        result = CompactResult()
+        try:
+            for step in self._steps(key_of):
+                self._run_step(step, rewriter, result)
+        except BaseException:
+            for file in result.made:
+                rewriter.discard(file)
+            raise
+        return result
+
+    def only_moves(self, rewriter: Rewriter) -> bool:
+        """Whether each file, if it overlaps nothing, can go to ``output_level`` without being read."""
+        return all(self._may_stay(file) and rewriter.only_moves(file, self.output_level) for file in self.files)
+
+    def _steps(self, key_of: KeyOf) -> Sequence[Step]:
+        if self.each_alone:
+            return [Rewrite(([SortedRun((file,))],)) for file in self.files]
+        return plan_steps(self.files, key_of, self.min_file_size)
+
+    def _run_step(self, step: Step, rewriter: Rewriter, result: CompactResult) -> None:
+        if isinstance(step, Upgrade) and self._moves(step.file, rewriter):
+            if step.file.level != self.output_level:
+                result.before.append(step.file)
+                result.after.append(step.file.upgrade(self.output_level))
+            return
+        rewrite = step if isinstance(step, Rewrite) else Rewrite(([SortedRun((step.file,))],))
+        made = rewriter.rewrite(rewrite, self.output_level, drop_delete=self.drop_delete)
+        result.before.extend(rewrite.files)
+        result.after.extend(made)
+
+    def _moves(self, file: DataFileMeta, rewriter: Rewriter) -> bool:
+        return self._may_stay(file) and (file.level == self.output_level or rewriter.moves(file, self.output_level))
+
+    def _may_stay(self, file: DataFileMeta) -> bool:
+        """Deletes must not come to rest on the deepest level, nor files that may hold some."""
+        return not self.force_rewrite and (self.output_level != self.max_level or file.delete_row_count == 0)
+
+
+@dataclass(frozen=True, slots=True)
+class MergeTreeRewriter:
+    """Reads sections, merges their runs in bounded memory and rolls new files.
+
+    Rows that ``vectors`` marks as dead are left out; the vectors of files that were rewritten go.
+    """
+
+    target: FileTarget
+    partition: bytes
+    bucket: int
+    key: SortKey
+    fold: MergeFunction
+    vectors: BucketVectors | None = None
+
+    def rewrite(self, rewrite: Rewrite, output_level: int, *, drop_delete: bool) -> list[DataFileMeta]:
+        """See ``Rewriter``."""
+        encoded = self._never_null_texts(rewrite) if not combines_versions(self.fold) else frozenset()
+        merged = (self.merged(section, drop_delete=drop_delete, encoded=encoded) for section in rewrite.sections)
+        return self.written(rewrite, output_level, itertools.chain.from_iterable(merged))
+
+    def moves(self, file: DataFileMeta, output_level: int) -> bool:  # noqa: ARG002 -- no versions below the output matter here
+        """See ``Rewriter``: a change of metadata, no more."""
+        return True
+
+    def only_moves(self, file: DataFileMeta, output_level: int) -> bool:  # noqa: ARG002 -- as above
+        """See ``Rewriter``."""
+        return True
+
+    def discard(self, file: DataFileMeta) -> None:
+        """See ``Rewriter``."""
+        delete_files(self.target.store.file_io, self.target.directory, file)
+
+    def written(self, rewrite: Rewrite, output_level: int, rows: Iterator[Any]) -> list[DataFileMeta]:
+        """New files of ``rows``, in the place of those of ``rewrite``."""
+        made = key_value_writer(self.target, output_level, FileSource.COMPACT).write_all(rows)
+        if self.vectors is not None:
+            self.vectors.remove(file.file_name for file in rewrite.files)
+        return made
+
+    def merged(self, section: Section, *, drop_delete: bool, encoded: Collection[str] = ()) -> Iterator[Any]:
+        """The rows of a section, one a key; texts of the columns ``encoded`` may be dictionaries."""
+        count = runs_that_count([sum(file.file_size for file in run.files) for run in section])
+        runs = [self.rows(run, count, encoded) for run in by_age(section)]
+        if len(runs) > 1:
+            return merge_runs(runs, self.key, self.fold, drop_delete=drop_delete)
+        return filter(_has_rows, map(drop_retracts, runs[0])) if drop_delete else runs[0]
+
+    def rows(self, run: SortedRun, runs: int, encoded: Collection[str] = ()) -> Iterator[Any]:
+        """The live rows of a run, in batches small enough for so many runs."""
+        store, size, vectors = self.target.store, batch_bytes_of(runs), self.vectors
+        for file in run.files:
+            dead = None if vectors is None else vectors.dead_rows(file.file_name)
+            yield from file_rows(store, self.partition, self.bucket, file, batch_bytes=size, dead=dead, encoded=encoded)
+
+    def _never_null_texts(self, rewrite: Rewrite) -> frozenset[str]:
+        """The columns outside the key that are null in no row of the input, as its statistics say."""
+        schema = self.target.store.schema
+        names = set(schema.names).difference(self.key.columns, self.key.sequence_fields)
+        for file in rewrite.files:
+            counts = dict(zip(file.value_stats_cols or schema.names, file.value_stats.null_counts, strict=False))
+            names = {name for name in names if counts.get(name) == 0} if file.schema_id == schema.id else set()
+        return frozenset(names)
+
+
+def by_age(section: Section) -> Section:
+    """The runs of a section, oldest first."""
+    return sorted(section, key=lambda run: max(file.max_sequence_number for file in run.files))
+
+
+def _has_rows(table: Any) -> bool:
+    return bool(table.num_rows)
+
+
+__all__ = ["CompactResult", "MergeTreeCompactTask", "MergeTreeRewriter", "Rewrite", "Rewriter", "Step", "Upgrade", "by_age", "plan_steps"]

@@ -1,0 +1,123 @@
+"""A run of data files of about the target size, or none at all (Paimon's ``RollingFileWriter``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Any
+
+from lsm.data_files.spill import batch_rows
+from lsm.data_files.writer import DataFileWriter, FileTarget, KeyValueDataFileWriter, RowDataFileWriter, RowNumbers
+from manifest.entry.data_file import DataFileMeta, FileSource
+from manifest.io.file_io import FileIO
+
+_CHECKS_PER_FILE = 8
+_NO_LIMIT = 2**63 - 1
+
+
+class RollingFileWriter:
+    """Opens a new file whenever the current one has reached ``target_size`` bytes or ``target_rows`` rows.
+
+    Call order: ``write`` any number of times, then ``close`` or ``abort``. No file is made before the first row. If anything
+    fails, every file made so far is deleted with its side files.
+    """
+
+    def __init__(
+        self, open_file: Callable[[], DataFileWriter], file_io: FileIO, directory: str, target_size: int, target_rows: int = _NO_LIMIT
+    ) -> None:
+        self._open_file = open_file
+        self._file_io = file_io
+        self._directory = directory
+        self._target_size = max(1, target_size)
+        self._target_rows = target_rows
+        self._current: DataFileWriter | None = None
+        self._current_rows = 0
+        self._closed: list[DataFileMeta] = []
+
+    def write(self, rows: Any) -> None:
+        """Append a table; it may end up in several files."""
+        try:
+            step = batch_rows(rows, max(self._target_size // _CHECKS_PER_FILE, 1)) if rows.num_rows else 1
+            at = 0
+            while at < rows.num_rows:
+                piece = rows.slice(at, min(step, self._target_rows - self._current_rows))
+                at += piece.num_rows
+                self._append(piece)
+        except BaseException:
+            self.abort()
+            raise
+
+    def end_row_group(self) -> None:
+        """Encode what waits in memory; the file stays open."""
+        if self._current is not None:
+            self._current.end_row_group()
+
+    def write_all(self, tables: Iterable[Any]) -> list[DataFileMeta]:
+        """Write every table and close; on failure of either side nothing remains."""
+        try:
+            for table in tables:
+                self.write(table)
+        except BaseException:
+            self.abort()
+            raise
+        return self.close()
+
+    def close(self) -> list[DataFileMeta]:
+        """Finish the last file: all files, in order of writing."""
+        try:
+            self._close_current()
+        except BaseException:
+            self.abort()
+            raise
+        return list(self._closed)
+
+    def abort(self) -> None:
+        """Delete everything written; never raises."""
+        if self._current is not None:
+            self._current.abort()
+            self._current = None
+        for file in self._closed:
+            delete_files(self._file_io, self._directory, file)
+        self._closed = []
+
+    def _append(self, piece: Any) -> None:
+        if self._current is None:
+            self._current = self._open_file()
+            self._current_rows = 0
+        self._current.write(piece)
+        self._current_rows += piece.num_rows
+        if self._current.bytes_written >= self._target_size or self._current_rows >= self._target_rows:
+            self._close_current()
+
+    def _close_current(self) -> None:
+        if self._current is not None:
+            self._closed.append(self._current.close())
+            self._current = None
+            self._current_rows = 0
+
+
+def delete_files(file_io: FileIO, directory: str, file: DataFileMeta) -> None:
+    """Delete a data file that nothing refers to, and its side files; never raises, for orphan removal finds the rest."""
+    for name in file.file_names:
+        with suppress(Exception):
+            file_io.delete(f"{directory}/{name}")
+
+
+def key_value_writer(target: FileTarget, level: int, source: FileSource) -> RollingFileWriter:
+    """A rolling writer of a primary-key bucket; a row limit holds for flushed files only."""
+    limit = target.store.options.target_file_row_num if source is FileSource.APPEND else _NO_LIMIT
+    return RollingFileWriter(
+        lambda: KeyValueDataFileWriter(target, level, source), target.store.file_io, target.directory, target.target_size, limit
+    )
+
+
+def row_writer(target: FileTarget, source: FileSource, first_sequence: int) -> RollingFileWriter:
+    """A rolling writer of an append bucket, numbering rows from ``first_sequence`` over all its files."""
+    numbers = RowNumbers(first_sequence)
+    limit = target.store.options.target_file_row_num if source is FileSource.APPEND else _NO_LIMIT
+    return RollingFileWriter(
+        lambda: RowDataFileWriter(target, source, numbers), target.store.file_io, target.directory, target.target_size, limit
+    )
+
+
+__all__ = ["RollingFileWriter", "delete_files", "key_value_writer", "row_writer"]

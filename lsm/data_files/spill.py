@@ -1,0 +1,85 @@
+"""Sorted runs on local disk: compressed Arrow IPC files that a sort buffer writes when memory is short."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from manifest.io.file_io import disk_errors
+
+BATCH_BYTES = 2 << 20
+_MIN_BATCH_ROWS = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class SpillFile:
+    """One sorted run; ``rows`` and ``size`` (bytes on disk) are for reports."""
+
+    path: str
+    rows: int
+    size: int
+
+    def tables(self) -> Iterator[Any]:
+        """Its batches, in order, one in memory at a time."""
+        with pa.OSFile(self.path) as source, pa.ipc.open_stream(source) as reader:
+            for batch in reader:
+                yield pa.Table.from_batches([batch])
+
+    def delete(self) -> None:
+        """Remove the file; it may be gone already."""
+        with suppress(FileNotFoundError):
+            os.unlink(self.path)  # noqa: PTH108 - paths are strings here
+
+
+@dataclass(frozen=True, slots=True)
+class SpillSpace:
+    """Where and how to spill: a directory (created when first needed) and the codec ``spill-compression`` with its level.
+
+    ``batch_bytes``: what a run has in memory while it is merged.
+    """
+
+    directory: str
+    codec: str = "zstd"
+    level: int | None = 1
+    batch_bytes: int = BATCH_BYTES
+
+    def write(self, tables: Iterable[Any]) -> SpillFile:
+        """Write one sorted run; nothing is left behind if that fails, be it for want of disk space (``OutOfDisk``)."""
+        os.makedirs(self.directory, exist_ok=True)  # noqa: PTH103 - paths are strings here
+        handle, path = tempfile.mkstemp(suffix=".arrow", prefix="spill-", dir=self.directory)
+        os.close(handle)
+        rows = 0
+        try:
+            with disk_errors(path), pa.OSFile(path, "wb") as sink:
+                writer = None
+                for table in tables:
+                    writer = writer or pa.ipc.new_stream(sink, table.schema, options=self._options)
+                    writer.write_table(table, max_chunksize=batch_rows(table, self.batch_bytes))
+                    rows += table.num_rows
+                assert writer is not None, "a run has rows"
+                writer.close()
+                size = sink.tell()
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(path)  # noqa: PTH108 - paths are strings here
+            raise
+        return SpillFile(path, rows, size)
+
+    @property
+    def _options(self) -> Any:
+        codec = None if self.codec == "none" else pa.Codec(self.codec, self.level if self.codec == "zstd" else None)
+        return pa.ipc.IpcWriteOptions(compression=codec, use_threads=False)
+
+
+def batch_rows(table: Any, size: int) -> int:
+    """How many rows of ``table`` make about ``size`` bytes in memory; never fewer than a thousand."""
+    return max(_MIN_BATCH_ROWS, size * int(table.num_rows) // max(1, int(table.nbytes)))
+
+
+__all__ = ["BATCH_BYTES", "SpillFile", "SpillSpace", "batch_rows"]

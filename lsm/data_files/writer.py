@@ -1,0 +1,288 @@
+"""Writers of one data file, from rows to ``DataFileMeta``: Parquet, statistics, key range and file index in one pass.
+
+Paimon's ``KeyValueDataFileWriter`` and ``RowDataFileWriter``. Call order: ``write`` at least once, then ``close`` or ``abort``.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fileindex.base.plain_value import from_scalar
+from fileindex.build.options import FileIndexOptions
+from fileindex.build.writer import DataFileIndexWriter
+from lsm.keys.sort import SEQUENCE_NUMBER, VALUE_KIND
+from lsm.merge.function import retracts
+from lsm.parquet.writer import ROW_GROUP_BYTES, ParquetFileWriter
+from lsm.schema.parquet_schema import KEY_PREFIX, file_schema, key_value_fields, needs_int96
+from manifest.entry.data_file import DataFileMeta, FileSource, wall_clock_millis
+from manifest.io.paths import FileNames
+from manifest.row.binary_row import encode_row
+from manifest.stats.collector import StatsCollector
+from manifest.store import FileStore
+
+INDEX_SUFFIX = ".index"
+_LOG = logging.getLogger(__name__)
+
+
+class DataFileWriter(Protocol):
+    """What a rolling writer needs of a file being written."""
+
+    def write(self, rows: Any) -> None:
+        """Append rows."""
+
+    @property
+    def bytes_written(self) -> int:
+        """About how large the file is."""
+
+    def end_row_group(self) -> None:
+        """Encode the rows that wait in memory."""
+
+    def close(self) -> DataFileMeta:
+        """Finish the file, durably, with its side files."""
+
+    def abort(self) -> None:
+        """Delete everything written."""
+
+
+@dataclass(frozen=True)
+class FileTarget:
+    """Where files of one bucket go and how they are written; shared by all files of one writer."""
+
+    store: FileStore
+    directory: str
+    names: FileNames
+    target_size: int
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the table's columns."""
+        return tuple(field.name for field in self.store.schema.fields)
+
+    @cached_property
+    def keys(self) -> tuple[str, ...]:
+        """The trimmed primary key; empty for append tables."""
+        return tuple(self.store.schema.trimmed_primary_keys)
+
+    @cached_property
+    def thin(self) -> bool:
+        """Whether files lack the ``_KEY_`` columns."""
+        return self.store.options.data_file_thin_mode
+
+    @cached_property
+    def schema(self) -> Any:
+        """Arrow schema of the files."""
+        fields = self.store.schema.fields
+        return file_schema(key_value_fields(fields, self.keys, thin=self.thin) if self.keys else fields)
+
+    @cached_property
+    def index_options(self) -> FileIndexOptions:
+        """The file indexes to build; those of another engine that cannot be built are left out."""
+        return self.store.schema.file_index
+
+    def stats(self, level: int) -> StatsCollector:
+        """A collector for one file of ``level``."""
+        options = self.store.options
+        return StatsCollector(self.store.schema.fields, options.stats_modes(self.columns, level), dense=options.stats_dense_store)
+
+    def parquet(self, name: str, level: int, plain: frozenset[str]) -> ParquetFileWriter:
+        """The encoder of a new file."""
+        options = self.store.options
+        return ParquetFileWriter(
+            self.store.file_io,
+            f"{self.directory}/{name}",
+            self.schema,
+            compression=options.file_compression_per_level.get(level, options.file_compression),
+            level=options.zstd_level,
+            int96=needs_int96(self.store.schema.fields),
+            row_group_bytes=min(options.file_block_size or ROW_GROUP_BYTES, ROW_GROUP_BYTES, max(self.target_size, 1)),
+            plain=plain,
+        )
+
+
+class _IndexedFile:
+    """A Parquet file, its statistics and its file index."""
+
+    def __init__(self, target: FileTarget, level: int, plain: frozenset[str]) -> None:
+        self._target = target
+        self._level = level
+        self.name = target.names.next()
+        self._parquet = target.parquet(self.name, level, plain)
+        self._index = DataFileIndexWriter.create(target.index_options, target.store.schema.column_types)
+        self._index_path: str | None = None
+        self.stats = target.stats(level)
+
+    @property
+    def bytes_written(self) -> int:
+        return self._parquet.bytes_written
+
+    def write(self, rows: Any) -> None:
+        self.stats.update(rows)
+        if self._index is not None:
+            self._index.write(rows)
+        self._parquet.write(rows)
+
+    def end_row_group(self) -> None:
+        self._parquet.end_row_group()
+
+    def close(self) -> tuple[Any, dict[str, Any]]:
+        """The footer, and the fields of the meta that are the same for every kind of table."""
+        footer, size = self._parquet.close()
+        embedded: bytes | None = None
+        extra: tuple[str, ...] = ()
+        if self._index is not None:
+            container = self._index.finish()
+            for line in self._index.omitted:
+                _LOG.warning("%s has no index %s", self._parquet.path, line)
+            if len(container) <= self._target.index_options.in_manifest_threshold:
+                embedded = container
+            else:
+                extra = (self.name + INDEX_SUFFIX,)
+                self._index_path = self._parquet.path + INDEX_SUFFIX
+                self._target.store.file_io.write(self._index_path, container)
+        value_stats, columns = self.stats.value_stats(footer)
+        return footer, {
+            "file_name": self.name,
+            "file_size": size,
+            "row_count": self._parquet.row_count,
+            "value_stats": value_stats,
+            "value_stats_cols": columns,
+            "schema_id": self._target.store.schema.id,
+            "level": self._level,
+            "extra_files": extra,
+            "embedded_index": embedded,
+            "creation_time": wall_clock_millis(),
+        }
+
+    def abort(self) -> None:
+        self._parquet.abort()
+        if self._index_path is not None:
+            with suppress(Exception):
+                self._target.store.file_io.delete(self._index_path)
+
+
+@dataclass
+class KeyValueDataFileWriter:
+    """Writes one file of a primary-key table from tables sorted by key, each key once, over all calls.
+
+    Tables have ``_SEQUENCE_NUMBER``, ``_VALUE_KIND`` and the table's columns; ``_KEY_`` columns are added here.
+    """
+
+    target: FileTarget
+    level: int
+    source: FileSource
+    _file: _IndexedFile = field(init=False, repr=False)
+    _first: Any = field(init=False, default=None, repr=False)
+    _last: Any = field(init=False, default=None, repr=False)
+    _min_sequence: int = field(init=False, default=2**63 - 1)
+    _max_sequence: int = field(init=False, default=-(2**63))
+    _deletes: int = field(init=False, default=0)
+
+    def __post_init__(self) -> None:
+        keys = self.target.keys
+        plain = {KEY_PREFIX + key for key in keys} | {SEQUENCE_NUMBER}
+        self._file = _IndexedFile(self.target, self.level, frozenset(plain | set(keys) if len(keys) == 1 else plain))
+
+    @property
+    def bytes_written(self) -> int:
+        """See ``DataFileWriter``."""
+        return self._file.bytes_written
+
+    def write(self, rows: Any) -> None:
+        """See ``DataFileWriter``."""
+        keys = [] if self.target.thin else self.target.keys
+        names = [*(KEY_PREFIX + key for key in keys), *rows.schema.names]
+        self._file.write(pa.Table.from_arrays([*(rows.column(key) for key in keys), *rows.columns], names=names))
+        extent = pc.min_max(rows.column(SEQUENCE_NUMBER)).as_py()
+        self._min_sequence = min(self._min_sequence, extent["min"])
+        self._max_sequence = max(self._max_sequence, extent["max"])
+        self._deletes += int(retracts(rows.column(VALUE_KIND)).sum())
+        self._first = self._key(rows, 0) if self._first is None else self._first
+        self._last = self._key(rows, rows.num_rows - 1)
+
+    def end_row_group(self) -> None:
+        """See ``DataFileWriter``."""
+        self._file.end_row_group()
+
+    def close(self) -> DataFileMeta:
+        """See ``DataFileWriter``."""
+        footer, common = self._file.close()
+        prefix = "" if self.target.thin else KEY_PREFIX
+        return DataFileMeta(
+            **common,
+            min_key=self._first,
+            max_key=self._last,
+            key_stats=self._file.stats.key_stats(footer, self.target.keys, prefix),
+            min_sequence_number=self._min_sequence,
+            max_sequence_number=self._max_sequence,
+            delete_row_count=self._deletes,
+            file_source=int(self.source),
+        )
+
+    def abort(self) -> None:
+        """See ``DataFileWriter``."""
+        self._file.abort()
+
+    def _key(self, rows: Any, at: int) -> bytes:
+        schema = self.target.store.schema
+        values = [from_scalar(rows.column(key)[at], schema.column_types[key]) for key in self.target.keys]
+        return encode_row(values, schema.key_types)
+
+
+@dataclass(slots=True)
+class RowNumbers:
+    """The sequence number that the next file of an append bucket begins with."""
+
+    next: int
+
+
+@dataclass
+class RowDataFileWriter:
+    """Writes one file of an append table, numbering its rows in order of arrival."""
+
+    target: FileTarget
+    source: FileSource
+    numbers: RowNumbers
+    _file: _IndexedFile = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._file = _IndexedFile(self.target, 0, frozenset())
+
+    @property
+    def bytes_written(self) -> int:
+        """See ``DataFileWriter``."""
+        return self._file.bytes_written
+
+    def write(self, rows: Any) -> None:
+        """See ``DataFileWriter``."""
+        self._file.write(rows)
+
+    def end_row_group(self) -> None:
+        """See ``DataFileWriter``."""
+        self._file.end_row_group()
+
+    def close(self) -> DataFileMeta:
+        """See ``DataFileWriter``."""
+        _, common = self._file.close()
+        first = self.numbers.next
+        self.numbers.next += common["row_count"]
+        return DataFileMeta(
+            **common,
+            min_sequence_number=first,
+            max_sequence_number=self.numbers.next - 1,
+            delete_row_count=0,
+            file_source=int(self.source),
+        )
+
+    def abort(self) -> None:
+        """See ``DataFileWriter``."""
+        self._file.abort()
+
+
+__all__ = ["INDEX_SUFFIX", "DataFileWriter", "FileTarget", "KeyValueDataFileWriter", "RowDataFileWriter", "RowNumbers"]

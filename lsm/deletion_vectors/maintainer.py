@@ -1,0 +1,97 @@
+"""The deletion vectors of one bucket while a write changes them (Paimon's ``BucketedDvMaintainer`` and ``AppendDeleteFileMaintainer``)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from pyroaring import BitMap
+
+from fileindex.rowset.roaring import Rows, rows_to_bitmap
+from lsm.deletion_vectors.reader import DeletionFile, dead_rows
+from lsm.deletion_vectors.writer import DeletionVectorWriter
+from manifest.commit.index_change import IndexChange
+from manifest.entry.index_manifest import DELETION_VECTORS, IndexEntry
+
+
+class BucketVectors:
+    """Dead positions by data file: those of a snapshot, read when they are asked for, and those marked since.
+
+    Args:
+        writer: makes the bucket's index files.
+        entries: the bucket's deletion-vector files in the snapshot.
+        files: names of the live data files; vectors of others are left behind.
+    """
+
+    def __init__(self, writer: DeletionVectorWriter, entries: Sequence[IndexEntry], files: Collection[str]) -> None:
+        self._writer = writer
+        self._entries = list(entries)
+        self._stored = {
+            vector.data_file: DeletionFile(
+                writer.path(entry.file_name, entry.external_path), vector.offset, vector.length, vector.cardinality
+            )
+            for entry in entries
+            for vector in entry.vectors or ()
+            if vector.data_file in files
+        }
+        self._marked: dict[str, BitMap] = {}
+        self._removed: set[str] = set()
+
+    def __contains__(self, file_name: object) -> bool:
+        return file_name in self._marked or (file_name in self._stored and file_name not in self._removed)
+
+    def dead_rows(self, file_name: str) -> DeletionFile | BitMap | None:
+        """The dead positions of a data file, or where they are written; None if all its rows live."""
+        if file_name in self._marked:
+            return self._marked[file_name]
+        return self._stored.get(file_name) if file_name in self else None
+
+    def dead_count(self, file_name: str) -> int:
+        """How many rows of a data file are dead."""
+        vector = self.dead_rows(file_name)
+        if vector is None:
+            return 0
+        known = vector.cardinality if isinstance(vector, DeletionFile) else None
+        return len(dead_rows(self._writer.store.file_io, vector)) if known is None else known
+
+    def mark(self, file_name: str, rows: Rows) -> int:
+        """Positions of a data file are dead from now on; how many were not before."""
+        if not len(rows):
+            return 0
+        known = self.dead_rows(file_name)
+        before = BitMap() if known is None else dead_rows(self._writer.store.file_io, known)
+        after = before | rows_to_bitmap(rows)
+        self._marked[file_name] = after
+        return len(after) - len(before)
+
+    def remove(self, file_names: Iterable[str]) -> None:
+        """Data files are gone, and their vectors with them."""
+        for name in file_names:
+            self._marked.pop(name, None)
+            if name in self._stored:
+                self._removed.add(name)
+
+    def change(self, *, compaction: bool) -> IndexChange:
+        """Write what changed. A bucket has one file of all its vectors; without buckets only files with other vectors are replaced.
+
+        The change also says which files it is based on, if it replaces nothing.
+        """
+        touched = {*self._marked, *self._removed}
+        one_file = self._writer.target_size is None
+        replaced = [
+            entry for entry in self._entries if (one_file and touched) or any(vector.data_file in touched for vector in entry.vectors or ())
+        ]
+        kept = {vector.data_file for entry in replaced for vector in entry.vectors or ()} & self._stored.keys() - self._removed
+        vectors = {name: self._bitmap(name) for name in sorted({*kept, *self._marked})}
+        return IndexChange(
+            kind=DELETION_VECTORS,
+            new=tuple(self._writer.write(vectors)),
+            removed=tuple(entry.file for entry in replaced),
+            base=tuple(entry.file_name for entry in self._entries),
+            compaction=compaction,
+        )
+
+    def _bitmap(self, file_name: str) -> BitMap:
+        return dead_rows(self._writer.store.file_io, self._marked.get(file_name, self._stored.get(file_name, BitMap())))
+
+
+__all__ = ["BucketVectors"]

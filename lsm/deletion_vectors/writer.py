@@ -1,0 +1,83 @@
+"""Writing deletion vectors: records packed into index files (Paimon's ``DeletionVectorIndexFileWriter``)."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+
+from pyroaring import BitMap
+
+from lsm.deletion_vectors.reader import FRAME, MAGIC_32, MAGIC_64, VERSION
+from manifest.entry.index_manifest import DeletionVectorRange, IndexFile
+from manifest.io.paths import FileNames
+from manifest.store import FileStore
+
+_VERSION = bytes([VERSION])
+
+
+def encode_deletion_vector(rows: BitMap, *, bits64: bool = False) -> bytes:
+    """The record of one data file's dead positions: size, magic, bitmap, checksum.
+
+    >>> encode_deletion_vector(BitMap([3, 4, 5])).hex()
+    '0000001a5e43f2d03a300000010000000000020010000000030004000500238d0859'
+    """
+    runs = rows.copy()
+    runs.run_optimize()
+    bitmap = runs.serialize()
+    if bits64:  # one bitmap, of the positions whose upper half is 0
+        bitmap = (1).to_bytes(8, "little") + bytes(4) + bitmap
+    body = (MAGIC_64 if bits64 else MAGIC_32) + bitmap
+    return len(body).to_bytes(4, "big") + body + zlib.crc32(body).to_bytes(4, "big")
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionVectorWriter:
+    """Makes the deletion-vector files of one bucket.
+
+    ``target_size``: bytes from which on a new file is begun; None for tables with buckets, which have one file a bucket.
+    """
+
+    store: FileStore
+    partition: bytes
+    bucket: int
+    names: FileNames
+    target_size: int | None = None
+
+    def write(self, vectors: Mapping[str, BitMap]) -> list[IndexFile]:
+        """Durable index files that hold ``vectors`` (data file -> dead positions, not empty); on failure none remains."""
+        made: list[IndexFile] = []
+        try:
+            for data, ranges in self._packed(vectors):
+                name = self.names.next()
+                made.append(IndexFile(file_name=name, file_size=len(data), row_count=len(ranges), vectors=tuple(ranges)))
+                self.store.file_io.write(self.path(name), data)
+        except BaseException:
+            for file in made:
+                with suppress(OSError):  # an orphan at worst: the first error is the one to tell
+                    self.store.file_io.delete(self.path(file.file_name))
+            raise
+        return made
+
+    def path(self, name: str, external: str | None = None) -> str:
+        """Where an index file of the bucket lies."""
+        return self.store.paths.index(name, self.store.partition.decode(self.partition), self.bucket, external)
+
+    def _packed(self, vectors: Mapping[str, BitMap]) -> Iterator[tuple[bytes, list[DeletionVectorRange]]]:
+        bits64 = self.store.options.deletion_vectors_bitmap64
+        data, ranges = bytearray(_VERSION), list[DeletionVectorRange]()
+        for name, rows in vectors.items():
+            record = encode_deletion_vector(rows, bits64=bits64)
+            # the 64-bit flavour counts the size field and the checksum
+            length = len(record) if bits64 else len(record) - FRAME
+            ranges.append(DeletionVectorRange(data_file=name, offset=len(data), length=length, cardinality=len(rows)))
+            data += record
+            if self.target_size is not None and len(data) >= self.target_size:
+                yield bytes(data), ranges
+                data, ranges = bytearray(_VERSION), []
+        if ranges:
+            yield bytes(data), ranges
+
+
+__all__ = ["DeletionVectorWriter", "encode_deletion_vector"]

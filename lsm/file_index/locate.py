@@ -1,0 +1,34 @@
+"""Where the file indexes of a data file are: in its manifest entry, or in a side file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fileindex.format.container import ContainerReader
+from manifest.entry.manifest_entry import ManifestEntry
+from manifest.store import FileStore
+
+
+@dataclass(frozen=True, slots=True)
+class IndexPlace:
+    """The container that readers of a data file use: ``path`` of the side file, None if it is embedded."""
+
+    data_path: str
+    path: str | None
+    container: ContainerReader
+
+
+def index_place(store: FileStore, entry: ManifestEntry) -> IndexPlace | None:
+    """The container of an entry, None if it has none; an embedded one goes before a side file. Raises ``OSError`` if that is missing."""
+    file, file_io = entry.file, store.file_io
+    data_path = store.physical_files(entry.partition, entry.bucket, file)[0]
+    if file.embedded_index is not None:
+        return IndexPlace(data_path, None, ContainerReader.of(file.embedded_index))
+    if file.index_file is None:
+        return None
+    path = store.paths.extra_file(data_path, file.index_file)
+    container = ContainerReader(lambda offset, length: file_io.read_range(path, offset, length), file_io.size(path))
+    return IndexPlace(data_path, path, container)
+
+
+__all__ = ["IndexPlace", "index_place"]

@@ -1,0 +1,228 @@
+"""Giving data files that exist the file indexes that the table's options ask for now (Paimon's ``FileIndexProcessor``).
+
+The header of a file's container tells what is there. What is as it is wanted stays, byte for byte; only what is missing or was
+built with other options is built, from the columns that it needs, and a data file that lacks nothing is not opened. Columns
+are mapped by field id; a container speaks of the columns of its own file.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Self
+
+from fileindex.build.options import FileIndexOptions, IndexSpec
+from fileindex.build.writer import DataFileIndexWriter
+from fileindex.format.container import ContainerReader, IndexEntry, write_container
+from fileindex.format.registry import INDEX_TYPES
+from fileindex.format.same_options import is_built_with
+from fileindex.predicate.evaluate_rows import type_of
+from fileindex.predicate.tree import ColumnRef
+from lsm.data_files.writer import INDEX_SUFFIX
+from lsm.file_index.locate import IndexPlace, index_place
+from lsm.read.data_file import DataFileRead
+from lsm.read.metrics import ReadReport
+from manifest.commit.message import CommitMessage
+from manifest.entry.data_file import DataFileMeta
+from manifest.entry.manifest_entry import ManifestEntry
+from manifest.io.errors import PaimonError
+from manifest.schema.table_schema import TableSchema
+from manifest.store import FileStore
+
+Key = tuple[str, str]
+"""Column or map entry as containers spell it, and index type."""
+
+
+@dataclass(frozen=True, slots=True)
+class RewrittenIndex:
+    """What became of a data file: ``message`` is None if its index was as wanted. Bytes are those read of files, and of the new container."""
+
+    message: CommitMessage | None = None
+    bytes_read: int = 0
+    bytes_written: int = 0
+
+
+@dataclass(frozen=True)
+class FileIndexRewriter:
+    """Rewrites the indexes of data files, one after the other; safe to use from several threads.
+
+    Args:
+        store: the table, by its newest schema.
+        commit_id: goes into the names of side files, so that what a killed job left can be told.
+        base_snapshot_id: the snapshot that the files were listed from.
+    """
+
+    store: FileStore
+    commit_id: str
+    base_snapshot_id: int
+    _attempt: str = field(default_factory=lambda: str(uuid.uuid4()))
+    _known: dict[tuple[int, tuple[str, ...] | None], _Wanted] = field(default_factory=dict, repr=False, compare=False)
+
+    def rewrite(self, entry: ManifestEntry) -> RewrittenIndex:
+        """Give one live file the indexes that it should have; a side file is durable when this returns.
+
+        Raises ``CorruptFile`` or ``UnsupportedTable`` if the data file has to be read and cannot be.
+        """
+        wanted, old = self._wanted(entry.file), _Existing.of(self.store, entry)
+        kept = old.built_as(wanted, entry.file.row_count)
+        if len(kept) == len(wanted.specs) and self._is_in_place(entry.file, old, kept):
+            return RewrittenIndex()
+        payloads = old.payloads(kept)
+        if len(payloads) < len(kept):
+            kept = set()
+        missing = [spec for spec in wanted.specs if _key(spec) not in payloads]
+        report = ReadReport()
+        payloads |= self._built(entry, wanted, missing, report)
+        bytes_read = report.bytes_read + old.bytes_read
+        if set(payloads) == kept and self._is_in_place(entry.file, old, kept):  # what is missing cannot hold this file's values
+            return RewrittenIndex(bytes_read=bytes_read)
+        parts = [(*key, payloads[key]) for key in map(_key, wanted.specs) if key in payloads]
+        return self._stored(entry, write_container(parts) if parts else None, bytes_read)
+
+    def _wanted(self, file: DataFileMeta) -> _Wanted:
+        found = self._known.get((file.schema_id, file.write_cols))
+        if found is None:
+            schema = self.store.schemas.get(file.schema_id)
+            found = self._known[file.schema_id, file.write_cols] = _Wanted.of(self.store.schema, schema, file.write_cols)
+        return found
+
+    def _is_in_place(self, file: DataFileMeta, old: _Existing, keys: Collection[Key]) -> bool:
+        """Whether the file has one container with just the indexes ``keys``, and where its size belongs; none for no indexes."""
+        places = [file.embedded_index is not None, *(name.endswith(INDEX_SUFFIX) for name in file.extra_files)].count(True)
+        if not keys:
+            return places == 0
+        small = old.size <= self.store.schema.file_index.in_manifest_threshold
+        return places == 1 and old.entries.keys() == set(keys) and (file.embedded_index is not None) == small
+
+    def _built(self, entry: ManifestEntry, wanted: _Wanted, specs: Sequence[IndexSpec], report: ReadReport) -> dict[Key, bytes | None]:
+        """Payloads built from the file's rows, None for an empty index; those that cannot hold its values are left out."""
+        writer = DataFileIndexWriter.create(FileIndexOptions(tuple(specs)), wanted.schema.column_types)
+        if writer is None:
+            return {}
+        columns = list(dict.fromkeys(spec.column.name for spec in specs))
+        seen_by_file = self.store.with_schema(wanted.schema)
+        rows = DataFileRead(seen_by_file, entry.partition, entry.bucket, entry.file, columns, use_index=False, report=report)
+        for batch in rows.batches():
+            writer.write(batch)
+        container = ContainerReader.of(writer.finish())
+        return {
+            (index.column, index.index_type): None if index.is_empty else container.payload(index).whole() for index in container.entries()
+        }
+
+    def _stored(self, entry: ManifestEntry, container: bytes | None, bytes_read: int) -> RewrittenIndex:
+        file = entry.file
+        others = tuple(name for name in file.extra_files if not name.endswith(INDEX_SUFFIX))
+        embedded = None
+        if container is not None and len(container) <= self.store.schema.file_index.in_manifest_threshold:
+            embedded = container
+        elif container is not None:
+            name = side_file_name(file, self.commit_id, self._attempt)
+            data_path = self.store.physical_files(entry.partition, entry.bucket, file)[0]
+            self.store.file_io.write(self.store.paths.extra_file(data_path, name), container)
+            others = (*others, name)
+        message = CommitMessage(
+            partition=entry.partition,
+            bucket=entry.bucket,
+            total_buckets=entry.total_buckets,
+            compact_before=(file,),
+            compact_after=(file.model_copy(update={"extra_files": others, "embedded_index": embedded}),),
+            base_snapshot_id=self.base_snapshot_id,
+        )
+        return RewrittenIndex(message, bytes_read, len(container or b""))
+
+
+def side_file_name(file: DataFileMeta, commit_id: str, attempt: str) -> str:
+    """The name of a data file's next index file: it counts on from the present one, as Paimon's names do, and no other attempt has it.
+
+    A name that was used before could be deleted by an expiry that still knows it.
+
+    >>> file = DataFileMeta(file_name="data-1.parquet", file_size=1, row_count=1, extra_files=("data-1.parquet-1.index",))
+    >>> side_file_name(file, "c", "a")
+    'data-1.parquet-c-a-2.index'
+    """
+    number = (file.index_file or "").removesuffix(INDEX_SUFFIX).rpartition("-")[2]
+    counted = int(number) if number.isascii() and number.isdecimal() and len(number) < 10 else 0
+    return f"{file.file_name}-{commit_id}-{attempt}-{counted + 1}{INDEX_SUFFIX}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """The indexes that files of one schema should have; ``schema`` is that of the files, with the table's options of today."""
+
+    schema: TableSchema
+    specs: tuple[IndexSpec, ...]
+
+    @classmethod
+    def of(cls, table: TableSchema, file: TableSchema, written: Collection[str] | None) -> Self:
+        """Those of ``table``'s options whose column files of schema ``file`` have (of the columns ``written``, None: all)."""
+        by_id = {column.id: column.name for column in file.fields if written is None or column.name in written}
+        specs: list[IndexSpec] = []
+        for spec in table.file_index.specs:
+            name = by_id.get(table.field(spec.column.name).id)
+            if name is None:
+                continue
+            column = ColumnRef(name, spec.column.key)
+            if INDEX_TYPES[spec.index_type].supports(type_of(column, file.column_types)):
+                specs.append(IndexSpec(column, spec.index_type, spec.options))
+        return cls(file.model_copy(update={"options": table.options}), tuple(specs))
+
+
+@dataclass(frozen=True, slots=True)
+class _Existing:
+    """The container that a file has; without entries if it has none, or none that can be read."""
+
+    place: IndexPlace | None = None
+    entries: Mapping[Key, IndexEntry] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, store: FileStore, entry: ManifestEntry) -> Self:
+        """Read the header of an entry's container."""
+        try:
+            place = index_place(store, entry)
+            found = () if place is None else place.container.entries()
+        except (PaimonError, OSError):
+            return cls()
+        return cls(place, {(index.column, index.index_type): index for index in found})
+
+    @property
+    def size(self) -> int:
+        """Bytes of the container."""
+        return 0 if self.place is None else self.place.container.size
+
+    @property
+    def bytes_read(self) -> int:
+        """Bytes read of a side file."""
+        return 0 if self.place is None or self.place.path is None else self.place.container.bytes_read
+
+    def built_as(self, wanted: _Wanted, row_count: int) -> set[Key]:
+        """The indexes that are as they are wanted, as far as their first bytes tell."""
+        return {_key(spec) for spec in wanted.specs if self._is_as(spec, wanted.schema, row_count)}
+
+    def _is_as(self, spec: IndexSpec, schema: TableSchema, row_count: int) -> bool:
+        index = self.entries.get(_key(spec))
+        if index is None or self.place is None:
+            return False
+        column_type = type_of(spec.column, schema.column_types)
+        try:
+            payload = None if index.is_empty else self.place.container.payload(index)
+            return is_built_with(spec.index_type, payload, column_type, spec.options, row_count)
+        except (PaimonError, OSError):
+            return False
+
+    def payloads(self, keys: Collection[Key]) -> dict[Key, bytes | None]:
+        """The payloads of ``keys``, None for the marker of an index that was fed nothing; {} if they cannot all be read."""
+        if self.place is None:
+            return {}
+        container = self.place.container
+        try:
+            return {key: None if (index := self.entries[key]).is_empty else container.payload(index).whole() for key in keys}
+        except (PaimonError, OSError):
+            return {}
+
+
+def _key(spec: IndexSpec) -> Key:
+    return str(spec.column), spec.index_type
+
+
+__all__ = ["FileIndexRewriter", "RewrittenIndex", "side_file_name"]

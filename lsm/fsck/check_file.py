@@ -1,0 +1,73 @@
+"""The check of single files: what ``manifest.fsck.walk`` gives out, one after the other, in any process."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from lsm.bucket.hash import Hashes
+from lsm.bucket.hash_index import read_hashes
+from lsm.fsck.data_file import CheckedDataFile
+from lsm.fsck.indexes import check_index_file
+from manifest.entry.index_manifest import IndexEntry
+from manifest.fsck.problem import Depth, Findings
+from manifest.fsck.unit import DataUnit, Unit, is_whole
+from manifest.fsck.walk import branch_store
+from manifest.io.errors import CorruptFile
+from manifest.store import FileStore
+
+_BUCKETS = 8
+
+
+@dataclass
+class FileCheck:
+    """Checks files of a table; safe to use from several threads.
+
+    Args:
+        store: the table.
+        depth: how far to go.
+    """
+
+    store: FileStore
+    depth: Depth
+    _branches: dict[str, FileStore] = field(default_factory=dict)
+    _hashes: OrderedDict[str, Hashes | None] = field(default_factory=OrderedDict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def check(self, unit: Unit, limit: int) -> Findings:
+        """What is wrong with one file, and the counts of what was looked at."""
+        found = Findings(limit)
+        store = self._branch(unit.origin.branch)
+        if not is_whole(store, unit, found) or self.depth is Depth.QUICK:
+            return found
+        if isinstance(unit, DataUnit):
+            CheckedDataFile(store, unit, self.depth, found, lambda: self._known_hashes(store, unit.hashes)).check()
+        else:
+            check_index_file(store, unit, found)
+        return found
+
+    def _branch(self, name: str) -> FileStore:
+        with self._lock:
+            if name not in self._branches:
+                self._branches[name] = branch_store(self.store, name)
+            return self._branches[name]
+
+    def _known_hashes(self, store: FileStore, entry: IndexEntry | None) -> Hashes | None:
+        """The sorted hashes of a bucket; None if they cannot be read, which the check of that file tells."""
+        if entry is None:
+            return None
+        with self._lock:
+            if entry.file_name not in self._hashes:
+                try:
+                    self._hashes[entry.file_name] = np.sort(read_hashes(store, entry))
+                except CorruptFile:
+                    self._hashes[entry.file_name] = None
+                while len(self._hashes) > _BUCKETS:
+                    self._hashes.popitem(last=False)
+            return self._hashes[entry.file_name]
+
+
+__all__ = ["FileCheck"]

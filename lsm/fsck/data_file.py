@@ -1,0 +1,259 @@
+"""One data file: its footer against its metadata, and with ``Depth.DEEP`` every row of it.
+
+A file is read as what it is: by the schema that it was written with, its own partition columns included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from fileindex.base.plain_value import from_scalar
+from fileindex.predicate.tree import TRUE
+from lsm.bucket.hash import Hashes, bucket_ids, hash_keys
+from lsm.fsck.indexes import CheckedFileIndexes
+from lsm.fsck.keys import KeyOrder, RowNumbersSeen
+from lsm.fsck.statistics import CheckedStatistics
+from lsm.keys.encoding import one_array
+from lsm.keys.sort import SEQUENCE_NUMBER, VALUE_KIND
+from lsm.parquet.reader import ParquetDataFile
+from lsm.read.metrics import ReadReport
+from lsm.read.row_group import RowGroupRead
+from lsm.schema.evolution import SchemaMapping, column_types
+from lsm.schema.parquet_schema import KEY_PREFIX, KIND_FIELD, SEQUENCE_FIELD, key_fields
+from manifest.entry.data_file import DataFileMeta
+from manifest.fsck.problem import Depth, Findings, ProblemKind
+from manifest.fsck.unit import DataUnit, place_of
+from manifest.io.errors import CastFailed, CorruptFile, UnsupportedTable
+from manifest.schema.table_schema import TableSchema
+from manifest.stats.column_stats import decode_bounds
+from manifest.stats.partition_stats import PartitionType
+from manifest.store import FileStore
+
+PARQUET = "parquet"
+_BUCKET_FUNCTIONS = frozenset({"default", "mod"})
+
+
+@dataclass
+class CheckedDataFile:
+    """Checks one file that is there and has its size.
+
+    Args:
+        store: the branch that it belongs to.
+        unit: the file.
+        depth: ``FOOTERS`` or ``DEEP``.
+        found: gets the problems.
+        hashes: gives the sorted hashes of a bucket's keys, for tables with dynamic buckets.
+    """
+
+    store: FileStore
+    unit: DataUnit
+    depth: Depth
+    found: Findings
+    hashes: Callable[[], Hashes | None]
+    _partition_wrong: dict[str, int] = field(default_factory=dict)
+    _differing_keys: set[str] = field(default_factory=set)
+    _wrong_buckets: int = 0
+    _strange_hashes: int = 0
+
+    @property
+    def file(self) -> DataFileMeta:
+        """What the manifest says of it."""
+        return self.unit.entry.file
+
+    @cached_property
+    def path(self) -> str:
+        """The file."""
+        return self.store.physical_files(self.unit.entry.partition, self.unit.entry.bucket, self.file)[0]
+
+    @cached_property
+    def schema(self) -> TableSchema:
+        """The schema that it was written with. Raises ``CorruptFile``."""
+        return self.store.schemas.get(self.file.schema_id)
+
+    def check(self) -> None:
+        """Everything; what is wrong is noted."""
+        if self.file.format != PARQUET:
+            self.found.unchecked[f"{self.file.format} files"] += 1
+            return
+        try:
+            indexes = CheckedFileIndexes(self.store, self.unit, self.schema, self.path, self.found)
+            indexes.open(deep=self.depth is Depth.DEEP)
+            with ParquetDataFile(self.store.file_io, self.path) as data:
+                if self._has_right_shape(data) and self.depth is Depth.DEEP:
+                    self._check_rows(data, indexes)
+        except UnsupportedTable:
+            self.found.unchecked["files with values that cannot be read here"] += 1
+        except CorruptFile as error:
+            self._wrong(ProblemKind.DATA_FILE, error.reason)
+        except (CastFailed, ValueError, OverflowError, pa.ArrowException) as error:
+            self._wrong(ProblemKind.DATA_FILE, f"cannot be read ({type(error).__name__}: {error})")
+
+    def _has_right_shape(self, data: ParquetDataFile) -> bool:
+        """The footer: rows and columns."""
+        self.found.counts["footers"] += 1
+        if data.metadata.num_rows != self.file.row_count:
+            self._wrong(ProblemKind.ROW_COUNT, f"has {data.metadata.num_rows:,} rows where its manifest says {self.file.row_count:,}")
+            return False
+        missing = [name for name in self._required if name not in data.schema.names]
+        if missing:
+            self._wrong(ProblemKind.DATA_FILE, f"lacks columns: {', '.join(missing)}")
+        return not missing
+
+    @property
+    def _required(self) -> list[str]:
+        names = [name for name in self.schema.names if self.file.write_cols is None or name in self.file.write_cols]
+        return [*([SEQUENCE_NUMBER, VALUE_KIND] if self._has_keys else []), *names]
+
+    @property
+    def _has_keys(self) -> bool:
+        return self.schema.is_primary_key_table
+
+    def _check_rows(self, data: ParquetDataFile, indexes: CheckedFileIndexes) -> None:
+        """One pass over the rows."""
+        schema = self.schema
+        keys = schema.trimmed_primary_keys
+        types = {column.name: column.type for column in schema.fields}
+        names = schema.names if self.file.value_stats_cols is None else self.file.value_stats_cols
+        statistics = CheckedStatistics(self._bounds(self.file.value_stats, names), types)
+        key_statistics = CheckedStatistics(self._bounds(self.file.key_stats, keys), types, "key ")
+        order = KeyOrder(keys, PartitionType(tuple(keys), tuple(schema.key_types)))
+        numbers = RowNumbersSeen()
+        for rows in self._rows(data):
+            if not rows.num_rows:
+                continue
+            self.found.counts["rows"] += rows.num_rows
+            statistics.write(rows)
+            indexes.write(rows)
+            self._check_partition(rows)
+            self._check_bucket(rows)
+            if self._has_keys:
+                key_statistics.write(rows)
+                numbers.write(rows)
+                if self.unit.unit == "data":
+                    order.write(rows)
+                self._check_key_columns(rows)
+        for message in (*statistics.wrong(self.file.row_count, data.schema.names), *key_statistics.wrong(self.file.row_count, keys)):
+            self._wrong(ProblemKind.COLUMN_STATISTICS, message)
+        indexes.finish()
+        self._conclude_places()
+        if self._has_keys and self.file.row_count:
+            self._conclude_keys(order, numbers)
+
+    def _bounds(self, stats: Any, names: Any) -> Any:
+        if not all(name in self.schema.names for name in names):
+            self._wrong(ProblemKind.COLUMN_STATISTICS, f"its statistics are about columns that its schema lacks: {', '.join(names)}")
+            return {}
+        try:
+            return decode_bounds(stats, names, self.schema.types_of(names), self.file.row_count)
+        except (ValueError, LookupError) as error:
+            self._wrong(ProblemKind.COLUMN_STATISTICS, f"its statistics cannot be decoded ({error})")
+            return {}
+
+    def _rows(self, data: ParquetDataFile) -> Iterator[Any]:
+        fields = [
+            *self.schema.fields,
+            *((SEQUENCE_FIELD, KIND_FIELD, *key_fields(self.schema.fields, self.schema.trimmed_primary_keys)) if self._has_keys else ()),
+        ]
+        present = [column for column in fields if column.name in data.schema.names]
+        mapping = SchemaMapping.of(present, present, self.file.schema_id)
+        columns = [column.name for column in present]
+        return RowGroupRead(data, mapping, column_types(present), columns, {}, TRUE, None, False, ReadReport()).batches()
+
+    def _check_partition(self, rows: Any) -> None:
+        partition = self.store.partition
+        values = partition.decode(self.unit.entry.partition)
+        for name, kind, value in zip(partition.names, partition.types, values, strict=True):
+            if name not in rows.schema.names:
+                continue
+            distinct = one_array(rows.column(name)).unique()
+            others = [found for found in (from_scalar(scalar, kind.column_type) for scalar in distinct[:2]) if not _same(found, value)]
+            if others:
+                self._partition_wrong[name] = self._partition_wrong.get(name, 0) + 1
+
+    def _check_bucket(self, rows: Any) -> None:
+        """Rows of a fixed bucket hash to it; those of a dynamic one are in its hash index."""
+        entry, schema = self.unit.entry, self.schema
+        if entry.bucket < 0:
+            return
+        if entry.total_buckets > 0 and schema.bucket_keys:
+            if schema.core.bucket_function_type in _BUCKET_FUNCTIONS and all(name in rows.schema.names for name in schema.bucket_keys):
+                self._wrong_buckets += int(np.count_nonzero(bucket_ids(rows, schema, entry.total_buckets) != entry.bucket))
+            return
+        known = self.hashes() if self.unit.hashes is not None else None
+        if known is not None:
+            hashes = hash_keys([rows.column(name) for name in schema.trimmed_primary_keys], schema.key_types)
+            self._strange_hashes += int(np.count_nonzero(~np.isin(hashes, known)))
+
+    def _check_key_columns(self, rows: Any) -> None:
+        """The copies of the key columns, where a file has them, are what they are copies of."""
+        for name in self.schema.trimmed_primary_keys:
+            copy = KEY_PREFIX + name
+            if copy in rows.schema.names and not _equal(rows.column(copy), rows.column(name)):
+                self._differing_keys.add(name)
+
+    def _conclude_places(self) -> None:
+        for name in self._partition_wrong:
+            self._wrong(ProblemKind.PARTITION_VALUE, f"has rows of another partition: by their column '{name}'")
+        if self._wrong_buckets:
+            self._wrong(ProblemKind.WRONG_BUCKET, f"has {self._wrong_buckets:,} rows that belong to another bucket by their bucket key")
+        if self._strange_hashes:
+            index = self.unit.hashes.file_name if self.unit.hashes is not None else ""
+            self._wrong(
+                ProblemKind.HASH_INDEX, f"has {self._strange_hashes:,} rows whose keys are not in the hash index {index} of its bucket"
+            )
+        for name in sorted(self._differing_keys):
+            self._wrong(ProblemKind.DATA_FILE, f"its columns '{KEY_PREFIX}{name}' and '{name}' differ")
+
+    def _conclude_keys(self, order: KeyOrder, numbers: RowNumbersSeen) -> None:
+        file = self.file
+        if order.unordered is not None:
+            self._wrong(ProblemKind.KEY_ORDER, f"the key of row {order.unordered} is less than that of the row before")
+        if order.repeated is not None:
+            self._wrong(ProblemKind.DUPLICATE_KEY, f"row {order.repeated} has the key of the row before")
+        if order.nulls and not self._is_set("primary-key.nullable"):
+            self._wrong(ProblemKind.NULL_VALUE, f"has {order.nulls:,} nulls in its key")
+        if self.unit.unit == "data" and order.unordered is None and not order.is_range(file.min_key, file.max_key):
+            self._wrong(ProblemKind.KEY_RANGE, "its first and last keys are not the smallest and greatest that its manifest says")
+        if (numbers.low, numbers.high) != (file.min_sequence_number, file.max_sequence_number) and not self._is_set(
+            "sequence.snapshot-ordering"
+        ):
+            said = f"{file.min_sequence_number:,} to {file.max_sequence_number:,}"
+            self._wrong(
+                ProblemKind.SEQUENCE_RANGE, f"has sequence numbers {numbers.low:,} to {numbers.high:,} where its manifest says {said}"
+            )
+        if numbers.unknown_kinds:
+            self._wrong(ProblemKind.ROW_KIND, f"has {numbers.unknown_kinds:,} rows of an unknown kind")
+        if file.delete_row_count is not None and numbers.retracts != file.delete_row_count:
+            self._wrong(
+                ProblemKind.DELETE_COUNT, f"has {numbers.retracts:,} deleted rows where its manifest says {file.delete_row_count:,}"
+            )
+
+    def _is_set(self, option: str) -> bool:
+        return self.schema.core.raw.get(option, "").lower() == "true"
+
+    def _wrong(self, kind: ProblemKind, message: str) -> None:
+        place = place_of(self.store, self.unit.entry.partition, self.unit.entry.bucket)
+        self.found.add(kind, self.path, message, self.unit.origin, manifest=self.unit.manifest, place=place)
+
+
+def _same(one: Any, other: Any) -> bool:
+    return bool(one == other or (one != one and other != other))  # noqa: PLR0124  # NaN alone differs from itself
+
+
+def _equal(one: Any, other: Any) -> bool:
+    left, right = one_array(one), one_array(other)
+    if left.equals(right):
+        return True
+    if not pa.types.is_floating(left.type):
+        return False
+    numbers = [np.nan_to_num(array.fill_null(0).to_numpy(zero_copy_only=False), nan=0.5) for array in (left, right)]
+    return bool(np.array_equal(*numbers)) and left.null_count == right.null_count
+
+
+__all__ = ["CheckedDataFile"]

@@ -1,0 +1,134 @@
+"""Reading a split of an incremental plan: rows as they were written, or the difference of two states, each with its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from fileindex.predicate.evaluate_rows import mask
+from fileindex.predicate.tree import TRUE, Predicate, columns_of
+from lsm.arrow.row_kind import ROW_KIND, kind_texts
+from lsm.incremental.planner import IncrementalMode, IncrementalSplit
+from lsm.keys.encoding import one_array
+from lsm.keys.sort import INSERT, VALUE_KIND, SortKey
+from lsm.merge.merge_iterator import aligned
+from lsm.merge.row_diff import row_changes
+from lsm.read.data_file import DataFileRead
+from lsm.read.metrics import ReadReport
+from lsm.read.split import read_split
+from lsm.scan.splits import DataSplit
+from manifest.entry.data_file import DataFileMeta
+from manifest.io.errors import UnknownColumn
+from manifest.store import FileStore
+
+
+def read_incremental(
+    store: FileStore,
+    split: IncrementalSplit,
+    *,
+    columns: Sequence[str],
+    predicate: Predicate | None = None,
+    limit: int | None = None,
+    report: ReadReport | None = None,
+) -> Iterator[Any]:
+    """The changes of a split, each row judged by ``predicate`` alone.
+
+    Args:
+        store: the table; its schema decides what is read from files of any schema.
+        split: of an ``IncrementalPlanner``'s plan.
+        columns: names to return, in order; ``_row_kind`` for the kind as text; () for rows without columns, to count them.
+        predicate: rows to return, exactly.
+        limit: rows to return at most.
+        report: counters to add to.
+
+    Yields:
+        Non-empty record batches; the rows of a key in the order in which they happened.
+
+    Raises:
+        UnknownColumn: a column does not exist.
+        CorruptFile: a file is missing, or not what the metadata promise; it is named.
+    """
+    for name in (*columns, *columns_of(predicate)):
+        if name not in store.schema.column_types and name != ROW_KIND:
+            raise UnknownColumn(name, tuple(store.schema.names))
+    counters = ReadReport() if report is None else report
+    wanted = TRUE if predicate is None else predicate
+    found = (
+        _difference(store, split, wanted, counters)
+        if split.mode is IncrementalMode.DIFF
+        else _additions(store, split, columns, wanted, counters)
+    )
+    left = limit
+    for rows in found:
+        for batch in _in_batches(rows, columns):
+            chosen = batch if left is None else batch.slice(0, left)
+            if chosen.num_rows:
+                counters.rows_returned += chosen.num_rows
+                yield chosen
+            left = None if left is None else left - chosen.num_rows
+            if left == 0:
+                return
+
+
+def _additions(
+    store: FileStore, split: IncrementalSplit, columns: Sequence[str], predicate: Predicate, report: ReadReport
+) -> Iterator[Any]:
+    """Every physical row of the files, in file order."""
+    system = (VALUE_KIND,) if store.schema.is_primary_key_table else ()
+    values = tuple(name for name in columns if name != ROW_KIND)
+    for file in split.files:
+        read = DataFileRead(store, split.partition, split.bucket, file, (*values, *system), predicate, report=report)
+        for batch in read.batches():
+            rows = batch if system else batch.append_column(VALUE_KIND, pa.array(np.full(batch.num_rows, INSERT, np.int8)))
+            if rows.num_rows:
+                yield rows
+
+
+def _difference(store: FileStore, split: IncrementalSplit, predicate: Predicate, report: ReadReport) -> Iterator[Any]:
+    """The changes from the older to the newer state, in key order, in bounded memory."""
+    schema = store.schema
+    key = SortKey(tuple(schema.trimmed_primary_keys))
+    sides = [(split.before, split.before_deletion_files), (split.files, split.deletion_files)]
+    states = [_state(store, split, files, vectors, report) for files, vectors in sides]
+    empty = pa.schema([*schema.arrow, pa.field(VALUE_KIND, pa.int8())]).empty_table()
+    for pieces in aligned(states, key):
+        by_side = dict(pieces)
+        changes = row_changes(by_side.get(0, empty), by_side.get(1, empty), key, compared=schema.names)
+        yield changes if predicate == TRUE else changes.filter(mask(predicate, changes, schema.column_types))
+
+
+def _state(store: FileStore, split: IncrementalSplit, files: Sequence[DataFileMeta], vectors: Any, report: ReadReport) -> Iterator[Any]:
+    """The visible rows of some files of a section, in key order."""
+    if not files:
+        return
+    state = DataSplit(
+        partition=split.partition,
+        bucket=split.bucket,
+        total_buckets=split.total_buckets,
+        files=tuple(files),
+        raw_convertible=False,
+        deletion_files=vectors,
+        snapshot_id=split.snapshot_id,
+    )
+    own = ReadReport()
+    for batch in read_split(store, state, columns=store.schema.names, report=own, in_key_order=True):
+        yield pa.Table.from_batches([batch.append_column(VALUE_KIND, pa.array(np.full(batch.num_rows, INSERT, np.int8)))])
+    own.rows_returned = 0
+    report.merge(own)
+
+
+def _in_batches(rows: Any, columns: Sequence[str]) -> Iterator[Any]:
+    if not columns:
+        yield pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), rows.num_rows, [None]))
+        return
+    table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
+    if ROW_KIND in columns:
+        kinds = one_array(table.column(VALUE_KIND)).to_numpy(zero_copy_only=False)
+        table = table.append_column(pa.field(ROW_KIND, pa.string(), nullable=False), kind_texts(kinds))
+    yield from table.select(list(columns)).to_batches()
+
+
+__all__ = ["read_incremental"]

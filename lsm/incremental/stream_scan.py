@@ -1,0 +1,273 @@
+"""Following a table: where a stream stands, how far its next batch goes, and the splits of what lies between (Paimon's ``StreamTableScan``).
+
+A stream gives the whole state of one snapshot, if it is asked to, and then what each later snapshot has changed: the rows that
+appends wrote, or the table's changelog. It stands between two units: files of a snapshot's changes; of a whole state the buckets,
+or the files where rows have no key. A position means the same rows for ever, whatever the filter or the limits of a batch, because
+what a snapshot lists never changes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from functools import cached_property
+
+import numpy as np
+
+from fileindex.predicate.tree import TRUE, Predicate
+from lsm.incremental.planner import Additions, IncrementalMode, IncrementalPlanner, Piece
+from lsm.incremental.stream_units import Sizes, WholeState, file_sizes
+from lsm.scan.plan import ScanPlan
+from manifest.io.errors import InvalidArgument, SnapshotExpired, SnapshotNotFound, UnsupportedTable
+from manifest.snapshot.snapshot import CommitKind, Snapshot
+from manifest.store import FileStore
+
+_EVERY_LEVEL = {"deletion-vectors.merge-on-read": "true"}
+_NO_LIMIT = np.iinfo(np.int64).max
+_ADVICE = (
+    "raise 'snapshot.time-retained' or 'snapshot.num-retained.min', or give the stream a 'consumer-id', which holds expiry back; "
+    "a stream that has lost its place must start anew"
+)
+
+
+class StartMode(StrEnum):
+    """Where a stream begins (Paimon's ``scan.mode``)."""
+
+    LATEST_FULL = "latest-full"
+    LATEST = "latest"
+    COMPACTED_FULL = "compacted-full"
+    FROM_SNAPSHOT = "from-snapshot"
+    FROM_SNAPSHOT_FULL = "from-snapshot-full"
+    FROM_TIMESTAMP = "from-timestamp"
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Before unit ``unit`` of what snapshot ``snapshot_id`` changed or, if ``whole``, of its whole state.
+
+    Snapshot 0, whole: the table had no snapshot yet, and the stream begins with the state of the first that it meets.
+    """
+
+    snapshot_id: int
+    unit: int = 0
+    whole: bool = False
+
+    @property
+    def oldest_needed(self) -> int:
+        """The oldest snapshot that a stream at this position has yet to read."""
+        return max(self.snapshot_id, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """At most so much in one batch; a first unit that is larger goes alone. None: no limit."""
+
+    files: int | None = None
+    rows: int | None = None
+    bytes: int | None = None
+
+
+UNLIMITED = Limits()
+
+
+@dataclass(slots=True)
+class _Budget:
+    """What is left of the limits of a batch."""
+
+    limits: Limits
+    _used: Sizes = field(default_factory=lambda: np.zeros(3, np.int64))
+
+    def take(self, sizes: Sizes) -> int:
+        """How many of the next units still fit; ``sizes`` has their files, rows and bytes, a row each."""
+        given = (self.limits.files, self.limits.rows, self.limits.bytes)
+        limits = np.array([_NO_LIMIT if most is None else most for most in given])
+        totals = self._used[:, None] + np.cumsum(sizes, axis=1)
+        over = np.flatnonzero((totals > limits[:, None]).any(axis=0))
+        units = sizes.shape[1]
+        taken = int(over[0]) if len(over) else units
+        if not taken and units and not self._used.any():
+            taken = 1
+        if taken:
+            self._used = totals[:, taken - 1]
+        return taken
+
+
+@dataclass(frozen=True)
+class Follower:
+    """Walks through the snapshots of ``store``. Keeps nothing: positions say it all.
+
+    ``overwrites``: tell what an overwrite has replaced, too (Paimon's ``streaming-read-overwrite``), key by key, in a batch of
+    its own. Else overwrites are passed by.
+
+    Raises ``UnsupportedTable`` for tables whose appended rows do not tell the table's rows, ``InvalidArgument`` for an option
+    that does not go with the table.
+    """
+
+    store: FileStore
+    overwrites: bool = False
+
+    def __post_init__(self) -> None:
+        schema, core = self.store.schema, self.store.schema.core
+        if schema.is_primary_key_table and core.changelog_producer == "none" and core.merge_engine != "deduplicate":
+            raise UnsupportedTable(
+                f"{self.store.root}: a stream of a table with merge-engine '{core.merge_engine}' needs a changelog: "
+                "set 'changelog-producer' to 'lookup' or 'full-compaction' ('input' tells the rows as they were written)"
+            )
+        if self.overwrites and (not schema.is_primary_key_table or core.changelog_producer not in {"none", "input"}):
+            raise InvalidArgument(
+                "'streaming-read-overwrite' goes with primary-key tables whose changelog-producer is 'none' or 'input', for others cannot tell"
+            )
+
+    def start(self, mode: StartMode, *, snapshot_id: int | None = None, timestamp_millis: int | None = None) -> Position:
+        """Where a new stream begins; the modes with ``from`` need what they begin from.
+
+        Raises ``SnapshotExpired`` or ``SnapshotNotFound`` where changes since then, or the state, are not there.
+        """
+        manager = self.store.snapshots
+        latest = manager.latest()
+        newest = 0 if latest is None else latest.id
+        match mode:
+            case StartMode.LATEST_FULL:
+                return Position(newest, whole=True)
+            case StartMode.LATEST:
+                return Position(newest + 1)
+            case StartMode.COMPACTED_FULL:
+                compacted = (snapshot.id for snapshot in manager.backwards() if snapshot.commit_kind is CommitKind.COMPACT)
+                return Position(next(compacted, newest), whole=True)
+            case StartMode.FROM_SNAPSHOT_FULL:
+                return Position(manager.get(snapshot_id or 0).id, whole=True)
+            case StartMode.FROM_SNAPSHOT:
+                found = Position(snapshot_id or 0)
+            case StartMode.FROM_TIMESTAMP:
+                found = Position(self._first_since(timestamp_millis or 0))
+        if found.snapshot_id <= newest:
+            self._snapshot(found.snapshot_id)
+        elif found.snapshot_id > newest + 1:
+            raise SnapshotNotFound(f"{self.store.root}: there is no snapshot {found.snapshot_id} to start from, the newest is {newest}")
+        return found
+
+    def newest(self) -> int:
+        """Id of the newest snapshot; 0 before the first."""
+        return self.store.snapshots.latest_id() or 0
+
+    def advance(self, start: Position, limits: Limits = UNLIMITED, *, last: int | None = None) -> Position:
+        """Where the next batch ends: ``start`` itself if there is nothing new; never past snapshot ``last`` (None: the newest).
+
+        Raises ``SnapshotExpired`` if the stream has lost its place, ``SnapshotNotFound`` if the table was rolled back behind it.
+        """
+        newest = self.newest()
+        if start.snapshot_id > newest + 1:
+            raise SnapshotNotFound(
+                f"{self.store.root}: the stream has read up to snapshot {start.snapshot_id - 1}, but the newest is {newest}: "
+                "the table was rolled back or made anew; start the stream anew"
+            )
+        until = newest if last is None else min(last, newest)
+        budget = _Budget(limits)
+        if start.whole:
+            return self._advance_whole(start, budget, until)
+        at = start
+        while at.snapshot_id <= until:
+            snapshot = self._snapshot(at.snapshot_id)
+            if self._replaces(snapshot):
+                return Position(at.snapshot_id + 1) if at == start else at
+            if limits != UNLIMITED:
+                sizes = file_sizes(self._piece(snapshot, at.unit).entries(self.store))
+                taken = budget.take(sizes)
+                if taken < sizes.shape[1]:
+                    return Position(at.snapshot_id, at.unit + taken)
+            at = Position(at.snapshot_id + 1)
+        return at
+
+    def plan(self, start: Position, end: Position, predicate: Predicate | None = None) -> ScanPlan:
+        """The splits of the batch from ``start`` to ``end``, which ``advance`` told once, now or in another process.
+
+        All changes of a key are in one split, in order. ``predicate`` judges each row alone; reading must apply it again.
+        """
+        if start == end:
+            return ScanPlan(end.snapshot_id, (), ())
+        if start.whole:
+            return self._plan_whole(start, end, predicate)
+        ids = range(start.snapshot_id, end.snapshot_id + (end.unit > 0))
+        snapshots = [self._snapshot(snapshot_id) for snapshot_id in ids]
+        if any(self._replaces(snapshot) for snapshot in snapshots):
+            if len(snapshots) > 1:
+                raise InvalidArgument(
+                    "'streaming-read-overwrite' was turned on in the midst of a batch: let it end without the option first"
+                )
+            return IncrementalPlanner(self._exact, ids[0] - 1, ids[0]).plan(IncrementalMode.DIFF, predicate)
+        ends = {end.snapshot_id: end.unit}
+        pieces = [self._piece(snapshot, 0, ends.get(snapshot.id)) for snapshot in snapshots]
+        pieces[0] = replace(pieces[0], first=start.unit)
+        return Additions(self.store, TRUE if predicate is None else predicate).plan(pieces, ids[-1])
+
+    def _advance_whole(self, start: Position, budget: _Budget, until: int) -> Position:
+        """As ``advance``. What comes after the state is in no batch with it: a key would be in two splits."""
+        snapshot_id = start.snapshot_id or until
+        if not snapshot_id:
+            return start
+        if budget.limits == UNLIMITED:
+            return Position(snapshot_id + 1)
+        sizes = self._state(snapshot_id).sizes()[:, start.unit :]
+        taken = budget.take(sizes)
+        if taken < sizes.shape[1]:
+            return Position(snapshot_id, start.unit + taken, whole=True)
+        return Position(snapshot_id + 1)
+
+    def _plan_whole(self, start: Position, end: Position, predicate: Predicate | None) -> ScanPlan:
+        snapshot_id = end.snapshot_id if end.whole else end.snapshot_id - 1
+        return self._state(snapshot_id).plan(start.unit, end.unit if end.whole else None, predicate)
+
+    def _state(self, snapshot_id: int) -> WholeState:
+        """The state that the changes after it go on from: of a changelog that compaction makes, what compaction has settled."""
+        core = self.store.schema.core
+        settled = {"lookup": 1, "full-compaction": core.max_level}.get(core.changelog_producer, 0)
+        return WholeState(self._exact, self._snapshot(snapshot_id), settled if self.store.schema.is_primary_key_table else 0)
+
+    @cached_property
+    def _exact(self) -> FileStore:
+        """The table with all its committed rows: those that wait for a compaction to be shown have been told as appended."""
+        return self.store.with_options(_EVERY_LEVEL) if self.store.schema.is_primary_key_table else self.store
+
+    @cached_property
+    def _producers(self) -> dict[int, str]:
+        return {self.store.schema.id: self.store.schema.core.changelog_producer}
+
+    def _piece(self, snapshot: Snapshot, first: int = 0, end: int | None = None) -> Piece:
+        """What a snapshot changed, told as the table did when it was committed."""
+        producer = self._producers.get(snapshot.schema_id)
+        if producer is None:
+            producer = self._producers[snapshot.schema_id] = self.store.schemas.get(snapshot.schema_id).core.changelog_producer
+        return Piece(snapshot, IncrementalMode.DELTA if producer == "none" else IncrementalMode.CHANGELOG, first, end)
+
+    def _replaces(self, snapshot: Snapshot) -> bool:
+        """Whether the snapshot is an overwrite that is to be told."""
+        return self.overwrites and snapshot.commit_kind is CommitKind.OVERWRITE
+
+    def _snapshot(self, snapshot_id: int) -> Snapshot:
+        """That snapshot; of an expired one its changelog may have been kept."""
+        manager = self.store.snapshots
+        try:
+            return manager.get(snapshot_id)
+        except SnapshotExpired:
+            for kept in manager.changelogs() if self.store.schema.core.changelog_producer != "none" else ():
+                if kept.id == snapshot_id:
+                    return kept
+            raise SnapshotExpired(
+                f"{self.store.root}: the stream stands at snapshot {snapshot_id}, which has expired; the oldest is {manager.earliest_id()}. {_ADVICE}"
+            ) from None
+
+    def _first_since(self, millis: int) -> int:
+        """The first snapshot committed at ``millis`` or later, perhaps the next one."""
+        manager = self.store.snapshots
+        try:
+            return manager.at_timestamp(millis - 1).id + 1
+        except SnapshotNotFound:
+            earliest = manager.earliest_id() or 1
+            if earliest == 1:
+                return 1
+            raise SnapshotExpired(
+                f"{self.store.root}: snapshots since timestamp {millis} have expired; the oldest is {earliest}. {_ADVICE}"
+            ) from None
+
+
+__all__ = ["UNLIMITED", "Follower", "Limits", "Position", "StartMode"]

@@ -1,0 +1,162 @@
+"""Arrow columns as uint64 *words* whose unsigned order is the order of Paimon's keys.
+
+Nulls first; numbers, dates and times by value; BOOLEAN false first; strings and binaries by unsigned bytes, a prefix before
+what it starts; floats in Java's total order, -0.0 before 0.0 and every NaN equal and last. A descending column flips
+only the comparison of two values: its nulls stay first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from fileindex.base.errors import UnsupportedType
+
+Words: TypeAlias = npt.NDArray[np.uint64]
+Rows: TypeAlias = npt.NDArray[np.int64]
+WordOf: TypeAlias = Callable[[Rows | None], Words]
+
+_SIGN = np.uint64(1 << 63)
+_NAN = np.uint64(0x7FF8000000000000)
+_WORD_BYTES = 8
+_MAX_OFFSET = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class WordColumn:
+    """A column's words, the most significant first; each is made only for the rows that need it.
+
+    ``words[k](rows)`` gives word ``k`` of ``rows`` (positions; None: all of them).
+
+    >>> column = WordColumn.of(pa.array([2, None, -1], pa.int32()))
+    >>> [word(None).tolist() for word in column.words]
+    [[1, 0, 1], [9223372036854775810, 0, 9223372036854775807]]
+    """
+
+    words: tuple[WordOf, ...]
+    length: int
+
+    @classmethod
+    def of(cls, column: Any, *, descending: bool = False) -> WordColumn:
+        """Words of an Array or ChunkedArray.
+
+        Raises:
+            UnsupportedType: values of the column's type have no order.
+        """
+        array = one_array(column)
+        valid = array.is_valid().to_numpy(zero_copy_only=False) if array.null_count else None
+        words = _variable_words(array) if is_variable(array.type) else [_of_array(word) for word in fixed_words(array)]
+        if descending:
+            words = [_inverted(word) for word in words]
+        if valid is not None:
+            words = [_of_array(valid.astype(np.uint64)), *(_nulls_zeroed(word, valid) for word in words)]
+        return cls(tuple(words), len(array))
+
+
+def one_array(column: Any) -> Any:
+    """``column`` (Array or ChunkedArray) as one Array, dictionaries and views expanded; no copy if it is one already.
+
+    Strings and binaries whose bytes exceed what 32-bit offsets count come back with 64-bit ones.
+    """
+    if isinstance(column, pa.ChunkedArray):
+        if column.num_chunks > 1 and column.nbytes > _MAX_OFFSET and (pa.types.is_string(column.type) or pa.types.is_binary(column.type)):
+            column = column.cast(pa.large_string() if pa.types.is_string(column.type) else pa.large_binary())
+        column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    if pa.types.is_dictionary(column.type):
+        return one_array(column.dictionary_decode())
+    if column.type == pa.string_view():
+        return column.cast(pa.large_string())
+    if column.type == pa.binary_view():
+        return column.cast(pa.large_binary())
+    return column
+
+
+def fixed_words(array: Any) -> list[Words]:
+    """The words of a column of fixed width (one; two for DECIMAL); those of nulls are arbitrary.
+
+    Raises:
+        UnsupportedType: the type is nested, or has no order.
+    """
+    kind = array.type
+    if pa.types.is_boolean(kind):
+        return [array.cast(pa.uint8()).fill_null(0).to_numpy().astype(np.uint64)]
+    if pa.types.is_decimal128(kind):
+        halves = _values(array, np.dtype("<u8"), per_row=2)
+        return [halves[1::2] ^ _SIGN, halves[0::2].copy()]
+    if pa.types.is_floating(kind) and kind.bit_width in {32, 64}:
+        return [_float_words(array)]
+    if pa.types.is_signed_integer(kind) or pa.types.is_temporal(kind):
+        return [_values(array, np.dtype(f"<i{kind.bit_width // 8}")).astype(np.int64).view(np.uint64) ^ _SIGN]
+    if pa.types.is_unsigned_integer(kind):
+        return [_values(array, np.dtype(f"<u{kind.bit_width // 8}")).astype(np.uint64)]
+    raise UnsupportedType(f"a column of Arrow type {kind} has no order and cannot be a key or a sequence field")
+
+
+def _values(array: Any, dtype: np.dtype[Any], *, per_row: int = 1, extra: int = 0) -> npt.NDArray[Any]:
+    """The ``per_row`` values a row, and ``extra`` at the end, of the buffer behind ``array``, its offset respected, uncopied."""
+    buffer = array.buffers()[1]
+    count = len(array) * per_row + extra
+    if buffer is None:
+        return np.zeros(count, dtype)
+    return np.frombuffer(buffer, dtype)[array.offset * per_row :][:count]
+
+
+def _float_words(array: Any) -> Words:
+    """Java's total order: flip all bits of negatives and the sign bit of the rest, after making every NaN the same."""
+    wide = _values(array, np.dtype(f"<f{array.type.bit_width // 8}")).astype(np.float64)  # keeps the order and the sign of zero
+    bits = np.where(np.isnan(wide), _NAN, wide.view(np.uint64))
+    return np.where(bits & _SIGN != 0, ~bits, bits ^ _SIGN)
+
+
+def is_variable(kind: Any) -> bool:
+    """Whether values of the Arrow type differ in length: strings and binaries."""
+    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind) or pa.types.is_large_string(kind) or pa.types.is_large_binary(kind))
+
+
+def _variable_words(array: Any) -> list[WordOf]:
+    """Eight bytes a word, big-endian and padded with zeros, then the length: it tells a string from one with a NUL more."""
+    wide = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
+    offsets = _values(array, np.dtype("<i8" if wide else "<i4"), extra=1).astype(np.int64)
+    starts, lengths = offsets[:-1], np.diff(offsets)
+    data = array.buffers()[2]
+    first, last = (int(offsets[0]), int(offsets[-1])) if len(offsets) else (0, 0)
+    padded = np.zeros(last - first + _WORD_BYTES, np.uint8)
+    if data is not None:
+        padded[: last - first] = np.frombuffer(data, np.uint8, count=last)[first:]
+    unaligned: npt.NDArray[Any] = np.ndarray((last - first + 1,), np.dtype(">u8"), padded.data, strides=(1,))
+    starts = starts - first
+
+    def word(position: int) -> WordOf:
+        def of_rows(rows: Rows | None) -> Words:
+            begin, length = (starts, lengths) if rows is None else (starts[rows], lengths[rows])
+            rest = np.clip(length - position * _WORD_BYTES, 0, _WORD_BYTES)
+            at = np.minimum(begin + position * _WORD_BYTES, last - first)
+            read = unaligned[at].astype(np.uint64)
+            unused = ((_WORD_BYTES - rest) * 8).astype(np.uint64)
+            kept = np.where(rest == 0, np.uint64(0), read >> np.minimum(unused, np.uint64(63)))
+            return np.where(rest == 0, np.uint64(0), kept << np.minimum(unused, np.uint64(63)))
+
+        return of_rows
+
+    longest = int(lengths.max()) if len(lengths) else 0
+    return [*(word(position) for position in range(-(-longest // _WORD_BYTES))), _of_array(lengths.astype(np.uint64))]
+
+
+def _of_array(words: Words) -> WordOf:
+    return lambda rows: words if rows is None else words[rows]
+
+
+def _inverted(word: WordOf) -> WordOf:
+    return lambda rows: ~word(rows)
+
+
+def _nulls_zeroed(word: WordOf, valid: npt.NDArray[np.bool_]) -> WordOf:
+    return lambda rows: np.where(valid if rows is None else valid[rows], word(rows), np.uint64(0))
+
+
+__all__ = ["Rows", "WordColumn", "WordOf", "Words", "fixed_words", "is_variable", "one_array"]

@@ -1,0 +1,153 @@
+"""The order of ``ORDER BY``: rows sorted as Spark SQL sorts them, and the first few of a stream in bounded memory.
+
+NaN is the greatest number and equal to itself, -0.0 equals 0.0, strings and binaries compare by unsigned bytes.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fileindex.base.column_type import FLOATS, INTEGERS, STRINGS, TIMESTAMPS, ColumnType, Kind
+from fileindex.base.plain_value import from_scalar
+from fileindex.predicate.tree import FALSE, TRUE, ColumnRef, Compare, IsNull, Op, Predicate, any_of
+from lsm.keys.encoding import WordColumn, Words, one_array
+from lsm.keys.sort import sort_rows
+
+_KEPT_ROWS = 64 * 1024
+_BOUNDED = frozenset(INTEGERS | FLOATS | STRINGS | TIMESTAMPS | {Kind.DATE, Kind.TIME, Kind.DECIMAL})
+"""Kinds whose order is that of their literals, so that the last row wanted can be told in a filter."""
+
+
+@dataclass(frozen=True, slots=True)
+class SortColumn:
+    """One column of an ``ORDER BY``; without ``nulls_first`` Spark's default: first if ascending, last if descending.
+
+    >>> SortColumn("price", ascending=False)
+    SortColumn(name='price', ascending=False, nulls_first=False)
+    """
+
+    name: str
+    ascending: bool = True
+    nulls_first: bool | None = None
+
+    def __post_init__(self) -> None:
+        if self.nulls_first is None:
+            object.__setattr__(self, "nulls_first", self.ascending)
+
+
+@dataclass(frozen=True, slots=True)
+class RowOrder:
+    """An order of rows by one or several columns.
+
+    >>> order = RowOrder((SortColumn("a", ascending=False),))
+    >>> order.first(pa.table({"a": [1.5, None, float("nan"), -0.0]}), 3)["a"].to_pylist()
+    [nan, 1.5, -0.0]
+    """
+
+    columns: tuple[SortColumn, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return tuple(column.name for column in self.columns)
+
+    def sorted(self, rows: Any) -> Any:
+        """A table's rows in this order; rows that tie keep theirs. Raises ``UnsupportedType`` for a column without order."""
+        return self.first(rows, rows.num_rows)
+
+    def first(self, rows: Any, count: int) -> Any:
+        """The first ``count`` rows of a table, in this order."""
+        keys = [_words(rows.column(column.name), column) for column in self.columns]
+        return rows.take(pa.array(sort_rows(keys, length=rows.num_rows).order[:count]))
+
+
+def _words(values: Any, column: SortColumn) -> WordColumn:
+    array = one_array(values)
+    if pa.types.is_floating(array.type):
+        array = pc.add(array, pa.scalar(0.0, array.type))  # -0.0 + 0.0 is 0.0
+    found = WordColumn.of(array, descending=not column.ascending)
+    if not array.null_count or column.nulls_first:
+        return found
+    is_valid, rest = found.words[0], found.words[1:]
+
+    def nulls_last(rows: Any) -> Words:
+        valid = is_valid(rows)
+        return valid ^ np.uint64(1)
+
+    return WordColumn((nulls_last, *rest), found.length)
+
+
+class TopRows:
+    """The first ``limit`` rows of all that are added, by any threads; memory is that of a few times as many rows."""
+
+    def __init__(self, order: RowOrder, limit: int) -> None:
+        self.order = order
+        self.limit = limit
+        self._pending: list[Any] = []
+        self._count = 0
+        self._is_cut = True
+        self._lock = threading.Lock()
+
+    def add(self, rows: Any) -> None:
+        """Take a record batch."""
+        if not rows.num_rows or not self.limit:
+            return
+        with self._lock:
+            self._pending.append(rows)
+            self._count += rows.num_rows
+            self._is_cut = False
+            if self._count > max(_KEPT_ROWS, 4 * self.limit):
+                self._cut()
+
+    def rows(self, schema: Any) -> Any:
+        """The rows found so far as a table of ``schema``, in order."""
+        with self._lock:
+            self._cut()
+            return pa.Table.from_batches(self._pending, schema)
+
+    def bound(self, column_type: ColumnType, *, ties: bool = False) -> Predicate:
+        """What a row must satisfy to get among the first ``limit``, as a filter on the first column; TRUE while any row may.
+
+        Args:
+            column_type: the type of the first column.
+            ties: rows equal to the last one in the first column are wanted too.
+        """
+        with self._lock:
+            self._cut()
+            if not self.limit:
+                return FALSE
+            if self._count < self.limit:
+                return TRUE
+            last = self._pending[-1].column(self.order.columns[0].name)[-1]
+        return _at_least(self.order.columns[0], last, column_type, ties=ties or len(self.order.columns) > 1)
+
+    def _cut(self) -> None:
+        if self._is_cut:
+            return
+        first = self.order.first(pa.Table.from_batches(self._pending), self.limit)
+        self._pending = first.combine_chunks().to_batches()
+        self._count = first.num_rows
+        self._is_cut = True
+
+
+def _at_least(column: SortColumn, last: Any, column_type: ColumnType, *, ties: bool) -> Predicate:
+    """Rows that come before ``last`` (an Arrow scalar), or with it if ``ties``, by this column."""
+    reference = ColumnRef(column.name)
+    if not last.is_valid:
+        if column.nulls_first:
+            return IsNull(reference) if ties else FALSE
+        return TRUE if ties else IsNull(reference, negated=True)
+    if column_type.kind not in _BOUNDED:
+        return TRUE
+    op = (Op.LE if ties else Op.LT) if column.ascending else (Op.GE if ties else Op.GT)
+    better = Compare(reference, op, from_scalar(last, column_type))
+    return any_of(IsNull(reference), better) if column.nulls_first else better
+
+
+__all__ = ["RowOrder", "SortColumn", "TopRows"]

@@ -1,0 +1,49 @@
+"""Keys of several tables as one number each, so that a key of one table can be looked up in another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from lsm.keys.encoding import Words, fixed_words, is_variable
+
+_BITS = 64
+
+
+def key_codes(tables: Sequence[Sequence[Any]]) -> list[Words] | None:
+    """Of every table, given as the arrays of its key columns, a number for each row: of all tables' keys equal or less just as the keys.
+
+    None if the columns are not all of fixed width and without nulls, or their values range too widely for 64 bits.
+
+    >>> import pyarrow as pa
+    >>> [codes.tolist() for codes in key_codes([[pa.array([7, 9]), pa.array([2, 1])], [pa.array([8]), pa.array([1])]])]
+    [[1, 4], [2]]
+    """
+    if any(is_variable(array.type) or array.null_count or not len(array) for arrays in tables for array in arrays):
+        return None
+    found = [np.zeros(len(arrays[0]), np.uint64) for arrays in tables]
+    bits = 0
+    for columns in zip(*tables, strict=True):
+        for words in zip(*(fixed_words(array) for array in columns), strict=True):
+            low, high = min(int(word.min()) for word in words), max(int(word.max()) for word in words)
+            width = (high - low).bit_length()
+            bits += width
+            if bits > _BITS:
+                return None
+            for code, word in zip(found, words, strict=True):
+                _append(code, word, low, width)
+    return found
+
+
+def _append(code: Words, word: Words, low: int, width: int) -> None:
+    """Shift the codes, in place, and put what a word exceeds ``low`` by behind them."""
+    if not width:
+        return
+    if width < _BITS:
+        np.left_shift(code, np.uint64(width), out=code)
+    np.bitwise_or(code, word - np.uint64(low), out=code)
+
+
+__all__ = ["key_codes"]

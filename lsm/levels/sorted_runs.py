@@ -1,0 +1,159 @@
+"""Sorted runs, the levels of a bucket, and the partition of files into key-disjoint sections."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from fileindex.base.errors import CorruptFile
+from manifest.entry.data_file import DataFileMeta
+from manifest.stats.partition_stats import PartitionType
+from manifest.types.data_type import DataType
+
+KeyOf: TypeAlias = Callable[[bytes], Any]
+Section: TypeAlias = list["SortedRun"]
+
+
+@dataclass(frozen=True, slots=True)
+class SortedRun:
+    """Files whose key ranges do not overlap, in key order; a key occurs at most once in them."""
+
+    files: tuple[DataFileMeta, ...]
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(file.file_size for file in self.files)
+
+
+@dataclass(frozen=True, slots=True)
+class LevelRun:
+    """A sorted run and the level it lies on: what compaction strategies look at."""
+
+    level: int
+    run: SortedRun
+
+    @property
+    def size(self) -> int:
+        """Bytes of the run."""
+        return self.run.size
+
+
+@dataclass(slots=True)
+class Levels:
+    """The LSM tree of one bucket: a set of level-0 files, newest first, and one sorted run on each deeper level.
+
+    Args:
+        key_of: Makes serialised keys comparable (``key_decoder``).
+        files: The live files, in any order.
+        number_of_levels: At least 2; grows to the deepest file's level.
+    """
+
+    key_of: KeyOf
+    files: list[DataFileMeta]
+    number_of_levels: int
+    _by_level: dict[int, list[DataFileMeta]] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        deepest = max((file.level for file in self.files), default=0)
+        self.number_of_levels = max(self.number_of_levels, deepest + 1, 2)
+        self._arrange()
+
+    @property
+    def max_level(self) -> int:
+        """The deepest level that files may move to."""
+        return self.number_of_levels - 1
+
+    @property
+    def highest_non_empty(self) -> int:
+        """The deepest level that has files, -1 if none has."""
+        return max(self._by_level, default=-1)
+
+    @property
+    def runs(self) -> list[LevelRun]:
+        """Level 0 newest first, each file a run; then the other levels that have files."""
+        level0 = [LevelRun(0, SortedRun((file,))) for file in self._by_level.get(0, ())]
+        deeper = [LevelRun(level, SortedRun(tuple(files))) for level, files in sorted(self._by_level.items()) if level > 0]
+        return level0 + deeper
+
+    def update(self, before: Iterable[DataFileMeta], after: Iterable[DataFileMeta]) -> None:
+        """Replace the files ``before`` a compaction by those ``after`` it."""
+        gone = {(file.level, file.file_name) for file in before}
+        self.files = [file for file in self.files if (file.level, file.file_name) not in gone] + list(after)
+        self._arrange()
+
+    def _arrange(self) -> None:
+        by_level: dict[int, list[DataFileMeta]] = {}
+        for file in self.files:
+            by_level.setdefault(file.level, []).append(file)
+        for level, files in by_level.items():
+            if level == 0:
+                files.sort(key=_newest_first)
+            else:
+                files.sort(key=lambda file: self.key_of(file.min_key))
+                self._check(files)
+        self._by_level = by_level
+
+    def _check(self, files: Sequence[DataFileMeta]) -> None:
+        for one, other in itertools.pairwise(files):
+            if self.key_of(one.max_key) >= self.key_of(other.min_key):
+                raise CorruptFile(other.file_name, f"overlaps {one.file_name} on level {one.level}, where key ranges are disjoint")
+
+
+def _newest_first(file: DataFileMeta) -> tuple[int, int, int, str]:
+    return -file.max_sequence_number, file.min_sequence_number, file.creation_time or 0, file.file_name
+
+
+def interval_partition(files: Iterable[DataFileMeta], key_of: KeyOf) -> list[Section]:
+    """Cut files into sections with disjoint key ranges, each made of as few sorted runs as possible, both in key order.
+
+    Cost: O(n log n) key comparisons. See Paimon's ``IntervalPartition``.
+    """
+    spans = sorted(((key_of(file.min_key), key_of(file.max_key), at, file) for at, file in enumerate(files)), key=lambda s: s[:3])
+    sections: list[Section] = []
+    members: list[tuple[Any, Any, int, DataFileMeta]] = []
+    reach: Any = None
+    for span in spans:
+        if members and span[0] > reach:
+            sections.append(_runs(members))
+            members = []
+        reach = span[1] if not members or span[1] > reach else reach
+        members.append(span)
+    if members:
+        sections.append(_runs(members))
+    return sections
+
+
+def _runs(spans: Sequence[tuple[Any, Any, int, DataFileMeta]]) -> Section:
+    """Append each file to the run that ends first, if it ends before the file begins."""
+    ends: list[tuple[Any, int]] = []
+    runs: list[list[DataFileMeta]] = []
+    for low, high, _, file in spans:
+        if ends and low > ends[0][0]:
+            run = ends[0][1]
+            heapq.heapreplace(ends, (high, run))
+            runs[run].append(file)
+        else:
+            heapq.heappush(ends, (high, len(runs)))
+            runs.append([file])
+    return [SortedRun(tuple(files)) for files in runs]
+
+
+def key_decoder(types: Sequence[DataType]) -> KeyOf:
+    """A function from serialised keys (BinaryRow) to tuples that compare in key order; it remembers what it decoded."""
+    order = PartitionType(tuple(f"key {at}" for at in range(len(types))), tuple(types)).order
+    seen: dict[bytes, Any] = {}
+
+    def decode(data: bytes) -> Any:
+        found = seen.get(data)
+        if found is None:
+            found = seen[data] = order(data)
+        return found
+
+    return decode
+
+
+__all__ = ["KeyOf", "LevelRun", "Levels", "Section", "SortedRun", "interval_partition", "key_decoder"]

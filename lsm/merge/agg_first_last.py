@@ -1,0 +1,102 @@
+"""Aggregate functions that choose one of a column's versions: first, last, least and greatest.
+
+Each answers with a place per key, -1 for null. ``valid`` tells where the column is not null.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lsm.keys.encoding import Rows
+from lsm.merge.version_groups import Best, History, Mask
+
+
+def last_value(history: History) -> Rows:
+    """The last value, null included; null if the last word was to take it back."""
+    last = history.versions.last_where(history.in_order)
+    return _not_retracted(history, last)
+
+
+def last_non_null_value(history: History, valid: Mask) -> Rows:
+    """The last value that is not null; taking back one that is not null leaves null, which a late value may fill."""
+    versions = history.versions
+    last = versions.last_where(history.in_order & valid)
+    found = _not_retracted(history, last)
+    if history.older is not None:
+        late = versions.first_where(history.older & valid & (versions.places > last[versions.keys]))
+        found = np.where(found < 0, late, found)
+    return found
+
+
+def first_value(history: History) -> Rows:
+    """The first value, null included. A late one comes before what is there and so replaces it."""
+    versions = history.versions
+    if history.older is None:
+        return _seeded(history, versions.first_where(history.newer), history.past)
+    first = versions.first_where(history.newer | history.older)
+    started = np.where((first >= 0) & history.newer[first], first, -1)
+    if history.past is not None:
+        first = np.where(versions.last_where(history.past) >= 0, -1, first)
+    late = versions.last_where(history.older & (versions.places > first[versions.keys]))
+    return np.where(late >= 0, late, _seeded(history, started, history.past))
+
+
+def first_non_null_value(history: History, valid: Mask) -> Rows:
+    """The first value that is not null."""
+    found = history.versions.first_where(history.newer & valid)
+    found = _seeded(history, found, None if history.past is None else history.past & valid)
+    if history.older is not None:
+        for key in np.unique(history.versions.keys[history.older]).tolist():
+            found[key] = _first_non_null_with_late_ones(history, valid, key)
+    return found
+
+
+def greatest(history: History, column: Any, valid: Mask) -> Rows:
+    """The greatest value that is not null."""
+    return Best(history.versions).of(column, history.sets & valid)
+
+
+def least(history: History, column: Any, valid: Mask) -> Rows:
+    """The smallest value that is not null."""
+    return Best(history.versions, greatest=False).of(column, history.sets & valid)
+
+
+def _not_retracted(history: History, places: Rows) -> Rows:
+    if history.retract is None:
+        return places
+    return np.where((places >= 0) & history.retract[places], -1, places)
+
+
+def _seeded(history: History, found: Rows, past: Mask | None) -> Rows:
+    """The seed where no first add was found, or where one was seen before the seed."""
+    if history.seed is None:
+        return found
+    seed = history.versions.last_where(history.seed)
+    keep = found < 0
+    if past is not None:
+        keep |= history.versions.last_where(past) >= 0
+    return np.where(keep & (seed >= 0), seed, found)
+
+
+def _first_non_null_with_late_ones(history: History, valid: Mask, key: int) -> int:
+    """One key, version by version: whether an add counts depends on what late ones did before it."""
+    start, end = int(history.versions.starts[key]), int(history.versions.last[key]) + 1
+    found, has_value = -1, False
+    is_set = history.past is not None and bool((history.past & valid)[start:end].any())
+    assert history.older is not None
+    for place in range(start, end):
+        if history.seed is not None and history.seed[place]:
+            found, has_value = place, bool(valid[place])
+        if history.newer[place] and not is_set and valid[place]:
+            found, has_value, is_set = place, True, True
+        elif history.older[place]:
+            if not is_set and has_value:
+                is_set = True
+            else:
+                found, has_value = place, bool(valid[place])
+    return found
+
+
+__all__ = ["first_non_null_value", "first_value", "greatest", "last_non_null_value", "last_value", "least"]

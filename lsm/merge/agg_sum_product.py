@@ -1,0 +1,262 @@
+"""``sum`` and ``product`` over the versions of many keys at once: the k-th steps of all keys together.
+
+Steps are taken in the order of the versions, so floats come out bit by bit as if every key were summed alone, and a result
+that does not fit is noticed at the step that makes it (Paimon's ``FieldSumAgg`` and ``FieldProductAgg``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Context, Decimal
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lsm.keys.encoding import Rows, one_array
+from lsm.merge.int128 import Int128
+from lsm.merge.version_groups import History, Mask
+from manifest.io.errors import UnmergeableRows
+
+_Numbers = npt.NDArray[Any]
+_Step = Callable[[_Numbers, _Numbers, Mask], _Numbers]
+_SHORT = 32
+"""Rounds after which the few keys that have more steps are summed one by one."""
+_INT64_DIGITS = 18
+_DECIMALS = Context(prec=38, rounding=ROUND_HALF_UP)
+_EXACT = Context(prec=120)
+
+
+@dataclass(frozen=True)
+class Steps:
+    """What is done to every key: the ``rows`` of the values, whether each is taken ``back``; where ``keys`` begin, and how many."""
+
+    rows: Rows
+    back: Mask
+    keys: Rows
+    starts: Rows
+    sizes: Rows
+
+    @classmethod
+    def of(cls, history: History, valid: Mask) -> Steps:
+        """The steps with values; a version that seeds and takes back makes two."""
+        versions, adds = history.versions, history.sets & valid
+        if history.retract is None:
+            places = np.flatnonzero(adds)
+            back = np.zeros(len(places), np.bool_)
+        else:
+            both = np.concatenate([np.flatnonzero(adds) * 2, np.flatnonzero(history.retract & valid) * 2 + 1])
+            both.sort()
+            places, back = both >> 1, (both & 1).astype(np.bool_)
+        keys = versions.keys[places]
+        starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])) if len(keys) else keys
+        return cls(versions.rows[places], back, keys[starts], starts, np.diff(np.append(starts, len(keys))))
+
+    @property
+    def longest_first(self) -> Rows:
+        """Numbers of the keys, those with most steps first."""
+        if not len(self.sizes) or self.sizes.min() == self.sizes.max():
+            return np.arange(len(self.sizes))
+        return np.argsort(-self.sizes, kind="stable")
+
+    def rounds(self, order: Rows, first: int = 0) -> Iterator[tuple[int, Rows]]:
+        """From step ``first`` on: how many keys of ``order`` still have one, and where these steps are."""
+        starts, sizes = self.starts[order], self.sizes[order]
+        for number in range(first, int(sizes[0]) if len(sizes) else 0):
+            alive = int(np.searchsorted(-sizes, -number, side="left"))
+            yield alive, starts[:alive] + number
+
+    def rests(self, order: Rows, at: Rows) -> list[slice]:
+        """The steps from ``at`` on, of each key that still has some."""
+        ends = (self.starts + self.sizes)[order[: len(at)]]
+        return [slice(start, end) for start, end in zip(at.tolist(), ends.tolist(), strict=True)]
+
+
+def total(history: History, column: Any, valid: Mask, name: str) -> Any:
+    """The sum of a numeric column, null where there is nothing to sum. Raises ``UnmergeableRows`` where it does not fit."""
+    array = one_array(column)
+    steps = Steps.of(history, valid)
+    if not len(steps.rows):
+        return pa.nulls(len(history.versions.starts), array.type)
+    if pa.types.is_decimal(array.type) and array.type.precision > _INT64_DIGITS:
+        summed = _wide_sums(steps, Int128.of(array)[steps.rows], array.type.precision, name).to_arrow(array.type)
+    elif pa.types.is_floating(array.type):
+        summed = pa.array(_float_sums(steps, _values(array, steps.rows)), array.type)
+    else:
+        numbers = _values(array, steps.rows)
+        low, high = _range(array.type)
+        summed = _integers(_whole_sums(steps, numbers, low, high, name), array.type)
+    return _placed(history, steps, summed)
+
+
+def multiplied(history: History, column: Any, valid: Mask, name: str) -> Any:
+    """The product of a numeric column; taking a value back divides by it, and does nothing while there is no product."""
+    array = one_array(column)
+    steps = _without_leading_retracts(Steps.of(history, valid))
+    if not len(steps.rows):
+        return pa.nulls(len(history.versions.starts), array.type)
+    if pa.types.is_decimal(array.type):
+        return _placed(history, steps, _decimal_products(steps, array.take(pa.array(steps.rows)), name))
+    numbers = _values(array, steps.rows)
+    step = _float_step if pa.types.is_floating(array.type) else _whole_step(array.type, name)
+    return _placed(history, steps, _integers(_products(steps, numbers, step), array.type))
+
+
+def _placed(history: History, steps: Steps, values: Any) -> Any:
+    """``values`` of the keys that have steps, null for the others."""
+    count = len(history.versions.starts)
+    if len(steps.keys) == count:
+        return values
+    place = np.full(count, -1)
+    place[steps.keys] = np.arange(len(steps.keys))
+    return values.take(pa.array(place, mask=place < 0))
+
+
+def _values(array: Any, rows: Rows) -> _Numbers:
+    """Numbers as numpy has them, those of small decimals unscaled; whole ones as int64."""
+    if pa.types.is_decimal(array.type):
+        return Int128.of(array).low.view(np.int64)[rows]
+    width = array.type.bit_width // 8
+    kind = np.dtype(f"<{'f' if pa.types.is_floating(array.type) else 'i'}{width}")
+    values = np.frombuffer(array.buffers()[1], kind)[array.offset :][: len(array)][rows]
+    return values if kind.kind == "f" else values.astype(np.int64)
+
+
+def _integers(values: _Numbers, kind: Any) -> Any:
+    """An Arrow array of the numbers."""
+    if pa.types.is_decimal(kind):
+        return Int128(np.where(values < 0, -1, 0), values.view(np.uint64)).to_arrow(kind)
+    return pa.array(values, kind)
+
+
+def _range(kind: Any) -> tuple[int, int]:
+    if pa.types.is_decimal(kind):
+        return 1 - 10**kind.precision, 10**kind.precision - 1
+    return -(1 << (kind.bit_width - 1)), (1 << (kind.bit_width - 1)) - 1
+
+
+def _float_sums(steps: Steps, numbers: _Numbers) -> _Numbers:
+    signed = np.where(steps.back, -numbers, numbers)
+    order = steps.longest_first
+    sums = signed[steps.starts[order]]
+    with np.errstate(all="ignore"):
+        for number, (alive, at) in enumerate(steps.rounds(order, 1)):
+            if number == _SHORT:
+                for key, rest in enumerate(steps.rests(order, at)):
+                    sums[key] = np.add.accumulate(np.append(sums[key], signed[rest]))[-1]
+                break
+            sums[:alive] += signed[at]
+    return _unordered(sums, order)
+
+
+def _whole_sums(steps: Steps, numbers: _Numbers, low: int, high: int, name: str) -> _Numbers:
+    order = steps.longest_first
+    sums = np.zeros(len(order), np.int64)
+
+    def check(before: _Numbers, value: _Numbers, back: Mask, after: _Numbers) -> None:
+        wraps = np.where(back, (before ^ value) & (before ^ after), (before ^ after) & (value ^ after)) < 0
+        if (wraps | (after < low) | (after > high)).any():
+            raise UnmergeableRows(f"column '{name}': 'sum' leaves the range of the column's type")
+
+    for number, (alive, at) in enumerate(steps.rounds(order)):
+        if number == _SHORT:
+            for key, rest in enumerate(steps.rests(order, at)):
+                values, back = numbers[rest], steps.back[rest]
+                partial = np.add.accumulate(np.append(sums[key], np.where(back, -values, values)))
+                check(partial[:-1], values, back, partial[1:])
+                sums[key] = partial[-1]
+            break
+        values, back, before = numbers[at], steps.back[at], sums[:alive]
+        after = np.where(back, before - values, before + values)
+        check(before, values, back, after)
+        sums[:alive] = after
+    return _unordered(sums, order)
+
+
+def _wide_sums(steps: Steps, values: Int128, precision: int, name: str) -> Int128:
+    order = steps.longest_first
+    signed = values.negated_where(steps.back)
+    sums = Int128.zeros(len(order))
+    for alive, at in steps.rounds(order):
+        after = sums[:alive].plus(signed[at])
+        if after.beyond(precision).any():
+            raise UnmergeableRows(f"column '{name}': 'sum' leaves the range of the column's type")
+        sums[:alive] = after
+    return Int128(_unordered(sums.high, order), _unordered(sums.low, order))
+
+
+def _unordered(values: _Numbers, order: Rows) -> _Numbers:
+    result = np.empty_like(values)
+    result[order] = values
+    return result
+
+
+def _without_leading_retracts(steps: Steps) -> Steps:
+    if not steps.back.any():
+        return steps
+    count = len(steps.rows)
+    first = np.minimum.reduceat(np.where(steps.back, count, np.arange(count)), steps.starts)
+    keep = np.arange(count) >= np.repeat(first, steps.sizes)
+    sizes = np.add.reduceat(keep.astype(np.int64), steps.starts)
+    left = sizes > 0
+    sizes = sizes[left]
+    return Steps(steps.rows[keep], steps.back[keep], steps.keys[left], np.cumsum(sizes) - sizes, sizes)
+
+
+def _products(steps: Steps, numbers: _Numbers, step: _Step) -> _Numbers:
+    order = steps.longest_first
+    product = numbers[steps.starts[order]]
+    with np.errstate(all="ignore"):
+        for alive, at in steps.rounds(order, 1):
+            product[:alive] = step(product[:alive], numbers[at], steps.back[at])
+    return _unordered(product, order)
+
+
+def _float_step(product: _Numbers, value: _Numbers, back: Mask) -> _Numbers:
+    return np.where(back, product / value, product * value)
+
+
+def _whole_step(kind: Any, name: str) -> _Step:
+    low, high = _range(kind)
+
+    def exact(product: int, value: int, back: bool) -> int:
+        if back and value == 0:
+            raise UnmergeableRows(f"column '{name}': 'product' cannot take back a factor of 0")
+        done = abs(product) // abs(value) * (1 if (product < 0) == (value < 0) else -1) if back else product * value
+        if not low <= done <= high:
+            raise UnmergeableRows(f"column '{name}': 'product' leaves the range of the column's type")
+        return done
+
+    def step(product: _Numbers, value: _Numbers, back: Mask) -> _Numbers:
+        near = np.abs(product.astype(np.float64) * np.where(back, 1, value)) >= min(high, 1 << 62)
+        unsure = np.flatnonzero(near | (back & (value == 0)) | (back & (value == -1)))
+        safe = np.where(back & (value != 0), value, 1)
+        done = np.where(back, np.abs(product) // np.abs(safe) * np.sign(product) * np.sign(safe), product * value)
+        done[unsure] = [exact(int(product[at]), int(value[at]), bool(back[at])) for at in unsure.tolist()]
+        return done
+
+    return step
+
+
+def _decimal_products(steps: Steps, values: Any, name: str) -> Any:
+    """Key by key: a step multiplies or divides exactly, then rounds half up to the column's scale."""
+    numbers: list[Decimal] = values.to_pylist()
+    unit = Decimal(1).scaleb(-values.type.scale)
+    limit = Decimal(10) ** (values.type.precision - values.type.scale)
+    products = []
+    for start, size in zip(steps.starts.tolist(), steps.sizes.tolist(), strict=True):
+        product = numbers[start]
+        for at in range(start + 1, start + size):
+            if steps.back[at] and not numbers[at]:
+                raise UnmergeableRows(f"column '{name}': 'product' cannot take back a factor of 0")
+            exact = _DECIMALS.divide(product, numbers[at]) if steps.back[at] else _EXACT.multiply(product, numbers[at])
+            product = exact.quantize(unit, ROUND_HALF_UP, _EXACT)
+            if product.copy_abs() >= limit:
+                raise UnmergeableRows(f"column '{name}': 'product' leaves the range of the column's type")
+        products.append(product)
+    return pa.array(products, values.type)
+
+
+__all__ = ["Steps", "multiplied", "total"]

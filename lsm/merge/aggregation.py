@@ -1,0 +1,94 @@
+"""The merge engine ``aggregation``: every column is folded by a function of its own (Paimon's ``AggregateMergeFunction``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from lsm.keys.sort import DELETE, INSERT, SEQUENCE_NUMBER, VALUE_KIND, Sorted
+from lsm.merge.aggregators import folded, retract_refusal
+from lsm.merge.function import retracts
+from lsm.merge.version_groups import Folding, History
+from manifest.schema.merge_options import FieldAggregate
+
+
+@dataclass(frozen=True)
+class Aggregation:
+    """Folds each column of ``aggregates`` by its function; others are key columns, the same in all versions.
+
+    ``remove_on_delete``: a ``-D`` replaces all that was there by its own values, on which later versions build.
+
+    >>> rows = pa.table({"_SEQUENCE_NUMBER": [0, 1], "_VALUE_KIND": pa.array([0, 0], pa.int8()), "id": [7, 7], "n": [1, 2]})
+    >>> engine = Aggregation({"n": FieldAggregate("sum")})
+    >>> engine.fold(rows, Sorted(np.array([0, 1]), np.array([0]))).to_pylist()
+    [{'_SEQUENCE_NUMBER': 1, '_VALUE_KIND': 0, 'id': 7, 'n': 3}]
+    """
+
+    aggregates: Mapping[str, FieldAggregate] = field(default_factory=dict)
+    remove_on_delete: bool = False
+
+    @property
+    def folds_in_steps(self) -> bool:
+        """See ``MergeFunction``; so for every other method."""
+        return False
+
+    def refusal(self, kind: int) -> str | None:
+        """A function that takes nothing back stands in the way."""
+        if kind == DELETE and self.remove_on_delete:
+            return None
+        reasons = (retract_refusal(name, rule) for name, rule in self.aggregates.items())
+        return next((reason for reason in reasons if reason is not None), None)
+
+    def needed(self, columns: Sequence[str]) -> tuple[str, ...]:
+        """Nothing else: columns do not depend on each other."""
+        return tuple(columns)
+
+    def thinned(self, kinds: Any, done: Sorted) -> Sorted:  # noqa: ARG002 - every version counts
+        """All versions."""
+        return done
+
+    def fold(self, rows: Any, done: Sorted) -> Any:
+        """One ``+I`` row a key; ``-D`` if ``remove_on_delete`` and the last version is one."""
+        folding = Folding.of(rows, done)
+        if folding.is_single.all():
+            return rows.take(pa.array(done.order))
+        versions = folding.versions
+        kinds = rows.column(VALUE_KIND).to_numpy()[versions.rows]
+        history = self._history(folding, kinds)
+        last = versions.rows[versions.last]
+        is_gone = (kinds[versions.last] == DELETE) & self.remove_on_delete
+        columns = []
+        for name in rows.schema.names:
+            if name == VALUE_KIND:
+                columns.append(folding.made(name, pa.array(np.where(is_gone, DELETE, INSERT).astype(np.int8))))
+            elif name == SEQUENCE_NUMBER or name not in self.aggregates:
+                columns.append(folding.picked(name, last))
+            else:
+                columns.append(folded(folding, name, self.aggregates[name], history))
+        return folding.table(columns)
+
+    def _history(self, folding: Folding, kinds: Any) -> History:
+        versions = folding.versions
+        retract = retracts(kinds)
+        if not retract.any():
+            return History(versions, ~retract)
+        deletes = kinds == DELETE
+        if not self.remove_on_delete or not deletes.any():
+            return History(versions, ~retract, retract=retract)
+        base = versions.last_where(deletes)[versions.keys]
+        counts = versions.places > base
+        left = retract & counts
+        return History(
+            versions,
+            ~retract & counts,
+            retract=left if left.any() else None,
+            seed=versions.places == base,
+            past=~retract & ~counts,
+        )
+
+
+__all__ = ["Aggregation"]

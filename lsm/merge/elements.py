@@ -1,0 +1,128 @@
+"""The elements of arrays and maps in the versions of many keys: laid out flat, grouped, and put together again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lsm.keys.encoding import Rows, one_array
+from lsm.merge.version_groups import History, Mask, Versions
+
+
+@dataclass(frozen=True)
+class Elements:
+    """Elements of the values of a nested column.
+
+    Args:
+        values: the elements, flat: of an ARRAY as they are, of a MAP its keys and values as a struct.
+        places: the version that each comes from, ascending.
+        history: the column's history.
+    """
+
+    values: Any
+    places: Rows
+    history: History
+    kind: Any
+
+    @classmethod
+    def of(cls, history: History, column: Any, wanted: Mask) -> Elements:
+        """The elements of the versions where ``wanted`` holds; their values are not null."""
+        places = np.flatnonzero(wanted)
+        chosen = one_array(column).take(pa.array(history.versions.rows[places]))
+        kind = chosen.type
+        if pa.types.is_map(kind):
+            chosen = chosen.cast(pa.list_(pa.struct([kind.key_field, kind.item_field])))
+        lengths = pc.list_value_length(chosen).to_numpy(zero_copy_only=False)
+        return cls(chosen.flatten(), np.repeat(places, lengths), history, kind)
+
+    @cached_property
+    def keys(self) -> Rows:
+        """The number of the key that each element belongs to."""
+        return self.history.versions.keys[self.places]
+
+    def part(self, name: str) -> Any:
+        """A field of elements that are structs."""
+        return self.values.field(self.values.type.get_field_index(name))
+
+    def where(self, mask: Mask) -> Elements:
+        """Some of the elements."""
+        return Elements(self.values.filter(pa.array(mask)), self.places[mask], self.history, self.kind)
+
+    def grouped(self, codes: Rows, order: Rows | None = None) -> tuple[Rows, Versions]:
+        """Elements of one key with one code as the versions of one thing, in the order of ``order`` (default: as they came).
+
+        Returns the element at each place of the versions, and the versions, whose rows are elements.
+        """
+        ties = np.arange(len(codes)) if order is None else order
+        by = np.lexsort((ties, codes, self.keys))
+        changes = np.ones(len(by), np.bool_)
+        changes[1:] = (np.diff(codes[by]) != 0) | (np.diff(self.keys[by]) != 0)
+        return by, Versions(by, np.flatnonzero(changes))
+
+    def first_of_each(self, codes: Rows) -> Mask:
+        """Where an element of a key has a code for the first time."""
+        by, versions = self.grouped(codes)
+        mask = np.zeros(len(by), np.bool_)
+        mask[by[versions.starts]] = True
+        return mask
+
+    def packed(self, chosen: Rows, is_null: Mask) -> Any:
+        """An array or map a key, of the ``chosen`` elements, which are grouped by key."""
+        counts = np.bincount(self.keys[chosen], minlength=len(is_null)) if len(chosen) else np.zeros(len(is_null), np.int64)
+        return nested_array(self.kind, self.values.take(pa.array(chosen, pa.int64())), counts, is_null)
+
+
+def nested_array(kind: Any, values: Any, counts: Rows, is_null: Mask) -> Any:
+    """``values`` cut into arrays, or maps if ``values`` are entries, of so many elements each."""
+    offsets = pa.array(np.append(0, np.cumsum(counts)).astype(np.int32))
+    mask = pa.array(is_null)
+    if pa.types.is_map(kind):
+        return pa.MapArray.from_arrays(offsets, values.field(0), values.field(1), type=kind, mask=mask)
+    return pa.ListArray.from_arrays(offsets, values, type=kind, mask=mask)
+
+
+def codes_of(array: Any) -> Rows:
+    """A number for each value, the same for equal ones and only for them: null equals null, and NaN itself.
+
+    >>> first, null, other, again = codes_of(pa.array([{"a": 1}, None, {"a": 2}, {"a": 1}])).tolist()
+    >>> first == again and len({first, null, other}) == 3
+    True
+    """
+    kind = array.type
+    if pa.types.is_struct(kind):
+        columns = [array.is_valid().to_numpy(zero_copy_only=False).astype(np.int64)]
+        columns += [np.where(columns[0] == 1, codes_of(part), -1) for part in array.flatten()]
+        return joined_codes(columns)
+    if pa.types.is_list(kind) or pa.types.is_map(kind):
+        if pa.types.is_map(kind):
+            array = array.cast(pa.list_(pa.struct([kind.key_field, kind.item_field])))
+        lengths = pc.fill_null(pc.list_value_length(array), -1).to_numpy(zero_copy_only=False)
+        inner = codes_of(array.flatten())
+        ends = np.cumsum(np.maximum(lengths, 0))
+        texts = [
+            None if length < 0 else inner[end - length : end].tobytes() for length, end in zip(lengths.tolist(), ends.tolist(), strict=True)
+        ]
+        array = pa.array(texts, pa.binary())
+    if pa.types.is_floating(array.type):
+        bits = np.where(np.isnan(filled := array.fill_null(0).to_numpy()), np.nan, filled).view(f"<i{array.type.bit_width // 8}")
+        array = pa.array(bits, mask=array.is_null().to_numpy(zero_copy_only=False))
+    found: Rows = array.dictionary_encode(null_encoding="encode").indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    return found
+
+
+def joined_codes(columns: list[Rows]) -> Rows:
+    """One number for the numbers of several columns."""
+    joined = columns[0]
+    for column in columns[1:]:
+        _, one = np.unique(joined, return_inverse=True)
+        known, other = np.unique(column, return_inverse=True)
+        joined = one * len(known) + other
+    return joined
+
+
+__all__ = ["Elements", "codes_of", "joined_codes", "nested_array"]

@@ -1,0 +1,46 @@
+"""Which merge function a table has: the only place that looks at its merge engine (Paimon's ``PrimaryKeyTableUtils``)."""
+
+from __future__ import annotations
+
+from fileindex.base.errors import UnsupportedOption
+from lsm.merge.aggregation import Aggregation
+from lsm.merge.function import Deduplicate, FirstRow, MergeFunction
+from lsm.merge.partial_update import PartialUpdate
+from manifest.io.errors import UnsupportedTable
+from manifest.schema.merge_options import MergeOptions
+from manifest.schema.table_schema import TableSchema
+
+
+def merge_function_for(schema: TableSchema) -> MergeFunction:
+    """The merge function of a primary-key table.
+
+    Raises:
+        UnsupportedTable: the engine or one of its options is not built; the message names it.
+
+    >>> from manifest.schema.validation import build_schema
+    >>> merge_function_for(build_schema("id BIGINT", primary_keys=["id"], options={"bucket": "1", "ignore-delete": "true"}))
+    Deduplicate(ignore_delete=True)
+    """
+    try:
+        options = MergeOptions.of(schema)
+    except UnsupportedOption as error:
+        raise UnsupportedTable(str(error)) from error
+    match options.engine:
+        case "deduplicate":
+            return Deduplicate(options.ignore_delete)
+        case "first-row":
+            return FirstRow(options.ignore_delete)
+        case "aggregation":
+            return Aggregation(options.aggregates, options.remove_on_delete)
+        case _:
+            return PartialUpdate(
+                schema.primary_keys,
+                options.groups,
+                options.aggregates,
+                options.ignore_delete,
+                options.remove_on_delete,
+                options.remove_on_groups,
+            )
+
+
+__all__ = ["merge_function_for"]

@@ -1,0 +1,205 @@
+"""The merge engine ``partial-update``: versions fill each other's gaps (Paimon's ``PartialUpdateMergeFunction``).
+
+Without more options a value overwrites what is there unless it is null. Columns of a sequence group follow the group's own
+order instead; they may be folded by an aggregate function, and deletes take them back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from lsm.keys.encoding import Rows
+from lsm.keys.sort import DELETE, INSERT, SEQUENCE_NUMBER, VALUE_KIND, Sorted
+from lsm.merge.agg_first_last import last_non_null_value, last_value
+from lsm.merge.aggregators import folded, retract_refusal
+from lsm.merge.function import retracts
+from lsm.merge.sequence_groups import GroupEvents, Ordering, events
+from lsm.merge.version_groups import Folding, History, Mask
+from manifest.io.errors import UnmergeableRows
+from manifest.schema.merge_options import FieldAggregate, SequenceGroup
+
+_HOW = (
+    "set 'ignore-delete' to drop such rows, 'partial-update.remove-record-on-delete' to let '-D' remove the row, "
+    "or sequence groups ('fields.<columns>.sequence-group') to take columns back"
+)
+
+
+@dataclass(frozen=True)
+class PartialUpdate:
+    """Folds the columns of ``keys`` as they are, those of ``groups`` in the group's order, others by their last non-null value.
+
+    >>> rows = pa.table({"_SEQUENCE_NUMBER": [0, 1], "_VALUE_KIND": pa.array([0, 0], pa.int8()), "a": [1, None], "b": [None, 2]})
+    >>> PartialUpdate(keys=()).fold(rows, Sorted(np.array([0, 1]), np.array([0]))).to_pylist()
+    [{'_SEQUENCE_NUMBER': 1, '_VALUE_KIND': 0, 'a': 1, 'b': 2}]
+    """
+
+    keys: tuple[str, ...]
+    groups: tuple[SequenceGroup, ...] = ()
+    aggregates: Mapping[str, FieldAggregate] = field(default_factory=dict)
+    ignore_delete: bool = False
+    remove_on_delete: bool = False
+    remove_on_groups: frozenset[str] = frozenset()
+
+    @property
+    def folds_in_steps(self) -> bool:
+        """See ``MergeFunction``; so for every other method."""
+        return False
+
+    def refusal(self, kind: int) -> str | None:
+        """Deletes need an option that says what they do."""
+        if self.ignore_delete or (self.remove_on_delete and kind == DELETE):
+            return None
+        if self.groups:
+            reasons = (retract_refusal(name, rule) for name, rule in self._in_groups.items())
+            return next((reason for reason in reasons if reason is not None), None)
+        return None if self.remove_on_delete else f"merge-engine 'partial-update' has nothing to take back; {_HOW}"
+
+    @cached_property
+    def _in_groups(self) -> dict[str, FieldAggregate]:
+        protected = {name for group in self.groups for name in group.protected}
+        return {name: rule for name, rule in self.aggregates.items() if name in protected}
+
+    def needed(self, columns: Sequence[str]) -> tuple[str, ...]:
+        """The ordering columns of every group that is touched, and of those whose deletes remove rows."""
+        wanted = dict.fromkeys(columns)
+        for group in self.groups:
+            if self.remove_on_groups & set(group.ordering) or set(wanted) & {*group.ordering, *group.protected}:
+                wanted |= dict.fromkeys(group.ordering)
+        return tuple(wanted)
+
+    def thinned(self, kinds: Any, done: Sorted) -> Sorted:  # noqa: ARG002 - every version counts
+        """All versions."""
+        return done
+
+    def fold(self, rows: Any, done: Sorted) -> Any:
+        """One row a key: ``-D`` if it was removed, or if no version was an add; else ``+I``."""
+        folding = Folding.of(rows, done)
+        if folding.is_single.all():
+            return rows.take(pa.array(done.order))
+        kinds = rows.column(VALUE_KIND).to_numpy()[folding.versions.rows]
+        return _Fold(self, folding, kinds).result()
+
+
+@dataclass(frozen=True)
+class _Fold:
+    """One fold of ``rows``; ``kinds`` by place."""
+
+    engine: PartialUpdate
+    folding: Folding
+    kinds: Any
+
+    def result(self) -> Any:
+        versions, rows = self.folding.versions, self.folding.rows
+        if self._retract.any() and not (self.engine.ignore_delete or self.engine.remove_on_delete or self.engine.groups):
+            raise UnmergeableRows(f"a '-U' or '-D' row meets other versions of its key: {self.engine.refusal(DELETE)}")
+        columns = []
+        for name in rows.schema.names:
+            if name == VALUE_KIND:
+                columns.append(self.folding.made(name, pa.array(self._result_kinds)))
+            elif name == SEQUENCE_NUMBER:
+                columns.append(self.folding.made(name, self._sequences(rows.column(name).to_numpy())))
+            elif name in self.engine.keys:
+                columns.append(self.folding.picked(name, versions.rows[versions.last]))
+            else:
+                columns.append(self._column(name))
+        return self.folding.table(columns)
+
+    def _column(self, name: str) -> Any:
+        versions = self.folding.versions
+        for ordering, event in zip(self._orderings, self._events[0], strict=True):
+            if name in ordering.group.ordering:
+                newer = event.in_order & self._counts
+                return self.folding.picked(name, versions.taken(last_value(History(versions, newer, seed=self._seed))))
+            if name in ordering.group.protected:
+                return self._protected(name, event)
+        history = History(versions, self._adds & self._counts, seed=self._seed)
+        valid = versions.valid(self.folding.rows.column(name))
+        return self.folding.picked(name, versions.taken(last_non_null_value(history, valid)))
+
+    def _protected(self, name: str, event: GroupEvents) -> Any:
+        versions, rule = self.folding.versions, self.engine.aggregates.get(name)
+        newer, late = event.in_order & self._adds, event.late & self._adds
+        back = self._retract & self._counts & (not self.engine.ignore_delete)
+        if rule is None:
+            applied = event.in_order & back
+            history = History(versions, newer & self._counts, retract=_or_none(applied), seed=self._seed)
+            return self.folding.picked(name, versions.taken(last_value(history)))
+        touched = (event.in_order | event.late) & back
+        past = None if self._counts.all() else (newer | late) & ~self._counts
+        older = _or_none(late & self._counts)
+        history = History(versions, newer & self._counts, older, _or_none(touched), self._seed, past)
+        return folded(self.folding, name, rule, history)
+
+    @cached_property
+    def _retract(self) -> Mask:
+        return retracts(self.kinds)
+
+    @cached_property
+    def _adds(self) -> Mask:
+        return ~self._retract
+
+    @cached_property
+    def _orderings(self) -> list[Ordering]:
+        """The groups whose columns are there, with the versions that take part in them."""
+        names, versions = set(self.folding.rows.schema.names), self.folding.versions
+        counts = np.ones(versions.count, np.bool_)
+        if self.engine.ignore_delete:
+            counts = self._adds.copy()
+            counts[versions.starts] = True
+        groups = [group for group in self.engine.groups if set(group.ordering) <= names]
+        return [Ordering.of(group, versions, self.folding.rows, counts) for group in groups]
+
+    @cached_property
+    def _events(self) -> tuple[list[GroupEvents], Rows]:
+        deletes = self.kinds == DELETE
+        return events(self._orderings, self.folding.versions, deletes, self.engine.remove_on_groups)
+
+    @cached_property
+    def _base(self) -> Rows:
+        """The last version of every key that replaced the row by its own values, -1 if none did."""
+        if self.engine.remove_on_delete:
+            return self.folding.versions.last_where(self.kinds == DELETE)
+        return self._events[1]
+
+    @cached_property
+    def _counts(self) -> Mask:
+        """Versions after the last that replaced the row."""
+        after: Mask = self.folding.versions.places > self._base[self.folding.versions.keys]
+        return after
+
+    @cached_property
+    def _seed(self) -> Mask | None:
+        """The version that gave a key's row all of its values: the last that replaced it, else a retract that came first."""
+        starts = self.folding.versions.starts
+        first = np.where(self._retract[starts], starts, -1)
+        places = np.where(self._base >= 0, self._base, first)
+        if not (places >= 0).any():
+            return None
+        mask = np.zeros(self.folding.versions.count, np.bool_)
+        mask[places[places >= 0]] = True
+        return mask
+
+    @cached_property
+    def _result_kinds(self) -> Any:
+        versions = self.folding.versions
+        is_gone = (versions.last_where(self._adds) < 0) | (self._base == versions.last)
+        return np.where(is_gone, DELETE, INSERT).astype(np.int8)
+
+    def _sequences(self, numbers: Any) -> Any:
+        """The number of the last version that was not ignored, 0 if all were."""
+        versions = self.folding.versions
+        last = versions.last_where(self._adds) if self.engine.ignore_delete else versions.last
+        return pa.array(np.where(last < 0, 0, numbers[versions.rows[last]]))
+
+
+def _or_none(mask: Mask) -> Mask | None:
+    return mask if mask.any() else None
+
+
+__all__ = ["PartialUpdate"]

@@ -1,0 +1,62 @@
+"""From two states of some keys to the rows of a changelog: what Paimon's lookup and full-compaction producers say of each key.
+
+========  ==========  =============================
+before    after       changes
+========  ==========  =============================
+nothing   a row       ``+I`` of the row
+a row     nothing     ``-D`` of the old row
+a row     a row       ``-U`` of the old, ``+U`` of the new row; nothing if they are equal and equality counts
+========  ==========  =============================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lsm.arrow.equality import equal_rows
+from lsm.keys.encoding import WordColumn
+from lsm.keys.sort import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, VALUE_KIND, SortKey, sort_rows
+
+
+def row_changes(before: Any, after: Any, key: SortKey, *, compared: Sequence[str] | None = None) -> Any:
+    """The changes, in key order, as a table with the columns of ``after`` and their kinds in ``_VALUE_KIND``.
+
+    Args:
+        before: the rows that were visible, each key at most once, in key order; the same columns as ``after``.
+        after: the rows that are visible now, likewise.
+        key: names the key columns.
+        compared: columns in which an old and a new row must differ to be a change; None: every pair is one.
+
+    >>> state = lambda ids, values: pa.table({"id": ids, "v": values, "_VALUE_KIND": pa.array([0] * len(ids), pa.int8())})
+    >>> found = row_changes(state([1, 2, 3], ["a", "b", "c"]), state([2, 3, 4], ["b", "C", "d"]), SortKey(("id",)), compared=["v"])
+    >>> list(zip(found["id"].to_pylist(), found["v"].to_pylist(), found["_VALUE_KIND"].to_pylist()))
+    [(1, 'a', 3), (3, 'c', 1), (3, 'C', 2), (4, 'd', 0)]
+    """
+    rows = pa.concat_tables([before.select(after.schema.names).cast(after.schema), after]).combine_chunks()
+    if not rows.num_rows:
+        return rows
+    side = np.repeat([0, 1], [before.num_rows, after.num_rows])
+    done = sort_rows(key.key_words(rows), [WordColumn.of(pa.array(side))], length=rows.num_rows, runs=True)
+    sizes = np.diff(np.append(done.starts, rows.num_rows))
+    kinds = np.where(side[done.order] == 0, DELETE, INSERT).astype(np.int8)
+    first = done.starts[sizes == 2]
+    kinds[first], kinds[first + 1] = UPDATE_BEFORE, UPDATE_AFTER
+    kept = np.ones(rows.num_rows, np.bool_)
+    if compared is not None and len(first):
+        same = first[_equal(rows, done.order, first, compared)]
+        kept[same] = kept[same + 1] = False
+    found = rows.take(pa.array(done.order[kept]))
+    return found.set_column(found.schema.get_field_index(VALUE_KIND), VALUE_KIND, pa.array(kinds[kept]))
+
+
+def _equal(rows: Any, order: npt.NDArray[np.int64], first: npt.NDArray[np.int64], compared: Sequence[str]) -> npt.NDArray[np.bool_]:
+    old, new = (rows.select(compared).take(pa.array(order[at])).combine_chunks() for at in (first, first + 1))
+    return equal_rows(old, new, compared)
+
+
+__all__ = ["row_changes"]

@@ -1,0 +1,112 @@
+"""Reading a merge of sorted runs without sorting their rows, for engines whose result is one of the versions.
+
+Which versions win is found by the keys alone; then each run is masked. So every row is copied at most once, the rows of the largest
+run not at all where nothing in a batch of it is overwritten. Where the oldest run is the largest, as it mostly is, not even its keys
+are sorted: those of the newer runs are looked up in it. Rows come run by run, not in key order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lsm.arrow.decode import plain_texts
+from lsm.keys.encoding import Rows, Words, one_array
+from lsm.keys.packed import key_codes
+from lsm.keys.sort import SEQUENCE_NUMBER, VALUE_KIND, Sorted, SortKey
+from lsm.merge.function import retracts
+from lsm.merge.merge_iterator import aligned, sort_versions
+from lsm.merge.version_groups import Mask
+
+
+class Chooses(Protocol):
+    """What is needed of a ``MergeFunction`` whose results are versions as they are."""
+
+    @property
+    def newest_wins(self) -> bool:
+        """Whether a version survives just where no newer one has its key."""
+
+    def winners(self, kinds: Any, done: Sorted) -> Rows:
+        """Positions of the surviving rows."""
+
+
+def surviving_rows(runs: Sequence[Iterator[Any]], key: SortKey, fold: Chooses) -> Iterator[Any]:
+    """The rows of ``runs`` that ``fold`` chooses and that are no retractions.
+
+    Args:
+        runs: as ``merge_runs`` takes them; texts may be dictionary arrays.
+        key: key and user sequence columns, by name.
+        fold: chooses a version of every key.
+
+    Yields:
+        Non-empty tables, whose texts may be dictionary arrays.
+
+    >>> def run(ids, sequence):
+    ...     n = len(ids)
+    ...     yield pa.table({"id": ids, "_SEQUENCE_NUMBER": [sequence] * n, "_VALUE_KIND": pa.array([0] * n, pa.int8())})
+    >>> from lsm.merge.function import Deduplicate
+    >>> rows = pa.concat_tables(surviving_rows([run([1, 3, 4], 1), run([2, 3], 2)], SortKey(("id",)), Deduplicate()))
+    >>> sorted(zip(rows["id"].to_pylist(), rows["_SEQUENCE_NUMBER"].to_pylist()))
+    [(1, 1), (2, 2), (3, 2), (4, 1)]
+    """
+    names = list(dict.fromkeys([*key.columns, *key.sequence_fields, SEQUENCE_NUMBER, VALUE_KIND]))
+    for pieces in aligned(runs, key):
+        tables = [table for _, table in pieces]
+        chosen = _chosen(tables, names, key, fold)
+        largest = max(range(len(tables)), key=lambda at: int(tables[at].num_rows))
+        rows, mask = tables.pop(largest), chosen.pop(largest)
+        if mask.any():
+            yield _masked(rows, mask)
+        if any(mask.any() for mask in chosen):  # small ones, which are better copied together
+            rows = tables[0] if len(tables) == 1 else pa.concat_tables([plain_texts(table) for table in tables]).combine_chunks()
+            yield _masked(rows, np.concatenate(chosen))
+
+
+def _chosen(tables: Sequence[Any], names: Sequence[str], key: SortKey, fold: Chooses) -> list[Mask]:
+    """Of every table, a piece of a run, oldest run first, a mask of its surviving rows."""
+    if len(tables) > 1 and fold.newest_wins and not key.sequence_fields and _is_base(tables):
+        codes = key_codes([[one_array(table.column(name)) for name in key.columns] for table in tables])
+        if codes is not None:
+            return [_not_overwritten(tables[0], codes), *_sorted_out(tables[1:], names, key, fold)]
+    return _sorted_out(tables, names, key, fold)
+
+
+def _sorted_out(tables: Sequence[Any], names: Sequence[str], key: SortKey, fold: Chooses) -> list[Mask]:
+    if len(tables) == 1:
+        return [~retracts(tables[0].column(VALUE_KIND))]
+    rows = pa.concat_tables([plain_texts(table.select(names)) for table in tables]).combine_chunks()
+    kinds = rows.column(VALUE_KIND)
+    mask = np.zeros(rows.num_rows, np.bool_)
+    mask[fold.winners(kinds, sort_versions(rows, key))] = True
+    mask &= ~retracts(kinds)
+    return np.split(mask, np.cumsum([table.num_rows for table in tables])[:-1])
+
+
+def _is_base(tables: Sequence[Any]) -> bool:
+    """Whether the first table has more rows than any other, and all of them are older than theirs."""
+    first, *others = tables
+    if first.num_rows < max(table.num_rows for table in others):
+        return False
+    newest = pc.max(first.column(SEQUENCE_NUMBER)).as_py()
+    return all(newest < pc.min(table.column(SEQUENCE_NUMBER)).as_py() for table in others)
+
+
+def _not_overwritten(base: Any, codes: Sequence[Words]) -> Mask:
+    """Mask of the rows of ``base``, no retractions, whose key no other table has; ``codes``: all tables' keys, ascending."""
+    mask = ~retracts(base.column(VALUE_KIND))
+    own = codes[0]
+    for code in codes[1:]:
+        at = np.minimum(np.searchsorted(own, code), len(own) - 1)
+        mask[at[own[at] == code]] = False
+    return mask
+
+
+def _masked(table: Any, mask: Mask) -> Any:
+    return table if mask.all() else table.filter(pa.array(mask))
+
+
+__all__ = ["Chooses", "surviving_rows"]

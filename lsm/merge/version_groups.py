@@ -1,0 +1,209 @@
+"""Keys that have several versions, and what happened to a column over them: the common ground of merge engines.
+
+A *place* is the number of a version: all versions of a key have consecutive places, oldest first. Functions that choose a
+version answer with one place per key, -1 for null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lsm.keys.encoding import Rows, WordColumn, one_array
+from lsm.keys.sort import Sorted
+
+Mask: TypeAlias = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Versions:
+    """``rows[place]`` is the version's row in the table that is folded; ``starts`` are the first places of the keys."""
+
+    rows: Rows
+    starts: Rows
+
+    @property
+    def count(self) -> int:
+        """How many versions there are."""
+        return len(self.rows)
+
+    @cached_property
+    def keys(self) -> Rows:
+        """The key's number at every place."""
+        return np.repeat(np.arange(len(self.starts)), self.sizes)
+
+    @cached_property
+    def sizes(self) -> Rows:
+        """Versions per key."""
+        return np.diff(np.append(self.starts, self.count))
+
+    @cached_property
+    def last(self) -> Rows:
+        """The last place of every key."""
+        ends: Rows = self.starts + self.sizes - 1
+        return ends
+
+    @cached_property
+    def places(self) -> Rows:
+        """All places."""
+        return np.arange(self.count)
+
+    def last_where(self, mask: Mask) -> Rows:
+        """The last place of every key where ``mask`` holds, else -1.
+
+        >>> Versions(np.arange(4), np.array([0, 2])).last_where(np.array([True, True, False, False])).tolist()
+        [1, -1]
+        """
+        return np.maximum.reduceat(np.where(mask, self.places, -1), self.starts)
+
+    def first_where(self, mask: Mask) -> Rows:
+        """The first place of every key where ``mask`` holds, else -1."""
+        found = np.minimum.reduceat(np.where(mask, self.places, self.count), self.starts)
+        return np.where(found == self.count, -1, found)
+
+    def valid(self, column: Any) -> Mask:
+        """Where the column is not null."""
+        array = one_array(column)
+        if not array.null_count:
+            return np.ones(self.count, np.bool_)
+        known: Mask = array.is_valid().to_numpy(zero_copy_only=False)[self.rows]
+        return known
+
+    def taken(self, places: Rows) -> Rows:
+        """Places as rows, -1 staying -1."""
+        return np.where(places < 0, -1, self.rows[places])
+
+
+@dataclass(frozen=True)
+class History:
+    """What every version does to one column; a version with none of the marks leaves it as it is.
+
+    Args:
+        versions: the keys' versions.
+        newer: adds that come after what is there.
+        older: adds that come late: what is there is newer by the column's sequence group; None: there are none.
+        retract: versions that take their value back; None: there are none.
+        seed: versions whose value replaces what is there without being added (and may then be taken back by the same version).
+        past: adds before a seed: forgotten, but functions that only look at the first add have seen them.
+    """
+
+    versions: Versions
+    newer: Mask
+    older: Mask | None = None
+    retract: Mask | None = None
+    seed: Mask | None = None
+    past: Mask | None = None
+
+    @cached_property
+    def sets(self) -> Mask:
+        """Versions that bring a value: adds and seeds."""
+        found = self.newer
+        for more in (self.older, self.seed):
+            found = found if more is None else found | more
+        return found
+
+    @cached_property
+    def in_order(self) -> Mask:
+        """All marks but ``older``."""
+        found = self.newer
+        for more in (self.retract, self.seed):
+            found = found if more is None else found | more
+        return found
+
+    def without_retracts(self) -> History:
+        """The same history where nothing is taken back."""
+        return self if self.retract is None else replace(self, retract=None)
+
+
+@dataclass(frozen=True)
+class Folding:
+    """One fold: rows of keys with one version pass, those with several are ``versions``."""
+
+    rows: Any
+    done: Sorted
+    versions: Versions
+    is_single: Mask
+
+    @classmethod
+    def of(cls, rows: Any, done: Sorted) -> Folding:
+        """Tell the two apart."""
+        sizes = np.diff(np.append(done.starts, len(done.order)))
+        is_single = sizes == 1
+        if not is_single.any():
+            return cls(rows, done, Versions(done.order, done.starts), is_single)
+        several = sizes[~is_single]
+        starts = np.cumsum(several) - several
+        return cls(rows, done, Versions(done.order[np.repeat(~is_single, sizes)], starts), is_single)
+
+    def table(self, columns: Sequence[Any]) -> Any:
+        """The folded columns as a table like the one that was folded."""
+        fields = [field.with_type(column.type) for field, column in zip(self.rows.schema, columns, strict=True)]
+        return pa.Table.from_arrays(list(columns), schema=pa.schema(fields))
+
+    @cached_property
+    def _single_rows(self) -> Rows:
+        return self.done.order[self.done.starts[self.is_single]]
+
+    def picked(self, name: str, rows: Rows) -> Any:
+        """The folded column: a row's value for every key with several versions; -1 stands for null."""
+        chosen = np.empty(len(self.is_single), np.int64)
+        chosen[self.is_single] = self._single_rows
+        chosen[~self.is_single] = rows
+        missing = chosen < 0
+        return one_array(self.rows.column(name)).take(pa.array(chosen, mask=missing if missing.any() else None))
+
+    def made(self, name: str, values: Any) -> Any:
+        """The folded column: new values for the keys with several versions."""
+        column = one_array(self.rows.column(name))
+        values = values if values.type == column.type else values.cast(column.type)
+        singles = self._single_rows
+        if not len(singles):
+            return values
+        place = np.empty(len(self.is_single), np.int64)
+        place[self.is_single] = np.arange(len(singles))
+        place[~self.is_single] = np.arange(len(values)) + len(singles)
+        return pa.concat_arrays([column.take(pa.array(singles)), values]).take(pa.array(place))
+
+
+@dataclass
+class Best:
+    """Chooses the greatest or smallest value of every key, by Paimon's order of keys."""
+
+    versions: Versions
+    greatest: bool = True
+    _open: Rows = field(default_factory=lambda: np.empty(0, np.int64))
+
+    def of(self, column: Any, candidates: Mask) -> Rows:
+        """The place of the best candidate of every key, -1 where there is none.
+
+        >>> versions = Versions(np.arange(4), np.array([0, 3]))
+        >>> Best(versions).of(pa.array(["b", "ba", "a", None]), np.array([True, True, True, False])).tolist()
+        [1, -1]
+        """
+        found = np.full(len(self.versions.starts), -1)
+        places = np.flatnonzero(candidates)
+        for word in WordColumn.of(column).words:
+            keys = self.versions.keys[places]
+            starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])) if len(keys) else keys
+            sizes = np.diff(np.append(starts, len(places)))
+            alone = sizes == 1
+            found[keys[starts[alone]]] = places[starts[alone]]
+            if alone.all():
+                return found
+            several = np.repeat(~alone, sizes)
+            places, sizes = places[several], sizes[~alone]
+            starts = np.cumsum(sizes) - sizes
+            values = word(self.versions.rows[places])
+            best = (np.maximum if self.greatest else np.minimum).reduceat(values, starts)
+            places = places[values == np.repeat(best, sizes)]
+        found[self.versions.keys[places]] = places
+        return found
+
+
+__all__ = ["Best", "Folding", "History", "Mask", "Versions"]

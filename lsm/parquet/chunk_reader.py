@@ -1,0 +1,111 @@
+"""Whole column chunks of a data file as a Parquet file in memory, for a decoder that verifies no checksums and takes no row numbers.
+
+The checksums of the pages are verified on the way. A mask of the rows can go along, as a column of booleans.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lsm.merge.version_groups import Mask
+from lsm.parquet.footer_writer import MAGIC, extent, file_end
+from lsm.parquet.page_header import LONGEST, data_page, dictionary_page
+from lsm.parquet.page_index import LAST_OF_META_HEAD, ColumnPages
+from lsm.parquet.thrift import BINARY, I32, I64, LIST, STRUCT, encode_struct, with_fields
+
+_BOOLEAN, _REQUIRED, _PLAIN, _UNCOMPRESSED, _DATA_PAGE = 0, 0, 0, 0, 0
+
+
+@dataclass(frozen=True)
+class ChunkGroup:
+    """The chunks of flat columns in a row group, and which rows of it are wanted, if that is known."""
+
+    leaves: Sequence[ColumnPages]
+    mask: Mask | None = None
+
+    @property
+    def rows(self) -> int:
+        """Rows of the group."""
+        return int(self.leaves[0].starts[-1])
+
+
+def column_name(leaf: ColumnPages) -> str:
+    """The name of a flat column in its file."""
+    name: bytes = leaf.elements[0][4][1]
+    return name.decode()
+
+
+def chunk_file(groups: Sequence[ChunkGroup], mask_name: str = "") -> bytes:
+    """A Parquet file of row groups whose columns are alike; the masks come first, as a column ``mask_name``.
+
+    Raises ``ValueError`` or ``LookupError`` if a page has another checksum, or other rows, than the file promises.
+    """
+    parts = [MAGIC]
+    size = len(MAGIC)
+    encoded = []
+    for group in groups:
+        chunks = []
+        if group.mask is not None:
+            page = _mask_page(group.mask)
+            chunks.append(_mask_chunk(mask_name, group.rows, len(page), size))
+            parts.append(page)
+            size += len(page)
+        for leaf in group.leaves:
+            data, start = _verified(leaf)
+            places = {number: (I64, leaf.meta[number][1] - start + size) for number in (9, 11) if number in leaf.meta}
+            chunks.append(with_fields(leaf.encoded[1], LAST_OF_META_HEAD, extent(group.rows, len(data)) | places))
+            parts.append(data)
+            size += len(data)
+        columns = [{2: (I64, 0), 3: (STRUCT, chunk)} for chunk in chunks]
+        encoded.append({1: (LIST, (STRUCT, columns)), 2: (I64, size), 3: (I64, group.rows)})
+    source = groups[0].leaves[0].indexes.footer
+    elements: list[Any] = [element for leaf in groups[0].leaves for element in leaf.encoded[0]]
+    if groups[0].mask is not None:
+        elements.insert(0, {1: (I32, _BOOLEAN), 3: (I32, _REQUIRED), 4: (BINARY, mask_name.encode())})
+    return b"".join([*parts, file_end(source, len(elements), elements, encoded, sum(group.rows for group in groups))])
+
+
+def _mask_page(mask: Mask) -> bytes:
+    bits = np.packbits(mask, bitorder="little").tobytes()
+    own = {1: (I32, len(mask)), 2: (I32, _PLAIN), 3: (I32, _PLAIN), 4: (I32, _PLAIN)}
+    return encode_struct({1: (I32, _DATA_PAGE), 2: (I32, len(bits)), 3: (I32, len(bits)), 5: (STRUCT, own)}) + bits
+
+
+def _mask_chunk(name: str, rows: int, size: int, at: int) -> bytes:
+    head = {1: (I32, _BOOLEAN), 2: (LIST, (I32, [_PLAIN])), 3: (LIST, (BINARY, [name.encode()])), 4: (I32, _UNCOMPRESSED)}
+    return encode_struct(head | extent(rows, size) | {9: (I64, at)})
+
+
+def _verified(leaf: ColumnPages) -> tuple[bytes, int]:
+    """The bytes of a chunk and where they start in the data file."""
+    first = int(leaf.locations[0, 0])
+    start = leaf.meta[11][1] if 11 in leaf.meta and 0 < leaf.meta[11][1] < first else first
+    data = leaf.indexes.read_range(start, leaf.meta[7][1])
+    view = memoryview(data)
+    at = first - start
+    if at:
+        head, size, checksum = dictionary_page(data[: min(at, LONGEST)])
+        _verify(view[head:at], size, checksum)
+    counts = np.diff(leaf.starts).tolist()
+    for (offset, size, _), count in zip(leaf.locations.tolist(), counts, strict=True):
+        values, inner, checksum = data_page(data[at : at + min(size, LONGEST)])
+        if offset - start != at or values != count or inner > size:
+            raise ValueError(f"a page of {values} rows at {offset} is not as its index says")
+        _verify(view[at + size - inner : at + size], inner, checksum)
+        at += size
+    if at != len(data):
+        raise ValueError("its pages are not all of its column chunk")
+    return data, start
+
+
+def _verify(body: memoryview, size: int, checksum: int | None) -> None:
+    if len(body) != size or (checksum is not None and zlib.crc32(body) != checksum):
+        raise ValueError("a page has another checksum")
+
+
+__all__ = ["ChunkGroup", "chunk_file", "column_name"]

@@ -1,0 +1,127 @@
+"""The footer of a data file and what follows from it, which can be kept from one opening of the file to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lsm.parquet.footer_promise import FooterPromise
+from lsm.parquet.footer_structure import check_footer
+from lsm.parquet.footer_writer import MAGIC
+from lsm.parquet.nested import leaf_count
+from lsm.parquet.page_index import PageFooter, ReadRange
+from lsm.parquet.row_group_pages import BROKEN
+from lsm.parquet.thrift import decode_struct
+
+_IN_MEMORY = 60
+"""Bytes in memory for a byte of a footer, page indexes included."""
+_MAGIC_AND_LENGTH = 8
+_FIRST_READ = 64 * 1024
+"""Bytes of a file's end: mostly all of its footer."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    """A row group: its number, the position of its first row in the file, its rows, and its compressed bytes."""
+
+    index: int
+    first_row: int
+    num_rows: int
+    size: int
+
+    @property
+    def end_row(self) -> int:
+        """One past the position of the last row."""
+        return self.first_row + self.num_rows
+
+
+@dataclass(frozen=True)
+class KnownFooter:
+    """The decoder's ``metadata`` and Arrow ``schema`` of a file; holds nothing that is open.
+
+    Args:
+        metadata: the footer.
+        schema: of its columns.
+        pages: what it says of page indexes; None if there are none, or it cannot be looked through.
+        kept: promises that it has been checked against.
+    """
+
+    metadata: Any
+    schema: Any
+    pages: PageFooter | None
+    kept: set[Hashable] = field(default_factory=set, repr=False)
+
+    @classmethod
+    def read(cls, read_range: ReadRange, size: int, promise: FooterPromise | None) -> KnownFooter:
+        """The footer of an open file of ``size`` bytes. The decoder gets its very bytes, once they have been looked through here.
+
+        Raises ``ValueError``, or whatever else ``page_read.BROKEN`` lists, if it does not hold together, or breaks the promise.
+        """
+        encoded = _encoded(read_range, size)
+        footer, used = decode_struct(encoded)
+        if used != len(encoded):
+            raise ValueError(f"its footer has {len(encoded)} bytes of which {used} are used")
+        leaves = check_footer(footer, size - _MAGIC_AND_LENGTH - len(encoded))
+        if promise is not None:
+            promise.check(footer, leaves, size)
+        content = b"".join([MAGIC, encoded, len(encoded).to_bytes(4, "little"), MAGIC])
+        file = pq.ParquetFile(pa.BufferReader(content), coerce_int96_timestamp_unit="us")
+        try:
+            pages = PageFooter.of(footer, len(encoded))
+        except BROKEN:
+            pages = None
+        return cls(file.metadata, file.schema_arrow, pages, set() if promise is None else {promise.key})
+
+    @property
+    def weight(self) -> int:
+        """Bytes in memory, about."""
+        return _IN_MEMORY * int(self.metadata.serialized_size)
+
+    @cached_property
+    def sizes(self) -> tuple[tuple[int, ...], ...]:
+        """Compressed bytes of the column chunks of every row group, leaf by leaf."""
+        groups = map(self.metadata.row_group, range(self.metadata.num_row_groups))
+        return tuple(tuple(group.column(leaf).total_compressed_size for leaf in range(group.num_columns)) for group in groups)
+
+    @cached_property
+    def row_groups(self) -> tuple[RowGroup, ...]:
+        """All row groups, in order."""
+        groups: list[RowGroup] = []
+        first_row = 0
+        for index, sizes in enumerate(self.sizes):
+            rows = self.metadata.row_group(index).num_rows
+            groups.append(RowGroup(index, first_row, rows, sum(sizes)))
+            first_row += rows
+        return tuple(groups)
+
+    @cached_property
+    def leaves(self) -> dict[str, range]:
+        """Positions of each top-level column's leaves among the file's leaf columns."""
+        positions: dict[str, range] = {}
+        start = 0
+        for column in self.schema:
+            end = start + leaf_count(column.type)
+            positions[column.name] = range(start, end)
+            start = end
+        return positions
+
+
+def _encoded(read_range: ReadRange, size: int) -> bytes:
+    """The bytes of the footer alone."""
+    if size < len(MAGIC) + _MAGIC_AND_LENGTH:
+        raise ValueError(f"it has {size} bytes")
+    end = read_range(max(0, size - _FIRST_READ), min(size, _FIRST_READ))
+    length = int.from_bytes(end[-_MAGIC_AND_LENGTH : -len(MAGIC)], "little")
+    if end[-len(MAGIC) :] != MAGIC or length > size - len(MAGIC) - _MAGIC_AND_LENGTH:
+        raise ValueError("it does not end as a Parquet file does")
+    if length > len(end) - _MAGIC_AND_LENGTH:
+        end = read_range(size - _MAGIC_AND_LENGTH - length, length + _MAGIC_AND_LENGTH)
+    return end[-_MAGIC_AND_LENGTH - length : -_MAGIC_AND_LENGTH]
+
+
+__all__ = ["KnownFooter", "RowGroup"]

@@ -1,0 +1,161 @@
+"""Footers of data files as Paimon's reader needs them, where the encoder's say something else.
+
+* Paimon stores timestamps finer than microseconds as INT96 and all others as INT64, the encoder all of a file alike. So it is given
+  the coarser ones as plain integers, and the footer then says what they are: Paimon pushes filters on them down as integers, and
+  fails on a file that has another physical type.
+* The encoder leaves NaN out of minima and maxima. To Paimon NaN is the greatest value: it would pass over row groups and pages that
+  hold it. Like its own writer's, a row group's column with NaN has neither bounds nor a column index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lsm.parquet.thrift import I32, STRUCT, TRUE, Struct, decode_struct, encode_struct
+
+_MAGIC = b"PAR1"
+_TAIL = 8
+_SCHEMA, _ROW_GROUPS, _COLUMNS, _META, _PATH, _STATISTICS = 2, 4, 1, 3, 3, 12
+_CHILDREN, _CONVERTED, _LOGICAL, _TIMESTAMP = 5, 6, 10, 8
+_BOUNDS = (1, 2, 5, 6, 7, 8)
+_COLUMN_INDEX = (6, 7)
+_CONVERTED_TYPES = {"ms": 9, "us": 10}
+_UNITS = {"ms": 1, "us": 2}
+
+
+class FooterSink:
+    """A sink that hands everything on, but keeps what comes after ``hold`` until ``finish`` has the footer changed.
+
+    ``silent`` takes the row groups, each with its columns that have no bounds.
+    """
+
+    def __init__(self, sink: Any, schema: pa.Schema) -> None:
+        self._sink, self._schema = sink, schema
+        self._held: bytearray | None = None
+        self.silent: dict[int, list[str]] = {}
+        self.closed = False
+
+    def hold(self) -> None:
+        """Keep from now on what is written: the file's end, page indexes and footer."""
+        self._held = bytearray()
+
+    def write(self, data: Any) -> int:
+        """Write bytes, or keep them."""
+        if self._held is None:
+            self._sink.write(data)
+        else:
+            self._held += bytes(data)
+        return len(data)
+
+    def tell(self) -> int:
+        """Bytes so far."""
+        return int(self._sink.tell()) + (len(self._held) if self._held is not None else 0)
+
+    def flush(self) -> None:
+        """Nothing waits here."""
+
+    def close(self) -> None:
+        """Close what is below."""
+        self.closed = True
+        self._sink.close()
+
+    def finish(self) -> None:
+        """Write what was kept, with another footer."""
+        assert self._held is not None
+        held, self._held = bytes(self._held), None
+        length = int.from_bytes(held[-_TAIL : -len(_MAGIC)], "little")
+        fields, _ = decode_struct(held[-_TAIL - length : -_TAIL])
+        name_timestamps(fields, self._schema)
+        for group, columns in self.silent.items():
+            take_bounds(fields, group, columns)
+        footer = encode_struct(fields)
+        self._sink.write(held[: -_TAIL - length] + footer + len(footer).to_bytes(4, "little") + _MAGIC)
+
+
+def columns_with_nan(rows: Any) -> list[str]:
+    """The columns of a table that hold NaN; nested ones are not looked into, as Paimon pushes no filter on them down.
+
+    >>> columns_with_nan(pa.table({"a": [1.0, float("nan")], "b": [1.0, None], "c": ["NaN", ""]}))
+    ['a']
+    """
+    floats = [field.name for field in rows.schema if pa.types.is_floating(field.type)]
+    return [name for name in floats if pc.any(pc.is_nan(rows.column(name))).as_py()]
+
+
+def as_integers(schema: pa.Schema) -> pa.Schema:
+    """``schema`` with 64-bit integers for timestamps that Paimon stores as such.
+
+    >>> as_integers(pa.schema([("a", pa.timestamp("us")), ("b", pa.list_(pa.timestamp("ms"))), ("c", pa.timestamp("ns"))])).types
+    [DataType(int64), ListType(list<item: int64>), TimestampType(timestamp[ns])]
+    """
+    return pa.schema([_field(field) for field in schema])
+
+
+def _field(field: Any) -> Any:
+    return field.with_type(_type(field.type))
+
+
+def _type(kind: Any) -> Any:
+    if pa.types.is_struct(kind):
+        return pa.struct([_field(kind.field(at)) for at in range(kind.num_fields)])
+    if pa.types.is_map(kind):
+        return pa.map_(_field(kind.key_field), _field(kind.item_field))
+    if pa.types.is_list(kind):
+        return pa.list_(_field(kind.value_field))
+    return pa.int64() if _is_coarse(kind) else kind
+
+
+def _is_coarse(kind: Any) -> bool:
+    return bool(pa.types.is_timestamp(kind) and kind.unit in _UNITS)
+
+
+def name_timestamps(footer: Struct, schema: pa.Schema) -> None:
+    """Call the integers of a footer (Thrift's ``FileMetaData``) timestamps where ``schema`` has them."""
+    _, elements = footer[_SCHEMA][1]
+    leaves = [element for element in elements if _CHILDREN not in element]
+    types = [leaf for field in schema for leaf in _leaves(field.type)]
+    assert len(leaves) == len(types)
+    for element, leaf in zip(leaves, types, strict=True):
+        if _is_coarse(leaf) and _LOGICAL not in element:
+            element.update(_annotation(leaf))
+
+
+def take_bounds(footer: Struct, group: int, columns: Collection[str]) -> None:
+    """Take minima, maxima and column indexes from columns of a row group."""
+    paths = {(name.encode(),) for name in columns}
+    for chunk in footer[_ROW_GROUPS][1][1][group][_COLUMNS][1][1]:
+        meta = chunk[_META][1]
+        if tuple(meta[_PATH][1][1]) in paths:
+            for number in _COLUMN_INDEX:
+                chunk.pop(number, None)
+            for number in _BOUNDS:
+                meta[_STATISTICS][1].pop(number, None)
+
+
+def _annotation(kind: Any) -> Struct:
+    """The fields of a schema element that make INT64 a timestamp; only instants have the older ``converted_type`` too."""
+    instant = kind.tz is not None
+    unit: Struct = {_UNITS[kind.unit]: (STRUCT, {})}
+    found: Struct = {_LOGICAL: (STRUCT, {_TIMESTAMP: (STRUCT, {1: (TRUE, instant), 2: (STRUCT, unit)})})}
+    return {**found, _CONVERTED: (I32, _CONVERTED_TYPES[kind.unit])} if instant else found
+
+
+def _leaves(kind: Any) -> Iterator[Any]:
+    """The types of a column's leaves, in the order of the file."""
+    if pa.types.is_struct(kind):
+        for at in range(kind.num_fields):
+            yield from _leaves(kind.field(at).type)
+    elif pa.types.is_map(kind):
+        yield from _leaves(kind.key_type)
+        yield from _leaves(kind.item_type)
+    elif pa.types.is_list(kind):
+        yield from _leaves(kind.value_type)
+    else:
+        yield kind
+
+
+__all__ = ["FooterSink", "as_integers", "columns_with_nan", "name_timestamps", "take_bounds"]

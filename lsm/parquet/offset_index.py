@@ -1,0 +1,137 @@
+"""Where the pages of many column chunks lie: their offset indexes, decoded together in numpy.
+
+In Thrift's compact protocol every byte below 128 ends a token, be it a number or the header of a field. The entry of a page is
+seven tokens whose headers are always the same, so all pages of a row group are split and checked at once. An index that is
+written otherwise is left to the decoder of whole structures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from lsm.parquet.thrift import decode_struct
+
+Longs: TypeAlias = npt.NDArray[np.int64]
+
+_LIST_OF_STRUCTS = 0x0C
+_FIRST_FIELD_IS_A_LIST = 0x19
+_TOKENS = 7
+_HEADERS = ((0, 0x16), (2, 0x15), (4, 0x16), (6, 0x00))
+"""Of the tokens of a page: a long, an int and a long follow, and the structure ends."""
+_END = b"\x00"
+"""So that there is an end of a token after the last index, whatever it ends with."""
+_MAX_NUMBER = 9
+"""Bytes of a number below 2^62; a longer one makes no sense here."""
+
+
+def page_locations(indexes: Sequence[bytes]) -> list[Longs | None]:
+    """Of each encoded ``OffsetIndex`` the offset, size and first row of every page, a line each; None for one that is none.
+
+    >>> from lsm.parquet.thrift import I32, I64, LIST, STRUCT, encode_struct
+    >>> page = {1: (I64, 4), 2: (I32, 300), 3: (I64, 0)}
+    >>> page_locations([encode_struct({1: (LIST, (STRUCT, [page]))})])[0].tolist()
+    [[4, 300, 0]]
+    """
+    data = b"".join(indexes) + _END
+    ends = np.cumsum([len(index) for index in indexes], dtype=np.int64)
+    heads = [_head(index) for index in indexes]
+    counts = np.array([count for count, _ in heads], np.int64)
+    first = np.concatenate([[0], ends[:-1]]) + np.array([size for _, size in heads], np.int64)
+    found, proven = _split(np.frombuffer(data, np.uint8), first, counts, ends)
+    lines = np.split(found, np.cumsum(counts)[:-1])
+    return [line if right else _one(index) for index, line, right in zip(indexes, lines, proven.tolist(), strict=True)]
+
+
+def layouts(pages: Mapping[int, Longs], spans: Sequence[tuple[int, int]], num_rows: int) -> dict[int, tuple[Longs, Longs]]:
+    """The pages of leaves of one row group, with the first row of each and the number of rows at the end.
+
+    Leaves are left out whose pages do not lie one after the other inside their chunk's bytes (``spans``, a start and an end for each
+    leaf), or whose rows do not ascend from 0 to below ``num_rows``. Leaves that break alike have one and the same array of first rows.
+
+    >>> lines = np.array([[4, 300, 0], [304, 80, 5]])
+    >>> [(leaf, starts.tolist()) for leaf, (_, starts) in layouts({7: lines, 8: lines}, [(4, 384), (4, 383)], 9).items()]
+    [(7, [0, 5, 9])]
+    """
+    if not pages:
+        return {}
+    offsets, sizes, rows = np.concatenate(list(pages.values())).T
+    counts = np.array([len(lines) for lines in pages.values()], np.int64)
+    last = np.cumsum(counts) - 1
+    first = last + 1 - counts
+    starts, ends = np.array(spans, np.int64).T
+    next_offset, next_row = np.append(offsets[1:], 0), np.append(rows[1:], 0)
+    next_offset[last], next_row[last] = ends, num_rows
+    right = (offsets >= 0) & (sizes > 0) & (sizes <= next_offset - offsets) & (rows < next_row)
+    right[first] &= (rows[first] == 0) & (offsets[first] >= starts)
+    fits = np.logical_and.reduceat(right, first).tolist()
+    alike: dict[bytes, Longs] = {}
+    found = {}
+    for (leaf, lines), fit in zip(pages.items(), fits, strict=True):
+        if fit:
+            breaks = np.append(lines[:, 2], num_rows)
+            found[leaf] = lines, alike.setdefault(breaks.tobytes(), breaks)
+    return found
+
+
+def _head(index: bytes) -> tuple[int, int]:
+    """The pages that an index lists, and the bytes before the first; no page where it begins otherwise."""
+    if len(index) < 3 or index[0] != _FIRST_FIELD_IS_A_LIST or index[1] & 15 != _LIST_OF_STRUCTS:
+        return 0, 0
+    if index[1] >> 4 < 15:
+        return index[1] >> 4, 2
+    count = shift = 0
+    for at in range(2, min(len(index), 7)):
+        count |= (index[at] & 0x7F) << shift
+        shift += 7
+        if index[at] < 0x80:
+            return (count, at + 1) if count <= len(index) else (0, 0)
+    return 0, 0
+
+
+def _split(data: npt.NDArray[np.uint8], first: Longs, counts: Longs, ends: Longs) -> tuple[Longs, npt.NDArray[np.bool_]]:
+    """The pages of all indexes, and of which index they are proved to be right."""
+    closing = np.flatnonzero(data < 0x80)
+    tokens = _TOKENS * counts
+    begins = np.searchsorted(closing, first)
+    before = np.cumsum(tokens) - tokens
+    places = np.repeat(begins - before, tokens) + np.arange(int(tokens.sum()))
+    inside = places < closing.size
+    places = np.minimum(places, closing.size - 1)
+    last = closing[places]
+    start = np.minimum(closing[np.maximum(places - 1, 0)] + 1, data.size - 1)
+    start[before[tokens > 0]] = first[tokens > 0]
+    size = last - start + 1
+    right = inside & (size <= _MAX_NUMBER) & (last < np.repeat(ends, tokens))
+    values = _numbers(data, start, np.minimum(size, _MAX_NUMBER)).reshape(-1, _TOKENS)
+    right &= size > 0
+    pages = right.reshape(-1, _TOKENS).all(axis=1)
+    for token, header in _HEADERS:
+        pages &= (values[:, token] == header) & (size.reshape(-1, _TOKENS)[:, token] == 1)
+    raw = values[:, (1, 3, 5)]
+    of_index = np.repeat(np.arange(counts.size), counts)
+    wrong = np.bincount(of_index[~pages], minlength=counts.size) > 0
+    return raw >> 1 ^ -(raw & 1), ~wrong & (counts > 0)
+
+
+def _numbers(data: npt.NDArray[np.uint8], start: Longs, size: Longs) -> Longs:
+    """The numbers of ``size`` bytes, seven bits in each, at ``start``."""
+    value = (data[start] & 0x7F).astype(np.int64)
+    for step in range(1, int(size.max(initial=0))):
+        longer = np.flatnonzero(size > step)
+        value[longer] |= (data[start[longer] + step] & 0x7F).astype(np.int64) << (7 * step)
+    return value
+
+
+def _one(index: bytes) -> Longs | None:
+    try:
+        fields, _ = decode_struct(index)
+        return np.array([(page[1][1], page[2][1], page[3][1]) for page in fields[1][1][1]], np.int64).reshape(-1, 3)
+    except (ValueError, LookupError, TypeError, OverflowError):
+        return None
+
+
+__all__ = ["Longs", "layouts", "page_locations"]

@@ -1,0 +1,157 @@
+"""A few rows of several columns without decoding the rest.
+
+The decoder knows whole column chunks only. So the pages that hold the wanted rows are put, with the chunks' dictionaries, into a
+small Parquet file in memory, which the decoder reads as any other: one file for all columns that break their pages at the same rows,
+as writers that count rows make them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lsm.parquet.footer_writer import MAGIC, extent, file_end
+from lsm.parquet.offset_index import Longs
+from lsm.parquet.page_header import LONGEST, data_page
+from lsm.parquet.page_index import LAST_OF_META_HEAD, ColumnPages, TouchedPages
+from lsm.parquet.thrift import I64, LIST, STRUCT, Struct, encode_struct, with_fields
+
+_BYTE_ARRAY = 6
+_WORTH_THREADS = 256 << 10
+"""Compressed bytes of pages; fewer are decoded before threads have taken them over."""
+
+
+def take_leaves(leaves: Sequence[ColumnPages], rows: Longs) -> list[Any]:
+    """The values of leaves of one row group at ``rows`` (ascending positions in it), an Array of the file's type for each.
+
+    Raises as the decoder does; ``ValueError`` or ``LookupError`` if pages hold other rows than their index says.
+    """
+    alike: dict[object, list[int]] = {}
+    pages_of = TouchedPages(rows)
+    for number, leaf in enumerate(leaves):
+        alone = number if len(leaf.elements) > 1 else None
+        alike.setdefault((alone, pages_of.breaks(leaf.starts)), []).append(number)
+    found: list[Any] = [None] * len(leaves)
+    for members in alike.values():
+        taken = _Pages([leaves[number] for number in members], pages_of.of(leaves[members[0]].starts)).take(rows)
+        for number, array in zip(members, taken, strict=True):
+            found[number] = array
+    return found
+
+
+class _Pages:
+    """Pages of leaves that break at the same rows: one nested leaf, or any number of flat ones. ``pages`` counts those of the first."""
+
+    def __init__(self, leaves: Sequence[ColumnPages], pages: Longs) -> None:
+        self._leaves = leaves
+        self._first_row = leaves[0].starts[pages]
+        self._counts = leaves[0].starts[pages + 1] - self._first_row
+        self._rows = int(self._counts.sum())
+        self._is_nested = len(leaves[0].elements) > 1
+        self._parts = [MAGIC]
+        self._size = len(MAGIC)
+
+    def take(self, rows: Longs) -> list[Any]:
+        which = np.searchsorted(self._first_row, rows, side="right") - 1
+        places = rows - self._first_row[which] + (np.cumsum(self._counts) - self._counts)[which]
+        count = int(places[-1]) + 1
+        decoded = self._decoded(count)
+        wanted = decoded.slice(0, count) if len(places) == count else decoded.take(pa.array(places))
+        return [_plain(column) for column in wanted.columns]
+
+    def _decoded(self, count: int) -> Any:
+        """The first ``count`` rows of the pages at least; of flat columns no more, for their pages have told how many they hold."""
+        content = self._content()
+        file = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True, read_dictionary=self._dictionaries())
+        threads = len(content) > _WORTH_THREADS
+        if self._is_nested or count == self._rows:
+            decoded = file.read(use_threads=threads)
+            if decoded.num_rows != self._rows:
+                raise ValueError(f"{decoded.num_rows} rows are in pages of {self._rows}")
+            return decoded
+        decoded = next(file.iter_batches(batch_size=count, use_threads=threads))
+        if decoded.num_rows != count:
+            raise ValueError(f"{decoded.num_rows} rows are in pages of {self._rows}")
+        return decoded
+
+    def _dictionaries(self) -> list[str]:
+        """Texts that have a dictionary: only the rows that are taken are looked up in it."""
+        if self._is_nested:
+            return []
+        return [leaf.elements[0][4][1].decode() for leaf in self._leaves if 11 in leaf.meta and leaf.meta[1][1] == _BYTE_ARRAY]
+
+    def _content(self) -> bytes:
+        encoded = [leaf.encoded for leaf in self._leaves]
+        chunks = [
+            encode_struct({2: (I64, 0), 3: (STRUCT, self._add(leaf, head))}) for leaf, (_, head) in zip(self._leaves, encoded, strict=True)
+        ]
+        group: Struct = {1: (LIST, (STRUCT, chunks)), 2: (I64, self._size), 3: (I64, self._rows)}
+        elements = [element for of_leaf, _ in encoded for element in of_leaf]
+        return b"".join([*self._parts, file_end(self._leaves[0].indexes.footer, len(self._leaves), elements, [group], self._rows)])
+
+    def _add(self, leaf: ColumnPages, head: bytes) -> bytes:
+        """Put the dictionary and the pages of a leaf into the file: the ``ColumnMetaData`` of its chunk, which begins with ``head``."""
+        meta: Struct = {}
+        start = self._size
+        read, first = leaf.indexes.read_range, leaf.meta[9][1]
+        dictionary = leaf.meta.get(11, (I64, first))[1]
+        if 0 < dictionary < first:
+            meta[11] = I64, self._size
+            self._put(read(dictionary, first - dictionary))
+        meta[9] = I64, self._size
+        values = 0
+        pages = np.searchsorted(leaf.starts, self._first_row)
+        for offset, sizes, counts in _runs(leaf, pages):
+            data = read(offset, sum(sizes))
+            values += self._values(data, sizes, counts)
+            self._put(data)
+        size = self._size - start
+        places = extent(values, size)
+        return with_fields(head, LAST_OF_META_HEAD, places | meta)
+
+    def _values(self, data: bytes, sizes: Sequence[int], counts: Sequence[int]) -> int:
+        """Values in pages, by their headers: of a flat column one a row, of a nested one any number."""
+        total = at = 0
+        for size, count in zip(sizes, counts, strict=True):
+            values, _, _ = data_page(data[at : at + min(size, LONGEST)])
+            if not self._is_nested and values != count:
+                raise ValueError(f"a page has {values} rows where its index says {count}")
+            total += values
+            at += size
+        return total
+
+    def _put(self, data: bytes) -> None:
+        self._parts.append(data)
+        self._size += len(data)
+
+
+def _runs(leaf: ColumnPages, pages: Longs) -> list[tuple[int, list[int], list[int]]]:
+    """Of pages that lie side by side the offset of the first, and the sizes and the rows of all."""
+    if len(pages) == 1:
+        page = pages[0]
+        offset, size, start = leaf.locations[page].tolist()
+        return [(offset, [size], [int(leaf.starts[page + 1]) - start])]
+    found: list[tuple[int, list[int], list[int]]] = []
+    end = -1
+    counts = (leaf.starts[pages + 1] - leaf.starts[pages]).tolist()
+    for (offset, size, _), count in zip(leaf.locations[pages].tolist(), counts, strict=True):
+        if offset == end:
+            found[-1][1].append(size)
+            found[-1][2].append(count)
+        else:
+            found.append((offset, [size], [count]))
+        end = offset + size
+    return found
+
+
+def _plain(column: Any) -> Any:
+    """A column as one array of the file's type."""
+    array = column if isinstance(column, pa.Array) else column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+
+
+__all__ = ["take_leaves"]

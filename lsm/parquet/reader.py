@@ -1,0 +1,365 @@
+"""The seam to the Parquet decoder: columns and row groups in, Arrow batches out, statistics as plain bounds.
+
+Only this module knows pyarrow's reader. Whatever is wrong with a file (missing, truncated, other columns or rows than the
+metadata promise, pages that do not decode) becomes a ``CorruptFile`` that names it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import cached_property
+from types import TracebackType
+from typing import Any, Self
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lsm.parquet.footer import KnownFooter, RowGroup
+from lsm.parquet.footer_promise import BrokenPromise, FooterPromise
+from lsm.parquet.nested import NestedPages, can_weave
+from lsm.parquet.page_index import ColumnPages, PageIndexes
+from lsm.parquet.page_reader import take_leaves
+from lsm.parquet.polars_decoder import can_decode, masked_rows, rows_of_texts
+from lsm.parquet.row_group_pages import BROKEN, GroupPages
+from lsm.parquet.statistics import column_bounds, has_bounds
+from manifest.io.errors import CorruptFile, UnsupportedTable
+from manifest.io.file_cache import FileCache
+from manifest.io.file_io import FileIO
+from manifest.stats.column_stats import ColumnBounds
+from manifest.types.data_type import DataType
+
+BATCH_BYTES = 16 * 1024 * 1024
+"""About as many decoded bytes as a batch may have; the bound of a reader's memory, together with MAX_BATCH_ROWS."""
+MAX_BATCH_ROWS = 128 * 1024
+PAGED_ROWS = 32 * 1024
+"""Row groups of fewer rows are decoded whole: looking through page indexes would cost more."""
+_MIN_BATCH_ROWS = 1024
+_FEW_ROWS = 8 * 1024
+"""Rows that one thread decodes sooner than several agree on them: half a millisecond a file."""
+_WORTH_MASKING = 1 << 20
+"""Compressed bytes of column chunks; fewer are decoded before a second decoder has begun."""
+_SMALL_DICTIONARY_BYTES = 64 * 1024
+_DICTIONARY_BYTES_PER_ROW = 2.5
+_WRAPPED_MICROS = 2**64 // 1000
+
+
+class ParquetDataFile:
+    """An open Parquet data file; a context manager.
+
+    Args:
+        file_io: where the file lies.
+        path: the file.
+        promise: what the metadata say of it; None if they are not known.
+        files: keeps the footer for the next time; None: it is read from the file.
+
+    Raises:
+        CorruptFile: the file is missing, is no Parquet file, or not what its metadata promise.
+    """
+
+    def __init__(self, file_io: FileIO, path: str, promise: FooterPromise | None = None, files: FileCache | None = None) -> None:
+        self.path = path
+        self._files: list[Any] = []
+        self._readers: dict[tuple[frozenset[str], str], Any] = {}
+        self._file_io = file_io
+        self._promise = promise
+        try:
+            with self._decoding():
+                self._footer = self._read_footer() if files is None else files.load(file_io, path, "footer", self._read_footer, _weight)
+                if promise is not None and promise.key not in self._footer.kept:
+                    self._footer.kept.update(self._read_footer().kept)
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def _read_footer(self) -> KnownFooter:
+        return KnownFooter.read(self._read_range, int(self._source.size()), self._promise)
+
+    def close(self) -> None:
+        """Close the file; batches handed out stay valid."""
+        while self._files:
+            self._files.pop().close()
+        self._readers.clear()
+
+    @property
+    def metadata(self) -> Any:
+        """The footer, as the decoder has it."""
+        return self._footer.metadata
+
+    @property
+    def schema(self) -> Any:
+        """The Arrow schema of the file's own columns."""
+        return self._footer.schema
+
+    @property
+    def row_groups(self) -> tuple[RowGroup, ...]:
+        """All row groups, in order."""
+        return self._footer.row_groups
+
+    @property
+    def _leaves(self) -> dict[str, range]:
+        return self._footer.leaves
+
+    def bounds(self, group: RowGroup, column: str, data_type: DataType) -> ColumnBounds | None:
+        """What the footer says of a column in a row group, as plain values of ``data_type``; None if it says nothing.
+
+        Args:
+            group: a row group of this file.
+            column: name of an atomic column in the file.
+            data_type: its type in the file's schema; bounds of a column stored as another type are not known.
+        """
+        if column not in self._leaves or not has_bounds(self.schema.field(column).type, data_type):
+            return None
+        statistics = self.metadata.row_group(group.index).column(self._leaves[column].start).statistics
+        if statistics is None:
+            return None
+        nulls = statistics.null_count if statistics.has_null_count else None
+        low, high = (statistics.min_raw, statistics.max_raw) if statistics.has_min_max else (None, None)
+        return column_bounds(low, high, nulls, group.num_rows, data_type)
+
+    def pages(self, group: RowGroup) -> GroupPages | None:
+        """The page indexes of a row group; None if it is small, or the file has none."""
+        if group.num_rows < PAGED_ROWS or self._page_indexes is None:
+            return None
+        return GroupPages(self._page_indexes, group.index, lambda column: self.compressed_size([column], [group]))
+
+    @cached_property
+    def _page_indexes(self) -> PageIndexes | None:
+        return None if self._footer.pages is None else PageIndexes(self._footer.pages, self._read_range)
+
+    @cached_property
+    def _source(self) -> Any:
+        source = self._file_io.open_input(self.path)
+        self._files.append(source)
+        return source
+
+    def _read_range(self, offset: int, length: int) -> bytes:
+        """Bytes of the open file. Raises ``ValueError`` if it does not have them."""
+        data: bytes = self._source.read_at(length, offset)
+        if len(data) != length:
+            raise ValueError(f"it ends before {length} bytes at {offset}")
+        return data
+
+    def page_bounds(self, pages: GroupPages, column: str, data_type: DataType) -> tuple[list[ColumnBounds], Any] | None:
+        """As ``bounds``, for every page of a column, and where the pages start."""
+        if column not in self._leaves or not has_bounds(self.schema.field(column).type, data_type):
+            return None
+        return pages.bounds(column, data_type)
+
+    def take(self, pages: GroupPages, columns: Sequence[str], rows: Any) -> list[Any | None]:
+        """The values of columns at ``rows`` (ascending positions in the row group); None for one that can only be read whole.
+
+        Raises:
+            CorruptFile: the pages do not decode.
+        """
+        known = [pages.column(name) for name in columns]
+        flat = [one for one in known if isinstance(one, ColumnPages)]
+        with self._decoding():
+            taken = iter(take_leaves(flat, rows))
+        return [
+            next(taken) if isinstance(one, ColumnPages) else None if one is None else self._taken_nested(one, name, rows)
+            for one, name in zip(known, columns, strict=True)
+        ]
+
+    def masked(self, pages: GroupPages, columns: Sequence[str], mask: Any) -> list[Any | None] | None:
+        """The values of columns where ``mask`` is true; None for one that must be read otherwise, or where that holds of most of them."""
+        known = [pages.column(name) if can_decode(self.schema.field(name).type) else None for name in columns]
+        flat = [(one, self.schema.field(name).type) for one, name in zip(known, columns, strict=True) if isinstance(one, ColumnPages)]
+        if sum(one.meta[7][1] for one, _ in flat) < _WORTH_MASKING:
+            return None
+        with suppress(*BROKEN, pa.ArrowException, OSError):  # decoding all of it tells whether the file is broken
+            found = masked_rows([one for one, _ in flat], [arrow for _, arrow in flat], mask)
+            if found is not None:
+                taken = iter(found)
+                return [next(taken) if isinstance(one, ColumnPages) else None for one in known]
+        return None
+
+    def rows_of_texts(self, pages: Sequence[GroupPages], column: str, texts: Sequence[str]) -> list[Any] | None:
+        """Where a column is one of ``texts``: of each row group the positions in it; None if a mere decoder finds that as fast."""
+        if not pa.types.is_string(self.schema.field(column).type) or self._has_small_dictionary(column):
+            return None
+        known = [group.column(column) for group in pages]
+        flat = [one for one in known if isinstance(one, ColumnPages)]
+        if len(flat) < len(known) or sum(one.meta[7][1] for one in flat) < _WORTH_MASKING:
+            return None
+        with suppress(*BROKEN, OSError):  # as above
+            return rows_of_texts(flat, texts)
+        return None
+
+    def _taken_nested(self, known: NestedPages, column: str, rows: Any) -> Any | None:
+        arrow = self.schema.field(column).type
+        with suppress(*BROKEN, pa.ArrowException, OSError):  # decoding all of it tells whether the file is broken
+            return known.take(rows, arrow) if can_weave(arrow) else None
+        return None
+
+    def compressed_size(self, columns: Sequence[str], groups: Sequence[RowGroup]) -> int:
+        """Bytes of the column chunks of ``columns`` in ``groups``."""
+        leaves = [leaf for name in columns for leaf in self._leaves[name]]
+        return sum(self._footer.sizes[group.index][leaf] for group in groups for leaf in leaves)
+
+    def decoded_size(self, columns: Sequence[str], group: RowGroup) -> int:
+        """About as many bytes as columns of a row group have decoded, by the footer's sizes and their least widths."""
+        chunks = self.metadata.row_group(group.index)
+        leaves = [leaf for name in columns for leaf in self._leaves[name]]
+        return sum(max(chunks.column(leaf).total_uncompressed_size, 8 * chunks.num_rows) for leaf in leaves)
+
+    def batches(
+        self,
+        columns: Sequence[str],
+        groups: Sequence[RowGroup],
+        *,
+        nanos: Collection[str] = (),
+        keep_dictionaries: bool = False,
+        threads: bool = True,
+        batch_bytes: int = BATCH_BYTES,
+    ) -> Iterator[Any]:
+        """Decode ``columns`` of ``groups`` into record batches, in order; their rows add up to those of the groups.
+
+        Args:
+            columns: names in the file, which must have them.
+            groups: row groups, ascending.
+            nanos: of INT96 columns those to decode as nanoseconds; the others come as microseconds, whose range is wider.
+            keep_dictionaries: texts of few distinct values come as dictionary arrays, several times faster.
+            threads: decode columns in parallel.
+            batch_bytes: about as many bytes as a batch may have.
+
+        Raises:
+            CorruptFile: pages do not decode.
+            UnsupportedTable: a timestamp of ``nanos`` lies beyond what nanoseconds can hold (the years 1677 to 2262).
+        """
+        if not columns:
+            yield from (rows_only(group.num_rows) for group in groups)
+            return
+        fine = [name for name in columns if name in nanos and self._is_int96(name)]
+        size = self._batch_rows(columns, batch_bytes)
+        stream = self._stream(columns, groups, batch_rows=size, keep_dictionaries=keep_dictionaries, threads=threads)
+        if not fine:
+            yield from stream
+            return
+        exact = self._stream(fine, groups, batch_rows=size, unit="ns", threads=threads)
+        for batch, digits in zip(stream, exact, strict=True):
+            yield self._with_nanos(batch, digits)
+
+    def _stream(
+        self,
+        columns: Sequence[str],
+        groups: Sequence[RowGroup],
+        *,
+        batch_rows: int,
+        unit: str = "us",
+        keep_dictionaries: bool = False,
+        threads: bool,
+    ) -> Iterator[Any]:
+        encoded = frozenset(name for name in columns if self._has_small_dictionary(name)) if keep_dictionaries else frozenset()
+        reader = self._open(encoded, unit)
+        expected = sum(group.num_rows for group in groups)
+        found = 0
+        with self._decoding():
+            numbers = [group.index for group in groups]
+            many = threads and expected > _FEW_ROWS
+            stream = reader.iter_batches(batch_size=batch_rows, row_groups=numbers, columns=list(columns), use_threads=many)
+        while True:
+            with self._decoding():
+                batch = next(stream, None)
+                if batch is None:
+                    break
+                batch = batch.select(list(columns))
+            found += batch.num_rows
+            yield batch
+        if found != expected:
+            raise CorruptFile(self.path, f"{found} rows were decoded where its footer says {expected}")
+
+    def _with_nanos(self, batch: Any, digits: Any) -> Any:
+        """``batch`` with the columns of ``digits``, once it is sure that nanoseconds did not overflow."""
+        for name in digits.schema.names:
+            position = batch.schema.get_field_index(name)
+            micros, nanos = batch.column(position), digits.column(name)
+            if pa.types.is_timestamp(nanos.type) and not _are_exact(nanos, micros, may_wrap=self._is_javas):
+                raise UnsupportedTable(f"{self.path}: column '{name}' has a timestamp that nanoseconds since 1970 cannot hold")
+            batch = batch.set_column(position, name, nanos)
+        return batch
+
+    @property
+    def _is_javas(self) -> bool:
+        return "parquet-mr" in (self.metadata.created_by or "")
+
+    def _is_int96(self, column: str) -> bool:
+        return any(self.metadata.schema.column(leaf).physical_type == "INT96" for leaf in self._leaves[column])
+
+    def _open(self, dictionaries: frozenset[str] = frozenset(), unit: str = "us") -> Any:
+        """A reader that keeps some columns dictionary encoded and takes INT96 for a ``unit``; the footer is read once."""
+        reader = self._readers.get((dictionaries, unit))
+        if reader is None:
+            with self._decoding():
+                reader = pq.ParquetFile(
+                    self._source,
+                    metadata=self.metadata,
+                    read_dictionary=sorted(dictionaries),
+                    coerce_int96_timestamp_unit=unit,
+                    page_checksum_verification=True,
+                    pre_buffer=False,  # it would hold all of the file that was read until the last batch is there
+                )
+            self._readers[dictionaries, unit] = reader
+        return reader
+
+    def _batch_rows(self, columns: Sequence[str], batch_bytes: int) -> int:
+        """Rows of a batch of about ``batch_bytes``, by the footer's uncompressed sizes and the columns' least widths."""
+        total = sum(self.decoded_size(columns, group) for group in self.row_groups)
+        rows = int(batch_bytes * max(1, self.metadata.num_rows) // max(1, total))
+        return max(_MIN_BATCH_ROWS, min(MAX_BATCH_ROWS, rows))
+
+    def _has_small_dictionary(self, column: str) -> bool:
+        """Whether a text column is dictionary encoded throughout, with few distinct values."""
+        field = self.schema.field(column)
+        if not (pa.types.is_string(field.type) or pa.types.is_large_string(field.type)) or not self.row_groups:
+            return False
+        for group in self.row_groups:
+            chunk = self.metadata.row_group(group.index).column(self._leaves[column].start)
+            if not chunk.has_dictionary_page or chunk.dictionary_page_offset is None:
+                return False
+            if chunk.data_page_offset - chunk.dictionary_page_offset > _SMALL_DICTIONARY_BYTES:
+                return False
+            if chunk.total_uncompressed_size > _SMALL_DICTIONARY_BYTES + _DICTIONARY_BYTES_PER_ROW * group.num_rows:
+                return False
+        return True
+
+    @contextmanager
+    def _decoding(self) -> Iterator[None]:
+        try:
+            yield
+        except FileNotFoundError as error:
+            raise CorruptFile(self.path, "the data file is missing") from error
+        except BrokenPromise as error:
+            raise CorruptFile(self.path, str(error)) from error
+        except (pa.ArrowException, OSError, *BROKEN) as error:
+            raise CorruptFile(self.path, f"is no readable Parquet file ({error})") from error
+
+
+def _weight(footer: KnownFooter) -> int:
+    return footer.weight
+
+
+def _are_exact(nanos: Any, micros: Any, *, may_wrap: bool) -> bool:
+    """Whether INT96 timestamps decoded as nanoseconds did not overflow, by the same ones decoded as microseconds.
+
+    Java writes times before 1970 with a negative time of day (``may_wrap``); the decoder takes that for unsigned, which wraps
+    around to the right number of nanoseconds, but to 2^64 / 1000 too many microseconds.
+    """
+    fine, coarse = (array.view(pa.int64()).fill_null(0).to_numpy() for array in (nanos, micros))
+    excess = coarse - fine // 1000
+    before_1970 = may_wrap & (fine < 0) & ((excess == _WRAPPED_MICROS) | (excess == _WRAPPED_MICROS + 1))
+    return bool(((excess == 0) | before_1970).all())
+
+
+def rows_only(count: int) -> Any:
+    """A record batch of so many rows without columns."""
+    return pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), count, [None]))
+
+
+__all__ = ["PAGED_ROWS", "ParquetDataFile", "RowGroup", "rows_only"]

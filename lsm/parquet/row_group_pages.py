@@ -1,0 +1,118 @@
+"""One row group through its page indexes: which rows a filter can match, and those rows alone.
+
+Page indexes are advice: one that is missing, or does not hold together, only means that whole column chunks are decoded.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from fileindex.base.column_type import ColumnType
+from fileindex.predicate.tree import ColumnRef, Leaf, Predicate, leaves
+from lsm.parquet.nested import NestedPages
+from lsm.parquet.page_index import ColumnPages, PageIndexes, TouchedPages
+from manifest.entry.bounds import combined
+from manifest.stats.column_stats import ColumnBounds, may_match
+from manifest.types.data_type import DataType
+
+BROKEN = (ValueError, LookupError, TypeError, AttributeError, struct.error)
+"""What a page index that does not hold together raises when it is looked through."""
+
+_Mask = npt.NDArray[np.bool_]
+_Rows = npt.NDArray[np.int64]
+_PAYS = 2
+PageLookup = Callable[[ColumnRef], tuple[list[ColumnBounds], _Rows] | None]
+"""Bounds of every page of a column, and the first row of each with the number of rows at the end; None if not known."""
+
+
+@dataclass
+class GroupPages:
+    """The pages of one row group.
+
+    Args:
+        indexes: the file's page indexes.
+        group: number of the row group.
+        chunk_size: compressed bytes of a column's chunk.
+    """
+
+    indexes: PageIndexes
+    group: int
+    chunk_size: Callable[[str], int]
+    _columns: dict[str, ColumnPages | NestedPages | None] = field(default_factory=dict)
+
+    def column(self, name: str) -> ColumnPages | NestedPages | None:
+        """The pages of a column; None if only its whole chunk can be read."""
+        if name not in self._columns:
+            self._columns[name] = None
+            try:
+                parts = self.indexes.column(self.group, name)
+                if parts is not None and all(len(part.starts) for part in parts):
+                    self._columns[name] = NestedPages(parts) if len(parts[0].elements) > 1 else parts[0]
+            except BROKEN:
+                return None
+        return self._columns[name]
+
+    def bounds(self, name: str, data_type: DataType) -> tuple[list[ColumnBounds], _Rows] | None:
+        """Bounds of every page of a column by its column index, as plain values of ``data_type``, and where the pages start."""
+        pages = self.column(name)
+        if pages is None:
+            return None
+        try:
+            known = pages.bounds(data_type)
+        except BROKEN:
+            return None
+        return None if known is None else (known, pages.starts)
+
+    def cost(self, names: Sequence[str], rows: _Rows) -> tuple[int, bool]:
+        """Bytes to read for ``rows`` of the columns ``names``, and whether that is far less than their chunks; else only about as many."""
+        sizes = [self.chunk_size(name) for name in names]
+        total, touched, pages_of = sum(sizes), 0, TouchedPages(rows)
+        for name, size in zip(names, sizes, strict=True):
+            pages = self.column(name)
+            parts = () if pages is None else pages.leaves if isinstance(pages, NestedPages) else (pages,)
+            touched += min(size, sum(part.size(pages_of.of(part.starts)) for part in parts)) if parts else size
+            if _PAYS * touched > total:  # the page indexes of the other columns need not be read
+                return touched, False
+        return touched, True
+
+
+def matching_rows(predicate: Predicate, num_rows: int, lookup: PageLookup, types: Mapping[str, ColumnType]) -> _Mask:
+    """Rows of a row group whose pages can satisfy ``predicate``.
+
+    >>> from fileindex.base.column_type import Kind
+    >>> from fileindex.predicate.tree import Compare, Op
+    >>> pages = [ColumnBounds(0, 4, 0, 2), ColumnBounds(5, 9, 0, 1)], np.array([0, 2, 3])
+    >>> matching_rows(Compare(ColumnRef("a"), Op.GT, 6), 3, lambda _: pages, {"a": ColumnType(Kind.INT)}).tolist()
+    [False, False, True]
+    """
+    pages = {column: known for column in {leaf.column for leaf in leaves(predicate)} if (known := lookup(column)) is not None}
+    breaks = _all_breaks([starts for _, starts in pages.values()], num_rows)
+
+    def of_leaf(leaf: Leaf) -> _Mask:
+        if leaf.column not in pages:
+            return np.ones(len(breaks) - 1, np.bool_)
+        bounds, starts = pages[leaf.column]
+        wanted = np.array([may_match(leaf, _only(page), types) for page in bounds], np.bool_)
+        return wanted if starts is breaks else wanted[np.searchsorted(starts, breaks[:-1], side="right") - 1]
+
+    return np.repeat(combined(predicate, len(breaks) - 1, of_leaf), np.diff(breaks))
+
+
+def _all_breaks(starts: Sequence[_Rows], num_rows: int) -> _Rows:
+    """The rows at which a page of any column begins, and the number of rows."""
+    if not starts:
+        return np.array([0, num_rows])
+    alike = all(one is starts[0] for one in starts)
+    return starts[0] if alike else np.unique(np.concatenate(starts))
+
+
+def _only(known: ColumnBounds) -> Callable[[ColumnRef], ColumnBounds]:
+    return lambda _: known
+
+
+__all__ = ["GroupPages", "matching_rows"]

@@ -1,0 +1,217 @@
+"""Reading one data file: selection by index and deletion vector, row groups by statistics, filter columns first.
+
+What comes out are rows of the table's schema that satisfy the predicate exactly; what is not needed for that is not decoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from pyroaring import BitMap
+
+from fileindex.base.column_type import ColumnType, Plain
+from fileindex.predicate.tree import FALSE, TRUE, Predicate, columns_of
+from lsm.deletion_vectors.reader import DeletionFile, dead_rows
+from lsm.keys.order_by import RowOrder
+from lsm.keys.sort import INSERT, SEQUENCE_NUMBER, VALUE_KIND
+from lsm.parquet.footer_promise import FooterPromise
+from lsm.parquet.reader import BATCH_BYTES, ParquetDataFile, rows_only
+from lsm.read.index_selection import FileIndex, Selection, open_container
+from lsm.read.metrics import ReadReport
+from lsm.read.residual import without_proven
+from lsm.read.row_group import RowGroupRead, may_have_retracts
+from lsm.scan.file_pruner import FilePruner
+from lsm.scan.predicates import bind_constants
+from lsm.scan.splits import is_counted
+from lsm.schema.evolution import SchemaMapping, column_types
+from lsm.schema.parquet_schema import KIND_FIELD, SEQUENCE_FIELD
+from manifest.entry.data_file import DataFileMeta
+from manifest.io.errors import UnsupportedTable
+from manifest.store import FileStore
+
+PARQUET = "parquet"
+
+
+@dataclass(frozen=True)
+class DataFileRead:
+    """One data file to read.
+
+    Args:
+        store: the table.
+        partition: the file's partition, serialised.
+        bucket: its bucket.
+        file: its metadata.
+        columns: names to return, in order; ``_SEQUENCE_NUMBER`` and ``_VALUE_KIND`` too, of a primary-key table.
+        predicate: rows to return, on the table's columns.
+        deletion_file: where its deletion vector lies, or the dead positions themselves.
+        drop_retracts: leave out ``-U`` and ``-D`` rows: no other file holds a version of their keys.
+        top: only the first rows in this order are wanted, so many of them; more may come.
+        use_index: let a file index select rows; only right where every version of a key is in this file.
+        report: counters to add to.
+        batch_bytes: about as many bytes as a batch may have; a merge of many runs holds a batch of each.
+        sequence: stands for the sequence numbers of all rows, which are not decoded then.
+        keep_dictionaries: texts of few distinct values may come as dictionary arrays.
+    """
+
+    store: FileStore
+    partition: bytes
+    bucket: int
+    file: DataFileMeta
+    columns: Sequence[str]
+    predicate: Predicate = TRUE
+    deletion_file: DeletionFile | BitMap | None = None
+    drop_retracts: bool = False
+    top: tuple[RowOrder, int] | None = None
+    use_index: bool = True
+    report: ReadReport = field(default_factory=ReadReport)
+    batch_bytes: int = BATCH_BYTES
+    sequence: int | None = None
+    keep_dictionaries: bool = False
+
+    def batches(self) -> Iterator[Any]:
+        """Record batches, possibly empty ones, in file order.
+
+        Raises:
+            CorruptFile: the data file or its deletion vector is missing or not what the metadata promise.
+            UnsupportedTable: the file's format, or the change of a column's type since it was written.
+        """
+        if self.file.format != PARQUET:
+            raise UnsupportedTable(f"{self.path}: data files of format '{self.file.format}' are not read")
+        self.report.files += 1
+        self.mapping.check(self._needed)
+        if self.selection.is_empty:
+            self.report.files_skipped += 1
+            return
+        count = None if self.columns else self.known_count
+        if count is not None:
+            self.report.files_counted += 1
+            yield rows_only(count)
+            return
+        with ParquetDataFile(self.store.file_io, self.path, self.promise, self.store.cache.files) as data:
+            yield from self._of_open(data, self.selection).batches()
+
+    def _of_open(self, data: ParquetDataFile, chosen: Selection) -> RowGroupRead:
+        present = set(data.schema.names)
+        absent = [name for name, source in self.mapping.sources.items() if source is not None and source.name not in present]
+        needed = {*self.columns, *([VALUE_KIND] if self.drop_retracts else [])}
+        constants: dict[str, Plain] = {**dict.fromkeys(absent), **self.constants}
+        residual = bind_constants(chosen.residual, constants, self.types)
+        retracts = (self.drop_retracts or VALUE_KIND in needed) and may_have_retracts(data, self.file.delete_row_count)
+        if VALUE_KIND in needed and not retracts:
+            constants[VALUE_KIND] = INSERT
+        if self.sequence is not None:
+            constants[SEQUENCE_NUMBER] = self.sequence
+        return RowGroupRead(
+            data,
+            self.mapping,
+            self.types,
+            self.columns,
+            constants,
+            residual,
+            chosen.rows,
+            self.drop_retracts and retracts,
+            self.report,
+            self.batch_bytes,
+            self.keep_dictionaries,
+        )
+
+    @cached_property
+    def path(self) -> str:
+        """The data file."""
+        values = self.store.partition.decode(self.partition)
+        return self.store.paths.data_file(values, self.bucket, self.file.file_name, self.file.external_path)
+
+    @cached_property
+    def promise(self) -> FooterPromise:
+        """What the data file must be."""
+        return FooterPromise(self.file, self.store.schemas.get(self.file.schema_id), self.store.partition.names)
+
+    @cached_property
+    def types(self) -> Mapping[str, ColumnType]:
+        """The table's columns and the system columns, as predicates know them."""
+        return {**self.store.schema.column_types, **column_types((SEQUENCE_FIELD, KIND_FIELD))}
+
+    @cached_property
+    def mapping(self) -> SchemaMapping:
+        """Where the table's columns lie in the file."""
+        system = (SEQUENCE_FIELD, KIND_FIELD)
+        file_fields = self.store.schemas.get(self.file.schema_id).fields
+        return SchemaMapping.of((*self.store.schema.fields, *system), (*file_fields, *system), self.file.schema_id)
+
+    @cached_property
+    def constants(self) -> dict[str, Plain]:
+        """Columns with one value in the whole file: those of the partition, and null for those added later."""
+        partition = self.store.partition
+        known: dict[str, Plain] = dict.fromkeys(name for name, source in self.mapping.sources.items() if source is None)
+        known.update(zip(partition.names, partition.decode(self.partition), strict=True))
+        return known
+
+    @cached_property
+    def _residual(self) -> Predicate:
+        return bind_constants(self.predicate, self.constants, self.types)
+
+    @property
+    def _needed(self) -> list[str]:
+        return [*self.columns, *columns_of(self._residual)]
+
+    @cached_property
+    def selection(self) -> Selection:
+        """The rows that statistics, index and deletion vector leave, found out without opening the data file."""
+        found = Selection(None, self._unproven(self._residual))
+        index = self._index() if found.residual != FALSE else None
+        if index is not None and found.residual != TRUE:
+            found = index.select(found.residual)
+        if self.deletion_file is not None and not found.is_empty:
+            found = found.without(dead_rows(self.store.file_io, self.deletion_file), self.file.row_count)
+        if self.top is not None and index is not None and found.residual == TRUE and self._has_no_retracts:
+            found = Selection(index.first(*self.top, found.rows), TRUE)
+        return found
+
+    @property
+    def known_count(self) -> int | None:
+        """Rows that ``batches`` gives in all, where that is known without opening the data file."""
+        chosen = self.selection
+        if chosen.is_empty:
+            return 0
+        if chosen.residual != TRUE or not self._has_no_retracts:
+            return None
+        return self.file.row_count if chosen.rows is None else len(chosen.rows)
+
+    @property
+    def footer_count(self) -> int | None:
+        """Rows that ``batches`` gives in all, where metadata or the file's footer tell it."""
+        known = self.known_count
+        chosen = self.selection
+        if known is not None or chosen.residual != TRUE:
+            return known
+        with ParquetDataFile(self.store.file_io, self.path, self.promise, self.store.cache.files) as data:
+            if may_have_retracts(data, self.file.delete_row_count):
+                return None
+        return self.file.row_count if chosen.rows is None else len(chosen.rows)
+
+    @property
+    def _has_no_retracts(self) -> bool:
+        """Whether no row is to be dropped as a retraction, as far as metadata can be taken at their word."""
+        return not self.drop_retracts or (self.file.delete_row_count == 0 and is_counted(self.file))
+
+    def _unproven(self, predicate: Predicate) -> Predicate:
+        """``predicate`` without what the file's statistics prove of all its rows."""
+        if predicate in {TRUE, FALSE}:
+            return predicate
+        return without_proven(predicate, FilePruner(self.store, predicate).bounds(self.file), self.types)
+
+    def _index(self) -> FileIndex | None:
+        """The file's index, if it may select rows and there is something to ask it."""
+        if not self.use_index or (self._residual == TRUE and self.top is None):
+            return None
+        container = open_container(self.store, self.path, self.file, self.report)
+        if container is None:
+            return None
+        types = column_types(self.store.schemas.get(self.file.schema_id).fields)
+        return FileIndex(container, self.mapping, types, self.file.row_count, self.report)
+
+
+__all__ = ["DataFileRead"]

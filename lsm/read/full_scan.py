@@ -1,0 +1,82 @@
+"""Rows of data files as compaction needs them: all of them, in file order, as the current schema has them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyroaring import BitMap
+
+from lsm.arrow.decode import plain_texts
+from lsm.deletion_vectors.reader import DeletionFile
+from lsm.keys.sort import SEQUENCE_NUMBER, VALUE_KIND
+from lsm.parquet.reader import BATCH_BYTES
+from lsm.read.data_file import DataFileRead
+from manifest.entry.data_file import DataFileMeta
+from manifest.store import FileStore
+
+_MERGE_BYTES = 96 << 20
+_LEAST_BATCH_BYTES = 1 << 20
+_DECODED = 6
+"""Times the bytes of a file, about."""
+
+
+def file_rows(
+    store: FileStore,
+    partition: bytes,
+    bucket: int,
+    file: DataFileMeta,
+    *,
+    batch_bytes: int = BATCH_BYTES,
+    dead: DeletionFile | BitMap | None = None,
+    columns: Sequence[str] | None = None,
+    encoded: Collection[str] = (),
+) -> Iterator[Any]:
+    """Tables of the file's rows but ``dead`` ones, each of about ``batch_bytes``; ``columns`` of them (None: ``row_columns``).
+
+    Texts of the columns ``encoded`` may come as dictionaries.
+
+    Raises:
+        CorruptFile: the file is not what its metadata promise.
+        UnsupportedTable: the file is no Parquet file, or a column's old type cannot be read as its new one.
+    """
+    names = row_columns(store) if columns is None else tuple(columns)
+    read = DataFileRead(
+        store,
+        partition,
+        bucket,
+        file,
+        names,
+        deletion_file=dead,
+        use_index=False,
+        batch_bytes=batch_bytes,
+        keep_dictionaries=bool(encoded),
+    )
+    return (plain_texts(pa.Table.from_batches([batch]), encoded) for batch in read.batches() if batch.num_rows)
+
+
+def row_columns(store: FileStore) -> tuple[str, ...]:
+    """What ``file_rows`` gives: the system columns of a primary-key table, then the table's."""
+    system = (SEQUENCE_NUMBER, VALUE_KIND) if store.schema.is_primary_key_table else ()
+    return (*system, *store.schema.names)
+
+
+def batch_bytes_of(runs: int) -> int:
+    """How large batches may be if so many runs are merged: their sum stays bounded, up to a hundred runs."""
+    return max(_LEAST_BATCH_BYTES, min(BATCH_BYTES, _MERGE_BYTES // max(1, runs)))
+
+
+def runs_that_count(sizes: Sequence[int]) -> int:
+    """For ``batch_bytes_of``: of runs whose files have so many bytes those that need a batch's room; the others fit whole into less.
+
+    >>> runs_that_count([100 << 20, 1 << 20, 1 << 20]), runs_that_count([100 << 20, 90 << 20]), runs_that_count([1000] * 50)
+    (2, 2, 1)
+    """
+    whole = [_DECODED * size for size in sizes]
+    small = [size for size in whole if size <= _MERGE_BYTES // len(sizes)]
+    large = len(whole) - len(small)
+    return -(-large * _MERGE_BYTES // (_MERGE_BYTES - sum(small))) if large else 1
+
+
+__all__ = ["batch_bytes_of", "file_rows", "row_columns", "runs_that_count"]

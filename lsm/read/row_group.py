@@ -1,0 +1,360 @@
+"""Reading an open data file row group by row group: statistics skip, filter columns decide, the rest follows.
+
+Late materialisation: the columns of the filter are decoded first; the others only for row groups that still have rows,
+and only as far as the last of them. Every batch has the table's types, whatever the file's are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap
+
+from fileindex.base.column_type import ColumnType, Plain
+from fileindex.base.plain_value import to_scalar
+from fileindex.predicate.evaluate_rows import mask
+from fileindex.predicate.tree import FALSE, TRUE, ColumnRef, Predicate, columns_of
+from fileindex.rowset.roaring import bitmap_to_rows
+from lsm.arrow.decode import plain_text, plain_texts
+from lsm.keys.sort import VALUE_KIND
+from lsm.merge.function import retracts
+from lsm.parquet.reader import BATCH_BYTES, ParquetDataFile, RowGroup
+from lsm.parquet.row_group_pages import GroupPages, matching_rows
+from lsm.read.metrics import ReadReport
+from lsm.read.text_search import TextRows
+from lsm.scan.predicates import texts_wanted
+from lsm.schema.evolution import SchemaMapping, conform, is_same
+from lsm.schema.parquet_schema import KIND_FIELD, needs_int96
+from manifest.io.errors import CastFailed, CorruptFile
+from manifest.stats.column_stats import ColumnBounds, may_match
+
+_Mask = npt.NDArray[np.bool_]
+_Rows = npt.NDArray[np.int64]
+_SPARSE = 8
+"""At most one row in so many is few: their pages are decoded alone, or texts stay dictionaries until they are filtered."""
+_DENSE = 2
+"""More than one row in so many is a lot: leaving out the others would save little."""
+_MASKED_BYTES = 4 * BATCH_BYTES
+"""About as many decoded bytes as may come of a row group at once."""
+
+
+@dataclass(frozen=True)
+class RowGroupRead:
+    """What to read of an open file.
+
+    Args:
+        data: the file.
+        mapping: from the table's columns to the file's.
+        types: the table's columns, as predicates know them.
+        columns: the table's names to return, in order.
+        constants: columns with one value (None: null) in the whole file; they are not decoded.
+        residual: rows to return; mentions no column of ``constants``.
+        rows: positions of the rows to return at most; None for all.
+        drop_retracts: leave out ``-U`` and ``-D`` rows.
+        report: counters to add to.
+        batch_bytes: about as many bytes as a batch may have.
+        keep_dictionaries: texts of few distinct values may come as dictionary arrays.
+    """
+
+    data: ParquetDataFile
+    mapping: SchemaMapping
+    types: Mapping[str, ColumnType]
+    columns: Sequence[str]
+    constants: Mapping[str, Plain]
+    residual: Predicate
+    rows: BitMap | None
+    drop_retracts: bool
+    report: ReadReport
+    batch_bytes: int = BATCH_BYTES
+    keep_dictionaries: bool = False
+
+    def batches(self) -> Iterator[Any]:
+        """Record batches in file order; ``CorruptFile`` if pages do not decode."""
+        everything, groups = self.data.row_groups, self._groups
+        self.report.row_groups += len(everything)
+        self.report.row_groups_skipped += len(everything) - len(groups)
+        self.report.rows_decoded += sum(group.num_rows for group in groups)
+        if self.rows is None and not self._filter_columns:
+            for batch in self._decode(self._rest, groups, keep_dictionaries=True):
+                yield self._assemble(batch, batch.num_rows)
+        else:
+            for group in groups:
+                yield from self._filtered(group)
+
+    @cached_property
+    def _filter_columns(self) -> list[str]:
+        kind = [VALUE_KIND] if self.drop_retracts else []
+        return list(dict.fromkeys([*columns_of(self.residual), *kind]))
+
+    @cached_property
+    def _rest(self) -> list[str]:
+        """Columns to decode after the filter has decided."""
+        return [name for name in dict.fromkeys(self.columns) if name not in self.constants and name not in self._filter_columns]
+
+    @cached_property
+    def _schema(self) -> Any:
+        return pa.schema([self.mapping.read[name].arrow_field for name in self.columns])
+
+    def _may_match(self, group: RowGroup) -> bool:
+        if self.residual == FALSE:
+            return False
+        if self.rows is not None and not self.rows.range_cardinality(group.first_row, group.end_row):
+            return False
+        return may_match(self.residual, lambda column: self._bounds(group, column), self.types)
+
+    def _bounds(self, group: RowGroup, column: ColumnRef) -> ColumnBounds | None:
+        source = self.mapping.sources.get(column.name)
+        if column.key is not None or source is None:
+            return None
+        known = self.data.bounds(group, source.name, source.type)
+        return None if known is None else self.mapping.bounds(column.name, known)
+
+    def _page_bounds(self, pages: GroupPages, column: ColumnRef) -> tuple[list[ColumnBounds], Any] | None:
+        source = self.mapping.sources.get(column.name)
+        if column.key is not None or source is None:
+            return None
+        known = self.data.page_bounds(pages, source.name, source.type)
+        return None if known is None else ([self.mapping.bounds(column.name, page) for page in known[0]], known[1])
+
+    def _physical(self, names: Sequence[str]) -> list[str]:
+        """Names in the file of columns that it has."""
+        return [source.name for name in names if (source := self.mapping.sources[name]) is not None]
+
+    def _decode(
+        self, names: Sequence[str], groups: Sequence[RowGroup], *, keep_dictionaries: bool = False, count: bool = True
+    ) -> Iterator[Any]:
+        """Batches of the table's columns ``names``, as the table's types or as dictionaries of them."""
+        fields = [source for name in names if (source := self.mapping.sources[name]) is not None]
+        sources = self._physical(names)
+        nanos = {field.name for field in fields if needs_int96([field])}
+        self.report.bytes_read += self.data.compressed_size(sources, groups) if count else 0
+        for batch in self.data.batches(sources, groups, nanos=nanos, keep_dictionaries=keep_dictionaries, batch_bytes=self.batch_bytes):
+            arrays = [self._conform(name, array) for name, array in zip(names, batch.columns, strict=True)]
+            yield _batch(arrays, pa.schema([pa.field(name, array.type) for name, array in zip(names, arrays, strict=True)]), batch.num_rows)
+
+    def _conform(self, name: str, array: Any) -> Any:
+        source, wanted = self.mapping.sources[name], self.mapping.read[name].type
+        assert source is not None
+        if pa.types.is_dictionary(array.type) and wanted.arrow == array.type.value_type and is_same(source.type, wanted):
+            if not _codes_fit(array):
+                raise CorruptFile(self.data.path, f"column '{source.name}' holds codes that its dictionary does not have")
+            return array
+        try:
+            return conform(array, source.type, wanted)
+        except CastFailed as error:
+            raise CastFailed(f"{self.data.path}: column '{name}': {error}") from error
+        except pa.ArrowException as error:
+            held = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
+            raise CorruptFile(self.data.path, f"column '{source.name}' holds {held} instead of {source.type} ({error})") from error
+
+    def _filtered(self, group: RowGroup) -> Iterator[Any]:
+        chosen = self._selected(group)
+        pages = self.data.pages(group)
+        if pages is not None and self.residual != TRUE:
+            chosen &= matching_rows(self.residual, group.num_rows, lambda column: self._page_bounds(pages, column), self.types)
+            self._count_pages(pages, chosen)
+        if not chosen.any():
+            return
+        kept = self._by_pages(self._filter_columns, group, pages, chosen)
+        if kept is None and self._texts is not None and self._texts.strike_others(group, chosen):
+            if not chosen.any():
+                return
+            kept = self._by_pages(self._filter_columns, group, pages, chosen)
+        if kept is None:
+            kept = self._decide(group, chosen)
+        else:
+            keep = self._matches(kept)
+            chosen[np.flatnonzero(chosen)[~keep]] = False
+            kept = kept.filter(pa.array(keep))
+        if not chosen.any():
+            return
+        rest = self._by_pages(self._rest, group, pages, chosen)
+        if rest is None:
+            rest = self._by_mask(self._rest, group, pages, chosen)
+        if rest is None:
+            yield from self._streamed(group, chosen, kept)
+        else:
+            yield self._assemble(rest, rest.num_rows, kept)
+
+    @cached_property
+    def _groups(self) -> Sequence[RowGroup]:
+        return [group for group in self.data.row_groups if self._may_match(group)]
+
+    @cached_property
+    def _texts(self) -> TextRows | None:
+        """How to find the rows that have a text which the filter equates, if it does that and the file holds the column as it is."""
+        sources = {name: source for name in self._filter_columns if (source := self.mapping.sources[name]) is not None}
+        alike = [name for name, source in sources.items() if is_same(source.type, self.mapping.read[name].type)]
+        wanted = texts_wanted(self.residual, alike)
+        return None if wanted is None else TextRows(self.data, sources[wanted[0]].name, wanted[1], self._groups, self.report)
+
+    def _count_pages(self, pages: GroupPages, chosen: _Mask) -> None:
+        """Count the pages of the filter's columns, and those of them without a chosen row."""
+        for name in self._physical(self._filter_columns):
+            column = pages.column(name)
+            if column is None:
+                continue
+            starts = column.starts[:-1]
+            self.report.pages += len(starts)
+            self.report.pages_skipped += len(starts) - int(np.count_nonzero(np.logical_or.reduceat(chosen, starts)))
+
+    def _by_pages(self, names: Sequence[str], group: RowGroup, pages: GroupPages | None, chosen: _Mask) -> Any | None:
+        """The table's columns ``names`` of the chosen rows, from their pages alone; None if that does not pay."""
+        if pages is None or _SPARSE * np.count_nonzero(chosen) > group.num_rows:
+            return None
+        rows = np.flatnonzero(chosen)
+        cost, pays = pages.cost(self._physical(names), rows)
+        if not pays:
+            return None
+        self.report.bytes_read += cost
+        return self._at(names, group, pages, rows)
+
+    def _by_mask(self, names: Sequence[str], group: RowGroup, pages: GroupPages | None, chosen: _Mask) -> Any | None:
+        """The table's columns ``names`` of the chosen rows, by a decoder that leaves out the others; None if that does not pay."""
+        count = np.count_nonzero(chosen)
+        if pages is None or _DENSE * count > group.num_rows:
+            return None
+        if self.data.decoded_size(self._physical(names), group) * count > _MASKED_BYTES * group.num_rows:
+            return None  # they would come all at once
+        taken = self.data.masked(pages, self._physical(names), chosen)
+        if taken is None:
+            return None
+        self.report.bytes_read += self.data.compressed_size(self._physical(names), [group])
+        return self._conformed(names, taken, group, np.flatnonzero(chosen))
+
+    def _at(self, names: Sequence[str], group: RowGroup, pages: GroupPages, rows: _Rows) -> Any:
+        """The table's columns ``names`` at positions of the group."""
+        return self._conformed(names, self.data.take(pages, self._physical(names), rows), group, rows)
+
+    def _conformed(self, names: Sequence[str], taken: Sequence[Any | None], group: RowGroup, rows: _Rows) -> Any:
+        """A batch of columns at positions of the group, decoding those whose values are not ``taken`` yet."""
+        arrays = [
+            self._whole(name, group, rows) if array is None else self._conform(name, array)
+            for name, array in zip(names, taken, strict=True)
+        ]
+        return _batch(arrays, pa.schema([pa.field(name, array.type) for name, array in zip(names, arrays, strict=True)]), len(rows))
+
+    def _whole(self, name: str, group: RowGroup, rows: _Rows) -> Any:
+        """As ``_at``, for a column that has no pages of its own: decoded up to the last row."""
+        pieces, start = [], 0
+        for batch in self._decode([name], [group], count=False):
+            low, high = np.searchsorted(rows, [start, start + batch.num_rows])
+            pieces.append(batch.column(0).take(pa.array(rows[low:high] - start)))
+            start += batch.num_rows
+            if high == len(rows):
+                break
+        return pa.concat_arrays(pieces)
+
+    def _streamed(self, group: RowGroup, chosen: _Mask, kept: Any) -> Iterator[Any]:
+        """The chosen rows batch by batch, decoding the columns outside the filter as far as rows are left."""
+        if not self._rest:
+            yield self._assemble(kept, kept.num_rows)
+            return
+        last = int(len(chosen) - np.argmax(chosen[::-1]))
+        start, taken = 0, 0
+        is_sparse = _SPARSE * kept.num_rows < group.num_rows
+        for batch in self._decode(self._rest, [group], keep_dictionaries=is_sparse):
+            wanted = chosen[start : start + batch.num_rows]
+            count = int(np.count_nonzero(wanted))
+            if count:
+                rows = batch if count == batch.num_rows else batch.filter(pa.array(wanted))
+                yield self._assemble(rows, count, kept.slice(taken, count))
+            start, taken = start + batch.num_rows, taken + count
+            if start >= last:
+                break
+
+    def _decide(self, group: RowGroup, chosen: _Mask) -> Any:
+        """Strike the rows that the filter does not want from ``chosen``; the returned filter columns of the others."""
+        returned = [name for name in self._filter_columns if name in self.columns]
+        pieces: list[Any] = []
+        start = 0
+        for batch in self._decode(self._filter_columns, [group], keep_dictionaries=True):
+            here = chosen[start : start + batch.num_rows]
+            start += batch.num_rows
+            if here.any():
+                here &= self._matches(batch)
+            if returned and here.any():
+                pieces.append(plain_texts(batch.select(returned).filter(pa.array(here))))
+        return _one_batch(pieces) if pieces else _batch([], pa.schema([]), int(np.count_nonzero(chosen)))
+
+    def _matches(self, batch: Any) -> _Mask:
+        """Mask of the rows that the filter wants, by the decoded filter columns."""
+        if self.residual == TRUE:
+            wanted = np.ones(batch.num_rows, np.bool_)
+        else:
+            wanted = np.array(mask(self.residual, batch, self.types).to_numpy(zero_copy_only=False))
+        if self.drop_retracts:
+            wanted &= ~retracts(batch.column(VALUE_KIND))
+        return wanted
+
+    def _selected(self, group: RowGroup) -> _Mask:
+        """Mask of the group's rows that ``rows`` leaves."""
+        if self.rows is None:
+            return np.ones(group.num_rows, np.bool_)
+        chosen = np.zeros(group.num_rows, np.bool_)
+        chosen[bitmap_to_rows(self.rows & BitMap(range(group.first_row, group.end_row))) - group.first_row] = True
+        return chosen
+
+    def _assemble(self, batch: Any, count: int, kept: Any = None) -> Any:
+        """The columns to return, from decoded ones, those of the filter, and constants."""
+        arrays = []
+        for wanted in self._schema:
+            if wanted.name in self.constants:
+                arrays.append(self._repeat(wanted, count))
+            elif kept is not None and kept.schema.get_field_index(wanted.name) >= 0:
+                arrays.append(kept.column(wanted.name))
+            else:
+                arrays.append(batch.column(wanted.name))
+        return self._at_edge(arrays, count)
+
+    def _at_edge(self, arrays: Sequence[Any], count: int) -> Any:
+        """A batch of the columns to return, with dictionaries only if they are wanted."""
+        if not self.keep_dictionaries:
+            return _batch([plain_text(array) for array in arrays], self._schema, count)
+        return _batch(arrays, pa.schema([field.with_type(array.type) for field, array in zip(self._schema, arrays, strict=True)]), count)
+
+    def _repeat(self, field: Any, count: int) -> Any:
+        value = self.constants[field.name]
+        return pa.nulls(count, field.type) if value is None else pa.repeat(to_scalar(value, self.types[field.name]), count)
+
+
+def may_have_retracts(data: ParquetDataFile, delete_row_count: int | None) -> bool:
+    """Whether a file may hold ``-U`` or ``-D`` rows, by its metadata and its footer.
+
+    Some writers record no deletes although there are; the statistics of ``_VALUE_KIND`` tell.
+    """
+    if delete_row_count != 0:
+        return True
+    bounds = (data.bounds(group, VALUE_KIND, KIND_FIELD.type) for group in data.row_groups)
+    return any(known is None or known.max != 0 for known in bounds)
+
+
+def _codes_fit(array: Any) -> bool:
+    """Whether the dictionary has what the codes stand for: a damaged page header can leave it empty, which no checksum tells."""
+    codes = pc.min_max(array.indices)
+    low, high = codes["min"].as_py(), codes["max"].as_py()
+    return bool(low is None or (low >= 0 and high < len(array.dictionary)))
+
+
+def _batch(arrays: Sequence[Any], schema: Any, count: int) -> Any:
+    """A record batch that keeps its number of rows even without columns."""
+    if arrays:
+        return pa.RecordBatch.from_arrays(list(arrays), schema=schema)
+    return pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), count, [None]))
+
+
+def _one_batch(pieces: Sequence[Any]) -> Any:
+    if len(pieces) == 1:
+        return pieces[0]
+    table = pa.Table.from_batches(pieces)
+    return pa.RecordBatch.from_arrays([pa.concat_arrays(column.chunks) for column in table.columns], schema=table.schema)
+
+
+__all__ = ["RowGroupRead", "may_have_retracts"]

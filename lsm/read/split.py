@@ -1,0 +1,241 @@
+"""Reading a split: files as they are where every key has one version, sorted runs merged where it may have several.
+
+Paimon's ``RawFileSplitRead`` and ``MergeFileSplitRead``. Memory is a batch per run, whatever the size of the split.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from fileindex.predicate.evaluate_rows import mask
+from fileindex.predicate.tree import TRUE, Predicate, columns_of
+from lsm.arrow.decode import plain_texts
+from lsm.deletion_vectors.reader import DeletionFile
+from lsm.keys.order_by import RowOrder
+from lsm.keys.sort import SEQUENCE_NUMBER, VALUE_KIND, SortKey
+from lsm.levels.sorted_runs import Section, SortedRun, interval_partition, key_decoder
+from lsm.merge.engines import merge_function_for
+from lsm.merge.function import Deduplicate, FirstRow
+from lsm.merge.lookup_function import LookupMerge, combines_versions, with_level
+from lsm.merge.merge_iterator import merge_runs
+from lsm.merge.selection import surviving_rows
+from lsm.read.data_file import DataFileRead
+from lsm.read.full_scan import batch_bytes_of, runs_that_count
+from lsm.read.metrics import ReadReport
+from lsm.scan.predicates import only_columns
+from lsm.scan.splits import DataSplit
+from manifest.entry.data_file import DataFileMeta
+from manifest.io.errors import UnknownColumn
+from manifest.store import FileStore
+
+_SETTLED = -1
+"""Stands for sequence numbers that are older than all others."""
+_WORTH_ROWS = 1 << 16
+"""Texts of files with fewer rows are merged as they are: expanding dictionaries piece by piece would cost more."""
+
+
+def read_split(
+    store: FileStore,
+    split: DataSplit,
+    *,
+    columns: Sequence[str],
+    predicate: Predicate | None = None,
+    limit: int | None = None,
+    top: tuple[RowOrder, int] | None = None,
+    report: ReadReport | None = None,
+    in_key_order: bool = False,
+) -> Iterator[Any]:
+    """The rows of a split, in any order unless it is asked for.
+
+    Args:
+        store: the table; its schema decides what is read from files of any schema.
+        split: of a plan made with ``predicate``, or with none.
+        columns: names to return, in order; () for rows without columns, to count them.
+        predicate: rows to return, exactly.
+        limit: rows to return at most.
+        top: only the first rows in this order are wanted, so many of them; where an index tells them, others are left out.
+        report: counters to add to.
+        in_key_order: whether the rows of a table with primary keys must come in the order of their keys.
+
+    Yields:
+        Non-empty record batches of ``store.schema.arrow``'s types.
+
+    Raises:
+        UnknownColumn: a column does not exist.
+        CorruptFile: a file is missing, or not what the metadata promise; it is named.
+        UnsupportedTable: a file's format, or a type change that cannot be read.
+    """
+    for name in (*columns, *columns_of(predicate)):
+        if name not in store.schema.column_types:
+            raise UnknownColumn(name, tuple(store.schema.names))
+    counters = ReadReport() if report is None else report
+    wanted = TRUE if predicate is None else predicate
+    left = limit
+    for batch in _SplitRead(store, split, tuple(columns), wanted, counters, top, in_key_order).batches():
+        if left is not None and left <= 0:
+            return
+        rows = batch if left is None or batch.num_rows <= left else batch.slice(0, left)
+        if not rows.num_rows:
+            continue
+        counters.rows_returned += rows.num_rows
+        left = None if left is None else left - rows.num_rows
+        yield rows
+
+
+def known_count(store: FileStore, split: DataSplit, predicate: Predicate | None = None) -> int | None:
+    """Rows of a split for which ``predicate`` is true, if that is known without opening a data file.
+
+    Statistics, exact file indexes and deletion vectors tell it of files that need no merge. Raises as ``read_split``.
+    """
+    if predicate is None:
+        return split.merged_row_count
+    if not split.raw_convertible:
+        return None
+    reader = _SplitRead(store, split, (), predicate)
+    return _sum(reader.alone(file).known_count for file in split.files)
+
+
+def counted_by_footers(store: FileStore, split: DataSplit) -> int | None:
+    """Rows of a split without a filter, if the footers of its files show that none of them retracts; None if they do not.
+
+    Metadata alone are taken at their word for compacted files only (``DataSplit.merged_row_count``). Raises as ``read_split``.
+    """
+    if not split.raw_convertible or any(file.delete_row_count != 0 for file in split.files):
+        return None
+    reader = _SplitRead(store, split, (), TRUE)
+    return _sum(reader.alone(file).footer_count for file in split.files)
+
+
+def _sum(counts: Iterator[int | None]) -> int | None:
+    """The sum, None as soon as one is not known: no further file is looked at."""
+    total = 0
+    for count in counts:
+        if count is None:
+            return None
+        total += count
+    return total
+
+
+@dataclass(frozen=True)
+class _SplitRead:
+    store: FileStore
+    split: DataSplit
+    columns: tuple[str, ...]
+    predicate: Predicate
+    report: ReadReport = field(default_factory=ReadReport)
+    top: tuple[RowOrder, int] | None = None
+    in_key_order: bool = False
+
+    def batches(self) -> Iterator[Any]:
+        if self.split.raw_convertible or not self.store.schema.is_primary_key_table:
+            for file in self.split.files:
+                yield from self.alone(file).batches()
+            return
+        for section in interval_partition(self.split.files, key_decoder(self.store.schema.key_types)):
+            if len(section) == 1:
+                for file in section[0].files:
+                    yield from self.alone(file).batches()
+            else:
+                yield from self._merged(section)
+
+    def alone(self, file: DataFileMeta) -> DataFileRead:
+        """The read of a file that holds every version of its keys."""
+        return DataFileRead(
+            self.store,
+            self.split.partition,
+            self.split.bucket,
+            file,
+            self.columns,
+            self.predicate,
+            self._deletion_files.get(file.file_name),
+            drop_retracts=self.store.schema.is_primary_key_table,
+            top=self.top,
+            report=self.report,
+        )
+
+    @cached_property
+    def _deletion_files(self) -> dict[str, DeletionFile]:
+        vectors = self.split.deletion_files or ()
+        return {file.file_name: vector for file, vector in zip(self.split.files, vectors, strict=False) if vector is not None}
+
+    def _merged(self, section: Section) -> Iterator[Any]:
+        """Rows of a section with several runs: merged, then filtered, for an older version may match where the newest does not."""
+        schema, options = self.store.schema, self.store.options
+        key = SortKey(tuple(schema.trimmed_primary_keys), options.sequence_field, options.sequence_descending)
+        fold = merge_function_for(schema)
+        wanted = tuple(dict.fromkeys([*self.columns, *columns_of(self.predicate)]))
+        values = dict.fromkeys([*fold.needed(wanted), *key.columns, *key.sequence_fields])
+        chooses = not combines_versions(fold)
+        by_level = options.needs_lookup and not chooses
+        by_masks = chooses and not self.in_key_order
+        columns = (*values, SEQUENCE_NUMBER, VALUE_KIND)
+        reads = self._runs(section, columns, keep_dictionaries=by_masks, settled_first=isinstance(fold, FirstRow))
+        runs = [self._rows(run, by_level=by_level) for run in reads]
+        if by_masks and isinstance(fold, Deduplicate | FirstRow):
+            merged = surviving_rows(runs, key, fold)
+        else:
+            merged = merge_runs(runs, key, LookupMerge(fold) if by_level else fold, drop_delete=True)
+        for rows in merged:
+            kept = rows if self.predicate == TRUE else rows.filter(mask(self.predicate, rows, schema.column_types))
+            yield from _in_batches(kept, self.columns)
+
+    def _runs(
+        self, section: Section, columns: tuple[str, ...], *, keep_dictionaries: bool, settled_first: bool
+    ) -> list[list[DataFileRead]]:
+        """How to read all versions that each run holds of the keys that may match, oldest run first.
+
+        Where the runs' sequence numbers do not overlap, the age of a run stands for them. ``settled_first``: what compaction has
+        brought above level 0 is older than anything there, as the next compaction will have it.
+        """
+        by_key = only_columns(self.predicate, set(self.store.schema.primary_keys)) or TRUE
+        oldest_first = sorted(section, key=_age)
+        in_sequence = _in_sequence(oldest_first)
+        ages = [_age(run) if in_sequence else None for run in oldest_first]
+        batch_bytes = batch_bytes_of(runs_that_count([run.size for run in section]))
+
+        def read(file: DataFileMeta, age: int | None) -> DataFileRead:
+            return replace(
+                self.alone(file),
+                columns=columns,
+                predicate=by_key,
+                drop_retracts=False,
+                top=None,
+                use_index=False,
+                batch_bytes=batch_bytes,
+                sequence=_SETTLED if settled_first and file.level > 0 else age,
+                keep_dictionaries=keep_dictionaries and file.row_count >= _WORTH_ROWS,
+            )
+
+        return [[read(file, age) for file in run.files] for run, age in zip(oldest_first, ages, strict=True)]
+
+    def _rows(self, run: Sequence[DataFileRead], *, by_level: bool = False) -> Iterator[Any]:
+        """The rows of a run; ``by_level``: and the level of each."""
+        for read in run:
+            for batch in read.batches():
+                self.report.rows_merged += batch.num_rows
+                yield with_level(batch, read.file.level) if by_level else batch
+
+
+def _age(run: SortedRun) -> int:
+    return max(file.max_sequence_number for file in run.files)
+
+
+def _in_sequence(oldest_first: Sequence[SortedRun]) -> bool:
+    """Whether all sequence numbers of a run are greater than those of the runs before it."""
+    least = (min(file.min_sequence_number for file in run.files) for run in oldest_first[1:])
+    return all(_age(older) < start for older, start in zip(oldest_first, least, strict=False))
+
+
+def _in_batches(rows: Any, columns: Sequence[str]) -> Iterator[Any]:
+    if not columns:
+        yield pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), rows.num_rows, [None]))
+        return
+    yield from plain_texts(rows.select(list(columns))).to_batches()
+
+
+__all__ = ["counted_by_footers", "known_count", "read_split"]

@@ -1,0 +1,61 @@
+"""Rows that have a text which a filter wants, looked for in several row groups at once by the decoder that filters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from lsm.merge.version_groups import Mask
+from lsm.parquet.reader import BATCH_BYTES, ParquetDataFile, RowGroup
+from lsm.read.metrics import ReadReport
+
+_Rows = npt.NDArray[np.int64]
+_TOGETHER_BYTES = 2 * BATCH_BYTES
+"""Compressed bytes of row groups that are searched together: its threads share them."""
+
+
+@dataclass(frozen=True)
+class TextRows:
+    """A column of an open file and the texts of which a row must have one.
+
+    Args:
+        data: the file.
+        column: its name there.
+        texts: one of them at least.
+        groups: row groups that may hold such rows, ascending.
+        report: counters to add to.
+    """
+
+    data: ParquetDataFile
+    column: str
+    texts: Sequence[str]
+    groups: Sequence[RowGroup]
+    report: ReadReport
+    _found: dict[int, _Rows | None] = field(default_factory=dict, repr=False)
+
+    def strike_others(self, group: RowGroup, chosen: Mask) -> bool:
+        """Strike the rows from ``chosen``, a mask of the group's, that have none of the texts; False if that cannot be told fast."""
+        if group.index not in self._found:
+            self._search([each for each in self.groups if each.index >= group.index])
+        rows = self._found[group.index]
+        if rows is None:
+            return False
+        found = np.zeros(group.num_rows, np.bool_)
+        found[rows] = True
+        chosen &= found
+        return True
+
+    def _search(self, groups: Sequence[RowGroup]) -> None:
+        sizes = [self.data.compressed_size([self.column], [group]) for group in groups]
+        some = groups[: max(1, int(np.count_nonzero(np.cumsum(sizes) <= _TOGETHER_BYTES)))]
+        pages = [known for group in some if (known := self.data.pages(group)) is not None]
+        found = self.data.rows_of_texts(pages, self.column, self.texts) if len(pages) == len(some) else None
+        if found is not None:
+            self.report.bytes_read += sum(sizes[: len(some)])
+        self._found.update(zip((group.index for group in some), found or [None] * len(some), strict=True))
+
+
+__all__ = ["TextRows"]

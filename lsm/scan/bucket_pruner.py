@@ -1,0 +1,90 @@
+"""Buckets from equalities: a filter that fixes the whole bucket key can only match in the buckets of its values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from fileindex.base.plain_value import to_scalar
+from fileindex.predicate.tree import Predicate
+from lsm.bucket.hash import bucket_ids
+from lsm.scan.predicates import bucket_keys
+from lsm.schema.evolution import SchemaMapping
+from manifest.avro.columnar import Longs, Mask
+from manifest.entry.columns import EntryColumns
+from manifest.store import FileStore
+
+_FUNCTIONS = frozenset({"default", "mod"})
+
+
+@dataclass
+class BucketPruner:
+    """Prunes entries by bucket; ``residual`` gives the filter inside a partition.
+
+    Each entry's own bucket count is used, so that files from before a rescale are found too; entries of a schema in which the
+    bucket key had another type stay. ``note`` says afterwards what it went by.
+    """
+
+    store: FileStore
+    residual: Callable[[bytes], Predicate]
+    note: str = ""
+
+    def wanted(self, entries: EntryColumns) -> npt.NDArray[np.bool_]:
+        """Mask of the entries whose bucket can hold a match."""
+        keep = np.ones(len(entries), np.bool_)
+        schema = self.store.schema
+        if schema.core.bucket < 1 or not schema.bucket_keys or schema.core.bucket_function_type not in _FUNCTIONS:
+            self.note = "no fixed buckets"
+            return keep
+        codes, partitions = entries.partition_codes
+        same_type = _among(entries.schema_id, [schema_id for schema_id in np.unique(entries.schema_id).tolist() if self._same(schema_id)])
+        alike: dict[Predicate, list[int]] = {}
+        for code, partition in enumerate(partitions):
+            alike.setdefault(self.residual(partition), []).append(code)
+        tried = 0
+        for predicate, members in alike.items():
+            keys = self._keys(predicate)
+            if keys is None:
+                continue
+            inside = same_type & (entries.total_buckets > 0)
+            if len(alike) > 1:
+                inside &= np.isin(codes, members)
+            for total in np.unique(entries.total_buckets[inside]).tolist():
+                buckets = np.unique(bucket_ids(keys, schema, total))
+                rows = inside & (entries.total_buckets == total)
+                keep[rows] = _among(entries.bucket[rows], buckets.tolist())
+                tried = max(tried, keys.num_rows)
+        self.note = f"{tried} values of the bucket key" if tried else "no equality on every bucket-key column"
+        return keep
+
+    def _same(self, schema_id: int) -> bool:
+        """Whether files of that schema hashed the bucket key as today's would be."""
+        schema = self.store.schema
+        if schema_id == schema.id:
+            return True
+        mapping = SchemaMapping.of([schema.field(name) for name in schema.bucket_keys], self.store.schemas.get(schema_id).fields, schema_id)
+        return all(source is not None and source.type.arrow == mapping.read[name].type.arrow for name, source in mapping.sources.items())
+
+    def _keys(self, predicate: Predicate) -> pa.RecordBatch | None:
+        schema = self.store.schema
+        keys = bucket_keys(predicate, schema.bucket_keys, schema.column_types)
+        if keys is None:
+            return None
+        columns = [
+            pa.array([to_scalar(value, schema.column_types[name]) for value in values], schema.column_types[name].arrow)
+            for name, values in zip(schema.bucket_keys, zip(*keys, strict=True), strict=True)
+        ]
+        return pa.record_batch(columns, names=list(schema.bucket_keys))
+
+
+def _among(values: Longs, wanted: Sequence[int]) -> Mask:
+    """Which of ``values`` are one of ``wanted``: mostly there is one."""
+    found: Mask = values == wanted[0] if len(wanted) == 1 else np.isin(values, wanted)
+    return found
+
+
+__all__ = ["BucketPruner"]

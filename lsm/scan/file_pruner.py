@@ -1,0 +1,212 @@
+"""Whether a data file can hold a row that a filter wants: by its key range, its value statistics, its embedded index."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property, partial
+
+import numpy as np
+
+from fileindex.base.column_type import Plain
+from fileindex.format.container import ContainerReader
+from fileindex.predicate.tree import FALSE, TRUE, ColumnRef, Predicate, columns_of
+from fileindex.query.evaluate import IndexNotes, evaluate
+from lsm.scan.predicates import bind_constants, bind_rows, only_columns
+from lsm.schema.evolution import SchemaMapping, column_types
+from manifest.avro.columnar import Mask, Rows
+from manifest.entry.bounds import BoundsColumn, Lookup, key_bounds, may_match_each, value_bounds
+from manifest.entry.column_ranges import same_values, stats_groups
+from manifest.entry.columns import EntryColumns
+from manifest.entry.data_file import DataFileMeta
+from manifest.io.errors import CorruptFile
+from manifest.row.binary_row import EMPTY_ROW
+from manifest.stats.column_stats import ColumnBounds, decode_bounds
+from manifest.store import FileStore
+from manifest.types.data_type import DataField
+
+
+@dataclass(frozen=True)
+class FilePruner:
+    """A filter, held against the metadata of files; what is not known keeps the file.
+
+    Args:
+        store: the table.
+        predicate: the filter, on the table's columns.
+        notes: gets what the embedded indexes said.
+    """
+
+    store: FileStore
+    predicate: Predicate
+    notes: IndexNotes = field(default_factory=IndexNotes)
+    _residuals: dict[bytes, Predicate] = field(default_factory=dict)
+    _mappings: dict[int, SchemaMapping] = field(default_factory=dict)
+
+    def residual(self, partition: bytes) -> Predicate:
+        """The filter inside a partition, whose columns are constant; FALSE if no row of it is wanted."""
+        if partition not in self._residuals:
+            self.residuals([partition])
+        return self._residuals[partition]
+
+    def residuals(self, partitions: Sequence[bytes]) -> list[Predicate]:
+        """The filter inside each of ``partitions``; partitions that decide its terms alike share one object."""
+        new = [partition for partition in partitions if partition not in self._residuals]
+        if new:
+            columns, types = self.store.partition, self.store.schema.column_types
+            values = [columns.decode(partition) for partition in new]
+            self._residuals.update(zip(new, bind_rows(self.predicate, columns.names, values, types), strict=True))
+        return [self._residuals[partition] for partition in partitions]
+
+    @cached_property
+    def _keys(self) -> frozenset[str]:
+        return frozenset(self.store.schema.trimmed_primary_keys)
+
+    def key_predicate(self, partition: bytes) -> Predicate:
+        """The conjuncts over nothing but key columns: all versions of a key agree on them."""
+        return only_columns(self.residual(partition), self._keys) or TRUE
+
+    def key_mask(self, entries: EntryColumns) -> Mask:
+        """Which files can hold a wanted key: by the exact range of the first key column, and the statistics of the others."""
+        wanted = np.ones(len(entries), np.bool_)
+        schema = self.store.schema
+        for residual, rows in self._by_residual(entries):
+            predicate = only_columns(residual, self._keys)
+            if predicate is None:
+                continue
+            try:
+                known = key_bounds(entries.select(rows), schema.trimmed_primary_keys, schema.key_types, columns_of(predicate))
+            except ValueError as error:
+                raise CorruptFile(entries.path_of(int(rows[0])), f"the key range of a file cannot be decoded ({error})") from error
+            wanted[rows] = may_match_each(predicate, partial(_of_name, known), schema.column_types, rows.size)
+        return wanted
+
+    def needs_values(self, entries: EntryColumns) -> bool:
+        """Whether statistics of values can tell more of ``entries`` than ``key_mask`` did."""
+        conditions = {self.residual(partition) for partition in entries.partition_codes[1]}
+        if not all(self._keys.issuperset(columns_of(condition)) for condition in conditions):
+            return True
+        low = entries.columns.spans["_FILE._KEY_STATS._MIN_VALUES"]
+        return bool((low.end - low.start <= len(EMPTY_ROW)).any())
+
+    def value_mask(self, entries: EntryColumns) -> Mask:
+        """Which files can hold a row that satisfies the filter, by minima, maxima and null counts."""
+        wanted = np.ones(len(entries), np.bool_)
+        types = self.store.schema.column_types
+        for schema_id, covered, rows in stats_groups(entries):
+            some = entries.select(rows)
+            lookup = self._column_lookup(some, schema_id, covered)
+            for residual, inside in self._by_residual(some):
+                if residual != TRUE:
+                    wanted[rows[inside]] = may_match_each(residual, partial(_of_rows, lookup, inside), types, inside.size)
+        return wanted
+
+    def index_mask(self, entries: EntryColumns) -> Mask:
+        """Which files can hold a row that satisfies the filter, by the indexes inside their manifest entries."""
+        wanted = np.ones(len(entries), np.bool_)
+        rows = np.flatnonzero(entries.present("_FILE._EMBEDDED_FILE_INDEX"))
+        if rows.size:
+            indexed = entries.select(rows)
+            indexes = zip(
+                indexed.partition,
+                indexed.content("_FILE._EMBEDDED_FILE_INDEX"),
+                indexed.schema_id.tolist(),
+                indexed.row_count.tolist(),
+                strict=True,
+            )
+            wanted[rows] = [self._index_may_match(*index) for index in indexes]
+        return wanted
+
+    def _by_residual(self, entries: EntryColumns) -> list[tuple[Predicate, Rows]]:
+        """The entries of partitions in which the filter is the same."""
+        codes, partitions = entries.partition_codes
+        numbers: dict[Predicate, int] = {}
+        of_partition = np.array([numbers.setdefault(residual, len(numbers)) for residual in self.residuals(partitions)], np.intp)
+        if len(numbers) == 1:
+            return [(residual, np.arange(len(entries))) for residual in numbers]
+        found = of_partition[codes]
+        return [(residual, np.flatnonzero(found == number)) for residual, number in numbers.items()]
+
+    def _index_may_match(self, partition: bytes, index: bytes, schema_id: int, row_count: int) -> bool:
+        mapping = self._mapping(schema_id)
+        added_later: dict[str, Plain] = dict.fromkeys(name for name, source in mapping.sources.items() if source is None)
+        residual = bind_constants(self.residual(partition), added_later, self.store.schema.column_types)
+        if residual in {TRUE, FALSE}:
+            return residual == TRUE
+        types = column_types(self._fields(schema_id))
+        return evaluate(mapping.to_file(residual), ContainerReader.of(index), types, row_count, self.notes).remains
+
+    def _column_lookup(self, entries: EntryColumns, schema_id: int, covered: tuple[str, ...] | None) -> Lookup:
+        """Bounds of the filter's columns in files of one schema."""
+        mapping = self._mapping(schema_id)
+        by_name = {column.name: column for column in self._fields(schema_id)}
+        names = tuple(by_name) if covered is None else covered
+        if not all(name in by_name for name in names):
+            return lambda _: None
+        try:
+            known = value_bounds(entries, names, [by_name[name].type for name in names], self._wanted_sources(mapping))
+        except ValueError as error:
+            raise CorruptFile(entries.path_of(0), f"the statistics of a file cannot be decoded ({error})") from error
+
+        @cache
+        def bounds(column: ColumnRef) -> BoundsColumn | None:
+            source = mapping.sources.get(column.name)
+            if source is None:
+                return BoundsColumn.all_null(entries.row_count)
+            stored = known.get(source.name) if column.key is None else None
+            read = mapping.read[column.name].type
+            if stored is None or mapping.same(column) is not None or same_values(source.type, read):
+                return stored
+            return BoundsColumn.of([mapping.bounds(column.name, one) for one in stored.each(source.type)], read)
+
+        return bounds
+
+    def _fields(self, schema_id: int) -> tuple[DataField, ...]:
+        return self.store.schemas.get(schema_id).fields
+
+    def _mapping(self, schema_id: int) -> SchemaMapping:
+        found = self._mappings.get(schema_id)
+        if found is None:
+            found = self._mappings[schema_id] = SchemaMapping.of(self.store.schema.fields, self._fields(schema_id), schema_id)
+        return found
+
+    def _wanted_sources(self, mapping: SchemaMapping) -> set[str]:
+        """What the columns of the filter are called in files."""
+        sources = (mapping.sources.get(column) for column in columns_of(self.predicate))
+        return {source.name for source in sources if source is not None}
+
+    def bounds(self, file: DataFileMeta) -> Callable[[ColumnRef], ColumnBounds | None]:
+        """Minima, maxima and null counts of the filter's columns in a file; None for a column of which nothing is known."""
+        mapping = self._mapping(file.schema_id)
+        try:
+            known = self._value_bounds(file, mapping)
+        except (ValueError, IndexError) as error:
+            raise CorruptFile(file.file_name, f"its statistics cannot be decoded ({error})") from error
+
+        def bounds(column: ColumnRef) -> ColumnBounds | None:
+            source = mapping.sources.get(column.name)
+            if source is None:
+                return ColumnBounds(None, None, file.row_count, file.row_count)
+            stored = known.get(source.name) if column.key is None else None
+            return None if stored is None else mapping.bounds(column.name, stored)
+
+        return bounds
+
+    def _value_bounds(self, file: DataFileMeta, mapping: SchemaMapping) -> dict[str, ColumnBounds]:
+        """Bounds of the file's columns that the filter asks for."""
+        by_name = {column.name: column for column in self._fields(file.schema_id)}
+        names = tuple(by_name) if file.value_stats_cols is None else file.value_stats_cols
+        if not all(name in by_name for name in names):
+            return {}
+        return decode_bounds(file.value_stats, names, [by_name[name].type for name in names], file.row_count, self._wanted_sources(mapping))
+
+
+def _of_name(known: Mapping[str, BoundsColumn], column: ColumnRef) -> BoundsColumn | None:
+    return known.get(column.name) if column.key is None else None
+
+
+def _of_rows(lookup: Lookup, rows: Rows, column: ColumnRef) -> BoundsColumn | None:
+    found = lookup(column)
+    return found if found is None or rows.size == found.rows.size else found.take(rows)
+
+
+__all__ = ["FilePruner"]

@@ -1,0 +1,71 @@
+"""The keys of many files as numbers that compare as they do, and the sections that their ranges make."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fileindex.base.column_type import FLOATS
+from manifest.avro.columnar import Longs
+from manifest.entry.columns import EntryColumns
+from manifest.io.errors import CorruptFile
+from manifest.row.columns import RowColumns, Values
+from manifest.types.data_type import DataType
+
+_LARGEST = np.int64(2**63 - 1)
+
+
+def key_ranks(entries: EntryColumns, types: Sequence[DataType]) -> tuple[Longs, Longs]:
+    """Of every entry the ranks of its smallest and greatest key among all of them; equal keys have equal ranks.
+
+    The order is Paimon's of keys: column by column, null first, -0.0 before 0.0, NaN last. Raises ``CorruptFile``.
+    """
+    sides = []
+    try:
+        for name in ("_FILE._MIN_KEY", "_FILE._MAX_KEY"):
+            spans = entries.columns.spans[name]
+            rows = RowColumns.of(entries.payload, spans.start, spans.end, len(types))
+            sides.append([rows.field(position, data_type) for position, data_type in enumerate(types)])
+    except ValueError as error:
+        raise CorruptFile(entries.path_of(0), f"a key cannot be decoded ({error})") from error
+    ranks = np.zeros(2 * len(entries), np.int64)
+    for data_type, (low, has_low), (high, has_high) in zip(types, *sides, strict=True):
+        values = np.concatenate([low, high])
+        present = np.concatenate([has_low, has_high])
+        _, codes = np.unique(_total_order(values) if data_type.kind in FLOATS else values, return_inverse=True)
+        codes = np.where(present, codes + 1, 0)
+        _, ranks = np.unique(ranks * (codes.max(initial=0) + 1) + codes, return_inverse=True)
+    return ranks[: len(entries)], ranks[len(entries) :]
+
+
+def sections(bucket: Longs, low: Longs, high: Longs) -> Longs:
+    """The section of each key range, numbered in key order within ascending buckets: ranges that overlap, even through others, share one.
+
+    >>> sections(np.zeros(4, np.int64), np.array([0, 20, 5, 30]), np.array([9, 25, 15, 40])).tolist()
+    [0, 1, 0, 2]
+    """
+    order = np.lexsort((high, low, bucket))
+    numbers = np.zeros(order.size, np.int64)
+    numbers[order] = np.cumsum(section_starts(bucket[order], low[order], high[order])) - 1
+    return numbers
+
+
+def section_starts(bucket: Longs, low: Longs, high: Longs) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Where a section begins among ranges sorted by bucket, low and high: where nothing before in the bucket reaches."""
+    starts = np.ones(bucket.size, np.bool_)
+    if bucket.size:
+        apart = bucket * (int(high.max()) + 1)  # ranges of one bucket never reach those of the next
+        reach = np.maximum.accumulate(high + apart)
+        starts[1:] = (bucket[1:] != bucket[:-1]) | (low[1:] + apart[1:] > reach[:-1])
+    return starts
+
+
+def _total_order(values: Values) -> Longs:
+    bits = np.where(np.isnan(values), np.nan, values).view(np.int64)
+    ordered: Longs = np.where(bits < 0, bits ^ _LARGEST, bits)
+    ordered[np.isnan(values)] = _LARGEST
+    return ordered
+
+
+__all__ = ["key_ranks", "section_starts", "sections"]

@@ -1,0 +1,343 @@
+"""Scan planning: one funnel from a snapshot's manifests to splits, every step reported (Paimon's ``FileStoreScan`` and ``SnapshotReader``).
+
+Every step may only drop what no wanted row can be in. A value filter sees single versions, so it acts on *sections*: the
+files of a bucket whose key ranges hang together, cut before any file is dropped. No version of a key lies outside its section.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from fileindex.predicate.tree import FALSE, TRUE, Predicate, columns_of
+from fileindex.query.evaluate import IndexNotes
+from lsm.deletion_vectors.reader import DeletionFile
+from lsm.scan.bucket_pruner import BucketPruner
+from lsm.scan.file_pruner import FilePruner
+from lsm.scan.key_ranges import key_ranks, sections
+from lsm.scan.manifest_pruner import ManifestPruner
+from lsm.scan.plan import Report, ScanPlan, Stage, Tally
+from lsm.scan.split_generator import bucket_numbers, file_groups
+from lsm.scan.splits import DataSplit
+from lsm.scan.table_statistics import own_statistics, proves_empty
+from manifest.avro.columnar import Longs, Mask
+from manifest.entry.columns import EntryColumns
+from manifest.entry.index_manifest import DELETION_VECTORS
+from manifest.entry.live import EntryFilter, live
+from manifest.entry.manifest_entry import FileKind
+from manifest.entry.manifest_list import ManifestFileMeta
+from manifest.io.errors import UnknownColumn, UnsupportedTable
+from manifest.options.support import check_readable
+from manifest.snapshot.snapshot import Snapshot
+from manifest.store import FileStore
+
+_FOLDING_ENGINES = frozenset({"partial-update", "aggregation"})
+"""A row of theirs is made of several versions, so it can match although no version does."""
+
+_Bucket: TypeAlias = tuple[bytes, int]
+
+
+@dataclass(frozen=True)
+class ScanPlanner:
+    """Plans batch scans of a table."""
+
+    store: FileStore
+    min_level: int = 0
+    """Files above it only: what compaction has settled, whatever else the table shows."""
+
+    def plan(
+        self,
+        predicate: Predicate | None = None,
+        *,
+        snapshot: Snapshot | None,
+        columns: Sequence[str] | None = None,
+        limit: int | None = None,
+        partitions: Collection[bytes] | None = None,
+    ) -> ScanPlan:
+        """The splits that hold every row of ``snapshot`` (None: an empty table) for which ``predicate`` is true.
+
+        Args:
+            predicate: the filter, literals bound to the table's types; reading the splits must apply it again.
+            snapshot: what to read.
+            columns: what will be read; only checked.
+            limit: rows that suffice; acts only where a split's rows are known without reading it.
+            partitions: serialised partitions to stay in.
+
+        Raises:
+            UnknownColumn: a column does not exist.
+            UnsupportedTable: the table has a feature that would make the rows wrong.
+            SnapshotExpired: the snapshot's files went away.
+            CorruptFile: a metadata file is missing or damaged; it is named.
+        """
+        schema = self.store.schema
+        for name in (*(columns or ()), *columns_of(predicate)):
+            if name not in schema.column_types:
+                raise UnknownColumn(name, schema.names)
+        check_readable(self.store.options, has_primary_key=schema.is_primary_key_table, table=self.store.root)
+        return _Funnel(self.store, TRUE if predicate is None else predicate, partitions, self.min_level).plan(snapshot, limit)
+
+
+class _Funnel:
+    """One scan on its way through the stages."""
+
+    def __init__(self, store: FileStore, predicate: Predicate, partitions: Collection[bytes] | None, min_level: int) -> None:
+        options = store.options
+        self._store = store
+        self._predicate = predicate
+        self._partitions = partitions
+        self._notes = IndexNotes()
+        self._pruner = FilePruner(store, predicate, self._notes)
+        self._report = Report()
+        self._has_vectors = options.deletion_vectors_enabled
+        self._settles_keys = store.settles_keys
+        self._hides_level_0 = store.hides_level_0
+        self._min_level = max(min_level, int(self._hides_level_0))
+        self._folds_values = options.merge_engine in _FOLDING_ENGINES
+        self._folded: Longs = np.zeros(0, np.int64)
+
+    def plan(self, snapshot: Snapshot | None, limit: int | None) -> ScanPlan:
+        with self._report.stage("snapshot") as tally:
+            tally.note = "the table has no snapshot" if snapshot is None else f"{snapshot.id}, {snapshot.commit_kind.value}"
+            tally.count(int(snapshot is not None), 0)
+        if snapshot is None or (not self._settles_keys and self._is_known_empty(snapshot)):
+            return ScanPlan(0 if snapshot is None else snapshot.id, (), tuple(self._report.stages))
+        entries = self._in_wanted_partitions(self._manifests(snapshot))
+        entries = self._in_wanted_buckets(entries)
+        entries = self._on_visible_levels(entries)
+        if self._is_one_view(entries) and self._is_known_empty(snapshot):
+            return ScanPlan(snapshot.id, (), tuple(self._report.stages))
+        files = self._pruned(entries)
+        splits = self._splits(snapshot, files, limit)
+        return ScanPlan(snapshot.id, splits, tuple(self._report.stages))
+
+    def _is_one_view(self, visible: EntryColumns) -> bool:
+        """Whether engines that hide level 0 see the same rows, so that statistics hold whoever counted them."""
+        return self._settles_keys and not self._hides_level_0 and not bool((visible.level == 0).any())
+
+    def _is_known_empty(self, snapshot: Snapshot) -> bool:
+        """Whether statistics of exactly this snapshot's rows prove that none of them is wanted."""
+        statistics = own_statistics(self._store, snapshot) if self._predicate != TRUE else None
+        if statistics is None:
+            return False
+        with self._report.stage("table statistics") as tally:
+            empty = proves_empty(self._store, statistics, self._predicate)
+            tally.count(int(not empty), int(empty))
+            tally.note = f"{statistics.merged_record_count} rows, {len(statistics.col_stats)} columns"
+        return empty
+
+    def _manifests(self, snapshot: Snapshot) -> EntryColumns:
+        """Entries, dead ones included, of the manifests that can hold wanted files."""
+        store = self._store
+        with self._report.stage("manifest list") as tally:
+            listed = store.manifest_metas(snapshot)
+            partitioned = bool(store.partition.names)
+            wanted = EntryFilter(self._predicate if partitioned else None, self._partitions, min_level=self._min_level)
+            metas = wanted.manifests(listed, store.partition, store.paths.manifests)
+            _count_manifests(tally, listed, metas)
+            tally.note = "by partition and level ranges" if len(metas) < len(listed) else ""
+        with self._report.stage("manifest ranges") as tally:
+            pruner = ManifestPruner(store, self._predicate)
+            with store.reading(snapshot):
+                chosen = pruner.wanted(metas)
+                _count_manifests(tally, metas, chosen)
+                tally.note = pruner.note
+                entries = store.manifests.read_metas(chosen)
+        if pruner.waiting is None:
+            return entries
+        settled = entries.level > 0  # else a file that a skipped manifest deletes would be merged
+        shallow = np.flatnonzero(~settled)
+        settled[shallow] = [name in pruner.waiting for name in entries.select(shallow).file_name]
+        return entries.select(settled)
+
+    def _in_wanted_partitions(self, entries: EntryColumns) -> EntryColumns:
+        with self._report.stage("partition") as tally:
+            codes, known = entries.partition_codes
+            self._pruner.residuals(known)
+            wanted = [self._wants(partition) for partition in known]
+            kept = entries.select(np.array(wanted, np.bool_)[codes]) if known else entries
+            tally.note = f"{sum(wanted)} of {len(known)} partitions" if self._store.partition.names else "not partitioned"
+            _count_net(tally, entries, kept)
+        return live(kept)
+
+    def _wants(self, partition: bytes) -> bool:
+        if self._partitions is not None and partition not in self._partitions:
+            return False
+        return self._pruner.residual(partition) != FALSE
+
+    def _in_wanted_buckets(self, entries: EntryColumns) -> EntryColumns:
+        with self._report.stage("bucket") as tally:
+            pruner = BucketPruner(self._store, self._pruner.residual)
+            wanted = pruner.wanted(entries)
+            if self._store.schema.is_primary_key_table:
+                wanted &= entries.bucket >= 0  # rows of the postpone bucket are not visible until they are compacted
+            kept = entries.select(wanted)
+            tally.note = pruner.note
+            _count(tally, entries, kept)
+        return kept
+
+    def _on_visible_levels(self, entries: EntryColumns) -> EntryColumns:
+        with self._report.stage("level") as tally:
+            kept = entries.select(entries.level >= self._min_level) if self._min_level else entries
+            tally.note = "level 0 is left out until it is compacted" if self._hides_level_0 else self._waiting(kept)
+            _count(tally, entries, kept)
+        return kept
+
+    def _waiting(self, visible: EntryColumns) -> str:
+        """What has to be merged until a compaction has settled it."""
+        waiting = visible.select(visible.level == 0) if self._settles_keys else visible.select(np.zeros(0, np.intp))
+        return f"{len(waiting)} files wait for compaction in {len(set(bucket_numbers(waiting).tolist()))} buckets" if len(waiting) else ""
+
+    def _pruned(self, entries: EntryColumns) -> EntryColumns:
+        """Files that key range, statistics and embedded index leave."""
+        has_key = self._store.schema.is_primary_key_table
+        acts = any(self._pruner.residual(partition) != TRUE for partition in entries.partition_codes[1])
+        cut: Longs | None = None
+        with self._report.stage("key range") as tally:
+            by_key = has_key and acts and any(self._pruner.key_predicate(partition) != TRUE for partition in entries.partition_codes[1])
+            wanted = self._pruner.key_mask(entries) if by_key else np.ones(len(entries), np.bool_)
+            if has_key and acts and not self._hides_level_0:
+                cut = self._cut_sections(entries)[wanted]
+            kept = entries.select(wanted)
+            _count(tally, entries, kept)
+            tally.note = "" if by_key else "no condition on key columns alone" if has_key else "no primary key"
+        with self._report.stage("value stats") as tally:
+            reads_values = acts and self._pruner.needs_values(kept)
+            kept, cut = self._keep_sections(tally, kept, cut, self._pruner.value_mask if reads_values else None)
+        with self._report.stage("embedded index") as tally:
+            reads_index = acts and self._store.options.file_index_read_enabled
+            kept, cut = self._keep_sections(tally, kept, cut, self._pruner.index_mask if reads_index else None)
+            used = ", ".join(f"{name} x{count}" for name, count in sorted(self._notes.used.items()))
+            warned = f"{self._notes.warnings.total()} warnings" if self._notes.warnings else ""
+            tally.note = "; ".join(part for part in (used, warned, tally.note) if part)
+        return kept
+
+    def _cut_sections(self, visible: EntryColumns) -> Longs:
+        """The section of every visible file; a file that is the only one in which its keys are visible has one of its own."""
+        buckets = bucket_numbers(visible)
+        if np.bincount(buckets, minlength=1).max() <= 1:
+            return buckets
+        numbers = np.arange(len(visible))
+        shared = np.arange(len(visible))
+        if self._settles_keys:
+            shared = np.flatnonzero((np.bincount(buckets, visible.level <= 0) > 0)[buckets])
+        if shared.size:
+            ranks = key_ranks(visible.select(shared), self._store.schema.key_types)
+            numbers[shared] = len(visible) + sections(buckets[shared], *ranks)
+        if self._folds_values:
+            shared, counts = np.unique(numbers, return_counts=True)
+            self._folded = shared[counts > 1]
+        return numbers
+
+    def _keep_sections(
+        self, tally: Tally, files: EntryColumns, cut: Longs | None, test: Callable[[EntryColumns], Mask] | None
+    ) -> tuple[EntryColumns, Longs | None]:
+        """Files of the sections (``cut``) in which some file passes ``test``; without sections files stand alone."""
+        if test is None:
+            _count(tally, files, files)
+            return files, cut
+        passing = test(files)
+        if passing.all():
+            _count(tally, files, files)
+            return files, cut
+        alive = passing if cut is None else np.isin(cut, np.concatenate([cut[passing], self._folded]))
+        kept = files.select(alive)
+        _count(tally, files, kept)
+        spared = int(alive.sum() - passing.sum())
+        tally.note = f"{spared} files stay for older or newer versions of their keys" if spared else ""
+        return kept, None if cut is None else cut[alive]
+
+    def _splits(self, snapshot: Snapshot, files: EntryColumns, limit: int | None) -> tuple[DataSplit, ...]:
+        with self._report.stage("splits") as tally:
+            splits = self._all_splits(snapshot, files)
+            chosen = self._limited(splits, limit)
+            dropped = sum(split.file_size for split in splits[len(chosen) :])
+            tally.count(len(chosen), len(splits) - len(chosen), int(files.file_size.sum()) - dropped, dropped)
+            merging = sum(not split.raw_convertible for split in chosen)
+            limited = f", {len(splits) - len(chosen)} beyond the limit" if len(chosen) < len(splits) else ""
+            tally.note = f"{len(chosen) - merging} raw, {merging} merging{limited}"
+            return tuple(chosen)
+
+    def _all_splits(self, snapshot: Snapshot, entries: EntryColumns) -> list[DataSplit]:
+        options, schema = self._store.options, self._store.schema
+        partial = entries.present("_FILE._FIRST_ROW_ID") & entries.present("_FILE._WRITE_COLS")
+        if partial.any():
+            name = entries.file_name[int(np.flatnonzero(partial)[0])]
+            raise UnsupportedTable(f"{self._store.root}: {name} holds some columns only (data evolution), which is not read")
+        vectors = self._deletion_files(snapshot) if self._has_vectors else {}
+        groups = file_groups(
+            entries,
+            schema.key_types if schema.is_primary_key_table else (),
+            options.source_split_target_size,
+            options.source_split_open_file_cost,
+            one_version=self._settles_keys,
+        )
+        all_files = entries.files()
+        codes, partitions = entries.partition_codes
+        splits = []
+        for group in groups:
+            first, files = int(group.rows[0]), tuple([all_files[row] for row in group.rows.tolist()])
+            partition, bucket = partitions[codes[first]], int(entries.bucket[first])
+            found = tuple(vectors.get(((partition, bucket), file.file_name)) for file in files) if vectors else ()
+            split = DataSplit(
+                partition=partition,
+                bucket=bucket,
+                total_buckets=int(entries.total_buckets[first]),
+                files=files,
+                raw_convertible=group.raw_convertible,
+                deletion_files=found if any(found) else None,
+                snapshot_id=snapshot.id,
+            )
+            splits.append(split)
+        return splits
+
+    def _deletion_files(self, snapshot: Snapshot) -> dict[tuple[_Bucket, str], DeletionFile]:
+        store, found = self._store, {}
+        for index in store.index_entries(snapshot):
+            if index.index_type != DELETION_VECTORS:
+                continue
+            values = store.partition.decode(index.partition)
+            path = store.paths.index(index.file_name, values, index.bucket, index.external_path)
+            for vector in index.vectors or ():
+                file = DeletionFile(path, vector.offset, vector.length, vector.cardinality)
+                found[(index.partition, index.bucket), vector.data_file] = file
+        return found
+
+    def _limited(self, splits: list[DataSplit], limit: int | None) -> list[DataSplit]:
+        """Splits whose known row counts reach the limit; all of them if a filter, merges or unknown counts leave it open."""
+        if limit is None or self._predicate != TRUE or self._store.schema.is_primary_key_table:
+            return splits
+        chosen: list[DataSplit] = []
+        rows = 0
+        for split in splits:
+            if rows >= limit:
+                break
+            count = split.merged_row_count
+            if count is None:
+                return splits
+            chosen.append(split)
+            rows += count
+        return chosen
+
+
+def _count_manifests(tally: Tally, before: Sequence[ManifestFileMeta], after: Sequence[ManifestFileMeta]) -> None:
+    kept, total = (sum(meta.file_size for meta in metas) for metas in (after, before))
+    tally.count(len(after), len(before) - len(after), kept, total - kept)
+
+
+def _count(tally: Tally, before: EntryColumns, after: EntryColumns) -> None:
+    kept, total = int(after.file_size.sum()), int(before.file_size.sum())
+    tally.count(len(after), len(before) - len(after), kept, total - kept)
+
+
+def _count_net(tally: Tally, before: EntryColumns, after: EntryColumns) -> None:
+    """As ``_count``, but a DELETE entry takes the file of its ADD away."""
+    signs = [np.where(entries.kind == FileKind.ADD, 1, -1) for entries in (before, after)]
+    total, kept = (int(sign.sum()) for sign in signs)
+    total_bytes, kept_bytes = (int((sign * entries.file_size).sum()) for sign, entries in zip(signs, (before, after), strict=True))
+    tally.count(kept, total - kept, kept_bytes, total_bytes - kept_bytes)
+
+
+__all__ = ["DataSplit", "ScanPlan", "ScanPlanner", "Stage"]

@@ -1,0 +1,182 @@
+"""Predicates taken apart: what of a filter can be said of a partition, a key, a bucket or one file."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from itertools import product
+from math import prod
+from typing import Any
+
+import pyarrow as pa
+
+from fileindex.base.column_type import FLOATS, ColumnType, Plain
+from fileindex.base.plain_value import to_scalar
+from fileindex.predicate.evaluate_rows import mask, type_of
+from fileindex.predicate.tree import (
+    FALSE,
+    TRUE,
+    Compare,
+    In,
+    IsNull,
+    Leaf,
+    Op,
+    Or,
+    Predicate,
+    all_of,
+    columns_of,
+    conjuncts,
+    leaves,
+    map_leaves,
+)
+
+MAX_BUCKET_KEYS = 1000
+"""Combinations of bucket-key values from which on no bucket is computed."""
+
+
+def only_columns(predicate: Predicate | None, columns: Collection[str]) -> Predicate | None:
+    """The conjuncts that mention nothing but ``columns``; None if there are none.
+
+    >>> from fileindex.predicate.tree import And, ColumnRef
+    >>> a, b = IsNull(ColumnRef("a")), IsNull(ColumnRef("b"))
+    >>> only_columns(And((a, b)), {"a"}) == a, only_columns(Or((a, b)), {"a"})
+    (True, None)
+    """
+    chosen = [term for term in conjuncts(predicate) if set(columns_of(term)) <= set(columns)]
+    return all_of(*chosen) if chosen else None
+
+
+def texts_wanted(predicate: Predicate, columns: Collection[str]) -> tuple[str, tuple[str, ...]] | None:
+    """A text column of ``columns`` and the values of which it must have one wherever ``predicate`` is true; None if there is none.
+
+    >>> from fileindex.predicate.tree import And, ColumnRef
+    >>> texts_wanted(And((Compare(ColumnRef("n"), Op.GT, 1), Compare(ColumnRef("t"), Op.EQ, "x"))), {"t"})
+    ('t', ('x',))
+    """
+    for term in conjuncts(predicate):
+        match term:
+            case Compare(column, Op.EQ, value):
+                values: tuple[Plain, ...] = (value,)
+            case In(column, values, negated=False):
+                pass
+            case _:
+                continue
+        texts = tuple(value for value in values if isinstance(value, str))
+        if column.key is None and column.name in columns and texts and len(texts) == len(values):
+            return column.name, texts
+    return None
+
+
+def bind_constants(predicate: Predicate, constants: Mapping[str, Plain], types: Mapping[str, ColumnType]) -> Predicate:
+    """``predicate`` where columns in ``constants`` have one known value (None: null) in every row; TRUE or FALSE if that decides it.
+
+    >>> from fileindex.base.column_type import Kind
+    >>> from fileindex.predicate.tree import And, ColumnRef
+    >>> day, id_ = Compare(ColumnRef("day"), Op.EQ, 5), Compare(ColumnRef("id"), Op.GT, 1)
+    >>> bind_constants(And((day, id_)), {"day": 5}, {"day": ColumnType(Kind.INT)}) == id_
+    True
+    """
+    return map_leaves(predicate, lambda leaf: _decide(leaf, constants, types) if leaf.column.name in constants else leaf)
+
+
+def bind_rows(
+    predicate: Predicate, names: Sequence[str], rows: Sequence[Sequence[Plain]], types: Mapping[str, ColumnType]
+) -> list[Predicate]:
+    """``bind_constants`` for many rows of constants at once; rows that decide every term alike share one predicate.
+
+    >>> from fileindex.base.column_type import Kind
+    >>> from fileindex.predicate.tree import ColumnRef
+    >>> bind_rows(Compare(ColumnRef("day"), Op.EQ, 5), ["day"], [(5,), (6,), (None,)], {"day": ColumnType(Kind.INT)}) == [TRUE, FALSE, FALSE]
+    True
+    """
+    terms = list(dict.fromkeys(leaf for leaf in leaves(predicate) if leaf.column.name in names))
+    if not terms:
+        return [predicate] * len(rows)
+    wanted = {leaf.column.name for leaf in terms}
+    columns = {
+        name: pa.array([None if value is None else to_scalar(value, types[name]) for value in values], types[name].arrow)
+        for name, values in zip(names, zip(*rows, strict=True), strict=True)
+        if name in wanted
+    }
+    table = pa.record_batch(columns)
+    answers = [mask(leaf, table, types).to_pylist() for leaf in terms]
+    bound: dict[tuple[bool, ...], Predicate] = {}
+    found = []
+    for decided in zip(*answers, strict=True):
+        if decided not in bound:
+            truth = {leaf: TRUE if answer else FALSE for leaf, answer in zip(terms, decided, strict=True)}
+            bound[decided] = map_leaves(predicate, lambda leaf, truth=truth: truth.get(leaf, leaf))  # type: ignore[misc]
+        found.append(bound[decided])
+    return found
+
+
+def _decide(leaf: Leaf, constants: Mapping[str, Plain], types: Mapping[str, ColumnType]) -> Predicate:
+    value = constants[leaf.column.name]
+    if value is None:
+        return TRUE if isinstance(leaf, IsNull) and not leaf.negated else FALSE
+    column_type = type_of(leaf.column, types)
+    row = pa.record_batch({leaf.column.name: pa.array([to_scalar(value, column_type)])})
+    return TRUE if mask(leaf, row, types)[0].as_py() else FALSE
+
+
+def bucket_keys(predicate: Predicate | None, columns: Sequence[str], types: Mapping[str, ColumnType]) -> list[tuple[Plain, ...]] | None:
+    """Values of the bucket key that a matching row can have; None if they are not known or too many.
+
+    Args:
+        predicate: the filter, its terms over partition columns already decided.
+        columns: the bucket-key columns.
+        types: the table's columns.
+
+    Each column needs a conjunct that is an equality, an IN, or an OR of those on that column; several of them intersect.
+
+    >>> from fileindex.base.column_type import Kind
+    >>> from fileindex.predicate.tree import And, ColumnRef
+    >>> a, b = Compare(ColumnRef("a"), Op.EQ, 1), In(ColumnRef("b"), (2, 3))
+    >>> bucket_keys(And((a, b)), ["a", "b"], {"a": ColumnType(Kind.INT), "b": ColumnType(Kind.INT)})
+    [(1, 2), (1, 3)]
+    """
+    choices: dict[str, dict[Any, Plain]] = {}
+    for term in conjuncts(predicate):
+        found = _values(term, types)
+        if found is None or found[0] not in columns:
+            continue
+        column, values = found
+        known = choices.get(column)
+        choices[column] = values if known is None else {key: value for key, value in known.items() if key in values}
+    if not columns or set(choices) != set(columns) or not all(choices.values()):
+        return None
+    if prod(len(choices[column]) for column in columns) > MAX_BUCKET_KEYS:
+        return None
+    return list(product(*(choices[column].values() for column in columns)))
+
+
+def _values(term: Predicate, types: Mapping[str, ColumnType]) -> tuple[str, dict[Any, Plain]] | None:
+    """The column and the values that a term allows; None if it is no equality, IN, or OR of them on one column."""
+    values: list[Plain] = []
+    names: set[str] = set()
+    if not isinstance(term, Compare | In | Or):
+        return None
+    for leaf in leaves(term):
+        if leaf.column.key is not None:
+            return None
+        names.add(leaf.column.name)
+        match leaf:
+            case Compare(_, Op.EQ, value):
+                values.append(value)
+            case In(_, listed, False):
+                values.extend(listed)
+            case _:
+                return None
+    if len(names) != 1 or not _is_flat(term):
+        return None
+    (name,) = names
+    if types[name].kind in FLOATS:  # -0.0 equals 0.0 for a filter, but not for a hash
+        values = [spelling for value in values for spelling in ((0.0, -0.0) if value == 0 else (value,))]
+        return name, {repr(value): value for value in values}
+    return name, {value: value for value in values}
+
+
+def _is_flat(term: Predicate) -> bool:
+    return not isinstance(term, Or) or all(isinstance(child, Compare | In) for child in term.children)
+
+
+__all__ = ["MAX_BUCKET_KEYS", "bind_constants", "bind_rows", "bucket_keys", "only_columns", "texts_wanted"]

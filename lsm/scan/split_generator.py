@@ -1,0 +1,97 @@
+"""From the files of all buckets to splits at once (Paimon's ``MergeTreeSplitGenerator`` and ``AppendOnlySplitGenerator``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from lsm.scan.key_ranges import key_ranks, section_starts
+from lsm.scan.splits import pack
+from manifest.avro.columnar import Longs, Mask, Rows
+from manifest.entry.columns import EntryColumns
+from manifest.types.data_type import DataType
+
+
+@dataclass(frozen=True, slots=True)
+class FileGroup:
+    """Entries of one bucket that must be read by one reader, and whether they need no merge."""
+
+    rows: Rows
+    raw_convertible: bool
+
+
+def bucket_numbers(entries: EntryColumns) -> Longs:
+    """The (partition, bucket) of every entry as a number, counted by first appearance."""
+    codes, _ = entries.partition_codes
+    buckets = entries.bucket
+    least = int(buckets.min(initial=0))
+    pairs = codes * (int(buckets.max(initial=0)) - least + 1) + buckets - least
+    _, first, numbers = np.unique(pairs, return_index=True, return_inverse=True)
+    renumbered: Longs = np.argsort(np.argsort(first))[numbers]
+    return renumbered
+
+
+def file_groups(
+    entries: EntryColumns, key_types: Sequence[DataType], target: int, open_cost: int, *, one_version: bool = False
+) -> list[FileGroup]:
+    """Groups of about ``target`` bytes, bucket by bucket: of single files where no key has two versions, else of whole sections.
+
+    Args:
+        entries: visible files.
+        key_types: of the trimmed primary key; () for a table without one, whose files all stand alone.
+        target: bytes of a group.
+        open_cost: least bytes that a file or section counts for.
+        one_version: files above level 0 never hold a visible version of one key twice (deletion vectors, first-row).
+    """
+    if not len(entries):
+        return []
+    buckets = bucket_numbers(entries)
+    clean = entries.delete_row_count <= 0
+    alone = _settled(entries, buckets, clean, one_version=one_version)[buckets] if key_types else np.ones(len(entries), np.bool_)
+    low = high = np.zeros(len(entries), np.int64)
+    if not alone.all():
+        low, high = np.zeros(len(entries), np.int64), np.zeros(len(entries), np.int64)
+        merging = np.flatnonzero(~alone)
+        low[merging], high[merging] = key_ranks(entries.select(merging), key_types)
+    order = np.lexsort((high, low, buckets))  # stable: files that stand alone keep their order
+    begins = alone[order] | section_starts(buckets[order], low[order], high[order])
+    return list(
+        _packed(order, buckets[order], begins, entries.file_size[order], alone=alone[order], clean=clean[order], sizes=(target, open_cost))
+    )
+
+
+def _settled(entries: EntryColumns, buckets: Longs, clean: Mask, *, one_version: bool) -> Mask:
+    """Of every bucket whether each of its files stands alone."""
+    count = int(buckets.max()) + 1
+    levels = entries.level
+    deepest, shallowest = np.zeros(count, np.int64), np.full(count, np.iinfo(np.int64).max)
+    np.maximum.at(deepest, buckets, levels)
+    np.minimum.at(shallowest, buckets, levels)
+    unsettled = np.bincount(buckets, ~clean | (levels == 0), count) > 0
+    settled: Mask = ~unsettled & (one_version | (deepest == shallowest))
+    return settled
+
+
+def _packed(
+    order: Rows, buckets: Longs, begins: Mask, file_sizes: Longs, *, alone: Mask, clean: Mask, sizes: tuple[int, int]
+) -> Iterator[FileGroup]:
+    """Fill groups with units (files or sections, beginning where ``begins``) of one bucket after the other."""
+    target, open_cost = sizes
+    units = np.flatnonzero(begins)
+    weights = np.maximum(np.add.reduceat(file_sizes, units), open_cost)
+    firsts = np.flatnonzero(np.diff(buckets[units], prepend=-1))
+    totals = np.add.reduceat(weights, firsts)
+    unit_starts, unit_weights = [*units.tolist(), order.size], weights.tolist()
+    bounds = zip(firsts.tolist(), [*firsts[1:].tolist(), units.size], totals.tolist(), strict=True)
+    for first, last, total in bounds:
+        whole = [range(first, last)]
+        bins: Sequence[Sequence[int]] = whole if total <= target else pack(range(first, last), unit_weights.__getitem__, target)
+        for members in bins:
+            here = slice(unit_starts[members[0]], unit_starts[members[-1] + 1])
+            rows = order[here]
+            yield FileGroup(rows, bool(alone[here].all() or (rows.size == 1 and clean[here][0])))
+
+
+__all__ = ["FileGroup", "bucket_numbers", "file_groups"]

@@ -1,0 +1,247 @@
+"""Counting the statistics of a table from its rows, in one pass and bounded memory; and what they tell about a scan.
+
+Distinct values are counted by their hashes: exactly up to ``EXACT_VALUES`` of them, from there on by HyperLogLog (Flajolet et
+al.) with 2^14 registers, whose standard error is 0.8 %.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fileindex.base.column_type import BINARIES, FLOATS, STRINGS, ColumnType, Kind, Plain
+from fileindex.base.plain_value import from_scalar, plain_array
+from fileindex.keys.hashing import hash_array, xxh64
+from fileindex.predicate.tree import ColumnRef, Predicate
+from manifest.io.errors import CorruptFile
+from manifest.snapshot.snapshot import Snapshot
+from manifest.stats.column_stats import ColumnBounds, may_match
+from manifest.stats.table_stats import ColumnStatistics, Statistics, parse_value, value_text
+from manifest.store import FileStore
+from manifest.types.data_type import DataField
+
+_Hashes: TypeAlias = npt.NDArray[np.uint64]
+
+EXACT_VALUES = 1 << 16
+_REGISTER_BITS = 14
+_REGISTERS = 1 << _REGISTER_BITS
+_RANK_BITS = 64 - _REGISTER_BITS
+_ALPHA = 0.7213 / (1 + 1.079 / _REGISTERS)
+_LENGTHS = {Kind.BOOLEAN: 1, Kind.TINYINT: 1, Kind.SMALLINT: 2, Kind.INT: 4, Kind.FLOAT: 4, Kind.DATE: 4, Kind.TIME: 4}
+
+
+class DistinctCounter:
+    """Counts distinct 64-bit hashes.
+
+    >>> counter = DistinctCounter()
+    >>> counter.add(np.array([1, 2, 2, 3], np.uint64))
+    >>> counter.add(np.array([3, 4], np.uint64))
+    >>> counter.count
+    4
+    """
+
+    def __init__(self) -> None:
+        self._hashes: _Hashes | None = np.zeros(0, np.uint64)
+        self._registers = np.zeros(0, np.uint8)
+
+    def add(self, hashes: _Hashes) -> None:
+        """Look at some hashes."""
+        some = hashes
+        if self._hashes is not None:
+            self._hashes = np.union1d(self._hashes, some)
+            if self._hashes.size <= EXACT_VALUES:
+                return
+            some, self._hashes = self._hashes, None
+            self._registers = np.zeros(_REGISTERS, np.uint8)
+        mixed = _mixed(some)
+        place = (mixed >> np.uint64(_RANK_BITS)).astype(np.intp)
+        rest = (mixed << np.uint64(_REGISTER_BITS)) | np.uint64(1 << (_REGISTER_BITS - 1))
+        _, exponent = np.frexp(rest.astype(np.float64))  # the position of the highest bit, one too high where rounding carries
+        rank = np.minimum(65 - exponent, _RANK_BITS + 1).astype(np.uint8)
+        np.maximum.at(self._registers, place, rank)
+
+    @property
+    def count(self) -> int:
+        """How many there were, exactly or about."""
+        if self._hashes is not None:
+            return int(self._hashes.size)
+        estimate = _ALPHA * _REGISTERS**2 / float(np.exp2(-self._registers.astype(np.float64)).sum())
+        empty = int(np.count_nonzero(self._registers == 0))
+        if estimate <= 2.5 * _REGISTERS and empty:
+            estimate = _REGISTERS * math.log(_REGISTERS / empty)
+        return round(estimate)
+
+
+def _mixed(hashes: _Hashes) -> _Hashes:
+    """Every bit of a hash in every other: neighbouring numbers have hashes alike in their high bits."""
+    x = hashes ^ (hashes >> np.uint64(33))
+    x = x * np.uint64(0xFF51AFD7ED558CCD)
+    x ^= x >> np.uint64(33)
+    x = x * np.uint64(0xC4CEB9FE1A85EC53)
+    return np.asarray(x ^ (x >> np.uint64(33)))
+
+
+@dataclass(slots=True)
+class _Column:
+    """One column on its way."""
+
+    column: DataField
+    nulls: int = 0
+    values: int = 0
+    least: Plain = None
+    most: Plain = None
+    length: int = 0
+    longest: int = 0
+    distinct: DistinctCounter = field(default_factory=DistinctCounter)
+
+    def add(self, array: pa.Array) -> None:
+        self.nulls += array.null_count
+        self.values += len(array) - array.null_count
+        data_type = self.column.type
+        if data_type.is_nested or data_type.kind in {Kind.VARIANT, Kind.BLOB}:
+            return
+        kind = data_type.column_type
+        self._measure(array, kind)
+        dense = array.drop_null()
+        if not len(dense):
+            return
+        self._extend(dense, kind)
+        self.distinct.add(_hashes(dense, kind))
+
+    def _measure(self, array: pa.Array, kind: ColumnType) -> None:
+        if kind.kind in STRINGS or kind.kind in BINARIES:
+            lengths = pc.utf8_length(array) if kind.kind in STRINGS else pc.binary_length(array)
+            self.length += pc.sum(lengths).as_py() or 0
+            self.longest = max(self.longest, pc.max(lengths).as_py() or 0)
+
+    def _extend(self, dense: pa.Array, kind: ColumnType) -> None:
+        if kind.kind in BINARIES:
+            return
+        found = pc.min_max(dense)
+        low, high = from_scalar(found["min"], kind), from_scalar(found["max"], kind)
+        if kind.kind in FLOATS and pc.any(pc.is_nan(dense)).as_py():  # Arrow passes over NaN, which is the greatest
+            high = math.nan
+            low = math.nan if pc.all(pc.is_nan(dense)).as_py() else low
+        if self.least is None or self.most is None:
+            self.least, self.most = low, high
+        else:
+            self.least = min(self.least, low, key=_float_last)
+            self.most = max(self.most, high, key=_float_last)
+
+    def finish(self) -> ColumnStatistics:
+        kind = self.column.type.kind
+        if self.column.type.is_nested or kind in {Kind.VARIANT, Kind.BLOB}:
+            return ColumnStatistics(col_id=self.column.id, null_count=self.nulls)
+        least, most = value_text(self.least, self.column.type), value_text(self.most, self.column.type)
+        has_lengths = kind in STRINGS or kind in BINARIES
+        fixed = _fixed_length(self.column.type.column_type)
+        return ColumnStatistics(
+            col_id=self.column.id,
+            distinct_count=self.distinct.count,
+            min=least if most is not None else None,
+            max=most if least is not None else None,
+            null_count=self.nulls,
+            avg_len=-(-self.length // max(self.values, 1)) if has_lengths else fixed,
+            max_len=self.longest if has_lengths else fixed,
+        )
+
+
+def collect_statistics(batches: Iterable[pa.RecordBatch], fields: Sequence[DataField]) -> tuple[int, dict[str, ColumnStatistics]]:
+    """(rows, statistics by column) of a stream whose columns are ``fields``, in this order.
+
+    >>> from manifest.types.data_type import from_arrow
+    >>> table = pa.table({"city": ["Oslo", None, "Lima", "Oslo"]})
+    >>> collect_statistics(table.to_batches(), from_arrow(table.schema))[1]["city"].distinct_count
+    2
+    """
+    columns = [_Column(field) for field in fields]
+    rows = 0
+    for batch in batches:
+        rows += batch.num_rows
+        for column, array in zip(columns, batch.columns, strict=True):
+            column.add(array)
+    return rows, {column.column.name: column.finish() for column in columns}
+
+
+def statistics_of(store: FileStore, snapshot: Snapshot) -> Statistics | None:
+    """The statistics that ``snapshot`` carries, possibly of an older snapshot; None if it carries none."""
+    if snapshot.statistics is None:
+        return None
+    with store.reading(snapshot):
+        return store.statistics_files.read(snapshot.statistics)
+
+
+def own_statistics(store: FileStore, snapshot: Snapshot) -> Statistics | None:
+    """The statistics of exactly the rows of ``snapshot``; None if there are none, or they cannot be read: they are only advice."""
+    try:
+        found = statistics_of(store, snapshot) if snapshot.statistics is not None else None
+    except CorruptFile:
+        return None
+    return found if found is not None and found.describes(snapshot) else None
+
+
+def counted_rows(store: FileStore, snapshot: Snapshot | None) -> int | None:
+    """How many rows ``snapshot`` has, if it was analyzed and nothing was written since; not where engines may see it differently."""
+    found = None if snapshot is None or store.settles_keys else own_statistics(store, snapshot)
+    return None if found is None else found.merged_record_count
+
+
+def proves_empty(store: FileStore, statistics: Statistics, predicate: Predicate) -> bool:
+    """Whether no row that ``statistics`` describe can satisfy ``predicate``; a column that changed its type since says nothing."""
+    rows = statistics.merged_record_count
+    if rows is None:
+        return False
+    schema = store.schema
+    counted = schema if statistics.schema_id == schema.id else store.schemas.get(statistics.schema_id)
+    types = {field.id: field.type.with_nullable(nullable=True) for field in counted.fields}
+    by_id = {column.col_id: column for column in statistics.col_stats.values()}
+
+    def bounds(column: ColumnRef) -> ColumnBounds | None:
+        wanted = schema.field(column.name)
+        known = by_id.get(wanted.id)
+        if known is None or column.key is not None or types.get(wanted.id) != wanted.type.with_nullable(nullable=True):
+            return None
+        try:
+            low, high = (None if text is None else parse_value(text, wanted.type) for text in (known.min, known.max))
+        except ValueError:
+            return None
+        return ColumnBounds(low, high, known.null_count, rows)
+
+    return not may_match(predicate, bounds, schema.column_types)
+
+
+def _hashes(dense: pa.Array, kind: ColumnType) -> _Hashes:
+    plain = plain_array(dense, kind)
+    if kind.kind in FLOATS:
+        plain = pc.add(plain, pa.scalar(0.0, plain.type))  # both zeros are one value
+    if pa.types.is_decimal(plain.type):
+        words = np.frombuffer(plain.buffers()[1], "<u8").reshape(-1, 2)[plain.offset : plain.offset + len(plain)]
+        mixed: _Hashes = _mixed(words[:, 0].copy()) ^ words[:, 1]
+        return mixed
+    if kind.kind in STRINGS or kind.kind in BINARIES:
+        return xxh64(plain)
+    if plain.type == pa.bool_():
+        plain = plain.cast(pa.int8())
+    if kind.kind in FLOATS:
+        return hash_array(plain, kind)
+    return np.asarray(plain.to_numpy(zero_copy_only=False).astype(np.int64)).view(np.uint64)
+
+
+def _fixed_length(kind: ColumnType) -> int:
+    """Bytes of a value in memory, as engines estimate sizes."""
+    return 16 if kind.kind is Kind.DECIMAL and kind.precision > 18 else _LENGTHS.get(kind.kind, 8)
+
+
+def _float_last(value: Any) -> tuple[bool, Any]:
+    is_nan = isinstance(value, float) and math.isnan(value)
+    return is_nan, 0.0 if is_nan else value
+
+
+__all__ = ["EXACT_VALUES", "DistinctCounter", "collect_statistics", "counted_rows", "own_statistics", "proves_empty", "statistics_of"]

@@ -1,0 +1,4 @@
+"""Rows against schemas: input conformed to a table, old files cast to a new schema, the Parquet schema of a data file.
+
+Public: ``conform`` (conform_input), ``cast``, ``evolution``, ``parquet_schema``.
+"""

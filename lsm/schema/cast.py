@@ -1,0 +1,164 @@
+"""Arrays of a column's old type as its new one, value for value what Paimon's ``CastExecutors`` make of them.
+
+Integers wrap around, floats saturate, numbers with too many digits for a DECIMAL become null, decimals round half up, text is
+cut or padded to its length; text that is no value of the new type is an error of the read. Two deviations: moments before 1970
+have the date and time that they have in a calendar, and dates and times are read from text in their ISO form only.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fileindex.base.column_type import BINARIES, FLOATS, INTEGERS, STRINGS, TIMESTAMPS, Kind
+from lsm.schema.cast_text import fit_binary, fit_text, from_text, plain_decimal, to_text
+from manifest.io.errors import CastFailed
+from manifest.types.data_type import DataType
+
+_WIDE_SCALE = 38
+_WIDE = pa.decimal256(76, _WIDE_SCALE)
+_MAX_DIGITS = 38
+_EXACT_DIGITS, _SHORTEST = 15, 17
+"""Decimal digits that a double holds surely; that tell any two doubles apart."""
+_DAY_MS = 86_400_000
+_NUMPY = {Kind.TINYINT: np.int8, Kind.SMALLINT: np.int16, Kind.INT: np.int32, Kind.BIGINT: np.int64}
+
+
+def cast_values(array: Any, old: DataType, new: DataType) -> Any:
+    """``array`` of type ``old.arrow`` as ``new.arrow``; both types are atomic and ``manifest.types.cast_rules`` allows the change.
+
+    Raises ``CastFailed`` for a value that is none of the new type.
+
+    >>> cast_values(pa.array([70000, None], pa.int32()), DataType(Kind.INT), DataType(Kind.TINYINT)).to_pylist()
+    [112, None]
+    """
+    try:
+        return _cast(array, old, new)
+    except pa.ArrowInvalid as error:
+        raise CastFailed(f"a value of {old} is no {new} ({error})") from error
+
+
+def _cast(array: Any, old: DataType, new: DataType) -> Any:
+    match old.kind, new.kind:
+        case (a, b) if a in STRINGS | BINARIES and b in BINARIES:
+            return fit_binary(array.cast(pa.binary()), new)
+        case (a, b) if a in BINARIES and b in STRINGS:
+            return array.cast(pa.string())
+        case (a, b) if b in STRINGS:
+            return fit_text(array if a in STRINGS else to_text(array, old), new)
+        case (a, b) if a in STRINGS:
+            parsed = from_text(array, new)
+            return _to_decimal(parsed, new) if b is Kind.DECIMAL else parsed
+        case (Kind.BOOLEAN, _):
+            return _cast(array.cast(pa.int8()), DataType(Kind.TINYINT), new)
+        case (_, Kind.BOOLEAN):
+            return pc.not_equal(array, pa.scalar(0, array.type))
+        case (_, Kind.DECIMAL):
+            return _to_decimal(array, new)
+        case (Kind.DECIMAL, b) if b is Kind.FLOAT or (b is Kind.DOUBLE and old.precision > _EXACT_DIGITS):
+            return plain_decimal(array).cast(new.arrow)  # the nearest float of all digits
+        case (Kind.DECIMAL, b) if b in INTEGERS:
+            return _narrowed(_low_words(pc.trunc(array).cast(pa.decimal256(76, 0)).cast(pa.decimal128(_MAX_DIGITS, 0))), array, new)
+        case (a, b) if a in FLOATS and b in INTEGERS:
+            return _float_to_integer(array, new)
+        case (a, b) if (a in TIMESTAMPS or a is Kind.TIME) and b not in TIMESTAMPS:
+            return _from_millis(_millis(array), new)
+        case (a, b) if a in TIMESTAMPS and b in TIMESTAMPS:
+            return _retimed(array, new)
+        case (a, b) if a in INTEGERS and b in TIMESTAMPS:
+            return array.cast(pa.int64()).cast(pa.timestamp("s")).cast(new.arrow)
+        case (Kind.TIME, _):
+            return array.cast(pa.int32()).cast(pa.int64()).cast(pa.timestamp("ms")).cast(new.arrow)
+    return pc.cast(array, new.arrow, safe=False) if new.kind in INTEGERS | FLOATS else array.cast(new.arrow)
+
+
+def _to_decimal(array: Any, new: DataType) -> Any:
+    """Rounded half up; null where the digits before the point are too many."""
+    room = new.precision - new.scale
+    if pa.types.is_floating(array.type):
+        wide = _shortest_digits(array.cast(pa.float64()), room, new)
+    else:
+        wide = (array.cast(pa.decimal128(19, 0)) if pa.types.is_integer(array.type) else array).cast(_WIDE)
+    kept = pc.round(wide, ndigits=new.scale, round_mode="half_towards_infinity")
+    if room < _MAX_DIGITS:
+        limit = pa.array([Decimal(10) ** room], pa.decimal128(_MAX_DIGITS, 0)).cast(_WIDE)[0]
+        kept = pc.if_else(pc.less(pc.abs(kept), limit), kept, pa.scalar(None, _WIDE))
+    return kept.cast(new.arrow)
+
+
+def _shortest_digits(values: Any, room: int, new: DataType) -> Any:
+    """Doubles as wide decimals by their shortest text, as Java takes them: 1.005 is 1.005. Null if there is no room."""
+    if pc.any(pc.invert(pc.is_finite(values))).as_py():
+        raise CastFailed(f"NaN or an infinity is no {new}")
+    size = pc.abs(values)
+    fitting = pc.if_else(pc.less(size, 10.0**room), values, pa.scalar(None, pa.float64()))
+    if new.scale + _SHORTEST >= _WIDE_SCALE:
+        return fitting.cast(_WIDE)
+    return pc.if_else(pc.less(size, 10.0 ** (-new.scale - 1)), 0.0, fitting).cast(pa.string()).cast(_WIDE)
+
+
+def _float_to_integer(array: Any, new: DataType) -> Any:
+    """Toward zero, saturated to 32 or 64 bits, NaN as 0; narrower types then wrap around."""
+    values = np.nan_to_num(
+        np.trunc(array.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)), nan=0.0, posinf=np.inf, neginf=-np.inf
+    )
+    bounds = np.iinfo(np.int64 if new.kind is Kind.BIGINT else np.int32)
+    inside = (values > float(bounds.min)) & (values < float(bounds.max))
+    whole = np.where(inside, values, 0.0).astype(np.int64)
+    whole = np.where(values >= float(bounds.max), bounds.max, np.where(values <= float(bounds.min), bounds.min, whole))
+    return _narrowed(whole, array, new)
+
+
+def _low_words(array: Any) -> Any:
+    """The low 64 bits of 128-bit whole numbers, which is what is left of them in an integer."""
+    return np.frombuffer(array.buffers()[1], np.int64)[2 * array.offset : 2 * (array.offset + len(array)) : 2]
+
+
+def _narrowed(whole: Any, like: Any, new: DataType) -> Any:
+    """64-bit integers as those of ``new``, bits cut off; null where ``like`` is."""
+    nulls = like.is_null().to_numpy(zero_copy_only=False) if like.null_count else None
+    return pa.array(whole.astype(_NUMPY[new.kind]), new.arrow, mask=nulls)
+
+
+def _millis(array: Any) -> Any:
+    """Milliseconds as 64-bit integers, rounded down."""
+    if pa.types.is_time(array.type):
+        return array.cast(pa.int32()).cast(pa.int64())
+    return pc.floor_temporal(array, unit="millisecond").cast(pa.timestamp("ms", array.type.tz)).cast(pa.int64())
+
+
+def _from_millis(millis: Any, new: DataType) -> Any:
+    """Milliseconds since the epoch as a number of seconds, a date, or a time of the day."""
+    values = millis.fill_null(0).to_numpy(zero_copy_only=False)
+    match new.kind:
+        case Kind.DATE:
+            return _narrowed(values // _DAY_MS, millis, DataType(Kind.INT)).cast(pa.date32())
+        case Kind.TIME:
+            return _narrowed(values % _DAY_MS, millis, DataType(Kind.INT)).cast(pa.time32("ms"))
+        case _:
+            return _narrowed(np.trunc(values / 1000).astype(np.int64), millis, new)
+
+
+def _retimed(array: Any, new: DataType) -> Any:
+    """Timestamps of another precision; fractions of a second below 3 digits are cut toward 1970, finer ones rounded down."""
+    if new.precision > 6:
+        return array.cast(new.arrow)
+    if new.precision > 3:
+        step = 10 ** (6 - new.precision)
+        micros = pc.floor_temporal(array, unit="microsecond").cast(pa.timestamp("us", array.type.tz))
+        return micros if step == 1 else _cut(micros.cast(pa.int64()), step, np.floor_divide).cast(new.arrow)
+    millis = _millis(array)
+    step = 10 ** (3 - new.precision)
+    return (millis if step == 1 else _cut(millis, step, lambda a, b: np.trunc(a / b).astype(np.int64))).cast(new.arrow)
+
+
+def _cut(values: Any, step: int, divide: Any) -> Any:
+    numbers = values.fill_null(0).to_numpy(zero_copy_only=False)
+    return _narrowed(divide(numbers, step) * step, values, DataType(Kind.BIGINT))
+
+
+__all__ = ["cast_values"]

@@ -1,0 +1,181 @@
+"""Users' Arrow rows as rows of the table: every value arrives unchanged, or nothing is written."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fileindex.base.column_type import BINARIES, STRINGS, Kind
+from lsm.keys.encoding import is_variable
+from manifest.io.errors import NullInKey, SchemaMismatch
+from manifest.options.merge_keys import PARTIAL_UPDATE
+from manifest.schema.table_schema import TableSchema
+from manifest.types.data_type import MAX_LENGTH, DataField, DataType
+from manifest.types.default_value import default_scalar
+
+_WIDEST_DECIMAL = pa.decimal128(38, 0)
+
+
+def conform(rows: Any, schema: TableSchema) -> Any:
+    """A Table or RecordBatch with exactly the columns of ``schema``, in its order, as a Table of ``schema.arrow``.
+
+    Types may differ where no value changes: narrower or wider numbers that hold the same number, timestamps of another unit,
+    large, dictionary-encoded or view strings. A column that fits already is not copied. A null becomes the column's default
+    value where the schema has one. A nullable column may be missing if the table's merge engine is partial-update: its rows say
+    nothing about it.
+
+    Raises:
+        UnsupportedTable: a null stands for a default value that cannot be made here.
+        SchemaMismatch: a column is missing, unknown, there twice, of an incompatible type, or has a value that does not fit.
+        NullInKey: a NOT NULL column, or a NOT NULL part of a nested one, has a null.
+
+    >>> from manifest.types.data_type import DataField, DataType
+    >>> schema = TableSchema(id=0, fields=(DataField(0, "a", DataType(Kind.INT)),))
+    >>> conform(pa.table({"a": [1, None]}), schema).schema
+    a: int32
+    >>> conform(pa.table({"a": [2**40]}), schema)
+    Traceback (most recent call last):
+    manifest.io.errors.SchemaMismatch: column 'a': ...
+    """
+    names = rows.schema.names
+    for name, times in Counter(names).items():
+        if times > 1:
+            raise SchemaMismatch(f"column '{name}' is there {times} times")
+        if name not in schema.names:
+            alike = [known for known in schema.names if known.lower() == name.lower()]
+            hint = f" (rows keep the case of names: write it '{alike[0]}')" if alike else ""
+            raise SchemaMismatch(f"column '{name}' is unknown{hint}; the table has: {', '.join(schema.names)}")
+    table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
+    for field in schema.fields:
+        if field.name not in names:
+            if not (field.type.nullable and schema.is_primary_key_table and schema.core.merge_engine == PARTIAL_UPDATE):
+                raise SchemaMismatch(f"column '{field.name}' is missing; the table has: {', '.join(schema.names)}")
+            table = table.append_column(field.name, pa.nulls(table.num_rows, field.type.arrow))
+    columns = [_column(table.column(field.name), field) for field in schema.fields]
+    return pa.Table.from_arrays(columns, schema=schema.arrow)
+
+
+def _column(column: Any, field: DataField) -> Any:
+    target = field.type.arrow
+    if not may_cast(column.type, target):
+        raise SchemaMismatch(f"column '{field.name}': Arrow {column.type} cannot become {field.type} without changing values")
+    if has_null(column, field.type):
+        what = "has a null inside" if field.type.nullable else "has a null"
+        raise NullInKey(f"column '{field.name}' {what}, but is {field.type}")
+    if not column.type.equals(target):
+        column = _cast(column, field, target)
+    if field.type.kind in STRINGS | BINARIES and field.type.length < MAX_LENGTH and len(column):
+        length = pc.utf8_length(column) if field.type.kind in STRINGS else pc.binary_length(column)
+        longest = pc.max(length).as_py()
+        if longest is not None and longest > field.type.length:
+            raise SchemaMismatch(f"column '{field.name}': a value of length {longest} does not fit {field.type}")
+    if column.null_count and (default := default_scalar(field)) is not None:
+        column = pc.fill_null(column, default)
+    return column
+
+
+def _cast(column: Any, field: DataField, target: Any) -> Any:
+    source = column.type
+    try:
+        if pa.types.is_integer(source) and pa.types.is_decimal(target):
+            column = column.cast(_WIDEST_DECIMAL)  # Arrow judges integers by their type, decimals by their values
+        done = column.cast(target)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise SchemaMismatch(f"column '{field.name}': a value of Arrow {source} does not fit {field.type} ({error})") from error
+    if _may_round(source, target):
+        same = pc.or_(pc.equal(done.cast(source), column), pc.is_null(column, nan_is_null=True))
+        if pc.all(same).as_py() is False:
+            raise SchemaMismatch(f"column '{field.name}': a value of Arrow {source} would be rounded to become {field.type}")
+    return done
+
+
+def may_cast(source: Any, target: Any) -> bool:
+    """Whether some values of an Arrow type can become another without changing their meaning."""
+    types = pa.types
+    if types.is_dictionary(source):
+        return may_cast(source.value_type, target)
+    if source.equals(target) or types.is_null(source):
+        return True
+    if types.is_integer(target):
+        return bool(types.is_integer(source) or types.is_floating(source))
+    if types.is_floating(target):
+        return bool(types.is_floating(source) or types.is_integer(source))
+    if types.is_decimal(target):
+        return bool(types.is_decimal(source) or types.is_integer(source))
+    if types.is_date(target):
+        return bool(types.is_date(source) or (types.is_timestamp(source) and source.tz is None))
+    if types.is_timestamp(target):
+        return bool(
+            (types.is_timestamp(source) and (source.tz is None) == (target.tz is None)) or (types.is_date(source) and not target.tz)
+        )
+    if types.is_time(target):
+        return bool(types.is_time(source))
+    if is_variable(target):
+        return _is_text(source) if types.is_string(target) else _is_bytes(source)
+    return _may_cast_nested(source, target)
+
+
+def _may_cast_nested(source: Any, target: Any) -> bool:
+    types = pa.types
+    if types.is_map(target):
+        return bool(types.is_map(source)) and may_cast(source.key_type, target.key_type) and may_cast(source.item_type, target.item_type)
+    if types.is_list(target) or types.is_fixed_size_list(target):
+        is_list = types.is_list(source) or types.is_large_list(source) or types.is_fixed_size_list(source)
+        return bool(is_list) and may_cast(source.value_type, target.value_type)
+    if types.is_struct(target) and types.is_struct(source):
+        fields = {source.field(at).name: source.field(at).type for at in range(source.num_fields)}
+        wanted = [target.field(at) for at in range(target.num_fields)]
+        return set(fields) == {field.name for field in wanted} and all(may_cast(fields[field.name], field.type) for field in wanted)
+    return False
+
+
+def _is_text(kind: Any) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view())
+
+
+def _is_bytes(kind: Any) -> bool:
+    types = pa.types
+    return bool(types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind) or kind == pa.binary_view())
+
+
+def _may_round(source: Any, target: Any) -> bool:
+    """Casts between which Arrow rounds silently."""
+    types = pa.types
+    return bool(
+        (types.is_floating(source) and types.is_floating(target) and target.bit_width < source.bit_width)
+        or (types.is_timestamp(source) and types.is_date(target))
+    )
+
+
+def has_null(column: Any, data_type: DataType) -> bool:
+    """Whether a null stands where ``data_type``, or a type inside it, is NOT NULL."""
+    if not data_type.nullable and column.null_count:
+        return True
+    if (
+        pa.types.is_null(column.type)
+        or not data_type.is_nested
+        or all(child.nullable and not child.is_nested for child in data_type.children)
+    ):
+        return False
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    return any(_has_null_inside(chunk, data_type) for chunk in chunks)
+
+
+def _has_null_inside(array: Any, data_type: DataType) -> bool:
+    match data_type.kind:
+        case Kind.ROW:
+            valid = array.drop_null()
+            return any(has_null(pc.struct_field(valid, [at]), field.type) for at, field in enumerate(data_type.fields))
+        case Kind.ARRAY | Kind.VECTOR:
+            return has_null(array.flatten(), data_type.part("element"))
+        case Kind.MAP:
+            entries = pc.list_flatten(array.cast(pa.list_(pa.struct([array.type.key_field, array.type.item_field]))))
+            return has_null(entries.field(1), data_type.part("value"))
+        case _:
+            return False
+
+
+__all__ = ["conform", "has_null", "may_cast"]

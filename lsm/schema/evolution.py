@@ -1,0 +1,232 @@
+"""Reading files of older schemas: columns are matched by field id, missing ones are null, changed types are cast.
+
+Follows Paimon's ``SchemaEvolutionUtil``. Where a cast does not keep the order of values, minima, maxima and indexes of the old
+file say nothing; a cast that is not built is refused by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+
+from fileindex.base.column_type import BINARIES, STRINGS, ColumnType, Kind, Plain
+from fileindex.base.plain_value import from_scalar, to_scalar
+from fileindex.predicate.tree import TRUE, ColumnRef, Leaf, Predicate, map_leaves
+from fileindex.predicate.unwiden import devolve
+from lsm.schema.cast import cast_values
+from manifest.io.errors import PaimonError, UnsupportedTable
+from manifest.stats.column_stats import ColumnBounds
+from manifest.types.cast_rules import Cast, cast_of, keeps_order, may_null, why_not_built
+from manifest.types.data_type import NESTED, DataField, DataType
+
+_UNLIKE_THEMSELVES = NESTED | {Kind.VARIANT, Kind.GEOMETRY, Kind.GEOGRAPHY}
+"""Types whose plain values cannot be compared, or that cannot be read at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaMapping:
+    """Where the columns that readers ask for lie in the files of one schema.
+
+    >>> from manifest.types.data_type import DataField, DataType
+    >>> old, new = DataField(4, "a", DataType(Kind.INT)), DataField(4, "b", DataType(Kind.BIGINT))
+    >>> mapping = SchemaMapping.of([new, DataField(5, "a", DataType(Kind.INT))], [old], 0)
+    >>> mapping.sources["b"].name, mapping.sources["a"]
+    ('a', None)
+    """
+
+    read: Mapping[str, DataField]
+    sources: Mapping[str, DataField | None]
+    schema_id: int
+    _unchanged: dict[str, bool] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def of(cls, read: Sequence[DataField], file: Sequence[DataField], schema_id: int) -> SchemaMapping:
+        """Map the columns ``read`` to those of schema ``schema_id`` by id; None where the file has no such column."""
+        by_id = {column.id: column for column in file}
+        return cls({column.name: column for column in read}, {column.name: by_id.get(column.id) for column in read}, schema_id)
+
+    def check(self, columns: Sequence[str]) -> None:
+        """Raise ``UnsupportedTable`` naming the first of ``columns`` whose old type cannot be read as its new one."""
+        for name in columns:
+            source = self.sources[name]
+            if source is not None and not can_cast(source.type, self.read[name].type):
+                raise UnsupportedTable(
+                    f"column '{name}' was {source.type} in schema {self.schema_id} and is {self.read[name].type} now: "
+                    "files of that schema cannot be read with this type change"
+                )
+
+    def same(self, column: ColumnRef) -> DataField | None:
+        """The file's column if its plain values are those of the read column, so that literals need no change."""
+        source = self.sources.get(column.name)
+        return source if source is not None and self._is_unchanged(column.name, source) else None
+
+    def _is_unchanged(self, column: str, source: DataField) -> bool:
+        known = self._unchanged.get(column)
+        if known is None:
+            known = self._unchanged[column] = is_same(source.type, self.read[column].type)
+        return known
+
+    def to_file(self, predicate: Predicate) -> Predicate:
+        """``predicate`` on the file's own column names; what cannot be said of the file becomes true, never false."""
+
+        def rename(leaf: Leaf) -> Predicate:
+            source, column = self.sources.get(leaf.column.name), leaf.column
+            if source is None:
+                return TRUE
+            renamed = replace(leaf, column=ColumnRef(source.name, column.key))
+            if self._is_unchanged(column.name, source):
+                return renamed
+            said = devolve(renamed, self.read[column.name].type.column_type, source.type.column_type) if column.key is None else None
+            return TRUE if said is None else said
+
+        return map_leaves(predicate, rename)
+
+    def bound(self, column: str, value: Plain) -> tuple[Plain, bool]:
+        """A minimum or maximum of the file's column as a plain value of the read column; False if that is not known."""
+        source, read = self.sources[column], self.read[column]
+        if source is None or value is None:
+            return None, True
+        if self._is_unchanged(column, source):
+            return value, True
+        if not keeps_order(source.type, read.type):
+            return None, False
+        try:
+            array = pa.array([to_scalar(value, source.type.column_type)])
+            return from_scalar(conform(array, source.type, read.type)[0], read.type.column_type), True
+        except (PaimonError, pa.ArrowException):
+            return None, False
+
+    def bounds(self, column: str, known: ColumnBounds) -> ColumnBounds:
+        """Bounds of the file's column as those of the read column."""
+        source = self.sources[column]
+        if source is not None and self._is_unchanged(column, source):
+            return known
+        (low, low_known), (high, high_known) = self.bound(column, known.min), self.bound(column, known.max)
+        if low_known and high_known:
+            return ColumnBounds(low, high, known.null_count, known.row_count)
+        nulls_known = source is None or known.all_null or not may_null(source.type, self.read[column].type)
+        return ColumnBounds(None, None, known.null_count if nulls_known else None, known.row_count)
+
+
+def is_same(file: DataType, read: DataType) -> bool:
+    """Whether a column of the two types holds the same plain values: equal up to nullability, or the new one has more room."""
+    if file is read and file.kind not in _UNLIKE_THEMSELVES:  # of most columns, which nobody ever changed
+        return True
+    if file.kind in STRINGS | BINARIES and read.kind in STRINGS | BINARIES:
+        if file.kind is read.kind and file.length == read.length:
+            return True
+        roomy = {Kind.VARCHAR: STRINGS, Kind.VARBINARY: BINARIES}.get(read.kind, frozenset())
+        return file.kind in roomy and read.length >= file.length
+    if file.kind is not read.kind:
+        return False
+    if file.kind is Kind.MAP:
+        return is_same(file.part("key"), read.part("key")) and is_same(file.part("value"), read.part("value"))
+    return not file.is_nested and file.arrow == read.arrow and file.precision <= read.precision
+
+
+def can_cast(file: DataType, read: DataType) -> bool:
+    """Whether values of the old type can be read as the new one."""
+    if is_same(file, read):
+        return True
+    match file.kind, read.kind:
+        case (Kind.ROW, Kind.ROW):
+            old = {inner.id: inner for inner in file.fields}
+            return all(inner.id not in old or can_cast(old[inner.id].type, inner.type) for inner in read.fields)
+        case (Kind.ARRAY, Kind.ARRAY) | (Kind.MULTISET, Kind.MULTISET) | (Kind.VECTOR, Kind.VECTOR):
+            return file.length == read.length and can_cast(file.part("element"), read.part("element"))
+        case (Kind.MAP, Kind.MAP):
+            return is_same(file.part("key"), read.part("key")) and can_cast(file.part("value"), read.part("value"))
+        case _:
+            return not read.is_nested and cast_of(file, read) is not Cast.NONE and why_not_built(file, read) is None
+
+
+def conform(array: Any, file: DataType, read: DataType) -> Any:
+    """``array``, decoded from a file with a column of type ``file``, as ``read.arrow``.
+
+    Args:
+        array: an Array as the Parquet decoder made it; names inside it are those of ``file``.
+        file: the type in the file's schema.
+        read: the type readers want; ``can_cast(file, read)``.
+
+    Raises:
+        CastFailed: a value is none of the type that readers want.
+        pyarrow.ArrowException: the array does not hold values of the type that the file's schema promises.
+
+    >>> conform(pa.array([1, None], pa.int32()), DataType(Kind.INT), DataType(Kind.BIGINT)).type
+    DataType(int64)
+    """
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if not read.is_nested:
+        plain = array if array.type == file.arrow else array.cast(file.arrow)
+        if plain.type == read.arrow and is_same(file, read):
+            return plain
+        return plain.cast(read.arrow) if is_same(file, read) else cast_values(plain, file, read)
+    target = read.arrow
+    if array.type == target and file.with_nullable(nullable=True) == read.with_nullable(nullable=True):
+        return array
+    if _shares_nothing(file, read):
+        return pa.nulls(len(array), target)
+    match read.kind:
+        case Kind.ROW:
+            return _conform_row(array, file, read)
+        case Kind.ARRAY:
+            values = conform(array.values, file.part("element"), read.part("element"))
+            return pa.ListArray.from_arrays(_offsets(array), values, type=target, mask=_nulls(array))
+        case Kind.MAP:
+            keys = conform(array.keys, file.part("key"), read.part("key"))
+            items = conform(array.items, file.part("value"), read.part("value"))
+            return pa.MapArray.from_arrays(_offsets(array), keys, items, type=target, mask=_nulls(array))
+        case Kind.MULTISET:
+            keys = conform(array.keys, file.part("element"), read.part("element"))
+            return pa.MapArray.from_arrays(_offsets(array), keys, array.items.cast(pa.int32()), type=target, mask=_nulls(array))
+        case _:
+            return array.cast(target)
+
+
+def _shares_nothing(file: DataType, read: DataType) -> bool:
+    """Whether every field of the file's rows was dropped since: Paimon reads such a value as null, whatever it was."""
+    match read.kind:
+        case Kind.ROW:
+            old = {inner.id: inner.type for inner in file.fields}
+            return all(wanted.id not in old or _shares_nothing(old[wanted.id], wanted.type) for wanted in read.fields)
+        case Kind.ARRAY:
+            return _shares_nothing(file.part("element"), read.part("element"))
+        case Kind.MAP:
+            return _shares_nothing(file.part("value"), read.part("value"))
+        case _:
+            return False
+
+
+def _conform_row(array: Any, file: DataType, read: DataType) -> Any:
+    old = {inner.id: inner for inner in file.fields}
+    children = []
+    for wanted in read.fields:
+        source = old.get(wanted.id)
+        if source is None:
+            children.append(pa.nulls(len(array), wanted.type.arrow))
+        else:
+            position = array.type.get_field_index(source.name)
+            if position < 0:
+                raise pa.ArrowInvalid(f"the file has no nested field '{source.name}'")
+            children.append(conform(array.field(position), source.type, wanted.type))
+    return pa.StructArray.from_arrays(children, fields=[wanted.arrow_field for wanted in read.fields], mask=_nulls(array))
+
+
+def _offsets(array: Any) -> Any:
+    return pa.array(array.offsets.to_numpy())  # a copy: Arrow takes no null mask together with sliced offsets
+
+
+def _nulls(array: Any) -> Any:
+    return array.is_null() if array.null_count else None
+
+
+def column_types(fields: Sequence[DataField]) -> dict[str, ColumnType]:
+    """Types by name, as predicates and indexes know them."""
+    return {column.name: column.type.column_type for column in fields}
+
+
+__all__ = ["SchemaMapping", "can_cast", "column_types", "conform", "is_same", "keeps_order"]

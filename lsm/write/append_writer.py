@@ -1,0 +1,131 @@
+"""The writer of one bucket of an append table (Paimon's ``AppendOnlyWriter``)."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from lsm.compaction.cluster import BucketCluster, Clustering
+from lsm.compaction.manager import CompactIncrement
+from lsm.compaction.small_files import SmallFilePolicy, join_small_files
+from lsm.compaction.task import CompactResult
+from lsm.data_files.rolling import RollingFileWriter, delete_files, row_writer
+from lsm.keys.encoding import Rows
+from lsm.write.bucket_writer import BucketContext, WriteMetrics
+from lsm.write_buffer.source import HeldRows, Source
+from manifest.commit.message import CommitMessage
+from manifest.entry.data_file import DataFileMeta, FileSource
+
+
+class AppendOnlyWriter:
+    """Holds row numbers of input tables and writes the rows, in order of arrival, when memory is short or the write ends."""
+
+    def __init__(self, context: BucketContext) -> None:
+        self.context = context
+        self.metrics = WriteMetrics()
+        self.held = HeldRows()
+        self._target = context.target
+        self._has_buckets = context.store.options.bucket > 0
+        self._next_sequence = context.next_sequence if self._has_buckets else 0
+        self._writer: RollingFileWriter | None = None
+        self._files = list(context.existing)
+        self._new_files: list[DataFileMeta] = []
+        self._increment = CompactIncrement(self._discard)
+
+    @property
+    def reorders(self) -> bool:
+        """See ``BucketWriter``; so for every other method."""
+        return False
+
+    def add(self, source: Source, rows: Rows | None) -> None:
+        """Take rows."""
+        self.held.add(source, rows)
+
+    def release(self, *, close: bool) -> None:
+        """Encode the held rows into the open file."""
+        self._write()
+        if close:
+            self.flush()
+        elif self._writer is not None:
+            self._writer.end_row_group()
+
+    def flush(self) -> None:
+        """Write what is held and close the file."""
+        self._write()
+        if self._writer is None:
+            return
+        writer, self._writer = self._writer, None
+        files = writer.close()
+        self._next_sequence = files[-1].max_sequence_number + 1
+        self._new_files += files
+        self._files += files
+        self._count(files)
+
+    def compact(self, *, full: bool) -> None:
+        """Flush, then join small files; nothing if the table has got columns since it was opened."""
+        self.flush()
+        context = self.context
+        if not context.knows_all_columns:
+            return
+        policy = SmallFilePolicy.of(context.store.options)
+        bucket = (context.partition, context.bucket)
+        result = join_small_files(self._target, *bucket, self._files, policy, full=full, vectors=context.vectors)
+        if result is not None:
+            self._replace(result)
+
+    def _replace(self, result: CompactResult) -> None:
+        gone = {file.file_name for file in result.before}
+        self._files = [file for file in self._files if file.file_name not in gone] + result.after
+        self._increment.add(result)
+        self.metrics.compactions += 1
+        self.metrics.bytes_read += sum(file.file_size for file in result.before)
+        self._count(result.after)
+
+    def cluster(self, clustering: Clustering) -> None:
+        """Flush, then sort all rows anew; nothing if the table has got columns since it was opened."""
+        self.flush()
+        if not self._files or not self.context.knows_all_columns:
+            return
+        context = self.context
+        job = BucketCluster(self._target, context.partition, context.bucket, clustering, context.space, context.vectors)
+        self._replace(job.rewrite(self._files))
+
+    def prepare(self) -> CommitMessage:
+        """Flush, join small files of a bucketed table if that is due, and hand over."""
+        self.flush()
+        if self.context.compacts and self._has_buckets:
+            self.compact(full=False)
+        before, after = self._increment.drain()
+        new_files, self._new_files = self._new_files, []
+        return self.context.message(new_files, before, after)
+
+    def abort(self) -> None:
+        """Delete everything written."""
+        self.held.clear()
+        if self._writer is not None:
+            with suppress(Exception):
+                self._writer.abort()
+            self._writer = None
+        self._increment.undo()
+        for file in self._new_files:
+            self._discard(file)
+        self._new_files = []
+
+    def _write(self) -> None:
+        if not self.held:
+            return
+        if self._writer is None:
+            self._writer = row_writer(self._target, FileSource.APPEND, self._next_sequence)
+        for table in self.held.tables():
+            self._writer.write(table)
+        self.metrics.rows += self.held.count
+        self.held.clear()
+
+    def _discard(self, file: DataFileMeta) -> None:
+        delete_files(self.context.store.file_io, self._target.directory, file)
+
+    def _count(self, files: list[DataFileMeta]) -> None:
+        self.metrics.files += len(files)
+        self.metrics.bytes_written += sum(file.file_size for file in files)
+
+
+__all__ = ["AppendOnlyWriter"]

@@ -1,0 +1,97 @@
+"""What a write finds in the buckets that it writes to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from fileindex.base.column_type import Plain
+from lsm.bucket.router import describe
+from manifest.entry.data_file import DataFileMeta
+from manifest.entry.index_manifest import DELETION_VECTORS, IndexEntry
+from manifest.entry.live import EntryFilter
+from manifest.io.errors import UnsupportedTable
+from manifest.snapshot.snapshot import Snapshot
+from manifest.store import FileStore
+
+
+class ExistingFiles:
+    """Live files of the buckets that are written, as of one snapshot; manifests are read once for each set of partitions.
+
+    ``snapshot_id`` is that snapshot (0: before the first), None the newest; with ``ignore`` nothing of it counts.
+    """
+
+    def __init__(self, store: FileStore, *, ignore: bool, snapshot_id: int | None = None) -> None:
+        self._store = store
+        self._ignore = ignore or snapshot_id == 0
+        self._chosen = snapshot_id or None
+        self.forget()
+
+    def forget(self) -> None:
+        """Look at the newest snapshot again next time."""
+        self._found: list[Snapshot | None] = []
+        self._files: dict[tuple[bytes, int], list[DataFileMeta]] = {}
+        self._totals: dict[bytes, int] = {}
+        self._loaded: set[bytes] = set()
+        self._vectors: dict[tuple[bytes, int], list[IndexEntry]] | None = None
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """The snapshot looked at; None if there was none, or if nothing of it counts."""
+        if not self._found:
+            self._found.append(None if self._ignore else self._look())
+        return self._found[0]
+
+    def _look(self) -> Snapshot | None:
+        snapshots = self._store.snapshots
+        return snapshots.latest() if self._chosen is None else snapshots.get(self._chosen)
+
+    @property
+    def snapshot_id(self) -> int:
+        """The snapshot looked at, 0 if there was none."""
+        return self.snapshot.id if self.snapshot is not None else 0
+
+    def load(self, partitions: Iterable[tuple[Plain, ...]]) -> None:
+        """Make the files of ``partitions`` known, in one go."""
+        wanted = {self._store.partition.encode(partition) for partition in partitions} - self._loaded
+        if not wanted or self._ignore:
+            return
+        self._loaded |= wanted
+        live = self._store.live_entries(self.snapshot, EntryFilter(partitions=wanted))
+        found = zip(live.partition, live.bucket.tolist(), live.total_buckets.tolist(), live.files(), strict=True)
+        for partition, bucket, total, file in found:
+            self._files.setdefault((partition, bucket), []).append(file)
+            self._totals[partition] = total
+
+    def of(self, partition: tuple[Plain, ...], encoded: bytes, bucket: int) -> list[DataFileMeta]:
+        """Live files of a bucket."""
+        self.load([partition])
+        return self._files.get((encoded, bucket), [])
+
+    def total_buckets(self, partition: tuple[Plain, ...], encoded: bytes, *, new_rows: bool) -> int:
+        """The number of buckets of a partition, that of the table if it is empty.
+
+        Raises:
+            UnsupportedTable: There are ``new_rows``, and the partition was written with another number than the table has now.
+        """
+        self.load([partition])
+        wanted = self._store.options.bucket
+        total = self._totals.get(encoded, wanted)
+        if new_rows and total != wanted:
+            where = describe(partition, self._store.schema.partition_keys) or "the table"
+            raise UnsupportedTable(
+                f"{self._store.root}: {where} has {total} buckets, but option 'bucket' is {wanted}; "
+                "overwrite it to change its number of buckets"
+            )
+        return total
+
+    def deletion_vectors(self, encoded: bytes, bucket: int) -> list[IndexEntry]:
+        """The deletion-vector files of a bucket."""
+        if self._vectors is None:
+            self._vectors = {}
+            for entry in self._store.index_entries(self.snapshot):
+                if entry.index_type == DELETION_VECTORS:
+                    self._vectors.setdefault((entry.partition, entry.bucket), []).append(entry)
+        return self._vectors.get((encoded, bucket), [])
+
+
+__all__ = ["ExistingFiles"]

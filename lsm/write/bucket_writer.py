@@ -1,0 +1,136 @@
+"""What every writer of one (partition, bucket) has: where it writes, what was there before, what it makes for the commit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from fileindex.base.column_type import Plain
+from lsm.data_files.spill import SpillSpace
+from lsm.data_files.writer import FileTarget
+from lsm.deletion_vectors.maintainer import BucketVectors
+from lsm.keys.encoding import Rows
+from lsm.write_buffer.source import HeldRows, Source
+from manifest.commit.message import CommitMessage
+from manifest.entry.data_file import DataFileMeta
+from manifest.io.paths import FileNames
+from manifest.store import FileStore
+
+
+@dataclass(frozen=True)
+class BucketContext:
+    """One bucket as a writer finds it: its live files when the write began, and where new ones go."""
+
+    store: FileStore
+    partition: bytes
+    values: tuple[Plain, ...]
+    bucket: int
+    names: FileNames
+    space: SpillSpace
+    existing: Sequence[DataFileMeta] = ()
+    snapshot_id: int = 0
+    compacts: bool = True
+    first_sequence: int | None = None
+    vectors: BucketVectors | None = None
+    """The bucket's deletion vectors; None for tables without."""
+    logs: bool = True
+    """Whether changelog files are written where the table has a producer; an overwrite has none."""
+    total_buckets: int | None = None
+    """The number of buckets of the partition; None: as the table's option says."""
+
+    @property
+    def target(self) -> FileTarget:
+        """Where and how data files are written."""
+        schema = self.store.schema
+        size = self.store.options.target_size(has_primary_key=schema.is_primary_key_table)
+        return FileTarget(self.store, self.store.paths.bucket_dir(self.values, self.bucket), self.names, size)
+
+    @property
+    def next_sequence(self) -> int:
+        """The first sequence number of new rows: above all in the bucket, unless the writer has a range of its own."""
+        return self.max_sequence + 1 if self.first_sequence is None else self.first_sequence
+
+    @property
+    def max_sequence(self) -> int:
+        """The greatest sequence number of the bucket, -1 if it is empty."""
+        return max((file.max_sequence_number for file in self.existing), default=-1)
+
+    @property
+    def knows_all_columns(self) -> bool:
+        """Whether no file is of a newer schema than the writer's: rewriting one would lose the columns that were added."""
+        return all(file.schema_id <= self.store.schema.id for file in self.existing)
+
+    def message(
+        self,
+        new_files: Sequence[DataFileMeta] = (),
+        compact_before: Sequence[DataFileMeta] = (),
+        compact_after: Sequence[DataFileMeta] = (),
+        changelog_files: Sequence[DataFileMeta] = (),
+        compact_changelog: Sequence[DataFileMeta] = (),
+    ) -> CommitMessage:
+        """The message of this bucket; a compaction says what it did to the deletion vectors, or on which it relied."""
+        compacted = self.vectors is not None and bool(compact_before or compact_after)
+        return CommitMessage(
+            partition=self.partition,
+            bucket=self.bucket,
+            total_buckets=self.store.options.bucket if self.total_buckets is None else self.total_buckets,
+            new_files=tuple(new_files),
+            compact_before=tuple(compact_before),
+            compact_after=tuple(compact_after),
+            changelog_files=tuple(changelog_files),
+            compact_changelog=tuple(compact_changelog),
+            index_changes=(self.vectors.change(compaction=True),) if self.vectors is not None and compacted else (),
+            base_max_sequence=self.max_sequence,
+            base_snapshot_id=self.snapshot_id,
+        )
+
+
+@dataclass(slots=True)
+class WriteMetrics:
+    """What a write has done so far; ``spilled_bytes`` are bytes on local disk."""
+
+    rows: int = 0
+    files: int = 0
+    bytes_written: int = 0
+    bytes_read: int = 0
+    spilled_bytes: int = 0
+    compactions: int = 0
+
+    def add(self, other: WriteMetrics) -> None:
+        """Sum up."""
+        for name in self.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+class BucketWriter(Protocol):
+    """A writer of one bucket. Call order: ``add`` and ``release`` at will; then ``prepare`` or ``abort``."""
+
+    context: BucketContext
+    metrics: WriteMetrics
+
+    @property
+    def held(self) -> HeldRows:
+        """The input rows that it holds in memory."""
+
+    @property
+    def reorders(self) -> bool:
+        """Whether it copies rows, as they are, out of its inputs in an order of its own."""
+
+    def add(self, source: Source, rows: Rows | None) -> None:
+        """Take rows of an input table."""
+
+    def release(self, *, close: bool) -> None:
+        """Give back the memory of held rows by spilling or encoding them; ``close``: keep no file open for it."""
+
+    def compact(self, *, full: bool) -> None:
+        """Flush, then compact."""
+
+    def prepare(self) -> CommitMessage:
+        """Flush everything, compact if that is due, and hand over what a commit has to publish."""
+
+    def abort(self) -> None:
+        """Delete everything written and not yet handed over; never raises."""
+
+
+__all__ = ["BucketContext", "BucketWriter", "WriteMetrics"]

@@ -1,0 +1,181 @@
+"""Deleting and updating rows of append tables: marked where they lie, or their files rewritten without them.
+
+With ``deletion-vectors.enabled`` no file is rewritten; else every file that holds such a row is (copy on write).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from fileindex.predicate.evaluate_rows import mask
+from fileindex.predicate.tree import Predicate, columns_of
+from fileindex.rowset.roaring import bitmap_to_rows
+from lsm.data_files.rolling import delete_files, row_writer
+from lsm.data_files.writer import FileTarget
+from lsm.deletion_vectors.maintainer import BucketVectors
+from lsm.deletion_vectors.reader import DeletionFile, dead_rows
+from lsm.deletion_vectors.writer import DeletionVectorWriter
+from lsm.read.data_file import DataFileRead
+from lsm.scan.planner import ScanPlanner
+from lsm.scan.splits import DataSplit
+from manifest.commit.conflicts import BucketId
+from manifest.commit.message import CommitMessage
+from manifest.entry.data_file import DataFileMeta, FileSource
+from manifest.entry.index_manifest import DELETION_VECTORS
+from manifest.entry.live import EntryFilter
+from manifest.io.paths import FileNames
+from manifest.snapshot.snapshot import Snapshot
+from manifest.store import FileStore
+
+Update: TypeAlias = Callable[[Any], Any]
+"""The new rows, with the table's columns, in the place of old ones."""
+
+Positions: TypeAlias = npt.NDArray[np.uint32]
+
+
+@dataclass(frozen=True)
+class MatchingRows:
+    """The live rows of a data file for which ``predicate`` is true, and where they are."""
+
+    store: FileStore
+    split: DataSplit
+    file: DataFileMeta
+    deletion_file: DeletionFile | None
+    predicate: Predicate
+
+    def exist(self) -> bool:
+        """Whether there are any; indexes and statistics help to say no."""
+        return any(batch.num_rows for batch in self._read((), self.predicate).batches())
+
+    @cached_property
+    def positions(self) -> Positions:
+        """Their positions in the file, ascending."""
+        alive = np.ones(self.file.row_count, np.bool_)
+        if self.deletion_file is not None:
+            alive[bitmap_to_rows(dead_rows(self.store.file_io, self.deletion_file))] = False
+        chosen = [wanted for _, wanted in self.batches(tuple(columns_of(self.predicate)))]
+        found: Positions = np.flatnonzero(alive)[np.concatenate(chosen)].astype(np.uint32)
+        return found
+
+    def batches(self, columns: tuple[str, ...]) -> Iterator[tuple[Any, npt.NDArray[np.bool_]]]:
+        """All live rows of the file, and which of them match; ``columns`` has those of the predicate."""
+        names = columns or self.store.schema.names[:1]  # a filter without columns asks for all rows or none
+        for batch in self._read(names, None).batches():
+            rows = pa.Table.from_batches([batch])
+            wanted = mask(self.predicate, rows, self.store.schema.column_types)
+            yield rows, np.asarray(wanted.to_numpy() if isinstance(wanted, pa.ChunkedArray) else wanted.to_numpy(zero_copy_only=False))
+
+    def rows(self) -> Iterator[Any]:
+        """The matching rows, all columns."""
+        return (pa.Table.from_batches([batch]) for batch in self._read(self.store.schema.names, self.predicate).batches() if batch.num_rows)
+
+    def _read(self, columns: tuple[str, ...], predicate: Predicate | None) -> DataFileRead:
+        read = DataFileRead(self.store, self.split.partition, self.split.bucket, self.file, columns, deletion_file=self.deletion_file)
+        return read if predicate is None else replace(read, predicate=predicate)
+
+
+def matching_files(store: FileStore, split: DataSplit, predicate: Predicate) -> list[MatchingRows]:
+    """The files of a split that have matching rows."""
+    vectors = split.deletion_files or (None,) * len(split.files)
+    found = [MatchingRows(store, split, file, vector, predicate) for file, vector in zip(split.files, vectors, strict=True)]
+    return [rows for rows in found if rows.exist()]
+
+
+@dataclass(frozen=True)
+class AppendChange:
+    """Deletes the rows of an append table for which ``predicate`` is true in a snapshot, or puts others in their place (``update``).
+
+    A job for a bucket, of a thread or a Spark task: ``buckets`` says which there are, ``run`` does one.
+    """
+
+    store: FileStore
+    snapshot: Snapshot
+    predicate: Predicate
+    commit_id: str
+    update: Update | None = None
+
+    def buckets(self, partitions: Collection[bytes] | None = None) -> dict[BucketId, list[DataSplit]]:
+        """The splits that may hold such rows, by bucket."""
+        found: dict[BucketId, list[DataSplit]] = {}
+        for split in ScanPlanner(self.store).plan(self.predicate, snapshot=self.snapshot, partitions=partitions).splits:
+            found.setdefault((split.partition, split.bucket), []).append(split)
+        return found
+
+    def run(self, splits: Sequence[DataSplit]) -> tuple[CommitMessage, int] | None:
+        """Change the rows of one bucket: what to commit, and how many rows; None if there are none. On failure no file remains."""
+        found = [rows for split in splits for rows in matching_files(self.store, split, self.predicate)]
+        if not found:
+            return None
+        first = splits[0]
+        base = CommitMessage(
+            partition=first.partition, bucket=first.bucket, total_buckets=first.total_buckets, base_snapshot_id=self.snapshot.id
+        )
+        target = self._target(base)
+        made: list[DataFileMeta] = []
+        try:
+            if self.store.options.deletion_vectors_enabled:
+                message = self._marked(base, found, target, made)
+                return message, sum(len(rows.positions) for rows in found)
+            count = sum(self._rewritten(rows, target, made) for rows in found)
+        except BaseException:
+            for file in made:
+                delete_files(self.store.file_io, target.directory, file)
+            raise
+        before = tuple(rows.file for rows in found)
+        return base.model_copy(update={"compact_before": before, "compact_after": tuple(made)}), count
+
+    def _target(self, base: CommitMessage) -> FileTarget:
+        directory = self.store.paths.bucket_dir(self.store.partition.decode(base.partition), base.bucket)
+        options = self.store.options
+        names = FileNames(options.data_file_prefix, ".parquet", self.commit_id)
+        return FileTarget(self.store, directory, names, options.target_size(has_primary_key=False))
+
+    def _marked(self, base: CommitMessage, found: Sequence[MatchingRows], target: FileTarget, made: list[DataFileMeta]) -> CommitMessage:
+        """Marks in the place of the rows, and their successors in new files."""
+        live = self.store.live_entries(self.snapshot, EntryFilter(partitions={base.partition}))
+        live = live.select(live.bucket == base.bucket)
+        has_buckets = base.total_buckets > 0
+        if self.update is not None:
+            writer = row_writer(target, FileSource.APPEND, int(live.max_sequence_number.max()) + 1 if has_buckets else 0)
+            made += writer.write_all(self.update(rows) for file in found for rows in file.rows())
+        index_entries = self.store.index_entries(self.snapshot)
+        entries = [e for e in index_entries if e.index_type == DELETION_VECTORS and (e.partition, e.bucket) == base.bucket_id]
+        size = None if has_buckets else self.store.options.deletion_vector_index_file_target_size
+        names = FileNames("index-", commit_id=self.commit_id)
+        vectors = BucketVectors(DeletionVectorWriter(self.store, *base.bucket_id, names, size), entries, set(live.file_name))
+        for rows in found:
+            vectors.mark(rows.file.file_name, rows.positions)
+        return base.model_copy(update={"new_files": tuple(made), "index_changes": (vectors.change(compaction=False),)})
+
+    def _rewritten(self, found: MatchingRows, target: FileTarget, made: list[DataFileMeta]) -> int:
+        """The file's rows in new files, in their order; how many changed."""
+        changed = 0
+
+        def rows() -> Iterator[Any]:
+            nonlocal changed
+            for table, wanted in found.batches(self.store.schema.names):
+                changed += int(wanted.sum())
+                yield self._replaced(table, wanted)
+
+        made += row_writer(target, FileSource.COMPACT, found.file.min_sequence_number).write_all(rows())
+        return changed
+
+    def _replaced(self, rows: Any, wanted: npt.NDArray[np.bool_]) -> Any:
+        if self.update is None:
+            return rows.filter(pa.array(~wanted))
+        if not wanted.any():
+            return rows
+        both = pa.concat_tables([rows, self.update(rows.filter(pa.array(wanted)))])
+        take = np.arange(rows.num_rows)
+        take[wanted] = rows.num_rows + np.arange(int(wanted.sum()))
+        return both.take(pa.array(take))
+
+
+__all__ = ["AppendChange", "MatchingRows", "Update", "matching_files"]

@@ -1,0 +1,156 @@
+"""The writer of one bucket of a primary-key table (Paimon's ``MergeTreeWriter``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+from lsm.compaction.changelog import ChangelogWriter, CompactionChangelog, changelog_target
+from lsm.compaction.full_changelog_rewriter import FullChangelogRewriter
+from lsm.compaction.lookup_rewriter import LookupRewriter
+from lsm.compaction.manager import CompactIncrement, CompactionPolicy, MergeTreeCompactManager
+from lsm.compaction.task import CompactResult, MergeTreeRewriter, Rewriter
+from lsm.data_files.rolling import delete_files, key_value_writer
+from lsm.keys.encoding import Rows
+from lsm.keys.sort import SortKey
+from lsm.levels.sorted_runs import key_decoder
+from lsm.merge.engines import merge_function_for
+from lsm.merge.keep_all import KeepEvery, folded
+from lsm.write.bucket_writer import BucketContext, WriteMetrics
+from lsm.write_buffer.sort_buffer import SortBuffer
+from lsm.write_buffer.source import HeldRows, Source
+from manifest.commit.message import CommitMessage
+from manifest.entry.data_file import DataFileMeta, FileSource
+from manifest.schema.table_schema import TableSchema
+
+
+def sort_key_of(schema: TableSchema) -> SortKey:
+    """The order of rows in a bucket: trimmed primary key, then ``sequence.field`` in its direction."""
+    return SortKey(schema.trimmed_primary_keys, schema.core.sequence_field, schema.core.sequence_descending)
+
+
+class MergeTreeWriter:
+    """Buffers rows, flushes them as one sorted run on level 0, then compacts unless the context says otherwise."""
+
+    def __init__(self, context: BucketContext) -> None:
+        self.context = context
+        self.metrics = WriteMetrics()
+        schema = context.store.schema
+        key, fold = sort_key_of(schema), merge_function_for(schema)
+        self._target = context.target
+        self._key, self._fold = key, fold
+        self._logs_input = context.logs and context.store.options.changelog_producer == "input"
+        self._keeps_every = self._logs_input or not fold.folds_in_steps
+        self._buffer = SortBuffer(key, KeepEvery() if self._keeps_every else fold, context.next_sequence)
+        plain = MergeTreeRewriter(self._target, context.partition, context.bucket, key, fold, context.vectors)
+        key_of, policy = key_decoder(schema.key_types), CompactionPolicy.of(context.store.options)
+        self._log = ChangelogWriter(changelog_target(self._target))
+        max_level = max([policy.number_of_levels - 1, *(file.level for file in context.existing)])
+        changes = CompactionChangelog.of(schema, self._log, key, max_level) if context.logs else None
+        rewriter: Rewriter = plain
+        if context.store.options.needs_lookup:
+            rewriter = LookupRewriter(plain, key_of, lambda: self._manager.levels.files, None if changes is None else changes.observe)
+        elif changes is not None:
+            rewriter = FullChangelogRewriter(plain, changes, max_level)
+        self._manager = MergeTreeCompactManager(key_of, list(context.existing), policy, rewriter, vectors=context.vectors)
+        self._increment = CompactIncrement(rewriter.discard)
+        self._new_files: list[DataFileMeta] = []
+        self._changelog: list[DataFileMeta] = []
+        self._compact_changelog: list[DataFileMeta] = []
+        self._compacted_fully = False
+
+    @property
+    def held(self) -> HeldRows:
+        """See ``BucketWriter``; so for every other method."""
+        return self._buffer.held
+
+    @property
+    def reorders(self) -> bool:
+        """Texts as dictionaries pass through a buffer that only picks rows, and reach files alone."""
+        return self._buffer.only_picks and not self._keeps_every
+
+    def add(self, source: Source, rows: Rows | None) -> None:
+        """Take rows; each consumes a sequence number."""
+        self._buffer.add(source, rows)
+
+    def release(self, *, close: bool) -> None:  # noqa: ARG002 - spill files are closed anyway
+        """Spill the buffer."""
+        self._buffer.spill(self.context.space)
+
+    def flush(self) -> None:
+        """Write the buffer as level-0 files, and, with ``changelog-producer=input``, every row of it as changelog files."""
+        rows = self._buffer.rows
+        if not rows:
+            return
+        try:
+            files = key_value_writer(self._target, 0, FileSource.APPEND).write_all(self._drained())
+        except BaseException:
+            self._log.abort()
+            raise
+        self._new_files += files
+        self._manager.add(files)
+        self._changelog += self._log.finish()
+        self.metrics.rows += rows
+        self.metrics.spilled_bytes = self._buffer.spilled_bytes
+        self._count(files)
+
+    def compact(self, *, full: bool) -> None:
+        """Flush, then compact everything or what the strategy picks; nothing if the table has got columns since it was opened."""
+        self.flush()
+        if self.context.knows_all_columns and not full:
+            self._take(self._manager.settle())
+        try:
+            result = self._manager.compact(full=full) if self.context.knows_all_columns else None
+        except BaseException:
+            self._log.abort()
+            raise
+        self._take(result)
+        level = self._manager.levels.max_level if result is None or not result.after else result.after[0].level
+        self._compact_changelog += [file.upgrade(level) for file in self._log.finish()]  # engines that hide level 0 hide its changelog
+        self._compacted_fully |= full
+
+    def prepare(self) -> CommitMessage:
+        """Flush, compact once if that is due, and hand over."""
+        if self.context.compacts and (self._buffer.rows or not self._compacted_fully):
+            self.compact(full=self.context.store.options.compacts_fully_at_commit)
+        self.flush()
+        before, after = self._increment.drain()
+        message = self.context.message(self._new_files, before, after, self._changelog, self._compact_changelog)
+        self._new_files, self._changelog, self._compact_changelog = [], [], []
+        return message
+
+    def abort(self) -> None:
+        """Delete spill files, new files and compaction output."""
+        with suppress(Exception):
+            self._buffer.clear()
+        self._increment.undo()
+        for file in self._new_files:
+            delete_files(self.context.store.file_io, self._target.directory, file)
+        for file in (*self._changelog, *self._compact_changelog):
+            self._log.discard(file)
+        self._new_files, self._changelog, self._compact_changelog = [], [], []
+
+    def _drained(self) -> Iterator[Any]:
+        """The rows of the buffer, one a key; on the way all of them go to the changelog if that takes the input."""
+        for rows in self._buffer.drain(self.context.space):
+            if self._logs_input:
+                self._log.write(rows)
+            yield folded(rows, self._key, self._fold) if self._keeps_every else rows
+
+    def _count(self, files: list[DataFileMeta]) -> None:
+        self.metrics.files += len(files)
+        self.metrics.bytes_written += sum(file.file_size for file in files)
+
+    def _take(self, result: CompactResult | None) -> None:
+        if result is None:
+            return
+        self._increment.add(result)
+        made = list(result.made)
+        kept = {file.file_name for file in result.after}
+        self.metrics.compactions += 1
+        self.metrics.bytes_read += sum(file.file_size for file in result.before if file.file_name not in kept)
+        self._count(made)
+
+
+__all__ = ["MergeTreeWriter", "sort_key_of"]

@@ -1,0 +1,360 @@
+"""Writing a table: rows in, commit messages out (Paimon's ``TableWrite`` over ``FileStoreWrite``).
+
+Rows are routed to buckets; all buckets share one memory budget; files are written and compacted by a few threads, a bucket
+each. Nothing is visible before the messages are committed, and ``abort`` removes every trace.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import uuid
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from fileindex.base.column_type import Plain
+from lsm.arrow.dictionary import WORTH_ROWS
+from lsm.bucket.dynamic import HashBucketAssigner, Owned
+from lsm.bucket.hash import Buckets, Hashes
+from lsm.bucket.hash_index import write_hashes
+from lsm.bucket.router import route
+from lsm.compaction.cluster import Clustering
+from lsm.data_files.spill import BATCH_BYTES, SpillSpace
+from lsm.deletion_vectors.maintainer import BucketVectors
+from lsm.deletion_vectors.writer import DeletionVectorWriter
+from lsm.schema.conform_input import conform
+from lsm.write.append_writer import AppendOnlyWriter
+from lsm.write.base_files import ExistingFiles
+from lsm.write.bucket_writer import BucketContext, BucketWriter, WriteMetrics
+from lsm.write.merge_tree_writer import MergeTreeWriter
+from lsm.write.row_kind_filter import WriteKinds
+from lsm.write_buffer.sort_buffer import MAX_SPILL_FAN_IN
+from lsm.write_buffer.source import Kinds, Source
+from manifest.commit.index_change import IndexChange
+from manifest.commit.index_update import compaction_paths, row_paths
+from manifest.commit.message import CommitMessage
+from manifest.entry.data_file import DataFileMeta
+from manifest.entry.index_manifest import HASH
+from manifest.io import failpoints
+from manifest.io.errors import UnsupportedTable
+from manifest.io.group_sync import DurableTogether, store_through
+from manifest.io.paths import FileNames
+from manifest.options.support import check_writable
+from manifest.store import FileStore
+
+_ROUTE_ROWS = 1 << 17
+_ROUTE_BYTES = 16 << 20
+_MAX_SOURCE_BYTES = 1 << 30
+_MAX_OPEN_FILES = 128
+_KEPT_SHARE = 8
+"""What buckets keep in memory when room is made, all together: this part of the buffer at most."""
+T = TypeVar("T")
+Progress = Callable[[WriteMetrics], None]
+
+
+class TableWrite:
+    """One write job of one process. A context manager: an exception aborts, leaving does not commit.
+
+    Args:
+        store: The table, by its latest schema.
+        commit_user: Who will commit; only for error texts and names.
+        write_only: No compaction after flushing; None: as the table's option says.
+        commit_id: Leads the names of all files, so that an abort can tell whose they are.
+        spill_dir: Where to spill; None: a directory that is removed at the end.
+        threads: Buckets that are flushed and compacted at a time.
+        progress: Called with the running totals after every bucket.
+        ignore_existing: Write as if the buckets were empty, as an overwrite does.
+        first_sequence: Number rows from here in every bucket: writers that share a bucket in one commit have ranges of their
+            own. The commit numbers anew what it finds below rows that were committed meanwhile. None: above the bucket's rows.
+        owned: Which dynamic buckets may take new keys: of several writers in one commit each has its own.
+        base_snapshot_id: The snapshot to build on, that all writers of one commit may agree (0: an empty table); None: the newest.
+
+    Raises:
+        UnsupportedTable: The table's options ask for something that is not built.
+    """
+
+    def __init__(
+        self,
+        store: FileStore,
+        *,
+        commit_user: str = "",
+        write_only: bool | None = None,
+        commit_id: str | None = None,
+        spill_dir: str | None = None,
+        threads: int = 2,
+        progress: Progress | None = None,
+        ignore_existing: bool = False,
+        first_sequence: int | None = None,
+        owned: Owned | None = None,
+        base_snapshot_id: int | None = None,
+    ) -> None:
+        check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
+        _refuse_keys_across_partitions(store)
+        self._durable = DurableTogether(store.file_io)
+        self.store = store_through(store, self._durable)
+        self._kinds = WriteKinds(store.schema, store.root)
+        self.commit_user = commit_user
+        compacts = not (store.options.write_only if write_only is None else write_only)
+        told = store.options.changelog_producer == "lookup"  # an overwrite is in no changelog, its compaction neither: so it is done here
+        self._compacts = compacts and (not ignore_existing or told)  # others are settled where they are alone in their buckets
+        self._names = FileNames(store.options.data_file_prefix, _suffix(store), commit_id or str(uuid.uuid4()))
+        self._own_spill = None if spill_dir else tempfile.TemporaryDirectory(prefix="paimon-spill-", ignore_cleanup_errors=True)
+        raw = store.options.raw
+        self._space = SpillSpace(
+            spill_dir or str(self._own_spill and self._own_spill.name),
+            raw.get("spill-compression", "zstd"),
+            int(raw.get("spill-compression.zstd-level", "1")),
+            min(BATCH_BYTES, store.options.write_buffer_size // MAX_SPILL_FAN_IN),
+        )
+        self._first_sequence = first_sequence
+        self._pool = ThreadPoolExecutor(max(1, threads), thread_name_prefix="paimon-write")
+        self._progress = progress
+        self._logs = not ignore_existing
+        self._existing = ExistingFiles(store, ignore=ignore_existing, snapshot_id=base_snapshot_id)
+        self._owned = owned
+        self._assigner: HashBucketAssigner | None = None
+        self._index_names = FileNames("index-", commit_id=commit_id)
+        self._writers: dict[tuple[bytes, int], BucketWriter] = {}
+        self._prepared: list[CommitMessage] = []
+        self._waiting: list[tuple[Any, Kinds | None]] = []
+        self._done = WriteMetrics()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._pool.shutdown(wait=True, cancel_futures=True)  # an interrupt may come while threads still make files
+        if kind is not None:
+            self.abort()
+        self.close()
+
+    @property
+    def metrics(self) -> WriteMetrics:
+        """Totals over all buckets."""
+        total = WriteMetrics()
+        total.add(self._done)
+        for writer in self._writers.values():
+            total.add(writer.metrics)
+        return total
+
+    def write(self, batch: Any, *, kinds: Any = None) -> None:
+        """Buffer a Table or RecordBatch; later rows of a key win.
+
+        Args:
+            batch: Rows that fit the table's schema (``lsm.schema.conform_input``).
+            kinds: Row kinds 0 to 3 (``+I -U +U -D``), one a row; None: all ``+I``. Append tables take ``+I`` only.
+
+        Raises:
+            SchemaMismatch: The rows do not fit.
+        """
+        table = conform(batch, self.store.schema)
+        table, numbers = self._kinds.of(table, kinds)
+        self._waiting.append((table, numbers))
+        if sum(t.num_rows for t, _ in self._waiting) >= _ROUTE_ROWS or sum(t.nbytes for t, _ in self._waiting) >= _ROUTE_BYTES:
+            self._route()
+
+    def compact(self, partition: bytes, bucket: int, full: bool = False) -> None:
+        """Flush a bucket, then compact it: all of it, or what the strategy picks."""
+        self._route()
+        self._writer(self.store.partition.decode(partition), bucket, compacting=True).compact(full=full)
+
+    def cluster(self, partition: bytes, bucket: int, clustering: Clustering) -> None:
+        """Sort all rows of a bucket of an append table anew."""
+        self._route()
+        writer = self._writer(self.store.partition.decode(partition), bucket, compacting=True)
+        assert isinstance(writer, AppendOnlyWriter), "rows of primary-key tables have their order"
+        writer.cluster(clustering)
+
+    def prepare_commit(self) -> list[CommitMessage]:
+        """Flush and compact all buckets; the messages of those that changed. The write can go on afterwards."""
+        self._route()
+        self._ready_texts()
+        messages = self._each(self._prepare, list(self._writers.values()))
+        messages = [message if message.is_empty else self._with_hashes(message) for message in messages]
+        self._durable.settle()
+        failpoints.point("after-data-files")
+        self._prepared = []
+        self._done = self.metrics
+        self._writers = {}
+        self._existing.forget()
+        self._assigner = None
+        return [message for message in messages if not message.is_empty]
+
+    def abort(self) -> None:
+        """Delete everything that was written and not handed over; never raises."""
+        self._waiting = []
+        for writer in self._writers.values():
+            writer.abort()
+        self._writers = {}
+        for message in self._prepared:  # of buckets that were done when another one failed
+            for path in (*row_paths(self.store, message), *compaction_paths(self.store, message)):
+                with suppress(OSError):  # an orphan at worst
+                    self.store.file_io.delete(path)
+        self._prepared = []
+
+    def close(self) -> None:
+        """Free threads and the spill directory."""
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._durable.close()
+        if self._own_spill is not None:
+            self._own_spill.cleanup()
+
+    def _with_hashes(self, message: CommitMessage) -> CommitMessage:
+        """The message with the bucket's hash index: a new one, or the one that the rows rely on."""
+        if self._assigner is None:
+            return message
+        known = self._assigner.entries(message.partition)
+        hashes = self._assigner.new_hashes(message.partition, message.bucket)
+        change = IndexChange(kind=HASH, base=tuple(entry.file_name for entry in known), partition_wide=True)
+        if hashes is not None:
+            made = write_hashes(self.store, self._index_names, message.partition, message.bucket, hashes)
+            old = tuple(entry.file for entry in known if entry.bucket == message.bucket)
+            change = change.model_copy(update={"new": (made,), "removed": old})
+        done = message.model_copy(update={"index_changes": (*message.index_changes, change)})
+        self._prepared.append(done)
+        return done
+
+    def _assign(self, partition: tuple[Plain, ...], hashes: Hashes) -> Buckets:
+        """Dynamic buckets of keys, as of the snapshot that the write began with."""
+        if self._assigner is None:
+            self._assigner = HashBucketAssigner(self.store, self._existing.snapshot, self._owned)
+        return self._assigner.assign(self.store.partition.encode(partition), hashes)
+
+    def _prepare(self, writer: BucketWriter) -> CommitMessage:
+        message = writer.prepare()
+        self._prepared.append(message)
+        if self._progress is not None:
+            self._progress(self.metrics)
+        return message
+
+    def _route(self) -> None:
+        """Hand the waiting rows to their buckets, as one source that they share."""
+        waiting, self._waiting = [(table, kinds) for table, kinds in self._waiting if table.num_rows], []
+        if not waiting:
+            return
+        self._make_room()
+        table = pa.concat_tables([table for table, _ in waiting])
+        kinds = None
+        if any(numbers is not None for _, numbers in waiting):
+            kinds = np.concatenate([np.zeros(t.num_rows, np.int8) if n is None else n for t, n in waiting])
+        step = max(1, _MAX_SOURCE_BYTES * table.num_rows // max(1, table.nbytes))
+        for at in range(0, table.num_rows, step):
+            source = Source(table.slice(at, step).combine_chunks(), None if kinds is None else kinds[at : at + step])
+            assign = self._assign if self.store.schema.has_dynamic_buckets else None
+            shares = route(source.table, self.store.schema, assign, self._pool.map)
+            if not self._is_unaware:
+                self._existing.load({share.partition for share in shares})
+            for share in shares:
+                self._writer(share.partition, share.bucket).add(source, share.rows)
+
+    def _make_room(self) -> None:
+        """Keep held rows within ``write-buffer-size``: the largest buckets go to disk, the others let go of shared tables.
+
+        No shared table goes before the last bucket has let go, and rows that a bucket keeps are there twice until then: so
+        only small remains are kept. The rows that come last are the caller's until more come, so that one table in memory is
+        never spilled.
+        """
+        writers = [writer for writer in self._writers.values() if writer.held]
+        used = sum({id(source): source.size for writer in writers for source in writer.held.sources}.values())
+        budget = self.store.options.write_buffer_size
+        if used <= budget:
+            return
+        writers.sort(key=lambda writer: writer.held.size, reverse=True)
+        freed = chosen = 0
+        while freed < used - budget // _KEPT_SHARE and chosen < len(writers):
+            freed += writers[chosen].held.size
+            chosen += 1
+        close = len(self._writers) > _MAX_OPEN_FILES
+        self._each(lambda writer: writer.release(close=close), writers[:chosen])
+        self._each(lambda writer: writer.held.gather(), writers[chosen:])
+
+    def _ready_texts(self) -> None:
+        """Give the texts of large inputs the form in which buckets copy rows out of them, a column a thread."""
+        keys = {*self.store.schema.trimmed_primary_keys, *self.store.options.sequence_field}
+        sources = {id(source): source for writer in self._writers.values() if writer.reorders for source in writer.held.sources}
+        large = [source for source in sources.values() if source.table.num_rows >= WORTH_ROWS]
+        jobs = [(source, field.name) for source in large for field in source.table.schema if pa.types.is_string(field.type)]
+        wait([self._pool.submit(source.ready, name) for source, name in jobs if name not in keys])
+
+    @property
+    def _is_unaware(self) -> bool:
+        """An append table without buckets: what was there before only matters to its compaction."""
+        return not self.store.schema.is_primary_key_table and self.store.options.bucket < 1
+
+    def _writer(self, partition: tuple[Plain, ...], bucket: int, *, compacting: bool = False) -> BucketWriter:
+        encoded = self.store.partition.encode(partition)
+        found = self._writers.get((encoded, bucket))
+        if found is None:
+            looks = compacting or not self._is_unaware
+            files = self._existing.of(partition, encoded, bucket) if looks else []
+            total = self._existing.total_buckets(partition, encoded, new_rows=not compacting) if looks else None
+            snapshot_id = self._existing.snapshot_id
+            shared = (self._names, self._space, files, snapshot_id, self._compacts, self._first_sequence)
+            vectors = self._vectors(encoded, bucket, files)
+            context = BucketContext(self.store, encoded, partition, bucket, *shared, vectors, logs=self._logs, total_buckets=total)
+            found = MergeTreeWriter(context) if self.store.schema.is_primary_key_table else AppendOnlyWriter(context)
+            self._writers[encoded, bucket] = found
+        return found
+
+    def _vectors(self, partition: bytes, bucket: int, files: Sequence[DataFileMeta]) -> BucketVectors | None:
+        """The deletion vectors of a bucket's files; None for tables without."""
+        options = self.store.options
+        if not options.deletion_vectors_enabled or (self._is_unaware and not files):  # a mere append marks nothing
+            return None
+        size = options.deletion_vector_index_file_target_size if self._is_unaware else None
+        writer = DeletionVectorWriter(self.store, partition, bucket, self._index_names, size)
+        return BucketVectors(writer, self._existing.deletion_vectors(partition, bucket), {file.file_name for file in files})
+
+    def _each(self, work: Callable[[BucketWriter], T], writers: Sequence[BucketWriter]) -> list[T]:
+        """Do something for several buckets at a time, the largest first; the first error surfaces once all have ended."""
+        largest_first = sorted(range(len(writers)), key=lambda at: writers[at].held.size, reverse=True)
+        futures = {at: self._pool.submit(work, writers[at]) for at in largest_first}
+        wait(futures.values())
+        return [futures[at].result() for at in range(len(writers))]
+
+
+def _suffix(store: FileStore) -> str:
+    options = store.options
+    if options.file_suffix_include_compression and options.file_compression != "none":
+        return f".{options.file_compression}.parquet"
+    return ".parquet"
+
+
+def _refuse_keys_across_partitions(store: FileStore) -> None:
+    schema = store.schema
+    missing = [name for name in schema.partition_keys if name not in schema.primary_keys]
+    if schema.is_primary_key_table and missing:
+        raise UnsupportedTable(
+            f"{store.root}: partition column '{missing[0]}' is not in the primary key: rows whose key moves between partitions are not written"
+        )
+
+
+def compact_bucket(
+    store: FileStore,
+    partition: bytes,
+    bucket: int,
+    *,
+    full: bool = False,
+    clustering: Clustering | None = None,
+    commit_id: str | None = None,
+) -> CommitMessage | None:
+    """Compact one bucket as it is now, whatever ``write-only`` says: the message to commit, None if there is nothing to do.
+
+    With ``clustering`` all rows of an append bucket are sorted anew. One job for a thread or a Spark task; on failure nothing
+    that was made remains.
+    """
+    with TableWrite(store, write_only=True, commit_id=commit_id, threads=1) as write:
+        if clustering is None:
+            write.compact(partition, bucket, full=full)
+        else:
+            write.cluster(partition, bucket, clustering)
+        messages = write.prepare_commit()
+        return messages[0] if messages else None
+
+
+__all__ = ["Progress", "TableWrite", "compact_bucket"]

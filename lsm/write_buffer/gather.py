@@ -1,0 +1,77 @@
+"""Rows of one bucket where their inputs have them, copied out a piece at a time in whatever order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lsm.arrow.dictionary import joined, moved
+from lsm.keys.encoding import Rows
+
+
+@dataclass(frozen=True, slots=True)
+class InputRows:
+    """Some rows (None: all) of an input, whose columns are in forms that ``moved`` takes, by name."""
+
+    columns: dict[str, Any]
+    rows: Rows | None
+
+    @property
+    def count(self) -> int:
+        """How many rows."""
+        return len(next(iter(self.columns.values()))) if self.rows is None else len(self.rows)
+
+    def take(self, positions: Rows | None, names: Sequence[str]) -> Any:
+        """Copies of columns at ``positions`` among these rows (None: all of them)."""
+        rows = positions if self.rows is None else self.rows if positions is None else self.rows[positions]
+        if rows is None:
+            return pa.table({name: self.columns[name] for name in names})
+        at = pa.array(rows)
+        return pa.table({name: moved(self.columns[name], at) for name in names})
+
+
+@dataclass(frozen=True, slots=True)
+class RowsInPlace:
+    """Rows of few inputs; row ``i`` is the one that arrived as number ``i``. Nothing but what ``take`` gives is copied."""
+
+    inputs: Sequence[InputRows]
+    kinds: npt.NDArray[np.int8] | None
+    size: int
+
+    @property
+    def count(self) -> int:
+        """How many rows."""
+        return sum(each.count for each in self.inputs)
+
+    def arrived(self, positions: Rows) -> Rows:
+        """The numbers as which rows arrived."""
+        return positions
+
+    def columns(self, names: Sequence[str]) -> Any:
+        """Some columns of all rows, each in one piece."""
+        return pa.concat_tables([each.take(None, names) for each in self.inputs]).combine_chunks()
+
+    def take(self, positions: Rows) -> Any:
+        """Copies of rows, in this order."""
+        names = list(self.inputs[0].columns)
+        if len(self.inputs) == 1:
+            return self.inputs[0].take(positions, names)
+        starts = np.cumsum([0, *(each.count for each in self.inputs)])
+        owner = np.searchsorted(starts, positions, side="right") - 1
+        places = [np.flatnonzero(owner == number) for number in range(len(self.inputs))]
+        pieces = [
+            each.take(positions[place] - start, names)
+            for each, place, start in zip(self.inputs, places, starts.tolist(), strict=False)
+            if len(place)
+        ]
+        back = np.empty(len(positions), np.int64)
+        back[np.concatenate(places)] = np.arange(len(positions))
+        return joined(pieces).combine_chunks().take(pa.array(back))
+
+
+__all__ = ["InputRows", "RowsInPlace"]

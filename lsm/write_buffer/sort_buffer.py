@@ -1,0 +1,144 @@
+"""The write buffer of one bucket of a primary-key table: rows as they came, then a sorted run (``SortBufferWriteBuffer``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from lsm.data_files.spill import SpillFile, SpillSpace, batch_rows
+from lsm.keys.encoding import Rows
+from lsm.keys.sort import INSERT, SEQUENCE_NUMBER, VALUE_KIND, Sorted, SortKey, rough_order, sort_rows
+from lsm.merge.function import MergeFunction
+from lsm.merge.keep_all import KeepEvery, whole_keys
+from lsm.merge.lookup_function import combines_versions
+from lsm.merge.merge_iterator import merge_runs
+from lsm.write_buffer.gather import RowsInPlace
+from lsm.write_buffer.source import Blocks, HeldRows, Kinds, Source
+
+EMIT_BYTES = 8 << 20
+MAX_SPILL_FAN_IN = 64
+
+
+@dataclass(slots=True)
+class SortBuffer:
+    """Buffers the rows of one bucket. Call order: ``add`` and, at will, ``spill`` or ``gather``; then ``drain``.
+
+    Spilling sorts and folds what is in memory into a file; the files are merged once, when the buffer is drained. With
+    ``KeepEvery`` for ``fold`` every version comes out, and no key is in two tables.
+    """
+
+    key: SortKey
+    fold: MergeFunction
+    next_sequence: int
+    held: HeldRows = field(default_factory=HeldRows)
+    rows: int = 0
+    spilled_bytes: int = 0
+    _first_sequence: int = 0
+    _spills: list[SpillFile] = field(default_factory=list, repr=False)
+
+    @property
+    def only_picks(self) -> bool:
+        """Whether rows come out as they went in, so that the form of their texts does not matter."""
+        return not combines_versions(self.fold)
+
+    def add(self, source: Source, rows: Rows | None) -> None:
+        """Take ``rows`` of ``source``; each gets the next sequence number, in order."""
+        if not self.held:
+            self._first_sequence = self.next_sequence
+        count = self.held.add(source, rows)
+        self.next_sequence += count
+        self.rows += count
+
+    def spill(self, space: SpillSpace) -> None:
+        """Turn what is in memory into one sorted run on disk."""
+        if self.held:
+            spilled = space.write(self._in_memory())
+            self._spills.append(spilled)
+            self.spilled_bytes += spilled.size
+            self.held.clear()
+
+    def drain(self, space: SpillSpace) -> Iterator[Any]:
+        """The whole buffer as one sorted run of tables with ``_SEQUENCE_NUMBER``, ``_VALUE_KIND`` and the table's columns.
+
+        The buffer is empty afterwards, also if the consumer gives up.
+        """
+        try:
+            if not self._spills:
+                yield from self._in_memory(encoded=self.only_picks)
+                return
+            while len(self._spills) >= MAX_SPILL_FAN_IN:
+                self._merge_first(min(MAX_SPILL_FAN_IN, len(self._spills) - MAX_SPILL_FAN_IN + 2), space)
+            runs = [self._run(spill) for spill in self._spills]
+            if self.held:
+                runs.append(self._whole(_in_batches(self._in_memory(), space.batch_bytes)))
+            yield from merge_runs(runs, self.key, self.fold)
+        finally:
+            self.clear()
+
+    def clear(self) -> None:
+        """Forget all rows and delete the spill files."""
+        self.held.clear()
+        for spill in self._spills:
+            spill.delete()
+        self._spills = []
+        self.rows = 0
+
+    def _merge_first(self, count: int, space: SpillSpace) -> None:
+        """Merge the oldest spill files into one; the rest of a fan-in first, so that later rounds are full."""
+        first, rest = self._spills[:count], self._spills[count:]
+        merged = space.write(merge_runs([self._run(spill) for spill in first], self.key, self.fold))
+        self.spilled_bytes += merged.size
+        for spill in first:
+            spill.delete()
+        self._spills = [merged, *rest]
+
+    def _run(self, spill: SpillFile) -> Iterator[Any]:
+        return self._whole(spill.tables())
+
+    def _whole(self, tables: Iterator[Any]) -> Iterator[Any]:
+        """A merge takes all versions of a key that a run has at once."""
+        return whole_keys(tables, self.key) if isinstance(self.fold, KeepEvery) else tables
+
+    def _in_memory(self, *, encoded: bool = False) -> Iterator[Any]:
+        """What is held, sorted and folded, a bounded piece at a time; ``encoded``: texts may be dictionaries."""
+        if not self.held:
+            return
+        held = self.held
+        rows = held.in_place(encoded=encoded) if held.has_few_sources else held.blocks(lambda table: rough_order(self.key.key_words(table)))
+        done = self.fold.thinned(rows.kinds, self._sorted(rows))
+        step = max(1, EMIT_BYTES * rows.count // max(1, rows.size))
+        at = 0
+        while at < len(done.starts):
+            first = int(done.starts[at])
+            until = int(np.searchsorted(done.starts, first + step))
+            last = int(done.starts[until]) if until < len(done.starts) else len(done.order)
+            positions = done.order[first:last]
+            kinds = None if rows.kinds is None else rows.kinds[positions]
+            piece = _key_values(rows.take(positions), rows.arrived(positions) + self._first_sequence, kinds)
+            groups = done.starts[at:until] - first
+            yield piece if len(groups) == len(positions) else self.fold.fold(piece, Sorted(np.arange(len(positions)), groups))
+            at = until
+
+    def _sorted(self, rows: Blocks | RowsInPlace) -> Sorted:
+        """Order by key, user sequence, arrival: rows, or blocks and equal keys in a block, come in order of arrival."""
+        columns = rows.columns([*self.key.columns, *self.key.sequence_fields])
+        return sort_rows(self.key.key_words(columns), self.key.sequence_words(columns), length=rows.count)
+
+
+def _key_values(table: Any, sequence: Rows, kinds: Kinds | None) -> Any:
+    kinds = np.full(table.num_rows, INSERT, np.int8) if kinds is None else kinds
+    names = [SEQUENCE_NUMBER, VALUE_KIND, *table.schema.names]
+    return pa.Table.from_arrays([pa.array(sequence), pa.array(kinds), *table.columns], names=names)
+
+
+def _in_batches(tables: Iterator[Any], size: int) -> Iterator[Any]:
+    """Pieces no larger than those of spill files, so that one run does not make every round large."""
+    for table in tables:
+        yield from (pa.Table.from_batches([batch]) for batch in table.to_batches(max_chunksize=batch_rows(table, size)))
+
+
+__all__ = ["EMIT_BYTES", "MAX_SPILL_FAN_IN", "SortBuffer"]

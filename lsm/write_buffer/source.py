@@ -1,0 +1,245 @@
+"""Rows of one bucket, held as row numbers of input tables that all buckets share.
+
+So a row is copied once, into its place in the output. What is held can be gathered, that is copied out, so that the shared
+tables can go when memory is short.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lsm.arrow.dictionary import movable
+from lsm.keys.encoding import Rows
+from lsm.keys.sort import INSERT
+from lsm.write_buffer.gather import InputRows, RowsInPlace
+
+Kinds = npt.NDArray[np.int8]
+_FEW_SOURCES = 64
+_BLOCK_ROWS = 1 << 16
+_BLOCK_BYTES = 4 << 20
+
+
+@dataclass(slots=True)
+class Source:
+    """An input table, each column in one piece, and the kinds of its rows (None: all ``+I``); ``holders`` buckets use it."""
+
+    table: Any
+    kinds: Kinds | None = None
+    holders: int = 0
+    forms: dict[str, Any] = field(default_factory=dict, repr=False)
+    """Columns in a form in which rows are copied out of them faster (``lsm.arrow.dictionary``)."""
+
+    @property
+    def size(self) -> int:
+        """Bytes in memory."""
+        return int(self.table.nbytes)
+
+    def has_all(self, name: str) -> bool:
+        """Whether no value of a column is null."""
+        return int(self.table.column(name).null_count) == 0
+
+    def ready(self, name: str) -> None:
+        """Give a column another form, if it has one."""
+        self.forms[name] = movable(self.table.column(name).chunk(0))
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Rows of one source (None: all of them), in order of arrival."""
+
+    source: Source
+    rows: Rows | None
+
+    @property
+    def count(self) -> int:
+        return int(self.source.table.num_rows) if self.rows is None else len(self.rows)
+
+    @property
+    def kinds(self) -> Kinds | None:
+        kinds = self.source.kinds
+        return kinds if kinds is None or self.rows is None else kinds[self.rows]
+
+    def gathered(self) -> tuple[Any, Kinds | None]:
+        table = self.source.table
+        return table if self.rows is None else table.take(pa.array(self.rows)), self.kinds
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """Rows of a bucket as a list of tables; row ``i`` counts over all of them, arrived as number ``arrivals[i]``.
+
+    Blocks fit the processor's cache and are laid out in about the order in which their rows are wanted: gathering rows
+    directly out of large inputs in key order would miss the cache for every value.
+    """
+
+    tables: list[Any]
+    arrivals: Rows
+    kinds: Kinds | None
+
+    @property
+    def count(self) -> int:
+        """How many rows."""
+        return len(self.arrivals)
+
+    def arrived(self, positions: Rows) -> Rows:
+        """The numbers as which rows arrived."""
+        found: Rows = self.arrivals[positions]
+        return found
+
+    @property
+    def size(self) -> int:
+        """Bytes of all rows."""
+        return sum(int(table.nbytes) for table in self.tables)
+
+    def columns(self, names: Sequence[str]) -> Any:
+        """Some columns of all rows, each in one piece."""
+        return pa.concat_tables([table.select(names) for table in self.tables]).combine_chunks()
+
+    def take(self, positions: Rows) -> Any:
+        """Copies of rows; best if they lie in a narrow range of every block, as rows near each other in key order do."""
+        starts = np.cumsum([0, *(table.num_rows for table in self.tables)])
+        ascending = np.sort(positions)
+        cuts = np.searchsorted(ascending, starts)
+        shift = np.zeros(len(self.tables), np.int64)
+        pieces = []
+        length = 0
+        for block in np.flatnonzero(cuts[1:] > cuts[:-1]).tolist():
+            low, high = int(ascending[cuts[block]]), int(ascending[cuts[block + 1] - 1]) + 1
+            pieces.append(self.tables[block].slice(low - int(starts[block]), high - low))
+            shift[block] = length - low
+            length += high - low
+        local = positions + shift[np.searchsorted(starts, positions, side="right") - 1]
+        return pa.concat_tables(pieces).combine_chunks().take(pa.array(local))
+
+
+@dataclass(slots=True)
+class HeldRows:
+    """What one bucket holds; ``size`` is its share of the sources' bytes."""
+
+    count: int = 0
+    size: int = 0
+    _parts: list[_Part] = field(default_factory=list, repr=False)
+
+    def __bool__(self) -> bool:
+        return bool(self._parts)
+
+    @property
+    def sources(self) -> Iterator[Source]:
+        """The tables kept alive."""
+        return (part.source for part in self._parts)
+
+    def add(self, source: Source, rows: Rows | None) -> int:
+        """Take ``rows`` of ``source``; how many they are."""
+        part = _Part(source, rows)
+        if part.count:
+            source.holders += 1
+            self._parts.append(part)
+            self.count += part.count
+            self.size += source.size * part.count // source.table.num_rows
+        return part.count
+
+    @property
+    def has_few_sources(self) -> bool:
+        """Whether rows can be copied out of the inputs in any order without many small copies."""
+        return len(self._parts) <= _FEW_SOURCES
+
+    def in_place(self, *, encoded: bool) -> RowsInPlace:
+        """All held rows, not copied; ``encoded``: some texts may come as dictionaries."""
+        known = [name for name in self._parts[0].source.table.schema.names if all(part.source.has_all(name) for part in self._parts)]
+        inputs = []
+        for part in self._parts:
+            table = part.source.table
+            columns = {name: column.chunk(0) for name, column in zip(table.schema.names, table.columns, strict=True)}
+            forms = {name: form for name, form in part.source.forms.items() if name in known or not pa.types.is_dictionary(form.type)}
+            inputs.append(InputRows(columns | forms if encoded else columns, part.rows))
+        kinds = joined_kinds([(part.count, part.kinds) for part in self._parts])
+        return RowsInPlace(inputs, kinds, self.size)
+
+    def blocks(self, order: Callable[[Any], Rows]) -> Blocks:
+        """Copies of all held rows; ``order`` gives the layout of a block, stable for rows that are equal in it."""
+        built = _BlockBuilder(order)
+        for part in self._parts:
+            built.add(part)
+        return built.finish()
+
+    def tables(self) -> Iterator[Any]:
+        """The rows in order of arrival, copied a source at a time."""
+        return (part.gathered()[0] for part in self._parts)
+
+    def gather(self) -> None:
+        """Copy the rows out of sources that other buckets share."""
+        if all(part.source.holders == 1 and part.rows is None for part in self._parts):
+            return
+        gathered = [part.gathered() for part in self._parts]
+        table = pa.concat_tables([table for table, _ in gathered]).combine_chunks()
+        kinds = joined_kinds([(t.num_rows, k) for t, k in gathered])
+        self.clear()
+        self.add(Source(table, kinds), None)
+
+    def clear(self) -> None:
+        """Let go of everything."""
+        for part in self._parts:
+            part.source.holders -= 1
+        self._parts, self.count, self.size = [], 0, 0
+
+
+class _BlockBuilder:
+    """Cuts parts into blocks of cache size, and joins parts that are much smaller."""
+
+    def __init__(self, order: Callable[[Any], Rows]) -> None:
+        self._order = order
+        self._tables: list[Any] = []
+        self._arrivals: list[Rows] = []
+        self._kinds: list[tuple[int, Kinds | None]] = []
+        self._small: list[tuple[Any, Kinds | None]] = []
+        self._small_rows = 0
+        self._arrived = 0
+
+    def add(self, part: _Part) -> None:
+        if part.count < _BLOCK_ROWS // 8:
+            self._small.append(part.gathered())
+            self._small_rows += part.count
+            if self._small_rows >= _BLOCK_ROWS:
+                self._join_small()
+            return
+        self._join_small()
+        table = part.source.table
+        rows = np.arange(table.num_rows) if part.rows is None else part.rows
+        step = max(_BLOCK_ROWS // 8, min(_BLOCK_ROWS, _BLOCK_BYTES * table.num_rows // max(1, table.nbytes)))
+        for at in range(0, len(rows), step):
+            some = rows[at : at + step]
+            self._block(table.take(pa.array(some)), None if part.source.kinds is None else part.source.kinds[some])
+
+    def finish(self) -> Blocks:
+        self._join_small()
+        arrivals = np.concatenate(self._arrivals) if self._arrivals else np.empty(0, np.int64)
+        return Blocks(self._tables, arrivals, joined_kinds(self._kinds))
+
+    def _join_small(self) -> None:
+        if self._small:
+            small, self._small, self._small_rows = self._small, [], 0
+            table = pa.concat_tables([table for table, _ in small]).combine_chunks()
+            self._block(table, joined_kinds([(t.num_rows, kinds) for t, kinds in small]))
+
+    def _block(self, table: Any, kinds: Kinds | None) -> None:
+        order = self._order(table)
+        self._tables.append(table.take(pa.array(order)))
+        self._arrivals.append(order + self._arrived)
+        self._kinds.append((table.num_rows, None if kinds is None else kinds[order]))
+        self._arrived += table.num_rows
+
+
+def joined_kinds(parts: Sequence[tuple[int, Kinds | None]]) -> Kinds | None:
+    """Kinds of consecutive stretches of rows, (count, kinds) each; None if all rows are ``+I``."""
+    if all(kinds is None for _, kinds in parts):
+        return None
+    return np.concatenate([np.full(count, INSERT, np.int8) if kinds is None else kinds for count, kinds in parts])
+
+
+__all__ = ["Blocks", "HeldRows", "Kinds", "Source", "joined_kinds"]

@@ -1,0 +1,360 @@
+"""Columnar decoding of Avro records: all records of a file advance together, field by field, in numpy.
+
+Avro has no index of its records, so the caller guesses where they start, and the guess is then proved: record i must end
+exactly where record i+1 starts, the first at 0, the last at the end. A file that does not pass (another layout, an
+unlucky guess) is left to fastavro; nothing is ever taken from an unproved guess.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, Self, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from manifest.avro.schemas import Json
+
+Longs: TypeAlias = npt.NDArray[np.int64]
+Mask: TypeAlias = npt.NDArray[np.bool_]
+Rows: TypeAlias = npt.NDArray[np.intp]
+
+_PADDING = 16
+_MOST_ITEMS = 1 << 12
+_FIRST, _SECOND = 0, 2
+"""The branches of a union as numbers are written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """One integer field of every record; where ``present`` is False it is null and its value 0."""
+
+    values: Longs
+    present: Mask
+
+    def take(self, rows: Rows) -> Numbers:
+        """The field of some records."""
+        return Numbers(self.values[rows], self.present[rows])
+
+
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """Where one field of every record lies in the payload; empty where ``present`` is False.
+
+    For bytes and strings the span is the content, for arrays their encoding.
+    """
+
+    start: Longs
+    end: Longs
+    present: Mask
+
+    def take(self, rows: Rows) -> Spans:
+        """The field of some records."""
+        return Spans(self.start[rows], self.end[rows], self.present[rows])
+
+    def slices(self, payload: bytes) -> list[bytes]:
+        """The field's bytes in every record."""
+        return [payload[start:end] for start, end in zip(self.start.tolist(), self.end.tolist(), strict=True)]
+
+
+class _Column(Protocol):
+    def take(self, rows: Rows) -> Self: ...
+
+
+Field = TypeVar("Field", bound=_Column)
+
+
+class _Derived(Mapping[str, Field]):
+    """Fields made from others, each when it is asked for: a plan looks at few of many. ``keep``: made once."""
+
+    def __init__(self, paths: Collection[str], derive: Callable[[str], Field], *, keep: bool) -> None:
+        self._paths = paths
+        self._derive = derive
+        self._kept: dict[str, Field] | None = {} if keep else None
+
+    def __getitem__(self, path: str) -> Field:
+        if self._kept is None:
+            return self._derive(path)
+        found = self._kept.get(path)
+        if found is None:
+            found = self._kept[path] = self._derive(path)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._paths)
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+
+class _Taken(_Derived[Field]):
+    """Fields of some records."""
+
+    def __init__(self, fields: Mapping[str, Field], rows: Rows) -> None:
+        super().__init__(fields, lambda path: fields[path].take(rows), keep=True)
+        self._fields: Mapping[str, Field] = fields
+        self._rows = rows
+
+    def take(self, rows: Rows) -> _Taken[Field]:
+        return _Taken(self._fields, self._rows[rows])
+
+
+def _take(fields: Mapping[str, Field], rows: Rows) -> _Taken[Field]:
+    if not isinstance(fields, _Taken):
+        return _Taken(fields, rows)
+    taken: _Taken[Field] = fields.take(rows)
+    return taken
+
+
+@dataclass(slots=True)
+class RecordColumns:
+    """All fields of all records, by path (``_FILE._KEY_STATS._MIN_VALUES``), and the span of each whole record."""
+
+    start: Longs
+    end: Longs
+    numbers: Mapping[str, Numbers] = field(default_factory=dict)
+    spans: Mapping[str, Spans] = field(default_factory=dict)
+
+    def take(self, rows: Rows) -> RecordColumns:
+        """Some records, in the order asked."""
+        return RecordColumns(self.start[rows], self.end[rows], _take(self.numbers, rows), _take(self.spans, rows))
+
+    def between(self, first: int, last: int) -> RecordColumns:
+        """Neighbouring records, without copying."""
+        some = slice(first, last)
+        numbers, spans = self.numbers, self.spans
+
+        def cut(path: str) -> Spans:
+            column = spans[path]
+            return Spans(column.start[some], column.end[some], column.present[some])
+
+        return RecordColumns(
+            self.start[some],
+            self.end[some],
+            _Derived(numbers, lambda path: Numbers(numbers[path].values[some], numbers[path].present[some]), keep=False),
+            _Derived(spans, cut, keep=False),
+        )
+
+    def shifted(self, shift: int) -> RecordColumns:
+        """The same records in a payload in which they lie ``shift`` bytes further back."""
+        spans = self.spans
+
+        def moved(path: str) -> Spans:
+            column = spans[path]
+            return Spans(column.start + shift, column.end + shift, column.present)
+
+        return RecordColumns(self.start + shift, self.end + shift, self.numbers, _Derived(spans, moved, keep=False))
+
+    @classmethod
+    def joined(cls, parts: Sequence[RecordColumns]) -> RecordColumns:
+        """The records of ``parts``, which have the same fields, one after the other."""
+
+        def numbers(path: str) -> Numbers:
+            columns = [part.numbers[path] for part in parts]
+            return Numbers(np.concatenate([c.values for c in columns]), np.concatenate([c.present for c in columns]))
+
+        def spans(path: str) -> Spans:
+            columns = [part.spans[path] for part in parts]
+            bounds = (np.concatenate([c.start for c in columns]), np.concatenate([c.end for c in columns]))
+            return Spans(*bounds, np.concatenate([c.present for c in columns]))
+
+        return cls(
+            np.concatenate([part.start for part in parts]),
+            np.concatenate([part.end for part in parts]),
+            _Derived(parts[0].numbers, numbers, keep=True),
+            _Derived(parts[0].spans, spans, keep=True),
+        )
+
+
+def decode_columns(shape: Json, payload: bytes, count: int, starts: Longs) -> RecordColumns | None:
+    """The columns of the ``count`` records of layout ``shape`` that begin at some of the offsets ``starts``; None if they cannot be proved."""
+    if starts.size < max(count, 1):
+        return None
+    cursors = _Cursors(payload, starts)
+    numbers: dict[str, Numbers] = {}
+    spans: dict[str, Spans] = {}
+    try:
+        _Walk(cursors, numbers, spans).walk(shape, "", np.arange(starts.size), np.ones(starts.size, np.bool_))
+    except _OtherLayoutError:
+        return None
+    found = RecordColumns(starts, cursors.position, numbers, spans)
+    chosen = _chain(starts, cursors.position, cursors.bad, count, len(payload))
+    if chosen is None:
+        return None
+    return found if chosen.size == starts.size else found.take(chosen)
+
+
+def optional_longs(payload: bytes, spans: Spans, items: int) -> tuple[Longs, Mask]:
+    """Arrays of exactly ``items`` nullable numbers, one row each, null as -1; False marks a row that is another array.
+
+    >>> optional_longs(bytes([4, 2, 14, 0, 0]), Spans(np.array([0]), np.array([5]), np.array([True])), 2)
+    (array([[ 7, -1]]), array([ True]))
+    """
+    pieces = spans.slices(payload)
+    ends = np.cumsum([len(piece) for piece in pieces], dtype=np.int64)
+    cursors = _Cursors(b"".join(pieces), ends - (spans.end - spans.start))
+    rows = np.flatnonzero(spans.present)
+    blocks = cursors.longs(rows)
+    found = np.full((spans.start.size, items), -1, np.int64)
+    rows = rows[blocks == items]
+    for item in range(items):
+        some = rows[cursors.branches(rows)]
+        found[some, item] = cursors.longs(some)
+    if items:
+        cursors.longs(rows)  # the block of no items that ends an array
+    fits = np.zeros(spans.start.size, np.bool_)
+    fits[rows] = True
+    fits &= ~cursors.bad & (cursors.position == ends)
+    return found, fits
+
+
+class _OtherLayoutError(Exception):
+    """The schema has a type that is not decoded in columns."""
+
+
+class _Cursors:
+    """One read position per record; a record that leaves the payload is marked ``bad`` and stays at its end."""
+
+    def __init__(self, payload: bytes, starts: Longs) -> None:
+        self._bytes = np.frombuffer(payload + bytes(_PADDING), np.uint8)
+        self._end = len(payload)
+        self.position = starts.copy()
+        self.bad = np.zeros(starts.size, np.bool_)
+
+    def longs(self, rows: Rows) -> Longs:
+        """The next zigzag varint of ``rows``."""
+        position = self._at(rows)
+        first = self._bytes[position]
+        position += 1
+        more = np.flatnonzero(first > 0x7F)
+        if not more.size:
+            self._advance(rows, position, position > self._end)
+            short = first.astype(np.int64)
+            return short >> 1 ^ -(short & 1)
+        value = (first & 0x7F).astype(np.uint64)
+        shift = 7
+        while more.size and shift <= 63:
+            following = self._bytes[position[more]]
+            value[more] |= (following & 0x7F).astype(np.uint64) << np.uint64(shift)
+            position[more] += 1
+            more = more[following > 0x7F]
+            shift += 7
+        over = position > self._end
+        over[more] = True
+        self._advance(rows, position, over)
+        return (value >> np.uint64(1)).astype(np.int64) ^ -(value & np.uint64(1)).astype(np.int64)
+
+    def content(self, rows: Rows) -> tuple[Longs, Longs]:
+        """The span of the next bytes or string of ``rows``."""
+        length = self.longs(rows)
+        start = self._at(rows)
+        over = (length < 0) | (length > self._end - start)
+        end = np.where(over, start, start + length)
+        self._advance(rows, end, over)
+        return start, end
+
+    def branches(self, rows: Rows) -> Mask:
+        """Which of ``rows`` hold a value in the next ``["null", T]``."""
+        position = self._at(rows)
+        branch = self._bytes[position]
+        present: Mask = branch == _SECOND
+        wrong = ~present & (branch != _FIRST)
+        if wrong.any():
+            self.bad[rows[wrong]] = True
+        position += 1
+        self._advance(rows, position, position > self._end)
+        return present
+
+    def array(self, rows: Rows, item: Json) -> None:
+        """Pass the next array of ``rows``; many blocks, or blocks with sizes, count as another layout."""
+        count = self.longs(rows)
+        wild = (count < 0) | (count > np.minimum(self._end - self.position[rows], _MOST_ITEMS))
+        self.bad[rows[wild]] = True
+        count[wild] = 0
+        filled = rows[count > 0]
+        left = count[count > 0]
+        for passed in range(int(left.max(initial=0))):
+            self._item(filled[left > passed], item)
+        self.bad[filled[self.longs(filled) != 0]] = True
+
+    def _item(self, rows: Rows, item: Json) -> None:
+        match item:
+            case "int" | "long":
+                self.longs(rows)
+            case "bytes" | "string":
+                self.content(rows)
+            case ("union", "null", "int" | "long" | "bytes" | "string" as kind):
+                self._item(rows[self.branches(rows)], kind)
+            case _:
+                raise _OtherLayoutError
+
+    def _at(self, rows: Rows) -> Longs:
+        """A copy of the positions of ``rows``, which ascend: if they are all, nothing need be gathered."""
+        return self.position.copy() if rows.size == self.position.size else self.position[rows]
+
+    def _advance(self, rows: Rows, position: Longs, over: Mask) -> None:
+        if over.any():
+            self.bad[rows[over]] = True
+            np.minimum(position, self._end, out=position)
+        if rows.size == self.position.size:
+            self.position = position
+        else:
+            self.position[rows] = position
+
+
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """One way through a layout, which notes every field."""
+
+    cursors: _Cursors
+    numbers: dict[str, Numbers]
+    spans: dict[str, Spans]
+
+    def walk(self, shape: Json, path: str, rows: Rows, present: Mask) -> None:
+        match shape:
+            case "int" | "long":
+                values = np.zeros(present.size, np.int64)
+                values[rows] = self.cursors.longs(rows)
+                self.numbers[path] = Numbers(values, present)
+            case "bytes" | "string":
+                start = np.zeros(present.size, np.int64)
+                end = np.zeros(present.size, np.int64)
+                start[rows], end[rows] = self.cursors.content(rows)
+                self.spans[path] = Spans(start, end, present)
+            case ("array", item):
+                start = np.zeros(present.size, np.int64)
+                end = np.zeros(present.size, np.int64)
+                start[rows] = self.cursors.position[rows]
+                self.cursors.array(rows, item)
+                end[rows] = self.cursors.position[rows]
+                self.spans[path] = Spans(start, end, present)
+            case ("union", "null", kind) if rows.size == present.size:
+                some: Mask = self.cursors.branches(rows)
+                self.walk(kind, path, np.flatnonzero(some), some)
+            case ((_, _), *_) if rows.size == present.size:
+                for name, kind in shape:
+                    self.walk(kind, f"{path}.{name}" if path else name, rows, present)
+            case _:
+                raise _OtherLayoutError
+
+
+def _chain(starts: Longs, ends: Longs, bad: Mask, count: int, size: int) -> Rows | None:
+    """The candidates that follow one another from 0 to ``size`` in ``count`` steps; None if there is no such chain."""
+    following = np.searchsorted(starts, ends)
+    if starts.size == count:
+        whole = starts[0] == 0 and ends[-1] == size and np.array_equal(starts[1:], ends[:-1]) and not bad.any()
+        return np.arange(count) if whole else None
+    exact = ~bad & (following < starts.size)
+    exact[exact] = starts[following[exact]] == ends[exact]
+    chosen: list[int] = []
+    row, offset = 0, 0
+    steps, known, ended = following.tolist(), exact.tolist(), (ends == size) & ~bad
+    while len(chosen) < count:
+        if row >= starts.size or starts[row] != offset:
+            return None
+        chosen.append(row)
+        if not known[row]:
+            break
+        row, offset = steps[row], int(ends[row])
+    return np.array(chosen) if len(chosen) == count and ended[chosen[-1]] else None

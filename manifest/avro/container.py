@@ -1,0 +1,314 @@
+"""Avro object containers with every length bounded before it allocates; fastavro decodes only what was checked here.
+
+Each block is decompressed under a limit, the sync markers and block sizes are checked, and the writer's schema may hold
+nothing that decodes to many values from no bytes. Whatever fails is a ``CorruptFile`` that names the file.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import fastavro
+import zstandard
+from fastavro.schema import SchemaParseException
+
+from manifest.avro.schemas import Json, layout, parsed
+from manifest.io.errors import CorruptFile, UnsupportedOption, UnsupportedTable
+
+_MAGIC = b"Obj\x01"
+_SYNC = 16
+_CHECKSUM = b"header.crc32"
+_BLOCK_BYTES = 64_000
+MAX_PAYLOAD = 1 << 30
+"""Bytes that one manifest may decompress to; Paimon rolls them at 8 MB compressed."""
+
+_MALFORMED = (EOFError, ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError, MemoryError)
+"""What decoding of wrong bytes may end in."""
+
+_CODECS = {"zstd": "zstandard", "zstandard": "zstandard", "none": "null", "null": "null", "deflate": "deflate", "gzip": "deflate"}
+
+
+@dataclass(frozen=True, slots=True)
+class WriterSchema:
+    """The schema in a file: its binary ``layout``, and itself as fastavro's decoder wants it."""
+
+    layout: Json
+    decoder: Json
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """A decompressed container: the writer's schema, the number of records and their bytes, back to back."""
+
+    path: str
+    schema: WriterSchema
+    count: int
+    payload: bytes
+
+    def records(self) -> list[dict[str, Any]]:
+        """All records as dictionaries; ``CorruptFile`` if they do not fill the payload exactly."""
+        return list(decode_records(self.path, self.schema.decoder, self.payload, self.count))
+
+
+def read_container(path: str, data: bytes) -> Container:
+    """Open the container ``data``, read from ``path``. Raises ``CorruptFile``, or ``UnsupportedTable`` for a codec we lack."""
+    try:
+        return _read(path, data)
+    except (*_MALFORMED, zlib.error, zstandard.ZstdError, SchemaParseException) as error:
+        raise CorruptFile(path, f"not a readable Avro file ({error})") from error
+
+
+class ContainerWriter:
+    """A container in memory: ``add`` uncompressed blocks, watch ``size``, take the ``content``."""
+
+    def __init__(self, schema: Json, *, codec: str, level: int) -> None:
+        self._compress = _compressor(codec, level)
+        self._sync = os.urandom(_SYNC)
+        metadata = {b"avro.schema": json.dumps(schema).encode(), b"avro.codec": codec.encode()}
+        metadata[_CHECKSUM] = _checksum(metadata)
+        header = _MAGIC + _long(len(metadata))
+        for key, value in metadata.items():
+            header += _long(len(key)) + key + _long(len(value)) + value
+        self._parts = [header + _long(0) + self._sync]
+        self.size = len(self._parts[0])
+
+    def add(self, count: int, block: bytes) -> None:
+        """Append a block of ``count`` records; zstandard frames carry a checksum."""
+        packed = self._compress(block)
+        self._parts.append(_long(count) + _long(len(packed)) + packed + self._sync)
+        self.size += len(self._parts[-1])
+
+    def content(self) -> bytes:
+        """The file's bytes so far."""
+        return b"".join(self._parts)
+
+
+def write_container(schema: Json, blocks: Iterable[tuple[int, bytes]], *, codec: str, level: int) -> bytes:
+    """A whole container of uncompressed ``blocks`` (record count, bytes)."""
+    writer = ContainerWriter(schema, codec=codec, level=level)
+    for count, block in blocks:
+        writer.add(count, block)
+    return writer.content()
+
+
+def codec_name(compression: str) -> str:
+    """Avro's name of a ``manifest.compression`` value. Raises ``UnsupportedOption``.
+
+    >>> codec_name("zstd"), codec_name("none")
+    ('zstandard', 'null')
+    """
+    try:
+        return _CODECS[compression.strip().lower()]
+    except KeyError:
+        raise UnsupportedOption("manifest.compression", f"'{compression}' is none of zstd, deflate, none") from None
+
+
+def encode_records(schema: Json, records: Iterable[dict[str, Any]]) -> list[bytes]:
+    """Each record's bytes, without any container; ``schema`` as ``parsed`` returns it."""
+    encoded = []
+    for record in records:
+        buffer = io.BytesIO()
+        fastavro.schemaless_writer(buffer, schema, record)
+        encoded.append(buffer.getvalue())
+    return encoded
+
+
+def decode_records(path: str, schema: Json, payload: bytes, count: int) -> Iterator[dict[str, Any]]:
+    """``count`` records that must fill ``payload`` exactly; ``schema`` as ``parsed`` returns it, checked by ``read_container``."""
+    source = io.BytesIO(payload)
+    try:
+        for _ in range(count):
+            record = fastavro.schemaless_reader(source, schema)
+            yield record
+    except _MALFORMED as error:
+        raise CorruptFile(path, f"Avro record cannot be decoded ({type(error).__name__}: {error})") from error
+    if source.tell() != len(payload):
+        raise CorruptFile(path, f"{len(payload) - source.tell()} bytes are left after the last record")
+
+
+def blocks_of(records: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Group encoded records into blocks of about 64 KB."""
+    pending: list[bytes] = []
+    size = 0
+    for record in records:
+        pending.append(record)
+        size += len(record)
+        if size >= _BLOCK_BYTES:
+            yield len(pending), b"".join(pending)
+            pending, size = [], 0
+    if pending:
+        yield len(pending), b"".join(pending)
+
+
+def _read(path: str, data: bytes) -> Container:
+    if not data.startswith(_MAGIC):
+        raise ValueError("the magic bytes are missing")
+    source = _Source(data, len(_MAGIC))
+    metadata: dict[bytes, bytes] = {}
+    while (pairs := source.long()) != 0:
+        if pairs < 0:
+            source.long()
+        for _ in range(abs(pairs)):
+            key = source.take(source.long())
+            metadata[key] = source.take(source.long())
+    if metadata.get(_CHECKSUM, checksum := _checksum(metadata)) != checksum:
+        raise ValueError("the header's checksum is wrong")
+    schema = _schema(metadata[b"avro.schema"])
+    decompress = _decompressor(path, metadata.get(b"avro.codec", b"null").decode())
+    sync = source.take(_SYNC)
+    blocks: list[bytes] = []
+    count = total = 0
+    while not source.at_end:
+        records, size = source.long(), source.long()
+        block = decompress(source.take(size), MAX_PAYLOAD - total)
+        if source.take(_SYNC) != sync:
+            raise ValueError("a sync marker is wrong")
+        if not 0 <= records <= len(block):
+            raise ValueError(f"a block of {len(block)} bytes claims {records} records")
+        blocks.append(block)
+        count, total = count + records, total + len(block)
+    return Container(path, schema, count, b"".join(blocks))
+
+
+@lru_cache(maxsize=64)
+def _schema(text: bytes) -> WriterSchema:
+    """A writer's schema, checked; one object for all files that have it."""
+    schema = json.loads(text)
+    _check_schema(schema)
+    return WriterSchema(layout(schema), parsed(schema))
+
+
+def _checksum(metadata: Mapping[bytes, bytes]) -> bytes:
+    """Our own mark in the header, which others ignore: a damaged field name would look like another version's schema."""
+    return b"%08x" % zlib.crc32(metadata[b"avro.schema"] + metadata.get(b"avro.codec", b""))
+
+
+class _Source:
+    """A bounded cursor over bytes."""
+
+    def __init__(self, data: bytes, position: int) -> None:
+        self._data = data
+        self._position = position
+
+    @property
+    def at_end(self) -> bool:
+        return self._position >= len(self._data)
+
+    def take(self, length: int) -> bytes:
+        end = self._position + length
+        if length < 0 or end > len(self._data):
+            raise ValueError(f"{length} bytes at {self._position} leave the file of {len(self._data)} bytes")
+        piece = self._data[self._position : end]
+        self._position = end
+        return piece
+
+    def long(self) -> int:
+        value = shift = 0
+        while True:
+            byte = self.take(1)[0]
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return (value >> 1) ^ -(value & 1)
+            shift += 7
+            if shift > 63:
+                raise ValueError("a number is longer than 64 bits")
+
+
+def _long(value: int) -> bytes:
+    """Avro's zigzag varint."""
+    rest = (value << 1) ^ (value >> 63)
+    out = bytearray()
+    while rest > 0x7F:
+        out.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    out.append(rest)
+    return bytes(out)
+
+
+def _check_schema(schema: Json) -> None:
+    """Refuse (``ValueError``) writer schemas whose values could outgrow their bytes: recursion, arrays of nothing."""
+    if not isinstance(schema, dict) or schema.get("type") != "record" or not schema["fields"]:
+        raise ValueError("the schema is no record")
+    _smallest(schema, {}, 0)
+
+
+def _smallest(schema: Json, named: dict[str, int], depth: int) -> int:
+    """Fewest bytes of a value of ``schema``."""
+    if depth > 16:
+        raise ValueError("the schema is nested too deeply")
+    if isinstance(schema, list):
+        return 1 + min(_smallest(branch, named, depth + 1) for branch in schema)
+    if isinstance(schema, str):
+        sizes = {"null": 0, "boolean": 1, "int": 1, "long": 1, "float": 4, "double": 8, "bytes": 1, "string": 1}
+        return sizes[schema] if schema in sizes else named[schema]
+    match schema["type"]:
+        case "record":
+            size = sum(_smallest(field["type"], named, depth + 1) for field in schema["fields"])
+            name = schema["name"]
+            named[name] = named[name.rpartition(".")[2]] = size
+            return size
+        case "array":
+            if _smallest(schema["items"], named, depth + 1) == 0:
+                raise ValueError("the schema has an array of empty values")
+            return 1
+        case "map":
+            _smallest(schema["values"], named, depth + 1)
+            return 1
+        case "fixed":
+            return int(schema["size"])
+        case "enum":
+            return 1
+        case kind:
+            return _smallest(kind, named, depth + 1)
+
+
+def _decompressor(path: str, codec: str) -> Callable[[bytes, int], bytes]:
+    match codec:
+        case "null":
+            return _bounded_copy
+        case "deflate":
+            return _inflate
+        case "zstandard":
+            return _unzstd
+        case _:
+            raise UnsupportedTable(f"{path}: Avro codec '{codec}' is none of zstandard, deflate, null")
+
+
+def _bounded_copy(data: bytes, limit: int) -> bytes:
+    if len(data) > limit:
+        raise ValueError(f"more than {MAX_PAYLOAD} bytes of records")
+    return data
+
+
+def _inflate(data: bytes, limit: int) -> bytes:
+    stream = zlib.decompressobj(-15)
+    block = stream.decompress(data, limit + 1)
+    if not stream.eof:
+        raise ValueError("a deflate block is cut off or too large")
+    return _bounded_copy(block, limit)
+
+
+def _unzstd(data: bytes, limit: int) -> bytes:
+    chunks: list[bytes] = []
+    size = 0
+    for chunk in zstandard.ZstdDecompressor().read_to_iter(data):
+        size += len(chunk)
+        if size > limit:
+            raise ValueError(f"more than {MAX_PAYLOAD} bytes of records")
+        chunks.append(chunk)
+    return b"".join(chunks)
+
+
+def _compressor(codec: str, level: int) -> Callable[[bytes], bytes]:
+    if codec == "zstandard":
+        return zstandard.ZstdCompressor(level=level, write_checksum=True).compress
+    if codec == "deflate":
+        return lambda block: (stream := zlib.compressobj(wbits=-15)).compress(block) + stream.flush()
+    return bytes

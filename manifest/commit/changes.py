@@ -1,0 +1,184 @@
+"""What each kind of commit changes, given the newest snapshot; every attempt computes it afresh."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
+
+from manifest.commit.attempt import Change
+from manifest.commit.conflicts import BucketId, Conflict, bucket_count_conflicts, file_conflicts, touched
+from manifest.commit.index_update import IndexUpdate, changelog_of, compaction_paths
+from manifest.commit.message import CommitMessage
+from manifest.commit.resequence import Restamper
+from manifest.entry.columns import EntryColumns
+from manifest.entry.live import EntryFilter
+from manifest.entry.manifest_entry import ManifestEntry
+from manifest.io.errors import CommitConflict, SnapshotNotFound
+from manifest.io.paths import POSTPONE_BUCKET
+from manifest.snapshot.snapshot import CommitKind, Snapshot
+from manifest.stats.table_stats import Statistics
+from manifest.store import FileStore
+
+
+def append_change(store: FileStore, latest: Snapshot | None, restamper: Restamper, read_snapshot_id: int | None) -> Change:
+    """ADD the new files, numbered above what is there, and the index changes made with them. Raises ``CommitConflict``."""
+    writing = [message for message in restamper.messages if message.has_rows or message.index_changes]
+    _refuse_changed_since(store, latest, writing, read_snapshot_id)
+    indexes = IndexUpdate.of(store, latest, writing, compaction=False)
+    changelog = changelog_of(writing, compaction=False)
+    if store.key is None and all(message.total_buckets <= 0 for message in writing) and not indexes.changes:
+        return Change(EntryColumns.of(entry for message in writing for entry in message.added()), changelog=changelog)
+    base = _live(store, latest, writing)
+    restamper.fit(base)
+    delta = EntryColumns.of(entry for message in restamper.messages for entry in message.added())
+    _refuse(store, [*bucket_count_conflicts(base, delta), *file_conflicts(base, delta, store.key), *indexes.conflicts(base, delta)])
+    return indexes.completed(store, Change(delta, changelog=changelog))
+
+
+def overwrite_change(
+    store: FileStore,
+    latest: Snapshot | None,
+    messages: Sequence[CommitMessage],
+    partitions: Collection[bytes] | None,
+    read_snapshot_id: int | None,
+) -> Change | None:
+    """DELETE all live files of ``partitions`` (None: of the table) and ADD the new ones; None if that is nothing.
+
+    Deletion vectors and hash indexes of these partitions go too; those of the new rows come. Files that nobody can overlap
+    start at the top level.
+    """
+    _refuse_changed_since(store, latest, messages, read_snapshot_id, partitions)
+    base = store.live_entries(latest, EntryFilter(partitions=partitions))
+    if store.options.bucket != POSTPONE_BUCKET:
+        base = base.select(base.bucket != POSTPONE_BUCKET)
+    added = EntryColumns.of(_upgraded(store, messages))
+    if not len(base) and not len(added):
+        return None
+    _refuse(store, file_conflicts(base, EntryColumns.concat([base.deleted(), added]), store.key))
+    indexes = IndexUpdate.of(store, latest, messages, compaction=False).overwriting(store, latest, partitions)
+    _refuse(store, indexes.conflicts(EntryColumns.of(()), added))
+    return indexes.completed(store, Change(EntryColumns.concat([base.deleted(), added])))
+
+
+def replace_change(
+    store: FileStore, latest: Snapshot | None, messages: Sequence[CommitMessage], read_snapshot_id: int | None
+) -> Change | None:
+    """DELETE ``compact_before``, ADD ``compact_after`` and the new files; None if that is nothing. Raises ``CommitConflict``."""
+    if not messages:
+        return None
+    _refuse_changed_since(store, latest, messages, read_snapshot_id)
+    base = _live(store, latest, messages)
+    delta = EntryColumns.of(entry for message in messages for entries in (message.compacted(), message.added()) for entry in entries)
+    _refuse(store, [*bucket_count_conflicts(base, delta), *file_conflicts(base, delta, store.key)])
+    return Change(delta)
+
+
+def analyze_change(store: FileStore, latest: Snapshot | None, statistics: Statistics) -> Change:
+    """No rows, only a statistics file. Raises ``CommitConflict`` if the schema changed since the rows were counted."""
+    newest = store.schemas.latest()
+    if latest is None or (newest is not None and newest.id != statistics.schema_id):
+        raise CommitConflict(f"{store.root}: the schema changed while its rows were counted; analyze the table again")
+    return Change(EntryColumns.of(()), statistics=store.statistics_files.write(statistics))
+
+
+class Compactions:
+    """The compactions of a commit; a bucket that lost a race drops out, the others go on."""
+
+    def __init__(self, store: FileStore, messages: Sequence[CommitMessage]) -> None:
+        self.messages = list(messages)
+        self._store = store
+        self._dropped: list[CommitMessage] = []
+        self._kept: list[CommitMessage] = []
+
+    @property
+    def lost(self) -> tuple[BucketId, ...]:
+        """Buckets whose compaction was dropped."""
+        return tuple(dict.fromkeys(message.bucket_id for message in (*self._dropped, *self._kept)))
+
+    def change(self, store: FileStore, latest: Snapshot | None) -> Change | None:
+        """The compactions that still fit ``latest``; None if there are none left."""
+        while self.messages:
+            base = _live(store, latest, self.messages)
+            delta = EntryColumns.of(entry for message in self.messages for entry in message.compacted())
+            indexes = IndexUpdate.of(store, latest, self.messages, compaction=True)
+            conflicts = [*bucket_count_conflicts(base, delta), *file_conflicts(base, delta, store.key), *indexes.conflicts(base, delta)]
+            if not conflicts and self._files_exist():
+                return indexes.completed(store, Change(delta, changelog=changelog_of(self.messages, compaction=True)))
+            beaten = {conflict.bucket for conflict in conflicts}
+            partitions = {partition for partition, bucket in beaten if bucket < 0}
+            losers = [m for m in self.messages if m.bucket_id in beaten or m.partition in partitions or not self._all_there(m)]
+            self._dropped += losers
+            self.messages = [message for message in self.messages if message not in losers]
+        return None
+
+    def drop_all(self, *, keep_files: bool) -> None:
+        """Give up; ``keep_files``: they may be committed all the same, and are orphans if not."""
+        (self._kept if keep_files else self._dropped).extend(self.messages)
+        self.messages = []
+
+    def delete_lost_files(self) -> None:
+        """Delete what dropped compactions made; nothing else can refer to it."""
+        for message in self._dropped:
+            for path in compaction_paths(self._store, message):
+                with suppress(OSError):  # an orphan at worst
+                    self._store.file_io.delete(path)
+
+    def _files_exist(self) -> bool:
+        return all(self._all_there(message) for message in self.messages)
+
+    def _all_there(self, message: CommitMessage) -> bool:
+        """Whether no earlier call of the same commit has already dropped this compaction."""
+        return all(map(self._store.file_io.exists, compaction_paths(self._store, message)))
+
+
+def _live(store: FileStore, latest: Snapshot | None, messages: Iterable[CommitMessage]) -> EntryColumns:
+    return store.live_entries(latest, EntryFilter(partitions={message.partition for message in messages}))
+
+
+def _refuse(store: FileStore, conflicts: Sequence[Conflict]) -> None:
+    if conflicts:
+        (partition, bucket), reason = conflicts[0].bucket, conflicts[0].reason
+        raise CommitConflict(f"{store.root}: partition {store.partition.decode(partition)}, bucket {bucket}: {reason}")
+
+
+def _refuse_changed_since(
+    store: FileStore,
+    latest: Snapshot | None,
+    messages: Sequence[CommitMessage],
+    read_snapshot_id: int | None,
+    partitions: Collection[bytes] | None = (),
+) -> None:
+    """Raise ``CommitConflict`` if a snapshot after the one that was read changed a bucket of ``messages`` or a partition.
+
+    So it is if the table was rolled back, or got columns that the rows computed do not have.
+    """
+    if read_snapshot_id is None:
+        return
+    if (0 if latest is None else latest.id) < read_snapshot_id:
+        raise CommitConflict(f"{store.root}: the table was rolled back behind snapshot {read_snapshot_id}, which the rows were read from")
+    if latest is not None and latest.schema_id > store.schema.id:
+        raise CommitConflict(f"{store.root}: the schema changed since the rows were read; open the table again")
+    if latest is None or latest.id == read_snapshot_id:
+        return
+    buckets = {message.bucket_id for message in messages}
+    try:
+        newer = [
+            store.delta_entries(s) for s in store.snapshots.since(read_snapshot_id, latest.id) if s.commit_kind is not CommitKind.COMPACT
+        ]
+    except SnapshotNotFound as error:
+        raise CommitConflict(f"{store.root}: snapshots after {read_snapshot_id}, which the rows were read from, have expired") from error
+    inside = [change if partitions is None else change.select(change.in_partitions(partitions)) for change in newer]
+    if any(len(change) for change in inside) or touched(newer, buckets) is not None:
+        raise CommitConflict(f"{store.root}: rows that this change was computed from have changed since snapshot {read_snapshot_id}")
+
+
+def _upgraded(store: FileStore, messages: Sequence[CommitMessage]) -> list[ManifestEntry]:
+    """ADD entries of an overwrite: at the top level (``overwrite-upgrade``) where the files of every bucket are disjoint."""
+    entries = [entry for message in messages for entry in message.added()]
+    key = store.key
+    eligible = key is not None and store.options.overwrite_upgrade
+    if not eligible or any(m.has_compaction for m in messages) or any(e.file.level or e.file.delete_row_count for e in entries):
+        return entries
+    lifted = [entry.model_copy(update={"file": entry.file.upgrade(store.options.max_level)}) for entry in entries]
+    overlapping = file_conflicts(EntryColumns.of(()), EntryColumns.of(lifted), key)
+    return entries if overlapping else lifted

@@ -1,0 +1,102 @@
+"""Whether a change still fits the table as it is now (Paimon's ``ConflictDetection``); pure functions over entries."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from manifest.entry.columns import EntryColumns
+from manifest.entry.live import merge
+from manifest.entry.manifest_entry import FileKind
+from manifest.stats.partition_stats import PartitionType
+
+BucketId = tuple[bytes, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Why the change of one bucket does not fit."""
+
+    bucket: BucketId
+    reason: str
+
+
+def file_conflicts(base: EntryColumns, delta: EntryColumns, key: PartitionType | None) -> list[Conflict]:
+    """Conflicts of ``delta`` with the live entries ``base`` of the partitions it touches.
+
+    A file to delete must be there, a file to add must not; with ``key`` (the key columns of a primary-key table) files of
+    one level above 0 must keep disjoint key ranges.
+    """
+    if not len(delta):
+        return []
+    both = EntryColumns.concat([base, delta])
+    merged = merge(both)
+    conflicts = [Conflict(_bucket(both, row), f"file {both.file_name[row]} is already in the table") for row in merged.twice]
+    gone = merged.unmatched_deletes
+    conflicts += [Conflict(_bucket(gone, row), f"file {gone.file_name[row]} was removed by a newer commit") for row in range(len(gone))]
+    if key is not None:
+        conflicts += _level_conflicts(merged.entries, set(_buckets(delta)), key)
+    return conflicts
+
+
+def bucket_count_conflicts(base: EntryColumns, delta: EntryColumns) -> list[Conflict]:
+    """Entries of one partition must agree on the number of its buckets; -1 and -2 (dynamic, postpone) say nothing."""
+    counts: dict[bytes, int] = {}
+    for entries in (base, delta):
+        totals = entries.total_buckets
+        codes, partitions = entries.partition_codes
+        for code, total in np.unique(np.stack([codes[totals > 0], totals[totals > 0]]), axis=1).T.tolist():
+            known = counts.setdefault(partitions[code], total)
+            if known != total:
+                return [Conflict((partitions[code], -1), f"the partition has {known} buckets, the commit was written for {total}")]
+    return []
+
+
+def touched(changes: Iterable[EntryColumns], buckets: Collection[BucketId]) -> BucketId | None:
+    """The first of ``buckets`` that one of ``changes`` adds to or deletes from."""
+    for change in changes:
+        for bucket in dict.fromkeys(_buckets(change)):
+            if bucket in buckets:
+                return bucket
+    return None
+
+
+def max_sequences(entries: EntryColumns, buckets: Collection[BucketId]) -> dict[BucketId, int]:
+    """Greatest sequence number of the live files of each of ``buckets`` that has any."""
+    found: dict[BucketId, int] = {}
+    for bucket, number in zip(_buckets(entries), entries.max_sequence_number.tolist(), strict=True):
+        if bucket in buckets and number > found.get(bucket, -1):
+            found[bucket] = number
+    return found
+
+
+def _level_conflicts(merged: EntryColumns, buckets: Collection[BucketId], key: PartitionType) -> Iterator[Conflict]:
+    upper = merged.select((merged.level > 0) & (merged.kind == FileKind.ADD))
+    runs: dict[tuple[BucketId, int], list[int]] = {}
+    for row, (bucket, level) in enumerate(zip(_buckets(upper), upper.level.tolist(), strict=True)):
+        if bucket in buckets:
+            runs.setdefault((bucket, level), []).append(row)
+    for (bucket, level), rows in runs.items():
+        if len(rows) > 1 and (pair := _overlap(upper, rows, key)) is not None:
+            first, second = (upper.file_name[row] for row in pair)
+            yield Conflict(bucket, f"files {first} and {second} of level {level} overlap in keys")
+
+
+def _overlap(entries: EntryColumns, rows: Sequence[int], key: PartitionType) -> tuple[int, int] | None:
+    """Two of ``rows`` whose key ranges overlap, if there are any."""
+    bounds = sorted((key.order(entries.min_key[row]), key.order(entries.max_key[row]), row) for row in rows)
+    for (_, high, row), (low, _, following) in pairwise(bounds):
+        if high >= low:
+            return row, following
+    return None
+
+
+def _bucket(entries: EntryColumns, row: int) -> BucketId:
+    return entries.partition[row], int(entries.bucket[row])
+
+
+def _buckets(entries: EntryColumns) -> list[BucketId]:
+    return list(zip(entries.partition, entries.bucket.tolist(), strict=True))

@@ -1,0 +1,399 @@
+"""The optimistic commit (Paimon's ``FileStoreCommitImpl``): check, write metadata, create the snapshot if it is not there.
+
+Safety rests on three things. The appearance of ``snapshot-N`` is the commit, and the store creates it only if absent. Every
+attempt is checked against the newest state, so against every snapshot since the writer opened. And sequence order is commit
+order: rows that lost the race to a newer commit get newer sequence numbers before they are committed.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Literal
+
+from manifest.commit.attempt import Change, CommitAttempt, CommitIdentity
+from manifest.commit.changes import Compactions, analyze_change, append_change, overwrite_change, replace_change
+from manifest.commit.history import History, base_of, commit_history, committed_since, is_committed, refuse_expired_replay
+from manifest.commit.index_rewrite import IndexRewrites
+from manifest.commit.index_update import compaction_paths, index_path, row_paths
+from manifest.commit.message import CommitMessage, CommitResult
+from manifest.commit.resequence import Restamp, Restamper
+from manifest.commit.runs import CommitRun, begun
+from manifest.entry.manifest_entry import FileKind
+from manifest.expire.snapshots import expire_snapshots
+from manifest.io import failpoints
+from manifest.io.errors import CommitGaveUp, InvalidArgument, OutOfDisk, PaimonError, SnapshotExpired, SnapshotNotFound, UnsafeFileIO
+from manifest.io.paths import MAIN_BRANCH
+from manifest.snapshot.snapshot import BATCH_IDENTIFIER, CommitKind, Snapshot
+from manifest.stats.table_stats import EXACT, Statistics
+from manifest.store import FileStore
+
+_LOG = logging.getLogger(__name__)
+
+Plan = Callable[[FileStore, Snapshot | None], Change | None]
+"""The change to commit on top of a snapshot, its files written through the store given; None if nothing is left to do. Raises ``CommitConflict``."""
+
+
+class FileStoreCommit:
+    """Commits of one ``user`` (a UUID made for the write, or the stable name of a streaming job).
+
+    ``restamp`` rewrites new level-0 files with other sequence numbers; a primary-key table needs it where writers race.
+    ``fresh``: the name was made for this object and nobody else knows it, so that no other run of its commits can be under way.
+    """
+
+    def __init__(self, store: FileStore, user: str, *, restamp: Restamp | None = None, fresh: bool = False) -> None:
+        self.store = store
+        self.user = user
+        self._restamp = restamp
+        self._fresh = fresh
+
+    def commit(
+        self,
+        messages: Sequence[CommitMessage],
+        identifier: int = BATCH_IDENTIFIER,
+        *,
+        watermark: int | None = None,
+        properties: Mapping[str, str] | None = None,
+        read_snapshot_id: int | None = None,
+    ) -> CommitResult:
+        """Make new files visible (APPEND), then their compaction (COMPACT); all or nothing per snapshot.
+
+        Rows that deletion vectors mark make the first an OVERWRITE: whoever follows a table's appends must not miss them.
+        A repeated call answers what the first one did. With ``read_snapshot_id`` the rows were computed from that snapshot, so
+        any later change of their buckets but a compaction is a conflict. Raises ``CommitConflict`` (redo the operation),
+        ``CommitGaveUp`` (too many races lost), ``CommitReplayed``, ``OutOfDisk``, ``UnsafeFileIO``; nothing is visible then. Once the
+        rows are committed the call says so: an error of their compaction is logged, and its buckets are told as lost.
+        """
+        failpoints.point("after-data-files")
+        filled = [message for message in messages if not message.is_empty]
+        history = self._begun(filled, identifier, rows=any(message.has_rows for message in filled))
+        restamper = Restamper(self.store, filled, self._restamp)
+        rows = history.rows
+        if rows is None and not history.found and any(message.has_rows for message in filled):
+            kind = CommitKind.OVERWRITE if any(message.marks_rows for message in filled) else CommitKind.APPEND
+            identity = CommitIdentity(self.user, identifier, kind, watermark, properties)
+            with restamper.or_undone(partial(self.abort, identifier=identifier)):
+                rows = self._run(identity, lambda store, latest: append_change(store, latest, restamper, read_snapshot_id), history)
+            restamper.settle()
+            failpoints.point("between-append-and-compact")
+        compacted = history.found.get(CommitKind.COMPACT)
+        lost: tuple[tuple[bytes, int], ...] = restamper.lost
+        if compacted is None:
+            identity = CommitIdentity(self.user, identifier, CommitKind.COMPACT, watermark, properties)
+            compacted, also_lost = self._compact(restamper.messages, identity, stands=rows)
+            lost += also_lost
+        self._maintain()
+        return CommitResult(rows, compacted, bool(history.found), lost)
+
+    def overwrite(
+        self,
+        messages: Sequence[CommitMessage],
+        identifier: int = BATCH_IDENTIFIER,
+        *,
+        partitions: Collection[bytes] | None = None,
+        dynamic: bool = False,
+        watermark: int | None = None,
+        properties: Mapping[str, str] | None = None,
+        read_snapshot_id: int | None = None,
+    ) -> CommitResult:
+        """Replace what is in ``partitions`` (None: the whole table; ``dynamic``: the partitions of the new files).
+
+        Raises as ``commit`` does, and ``InvalidArgument`` for a new file outside ``partitions``.
+        """
+        failpoints.point("after-data-files")
+        filled = [message for message in messages if not message.is_empty]
+        target = {message.partition for message in filled if message.new_files} if dynamic else partitions
+        outside = [m for m in filled if target is not None and m.partition not in target]
+        if outside:
+            values = self.store.partition.decode(outside[0].partition)
+            raise InvalidArgument(f"a row of partition {values} is outside the partitions to overwrite")
+        history = self._begun(filled, identifier, rows=True)
+        rows = history.rows
+        if not history.found:
+            identity = CommitIdentity(self.user, identifier, CommitKind.OVERWRITE, watermark, properties)
+            rows = self._run(identity, lambda store, latest: overwrite_change(store, latest, filled, target, read_snapshot_id), history)
+            failpoints.point("between-append-and-compact")
+        compacted = history.found.get(CommitKind.COMPACT)
+        lost: tuple[tuple[bytes, int], ...] = ()
+        if compacted is None:
+            identity = CommitIdentity(self.user, identifier, CommitKind.COMPACT, watermark, properties)
+            compacted, lost = self._compact(filled, identity, stands=rows)
+        self._maintain()
+        return CommitResult(rows, compacted, bool(history.found), lost)
+
+    def truncate(self, identifier: int = BATCH_IDENTIFIER, *, partitions: Collection[bytes] | None = None) -> CommitResult:
+        """Remove all rows, of ``partitions`` or of the whole table."""
+        return self.overwrite((), identifier, partitions=partitions)
+
+    def replace(
+        self,
+        messages: Sequence[CommitMessage],
+        identifier: int = BATCH_IDENTIFIER,
+        *,
+        properties: Mapping[str, str] | None = None,
+        read_snapshot_id: int | None = None,
+    ) -> CommitResult:
+        """Put ``compact_after`` and ``new_files`` in the place of ``compact_before``: rows changed inside files.
+
+        Raises ``CommitConflict`` if such a file is gone, or a bucket changed after ``read_snapshot_id``.
+        """
+        failpoints.point("after-data-files")
+        filled = [message for message in messages if not message.is_empty]
+        history = self._begun(filled, identifier, rows=bool(filled))
+        rows = history.rows
+        if rows is None:
+            identity = CommitIdentity(self.user, identifier, CommitKind.OVERWRITE, properties=properties)
+            rows = self._run(identity, lambda store, latest: replace_change(store, latest, filled, read_snapshot_id), history)
+            self._maintain()
+        return CommitResult(rows, None, bool(history.found))
+
+    def analyze(self, statistics: Statistics, identifier: int = BATCH_IDENTIFIER) -> int:
+        """Attach statistics, counted row by row, to the table: an ANALYZE snapshot, whose id is returned.
+
+        Raises ``CommitConflict`` if the columns are not those of the newest schema any more, ``CommitGaveUp``.
+        """
+        identity = CommitIdentity(self.user, identifier, CommitKind.ANALYZE, properties={EXACT: "exact"})
+        committed = self._run(identity, lambda store, latest: analyze_change(store, latest, statistics))
+        self._maintain()
+        return committed or 0
+
+    def rewrite_indexes(
+        self, messages: Sequence[CommitMessage], identifier: int = BATCH_IDENTIFIER, *, properties: Mapping[str, str] | None = None
+    ) -> CommitResult:
+        """Describe data files anew (COMPACT): ``compact_after`` has the entries of ``compact_before`` with other indexes, in order.
+
+        Files that another commit removed or described anew drop out; ``lost_compactions`` has the bucket of each.
+        """
+        failpoints.point("after-data-files")
+        filled = [message for message in messages if not message.is_empty]
+        history = commit_history(self.store, self.user, identifier, base_of(filled))
+        committed = history.found.get(CommitKind.COMPACT)
+        rewrites = IndexRewrites(self.store, filled)
+        if committed is None and filled:
+            identity = CommitIdentity(self.user, identifier, CommitKind.COMPACT, properties=properties)
+            committed = self._run(identity, rewrites.change)
+            if history.complete:  # else it may have happened in a snapshot that has expired
+                rewrites.delete_lost_files()
+            self._maintain()
+        return CommitResult(None, committed, bool(history.found), rewrites.lost)
+
+    def abort(self, messages: Sequence[CommitMessage], identifier: int | None = None) -> list[str]:
+        """Delete the files of a commit that surely did not happen; returns the deleted paths.
+
+        Nothing is deleted if a snapshot since the writers opened is this user's (with ``identifier``, that commit's), or if
+        not all of those snapshots are there to tell; files that the newest state or a tag uses stay in any case. An error is logged, and
+        what is left an orphan: the one that led here is to be told.
+        """
+        try:
+            doomed = self._made_in_vain(messages, identifier)
+        except (PaimonError, OSError):
+            _LOG.warning("%s: files of a commit that failed could not be deleted", self.store.root, exc_info=True)
+            return []
+        return [path for path in doomed if _deleted(self.store, path)]
+
+    def _made_in_vain(self, messages: Sequence[CommitMessage], identifier: int | None) -> list[str]:
+        manager = self.store.snapshots
+        base = base_of(messages) or 0
+        seen = base
+        for snapshot in manager.backwards():
+            if snapshot.id <= base:
+                seen = 0
+                break
+            if snapshot.commit_user == self.user and identifier in {None, snapshot.commit_identifier}:
+                return []
+            seen = snapshot.id
+        if seen > base + 1:
+            return []
+        candidates: set[str] = set()
+        for message in messages:
+            candidates.update(row_paths(self.store, message), compaction_paths(self.store, message))
+        for state in (manager.latest(), *manager.tags().values()):
+            for entry in self.store.live_entries(state).entries() if candidates else ():
+                candidates.difference_update(self.store.physical_files(entry.partition, entry.bucket, entry.file))
+            for index in self.store.index_entries(state) if candidates else ():
+                candidates.discard(index_path(self.store, (index.partition, index.bucket), index))
+        return sorted(candidates)
+
+    def _compact(
+        self, messages: Sequence[CommitMessage], identity: CommitIdentity, *, stands: int | None
+    ) -> tuple[int | None, tuple[tuple[bytes, int], ...]]:
+        """Commit compactions; those that lost a race are dropped with the files they made.
+
+        If their rows were committed before, by snapshot ``stands``, an error drops all of them, for the call must tell of the rows.
+        """
+        compactions = Compactions(self.store, [message for message in messages if message.has_compaction])
+        committed: int | None = None
+        try:
+            committed = self._run(identity, compactions.change) if compactions.messages else None
+        except Exception as error:
+            if stands is None:
+                raise
+            surely_not = False
+            with suppress(PaimonError, OSError):  # the error may have come after the commit
+                committed, _ = committed_since(self.store, self.user, identity.identifier, identity.kind, stands)
+                surely_not = committed is None and not isinstance(error, CommitGaveUp)
+            if committed is None:
+                _LOG.warning("%s: committed as snapshot %d by '%s', not yet compacted", self.store.root, stands, self.user, exc_info=True)
+                compactions.drop_all(keep_files=not surely_not)
+        compactions.delete_lost_files()
+        return committed, compactions.lost
+
+    def _begun(self, messages: Sequence[CommitMessage], identifier: int, *, rows: bool) -> History:
+        """What the snapshots tell of the commit, before the first attempt; ``rows``: it changes some. Raises ``CommitReplayed``."""
+        base = base_of(messages)
+        if self._fresh or not rows:  # a compaction cannot be made twice: its files are gone
+            history = commit_history(self.store, self.user, identifier, base)
+        else:
+            history = begun(self.store, self.user, identifier, base)
+        refuse_expired_replay(self.store, self.user, messages, history)
+        return history
+
+    def _run(self, identity: CommitIdentity, plan: Plan, history: History | None = None) -> int | None:
+        """Attempt until the snapshot exists: its id, None if there was nothing to commit.
+
+        ``history`` was searched for the commit up to its newest snapshot: another run of the same write may be a step ahead.
+        """
+        run = None if history is None else history.run
+        try:
+            committed = self._attempted(identity, plan, None if history is None else history.newest, run)
+        except BaseException:
+            if run is not None:
+                run.ended(committed=False)
+            raise
+        if run is not None:
+            run.ended(committed=committed is not None)
+        return committed
+
+    def _attempted(self, identity: CommitIdentity, plan: Plan, seen: int | None, run: CommitRun | None) -> int | None:
+        options = self.store.options
+        deadline = None if options.commit_timeout is None else time.monotonic() + options.commit_timeout / 1000
+        for retry in range(options.commit_max_retries + 1):
+            with self.store.file_io.turn(self.store.paths.snapshots):
+                seen, created = self._attempt(identity, plan, seen, run, merging=retry == 0)
+            if created is not False:
+                return created
+            if deadline is not None and time.monotonic() > deadline:
+                break
+            if retry < options.commit_max_retries:
+                time.sleep(_wait_seconds(options.commit_min_retry_wait, options.commit_max_retry_wait, retry))
+        done, _ = committed_since(self.store, self.user, identity.identifier, identity.kind, seen)
+        if done is not None:
+            return done
+        raise CommitGaveUp(
+            f"{self.store.root}: {retry + 1} attempts failed, other commits were faster or the storage did not answer; "
+            "try again, or raise 'commit.max-retries' or 'commit.timeout'"
+        )
+
+    def _attempt(
+        self, identity: CommitIdentity, plan: Plan, seen: int | None, run: CommitRun | None, *, merging: bool
+    ) -> tuple[int, int | Literal[False] | None]:
+        """Newest id when it was made, and its outcome: the snapshot's id, None if there was nothing to commit, False if it lost."""
+        latest = self.store.snapshots.latest()
+        done, reached = committed_since(self.store, self.user, identity.identifier, identity.kind, seen)
+        seen = latest.id if latest else 0
+        if done is not None:
+            return seen, done
+        if run is not None:
+            run.checked(seen, reached)
+        attempt = CommitAttempt(self.store)
+        try:
+            with attempt.or_nothing():
+                change = plan(attempt.store, latest)
+                if change is None:
+                    return seen, None
+                snapshot = attempt.prepare(latest, change, identity, merging=merging)
+        except SnapshotExpired:  # a whole retention has passed meanwhile: a lost race
+            return seen, False
+        created = self._created(snapshot, attempt, run) and self._stands(snapshot, latest, change)
+        if created:
+            return seen, snapshot.id
+        if created is not None:  # surely not there; else every file stays until somebody can tell
+            attempt.discard()
+        return seen, False
+
+    def _created(self, snapshot: Snapshot, attempt: CommitAttempt, run: CommitRun | None) -> bool | None:
+        """As ``_publish``; the run knows of an outcome that cannot be told."""
+        if run is None:
+            return self._publish(snapshot, attempt)
+        with run.doubting() as settled:
+            try:
+                created = self._publish(snapshot, attempt)
+            except (OutOfDisk, UnsafeFileIO):  # surely not
+                settled()
+                raise
+            if created is not None:
+                settled()
+            return created
+
+    def _publish(self, snapshot: Snapshot, attempt: CommitAttempt) -> bool | None:
+        """Create the snapshot file: False if its id is or was taken, None if the outcome cannot be told."""
+        manager = self.store.snapshots
+        if snapshot.id > 1 and not manager.exists(snapshot.id - 1):  # expired, so there are newer ones
+            return False
+        try:
+            return manager.try_create(snapshot)
+        except UnsafeFileIO:
+            attempt.discard()
+            raise
+        except OSError as error:
+            try:
+                return manager.get(snapshot.id).delta_manifest_list == snapshot.delta_manifest_list
+            except SnapshotNotFound:
+                if isinstance(error, OutOfDisk):
+                    attempt.discard()
+                    raise error from None
+                _LOG.warning("%s: creating snapshot %s failed", self.store.root, snapshot.id, exc_info=True)
+                return None
+
+    def _stands(self, snapshot: Snapshot, latest: Snapshot | None, change: Change) -> bool:
+        """Whether the snapshot just created is the successor of ``latest``, not in the place of one that has expired.
+
+        Snapshots expire in order, so as long as ``latest`` is there, the next id was free. If it is gone, either others
+        have committed on top of ours and expired it, or they had done so before: the newest files tell which.
+        """
+        manager = self.store.snapshots
+        newest = manager.latest()
+        if latest is None or newest is None or newest.id == snapshot.id or manager.exists(latest.id):
+            return True
+        if change.index_files and not change.index_files.isdisjoint(entry.file_name for entry in self.store.index_entries(newest)):
+            return True
+        if change.statistics is not None and newest.statistics == change.statistics:
+            return True
+        identities = change.entries.identities()
+        alive = set(self.store.live_entries(newest).identities())
+        added = {row for row, kind in enumerate(change.entries.kind.tolist()) if kind == FileKind.ADD}
+        seen = any((identities[row] in alive) == (row in added) for row in added or range(len(identities)))
+        if not seen:
+            self.store.file_io.delete(self.store.paths.snapshot_file(snapshot.id))
+        return seen
+
+    def _maintain(self) -> None:
+        """Expire old snapshots as the options say; a failure is no failure of the commit."""
+        options = self.store.options
+        if options.write_only or self.store.paths.branch != MAIN_BRANCH:
+            return
+        with suppress(OSError):
+            try:
+                expire_snapshots(self.store)
+            except PaimonError:
+                _LOG.warning("%s: the commit stands, but old snapshots could not be expired", self.store.root, exc_info=True)
+
+
+def _deleted(store: FileStore, path: str) -> bool:
+    try:
+        return store.file_io.delete(path)
+    except OSError:  # an orphan at worst
+        return False
+
+
+def _wait_seconds(shortest_ms: int, longest_ms: int, retry: int) -> float:
+    """Exponential back-off with jitter, so that racing writers drift apart."""
+    wait: float = min(shortest_ms * 2.0**retry, longest_ms)
+    return wait * random.uniform(0.5, 1.2) / 1000  # noqa: S311 -- not a secret
+
+
+__all__ = ["CommitMessage", "CommitResult", "FileStoreCommit", "is_committed"]

@@ -1,0 +1,122 @@
+"""Who has committed what: idempotence of commits by (user, identifier, kind)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from manifest.commit.index_update import row_paths
+from manifest.commit.message import CommitMessage, CommitResult
+from manifest.entry.live import EntryFilter
+from manifest.io.errors import CommitReplayed
+from manifest.snapshot.snapshot import BATCH_IDENTIFIER, CommitKind, Snapshot
+from manifest.store import FileStore
+
+if TYPE_CHECKING:
+    from manifest.commit.runs import CommitRun
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What the snapshots after ``since`` say of one (user, identifier)."""
+
+    found: dict[CommitKind, int] = field(default_factory=dict)
+    complete: bool = True
+    """Whether every snapshot that could hold the commit is still there."""
+    later: bool = False
+    """Whether that user has committed a greater identifier."""
+    newest: int = 0
+    """The newest snapshot that was looked at: who attempts the commit looks at those after it."""
+    reached: int = 0
+    """All snapshots after this one were looked at; those up to it have expired or were not asked for."""
+    run: CommitRun | None = None
+    """The run that is about to make the commit, if another one might."""
+
+    @property
+    def rows(self) -> int | None:
+        """The snapshot that made the rows visible."""
+        return self.found.get(CommitKind.APPEND, self.found.get(CommitKind.OVERWRITE))
+
+    @property
+    def result(self) -> CommitResult:
+        """The answer to a replay."""
+        return CommitResult(self.rows, self.found.get(CommitKind.COMPACT), replayed=True)
+
+
+def is_committed(store: FileStore, user: str, identifier: int) -> CommitResult | None:
+    """The retained snapshots of a commit, None if there are none."""
+    history = commit_history(store, user, identifier, None)
+    return history.result if history.found else None
+
+
+def commit_history(store: FileStore, user: str, identifier: int, since: int | None) -> History:
+    """Look for (``user``, ``identifier``) in the snapshots after ``since`` (None: all that ever were)."""
+    found: dict[CommitKind, int] = {}
+    later = False
+    newest = 0
+    oldest: Snapshot | None = None
+    for snapshot in store.snapshots.backwards():
+        newest = max(newest, snapshot.id)
+        if snapshot.id <= (since or 0):
+            return History(found, True, later, newest, since or 0)
+        oldest = snapshot
+        if snapshot.commit_user == user:
+            if snapshot.commit_identifier == identifier:
+                found.setdefault(snapshot.commit_kind, snapshot.id)
+            later = later or identifier < snapshot.commit_identifier < BATCH_IDENTIFIER
+    reached = (since or 0) if oldest is None else oldest.id - 1
+    return History(found, reached <= (since or 0), later, newest, reached)
+
+
+def committed_since(store: FileStore, user: str, identifier: int, kind: CommitKind, seen: int | None) -> tuple[int | None, int]:
+    """The snapshot after ``seen`` (None: do not look) by which that very commit already happened, and how far back that can be told."""
+    reached = seen or 0
+    for snapshot in store.snapshots.backwards() if seen is not None else ():
+        if snapshot.id <= (seen or 0):
+            return None, seen or 0
+        reached = snapshot.id - 1
+        if (snapshot.commit_user, snapshot.commit_identifier, snapshot.commit_kind) == (user, identifier, kind):
+            return snapshot.id, reached
+    return None, reached
+
+
+def base_of(messages: Iterable[CommitMessage]) -> int | None:
+    """The oldest snapshot that the messages were built on; None if one does not say."""
+    bases = [message.base_snapshot_id for message in messages]
+    known = [base for base in bases if base is not None]
+    return min(known) if known and len(known) == len(bases) else None
+
+
+def refuse_expired_replay(store: FileStore, user: str, messages: Sequence[CommitMessage], history: History) -> None:
+    """Raise ``CommitReplayed`` if the commit may have happened in a snapshot that has expired since.
+
+    It has if the user went on to greater identifiers, or if its files were used (they are live in the oldest retained
+    state or in a tag) or used up (they are gone).
+    """
+    if history.complete or history.found:
+        return
+    reason = f"{store.root}: commit of '{user}' may have been committed by a snapshot that has expired; it is not repeated"
+    if history.later:
+        raise CommitReplayed(f"{reason} (the user has committed greater identifiers)")
+    names = {(message.partition, file.file_name) for message in messages for file in message.new_files}
+    indexes = {file.file_name for message in messages for _, change in message.index_changes_of(compaction=False) for file in change.new}
+    for message in messages:
+        for path in row_paths(store, message):
+            if not store.file_io.exists(path):
+                raise CommitReplayed(f"{reason} (its file {path} is gone)")
+    partitions = {partition for partition, _ in names}
+    for state in _oldest_states(store):
+        entries = store.live_entries(state, EntryFilter(partitions=partitions))
+        for entry in zip(entries.partition, entries.file_name, strict=True):
+            if entry in names:
+                raise CommitReplayed(f"{reason} (its file {entry[1]} is in the table)")
+        for index in store.index_entries(state) if indexes else ():
+            if index.file_name in indexes:
+                raise CommitReplayed(f"{reason} (its index file {index.file_name} is in the table)")
+
+
+def _oldest_states(store: FileStore) -> list[Snapshot]:
+    earliest = store.snapshots.earliest_id()
+    states: list[Snapshot] = [*store.snapshots.tags().values()]
+    return states if earliest is None else [store.snapshots.get(earliest), *states]

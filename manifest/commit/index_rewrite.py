@@ -1,0 +1,79 @@
+"""Committing rewritten file indexes: the same data files, described anew (what Paimon's ``rewrite_file_index`` commits).
+
+A file keeps its name, rows and level; only its entry changes. So the change of a file conflicts with nothing but what removed
+that very entry, and a file that is gone takes no other with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+
+from manifest.commit.attempt import Change
+from manifest.commit.conflicts import BucketId
+from manifest.commit.index_update import compaction_paths
+from manifest.commit.message import CommitMessage
+from manifest.entry.columns import EntryColumns
+from manifest.entry.live import EntryFilter
+from manifest.entry.manifest_entry import FileKind
+from manifest.snapshot.snapshot import Snapshot
+from manifest.store import FileStore
+
+
+class IndexRewrites:
+    """Messages whose ``compact_before`` and ``compact_after`` are, pair by pair, the old and the new entry of one data file."""
+
+    def __init__(self, store: FileStore, messages: Sequence[CommitMessage]) -> None:
+        self._store = store
+        self._left = [single for message in messages for single in _singles(message)]
+        self._lost: list[CommitMessage] = []
+
+    @property
+    def lost(self) -> tuple[BucketId, ...]:
+        """The bucket of each entry that was gone."""
+        return tuple(message.bucket_id for message in self._lost)
+
+    def change(self, store: FileStore, latest: Snapshot | None) -> Change | None:
+        """The rewrites whose old entry is live at ``latest``; None if there are none left."""
+        wanted = EntryFilter(partitions={message.partition for message in self._left})
+        live = set(store.live_entries(latest, wanted).identities())
+        old = EntryColumns.of(entry for message in self._left for entry in message.compacted() if entry.kind == FileKind.DELETE)
+        fits = [
+            identity in live and all(map(store.file_io.exists, compaction_paths(store, message)))
+            for identity, message in zip(old.identities(), self._left, strict=True)
+        ]
+        self._lost += [message for message, fit in zip(self._left, fits, strict=True) if not fit]
+        self._left = [message for message, fit in zip(self._left, fits, strict=True) if fit]
+        if not self._left or latest is None:
+            return None
+        entries = EntryColumns.of(entry for message in self._left for entry in message.compacted())
+        added = entries.select(entries.kind == FileKind.ADD)
+        return Change(entries, revives=not _deleted(store, latest, wanted).isdisjoint(added.identities()))
+
+    def delete_lost_files(self) -> None:
+        """Delete the side files that lost rewrites made, unless the newest state has them after all."""
+        if not self._lost:
+            return
+        wanted = EntryFilter(partitions={message.partition for message in self._lost})
+        used = self._store.live_entries(self._store.snapshots.latest(), wanted).physical_names()
+        for message in self._lost:
+            for path in compaction_paths(self._store, message):
+                if path.rpartition("/")[2] not in used:
+                    with suppress(OSError):  # an orphan at worst
+                        self._store.file_io.delete(path)
+
+
+def _singles(message: CommitMessage) -> Iterator[CommitMessage]:
+    for before, after in zip(message.compact_before, message.compact_after, strict=True):
+        yield message.model_copy(update={"compact_before": (before,), "compact_after": (after,)})
+
+
+def _deleted(store: FileStore, latest: Snapshot, wanted: EntryFilter) -> set[tuple[bytes, ...]]:
+    """Identities that the manifests of ``latest`` delete somewhere."""
+    listed = [meta for meta in store.manifest_metas(latest) if meta.num_deleted_files > 0]
+    with store.reading(latest):
+        read = [store.manifests.read_meta(meta) for meta in wanted.manifests(listed, store.partition, store.paths.manifests)]
+    return {identity for entries in read for identity in entries.select(entries.kind == FileKind.DELETE).identities()}
+
+
+__all__ = ["IndexRewrites"]

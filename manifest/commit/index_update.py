@@ -1,0 +1,101 @@
+"""The index and changelog parts of a commit, and the paths of all files that a commit message brings."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from manifest.commit.attempt import Change
+from manifest.commit.conflicts import BucketId, Conflict
+from manifest.commit.index_change import BucketChange, index_conflicts, replaced
+from manifest.commit.message import CommitMessage
+from manifest.entry.columns import EntryColumns
+from manifest.entry.index_manifest import IndexEntry, IndexFile
+from manifest.entry.manifest_entry import FileKind
+from manifest.snapshot.snapshot import Snapshot
+from manifest.store import FileStore
+
+
+@dataclass(frozen=True, slots=True)
+class IndexUpdate:
+    """Changes of index files on top of the ``entries`` of a snapshot; ``dropped``: an overwrite took others away."""
+
+    entries: Sequence[IndexEntry]
+    changes: Sequence[BucketChange]
+    dropped: bool = False
+
+    @classmethod
+    def of(cls, store: FileStore, latest: Snapshot | None, messages: Iterable[CommitMessage], *, compaction: bool) -> IndexUpdate:
+        """The changes in ``messages`` that belong to the snapshot of the rows, or to that of the compaction."""
+        changes = [change for message in messages for change in message.index_changes_of(compaction=compaction)]
+        return cls(store.index_entries(latest) if changes else (), changes)
+
+    def overwriting(self, store: FileStore, latest: Snapshot | None, partitions: Collection[bytes] | None) -> IndexUpdate:
+        """The same after the index files of ``partitions`` (None: all) are gone."""
+        before = store.index_entries(latest)
+        kept = [] if partitions is None else [entry for entry in before if entry.partition not in partitions]
+        return IndexUpdate(kept, self.changes, len(kept) < len(before))
+
+    def conflicts(self, base: EntryColumns, delta: EntryColumns) -> list[Conflict]:
+        """What does not fit the index files of the snapshot, or the data files after ``delta``."""
+        if not self.changes:
+            return []
+        buckets = {bucket for bucket, _ in self.changes}
+        return index_conflicts(self.entries, self.changes, _names_after(base, delta, buckets))
+
+    def completed(self, store: FileStore, change: Change) -> Change:
+        """``change`` with a new index manifest, if one is due."""
+        if not self.dropped and all(update.is_empty for _, update in self.changes):
+            return change
+        name = store.index_manifests.write(replaced(self.entries, self.changes))
+        files = frozenset(file.file_name for _, update in self.changes for file in update.new)
+        return replace(change, index_changed=True, index_manifest=name, index_files=files)
+
+
+def changelog_of(messages: Iterable[CommitMessage], *, compaction: bool) -> EntryColumns:
+    """Entries of the changelog files that come with the rows, or with their compaction."""
+    return EntryColumns.of(entry for message in messages for entry in message.changelog(compaction=compaction))
+
+
+def index_path(store: FileStore, bucket: BucketId, file: IndexFile) -> str:
+    """Where an index file of a (partition, bucket) lies."""
+    return store.paths.index(file.file_name, store.partition.decode(bucket[0]), bucket[1], file.external_path)
+
+
+def row_paths(store: FileStore, message: CommitMessage) -> Iterator[str]:
+    """All files that came with the rows of ``message``."""
+    for file in (*message.new_files, *message.changelog_files):
+        yield from store.physical_files(message.partition, message.bucket, file)
+    yield from _index_paths(store, message, compaction=False)
+
+
+def compaction_paths(store: FileStore, message: CommitMessage) -> Iterator[str]:
+    """All files that the compaction of ``message`` made."""
+    for file, name in message.names_made_by_compaction():
+        paths = dict(zip(file.file_names, store.physical_files(message.partition, message.bucket, file), strict=True))
+        yield paths[name]
+    yield from _index_paths(store, message, compaction=True)
+
+
+def _index_paths(store: FileStore, message: CommitMessage, *, compaction: bool) -> Iterator[str]:
+    for bucket, change in message.index_changes_of(compaction=compaction):
+        for file in change.new:
+            yield index_path(store, bucket, file)
+
+
+def _names_after(base: EntryColumns, delta: EntryColumns, buckets: Collection[BucketId]) -> dict[BucketId, set[str]]:
+    """Names of the data files in each bucket once ``delta`` has changed the live files ``base``."""
+    live: dict[BucketId, set[str]] = {bucket: set() for bucket in buckets}
+    for entries, kind in ((base, FileKind.ADD), (delta, FileKind.DELETE), (delta, FileKind.ADD)):
+        chosen = entries.select(entries.kind == kind)
+        for partition, bucket, name in zip(chosen.partition, chosen.bucket.tolist(), chosen.file_name, strict=True):
+            if (partition, bucket) not in live:
+                continue
+            if kind == FileKind.ADD:
+                live[partition, bucket].add(name)
+            else:
+                live[partition, bucket].discard(name)
+    return live
+
+
+__all__ = ["IndexUpdate", "changelog_of", "compaction_paths", "index_path", "row_paths"]

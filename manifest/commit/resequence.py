@@ -1,0 +1,90 @@
+"""Sequence order is commit order: new rows that lost a race get sequence numbers above those that won it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import TypeAlias
+
+from manifest.commit.conflicts import BucketId, max_sequences
+from manifest.commit.index_update import compaction_paths
+from manifest.commit.message import CommitMessage
+from manifest.entry.columns import EntryColumns
+from manifest.entry.data_file import DataFileMeta
+from manifest.io.errors import CommitConflict
+from manifest.store import FileStore
+
+Restamp: TypeAlias = Callable[[bytes, int, list[DataFileMeta], int], list[DataFileMeta]]
+"""(partition, bucket, files, first sequence number) -> durable copies of the files, numbered from there in the same order."""
+
+
+class Restamper:
+    """The messages of a commit, rewritten when the table has moved past their sequence numbers.
+
+    A bucket whose files are rewritten loses its own compaction: that one was made of the old numbers.
+    """
+
+    def __init__(self, store: FileStore, messages: Sequence[CommitMessage], restamp: Restamp | None) -> None:
+        self.messages = list(messages)
+        self.lost: tuple[BucketId, ...] = ()
+        self._store = store
+        self._restamp = restamp
+        self._original = tuple(messages)
+        schema = store.schema
+        self._ordered = schema.is_primary_key_table and not store.options.sequence_field
+
+    def fit(self, base: EntryColumns) -> None:
+        """Number the new files above the live files ``base`` of their buckets. Raises ``CommitConflict`` if it cannot."""
+        if not self._ordered:
+            return
+        writers: dict[BucketId, list[int]] = {}
+        for position, message in enumerate(self.messages):
+            if message.new_files:
+                writers.setdefault(message.bucket_id, []).append(position)
+        for bucket, newest in max_sequences(base, writers).items():
+            positions = sorted(writers[bucket], key=lambda p: min(f.min_sequence_number for f in self.messages[p].new_files))
+            first = min(file.min_sequence_number for file in self.messages[positions[0]].new_files)
+            if first <= newest:
+                self._renumber(bucket, positions, newest + 1)
+
+    def _renumber(self, bucket: BucketId, positions: Sequence[int], first: int) -> None:
+        if self._restamp is None:
+            values = self._store.partition.decode(bucket[0])
+            raise CommitConflict(
+                f"{self._store.root}: bucket {bucket[1]} of partition {values} has newer rows than this write was based on"
+            )
+        for position in positions:
+            message = self.messages[position]
+            files = self._restamp(*bucket, list(message.new_files), first)
+            self._delete(message.new_files, message, unless=self._original[position].new_files)
+            self.messages[position] = message.without_compaction().model_copy(update={"new_files": tuple(files)})
+            first = max((file.max_sequence_number for file in files), default=first - 1) + 1
+        if any(self._original[position].has_compaction for position in positions) and bucket not in self.lost:
+            self.lost += (bucket,)
+
+    @contextmanager
+    def or_undone(self, abort: Callable[[Sequence[CommitMessage]], object]) -> Iterator[None]:
+        """If the commit fails or is interrupted, ``abort`` what was rewritten; the caller still has the files that it handed in."""
+        try:
+            yield
+        except BaseException:
+            rewritten = [message for message, original in zip(self.messages, self._original, strict=True) if message is not original]
+            abort([message.model_copy(update={"index_changes": (), "changelog_files": ()}) for message in rewritten])
+            raise
+
+    def settle(self) -> None:
+        """After the commit, delete what its rewritten files replace."""
+        for message, original in zip(self.messages, self._original, strict=True):
+            if message is not original:
+                self._delete(original.new_files, original, unless=message.new_files)
+                for path in compaction_paths(self._store, original):
+                    with suppress(OSError):  # an orphan at worst
+                        self._store.file_io.delete(path)
+
+    def _delete(self, files: Sequence[DataFileMeta], message: CommitMessage, *, unless: Sequence[DataFileMeta]) -> None:
+        kept = {file.file_name for file in unless}
+        for file in files:
+            if file.file_name not in kept:
+                for path in self._store.physical_files(message.partition, message.bucket, file):
+                    with suppress(OSError):  # an orphan at worst
+                        self._store.file_io.delete(path)

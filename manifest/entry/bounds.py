@@ -1,0 +1,279 @@
+"""Bounds of many files at once, and the test of a predicate against them: ``manifest.stats.column_stats``, a column at a time.
+
+Everything here answers as ``stats.may_match`` does for each file by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from fileindex.base.column_type import BINARIES, FLOATS, STRINGS, ColumnType, Kind, Plain
+from fileindex.predicate.tree import And, ColumnRef, Compare, In, IsNull, Leaf, Op, Or, Predicate, StartsWith
+from manifest.avro.columnar import Rows, optional_longs
+from manifest.entry.columns import EntryColumns
+from manifest.entry.objects import counts_of
+from manifest.row.binary_row import EMPTY_ROW
+from manifest.row.columns import Longs, Mask, RowColumns, Values
+from manifest.stats.column_stats import ColumnBounds, slot_type
+from manifest.types.data_type import DataType
+
+_FEW = 64
+"""Entries whose null counts are decoded one by one: files of a table mostly have the same, which are remembered."""
+
+
+@dataclass(frozen=True, slots=True)
+class BoundsColumn:
+    """What is known of one column in each of several files; where ``known`` is False, ``low`` and ``high`` mean nothing.
+
+    Texts are UTF-8 bytes, which have the order of their characters. ``nulls`` is -1 where it is unknown.
+    """
+
+    low: Values
+    high: Values
+    known: Mask
+    nulls: Longs
+    rows: Longs
+
+    @classmethod
+    def all_null(cls, rows: Longs) -> BoundsColumn:
+        """A column of which files with so many ``rows`` have nothing but nulls."""
+        nothing = np.zeros(rows.size, np.int64)
+        return cls(nothing, nothing, np.zeros(rows.size, np.bool_), rows, rows)
+
+    @classmethod
+    def of(cls, bounds: Sequence[ColumnBounds], data_type: DataType) -> BoundsColumn:
+        """Bounds of files one by one, as a column."""
+        known = np.array([b.min is not None and b.max is not None for b in bounds], np.bool_)
+        low, high = (_values([_stored(value) for value in side], data_type) for side in ([b.min for b in bounds], [b.max for b in bounds]))
+        nulls = np.array([-1 if b.null_count is None else b.null_count for b in bounds], np.int64)
+        return cls(low, high, known, nulls, np.array([b.row_count for b in bounds], np.int64))
+
+    def take(self, rows: Rows) -> BoundsColumn:
+        """The bounds of some of the files."""
+        return BoundsColumn(self.low[rows], self.high[rows], self.known[rows], self.nulls[rows], self.rows[rows])
+
+    def each(self, data_type: DataType) -> list[ColumnBounds]:
+        """The bounds file by file, as plain values."""
+        kind = data_type.column_type.kind
+        as_plain: Callable[[Any], Plain] = bytes.decode if kind in STRINGS else bool if kind is Kind.BOOLEAN else lambda value: value
+        rows = zip(self.low.tolist(), self.high.tolist(), self.known.tolist(), self.nulls.tolist(), self.rows.tolist(), strict=True)
+        return [
+            ColumnBounds(as_plain(low) if known else None, as_plain(high) if known else None, None if nulls < 0 else nulls, count)
+            for low, high, known, nulls, count in rows
+        ]
+
+
+Lookup: TypeAlias = Callable[[ColumnRef], BoundsColumn | None]
+
+
+def value_bounds(
+    entries: EntryColumns, names: Sequence[str], types: Sequence[DataType], wanted: Container[str] | None = None
+) -> dict[str, BoundsColumn]:
+    """The value statistics of entries whose stored rows are over ``names``: of the ``wanted`` columns, or of all.
+
+    An entry with null counts for another number of columns knows nothing. ``ValueError`` for rows that cannot be decoded.
+    """
+    arity, size = len(names), len(entries)
+    counts, fits = _null_counts(entries, arity)
+    rows = np.flatnonzero(fits)
+    sides = []
+    for side in ("_MIN_VALUES", "_MAX_VALUES"):
+        spans = entries.columns.spans[f"_FILE._VALUE_STATS.{side}"]
+        sides.append(RowColumns.of(entries.payload, spans.start[rows], spans.end[rows], arity))
+    found = {}
+    for position, (name, data_type) in enumerate(zip(names, types, strict=True)):
+        if wanted is not None and name not in wanted:
+            continue
+        (low, has_low), (high, has_high) = (side.field(position, slot_type(data_type)) for side in sides)
+        known = np.zeros(size, np.bool_)
+        known[rows] = has_low & has_high
+        low, high = _spread(low, rows, size), _spread(high, rows, size)
+        found[name] = BoundsColumn(low, high, known, counts[:, position], entries.row_count)
+    return found
+
+
+def _null_counts(entries: EntryColumns, arity: int) -> tuple[Longs, Mask]:
+    """Null counts of ``arity`` columns, a line for every entry, -1 where unknown; False marks an entry that counts other columns."""
+    spans = entries.columns.spans["_FILE._VALUE_STATS._NULL_COUNTS"]
+    if len(entries) > _FEW:
+        return optional_longs(entries.payload, spans, arity)
+    found, fits = np.full((len(entries), arity), -1, np.int64), np.zeros(len(entries), np.bool_)
+    for row in np.flatnonzero(spans.present).tolist():
+        try:
+            counts = counts_of(entries.payload[spans.start[row] : spans.end[row]])
+        except (EOFError, ValueError, LookupError):
+            continue
+        if len(counts) == arity:
+            found[row], fits[row] = [-1 if count is None else count for count in counts], True
+    return found, fits
+
+
+def key_bounds(entries: EntryColumns, names: Sequence[str], types: Sequence[DataType], wanted: Container[str]) -> dict[str, BoundsColumn]:
+    """Bounds of the ``wanted`` key columns: of the first by the exact keys of the files, of the others by their statistics.
+
+    Where a file has no statistics of its keys nothing is known. ``ValueError`` for rows that cannot be decoded.
+    """
+    found = {}
+    for position, (name, data_type) in enumerate(zip(names, types, strict=True)):
+        if name not in wanted:
+            continue
+        fields = ("_MIN_KEY", "_MAX_KEY") if position == 0 else ("_KEY_STATS._MIN_VALUES", "_KEY_STATS._MAX_VALUES")
+        low_spans, high_spans = (entries.columns.spans[f"_FILE.{field}"] for field in fields)
+        empty = len(EMPTY_ROW)
+        filled = (low_spans.end - low_spans.start > empty) & (high_spans.end - high_spans.start > empty)
+        rows = np.flatnonzero(filled if position else np.ones(filled.size, np.bool_))
+        sides = (RowColumns.of(entries.payload, spans.start[rows], spans.end[rows], len(types)) for spans in (low_spans, high_spans))
+        (low, has_low), (high, has_high) = (side.field(position, data_type) for side in sides)
+        known = np.zeros(len(entries), np.bool_)
+        known[rows] = has_low & has_high
+        low, high = _spread(low, rows, known.size), _spread(high, rows, known.size)
+        found[name] = BoundsColumn(low, high, known, np.where(known, 0, -1), entries.row_count)
+    return found
+
+
+def may_match_each(predicate: Predicate, bounds: Lookup, types: Mapping[str, ColumnType], count: int) -> Mask:
+    """For each of ``count`` files what ``stats.may_match`` says; ``bounds`` answers None for a column of which nothing is known.
+
+    >>> column = BoundsColumn.of([ColumnBounds(1, 5, 0, 9), ColumnBounds(7, 9, 0, 9)], DataType(Kind.INT))
+    >>> may_match_each(Compare(ColumnRef("a"), Op.GT, 5), lambda _: column, {"a": ColumnType(Kind.INT)}, 2)
+    array([False,  True])
+    """
+
+    def of_leaf(leaf: Leaf) -> Mask:
+        known = bounds(leaf.column)
+        return np.ones(count, np.bool_) if known is None else _leaf(leaf, known, types.get(leaf.column.name))
+
+    return combined(predicate, count, of_leaf)
+
+
+def combined(predicate: Predicate, count: int, of_leaf: Callable[[Leaf], Mask]) -> Mask:
+    """The mask of ``count`` things that a predicate keeps, from those of its leaves.
+
+    >>> combined(Or(()), 2, lambda _: np.ones(2, np.bool_)).tolist()
+    [False, False]
+    """
+    match predicate:
+        case And(children):
+            found = np.ones(count, np.bool_)
+            for child in children:
+                found &= combined(child, count, of_leaf)
+            return found
+        case Or(children):
+            found = np.zeros(count, np.bool_)
+            for child in children:
+                found |= combined(child, count, of_leaf)
+            return found
+        case leaf:
+            return of_leaf(leaf)
+
+
+def _leaf(leaf: Leaf, known: BoundsColumn, column_type: ColumnType | None) -> Mask:
+    all_null: Mask = (known.nulls >= 0) & (known.nulls >= known.rows)
+    if isinstance(leaf, IsNull):
+        found: Mask = ~all_null if leaf.negated else known.nulls != 0
+        return found
+    if not known.known.any():
+        return ~all_null
+    kind = None if column_type is None else column_type.kind
+    order: Callable[[Any], Any] = float_order if kind in FLOATS else lambda value: value
+    low, high = order(known.low), order(known.high)
+    match leaf:
+        case Compare(_, op, value):
+            hits = _compare(op, low, high, order(_stored(value)))
+        case In(_, values, True):
+            hits = np.ones(low.size, np.bool_)
+            for value in values:
+                hits &= _compare(Op.NE, low, high, order(_stored(value)))
+        case In(_, values, _):
+            hits = np.zeros(low.size, np.bool_)
+            for value in values:
+                hits |= _compare(Op.EQ, low, high, order(_stored(value)))
+        case StartsWith(_, prefix, negated):
+            if kind not in STRINGS:
+                return ~all_null
+            hits = _starts(low, high, prefix.encode(), negated=negated)
+    return ~all_null & (hits | ~known.known)
+
+
+def _compare(op: Op, low: Values, high: Values, literal: Any) -> Mask:
+    value = _as_object(literal) if isinstance(literal, bytes) else literal
+    match op:
+        case Op.EQ:
+            found = (low <= value) & (value <= high)
+        case Op.NE:
+            found = (low != value) | (high != value)
+        case Op.LT:
+            found = low < value
+        case Op.LE:
+            found = low <= value
+        case Op.GT:
+            found = high > value
+        case Op.GE:
+            found = high >= value
+    mask: Mask = found.astype(np.bool_)
+    return mask
+
+
+def _starts(low: Values, high: Values, prefix: bytes, *, negated: bool) -> Mask:
+    pairs = zip(low.tolist(), high.tolist(), strict=True)
+    if negated:
+        return np.array([not (least.startswith(prefix) and most.startswith(prefix)) for least, most in pairs], np.bool_)
+    size = len(prefix)
+    return np.array([least[:size] <= prefix <= most[:size] for least, most in pairs], np.bool_)
+
+
+def float_order(values: Any) -> Any:
+    """Whole numbers in Spark's order of floats: both zeros equal, NaN above infinity and equal to itself.
+
+    >>> float_order(np.array([-1.0, -0.0, 0.0, float("inf"), float("nan")])).argsort(kind="stable")
+    array([0, 1, 2, 3, 4])
+    """
+    floats = np.asarray(values, np.float64) + 0.0
+    bits = floats.view(np.int64)
+    ordered = np.where(bits < 0, bits ^ np.int64(2**63 - 1), bits)
+    found = np.where(np.isnan(floats), np.int64(2**63 - 1), ordered)
+    return found if found.ndim else int(found)
+
+
+def _as_object(value: bytes) -> Values:
+    r"""``value`` as numpy compares it byte by byte: made an array of on its own, it would lose the NULs at its end.
+
+    >>> _as_object(b"a\0") == np.array([b"a", b"a\0"], object)
+    array([False,  True])
+    """
+    found = np.empty((), object)
+    found[()] = value
+    return found
+
+
+def _stored(value: Plain) -> Any:
+    return value.encode() if isinstance(value, str) else value
+
+
+def _values(values: Sequence[Any], data_type: DataType) -> Values:
+    kind = data_type.kind
+    if kind in STRINGS or kind in BINARIES:
+        found = np.empty(len(values), object)
+        found[:] = [b"" if value is None else value for value in values]
+        return found
+    numbers = [0 if value is None else value for value in values]
+    wide = any(isinstance(value, int) and not -(2**63) <= value < 2**63 for value in numbers)
+    return np.array(numbers, object if wide else np.float64 if kind in FLOATS else np.int64)
+
+
+def _spread(values: Values, rows: Longs, size: int) -> Values:
+    """``values`` at the positions ``rows`` of a longer column."""
+    if rows.size == size:
+        return values
+    found = np.zeros(size, values.dtype)
+    if values.dtype == object:
+        found[:] = b"" if values.size and isinstance(values[0], bytes) else 0
+    found[rows] = values
+    return found
+
+
+__all__ = ["BoundsColumn", "Lookup", "combined", "float_order", "key_bounds", "may_match_each", "value_bounds"]

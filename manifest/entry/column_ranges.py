@@ -1,0 +1,241 @@
+"""Column minima and maxima of a whole manifest: what lets a plan skip manifests by other columns than the partition's.
+
+They stand in the field ``_COLUMN_RANGES`` of a manifest list, which other engines pass over by name and drop when they
+rewrite the list; without it nothing is skipped. A range covers the files that a manifest adds *and* those it deletes: a
+manifest that is skipped takes its deletes along, and the files that come back to life by that have no wanted row either.
+A column of which some entry says nothing has no range.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fileindex.base.column_type import FLOATS, INTEGERS, STRINGS, Kind, Plain
+from manifest.avro.columnar import Rows
+from manifest.entry.bounds import BoundsColumn, key_bounds, value_bounds
+from manifest.entry.columns import EntryColumns
+from manifest.entry.objects import names_of
+from manifest.io.errors import PaimonError
+from manifest.options.stats_mode import Keep, StatsMode
+from manifest.row.binary_row import EMPTY_ROW, decode_row, encode_row
+from manifest.stats.column_stats import ColumnBounds, SimpleStats, decode_bounds
+from manifest.types.data_type import DataField, DataType
+
+MAX_BYTES = 4096
+"""Bytes of minima and maxima per manifest; columns beyond it, in schema order, have no range."""
+
+_FEW = 16
+"""Files that are cheaper to look at one by one."""
+
+_MODE = StatsMode(Keep.TRUNCATE, 32)
+_INTEGER_ORDER = ("TINYINT", "SMALLINT", "INT", "BIGINT")
+
+FieldsOf = Callable[[int], Sequence[DataField]]
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRanges:
+    """Bounds of the columns ``field_ids`` among ``row_count`` rows, in the types that they have in the manifest's schema."""
+
+    field_ids: tuple[int, ...]
+    row_count: int
+    stats: SimpleStats
+
+    def bounds(self, fields: Iterable[DataField]) -> dict[int, ColumnBounds]:
+        """Bounds by field id, given the ``fields`` of the manifest's schema; {} if they are not what they should be."""
+        by_id = {field.id: field.type for field in fields}
+        if not all(field_id in by_id for field_id in self.field_ids) or len(self.stats.null_counts) != len(self.field_ids):
+            return {}
+        types = [by_id[field_id] for field_id in self.field_ids]
+        try:
+            low, high = decode_row(self.stats.min_values, types), decode_row(self.stats.max_values, types)
+        except (ValueError, PaimonError):
+            return {}
+        return {
+            field_id: ColumnBounds(least, most, nulls, self.row_count)
+            for field_id, least, most, nulls in zip(self.field_ids, low, high, self.stats.null_counts, strict=True)
+        }
+
+    def to_avro(self) -> dict[str, Any]:
+        """The record in a manifest list."""
+        return {
+            "_FIELD_IDS": list(self.field_ids),
+            "_ROW_COUNT": self.row_count,
+            "_MIN_VALUES": self.stats.min_values,
+            "_MAX_VALUES": self.stats.max_values,
+            "_NULL_COUNTS": list(self.stats.null_counts),
+        }
+
+    @classmethod
+    def from_avro(cls, record: Any) -> ColumnRanges | None:
+        """The ranges of a record; None for what is none of ours, for a range is only advice."""
+        match record:
+            case {
+                "_FIELD_IDS": list(field_ids),
+                "_ROW_COUNT": int(rows),
+                "_MIN_VALUES": bytes(low),
+                "_MAX_VALUES": bytes(high),
+                "_NULL_COUNTS": list(nulls),
+            }:
+                return cls(tuple(field_ids), rows, SimpleStats(low, high, tuple(nulls)))
+            case _:
+                return None
+
+
+@dataclass(frozen=True, slots=True)
+class RangePolicy:
+    """Which columns of a table get ranges.
+
+    Args:
+        fields_of: the columns of a schema version.
+        key: ids and types of the trimmed primary key, in its order; () for a table without one.
+        partition: names of the partition columns, which have statistics of their own.
+        values: whether filters on other than key columns may skip files at all.
+    """
+
+    fields_of: FieldsOf
+    key: tuple[tuple[int, DataType], ...]
+    partition: tuple[str, ...]
+    values: bool
+
+    def ranges(self, entries: EntryColumns) -> ColumnRanges | None:
+        """The ranges over all ``entries``, none of them left out; None if there are none."""
+        if not len(entries):
+            return None
+        try:
+            target = self.fields_of(int(entries.schema_id.max()))
+            known = {**(self._values(entries, target) if self.values else {}), **self._keys(entries)}
+        except (PaimonError, ValueError):  # what cannot be read says nothing; readers of the file itself will name it
+            return None
+        return _bounded(known, [field for field in target if field.name not in self.partition], int(entries.row_count.sum()))
+
+    def _keys(self, entries: EntryColumns) -> dict[int, ColumnBounds]:
+        names, types = [str(field_id) for field_id, _ in self.key], [data_type for _, data_type in self.key]
+        found = key_bounds(entries, names, types, names)
+        return {field_id: _merged([_summary(found[str(field_id)], data_type)], data_type) for field_id, data_type in self.key}
+
+    def _values(self, entries: EntryColumns, target: Sequence[DataField]) -> dict[int, ColumnBounds]:
+        """Ranges of columns by the statistics of values, over files of several schemas."""
+        parts: dict[int, list[ColumnBounds]] = {field.id: [] for field in target if field.name not in self.partition}
+        types = {field.id: field.type for field in target}
+        for schema_id, covered, rows in stats_groups(entries):
+            group = entries.select(rows)
+            fields = self.fields_of(schema_id)
+            by_name = {field.name: field for field in fields}
+            names = tuple(by_name) if covered is None else covered
+            if not all(name in by_name for name in names):
+                return {}
+            stored = _bounds_of(group, names, [by_name[name].type for name in names], {field.name for field in fields if field.id in parts})
+            by_id = {field.id: field for field in fields}
+            count = int(group.row_count.sum())
+            for field_id in list(parts):
+                field = by_id.get(field_id)
+                if field is None:  # added later, so that these files have nothing but nulls in it
+                    parts[field_id].append(ColumnBounds(None, None, count, count))
+                elif field.name in stored and same_values(field.type, types[field_id]):
+                    parts[field_id] += stored[field.name]
+                else:
+                    del parts[field_id]
+        return {field_id: _merged(bounds, types[field_id]) for field_id, bounds in parts.items() if bounds}
+
+
+def _bounds_of(
+    entries: EntryColumns, names: Sequence[str], types: Sequence[DataType], wanted: Container[str]
+) -> dict[str, list[ColumnBounds]]:
+    """Bounds by column: those of each file, where there are few, else one for all."""
+    if len(entries) > _FEW:
+        columns = value_bounds(entries, names, types, wanted)
+        by_name = dict(zip(names, types, strict=True))
+        return {name: [_summary(column, by_name[name])] for name, column in columns.items()}
+    found: dict[str, list[ColumnBounds]] = {name: [] for name in names if name in wanted}
+    for file in entries.files():
+        known = decode_bounds(file.value_stats, names, types, file.row_count, wanted)
+        for name, bounds in found.items():
+            bounds.append(known.get(name) or ColumnBounds(None, None, None, file.row_count))
+    return found
+
+
+def stats_groups(entries: EntryColumns) -> list[tuple[int, tuple[str, ...] | None, Rows]]:
+    """Entries whose value statistics are over the same columns: (schema id, ``value_stats_cols``, rows)."""
+    schema_ids = entries.schema_id
+    covered = entries.columns.spans["_FILE._VALUE_STATS_COLS"]
+    if not covered.present.any() and (schema_ids == schema_ids[:1]).all():
+        return [(int(schema_ids[0]), None, np.arange(len(entries)))] if len(entries) else []
+    groups: dict[tuple[int, bytes | None], list[int]] = {}
+    columns = zip(schema_ids.tolist(), covered.slices(entries.payload), covered.present.tolist(), strict=True)
+    for row, (schema_id, names, present) in enumerate(columns):
+        groups.setdefault((schema_id, names if present else None), []).append(row)
+    return [(schema_id, None if names is None else names_of(names), np.array(rows)) for (schema_id, names), rows in groups.items()]
+
+
+def _summary(column: BoundsColumn, data_type: DataType) -> ColumnBounds:
+    """One range over all files; unknown where one of them does not know."""
+    rows = int(column.rows.sum())
+    nulls = int(column.nulls.sum()) if ((column.nulls >= 0) & (column.nulls <= column.rows)).all() else None
+    empty = (column.nulls >= 0) & (column.nulls >= column.rows)
+    filled = column.known & ~empty
+    if not (filled | empty).all() or not filled.any():
+        return ColumnBounds(None, None, nulls, rows)
+    return ColumnBounds(_plain(column.low[filled].min(), data_type), _plain(column.high[filled].max(), data_type), nulls, rows)
+
+
+def _merged(parts: Sequence[ColumnBounds], data_type: DataType) -> ColumnBounds:
+    """One range over all ``parts``, its texts cut; unknown where one of them does not know."""
+    rows = sum(part.row_count for part in parts)
+    counts = [part.null_count for part in parts if part.null_count is not None and part.null_count <= part.row_count]
+    nulls = sum(counts) if len(counts) == len(parts) else None
+    filled = [part for part in parts if not part.all_null]
+    if not filled or any(part.min is None or part.max is None for part in filled):
+        return ColumnBounds(None, None, nulls, rows)
+    low: list[Any] = [part.min for part in filled]
+    high: list[Any] = [part.max for part in filled]
+    if data_type.kind in FLOATS and any(map(math.isnan, low)):
+        return ColumnBounds(None, None, nulls, rows)
+    top = math.nan if data_type.kind in FLOATS and any(map(math.isnan, high)) else max(high)  # NaN is the greatest
+    least, most = _MODE.bound(min(low), top)
+    if data_type.kind in FLOATS:  # both zeros are the least or the greatest by some order
+        least, most = -0.0 if least == 0 else least, 0.0 if most == 0 else most
+    return ColumnBounds(least, most, nulls, rows)
+
+
+def _plain(value: Any, data_type: DataType) -> Plain:
+    if data_type.kind in STRINGS:
+        return str(value.decode())
+    plain: Plain = value.item() if isinstance(value, np.generic) else value
+    return bool(plain) if data_type.kind is Kind.BOOLEAN else plain
+
+
+def _bounded(known: Mapping[int, ColumnBounds], fields: Iterable[DataField], row_count: int) -> ColumnRanges | None:
+    """Ranges of the columns that say something, as many as fit into ``MAX_BYTES``."""
+    chosen: list[tuple[DataField, ColumnBounds]] = []
+    size = 0
+    for field in fields:
+        bounds = known.get(field.id)
+        if bounds is None or field.type.is_nested or (bounds.min is None and bounds.null_count is None):
+            continue
+        one = [field.type]
+        size += len(encode_row([bounds.min], one)) + len(encode_row([bounds.max], one)) - 2 * len(EMPTY_ROW)
+        if size > MAX_BYTES:
+            break
+        chosen.append((field, bounds))
+    if not chosen:
+        return None
+    types = [field.type for field, _ in chosen]
+    low, high = (encode_row([getattr(bounds, side) for _, bounds in chosen], types) for side in ("min", "max"))
+    nulls = tuple(bounds.null_count for _, bounds in chosen)
+    return ColumnRanges(tuple(field.id for field, _ in chosen), row_count, SimpleStats(low, high, nulls))
+
+
+def same_values(old: DataType, new: DataType) -> bool:
+    """Whether a column of the two types holds the same plain values: an integer may have become wider, nothing else."""
+    if old.kind in INTEGERS and new.kind in INTEGERS:
+        return _INTEGER_ORDER.index(old.kind) <= _INTEGER_ORDER.index(new.kind)
+    return old.with_nullable(nullable=True) == new.with_nullable(nullable=True)
+
+
+__all__ = ["MAX_BYTES", "ColumnRanges", "RangePolicy", "same_values", "stats_groups"]

@@ -1,0 +1,385 @@
+"""Manifest entries in columns: what planning and commits prune and merge before any object exists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+
+import numpy as np
+import numpy.typing as npt
+
+from manifest.avro.columnar import Longs, Mask, RecordColumns, Rows, Spans, decode_columns
+from manifest.avro.container import Container, encode_records
+from manifest.avro.schemas import MANIFEST_ENTRY, Json, layout, parsed
+from manifest.entry.data_file import DataFileMeta
+from manifest.entry.manifest_entry import ENTRY_VERSION, FileKind, ManifestEntry
+from manifest.entry.objects import BuiltFiles, build_entries, build_files, names_of
+from manifest.io.errors import CorruptFile
+from manifest.io.gc_pause import no_collection
+
+_PARSED = parsed(MANIFEST_ENTRY)
+_LAYOUT = layout(MANIFEST_ENTRY)
+_SHORT_LAYOUT = (*_LAYOUT[:-1], ("_FILE", _LAYOUT[-1][1][:-1]))
+"""The layout before ``_WRITE_COLS_SEQUENCES``: our records without their last byte, which is that field's null."""
+
+_LAST_FIELD = "_FILE._WRITE_COLS_SEQUENCES"
+_NULL = b"\x00"
+_FEW = 64
+"""Entries whose partitions are not worth grouping before somebody asks."""
+
+
+@dataclass(frozen=True, eq=False)
+class EntryColumns:
+    """Entries of one or more manifests; numpy columns for numbers, bytes on demand, objects only when asked for.
+
+    Immutable. Row i of every column is entry i.
+    """
+
+    paths: tuple[str, ...]
+    """The manifests, for errors; ``source`` has the position of each entry's manifest among them."""
+    source: Rows
+    payload: bytes
+    columns: RecordColumns
+    short: Mask
+    """Which entries are encoded without the last byte of today's layout."""
+    row: Rows
+    """The position of each entry in its manifest."""
+    built: tuple[BuiltFiles, ...]
+    """Of each manifest, the file objects made so far."""
+
+    @classmethod
+    def from_container(cls, container: Container) -> EntryColumns:
+        """The entries of an opened manifest. Raises ``CorruptFile``."""
+        if container.count == 0:
+            if container.payload:
+                raise CorruptFile(container.path, "has bytes but no records")
+            return cls.of(())
+        shape = container.schema.layout
+        if shape in {_LAYOUT, _SHORT_LAYOUT}:
+            columns = decode_columns(shape, container.payload, container.count, _starts(container.payload))
+            if columns is not None:
+                short = np.full(container.count, shape == _SHORT_LAYOUT)
+                nothing = np.zeros(container.count, np.int64)
+                columns.spans = {_LAST_FIELD: Spans(nothing, nothing, np.zeros(container.count, np.bool_)), **columns.spans}
+                return _checked(cls._single(container.path, container.payload, columns, short))
+        try:
+            return _checked(cls.of_records(encode_records(_PARSED, container.records()), container.path))
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            raise CorruptFile(container.path, f"its records are no manifest entries ({error})") from error
+
+    @classmethod
+    def from_containers(cls, containers: Sequence[Container]) -> tuple[list[EntryColumns], EntryColumns | None]:
+        """The entries of each of opened manifests, decoded together where their layouts allow, and of all if they came so.
+
+        Raises ``CorruptFile``.
+        """
+        found: list[EntryColumns] = []
+        whole: EntryColumns | None = None
+        for shape, group in groupby(containers, lambda container: container.schema.layout):
+            members = list(group)
+            together = cls._decoded_together(shape, members)
+            if together is None:
+                found += [cls.from_container(container) for container in members]
+            else:
+                parts, of_group = together
+                found += parts
+                whole = of_group if len(members) == len(containers) else None
+        return found, whole
+
+    @classmethod
+    def _decoded_together(cls, shape: Json, containers: Sequence[Container]) -> tuple[list[EntryColumns], EntryColumns] | None:
+        """None if that cannot be done, or cannot be proved right."""
+        if shape != _LAYOUT or len(containers) < 2 or not all(container.count for container in containers):
+            return None
+        counts = np.cumsum([0, *(container.count for container in containers)])
+        bases = np.cumsum([0, *(len(container.payload) for container in containers)])
+        payload = b"".join(container.payload for container in containers)
+        columns = decode_columns(shape, payload, int(counts[-1]), _starts(payload))
+        if columns is None or not np.array_equal(columns.start[counts[:-1]], bases[:-1]):
+            return None
+        bounds = zip(containers, counts[:-1].tolist(), counts[1:].tolist(), bases.tolist(), strict=False)
+        parts = [
+            cls._single(one.path, one.payload, columns.between(first, last).shifted(-base), np.zeros(last - first, np.bool_))
+            for one, first, last, base in bounds
+        ]
+        source = np.repeat(np.arange(len(parts)), np.diff(counts))
+        row = np.arange(source.size) - counts[source]
+        built = tuple(part.built[0] for part in parts)
+        paths = tuple(container.path for container in containers)
+        return parts, _checked(cls(paths, source, payload, columns, np.zeros(source.size, np.bool_), row, built))
+
+    @classmethod
+    def _single(cls, path: str, payload: bytes, columns: RecordColumns, short: Mask) -> EntryColumns:
+        """All entries of one manifest."""
+        count = columns.start.size
+        return cls((path,), np.zeros(count, np.intp), payload, columns, short, np.arange(count), (BuiltFiles(count),))
+
+    @classmethod
+    def of(cls, entries: Iterable[ManifestEntry]) -> EntryColumns:
+        """Columns of entry objects."""
+        return cls.of_records(encode_records(_PARSED, (entry.to_avro() for entry in entries)))
+
+    @classmethod
+    def concat(cls, parts: Sequence[EntryColumns]) -> EntryColumns:
+        """All entries of ``parts``, in order."""
+        filled = [part for part in parts if len(part)]
+        if len(filled) < 2:
+            return filled[0] if filled else cls.of(())
+        shifts = np.cumsum([0, *(len(part.payload) for part in filled[:-1])])
+        joined = RecordColumns.joined([part.columns.shifted(shift) for part, shift in zip(filled, shifts.tolist(), strict=True)])
+        bases = np.cumsum([0, *(len(part.paths) for part in filled[:-1])])
+        source = np.concatenate([part.source + base for part, base in zip(filled, bases, strict=True)])
+        short = np.concatenate([part.short for part in filled])
+        paths = tuple(path for part in filled for path in part.paths)
+        row = np.concatenate([part.row for part in filled])
+        built = tuple(one for part in filled for one in part.built)
+        found = cls(paths, source, b"".join(part.payload for part in filled), joined, short, row, built)
+        if len(found) > _FEW:
+            found.__dict__["partition_codes"] = cls._joined_codes(filled)
+        return found
+
+    @classmethod
+    def of_records(cls, records: Sequence[bytes], path: str = "") -> EntryColumns:
+        """Columns of encoded entries in today's layout. Raises ``ValueError``."""
+        payload = b"".join(records)
+        if not records:
+            nothing = np.zeros(0, np.intp)
+            return cls((), nothing, b"", _NO_COLUMNS, np.zeros(0, np.bool_), nothing, ())
+        starts = np.cumsum([0, *(len(record) for record in records[:-1])], dtype=np.int64)
+        columns = decode_columns(_LAYOUT, payload, len(records), starts)
+        if columns is None:
+            raise ValueError("records are not in the layout of a manifest entry")
+        return cls._single(path, payload, columns, np.zeros(len(records), np.bool_))
+
+    def __repr__(self) -> str:
+        return f"EntryColumns({len(self)} entries)"
+
+    def __len__(self) -> int:
+        return self.columns.start.size
+
+    def select(self, chosen: Mask | Rows) -> EntryColumns:
+        """The entries where ``chosen`` is True, or at the positions that it lists."""
+        rows = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen.astype(np.intp, copy=False)
+        if chosen.dtype == np.bool_ and rows.size == len(self):
+            return self
+        columns = self.columns.take(rows)
+        chosen_ones = EntryColumns(self.paths, self.source[rows], self.payload, columns, self.short[rows], self.row[rows], self.built)
+        if "partition_codes" in self.__dict__:  # what was grouped stays grouped
+            codes, known = self.partition_codes
+            kept, renumbered = np.unique(codes[rows], return_inverse=True)
+            chosen_ones.__dict__["partition_codes"] = renumbered, [known[code] for code in kept.tolist()]
+        return chosen_ones
+
+    def numbers(self, name: str) -> Longs:
+        """An integer field by its name in the manifest (``_KIND``, ``_FILE._LEVEL``); null is 0."""
+        return self.columns.numbers[name].values
+
+    def content(self, name: str) -> list[bytes]:
+        """A bytes or string field of every entry by its name in the manifest; null is b''."""
+        return self.columns.spans[name].slices(self.payload)
+
+    def present(self, name: str) -> Mask:
+        """Where a nullable field is not null."""
+        column = self.columns.numbers.get(name) or self.columns.spans[name]
+        return column.present
+
+    @property
+    def kind(self) -> Longs:
+        """``FileKind`` of every entry."""
+        return self.numbers("_KIND")
+
+    @property
+    def bucket(self) -> Longs:
+        """Bucket numbers."""
+        return self.numbers("_BUCKET")
+
+    @property
+    def total_buckets(self) -> Longs:
+        """Bucket counts at the time the files were written."""
+        return self.numbers("_TOTAL_BUCKETS")
+
+    @property
+    def level(self) -> Longs:
+        """LSM levels."""
+        return self.numbers("_FILE._LEVEL")
+
+    @property
+    def row_count(self) -> Longs:
+        """Physical rows."""
+        return self.numbers("_FILE._ROW_COUNT")
+
+    @property
+    def file_size(self) -> Longs:
+        """Bytes of the data files."""
+        return self.numbers("_FILE._FILE_SIZE")
+
+    @property
+    def schema_id(self) -> Longs:
+        """Schemas the files were written with."""
+        return self.numbers("_FILE._SCHEMA_ID")
+
+    @property
+    def max_sequence_number(self) -> Longs:
+        """Greatest sequence numbers."""
+        return self.numbers("_FILE._MAX_SEQUENCE_NUMBER")
+
+    @property
+    def delete_row_count(self) -> Longs:
+        """Retracting rows, -1 where unknown."""
+        column = self.columns.numbers["_FILE._DELETE_ROW_COUNT"]
+        return np.where(column.present, column.values, -1)
+
+    @cached_property
+    def partition(self) -> list[bytes]:
+        """Serialised partition rows."""
+        return self.content("_PARTITION")
+
+    @cached_property
+    def file_name(self) -> list[str]:
+        """File names. Raises ``CorruptFile`` for what is no text."""
+        try:
+            return [name.decode() for name in self.content("_FILE._FILE_NAME")]
+        except UnicodeDecodeError as error:
+            raise CorruptFile(self.path_of(0), f"a file name is no text ({error})") from error
+
+    @cached_property
+    def min_key(self) -> list[bytes]:
+        """Serialised smallest keys."""
+        return self.content("_FILE._MIN_KEY")
+
+    @cached_property
+    def max_key(self) -> list[bytes]:
+        """Serialised greatest keys."""
+        return self.content("_FILE._MAX_KEY")
+
+    @cached_property
+    def partition_codes(self) -> tuple[npt.NDArray[np.int64], list[bytes]]:
+        """(code of every entry, partition of every code): grouping without comparing bytes again."""
+        codes: dict[bytes, int] = {}
+        numbered = [codes.setdefault(partition, len(codes)) for partition in self.partition]
+        return np.array(numbered, np.int64), list(codes)
+
+    @staticmethod
+    def _joined_codes(parts: Sequence[EntryColumns]) -> tuple[npt.NDArray[np.int64], list[bytes]]:
+        """``partition_codes`` of all ``parts`` from those of each."""
+        codes: dict[bytes, int] = {}
+        numbered = []
+        for part in parts:
+            own, known = part.partition_codes
+            numbered.append(np.array([codes.setdefault(partition, len(codes)) for partition in known], np.int64)[own])
+        return np.concatenate(numbered), list(codes)
+
+    def in_partitions(self, partitions: Iterable[bytes]) -> Mask:
+        """Which entries lie in one of ``partitions``."""
+        wanted = set(partitions)
+        codes, known = self.partition_codes
+        chosen: Mask = np.array([partition in wanted for partition in known], np.bool_)[codes]
+        return chosen
+
+    @cached_property
+    def not_deleted(self) -> EntryColumns:
+        """The ADD entries whose identity no DELETE entry has."""
+        added = self.kind == FileKind.ADD
+        names = self.content("_FILE._FILE_NAME")
+        deletes = np.flatnonzero(~added)
+        gone_names = {names[row] for row in deletes.tolist()}
+        suspects = np.array([row for row in np.flatnonzero(added).tolist() if names[row] in gone_names], np.intp)
+        gone = set(self.identities(deletes))
+        dead = [row for row, identity in zip(suspects.tolist(), self.identities(suspects), strict=True) if identity in gone]
+        added[dead] = False
+        return self.select(added)
+
+    def identities(self, rows: Rows | None = None) -> list[tuple[bytes, ...]]:
+        """A hashable identity of every entry (or of ``rows``), comparable among all ``EntryColumns``."""
+        some = self if rows is None else self.select(rows)
+        names = ("_FILE._FILE_NAME", "_PARTITION", "_FILE._EXTRA_FILES", "_FILE._EMBEDDED_FILE_INDEX", "_FILE._EXTERNAL_PATH")
+        numbers = (b"%d,%d" % pair for pair in zip(some.bucket.tolist(), some.level.tolist(), strict=True))
+        return list(zip(*(some.content(name) for name in names), numbers, strict=True))
+
+    def physical_names(self) -> set[str]:
+        """Names of the data files and of their side files."""
+        names = set(self.file_name)
+        for extra in set(self.content("_FILE._EXTRA_FILES")):
+            names.update(names_of(extra))
+        return names
+
+    def records(self) -> Iterator[bytes]:
+        """The encoded entries, in today's layout."""
+        bounds = zip(self.columns.start.tolist(), self.columns.end.tolist(), self.short.tolist(), strict=True)
+        for start, end, short in bounds:
+            yield self.payload[start:end] + _NULL if short else self.payload[start:end]
+
+    def deleted(self) -> EntryColumns:
+        """The DELETE of every entry; the second byte of an entry is its kind."""
+        kind = bytes([FileKind.DELETE << 1])
+        return EntryColumns.of_records([record[:1] + kind + record[2:] for record in self.records()])
+
+    def entries(self) -> list[ManifestEntry]:
+        """The entries as objects. Raises ``CorruptFile``."""
+        return build_entries(self.columns, self.payload, self.files())
+
+    def files(self) -> list[DataFileMeta]:
+        """The files of the entries as objects, made once for as long as their manifests are held. Raises ``CorruptFile``."""
+        built = [one.files for one in self.built]
+        sources, rows = self.source.tolist(), self.row.tolist()
+        found = [built[source][row] for source, row in zip(sources, rows, strict=True)]
+        missing = [at for at, file in enumerate(found) if file is None]
+        if missing:
+            with no_collection():
+                for at, file in zip(missing, self._made(np.array(missing, np.intp)), strict=True):
+                    built[sources[at]][rows[at]] = found[at] = file
+        return [file for file in found if file is not None]
+
+    def _made(self, rows: Rows) -> list[DataFileMeta]:
+        try:
+            return build_files(self.columns.take(rows), self.payload)
+        except (ValueError, LookupError):
+            for row in rows:  # which of them is it?
+                try:
+                    build_files(self.columns.take(np.array([row])), self.payload)
+                except (ValueError, LookupError) as error:
+                    raise CorruptFile(self.path_of(int(row)), f"an entry is not valid ({error})") from error
+            raise
+
+    def path_of(self, row: int) -> str:
+        """The manifest that an entry was read from."""
+        return self.paths[self.source[row]] if row < len(self) and self.paths[self.source[row]] else "new manifest entries"
+
+
+def _checked(entries: EntryColumns) -> EntryColumns:
+    other = entries.numbers("_VERSION") != ENTRY_VERSION
+    if other.any():
+        raise CorruptFile(entries.path_of(int(other.argmax())), f"has entries of another version than {ENTRY_VERSION}")
+    neither = (entries.kind != FileKind.ADD) & (entries.kind != FileKind.DELETE)
+    if neither.any():
+        raise CorruptFile(entries.path_of(int(neither.argmax())), "has entries that neither add nor delete")
+    return entries
+
+
+def _starts(payload: bytes) -> Longs:
+    """Offsets at which an entry may begin: version 2, a kind, and a partition of as many columns as the first one's."""
+    buffer = np.frombuffer(payload + bytes(8), np.uint8)
+    candidates = np.flatnonzero(buffer[:-8] == ENTRY_VERSION << 1)
+    kinds = buffer[candidates + 1]
+    candidates = candidates[(kinds == FileKind.ADD << 1) | (kinds == FileKind.DELETE << 1)]
+    partition = candidates + 3 + (buffer[candidates + 2] > 0x7F)  # a partition of up to 8191 bytes has a length of one or two
+    for offset in range(4 if partition.size else 0):
+        here = buffer[partition + offset]
+        alike = here == here[0]
+        candidates, partition = candidates[alike], partition[alike]
+    starts: Longs = candidates.astype(np.int64)
+    return starts
+
+
+def _no_columns() -> RecordColumns:
+    """Every column, without an entry."""
+    file = DataFileMeta(file_name="none", file_size=0, row_count=0, creation_time=0)
+    entry = ManifestEntry(kind=FileKind.ADD, partition=bytes(12), bucket=0, total_buckets=0, file=file)
+    columns = decode_columns(_LAYOUT, encode_records(_PARSED, [entry.to_avro()])[0], 1, np.zeros(1, np.int64))
+    assert columns is not None
+    return columns.take(np.zeros(0, np.intp))
+
+
+_NO_COLUMNS = _no_columns()

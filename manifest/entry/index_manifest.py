@@ -1,0 +1,137 @@
+"""Index manifests: the complete list of a snapshot's HASH and deletion-vector files (Paimon's ``IndexManifestFile``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
+
+from manifest.avro.container import blocks_of, encode_records, read_container, write_container
+from manifest.avro.schemas import INDEX_MANIFEST, parsed
+from manifest.io.errors import CorruptFile
+from manifest.io.file_io import FileIO
+from manifest.io.paths import FileNames, TablePaths
+from manifest.snapshot.snapshot import FileName
+
+DELETION_VECTORS: Final = "DELETION_VECTORS"
+HASH: Final = "HASH"
+
+_VERSION = 1
+_PARSED = parsed(INDEX_MANIFEST)
+
+
+class DeletionVectorRange(BaseModel):
+    """Where the deletion vector of one data file lies in its index file."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    data_file: str
+    offset: NonNegativeInt
+    length: NonNegativeInt
+    cardinality: int | None = None
+
+
+class IndexFile(BaseModel):
+    """An index file, wherever it belongs; ``vectors`` for deletion vectors only."""
+
+    model_config = ConfigDict(frozen=True, ser_json_bytes="base64", val_json_bytes="base64", extra="forbid")
+
+    file_name: FileName
+    file_size: NonNegativeInt
+    row_count: NonNegativeInt
+    vectors: tuple[DeletionVectorRange, ...] | None = None
+    external_path: str | None = None
+    global_index: dict[str, Any] | None = None
+
+
+class IndexEntry(IndexFile):
+    """One live index file of a (partition, bucket)."""
+
+    partition: bytes
+    bucket: int
+    index_type: str
+
+    @classmethod
+    def of(cls, file: IndexFile, partition: bytes, bucket: int, index_type: str) -> IndexEntry:
+        """The entry of ``file`` in its bucket."""
+        values = {name: getattr(file, name) for name in IndexFile.model_fields}
+        return cls(partition=partition, bucket=bucket, index_type=index_type, **values)
+
+    @property
+    def file(self) -> IndexFile:
+        """The file alone, as commit messages carry it."""
+        return IndexFile(**{name: getattr(self, name) for name in IndexFile.model_fields})
+
+    def to_avro(self) -> dict[str, Any]:
+        """The record of an index manifest."""
+        vectors = self.vectors
+        return {
+            "_VERSION": _VERSION,
+            "_KIND": 0,
+            "_PARTITION": self.partition,
+            "_BUCKET": self.bucket,
+            "_INDEX_TYPE": self.index_type,
+            "_FILE_NAME": self.file_name,
+            "_FILE_SIZE": self.file_size,
+            "_ROW_COUNT": self.row_count,
+            "_DELETIONS_VECTORS_RANGES": None
+            if vectors is None
+            else [{"f0": v.data_file, "f1": v.offset, "f2": v.length, "_CARDINALITY": v.cardinality} for v in vectors],
+            "_EXTERNAL_PATH": self.external_path,
+            "_GLOBAL_INDEX": self.global_index,
+        }
+
+    @classmethod
+    def from_avro(cls, record: Mapping[str, Any]) -> IndexEntry:
+        """The entry of a record. Raises ``KeyError``, ``ValueError`` or ``ValidationError``."""
+        if record["_VERSION"] != _VERSION or record["_KIND"] != 0:
+            raise ValueError(f"version {record['_VERSION']} and kind {record['_KIND']} instead of {_VERSION} and 0")
+        ranges = record.get("_DELETIONS_VECTORS_RANGES")
+        return cls(
+            partition=record["_PARTITION"],
+            bucket=record["_BUCKET"],
+            index_type=record["_INDEX_TYPE"],
+            file_name=record["_FILE_NAME"],
+            file_size=record["_FILE_SIZE"],
+            row_count=record["_ROW_COUNT"],
+            vectors=None if ranges is None else tuple(_range(item) for item in ranges if item is not None),
+            external_path=record.get("_EXTERNAL_PATH"),
+            global_index=record.get("_GLOBAL_INDEX"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class IndexManifest:
+    """Reads and writes the index manifests of a table; ``names`` belongs to one committer."""
+
+    file_io: FileIO
+    paths: TablePaths
+    codec: str
+    level: int
+    names: FileNames
+
+    def read(self, name: str | None) -> list[IndexEntry]:
+        """The index files of a snapshot, [] if it names no index manifest. ``FileNotFoundError``, ``CorruptFile``."""
+        if name is None:
+            return []
+        path = self.paths.manifest(name)
+        try:
+            return [IndexEntry.from_avro(record) for record in read_container(path, self.file_io.read(path)).records()]
+        except (ValidationError, ValueError, LookupError, TypeError) as error:
+            raise CorruptFile(path, f"a record is no index file ({error})") from error
+
+    def write(self, entries: Iterable[IndexEntry]) -> str | None:
+        """A new index manifest; None, and no file, for no entries."""
+        records = encode_records(_PARSED, (entry.to_avro() for entry in entries))
+        if not records:
+            return None
+        name = self.names.next()
+        data = write_container(INDEX_MANIFEST, blocks_of(records), codec=self.codec, level=self.level)
+        self.file_io.write(self.paths.manifest(name), data)
+        return name
+
+
+def _range(record: Mapping[str, Any]) -> DeletionVectorRange:
+    return DeletionVectorRange(data_file=record["f0"], offset=record["f1"], length=record["f2"], cardinality=record.get("_CARDINALITY"))

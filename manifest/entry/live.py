@@ -1,0 +1,109 @@
+"""From changes to a state: which entries cancel, and which manifests can be skipped before they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fileindex.predicate.tree import Predicate
+from manifest.avro.columnar import Mask
+from manifest.entry.columns import EntryColumns
+from manifest.entry.manifest_entry import FileKind
+from manifest.entry.manifest_list import ManifestFileMeta
+from manifest.stats.partition_stats import PartitionType
+
+
+def live(entries: EntryColumns) -> EntryColumns:
+    """The ADD entries whose identity no DELETE entry has; order does not matter (Paimon's batch scan)."""
+    return entries if (entries.kind == FileKind.ADD).all() else entries.not_deleted
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """Entries after sequential merging: what remains, and the rows (of the input) that cannot be right.
+
+    ``twice`` are ADDs of an identity that is already there, or whose DELETE is still unmatched.
+    """
+
+    entries: EntryColumns
+    twice: tuple[int, ...]
+
+    @property
+    def unmatched_deletes(self) -> EntryColumns:
+        """DELETEs whose ADD is not among the input."""
+        return self.entries.select(self.entries.kind == FileKind.DELETE)
+
+
+def merge(entries: EntryColumns) -> Merged:
+    """Cancel each ADD with a later DELETE of its identity; a DELETE without an ADD stays (Paimon's ``FileEntry.mergeEntries``)."""
+    at: dict[tuple[bytes, ...], int] = {}
+    twice: list[int] = []
+    kinds = entries.kind.tolist()
+    for row, identity in enumerate(entries.identities()):
+        if kinds[row] == FileKind.ADD:
+            if identity in at:
+                twice.append(row)
+            at[identity] = row
+        elif identity in at and kinds[at[identity]] == FileKind.ADD:
+            del at[identity]
+        else:
+            at[identity] = row
+    return Merged(entries.select(np.array(sorted(at.values()), np.intp)), tuple(twice))
+
+
+@dataclass(frozen=True, slots=True)
+class EntryFilter:
+    """What a scan wants, by identity fields only, so that no DELETE is dropped while its ADD stays.
+
+    ``predicate`` may name any column; only its terms over partition columns act. None means everything.
+    """
+
+    predicate: Predicate | None = None
+    partitions: Collection[bytes] | None = None
+    buckets: Collection[int] | None = None
+    min_level: int = 0
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether nothing can be pruned."""
+        return self.predicate is None and self.partitions is None and self.buckets is None and self.min_level <= 0
+
+    def manifests(self, metas: Sequence[ManifestFileMeta], partition: PartitionType, path: str) -> list[ManifestFileMeta]:
+        """The manifests that may hold a wanted entry; ``path`` names their directory in errors."""
+        if self.is_everything:
+            return list(metas)
+        in_range = partition.spanning(self.partitions) if self.partitions is not None else None
+        kept: list[ManifestFileMeta] = []
+        for meta in metas:
+            if meta.max_level is not None and meta.max_level < self.min_level:
+                continue
+            if self.buckets is not None and meta.min_bucket is not None and meta.max_bucket is not None:
+                low, high = meta.min_bucket, meta.max_bucket
+                if not any(low <= bucket <= high for bucket in self.buckets):
+                    continue
+            name = f"{path}/{meta.file_name}"
+            if in_range is not None and not in_range(meta.partition_stats, name):
+                continue
+            if self.predicate is not None and not partition.may_hold(self.predicate, meta.partition_stats, meta.num_entries, name):
+                continue
+            kept.append(meta)
+        return kept
+
+    def entries(self, columns: EntryColumns, partition: PartitionType, known: dict[bytes, bool]) -> EntryColumns:
+        """The wanted entries of a manifest; ``known`` remembers which partitions ``predicate`` keeps, for the next one."""
+        if self.is_everything or not len(columns):
+            return columns
+        wanted: Mask = columns.level >= self.min_level
+        if self.buckets is not None:
+            wanted &= np.isin(columns.bucket, list(self.buckets))
+        if self.partitions is not None:
+            wanted &= columns.in_partitions(self.partitions)
+        if self.predicate is not None and partition.names:
+            codes, present = columns.partition_codes
+            for value in present:
+                if value not in known:
+                    known[value] = partition.keeps(self.predicate, value, columns.path_of(0))
+            wanted &= np.array([known[value] for value in present], np.bool_)[codes]
+        return columns.select(wanted)

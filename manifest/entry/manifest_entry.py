@@ -1,0 +1,65 @@
+"""One change of the file set, as an object (Paimon's ``ManifestEntry``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import Any, TypeAlias
+
+from pydantic import BaseModel, ConfigDict
+
+from manifest.entry.data_file import DataFileMeta, Identity
+
+ENTRY_VERSION = 2
+
+EntryIdentity: TypeAlias = tuple[bytes, int, Identity]
+
+
+class FileKind(IntEnum):
+    """Whether an entry adds its file to the table or takes it away."""
+
+    ADD = 0
+    DELETE = 1
+
+
+class ManifestEntry(BaseModel):
+    """``kind`` of a file in a bucket; ``total_buckets`` is the bucket count when the file was written."""
+
+    model_config = ConfigDict(frozen=True, ser_json_bytes="base64", val_json_bytes="base64", extra="forbid")
+
+    kind: FileKind
+    partition: bytes
+    bucket: int
+    total_buckets: int
+    file: DataFileMeta
+
+    @property
+    def identity(self) -> EntryIdentity:
+        """(partition, bucket, file identity): an ADD and a DELETE of equal identity cancel."""
+        return self.partition, self.bucket, self.file.identity
+
+    def deleted(self) -> ManifestEntry:
+        """The DELETE of this ADD."""
+        return self.model_copy(update={"kind": FileKind.DELETE})
+
+    def to_avro(self) -> dict[str, Any]:
+        """The manifest record."""
+        return {
+            "_VERSION": ENTRY_VERSION,
+            "_KIND": int(self.kind),
+            "_PARTITION": self.partition,
+            "_BUCKET": self.bucket,
+            "_TOTAL_BUCKETS": self.total_buckets,
+            "_FILE": self.file.to_avro(),
+        }
+
+    @classmethod
+    def from_avro(cls, record: Mapping[str, Any]) -> ManifestEntry:
+        """The entry of a manifest record. Raises ``KeyError`` or ``ValidationError``."""
+        return cls(
+            kind=FileKind(record["_KIND"]),
+            partition=record["_PARTITION"],
+            bucket=record["_BUCKET"],
+            total_buckets=record["_TOTAL_BUCKETS"],
+            file=DataFileMeta.from_avro(record["_FILE"]),
+        )

@@ -1,0 +1,158 @@
+"""Manifests: files of ADD and DELETE entries (Paimon's ``ManifestFile``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from manifest.avro.container import Container, ContainerWriter, blocks_of, read_container
+from manifest.avro.schemas import MANIFEST_ENTRY
+from manifest.entry.cache import EntryCache, entries_weight
+from manifest.entry.column_ranges import RangePolicy
+from manifest.entry.columns import EntryColumns
+from manifest.entry.manifest_entry import FileKind, ManifestEntry
+from manifest.entry.manifest_list import ManifestFileMeta, ManifestList
+from manifest.io.errors import CorruptFile
+from manifest.io.file_cache import Identity
+from manifest.io.file_io import FileIO
+from manifest.io.paths import FileNames, TablePaths
+from manifest.stats.partition_stats import PartitionType
+
+_Known: TypeAlias = tuple[ManifestFileMeta, Identity]
+_DECODED_TOGETHER = 4 << 20
+"""Compressed bytes of manifests."""
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestFile:
+    """Reads and writes the manifests of a table; ``names`` belongs to one committer."""
+
+    file_io: FileIO
+    paths: TablePaths
+    partition: PartitionType
+    codec: str
+    level: int
+    target_size: int
+    names: FileNames
+    cache: EntryCache
+    ranges: RangePolicy
+
+    def read(self, name: str, size: int | None = None) -> EntryColumns:
+        """The entries of a manifest. ``FileNotFoundError`` if it is gone, ``CorruptFile`` if it is not what it should be."""
+        return EntryColumns.from_container(self._open(name, size))
+
+    def _open(self, name: str, size: int | None) -> Container:
+        path = self.paths.manifest(name)
+        data = self.file_io.read(path)
+        if size is not None and size != len(data):
+            raise CorruptFile(path, f"has {len(data)} bytes where its list says {size}")
+        return read_container(path, data)
+
+    def read_meta(self, meta: ManifestFileMeta) -> EntryColumns:
+        """The entries of a listed manifest, counted against the list."""
+        return self.read_metas([meta])
+
+    def read_metas(self, metas: Sequence[ManifestFileMeta]) -> EntryColumns:
+        """The entries of listed manifests, in order, counted against the list; what is not held in memory is decoded together."""
+        parts = {meta.file_name: held for meta in metas if (held := self.cache.get(meta.file_name)) is not None}
+        shared = not parts
+        joined: EntryColumns | None = None
+        for meta, entries, is_shared, together in self._entries([meta for meta in metas if meta.file_name not in parts]):
+            self._check_counts(meta, entries)
+            self.cache.put(meta.file_name, entries)
+            parts[meta.file_name] = entries
+            shared &= is_shared
+            joined = together
+        names = tuple(meta.file_name for meta in metas)
+        if joined is not None and len(joined.paths) != len(names):
+            joined = None  # others were held
+        return self.cache.join(names, [parts[name] for name in names], joined, shared=shared)
+
+    def _entries(self, metas: Sequence[ManifestFileMeta]) -> Iterator[tuple[ManifestFileMeta, EntryColumns, bool, EntryColumns | None]]:
+        """The entries of each manifest, whether tables opened later find them held, and those of its batch as one, if they came so.
+
+        Those come first that are held already.
+        """
+        files, unknown = self.cache.files, []
+        for meta in metas:
+            identity, held = files.recall(self.file_io, self.paths.manifest(meta.file_name), ("manifest", meta.file_size))
+            if held is None:
+                unknown.append((meta, identity))
+            else:
+                yield meta, held, True, None
+        for some in _batches(unknown):
+            opened = [self._open(meta.file_name, meta.file_size) for meta, _ in some]
+            parts, whole = EntryColumns.from_containers(opened)
+            for (meta, identity), entries in zip(some, parts, strict=True):
+                path = self.paths.manifest(meta.file_name)
+                files.keep(path, ("manifest", meta.file_size), identity, entries, entries_weight(entries))
+                yield meta, entries, identity is not None, whole
+
+    def _check_counts(self, meta: ManifestFileMeta, entries: EntryColumns) -> None:
+        deleted = int(np.count_nonzero(entries.kind == FileKind.DELETE))
+        if (len(entries) - deleted, deleted) != (meta.num_added_files, meta.num_deleted_files):
+            promised = f"{meta.num_added_files} added and {meta.num_deleted_files} deleted"
+            raise CorruptFile(self.paths.manifest(meta.file_name), f"has {len(entries)} entries where its list says {promised}")
+
+    def write(self, entries: EntryColumns | Iterable[ManifestEntry]) -> list[ManifestFileMeta]:
+        """New manifests with ``entries``, rolled at the target size; none for no entries."""
+        columns = entries if isinstance(entries, EntryColumns) else EntryColumns.of(entries)
+        metas: list[ManifestFileMeta] = []
+        for first, last, data in self._files(columns):
+            name = self.names.next()
+            self.file_io.write(self.paths.manifest(name), data)
+            metas.append(self._meta(name, len(data), columns.select(np.arange(first, last))))
+        return metas
+
+    def _files(self, columns: EntryColumns) -> Iterator[tuple[int, int, bytes]]:
+        """(first entry, one past the last, file content) of every manifest to write."""
+        first = last = 0
+        writer = ContainerWriter(MANIFEST_ENTRY, codec=self.codec, level=self.level)
+        for count, block in blocks_of(columns.records()):
+            if last > first and writer.size >= self.target_size:
+                yield first, last, writer.content()
+                first, writer = last, ContainerWriter(MANIFEST_ENTRY, codec=self.codec, level=self.level)
+            writer.add(count, block)
+            last += count
+        if last > first:
+            yield first, last, writer.content()
+
+    def _meta(self, name: str, size: int, entries: EntryColumns) -> ManifestFileMeta:
+        deleted = int(np.count_nonzero(entries.kind == FileKind.DELETE))
+        tracked = bool(entries.present("_FILE._FIRST_ROW_ID").all())
+        first_row = entries.numbers("_FILE._FIRST_ROW_ID")
+        return ManifestFileMeta(
+            file_name=name,
+            file_size=size,
+            num_added_files=len(entries) - deleted,
+            num_deleted_files=deleted,
+            partition_stats=self.partition.stats(entries.partition),
+            schema_id=int(entries.schema_id.max()),
+            min_bucket=int(entries.bucket.min()),
+            max_bucket=int(entries.bucket.max()),
+            min_level=int(entries.level.min()),
+            max_level=int(entries.level.max()),
+            min_row_id=int(first_row.min()) if tracked else None,
+            max_row_id=int((first_row + entries.row_count - 1).max()) if tracked else None,
+            column_ranges=self.ranges.ranges(entries),
+        )
+
+
+def _batches(metas: Sequence[_Known]) -> Iterator[list[_Known]]:
+    """Neighbours of about ``_DECODED_TOGETHER`` bytes, or one larger manifest."""
+    batch: list[_Known] = []
+    size = 0
+    for meta, identity in metas:
+        if batch and size + meta.file_size > _DECODED_TOGETHER:
+            yield batch
+            batch, size = [], 0
+        batch.append((meta, identity))
+        size += meta.file_size
+    if batch:
+        yield batch
+
+
+__all__ = ["EntryColumns", "FileKind", "ManifestEntry", "ManifestFile", "ManifestFileMeta", "ManifestList"]

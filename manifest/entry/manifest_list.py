@@ -1,0 +1,117 @@
+"""Manifest lists: which manifests make up a state or a change (Paimon's ``ManifestFileMeta`` and ``ManifestList``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
+
+from manifest.avro.container import blocks_of, encode_records, read_container, write_container
+from manifest.avro.schemas import MANIFEST_LIST, parsed
+from manifest.entry.column_ranges import ColumnRanges
+from manifest.entry.data_file import stats_from_avro, stats_to_avro
+from manifest.io.errors import CorruptFile
+from manifest.io.file_io import FileIO
+from manifest.io.paths import FileNames, TablePaths
+from manifest.snapshot.snapshot import FileName
+from manifest.stats.column_stats import SimpleStats
+
+_VERSION = 2
+_PARSED = parsed(MANIFEST_LIST)
+
+
+class ManifestFileMeta(BaseModel):
+    """A manifest: exact counts of its ADD and DELETE entries, and ranges over all of them (None: unknown)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    file_name: FileName
+    file_size: NonNegativeInt
+    num_added_files: NonNegativeInt
+    num_deleted_files: NonNegativeInt
+    partition_stats: SimpleStats
+    schema_id: int
+    min_bucket: int | None = None
+    max_bucket: int | None = None
+    min_level: int | None = None
+    max_level: int | None = None
+    min_row_id: int | None = None
+    max_row_id: int | None = None
+    column_ranges: ColumnRanges | None = None
+
+    @property
+    def num_entries(self) -> int:
+        """Records in the manifest."""
+        return self.num_added_files + self.num_deleted_files
+
+    def to_avro(self) -> dict[str, Any]:
+        """The record of a manifest list."""
+        return {
+            "_VERSION": _VERSION,
+            "_FILE_NAME": self.file_name,
+            "_FILE_SIZE": self.file_size,
+            "_NUM_ADDED_FILES": self.num_added_files,
+            "_NUM_DELETED_FILES": self.num_deleted_files,
+            "_PARTITION_STATS": stats_to_avro(self.partition_stats),
+            "_SCHEMA_ID": self.schema_id,
+            "_MIN_BUCKET": self.min_bucket,
+            "_MAX_BUCKET": self.max_bucket,
+            "_MIN_LEVEL": self.min_level,
+            "_MAX_LEVEL": self.max_level,
+            "_MIN_ROW_ID": self.min_row_id,
+            "_MAX_ROW_ID": self.max_row_id,
+            "_COLUMN_RANGES": None if self.column_ranges is None else self.column_ranges.to_avro(),
+        }
+
+    @classmethod
+    def from_avro(cls, record: Mapping[str, Any]) -> ManifestFileMeta:
+        """The manifest of a record. Raises ``KeyError``, ``ValueError`` or ``ValidationError``."""
+        if record["_VERSION"] != _VERSION:
+            raise ValueError(f"version {record['_VERSION']} instead of {_VERSION}")
+        return cls(
+            file_name=record["_FILE_NAME"],
+            file_size=record["_FILE_SIZE"],
+            num_added_files=record["_NUM_ADDED_FILES"],
+            num_deleted_files=record["_NUM_DELETED_FILES"],
+            partition_stats=stats_from_avro(record["_PARTITION_STATS"]),
+            schema_id=record["_SCHEMA_ID"],
+            min_bucket=record.get("_MIN_BUCKET"),
+            max_bucket=record.get("_MAX_BUCKET"),
+            min_level=record.get("_MIN_LEVEL"),
+            max_level=record.get("_MAX_LEVEL"),
+            min_row_id=record.get("_MIN_ROW_ID"),
+            max_row_id=record.get("_MAX_ROW_ID"),
+            column_ranges=ColumnRanges.from_avro(record.get("_COLUMN_RANGES")),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestList:
+    """Reads and writes the manifest lists of a table; ``names`` belongs to one committer."""
+
+    file_io: FileIO
+    paths: TablePaths
+    codec: str
+    level: int
+    names: FileNames
+
+    def read(self, name: str, size: int | None = None) -> list[ManifestFileMeta]:
+        """The manifests of a list. ``FileNotFoundError`` if it is gone, ``CorruptFile`` if it is not what it should be."""
+        path = self.paths.manifest(name)
+        data = self.file_io.read(path)
+        if size is not None and size != len(data):
+            raise CorruptFile(path, f"has {len(data)} bytes where the snapshot says {size}")
+        try:
+            return [ManifestFileMeta.from_avro(record) for record in read_container(path, data).records()]
+        except (ValidationError, ValueError, LookupError, TypeError) as error:
+            raise CorruptFile(path, f"a record is no manifest ({error})") from error
+
+    def write(self, metas: Iterable[ManifestFileMeta]) -> tuple[str, int]:
+        """A new list, possibly empty: (name, size in bytes)."""
+        records = encode_records(_PARSED, (meta.to_avro() for meta in metas))
+        data = write_container(MANIFEST_LIST, blocks_of(records), codec=self.codec, level=self.level)
+        name = self.names.next()
+        self.file_io.write(self.paths.manifest(name), data)
+        return name, len(data)

@@ -1,0 +1,101 @@
+"""Keeping the number of manifests small: what a commit does with those of the state it builds on (Paimon's ``ManifestFileMerger``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from manifest.entry.columns import EntryColumns
+from manifest.entry.live import merge
+from manifest.entry.manifest_entry import FileKind
+from manifest.entry.manifest_file import ManifestFile
+from manifest.entry.manifest_list import ManifestFileMeta
+
+
+@dataclass(frozen=True, slots=True)
+class MergePolicy:
+    """Sizes in bytes: manifests below ``target_size`` merge, in groups, or all of them beyond ``full_threshold``."""
+
+    target_size: int
+    min_count: int
+    full_threshold: int
+
+
+def merge_manifests(metas: Sequence[ManifestFileMeta], manifests: ManifestFile, policy: MergePolicy) -> list[ManifestFileMeta]:
+    """Manifests of the same live files as ``metas``; those that are new were written by ``manifests``."""
+    full = _merge_fully(metas, manifests, policy)
+    return full if full is not None else _merge_groups(metas, manifests, policy)
+
+
+def _merge_fully(metas: Sequence[ManifestFileMeta], manifests: ManifestFile, policy: MergePolicy) -> list[ManifestFileMeta] | None:
+    """Rewrite everything that has deletes or is small into live ADDs only; None if that is not due.
+
+    A DELETE may vanish because every manifest that can hold its ADD is in scope.
+    """
+
+    def due(meta: ManifestFileMeta) -> bool:
+        return meta.num_deleted_files > 0 or meta.file_size < policy.target_size
+
+    if sum(meta.file_size for meta in metas if due(meta)) < policy.full_threshold:
+        return None
+    kept, rewritten = _alive(metas, manifests, due)
+    if len(rewritten) <= 1:
+        return None
+    return kept + manifests.write(EntryColumns.concat(rewritten))
+
+
+def forget_deletes(metas: Sequence[ManifestFileMeta], manifests: ManifestFile) -> list[ManifestFileMeta]:
+    """Manifests of the same live files without a single DELETE, so that what was deleted can be added again.
+
+    Readers leave out every ADD of an identity that some DELETE names, whichever came first.
+    """
+    kept, rewritten = _alive(metas, manifests, lambda meta: meta.num_deleted_files > 0)
+    entries = EntryColumns.concat(rewritten)
+    return kept + manifests.write(entries) if len(entries) else kept
+
+
+def _alive(
+    metas: Sequence[ManifestFileMeta], manifests: ManifestFile, due: Callable[[ManifestFileMeta], bool]
+) -> tuple[list[ManifestFileMeta], list[EntryColumns]]:
+    """Manifests that can stay, and the live ADDs of those that are ``due`` (all with deletes must be) or hold a dead ADD."""
+    opened: dict[str, EntryColumns] = {meta.file_name: manifests.read_meta(meta) for meta in metas if meta.num_deleted_files > 0}
+    deletes = EntryColumns.concat([entries.select(entries.kind == FileKind.DELETE) for entries in opened.values()])
+    gone = set(deletes.identities())
+    touched = manifests.partition.spanning(set(deletes.partition))
+
+    kept: list[ManifestFileMeta] = []
+    rewritten: list[EntryColumns] = []
+    for meta in metas:
+        if not due(meta) and not touched(meta.partition_stats, manifests.paths.manifest(meta.file_name)):
+            kept.append(meta)
+            continue
+        entries = opened[meta.file_name] if meta.file_name in opened else manifests.read_meta(meta)
+        alive = np.array([identity not in gone for identity in entries.identities()], np.bool_) & (entries.kind == FileKind.ADD)
+        if not due(meta) and alive.all():
+            kept.append(meta)
+        else:
+            rewritten.append(entries.select(alive))
+    return kept, rewritten
+
+
+def _merge_groups(metas: Sequence[ManifestFileMeta], manifests: ManifestFile, policy: MergePolicy) -> list[ManifestFileMeta]:
+    """Join neighbours up to the target size; pairs inside a group cancel, other DELETEs stay."""
+    result: list[ManifestFileMeta] = []
+    group: list[ManifestFileMeta] = []
+    size = 0
+    for meta in metas:
+        group.append(meta)
+        size += meta.file_size
+        if size >= policy.target_size:
+            result.extend(_joined(group, manifests))
+            group, size = [], 0
+    result.extend(_joined(group, manifests) if len(group) >= policy.min_count else group)
+    return result
+
+
+def _joined(group: Sequence[ManifestFileMeta], manifests: ManifestFile) -> list[ManifestFileMeta]:
+    if len(group) == 1:
+        return list(group)
+    return manifests.write(merge(EntryColumns.concat([manifests.read_meta(meta) for meta in group])).entries)

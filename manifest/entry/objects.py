@@ -1,0 +1,113 @@
+"""File and entry objects from decoded columns: several times as fast as decoding each record again."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Iterable
+from functools import cached_property, lru_cache
+from itertools import repeat
+from typing import Any, TypeVar
+
+import fastavro
+
+from manifest.avro.columnar import RecordColumns
+from manifest.entry.data_file import DataFileMeta
+from manifest.entry.manifest_entry import FileKind, ManifestEntry
+from manifest.stats.column_stats import SimpleStats
+
+T = TypeVar("T")
+
+_COUNTS = fastavro.parse_schema({"type": "array", "items": ["null", "long"]})
+_NAMES = fastavro.parse_schema({"type": "array", "items": "string"})
+_LONGS = fastavro.parse_schema({"type": "array", "items": "long"})
+_NUMBERS = (
+    *("FILE_SIZE", "ROW_COUNT", "MIN_SEQUENCE_NUMBER", "MAX_SEQUENCE_NUMBER", "SCHEMA_ID", "LEVEL"),
+    *("CREATION_TIME", "DELETE_ROW_COUNT", "FILE_SOURCE", "FIRST_ROW_ID"),
+)
+_COUNTED = ("file_size", "row_count", "schema_id")
+_PATHS = re.compile(r"[/\\\0]")
+
+
+@lru_cache(maxsize=4096)
+def counts_of(raw: bytes) -> tuple[int | None, ...]:
+    """Null counts from their encoding; few encodings recur in many files."""
+    return tuple(fastavro.schemaless_reader(io.BytesIO(raw), _COUNTS, None))
+
+
+@lru_cache(maxsize=4096)
+def names_of(raw: bytes) -> tuple[str, ...]:
+    """Strings from the encoding of their array."""
+    return tuple(fastavro.schemaless_reader(io.BytesIO(raw), _NAMES, None))
+
+
+@lru_cache(maxsize=256)
+def longs_of(raw: bytes) -> tuple[int, ...]:
+    """Numbers from the encoding of their array."""
+    return tuple(fastavro.schemaless_reader(io.BytesIO(raw), _LONGS, None))
+
+
+class BuiltFiles:
+    """The file objects of one manifest of ``count`` entries; None where nobody has asked for one."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+
+    @cached_property
+    def files(self) -> list[DataFileMeta | None]:
+        """One place per entry."""
+        return [None] * self._count
+
+
+def build_files(columns: RecordColumns, payload: bytes) -> list[DataFileMeta]:
+    """The files of all entries, in order; valid as ``DataFileMeta`` has it, but checked in bulk. Raises ``ValueError``."""
+
+    def spans(name: str, build: Callable[[bytes], T]) -> Iterable[T | None]:
+        column = columns.spans[f"_FILE._{name}"]
+        if not column.present.any():
+            return repeat(None, column.present.size)
+        pieces = column.slices(payload)
+        if column.present.all():
+            return map(build, pieces)
+        return (build(piece) if present else None for piece, present in zip(pieces, column.present.tolist(), strict=True))
+
+    def numbers(name: str) -> Iterable[int | None]:
+        column = columns.numbers[f"_FILE._{name}"]
+        values: list[int] = column.values.tolist()
+        return values if column.present.all() else [v if p else None for v, p in zip(values, column.present.tolist(), strict=True)]
+
+    def stats(name: str) -> Iterable[SimpleStats]:
+        low, high = (columns.spans[f"_FILE._{name}.{side}"].slices(payload) for side in ("_MIN_VALUES", "_MAX_VALUES"))
+        return map(SimpleStats, low, high, (counts or () for counts in spans(f"{name}._NULL_COUNTS", counts_of)))
+
+    fields: dict[str, Iterable[Any]] = {name.lower(): numbers(name) for name in _NUMBERS}
+    for name in _COUNTED:
+        if (columns.numbers[f"_FILE._{name.upper()}"].values < 0).any():
+            raise ValueError(f"a {name} is negative")
+    fields |= {name.lower(): spans(name, bytes) for name in ("MIN_KEY", "MAX_KEY")}
+    fields |= {name.lower(): list(spans(name, bytes.decode)) for name in ("FILE_NAME", "EXTERNAL_PATH")}
+    fields |= {name.lower(): stats(name) for name in ("KEY_STATS", "VALUE_STATS")}
+    fields |= {name.lower(): list(spans(name, names_of)) for name in ("EXTRA_FILES", "VALUE_STATS_COLS", "WRITE_COLS")}
+    fields["embedded_index"] = spans("EMBEDDED_FILE_INDEX", bytes)
+    fields["write_cols_sequences"] = spans("WRITE_COLS_SEQUENCES", longs_of)
+    _check_names(fields["file_name"])
+    for extra in set(fields["extra_files"]):
+        _check_names(extra)
+    return [DataFileMeta.trusted(dict(zip(fields, values, strict=True))) for values in zip(*fields.values(), strict=True)]
+
+
+def build_entries(columns: RecordColumns, payload: bytes, files: Iterable[DataFileMeta]) -> list[ManifestEntry]:
+    """The entries of ``columns``, in order, with their ``files``."""
+    kinds = [FileKind.ADD, FileKind.DELETE]
+    numbers = (columns.numbers[name].values.tolist() for name in ("_KIND", "_BUCKET", "_TOTAL_BUCKETS"))
+    return [
+        ManifestEntry(kind=kinds[kind], partition=partition, bucket=bucket, total_buckets=total, file=file)
+        for kind, bucket, total, partition, file in zip(*numbers, columns.spans["_PARTITION"].slices(payload), files, strict=True)
+    ]
+
+
+def _check_names(names: Iterable[str]) -> None:
+    """Refuse a name that is a path, as ``plain_name`` does."""
+    for name in names:
+        if not name or name in {".", ".."} or _PATHS.search(name):
+            raise ValueError(f"{name!r} is no file name")

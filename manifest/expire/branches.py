@@ -1,0 +1,150 @@
+"""Branches: histories of their own over the table's files (Paimon's ``BranchManager``).
+
+A branch has its own schemas, snapshots and tags; data files, manifests and indexes of all branches share the table's directories,
+so whatever deletes a file asks every branch first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+
+from manifest.expire.rollback import Removed, remove_unreachable
+from manifest.io.errors import InvalidArgument, SnapshotNotFound
+from manifest.io.paths import MAIN_BRANCH, TablePaths, branch_name
+from manifest.schema.manager import SchemaManager
+from manifest.snapshot.manager import SnapshotManager
+from manifest.snapshot.snapshot import Snapshot
+from manifest.store import FileStore
+
+
+def create_branch(store: FileStore, name: str, tag: str | None = None) -> None:
+    """A branch that starts with the state of ``tag``, or without one empty, with the table's schemas.
+
+    It appears whole or not at all. Raises ``InvalidArgument`` for a name that is taken or none, ``SnapshotNotFound`` for the tag.
+    """
+    _refuse_on_branch(store)
+    paths, file_io = store.paths, store.file_io
+    branch = paths.for_branch(branch_name(name))
+    if name in store.snapshots.branch_names():
+        raise InvalidArgument(f"{store.root}: branch '{name}' exists")
+    contents = dict(_schemas(store, branch, None if tag is None else store.snapshots.tag(tag).schema_id))
+    if tag is not None:
+        tagged = store.snapshots.tag(tag)
+        contents[branch.snapshot_file(tagged.id)] = tagged.state.to_json().encode()
+        contents[branch.tag(tag)] = file_io.read(paths.tag(tag))
+        contents[branch.latest_hint] = contents[branch.earliest_hint] = str(tagged.id).encode()
+    making = paths.branch_in_making(name)
+    try:
+        for path, content in contents.items():
+            file_io.write(f"{making}{path.removeprefix(branch.metadata_root)}", content)
+        if tag is not None:
+            store.snapshots.tag(tag)  # still there, so its files are
+        file_io.rename_directory(making, branch.metadata_root)
+        if tag is not None:
+            _still_there(store, branch, tag)
+    except FileExistsError as error:
+        raise InvalidArgument(f"{store.root}: branch '{name}' exists") from error
+    finally:
+        file_io.delete_directory(making, recursive=True)
+
+
+def _still_there(store: FileStore, branch: TablePaths, tag: str) -> None:
+    """Take the new branch back if its tag went meanwhile: whoever deleted that may not have seen the branch, and deletes its files."""
+    try:
+        store.snapshots.tag(tag)
+    except SnapshotNotFound:
+        doomed = store.paths.branch_in_making(branch.branch)
+        store.file_io.rename_directory(branch.metadata_root, doomed)
+        store.file_io.delete_directory(doomed, recursive=True)
+        raise
+
+
+def delete_branch(store: FileStore, name: str) -> Removed:
+    """Forget a branch and delete the files that only it used. Raises ``SnapshotNotFound``."""
+    _refuse_on_branch(store)
+    branch = _branch(store, name)
+    tags = branch.tags()
+    snapshots = [branch.get(snapshot_id) for snapshot_id in branch.ids()]
+    doomed = store.paths.branch_in_making(name)
+    store.file_io.rename_directory(branch.paths.metadata_root, doomed)  # gone at once for everybody
+    store.file_io.delete_directory(doomed, recursive=True)
+    data, manifests = remove_unreachable(store, [*tags.values(), *snapshots[:1]], [*snapshots, *branch.changelogs()])
+    return Removed(len(snapshots), tuple(sorted(tags)), data, manifests)
+
+
+def fast_forward(store: FileStore, name: str) -> Removed:
+    """Make the branch's history main's: from the branch's oldest snapshot on, main's own snapshots, schemas and tags give way.
+
+    The branch stays. Raises ``SnapshotNotFound`` if it does not exist or has no snapshot. Commits that others make to main
+    meanwhile may give way too.
+    """
+    _refuse_on_branch(store)
+    branch, main = _branch(store, name), store.snapshots
+    ids = branch.ids()
+    if not ids:
+        raise SnapshotNotFound(f"{store.root}: branch '{name}' has no snapshot")
+    with store.file_io.turn(store.paths.snapshots):  # no commit of ours comes between
+        replaced = [main.get(snapshot_id) for snapshot_id in main.ids() if snapshot_id >= ids[0]]
+        kept = _replace_history(store, branch, ids, replaced)
+    theirs = branch.tags()
+    tags = {tag_name: tag for tag_name, tag in main.tags().items() if tag.id >= ids[0]}
+    for tag_name in sorted({*tags, *theirs}):
+        if tag_name in theirs:
+            store.file_io.write(store.paths.tag(tag_name), store.file_io.read(branch.paths.tag(tag_name)), overwrite=True)
+        else:
+            main.delete_tag(tag_name)
+    data, manifests = remove_unreachable(store, tags.values(), replaced)
+    gone = {old.delta_manifest_list for old in replaced}.difference(kept)
+    return Removed(len(gone), tuple(sorted(set(tags).difference(theirs))), data, manifests)
+
+
+def _replace_history(store: FileStore, branch: SnapshotManager, ids: Sequence[int], replaced: Sequence[Snapshot]) -> set[str]:
+    """Write the branch's schemas and snapshots over main's, then delete main's newer ones; names of the lists that came."""
+    file_io, main = store.file_io, store.snapshots
+    snapshots = [branch.get(snapshot_id) for snapshot_id in ids]
+    _replace_schemas(store, branch.paths, snapshots[0].schema_id)
+    for snapshot in snapshots:
+        file_io.write(store.paths.snapshot_file(snapshot.id), file_io.read(branch.paths.snapshot_file(snapshot.id)), overwrite=True)
+    with suppress(OSError):
+        main.write_latest_hint(ids[-1])
+    for old in reversed(replaced):
+        if old.id > ids[-1]:
+            file_io.delete(store.paths.snapshot_file(old.id))
+    with suppress(OSError):
+        main.write_earliest_hint(min(main.ids()))
+    return {snapshot.delta_manifest_list for snapshot in snapshots}
+
+
+def _refuse_on_branch(store: FileStore) -> None:
+    if store.branch != MAIN_BRANCH:
+        raise InvalidArgument(
+            f"{store.root}: branches are made, deleted and forwarded on the table itself, not on its branch '{store.branch}'"
+        )
+
+
+def _branch(store: FileStore, name: str) -> SnapshotManager:
+    if name not in store.snapshots.branch_names():
+        raise SnapshotNotFound(f"{store.root}: there is no branch '{name}'")
+    return SnapshotManager(store.file_io, store.paths.for_branch(name))
+
+
+def _schemas(store: FileStore, branch: TablePaths, newest: int | None) -> Iterator[tuple[str, bytes]]:
+    for schema_id in store.schemas.ids():
+        if newest is None or schema_id <= newest:
+            yield branch.schema_file(schema_id), store.file_io.read(store.paths.schema_file(schema_id))
+
+
+def _replace_schemas(store: FileStore, branch: TablePaths, first: int) -> None:
+    """Give main the branch's schemas from ``first`` on."""
+    theirs = SchemaManager(store.file_io, store.root, branch.branch).ids()
+    for schema_id in theirs:
+        if schema_id >= first:
+            content = store.file_io.read(branch.schema_file(schema_id))
+            store.file_io.write(store.paths.schema_file(schema_id), content, overwrite=True)
+    for schema_id in reversed(store.schemas.ids()):
+        if schema_id > theirs[-1]:
+            store.file_io.delete(store.paths.schema_file(schema_id))
+
+
+__all__ = ["create_branch", "delete_branch", "fast_forward"]

@@ -1,0 +1,83 @@
+"""Files that no metadata refers to: left by killed writers and lost races (Paimon's ``LocalOrphanFilesClean``).
+
+A file that a running write has not committed yet looks the same; only its age protects it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from manifest.expire.reachable import branches_of, everything_reachable
+from manifest.io.file_io import FileStatus
+from manifest.io.partition_path import escape
+from manifest.io.paths import BUCKET, CHANGELOG, EARLIEST, LATEST, SNAPSHOT, numbered
+from manifest.store import FileStore
+
+
+@dataclass(frozen=True, slots=True)
+class Orphan:
+    """A file to delete: ``size`` in bytes, ``mtime_ms`` in milliseconds since the epoch."""
+
+    path: str
+    size: int
+    mtime_ms: int
+
+
+def list_orphans(store: FileStore, older_than_ms: int) -> list[Orphan]:
+    """Unreferenced files last changed before ``older_than_ms`` (milliseconds since the epoch), by path.
+
+    Looked at are the directories of manifests, indexes, statistics, snapshots, changelogs and buckets, nothing else. Raises
+    ``CorruptFile`` if some metadata cannot be read, for then nobody knows what is used.
+    """
+    listed = [*_metadata_files(store), *_bucket_files(store)]  # before the metadata is read: a commit meanwhile is no orphan
+    found = everything_reachable(store)
+    used: dict[str, Callable[[str], bool]] = {
+        store.paths.manifests: found.metadata.__contains__,
+        store.paths.indexes: found.indexes.__contains__,
+        store.paths.all_statistics: found.statistics.__contains__,
+    }
+    for branch in branches_of(store):
+        used[branch.paths.snapshots] = lambda name: name in {LATEST, EARLIEST} or numbered(name, SNAPSHOT) is not None
+        used[branch.paths.changelogs] = lambda name: name in {LATEST, EARLIEST} or numbered(name, CHANGELOG) is not None
+    in_bucket = found.data | found.indexes
+    orphans = [
+        Orphan(f"{directory}/{status.name}", status.size, status.mtime_ms)
+        for directory, status in listed
+        if status.mtime_ms < older_than_ms and not used.get(directory, in_bucket.__contains__)(status.name)
+    ]
+    return sorted(orphans, key=lambda orphan: orphan.path)
+
+
+def remove_orphans(store: FileStore, older_than_ms: int) -> list[Orphan]:
+    """Delete what ``list_orphans`` finds; returns what was deleted."""
+    return [orphan for orphan in list_orphans(store, older_than_ms) if store.file_io.delete(orphan.path)]
+
+
+def _metadata_files(store: FileStore) -> Iterator[tuple[str, FileStatus]]:
+    paths = store.paths
+    directories = [paths.manifests, paths.indexes, paths.all_statistics]
+    for branch in branches_of(store):
+        directories += [branch.paths.snapshots, branch.paths.changelogs]
+    for directory in directories:
+        yield from ((directory, status) for status in store.file_io.list(directory) if not status.is_dir)
+
+
+def _bucket_files(store: FileStore) -> Iterator[tuple[str, FileStatus]]:
+    """Files in ``bucket-*`` directories, below as many ``key=value`` levels as the table has partition keys."""
+    directories = [store.paths.data]
+    for key in store.schema.partition_keys:
+        directories = [
+            f"{directory}/{status.name}"
+            for directory in directories
+            for status in store.file_io.list(directory)
+            if status.is_dir and status.name.startswith(f"{escape(key)}=")
+        ]
+    for directory in directories:
+        for status in store.file_io.list(directory):
+            if status.is_dir and status.name.startswith(BUCKET):
+                bucket = f"{directory}/{status.name}"
+                yield from ((bucket, file) for file in store.file_io.list(bucket) if not file.is_dir)
+
+
+__all__ = ["Orphan", "list_orphans", "remove_orphans"]

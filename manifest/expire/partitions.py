@@ -1,0 +1,70 @@
+"""Which partitions are too old, by their values or by their last change (Paimon's ``PartitionExpire``)."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import numpy as np
+import numpy.typing as npt
+
+from fileindex.base.column_type import ColumnType, Plain
+from manifest.entry.columns import EntryColumns
+from manifest.io.errors import InvalidArgument
+from manifest.io.partition_path import partition_text
+from manifest.schema.partition_time import EXPIRATION_TIME, PartitionExpiration, PartitionTime
+from manifest.snapshot.snapshot import Snapshot
+from manifest.store import FileStore
+
+
+def expired_partitions(store: FileStore, snapshot: Snapshot | None, older_than: datetime | None = None) -> list[bytes]:
+    """Serialised partitions of ``snapshot`` from before ``older_than`` (local wall clock), the oldest first.
+
+    Without it the option ``partition.expiration-time`` decides; at most ``partition.expiration-max-num`` are given.
+
+    Raises ``InvalidArgument`` for a table without partitions or without a time, ``UnsupportedOption`` for an option.
+    """
+    if not store.schema.partition_keys:
+        raise InvalidArgument(f"{store.root}: the table has no partitions that could expire")
+    rules = PartitionExpiration.of(store.options.raw)
+    if older_than is None:
+        if rules.retained_ms is None:
+            raise InvalidArgument(f"{store.root}: no partition expires: set option '{EXPIRATION_TIME}', or say older_than")
+        older_than = datetime.now() - timedelta(milliseconds=rules.retained_ms)  # noqa: DTZ005 -- as values have no zone
+    times = _update_times(store, snapshot) if rules.by_update_time else _value_times(store, snapshot, rules)
+    old = sorted((time, partition) for partition, time in times.items() if time is not None and time < older_than)
+    return [partition for _, partition in old[: rules.max_partitions]]
+
+
+def _value_times(store: FileStore, snapshot: Snapshot | None, rules: PartitionExpiration) -> dict[bytes, datetime | None]:
+    extractor = PartitionTime(store.schema.partition_keys, rules.pattern, rules.formatter)
+    types = store.paths.partition_types
+    _, partitions = store.live_entries(snapshot).partition_codes
+    return {
+        partition: extractor.of([_text(value, column) for value, column in zip(store.partition.decode(partition), types, strict=True)])
+        for partition in partitions
+    }
+
+
+def _text(value: Plain, column: ColumnType) -> str | None:
+    return None if value is None else partition_text(value, column, "", legacy=False)
+
+
+def _update_times(store: FileStore, snapshot: Snapshot | None) -> dict[bytes, datetime | None]:
+    entries = store.live_entries(snapshot)
+    epoch = datetime(1970, 1, 1)  # noqa: DTZ001 -- a wall clock's time is noted as if it were UTC
+    newest = newest_files(entries)
+    return {
+        partition: epoch + timedelta(milliseconds=int(millis)) for partition, millis in zip(entries.partition_codes[1], newest, strict=True)
+    }
+
+
+def newest_files(entries: EntryColumns) -> npt.NDArray[np.int64]:
+    """When each partition, by its code, got its newest file: milliseconds by the wall clock of whoever wrote it."""
+    codes, partitions = entries.partition_codes
+    newest = np.zeros(len(partitions), np.int64)
+    if partitions:
+        np.maximum.at(newest, codes, entries.numbers("_FILE._CREATION_TIME"))
+    return newest
+
+
+__all__ = ["expired_partitions", "newest_files"]

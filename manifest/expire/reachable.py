@@ -1,0 +1,122 @@
+"""Which files the retained states of a table reach: what expiry and orphan removal must not touch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+
+from manifest.entry.manifest_entry import FileKind
+from manifest.io.errors import CorruptFile
+from manifest.io.paths import MAIN_BRANCH
+from manifest.snapshot.manager import SnapshotManager
+from manifest.snapshot.snapshot import Snapshot
+from manifest.snapshot.tag import Tag
+from manifest.store import FileStore
+
+
+@dataclass(slots=True)
+class Reachable:
+    """Names of files, unique in a table: ``data`` with side files, ``metadata`` (manifests and lists), ``indexes``, ``statistics``."""
+
+    data: set[str] = field(default_factory=set)
+    metadata: set[str] = field(default_factory=set)
+    indexes: set[str] = field(default_factory=set)
+    statistics: set[str] = field(default_factory=set)
+
+    def add_metadata(self, store: FileStore, snapshot: Snapshot) -> None:
+        """Everything of ``snapshot`` but its data files. Raises ``CorruptFile`` if some of it is missing."""
+        with _needed_by(snapshot):
+            self._add_metadata(store, snapshot)
+
+    def _add_metadata(self, store: FileStore, snapshot: Snapshot) -> None:
+        for name, size in snapshot.manifest_lists:
+            self.metadata.add(name)
+            self.metadata.update(meta.file_name for meta in store.manifest_lists.read(name, size))
+        if snapshot.changelog_manifest_list:
+            self.metadata.add(snapshot.changelog_manifest_list)
+            with suppress(FileNotFoundError):  # a tag keeps the rows of an expired snapshot, perhaps not its changelog
+                metas = store.manifest_lists.read(snapshot.changelog_manifest_list, snapshot.changelog_manifest_list_size)
+                self.metadata.update(meta.file_name for meta in metas)
+        if snapshot.index_manifest:
+            self.metadata.add(snapshot.index_manifest)
+            self.indexes.update(entry.file_name for entry in store.index_manifests.read(snapshot.index_manifest))
+        if snapshot.statistics:
+            self.statistics.add(snapshot.statistics)
+
+    def add_state(self, store: FileStore, snapshot: Snapshot) -> None:
+        """Everything that reading ``snapshot`` needs."""
+        self.add_metadata(store, snapshot)
+        with _needed_by(snapshot):
+            self.data |= store.live_entries(snapshot).physical_names()
+
+    def add_changes(self, store: FileStore, snapshot: Snapshot) -> None:
+        """Everything that ``snapshot`` added to its predecessor's state, and its changelog."""
+        with _needed_by(snapshot):
+            self._add_metadata(store, snapshot)
+            changes = store.delta_entries(snapshot)
+            self.data |= changes.select(changes.kind == FileKind.ADD).physical_names()
+            self.add_changelog(store, snapshot)
+
+    def add_changelog(self, store: FileStore, snapshot: Snapshot) -> None:
+        """The changelog of ``snapshot``, if it has one. Raises ``FileNotFoundError``."""
+        if snapshot.changelog_manifest_list:
+            self.metadata.add(snapshot.changelog_manifest_list)
+            for meta in store.manifest_lists.read(snapshot.changelog_manifest_list, snapshot.changelog_manifest_list_size):
+                self.metadata.add(meta.file_name)
+                self.data |= store.manifests.read_meta(meta).physical_names()
+
+
+@contextmanager
+def _needed_by(snapshot: Snapshot) -> Iterator[None]:
+    """Explain a file that is not there: without it nobody knows what ``snapshot`` uses, so nothing may be deleted."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        what = "a tag of snapshot" if isinstance(snapshot, Tag) else "snapshot"
+        raise CorruptFile(str(error.filename), f"is missing, but {what} {snapshot.id} needs it; nothing is deleted meanwhile") from error
+
+
+def reachable(store: FileStore, states: Iterable[Snapshot], changes: Iterable[Snapshot] = ()) -> Reachable:
+    """What ``states`` and ``changes`` of the store's branch reach, its tags, and every other branch.
+
+    ``CorruptFile`` if that cannot be told.
+    """
+    found = Reachable()
+    for state in states:
+        found.add_state(store, state)
+    for change in changes:
+        found.add_changes(store, change)
+    for tag in store.snapshots.tags().values():
+        found.add_state(store, tag)
+    for branch in branches_of(store):
+        if branch.paths.branch != store.branch:
+            _add_history(found, store, branch)
+    return found
+
+
+def everything_reachable(store: FileStore) -> Reachable:
+    """What any retained snapshot, kept changelog, tag or branch reaches."""
+    found = Reachable()
+    for branch in branches_of(store):
+        _add_history(found, store, branch)
+    return found
+
+
+def branches_of(store: FileStore) -> Iterator[SnapshotManager]:
+    """The snapshots of every branch, main first, whichever of them the store is."""
+    for name in (MAIN_BRANCH, *store.snapshots.branch_names()):
+        yield SnapshotManager(store.file_io, store.paths.for_branch(name))
+
+
+def _add_history(found: Reachable, store: FileStore, manager: SnapshotManager) -> None:
+    for tag in manager.tags().values():
+        found.add_state(store, tag)
+    for position, snapshot_id in enumerate(manager.ids()):
+        snapshot = manager.get(snapshot_id)
+        if position == 0:
+            found.add_state(store, snapshot)
+        found.add_changes(store, snapshot)
+    for snapshot in manager.changelogs():
+        with suppress(FileNotFoundError):  # an expiry may be deleting it
+            found.add_changelog(store, snapshot)  # of an expired snapshot nothing else is kept

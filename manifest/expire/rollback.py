@@ -1,0 +1,129 @@
+"""Taking back states of a table: rolling back to an older one, forgetting a tag; the files that only they used go too.
+
+Follows Paimon's ``RollbackHelper`` and ``TagManager``. The hint is lowered before the snapshots that it points to are deleted,
+the newest first, so that readers never believe in one that is gone and a killed rollback is finished by the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+
+from manifest.entry.manifest_entry import ManifestEntry
+from manifest.expire.delete_files import delete_files, delete_metadata, entries_of
+from manifest.expire.reachable import everything_reachable
+from manifest.io import failpoints
+from manifest.io.errors import InvalidArgument
+from manifest.snapshot.snapshot import Snapshot
+from manifest.snapshot.tag import Tag
+from manifest.store import FileStore
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """How many snapshots went, the names of the tags that went, and how many files with them."""
+
+    snapshots: int = 0
+    tags: tuple[str, ...] = ()
+    data_files: int = 0
+    manifests: int = 0
+
+
+def rollback_to(store: FileStore, target: Snapshot) -> Removed:
+    """Make ``target``, a snapshot or a tag of the store's branch, the newest state; everything newer is deleted.
+
+    Commits that others make meanwhile are deleted too; schemas stay. Raises ``InvalidArgument`` if the target is gone.
+    """
+    manager = store.snapshots
+    changelogs = [changelog for changelog in manager.changelogs() if changelog.id > target.id]
+    with store.file_io.turn(store.paths.snapshots):  # no commit of ours comes between
+        if not isinstance(target, Tag) and not manager.exists(target.id):
+            raise InvalidArgument(f"{store.root}: snapshot {target.id} is gone")
+        tags = _delete_newer_tags(store, target)  # before the ids that they name can be given again
+        for changelog in reversed(changelogs):
+            store.file_io.delete(store.paths.changelog_file(changelog.id))
+        gone = _delete_newer(store, target)
+        tags |= _delete_newer_tags(store, target)  # made meanwhile
+    data, manifests = remove_unreachable(store, tags.values(), [*gone, *changelogs])
+    return Removed(len(gone), tuple(sorted(tags)), data, manifests)
+
+
+def _delete_newer_tags(store: FileStore, target: Snapshot) -> dict[str, Tag]:
+    tags = {name: tag for name, tag in store.snapshots.tags().items() if tag.id > target.id}
+    for name in tags:
+        store.snapshots.delete_tag(name)
+    return tags
+
+
+def _delete_newer(store: FileStore, target: Snapshot) -> list[Snapshot]:
+    """Delete the snapshot files after ``target``, the newest first; its own, if it has expired, comes back before the last of them goes."""
+    manager, file_io, paths = store.snapshots, store.file_io, store.paths
+    there = manager.exists(target.id)
+    with suppress(OSError):  # a missing hint costs a listing
+        manager.write_latest_hint(target.id if there else min(manager.ids(), default=target.id))
+    failpoints.point("inside-rollback")
+    gone: list[Snapshot] = []
+    while newer := [snapshot_id for snapshot_id in manager.ids() if snapshot_id > target.id]:
+        for snapshot_id in reversed(newer):
+            gone.append(manager.get(snapshot_id))
+            if snapshot_id == newer[0] and not there:
+                _put_back(store, target)
+                with suppress(OSError):  # other engines believe in what it names
+                    file_io.delete(paths.latest_hint)
+            file_io.delete(paths.snapshot_file(snapshot_id))
+    _put_back(store, target)
+    with suppress(OSError):
+        manager.write_latest_hint(target.id)
+        manager.write_earliest_hint(min(manager.ids()))
+    return gone
+
+
+def _put_back(store: FileStore, target: Snapshot) -> None:
+    """Make the snapshot of a tag anew if it has expired, without its changelog, which a tag does not pin."""
+    if isinstance(target, Tag) and not store.snapshots.exists(target.id):
+        store.file_io.create_exclusive(store.paths.snapshot_file(target.id), target.state.to_json().encode())
+
+
+def delete_tag(store: FileStore, name: str) -> Removed:
+    """Forget a tag and delete the files that only it used. Raises ``SnapshotNotFound``."""
+    tag = store.snapshots.tag(name)
+    if not store.snapshots.delete_tag(name):
+        return Removed()
+    if store.snapshots.exists(tag.id):
+        return Removed(tags=(name,))
+    data, manifests = remove_unreachable(store, [tag], ())
+    return Removed(0, (name,), data, manifests)
+
+
+def expire_tags(store: FileStore, now: datetime | None = None) -> Removed:
+    """Delete the tags whose time is over (local wall clock), with the files that only they used."""
+    clock = datetime.now() if now is None else now  # noqa: DTZ005 -- tags note the wall clock's time
+    over = {name: tag for name, tag in store.snapshots.tags().items() if tag.expires_at is not None and tag.expires_at <= clock}
+    deleted = {name: tag for name, tag in over.items() if store.snapshots.delete_tag(name)}
+    data, manifests = remove_unreachable(store, deleted.values(), ()) if deleted else (0, 0)
+    return Removed(0, tuple(sorted(deleted)), data, manifests)
+
+
+def remove_unreachable(store: FileStore, states: Iterable[Snapshot], changes: Sequence[Snapshot]) -> tuple[int, int]:
+    """Delete the files that the forgotten ``states`` and ``changes`` named and nothing retained reaches: data files, manifests.
+
+    ``states`` count with all their files, ``changes`` with those that they added or removed. Files that no snapshot has named
+    belong to running writes and are not touched.
+    """
+    kept = everything_reachable(store)
+    dead: list[ManifestEntry] = []
+    forgotten = [*states, *changes]
+    for state in forgotten[: len(forgotten) - len(changes)]:
+        for name, _ in state.manifest_lists:
+            dead += entries_of(store, name).entries()
+    for change in changes:
+        dead += entries_of(store, change.delta_manifest_list).entries()
+    for snapshot in forgotten:
+        if snapshot.changelog_manifest_list:
+            dead += entries_of(store, snapshot.changelog_manifest_list).entries()
+    return delete_files(store, dead, kept), delete_metadata(store, forgotten, kept)
+
+
+__all__ = ["Removed", "delete_tag", "expire_tags", "remove_unreachable", "rollback_to"]

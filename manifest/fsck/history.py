@@ -1,0 +1,231 @@
+"""The small files of a branch: schemas, snapshots and their hints, tags, consumers, kept changelogs, statistics."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from manifest.fsck.manifests import BROKEN
+from manifest.fsck.problem import Findings, Origin, ProblemKind
+from manifest.io.errors import CorruptFile, PaimonError, SnapshotNotFound
+from manifest.io.paths import CHANGELOG, CONSUMER, TAG, numbered
+from manifest.schema.table_schema import TableSchema
+from manifest.snapshot.manager import SnapshotManager
+from manifest.snapshot.snapshot import Snapshot
+from manifest.snapshot.tag import Tag
+from manifest.store import FileStore
+
+_HINT_TRIES = 3
+_SYSTEM_IDS = 1_073_741_823
+"""Field ids from here on are not the table's columns."""
+
+
+@dataclass
+class CheckedHistory:
+    """Checks what lies in a branch's own directories; everything is read once."""
+
+    store: FileStore
+    found: Findings
+    schema_ids: set[int] = field(default_factory=set)
+    _statistics: set[str] = field(default_factory=set)
+
+    @property
+    def _branch(self) -> str:
+        return self.store.branch
+
+    def check_schemas(self) -> None:
+        """Every version from 0 on is there, is readable, and keeps to its highest field id."""
+        manager, paths = self.store.schemas, self.store.paths
+        ids = manager.ids()
+        self.schema_ids = set(ids)
+        origin = Origin(branch=self._branch)
+        for missing in sorted(set(range((ids or [0])[-1] + 1)).difference(ids)):
+            self.found.add(ProblemKind.SCHEMA, paths.schema_file(missing), "is missing, newer versions are there", origin)
+        highest = -1
+        for schema_id in ids:
+            self.found.counts["schemas"] += 1
+            path = paths.schema_file(schema_id)
+            try:
+                schema = manager.get(schema_id)
+            except BROKEN as error:
+                self.found.add(ProblemKind.SCHEMA, path, _reason(error), origin)
+                continue
+            for message in _wrong_in(schema, schema_id, highest):
+                self.found.add(ProblemKind.SCHEMA, path, message, origin)
+            highest = max(highest, schema.highest_field_id)
+
+    def check_hints(self) -> None:
+        """Hints may be old, or missing; one that readers would follow into nothing is wrong, and so is one that is no number."""
+        paths, manager = self.store.paths, self.store.snapshots
+        for path, ahead in ((paths.latest_hint, True), (paths.earliest_hint, False)):
+            for last_try in (*[False] * (_HINT_TRIES - 1), True):  # commits and expiry go on meanwhile
+                message = self._hint(path, manager, ahead=ahead)
+                if message is None:
+                    break
+                if last_try:
+                    self.found.add(ProblemKind.HINT, path, message, Origin(branch=self._branch))
+
+    def _hint(self, path: str, manager: SnapshotManager, *, ahead: bool) -> str | None:
+        try:
+            text = self.store.file_io.read(path).strip()
+        except OSError:
+            return None
+        ids = manager.ids()
+        if not text.isdigit() or not 0 < int(text) < 2**63:
+            return f"holds no snapshot id but {text[:40]!r}"
+        hint = int(text)
+        if ahead and hint not in ids and hint + 1 not in ids:
+            return f"names snapshot {hint}, which is not there; {_ids(ids)}"
+        if not ahead and hint in ids and hint > ids[0]:
+            return f"names snapshot {hint}, so that readers do not find the older ones; {_ids(ids)}"
+        return None
+
+    def snapshots(self) -> Iterator[Snapshot]:
+        """Every snapshot that is there and readable, oldest first; gaps and what is not readable are noted."""
+        manager = self.store.snapshots
+        ids = manager.ids()
+        previous: int | None = None
+        for snapshot_id in ids:
+            path = self.store.paths.snapshot_file(snapshot_id)
+            for missing in range(snapshot_id if previous is None else previous + 1, snapshot_id):
+                if previous is not None and manager.exists(previous):  # else it has expired, and what followed it
+                    absent = self.store.paths.snapshot_file(missing)
+                    self.found.add(ProblemKind.SNAPSHOT_GAP, absent, f"is missing between snapshots {previous} and {snapshot_id}")
+            previous = snapshot_id
+            try:
+                snapshot = manager.get(snapshot_id)
+            except SnapshotNotFound:
+                continue
+            except BROKEN as error:
+                self.found.add(ProblemKind.SNAPSHOT, path, _reason(error), Origin(branch=self._branch, snapshot=snapshot_id))
+                continue
+            self.found.counts["snapshots"] += 1
+            self._check_references(snapshot, path, Origin(branch=self._branch, snapshot=snapshot_id), ProblemKind.SNAPSHOT)
+            yield snapshot
+
+    def tags(self) -> Iterator[tuple[str, Tag]]:
+        """Every tag that is readable, with its name."""
+        for status in self.store.file_io.list(self.store.paths.tags):
+            if not status.name.startswith(TAG) or status.is_dir:
+                continue
+            name = status.name.removeprefix(TAG)
+            origin = Origin(branch=self._branch, tag=name)
+            path = self.store.paths.tag(name)
+            try:
+                tag = Tag.from_json(self.store.file_io.read(path), path)
+            except FileNotFoundError:
+                continue
+            except BROKEN as error:
+                self.found.add(ProblemKind.TAG, path, _reason(error), origin)
+                continue
+            self.found.counts["tags"] += 1
+            self._check_references(tag, path, origin, ProblemKind.TAG)
+            yield name, tag
+
+    def changelogs(self) -> Iterator[Snapshot]:
+        """Expired snapshots whose changelog is kept, oldest first."""
+        manager = self.store.snapshots
+        names = (status.name for status in self.store.file_io.list(self.store.paths.changelogs))
+        for changelog_id in sorted(i for i in (numbered(name, CHANGELOG) for name in names) if i):
+            path = manager.paths.changelog_file(changelog_id)
+            origin = Origin(branch=self._branch, changelog=changelog_id)
+            try:
+                snapshot = Snapshot.from_json(self.store.file_io.read(path), path)
+            except FileNotFoundError:
+                continue
+            except BROKEN as error:
+                self.found.add(ProblemKind.CHANGELOG, path, _reason(error), origin)
+                continue
+            if snapshot.id != changelog_id:
+                self.found.add(ProblemKind.CHANGELOG, path, f"holds snapshot {snapshot.id}", origin)
+            self.found.counts["kept changelogs"] += 1
+            yield snapshot
+
+    def check_consumers(self) -> None:
+        """Every consumer reads next a snapshot that is there, a kept changelog, or the one that comes next."""
+        manager = self.store.snapshots
+        for status in self.store.file_io.list(self.store.paths.consumers):
+            if not status.name.startswith(CONSUMER) or status.is_dir:
+                continue
+            path = self.store.paths.consumer(status.name.removeprefix(CONSUMER))
+            self.found.counts["consumers"] += 1
+            try:
+                following = int(json.loads(self.store.file_io.read(path))["nextSnapshot"])
+            except FileNotFoundError:
+                continue
+            except BROKEN as error:
+                self.found.add(ProblemKind.CONSUMER, path, f"is no consumer ({error})", Origin(branch=self._branch))
+                continue
+            ids = manager.ids()
+            kept = ids[:1] if not ids else [*ids, ids[-1] + 1]
+            if following in kept or (not ids and following == 1) or self.store.file_io.exists(self.store.paths.changelog_file(following)):
+                continue
+            message = f"reads snapshot {following} next, which is not there; {_ids(ids)}"
+            self.found.add(ProblemKind.CONSUMER, path, message, Origin(branch=self._branch))
+
+    def _check_references(self, snapshot: Snapshot, path: str, origin: Origin, kind: ProblemKind) -> None:
+        """The schema and the statistics that a snapshot names."""
+        if snapshot.schema_id not in self.schema_ids and snapshot.schema_id not in self.store.schemas.ids():
+            self.found.add(kind, path, f"names schema {snapshot.schema_id}, which is not there", origin)
+        if snapshot.statistics is None or snapshot.statistics in self._statistics:
+            return
+        self._statistics.add(snapshot.statistics)
+        self.found.counts["statistics files"] += 1
+        file = self.store.paths.statistics(snapshot.statistics)
+        try:
+            known = self.store.statistics_files.read(snapshot.statistics)
+            columns = {column.id for column in self.store.schemas.get(known.schema_id).fields}
+        except FileNotFoundError:
+            self.found.add(ProblemKind.STATISTICS_FILE, file, "is missing", origin)
+        except BROKEN as error:
+            self.found.add(ProblemKind.STATISTICS_FILE, file, _reason(error), origin)
+        else:
+            unknown = sorted(name for name, column in known.col_stats.items() if column.col_id not in columns)
+            if unknown:
+                self.found.add(ProblemKind.STATISTICS_FILE, file, f"tells of columns that its schema lacks: {', '.join(unknown)}", origin)
+            if known.snapshot_id > snapshot.id:
+                self.found.add(
+                    ProblemKind.STATISTICS_FILE, file, f"counts snapshot {known.snapshot_id}, snapshot {snapshot.id} names it", origin
+                )
+
+
+def _wrong_in(schema: TableSchema, schema_id: int, highest_before: int) -> Iterator[str]:
+    if schema.id != schema_id:
+        yield f"holds schema {schema.id}"
+    ids = [field.id for field in schema.fields]
+    if len(set(ids)) < len(ids):
+        yield "gives two columns the same id"
+    highest = max((i for i in ids if i < _SYSTEM_IDS), default=-1)
+    if schema.highest_field_id < highest:
+        yield f"says that its highest field id is {schema.highest_field_id}, and has {highest}"
+    if schema.highest_field_id < highest_before:
+        yield f"says that its highest field id is {schema.highest_field_id}, an older version has {highest_before}"
+    for what, keys in (("primary key", schema.primary_keys), ("partition", schema.partition_keys)):
+        missing = [key for key in keys if key not in schema.names]
+        if missing:
+            yield f"names columns in its {what} that it does not have: {', '.join(missing)}"
+    with suppress(KeyError, UnicodeError):
+        yield from _unusable(schema)
+
+
+def _unusable(schema: TableSchema) -> Iterator[str]:
+    uses: tuple[Callable[[], object], ...] = (lambda: schema.core, lambda: schema.arrow, lambda: schema.key_types)
+    for use in uses:
+        try:
+            use()
+        except PaimonError as error:
+            yield str(error)
+            return
+
+
+def _reason(error: Exception) -> str:
+    return error.reason if isinstance(error, CorruptFile) else f"cannot be read ({type(error).__name__}: {error})"
+
+
+def _ids(ids: list[int]) -> str:
+    return f"snapshots run from {ids[0]} to {ids[-1]}" if ids else "there are none"
+
+
+__all__ = ["CheckedHistory"]

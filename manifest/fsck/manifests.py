@@ -1,0 +1,190 @@
+"""Reading manifest lists and manifests for a check: what cannot be read, or is not what its list says, is noted."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from fileindex.base.column_type import Plain
+from manifest.entry.columns import EntryColumns
+from manifest.entry.manifest_entry import FileKind
+from manifest.entry.manifest_list import ManifestFileMeta
+from manifest.fsck.problem import Findings, Origin, ProblemKind
+from manifest.io.errors import CorruptFile, PaimonError
+from manifest.stats.column_stats import ColumnBounds
+from manifest.store import FileStore
+
+BROKEN = (PaimonError, OSError, ValueError, LookupError, TypeError, ArithmeticError, AttributeError, RecursionError, AssertionError)
+"""What decoding bytes that are not what they should be may raise."""
+
+_LISTS = 4096
+T = TypeVar("T")
+
+
+@dataclass
+class CheckedManifests:
+    """The manifest lists and manifests of a table, each looked at once.
+
+    Args:
+        store: the branch; its cache holds what was decoded.
+        found: gets the problems.
+    """
+
+    store: FileStore
+    found: Findings
+    _promises: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+    _broken: dict[str, bool] = field(default_factory=dict)
+    _listed_by: dict[str, str] = field(default_factory=dict)
+
+    def listed(self, name: str, size: int | None, origin: Origin) -> list[ManifestFileMeta] | None:
+        """The manifests of a list; None, and a note, if it cannot be read."""
+        self.found.counts["manifest lists"] += 1
+        path = self.store.paths.manifest(name)
+        metas = self.tried(ProblemKind.MANIFEST_LIST, path, origin, lambda: self.store.manifest_lists.read(name, size))
+        if metas is None:
+            return None
+        names = [meta.file_name for meta in metas]
+        for manifest in names:
+            self._listed_by.setdefault(manifest, name)
+        if len(set(names)) < len(names):
+            twice = next(name for name, count in Counter(names).items() if count > 1)
+            self.found.add(ProblemKind.MANIFEST_LIST, path, f"names the manifest {twice} twice", origin)
+            return None
+        return metas
+
+    def entries(self, metas: Sequence[ManifestFileMeta], origin: Origin) -> EntryColumns | None:
+        """All entries of listed manifests, in order; None, and a note, if some cannot be read."""
+        parts = [self._entries(meta, origin) for meta in metas]
+        whole = [part for part in parts if part is not None]
+        return EntryColumns.concat(whole) if len(whole) == len(parts) else None
+
+    def _entries(self, meta: ManifestFileMeta, origin: Origin) -> EntryColumns | None:
+        name = meta.file_name
+        promise = (meta.file_size, meta.num_added_files, meta.num_deleted_files)
+        known = self._promises.get(name)
+        if known is not None and known != promise:
+            message = f"is listed with (bytes, added, deleted) {promise}, and by another list with {known}"
+            self.found.add(ProblemKind.MANIFEST, self.store.paths.manifest(name), message, origin, manifest=self._listed_by.get(name))
+            return None
+        if self._broken.get(name):
+            return None
+        path = self.store.paths.manifest(name)
+        entries = self.tried(ProblemKind.MANIFEST, path, origin, lambda: self.store.manifests.read_meta(meta), name)
+        if known is None:
+            self._promises[name] = promise
+            self._broken[name] = entries is None
+            self.found.counts["manifests"] += 1
+            if entries is not None:
+                self._check_ranges(meta, entries, path, origin)
+        return entries
+
+    def tried(self, kind: ProblemKind, path: str, origin: Origin, read: Callable[[], T], manifest: str = "") -> T | None:
+        """What ``read`` gives; None, and a note, if it fails. The note names the list of ``manifest``."""
+        try:
+            return read()
+        except FileNotFoundError:
+            message = "is missing"
+        except CorruptFile as error:
+            path, message = error.path or path, error.reason
+        except BROKEN as error:
+            message = f"cannot be read ({type(error).__name__}: {error})"
+        self.found.add(kind, path, message, origin, manifest=self._listed_by.get(manifest))
+        return None
+
+    def _check_ranges(self, meta: ManifestFileMeta, entries: EntryColumns, path: str, origin: Origin) -> None:
+        """What the list says of the manifest must cover every entry, or scans pass over some."""
+        try:
+            wrong = [*_number_ranges(meta, entries), *self._partition_ranges(meta, entries, path), *self._column_ranges(meta, entries)]
+        except BROKEN as error:
+            self.found.add(ProblemKind.MANIFEST, path, f"has entries that cannot be read ({error})", origin)
+            return
+        for what in wrong:
+            self.found.add(ProblemKind.MANIFEST_RANGE, path, what, origin, manifest=self._listed_by.get(meta.file_name))
+
+    def _partition_ranges(self, meta: ManifestFileMeta, entries: EntryColumns, path: str) -> list[str]:
+        partition = self.store.partition
+        stored = partition.bounds(meta.partition_stats, len(entries), path)
+        if not stored or not len(entries):
+            return []
+        actual = partition.bounds(partition.stats(entries.partition), len(entries), path)
+        return [
+            f"its list says that partition column '{name}' lies in {_span(stored[name])}, its entries have {_span(actual[name])}"
+            for name in stored
+            if not covers(stored[name], actual[name])
+        ]
+
+    def _column_ranges(self, meta: ManifestFileMeta, entries: EntryColumns) -> list[str]:
+        """The ranges that are ours; they are checked against the files' statistics, which are checked against the rows."""
+        if meta.column_ranges is None or not len(entries):
+            return []
+        try:
+            fields = self.store.range_policy.fields_of(meta.schema_id)
+        except PaimonError:
+            return []  # the check of schemas tells
+        names = {field.id: field.name for field in fields}
+        stored = meta.column_ranges.bounds(fields)
+        recomputed = replace(self.store.range_policy, values=True).ranges(entries)
+        actual = {} if recomputed is None else recomputed.bounds(fields)
+        wrong = [
+            f"its list says that column '{names[field_id]}' lies in {_span(bounds)}, its entries have {_span(actual[field_id])}"
+            for field_id, bounds in stored.items()
+            if field_id in actual and not covers(bounds, actual[field_id])
+        ]
+        rows = int(entries.row_count.sum())
+        if stored and meta.column_ranges.row_count != rows:
+            wrong.append(f"its list counts {meta.column_ranges.row_count} rows for its column ranges, its entries have {rows}")
+        return wrong
+
+
+def _number_ranges(meta: ManifestFileMeta, entries: EntryColumns) -> list[str]:
+    if not len(entries):
+        return []
+    wrong = []
+    for what, low, high, values in (
+        ("buckets", meta.min_bucket, meta.max_bucket, entries.bucket),
+        ("levels", meta.min_level, meta.max_level, entries.level),
+    ):
+        least, most = int(values.min()), int(values.max())
+        if (low is not None and low > least) or (high is not None and high < most):
+            wrong.append(f"its list says {what} {low} to {high}, its entries have {least} to {most}")
+    schemas = int(entries.schema_id.max())
+    if meta.schema_id < schemas:
+        wrong.append(f"its list says schema {meta.schema_id}, its entries have schema {schemas}")
+    return wrong
+
+
+def covers(stored: ColumnBounds, actual: ColumnBounds) -> bool:
+    """Whether bounds that are stored hold everything within the ``actual`` ones; what is unknown holds everything.
+
+    >>> covers(ColumnBounds(1, 9, 0, 5), ColumnBounds(2, 9, 0, 5)), covers(ColumnBounds(1, 9, 0, 5), ColumnBounds(2, 10, 0, 5))
+    (True, False)
+    """
+    if stored.null_count is not None and actual.null_count is not None and stored.null_count != actual.null_count:
+        return False
+    if stored.min is not None and actual.min is not None and _rank(stored.min) > _rank(actual.min):
+        return False
+    return stored.max is None or actual.max is None or _rank(stored.max) >= _rank(actual.max)
+
+
+def _rank(value: Plain) -> Any:
+    """Floats as Spark orders them: NaN last, both zeros equal."""
+    return (math.isnan(value), 0.0 if math.isnan(value) else value) if isinstance(value, float) else value
+
+
+def _span(bounds: ColumnBounds) -> str:
+    return f"{bounds.min!r} to {bounds.max!r} with {bounds.null_count} nulls"
+
+
+def kinds(entries: EntryColumns) -> tuple[list[bool], int]:
+    """Which entries add their file, and the change of the number of rows that they make."""
+    added = entries.kind == FileKind.ADD
+    rows = entries.row_count
+    return added.tolist(), int(rows[added].sum() - rows[np.logical_not(added)].sum())
+
+
+__all__ = ["BROKEN", "CheckedManifests", "covers", "kinds"]

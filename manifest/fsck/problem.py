@@ -1,0 +1,223 @@
+"""What a check of a table can find: kinds of problems with what to do about each, where one was found, and the counts of a check."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict, computed_field
+
+from manifest.io.paths import MAIN_BRANCH
+
+
+class ProblemKind(StrEnum):
+    """What is wrong; the names are stable, programs may look for them."""
+
+    SCHEMA = "schema"
+    SNAPSHOT = "snapshot"
+    SNAPSHOT_GAP = "snapshot-gap"
+    HINT = "hint"
+    TAG = "tag"
+    CONSUMER = "consumer"
+    CHANGELOG = "changelog"
+    STATISTICS_FILE = "statistics-file"
+    MANIFEST_LIST = "manifest-list"
+    MANIFEST = "manifest"
+    MANIFEST_RANGE = "manifest-range"
+    RECORD_COUNT = "record-count"
+    BASE_STATE = "base-state"
+    DOUBLE_ADD = "double-add"
+    DELETE_OF_ABSENT = "delete-of-absent"
+    ENTRY = "entry"
+    LEVEL_OVERLAP = "level-overlap"
+    MISSING_FILE = "missing-file"
+    FILE_SIZE = "file-size"
+    DATA_FILE = "data-file"
+    ROW_COUNT = "row-count"
+    KEY_ORDER = "key-order"
+    DUPLICATE_KEY = "duplicate-key"
+    KEY_RANGE = "key-range"
+    SEQUENCE_RANGE = "sequence-range"
+    ROW_KIND = "row-kind"
+    DELETE_COUNT = "delete-count"
+    COLUMN_STATISTICS = "column-statistics"
+    NULL_VALUE = "null-value"
+    PARTITION_VALUE = "partition-value"
+    WRONG_BUCKET = "wrong-bucket"
+    FILE_INDEX = "file-index"
+    FALSE_INDEX = "false-index"
+    INDEX_MANIFEST = "index-manifest"
+    DELETION_VECTOR = "deletion-vector"
+    HASH_INDEX = "hash-index"
+
+
+_RESTORE: Final = "restore the file from a backup, or roll back to a snapshot or tag that does not need it"
+_REWRITE_INDEX: Final = "call rewrite_file_index after an ALTER that drops the index, then add it again; no row is in danger"
+_WRITER: Final = "find the writer that made it (commit user of the snapshot); a full compaction of the bucket writes its files anew"
+_ROLL_BACK: Final = "roll back to a snapshot before it, and find the writer that made it"
+
+ADVICE: Final[dict[ProblemKind, str]] = {
+    ProblemKind.SCHEMA: _RESTORE,
+    ProblemKind.SNAPSHOT: _RESTORE,
+    ProblemKind.SNAPSHOT_GAP: "restore the snapshot file, or expire the snapshots before the gap",
+    ProblemKind.HINT: "delete the hint file; readers list the directory then, and the next commit writes it again",
+    ProblemKind.TAG: "delete the tag, or restore its files",
+    ProblemKind.CONSUMER: "delete the consumer, or let it read again from a snapshot that exists",
+    ProblemKind.CHANGELOG: _RESTORE,
+    ProblemKind.STATISTICS_FILE: "analyze the table again",
+    ProblemKind.MANIFEST_LIST: _RESTORE,
+    ProblemKind.MANIFEST: _RESTORE,
+    ProblemKind.MANIFEST_RANGE: "filters may miss rows; overwrite or compact the partition so that the manifest is written anew",
+    ProblemKind.RECORD_COUNT: "the counters of the snapshot are wrong, not its rows; find the writer that made it",
+    ProblemKind.BASE_STATE: _ROLL_BACK,
+    ProblemKind.DOUBLE_ADD: _ROLL_BACK,
+    ProblemKind.DELETE_OF_ABSENT: _ROLL_BACK,
+    ProblemKind.ENTRY: _WRITER,
+    ProblemKind.LEVEL_OVERLAP: "reads may give two rows of a key; overwrite the partition, or compact the bucket fully with an engine that allows it",
+    ProblemKind.MISSING_FILE: f"{_RESTORE}; if only the oldest snapshots need it, an expiry was cut off: expire again",
+    ProblemKind.FILE_SIZE: _RESTORE,
+    ProblemKind.DATA_FILE: _RESTORE,
+    ProblemKind.ROW_COUNT: _RESTORE,
+    ProblemKind.KEY_ORDER: "reads of this file merge wrongly; overwrite the partition with its rows sorted",
+    ProblemKind.DUPLICATE_KEY: "reads of this file give a key twice; overwrite the partition",
+    ProblemKind.KEY_RANGE: _WRITER,
+    ProblemKind.SEQUENCE_RANGE: _WRITER,
+    ProblemKind.ROW_KIND: _WRITER,
+    ProblemKind.DELETE_COUNT: "deleted rows may be read; compact the bucket fully",
+    ProblemKind.COLUMN_STATISTICS: "filters may miss rows; compact the bucket fully, which writes statistics anew",
+    ProblemKind.NULL_VALUE: _WRITER,
+    ProblemKind.PARTITION_VALUE: _WRITER,
+    ProblemKind.WRONG_BUCKET: "lookups by key miss the row, and writes do not replace it; overwrite the partition",
+    ProblemKind.FILE_INDEX: _REWRITE_INDEX,
+    ProblemKind.FALSE_INDEX: "filters may miss rows; " + _REWRITE_INDEX,
+    ProblemKind.INDEX_MANIFEST: _RESTORE,
+    ProblemKind.DELETION_VECTOR: _RESTORE,
+    ProblemKind.HASH_INDEX: "new versions of keys may go to another bucket; overwrite the partition",
+}
+"""What to do, by kind."""
+
+
+class Origin(BaseModel):
+    """The state that needs a file: the newest snapshot, tag or kept changelog of a branch that has it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    branch: str = MAIN_BRANCH
+    snapshot: int | None = None
+    tag: str | None = None
+    changelog: int | None = None
+
+
+class Problem(BaseModel):
+    """Something wrong in a table.
+
+    Attributes:
+        kind: what sort of thing.
+        path: the file that is wrong or missing.
+        message: what is wrong with it.
+        origin: the state that needs it.
+        manifest: name of the manifest (of a manifest: of the list) that names the file, if one does.
+        partition: as in paths (``day=2024-01-31``); "" for tables without partitions; None where it is not about a partition.
+        bucket: number of the bucket.
+
+    >>> problem = Problem(kind=ProblemKind.HINT, path="/w/t/snapshot/LATEST", message="names snapshot 9, the newest is 3")
+    >>> problem.advice
+    'delete the hint file; readers list the directory then, and the next commit writes it again'
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    kind: ProblemKind
+    path: str
+    message: str
+    origin: Origin = Origin()
+    manifest: str | None = None
+    partition: str | None = None
+    bucket: int | None = None
+
+    @computed_field  # type: ignore[prop-decorator]  # pydantic's documented order
+    @property
+    def advice(self) -> str:
+        """What to do."""
+        return ADVICE[self.kind]
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.path}: {self.message}"
+
+
+class Depth(StrEnum):
+    """How far a check goes; each goes on where the one before ends.
+
+    ``QUICK`` looks at metadata, and at the sizes of files; ``FOOTERS`` at footers, indexes and deletion vectors; ``DEEP`` at all rows.
+    """
+
+    QUICK = "quick"
+    FOOTERS = "footers"
+    DEEP = "deep"
+
+
+@dataclass
+class Findings:
+    """Takes what a check finds. Problems beyond ``limit`` are counted only.
+
+    >>> findings = Findings(limit=1)
+    >>> for name in ("a", "b"):
+    ...     findings.add(ProblemKind.MISSING_FILE, name, "is missing")
+    >>> len(findings.problems), findings.total
+    (1, 2)
+    """
+
+    limit: int = 1000
+    problems: list[Problem] = field(default_factory=list)
+    total: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+    unchecked: Counter[str] = field(default_factory=Counter)
+
+    def add(
+        self,
+        kind: ProblemKind,
+        path: str,
+        message: str,
+        origin: Origin | None = None,
+        *,
+        manifest: str | None = None,
+        place: tuple[str, int] | None = None,
+    ) -> None:
+        """A problem; ``place`` is a partition (as in paths) and a bucket."""
+        partition, bucket = (None, None) if place is None else place
+        self.take(
+            Problem(
+                kind=kind,
+                path=path,
+                message=message,
+                origin=origin or Origin(),
+                manifest=manifest,
+                partition=partition,
+                bucket=bucket,
+            )
+        )
+
+    def take(self, problem: Problem) -> None:
+        """A problem found elsewhere."""
+        self.total += 1
+        if len(self.problems) < self.limit:
+            self.problems.append(problem)
+
+    def merge(self, other: Findings) -> None:
+        """All that another has found."""
+        for problem in other.problems:
+            self.take(problem)
+        self.total += other.total - len(other.problems)
+        self.counts.update(other.counts)
+        self.unchecked.update(other.unchecked)
+
+    def without(self, gone: Callable[[Problem], bool]) -> Findings:
+        """What is left when some problems have proved to be none."""
+        kept = [problem for problem in self.problems if not gone(problem)]
+        return Findings(self.limit, kept, self.total - len(self.problems) + len(kept), self.counts, self.unchecked)
+
+
+__all__ = ["ADVICE", "Depth", "Findings", "Origin", "Problem", "ProblemKind"]

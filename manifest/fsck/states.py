@@ -1,0 +1,278 @@
+"""The states of a branch, snapshot by snapshot: do manifests tell one consistent story, and which files must be there for it?
+
+Paimon reads a state as a set, so a wrong story may go unnoticed for long: an identity that is added after its deletion stays
+dead, counters go astray, a merged manifest that lost an entry loses its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from manifest.entry.columns import EntryColumns
+from manifest.entry.manifest_list import ManifestFileMeta
+from manifest.fsck.index_manifests import CheckedIndexes
+from manifest.fsck.live_files import BucketId, LiveFiles, digest
+from manifest.fsck.manifests import BROKEN, CheckedManifests
+from manifest.fsck.problem import Findings, Origin, ProblemKind
+from manifest.fsck.unit import DataUnit, IndexUnit, Unit, place_of
+from manifest.io.paths import POSTPONE_BUCKET
+from manifest.snapshot.snapshot import Snapshot
+from manifest.store import FileStore
+
+WAITING, WAITING_BUCKETS = "files that wait for compaction", "buckets with files that wait for compaction"
+
+
+@dataclass
+class CheckedStates:
+    """Walks over the states of one branch.
+
+    Args:
+        store: the branch.
+        found: gets the problems.
+        seen: digests of files that were given out already, of any branch.
+        schema_ids: the schemas that are there.
+    """
+
+    store: FileStore
+    found: Findings
+    seen: set[bytes]
+    schema_ids: set[int]
+    _manifests: CheckedManifests = field(init=False)
+    _indexes: CheckedIndexes = field(init=False)
+    _overlaps: set[tuple[str, str]] = field(default_factory=set)
+    _lists: set[tuple[str, str]] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._manifests = CheckedManifests(self.store, self.found)
+        self._indexes = CheckedIndexes(self.store, self._manifests, self.found)
+
+    def chain(self, snapshots: Iterator[Snapshot]) -> Iterator[Unit]:
+        """The files of all snapshots, oldest first, each with the newest snapshot that has it."""
+        live: LiveFiles | None = None
+        previous: Snapshot | None = None
+        origin: Origin | None = None
+        for snapshot in snapshots:
+            self._indexes.since_beginning |= previous is None and snapshot.id == 1
+            if previous is None or previous.id + 1 != snapshot.id:
+                if live is not None and origin is not None:
+                    yield from self._remaining(live, origin)
+                live = origin = None
+            before, origin = origin, Origin(branch=self.store.branch, snapshot=snapshot.id)
+            self._lists.add((snapshot.base_manifest_list, snapshot.delta_manifest_list))
+            base = self._manifests.listed(snapshot.base_manifest_list, snapshot.base_manifest_list_size, origin)
+            delta = self._manifests.listed(snapshot.delta_manifest_list, snapshot.delta_manifest_list_size, origin)
+            live = None if base is None else self._based(live, base, snapshot, origin)
+            entries = None if delta is None else self._manifests.entries(delta, origin)
+            if live is not None and delta is not None and entries is not None:
+                yield from self._advance(live, (*live.manifests, *(meta.file_name for meta in delta)), entries, snapshot, before)
+            else:
+                live = None
+            yield from self._changelog(snapshot, origin)
+            previous = snapshot
+        if live is not None and origin is not None:
+            self._indexes.check_honoured(self.store.schema, origin)
+            self._count_waiting(live)
+            yield from self._remaining(live, origin)
+
+    def _count_waiting(self, live: LiveFiles) -> None:
+        """Count what engines that hide level 0 do not show yet: information, for the next compaction settles it."""
+        waiting = [file.bucket_id for file in live.files.values() if self.store.settles_keys and file.level == 0]
+        if waiting:
+            self.found.counts[WAITING] += len(waiting)
+            self.found.counts[WAITING_BUCKETS] += len(set(waiting))
+
+    def tagged(self, name: str, tag: Snapshot) -> Iterator[Unit]:
+        """The files of a tag whose state is none of the snapshots'."""
+        if (tag.base_manifest_list, tag.delta_manifest_list) in self._lists:
+            return
+        origin = Origin(branch=self.store.branch, tag=name)
+        lists = [self._manifests.listed(list_name, size, origin) for list_name, size in tag.manifest_lists]
+        metas = [meta for part in lists if part is not None for meta in part]
+        live = self._fresh(metas, tag, origin) if None not in lists else None
+        if live is not None:
+            self._check_total(live, tag, self.store.paths.tag(name), origin)
+            self._check_buckets(live, set(live.by_bucket), origin)
+            yield from self._indexes.advance(tag, live, None, origin)
+            yield from self._remaining(live, origin)
+
+    def kept_changelog(self, snapshot: Snapshot) -> Iterator[Unit]:
+        """The changelog files of an expired snapshot."""
+        yield from self._changelog(snapshot, Origin(branch=self.store.branch, changelog=snapshot.id))
+
+    def _based(self, live: LiveFiles | None, base: Sequence[ManifestFileMeta], snapshot: Snapshot, origin: Origin) -> LiveFiles | None:
+        """The state before a snapshot's own changes: that of the snapshot before it, as its base list must say."""
+        names = tuple(meta.file_name for meta in base)
+        if live is None:
+            return self._fresh(base, snapshot, origin)
+        if names == live.manifests:
+            return live
+        known = set(live.manifests)
+        fresh = self._manifests.entries([meta for meta in base if meta.file_name not in known], origin)
+        gone = [name for name in live.manifests if name not in names]
+        old = self._reread(gone)
+        if fresh is None:
+            return None
+        if old is None:
+            return self._fresh(base, snapshot, origin)
+        different = live.rewritten(old, fresh)
+        live.manifests = names
+        if not different:
+            return live
+        path = self.store.paths.manifest(snapshot.base_manifest_list)
+        shown = ", ".join(different[:3]) + (f" and {len(different) - 3} more" if len(different) > 3 else "")
+        self.found.add(
+            ProblemKind.BASE_STATE, path, f"does not hold the state of snapshot {snapshot.id - 1}; they differ in {shown}", origin
+        )
+        return self._fresh(base, snapshot, origin)
+
+    def _reread(self, names: Sequence[str]) -> EntryColumns | None:
+        """Entries of manifests that were checked when they came."""
+        try:
+            parts = [self.store.cache.get(name) or self.store.manifests.read(name) for name in names]
+        except BROKEN:
+            return None
+        return EntryColumns.concat(parts)
+
+    def _fresh(self, metas: Sequence[ManifestFileMeta], snapshot: Snapshot, origin: Origin) -> LiveFiles | None:
+        """A state from nothing but its manifests."""
+        entries = self._manifests.entries(metas, origin)
+        if entries is None:
+            return None
+        live = LiveFiles(tuple(meta.file_name for meta in metas))
+        change = live.apply(entries)
+        self._note(entries, change.twice, ProblemKind.DOUBLE_ADD, f"is added twice in the base of snapshot {snapshot.id}", origin)
+        self._note(entries, change.absent, ProblemKind.DELETE_OF_ABSENT, "is deleted, but no manifest of the base adds it", origin)
+        self._check_entries(entries, origin)
+        self._check_buckets(live, change.buckets, origin)
+        return live
+
+    def _advance(
+        self, live: LiveFiles, manifests: tuple[str, ...], entries: EntryColumns, snapshot: Snapshot, before: Origin | None
+    ) -> Iterator[Unit]:
+        """Apply a snapshot's own changes; gives the files that the state ``before`` was the last to have (None: it has expired, and they with it)."""
+        hashes, origin = self._indexes.hashes, Origin(branch=self.store.branch, snapshot=snapshot.id)
+        change = live.apply(entries)
+        live.manifests = manifests
+        self._note(entries, change.twice, ProblemKind.DOUBLE_ADD, "is added, but it is there already or was deleted before", origin)
+        self._note(entries, change.absent, ProblemKind.DELETE_OF_ABSENT, "is deleted, but it is not there", origin)
+        path = self.store.paths.snapshot_file(snapshot.id)
+        if snapshot.delta_record_count != change.rows:
+            message = f"says that its changes make {snapshot.delta_record_count:+,} rows, its manifests say {change.rows:+,}"
+            self.found.add(ProblemKind.RECORD_COUNT, path, message, origin)
+        self._check_total(live, snapshot, path, origin)
+        self._check_entries(entries, origin)
+        self._check_buckets(live, change.buckets, origin)
+        gone = entries.select(np.array(change.gone, np.intp))
+        if self._indexes.since_beginning:
+            self._indexes.were_live.update(gone.file_name)
+        if before is not None:
+            yield from self._units(gone, before, "data", hashes)
+        yield from self._indexes.advance(snapshot, live, before, origin)
+
+    def _remaining(self, live: LiveFiles, origin: Origin) -> Iterator[Unit]:
+        """All files of the newest state."""
+        yield from self._indexes.rest(origin)
+        entries = self._reread(live.manifests)
+        if entries is None:
+            return
+        wanted = set(live.files)
+        rows = [at for at, identity in enumerate(entries.identities()) if digest(identity) in wanted]
+        added = entries.select(np.array(rows, np.intp))
+        yield from self._units(added.select(added.kind == 0), origin, "data", self._indexes.hashes)
+
+    def _changelog(self, snapshot: Snapshot, origin: Origin) -> Iterator[Unit]:
+        """The changelog files of a snapshot."""
+        name = snapshot.changelog_manifest_list
+        if name is None:
+            return
+        metas = self._manifests.listed(name, snapshot.changelog_manifest_list_size, origin)
+        entries = None if metas is None else self._manifests.entries(metas, origin)
+        if entries is None:
+            return
+        rows = int(entries.row_count.sum())
+        if snapshot.changelog_record_count is not None and snapshot.changelog_record_count != rows:
+            path = self.store.paths.manifest(name)
+            message = f"has {rows:,} changelog rows, its snapshot says {snapshot.changelog_record_count:,}"
+            self.found.add(ProblemKind.RECORD_COUNT, path, message, origin)
+        yield from self._units(entries, origin, "changelog", {})
+
+    def _units(
+        self, entries: EntryColumns, origin: Origin, unit: Literal["data", "changelog"], hashes: dict[BucketId, IndexUnit]
+    ) -> Iterator[Unit]:
+        """Files to check, those that were not given out before."""
+        contents = zip(*(entries.content(f"_FILE.{name}") for name in ("_FILE_NAME", "_EXTRA_FILES", "_EMBEDDED_FILE_INDEX")), strict=True)
+        for at, content in enumerate(contents):
+            told = digest(content)
+            if told in self.seen:
+                continue
+            self.seen.add(told)
+            one = entries.select(np.array([at], np.intp))
+            manifest = one.path_of(0).rpartition("/")[2]
+            try:
+                entry = one.entries()[0]
+            except BROKEN as error:
+                self.found.add(ProblemKind.MANIFEST, one.path_of(0), f"has an entry that cannot be read ({error})", origin)
+                continue
+            index = hashes.get((entry.partition, entry.bucket))
+            yield DataUnit(unit=unit, origin=origin, entry=entry, manifest=manifest, hashes=None if index is None else index.entry)
+
+    def _note(self, entries: EntryColumns, rows: Sequence[int], kind: ProblemKind, message: str, origin: Origin) -> None:
+        for row in rows:
+            path = entries.path_of(row)
+            self.found.add(kind, path, f"{entries.file_name[row]} {message}", origin, manifest=path.rpartition("/")[2])
+
+    def _check_total(self, live: LiveFiles, snapshot: Snapshot, path: str, origin: Origin) -> None:
+        if snapshot.total_record_count != live.rows:
+            message = f"says that the table has {snapshot.total_record_count:,} rows, its files have {live.rows:,}"
+            self.found.add(ProblemKind.RECORD_COUNT, path, message, origin)
+
+    def _check_entries(self, entries: EntryColumns, origin: Origin) -> None:
+        """What an entry says of its file must be possible."""
+        buckets, totals, levels = entries.bucket, entries.total_buckets, entries.level
+        schemas = np.isin(entries.schema_id, list(self.schema_ids))
+        unnumbered = (buckets < 0) & (buckets != POSTPONE_BUCKET)
+        sequences = entries.numbers("_FILE._MIN_SEQUENCE_NUMBER") > entries.max_sequence_number
+        deletes = entries.delete_row_count > entries.row_count
+        for wrong, message in (
+            (unnumbered | ((totals > 0) & (buckets >= totals)), "is in a bucket that the bucket count does not have"),
+            (levels < 0, "has a level below 0"),
+            (~schemas, "was written with a schema that is not there"),
+            (sequences, "has a smallest sequence number above the greatest"),
+            (deletes, "has more deleted rows than rows"),
+        ):
+            self._note(entries, np.flatnonzero(wrong).tolist(), ProblemKind.ENTRY, message, origin)
+
+    def _check_buckets(self, live: LiveFiles, buckets: set[BucketId], origin: Origin) -> None:
+        """In each bucket levels above 0 are sorted runs; in each partition buckets are counted alike."""
+        totals: dict[bytes, set[int]] = {}
+        for bucket_id in sorted(buckets):
+            files = live.bucket(bucket_id)
+            totals.setdefault(bucket_id[0], set()).update(file.total_buckets for file in files if file.total_buckets > 0)
+            if self.store.key is None:
+                continue
+            try:
+                overlaps = list(live.overlaps(bucket_id, self.store.key))
+                place = place_of(self.store, *bucket_id)
+            except BROKEN as error:
+                names = ", ".join(sorted(file.name for file in files)[:3])
+                message = f"has keys that cannot be decoded ({error}); files of bucket {bucket_id[1]}: {names}"
+                self.found.add(ProblemKind.ENTRY, self.store.paths.manifests, message, origin)
+                continue
+            for one, other in overlaps:
+                if (one.name, other.name) not in self._overlaps:
+                    self._overlaps.add((one.name, other.name))
+                    message = f"its keys overlap those of {one.name} on level {one.level}"
+                    path = f"{self.store.paths.bucket_dir(self.store.partition.decode(bucket_id[0]), bucket_id[1])}/{other.name}"
+                    self.found.add(ProblemKind.LEVEL_OVERLAP, path, message, origin, place=place)
+        for partition, counts in totals.items():
+            if len(counts) > 1:
+                place = place_of(self.store, partition, -1)
+                message = f"partition '{place[0]}' has files of different bucket counts: {sorted(counts)}"
+                self.found.add(ProblemKind.ENTRY, self.store.paths.manifests, message, origin)
+
+
+__all__ = ["CheckedStates"]

@@ -1,0 +1,109 @@
+"""Files that a check looks at one by one, described so that another process can do it; and whether they are there, whole."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from manifest.entry.index_manifest import IndexEntry
+from manifest.entry.manifest_entry import ManifestEntry
+from manifest.fsck.problem import Findings, Origin, ProblemKind
+from manifest.io.errors import PaimonError
+from manifest.io.partition_path import escape, partition_text
+from manifest.store import FileStore
+
+
+class DataUnit(BaseModel):
+    """A data file (``rows``) or a changelog file, with its side files; ``hashes``: the hash index of its dynamic bucket."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    unit: Literal["data", "changelog"]
+    origin: Origin
+    entry: ManifestEntry
+    manifest: str | None = None
+    hashes: IndexEntry | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes to read."""
+        return self.entry.file.file_size
+
+
+class IndexUnit(BaseModel):
+    """A deletion-vector or hash index file; ``rows`` of the data files that its vectors are about."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    unit: Literal["index"] = "index"
+    origin: Origin
+    entry: IndexEntry
+    manifest: str | None = None
+    rows: dict[str, int] = Field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        """Bytes to read."""
+        return self.entry.file_size
+
+
+Unit = DataUnit | IndexUnit
+
+
+def place_of(store: FileStore, partition: bytes, bucket: int) -> tuple[str, int]:
+    """A partition as paths have it, and the bucket.
+
+    Raises ``CorruptFile`` for bytes that are no partition.
+    """
+    paths = store.paths
+    values = store.partition.decode(partition)
+    texts = (
+        f"{escape(key)}={escape(partition_text(value, kind, paths.default_partition, legacy=paths.legacy_names))}"
+        for key, value, kind in zip(paths.partition_keys, values, paths.partition_types, strict=True)
+    )
+    return "/".join(texts), bucket
+
+
+def is_whole(store: FileStore, unit: Unit, found: Findings) -> bool:
+    """Whether a file and its side files are there, with the right size; what is not is noted."""
+    entry = unit.entry
+    try:
+        place = place_of(store, entry.partition, entry.bucket)
+        if isinstance(entry, ManifestEntry):
+            path, *side_files = store.physical_files(entry.partition, entry.bucket, entry.file)
+            size = entry.file.file_size
+        else:
+            path, side_files = (
+                store.paths.index(entry.file_name, store.partition.decode(entry.partition), entry.bucket, entry.external_path),
+                [],
+            )
+            size = entry.file_size
+    except (PaimonError, ValueError) as error:
+        name = entry.file.file_name if isinstance(entry, ManifestEntry) else entry.file_name
+        found.add(ProblemKind.ENTRY, name, f"has a partition that is none ({error})", unit.origin, manifest=unit.manifest)
+        return False
+    if side_files:
+        found.counts["side files"] += len(side_files)
+    found.counts[f"{unit.unit} files"] += 1
+    wrong = [wrong for side_file in side_files if (wrong := _wrong_with(store, side_file, None))]
+    whole = _wrong_with(store, path, size)
+    for kind, file, message in (*wrong, *([whole] if whole else ())):
+        found.add(kind, file, message, unit.origin, manifest=unit.manifest, place=place)
+    return whole is None
+
+
+def _wrong_with(store: FileStore, path: str, size: int | None) -> tuple[ProblemKind, str, str] | None:
+    """Kind of problem, file and message; None if the file is there with that size (None: with any)."""
+    try:
+        actual = store.file_io.size(path)
+    except FileNotFoundError:
+        return ProblemKind.MISSING_FILE, path, "is missing"
+    except (OSError, PaimonError) as error:  # the latter where a server may not open the path
+        return ProblemKind.MISSING_FILE, path, f"cannot be reached ({error})"
+    if size is not None and actual != size:
+        return ProblemKind.FILE_SIZE, path, f"has {actual:,} bytes where its manifest says {size:,}"
+    return None
+
+
+__all__ = ["DataUnit", "IndexUnit", "Unit", "is_whole", "place_of"]

@@ -1,0 +1,161 @@
+"""The directories that a server lets tables be in, and a store that keeps to them.
+
+Whoever starts a process may name them: ``PYSPARK_PAIMON_ROOTS`` holds directories separated as in ``PATH``, and
+``PYSPARK_PAIMON_ROOTS_FILE`` a file with one of them on each line. Nothing that a client sends can change either. Where one of them
+is set, every path that a table's files are reached by is resolved first, symbolic links and ``..`` included, and refused unless it is
+in one of the directories; the resolved path is what is opened then. That covers tables and branches, external data paths and
+orphans, for all of them are reached by a ``FileIO``; a stream's checkpoint is Spark's own to open. Set it on every machine that runs
+tasks: each checks for itself.
+
+It bounds what options can reach. It is no sandbox: a client that may run Python on a server can open files there by itself, and
+one who can change links inside of a root can do so between the check and the opening.
+"""
+
+# Paths are strings here, as metadata spells them.
+# ruff: noqa: PTH100, PTH117, PTH118, PTH119, PTH120, PTH123
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+from fileindex.base.errors import InvalidArgument
+from manifest.io.errors import PathNotAllowed
+from manifest.io.file_io import FileIO, FileStatus, WrappedFileIO
+
+ROOTS = "PYSPARK_PAIMON_ROOTS"
+ROOTS_FILE = "PYSPARK_PAIMON_ROOTS_FILE"
+
+
+@dataclass(frozen=True, slots=True)
+class AllowedRoots:
+    """Resolved directories; what is in none of them is refused."""
+
+    directories: tuple[str, ...]
+
+    def resolved(self, path: str, *, follow: bool = True) -> str:
+        """The real path of ``path``, the last step of it only if ``follow``. Raises ``PathNotAllowed``.
+
+        >>> AllowedRoots(("/warehouse",)).resolved("/warehouse/a/../t")
+        '/warehouse/t'
+        """
+        if "\0" in path:
+            raise PathNotAllowed(path)
+        whole = os.path.abspath(path)
+        real = os.path.realpath(whole) if follow else os.path.join(os.path.realpath(os.path.dirname(whole)), os.path.basename(whole))
+        if not any(real == root or real.startswith(root.rstrip("/") + "/") for root in self.directories):
+            raise PathNotAllowed(path)
+        return real
+
+
+def allowed_roots() -> AllowedRoots | None:
+    """The directories that this process' environment names, None where it names none.
+
+    An empty variable is as none; a file that names no directory allows nothing. Raises ``InvalidArgument`` for what is no absolute
+    directory name and for a file that cannot be read: a mistake there must not open everything.
+    """
+    given, file = os.environ.get(ROOTS, ""), os.environ.get(ROOTS_FILE, "")
+    if not given and not file:
+        return None
+    names = [(ROOTS, name) for name in given.split(os.pathsep) if name.strip()]
+    if file:
+        try:
+            with open(file, encoding="utf-8") as lines:
+                names += [(ROOTS_FILE, line.strip()) for line in lines if line.strip() and not line.lstrip().startswith("#")]
+        except OSError as error:
+            raise InvalidArgument(f"{ROOTS_FILE}: the file of allowed directories cannot be read ({error.strerror})") from error
+    return AllowedRoots(tuple(_directory(source, name.strip()) for source, name in names))
+
+
+def _directory(source: str, name: str) -> str:
+    path = "/" + name.removeprefix("file:").lstrip("/") if name.startswith("file:/") else name
+    if not os.path.isabs(path):
+        raise InvalidArgument(f"{source}: '{name}' is no absolute directory name of this machine")
+    return os.path.realpath(path)
+
+
+class GuardedFileIO(WrappedFileIO):
+    """A store that opens what lies in ``roots`` and nothing else; it stays so in the processes that it travels to."""
+
+    def __init__(self, inner: FileIO, roots: AllowedRoots) -> None:
+        super().__init__(inner)
+        self.roots = roots
+
+    def __reduce__(self) -> tuple[Callable[..., FileIO], tuple[FileIO, AllowedRoots]]:
+        return _guarded_again, (self.inner, self.roots)
+
+    def _in(self, path: str) -> str:
+        return self.roots.resolved(path)
+
+    def _entry(self, path: str) -> str:
+        """The path of a directory entry that is made, replaced or removed, and not followed if it is a link."""
+        return self.roots.resolved(path, follow=False)
+
+    def read(self, path: str) -> bytes:
+        """See ``FileIO``; so for every other method. Each raises ``PathNotAllowed``."""
+        return self.inner.read(self._in(path))
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:  # noqa: D102  # as the protocol says
+        return self.inner.read_range(self._in(path), offset, length)
+
+    def size(self, path: str) -> int:  # noqa: D102  # as above
+        return self.inner.size(self._in(path))
+
+    def identity(self, path: str) -> tuple[int, ...] | None:  # noqa: D102  # as above
+        return self.inner.identity(self._in(path))
+
+    def exists(self, path: str) -> bool:  # noqa: D102  # as above
+        return self.inner.exists(self._in(path))
+
+    def list(self, path: str) -> list[FileStatus]:  # noqa: D102  # as above
+        return self.inner.list(self._in(path))
+
+    def mkdirs(self, path: str) -> None:  # noqa: D102  # as above
+        self.inner.mkdirs(self._in(path))
+
+    def write(self, path: str, data: bytes, *, overwrite: bool = False, durable: bool = True) -> None:  # noqa: D102  # as above
+        self.inner.write(self._entry(path), data, overwrite=overwrite, durable=durable)
+
+    def create_exclusive(self, path: str, data: bytes) -> bool:  # noqa: D102  # as above
+        return self.inner.create_exclusive(self._entry(path), data)
+
+    def delete(self, path: str) -> bool:  # noqa: D102  # as above
+        return self.inner.delete(self._entry(path))
+
+    def delete_directory(self, path: str, *, recursive: bool = False) -> bool:  # noqa: D102  # as above
+        return self.inner.delete_directory(self._entry(path), recursive=recursive)
+
+    def rename_directory(self, source: str, target: str) -> None:  # noqa: D102  # as above
+        self.inner.rename_directory(self._entry(source), self._entry(target))
+
+    def open_output(self, path: str) -> Any:  # noqa: D102  # as above
+        return self.inner.open_output(self._entry(path))
+
+    def open_input(self, path: str) -> Any:  # noqa: D102  # as above
+        return self.inner.open_input(self._in(path))
+
+    def sync(self, path: str) -> None:  # noqa: D102  # as above
+        self.inner.sync(self._in(path))
+
+    def turn(self, directory: str) -> AbstractContextManager[None]:  # noqa: D102  # as above
+        return self.inner.turn(self._in(directory))
+
+    def local_path(self, path: str) -> str | None:  # noqa: D102  # as above
+        return self.inner.local_path(self._in(path))
+
+
+def guarded(file_io: FileIO) -> FileIO:
+    """``file_io``, kept to the directories that this process allows, if it names any."""
+    roots = allowed_roots()
+    if roots is None or (isinstance(file_io, GuardedFileIO) and file_io.roots == roots):
+        return file_io
+    return GuardedFileIO(file_io, roots)
+
+
+def _guarded_again(inner: FileIO, roots: AllowedRoots) -> FileIO:
+    return guarded(GuardedFileIO(inner, roots))
+
+
+__all__ = ["ROOTS", "ROOTS_FILE", "AllowedRoots", "GuardedFileIO", "allowed_roots", "guarded"]

@@ -1,0 +1,108 @@
+"""Typed errors of the metadata of record: tables, schemas, snapshots, commits."""
+
+from __future__ import annotations
+
+from fileindex.base.errors import CorruptFile, InvalidArgument, PaimonError, UnknownColumn, UnsupportedOption, UnsupportedType
+from fileindex.base.redaction import redacted
+
+
+class TableNotFound(PaimonError, FileNotFoundError):
+    """The path holds no Paimon table (no ``schema/schema-N``)."""
+
+
+class TableExists(PaimonError, FileExistsError):
+    """A table, or something else, already stands at the path."""
+
+
+class UnsupportedTable(PaimonError):
+    """The table uses a feature that would make our rows wrong; the message names the option or the file."""
+
+
+class InvalidSchema(PaimonError, ValueError):
+    """A schema breaks a rule of Paimon's (duplicate column, nested key, missing key column...)."""
+
+
+class SchemaMismatch(PaimonError, ValueError):
+    """The rows to write do not fit the table: missing, extra or duplicate columns, incompatible types."""
+
+
+class CastFailed(PaimonError, ValueError):
+    """A value of an old file is no value of the type that its column has now (``'abc'`` as INT)."""
+
+
+class NullInKey(SchemaMismatch):
+    """A NOT NULL column (every primary-key column is one) holds a null."""
+
+
+class UnmergeableRows(PaimonError, ValueError):
+    """The table's merge engine cannot fold the versions of a key: a delete that a function cannot take back, a sum that overflows."""
+
+
+class SnapshotNotFound(PaimonError, LookupError):
+    """No snapshot, tag or timestamp of that name."""
+
+
+class SnapshotExpired(SnapshotNotFound):
+    """The pinned snapshot was expired meanwhile; raise ``snapshot.num-retained.min`` or ``snapshot.time-retained``."""
+
+
+class CommitConflict(PaimonError):
+    """Another commit removed or overlaps files that this one was built on; redo the operation on the new snapshot."""
+
+
+class CommitGaveUp(CommitConflict):
+    """``commit.max-retries`` races were lost in a row."""
+
+
+class CommitReplayed(PaimonError):
+    """A commit identifier is replayed after its snapshot has expired: refused, for it might append twice."""
+
+
+class UnsafeFileIO(PaimonError):
+    """The file system has no atomic create-if-absent, so a commit on it could be lost."""
+
+
+class PathNotAllowed(PaimonError):
+    """The process that would open ``path`` allows tables in certain directories only, and it is in none of them; which, it does not say."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.path = path
+
+    def __str__(self) -> str:
+        return redacted(
+            f"{self.path}: not in a directory that is allowed here; the machine's administrator sets these (PYSPARK_PAIMON_ROOTS)"
+        )
+
+    def __reduce__(self) -> tuple[type[PathNotAllowed], tuple[str]]:
+        return type(self), (self.path,)
+
+
+class OutOfDisk(PaimonError, OSError):
+    """The disk or the quota is full; what this attempt wrote is removed, the table is as it was."""
+
+
+__all__ = [
+    "CastFailed",
+    "CommitConflict",
+    "CommitGaveUp",
+    "CommitReplayed",
+    "CorruptFile",
+    "InvalidArgument",
+    "InvalidSchema",
+    "NullInKey",
+    "OutOfDisk",
+    "PaimonError",
+    "PathNotAllowed",
+    "SchemaMismatch",
+    "SnapshotExpired",
+    "SnapshotNotFound",
+    "TableExists",
+    "TableNotFound",
+    "UnknownColumn",
+    "UnmergeableRows",
+    "UnsafeFileIO",
+    "UnsupportedOption",
+    "UnsupportedTable",
+    "UnsupportedType",
+]

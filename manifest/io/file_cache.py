@@ -1,0 +1,100 @@
+"""What was made of files that never change, kept for all tables that this process opens, up to so many bytes.
+
+Paimon writes every schema, manifest, data and index file once, under a name of its own. Still nothing is taken for unchanged: an
+answer counts only for the very file (``FileIO.identity``) that it was made of, so a table that was dropped and made anew, a file that
+was restored from a copy or damaged in place, is read again. Hints, tags, snapshots and consumers are never held.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Any, TypeAlias, TypeVar
+
+from manifest.io.file_io import FileIO
+
+T = TypeVar("T")
+Identity: TypeAlias = tuple[int, ...] | None
+
+CAPACITY = 128 << 20
+"""Bytes of a process, about."""
+
+
+class FileCache:
+    """The most recently used answers, up to ``capacity`` bytes in memory (0: none); safe for several threads.
+
+    >>> cache = FileCache(10)
+    >>> for name in "abc":
+    ...     cache.put(name, name.upper(), 5)
+    >>> cache.get("a"), cache.get("c"), cache.held_bytes
+    (None, 'C', 10)
+    """
+
+    def __init__(self, capacity: int = CAPACITY) -> None:
+        self.capacity = capacity
+        self.held_bytes = 0
+        self._held: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def load(self, file_io: FileIO, path: str, kind: Hashable, make: Callable[[], T], weight: Callable[[T], int]) -> T:
+        """What ``make`` makes of the file at ``path``, made again only if it is another file now; ``kind`` tells uses of one file apart.
+
+        Raises ``FileNotFoundError`` and whatever ``make`` raises; what fails is not held. ``weight`` tells bytes in memory.
+        """
+        identity, held = self.recall(file_io, path, kind)
+        if held is not None:
+            found: T = held
+            return found
+        made = make()
+        self.keep(path, kind, identity, made, weight(made))
+        return made
+
+    def recall(self, file_io: FileIO, path: str, kind: Hashable) -> tuple[Identity, Any]:
+        """The file that is at ``path`` now, and what is held of it (None: nothing). Raises ``FileNotFoundError``."""
+        identity = file_io.identity(path) if self.capacity else None
+        held = None if identity is None else self.get((kind, path))
+        return identity, held[1] if held is not None and held[0] == identity else None
+
+    def keep(self, path: str, kind: Hashable, identity: Identity, value: object, weight: int) -> None:
+        """Hold what was made of the file that ``recall`` told, before it was read."""
+        if identity is not None:
+            self.put((kind, path), (identity, value), weight)
+
+    def get(self, key: Hashable) -> Any:
+        """What is held for ``key``; None if nothing is."""
+        with self._lock:
+            found = self._held.get(key)
+            if found is None:
+                return None
+            self._held.move_to_end(key)
+            return found[0]
+
+    def put(self, key: Hashable, value: object, weight: int) -> None:
+        """Hold ``value``, in place of what was held for ``key``, and let go of what was not used for longest."""
+        with self._lock:
+            self._drop(key)
+            if not 0 <= weight <= self.capacity or not self.capacity:
+                return
+            self._held[key] = value, weight
+            self.held_bytes += weight
+            while self.held_bytes > self.capacity:
+                self._drop(next(iter(self._held)))
+
+    def clear(self) -> None:
+        """Hold nothing."""
+        with self._lock:
+            self._held.clear()
+            self.held_bytes = 0
+
+    def _drop(self, key: Hashable) -> None:
+        found = self._held.pop(key, None)
+        if found is not None:
+            self.held_bytes -= found[1]
+
+
+SHARED = FileCache()
+"""That of this process."""
+
+
+__all__ = ["CAPACITY", "SHARED", "FileCache"]

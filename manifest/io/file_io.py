@@ -1,0 +1,405 @@
+# Paths are strings here, as metadata spells them, and the methods of a FileIO are documented once, by the protocol.
+# ruff: noqa: D102, PTH102, PTH104, PTH105, PTH106, PTH108, PTH110, PTH112, PTH116, PTH118, PTH119, PTH120, PTH123
+"""The storage that tables stand on: a small protocol, the local file system, and a base for wrappers.
+
+A commit is safe only where ``create_exclusive`` is atomic and refuses an existing name. The local implementation uses
+``link(2)`` for that; a rename would replace another process's snapshot in a race, so there is no such fallback.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import shutil
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import pyarrow as pa
+
+from fileindex.base.errors import CorruptFile
+from manifest.io import failpoints
+from manifest.io.errors import OutOfDisk, UnsafeFileIO
+
+_NO_LINK = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EXDEV, errno.EMLINK})
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+_SETTLED_NANOS = 2 * 10**9
+"""Times of files are coarse: a file that changed just now can change again within the same tick."""
+_TURN_SECONDS = 5.0
+_TURN_POLL_SECONDS = 0.002
+
+
+@dataclass(frozen=True, slots=True)
+class FileStatus:
+    """A directory entry: ``size`` in bytes, ``mtime_ms`` in milliseconds since the epoch."""
+
+    name: str
+    size: int
+    mtime_ms: int
+    is_dir: bool
+
+
+@runtime_checkable
+class FileIO(Protocol):
+    """What a table needs of a file system; paths are absolute, with ``/``.
+
+    Missing files raise ``FileNotFoundError``; a full disk raises ``OutOfDisk`` and leaves nothing behind.
+    Implementations travel to other processes, hence are picklable.
+    """
+
+    def read(self, path: str) -> bytes:
+        """All bytes of a file."""
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        """``length`` bytes from ``offset``; ``CorruptFile`` if the file ends before."""
+
+    def size(self, path: str) -> int:
+        """Bytes of a file."""
+
+    def identity(self, path: str) -> tuple[int, ...] | None:
+        """What tells a file from every other that was or will be at ``path``, its later contents included; None if nothing does."""
+
+    def exists(self, path: str) -> bool:
+        """Whether a file or directory is there."""
+
+    def list(self, path: str) -> list[FileStatus]:
+        """Entries of a directory, in no order; [] if there is no such directory."""
+
+    def mkdirs(self, path: str) -> None:
+        """Create a directory and its parents, durably; existing ones are fine."""
+
+    def write(self, path: str, data: bytes, *, overwrite: bool = False, durable: bool = True) -> None:
+        """Write a whole file: exclusively (``FileExistsError``), or with ``overwrite`` by atomic replacement."""
+
+    def create_exclusive(self, path: str, data: bytes) -> bool:
+        """Put if absent: the file appears whole and durable, or False because the name is taken."""
+
+    def delete(self, path: str) -> bool:
+        """Delete a file; False if it was not there."""
+
+    def delete_directory(self, path: str, *, recursive: bool = False) -> bool:
+        """Delete a directory (only if empty, unless ``recursive``); False if it stays or was not there."""
+
+    def rename_directory(self, source: str, target: str) -> None:
+        """Move a directory; ``FileExistsError`` if the target is there."""
+
+    def open_output(self, path: str) -> Any:
+        """A writable Arrow file, created exclusively, parents included; call ``sync`` after closing it."""
+
+    def open_input(self, path: str) -> Any:
+        """A seekable Arrow file."""
+
+    def sync(self, path: str) -> None:
+        """Make a closed file and its directory entry durable."""
+
+    def turn(self, directory: str) -> AbstractContextManager[None]:
+        """Wait, for a bounded time, while another process has its turn at ``directory``: fairness, never safety."""
+
+    def local_path(self, path: str) -> str | None:
+        """The path for libraries that open local files themselves; None if they cannot."""
+
+
+@contextmanager
+def disk_errors(path: str) -> Iterator[None]:
+    """Turn the operating system's "disk full" and "quota exceeded" into ``OutOfDisk`` that names ``path``."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _FULL and not isinstance(error, OutOfDisk):
+            raise OutOfDisk(error.errno, f"no space left while writing ({error.strerror})", path) from error
+        raise
+
+
+@dataclass(frozen=True, slots=True)
+class LocalFileIO:
+    """Files of this machine (or of a mount with POSIX hard links).
+
+    >>> import tempfile
+    >>> io, folder = LocalFileIO(), tempfile.mkdtemp()
+    >>> io.create_exclusive(f"{folder}/a", b"first"), io.create_exclusive(f"{folder}/a", b"second"), io.read(f"{folder}/a")
+    (True, False, b'first')
+    """
+
+    def read(self, path: str) -> bytes:
+        with open(path, "rb") as file:
+            return file.read()
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        if offset < 0 or length < 0:
+            raise CorruptFile(path, f"negative range: {length} bytes at {offset}")
+        with open(path, "rb", buffering=0) as file:
+            size = os.fstat(file.fileno()).st_size
+            if offset + length > size:
+                raise CorruptFile(path, f"ends at byte {size}, but {length} bytes at {offset} are referred to")
+            data = os.pread(file.fileno(), length, offset)
+            while len(data) < length:
+                more = os.pread(file.fileno(), length - len(data), offset + len(data))
+                if not more:
+                    raise CorruptFile(path, "was truncated while it was read")
+                data += more
+            return data
+
+    def size(self, path: str) -> int:
+        return os.stat(path).st_size
+
+    def identity(self, path: str) -> tuple[int, ...] | None:
+        found = os.stat(path)
+        if time.time_ns() - found.st_ctime_ns < _SETTLED_NANOS:
+            return None
+        return found.st_dev, found.st_ino, found.st_size, found.st_ctime_ns
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)
+
+    def list(self, path: str) -> list[FileStatus]:
+        found: list[FileStatus] = []
+        with suppress(FileNotFoundError, NotADirectoryError), os.scandir(path) as entries:
+            for entry in entries:
+                with suppress(FileNotFoundError):  # deleted between the listing and the stat
+                    stat = entry.stat()
+                    found.append(FileStatus(entry.name, stat.st_size, stat.st_mtime_ns // 1_000_000, entry.is_dir()))
+        return found
+
+    def mkdirs(self, path: str) -> None:
+        missing = []
+        while path and not os.path.isdir(path):
+            missing.append(path)
+            path = os.path.dirname(path)
+        for directory in reversed(missing):
+            with suppress(FileExistsError), disk_errors(directory):
+                os.mkdir(directory)
+            _sync_directory(os.path.dirname(directory))
+
+    def write(self, path: str, data: bytes, *, overwrite: bool = False, durable: bool = True) -> None:
+        if overwrite:
+            temporary = _temporary(path)
+            try:
+                self._create(temporary, data, durable=durable)
+                os.replace(temporary, path)
+            except OSError:
+                with suppress(OSError):
+                    os.unlink(temporary)
+                raise
+        else:
+            self._create(path, data, durable=durable)
+        if durable:
+            _sync_directory(os.path.dirname(path))
+
+    def create_exclusive(self, path: str, data: bytes) -> bool:
+        if os.path.exists(path):
+            return False
+        temporary = _temporary(path)
+        try:
+            self._create(temporary, data, durable=True)
+            failpoints.point(f"after-temp-{os.path.basename(path).rpartition('-')[0]}")
+            created = os.stat(temporary)
+            try:
+                os.link(temporary, path)
+            except FileExistsError:
+                return False
+            except OSError as error:
+                if error.errno in _NO_LINK:
+                    raise UnsafeFileIO(
+                        f"{path}: no hard links on this file system, so a commit could be lost ({error.strerror})"
+                    ) from error
+                raise
+        finally:
+            with suppress(OSError):
+                os.unlink(temporary)
+        _sync_directory(os.path.dirname(path))
+        return _is_still(path, created)
+
+    def delete(self, path: str) -> bool:
+        try:
+            os.unlink(path)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def delete_directory(self, path: str, *, recursive: bool = False) -> bool:
+        try:
+            shutil.rmtree(path) if recursive else os.rmdir(path)
+        except OSError as error:
+            if error.errno in {errno.ENOENT, errno.ENOTEMPTY, errno.EEXIST}:
+                return False
+            raise
+        return True
+
+    def rename_directory(self, source: str, target: str) -> None:
+        if os.path.exists(target):
+            raise FileExistsError(errno.EEXIST, "the target exists", target)
+        self.mkdirs(os.path.dirname(target))
+        os.rename(source, target)
+        _sync_directory(os.path.dirname(target))
+        _sync_directory(os.path.dirname(source))
+
+    def open_output(self, path: str) -> Any:
+        with disk_errors(path):
+            os.close(self._open_new(path))
+            return pa.OSFile(path, mode="wb")
+
+    def open_input(self, path: str) -> Any:
+        return pa.OSFile(path, mode="rb")
+
+    def sync(self, path: str) -> None:
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            with disk_errors(path):
+                os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        _sync_directory(os.path.dirname(path))
+
+    @contextmanager
+    def turn(self, directory: str) -> Iterator[None]:
+        try:
+            descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+        except FileNotFoundError:
+            yield
+            return
+        try:
+            deadline = time.monotonic() + _TURN_SECONDS
+            while not _locked(descriptor) and time.monotonic() < deadline:
+                time.sleep(_TURN_POLL_SECONDS)
+            yield
+        finally:
+            os.close(descriptor)  # and with it the lock
+
+    def local_path(self, path: str) -> str | None:
+        return path
+
+    def _create(self, path: str, data: bytes, *, durable: bool) -> None:
+        """Write a new file; a failure other than "it exists" removes what was written."""
+        descriptor = self._open_new(path)
+        try:
+            with disk_errors(path):
+                view = memoryview(data)
+                while view:
+                    view = view[os.write(descriptor, view) :]
+                if durable:
+                    os.fsync(descriptor)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(path)
+            raise
+        finally:
+            os.close(descriptor)
+
+    def _open_new(self, path: str) -> int:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        with disk_errors(path):
+            try:
+                return os.open(path, flags, 0o666)
+            except FileNotFoundError:
+                self.mkdirs(os.path.dirname(path))
+                return os.open(path, flags, 0o666)
+
+
+class WrappedFileIO:
+    """Delegates everything to ``inner``; a logging, counting or faulty store overrides what it watches.
+
+    >>> class Counting(WrappedFileIO):
+    ...     reads = 0
+    ...     def read(self, path):
+    ...         self.reads += 1
+    ...         return super().read(path)
+    """
+
+    def __init__(self, inner: FileIO) -> None:
+        self.inner = inner
+
+    def read(self, path: str) -> bytes:
+        """See ``FileIO``; so for every other method."""
+        return self.inner.read(path)
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        return self.inner.read_range(path, offset, length)
+
+    def size(self, path: str) -> int:
+        return self.inner.size(path)
+
+    def identity(self, path: str) -> tuple[int, ...] | None:
+        """Nothing: what was read before is read again, so that a wrapper sees all reads."""
+
+    def exists(self, path: str) -> bool:
+        return self.inner.exists(path)
+
+    def list(self, path: str) -> list[FileStatus]:
+        return self.inner.list(path)
+
+    def mkdirs(self, path: str) -> None:
+        self.inner.mkdirs(path)
+
+    def write(self, path: str, data: bytes, *, overwrite: bool = False, durable: bool = True) -> None:
+        self.inner.write(path, data, overwrite=overwrite, durable=durable)
+
+    def create_exclusive(self, path: str, data: bytes) -> bool:
+        return self.inner.create_exclusive(path, data)
+
+    def delete(self, path: str) -> bool:
+        return self.inner.delete(path)
+
+    def delete_directory(self, path: str, *, recursive: bool = False) -> bool:
+        return self.inner.delete_directory(path, recursive=recursive)
+
+    def rename_directory(self, source: str, target: str) -> None:
+        self.inner.rename_directory(source, target)
+
+    def open_output(self, path: str) -> Any:
+        return self.inner.open_output(path)
+
+    def open_input(self, path: str) -> Any:
+        return self.inner.open_input(path)
+
+    def sync(self, path: str) -> None:
+        self.inner.sync(path)
+
+    def turn(self, directory: str) -> AbstractContextManager[None]:
+        return self.inner.turn(directory)
+
+    def local_path(self, path: str) -> str | None:
+        return self.inner.local_path(path)
+
+
+def _locked(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a mount without locks: everybody's turn
+        return True
+    return True
+
+
+def _temporary(path: str) -> str:
+    return os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.{uuid.uuid4()}.tmp")
+
+
+def _is_still(path: str, created: os.stat_result) -> bool:
+    """Whether no other file has come in place of the one that was linked to the name.
+
+    Paimon's engines look whether the name is taken and then rename over it: one that looked before the link replaces the file. Seen
+    here, that is a lost race; only one that stalls until after this look can take back what was acknowledged.
+    """
+    try:
+        return os.path.samestat(os.stat(path), created)
+    except FileNotFoundError:  # removed as a whole, as by a rollback: it was there
+        return True
+
+
+def _sync_directory(path: str) -> None:
+    descriptor = os.open(path or ".", os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in {errno.EINVAL, errno.ENOTSUP}:  # some mounts cannot sync a directory, and need not
+            raise
+    finally:
+        os.close(descriptor)
+
+
+__all__ = ["FileIO", "FileStatus", "LocalFileIO", "WrappedFileIO", "disk_errors"]

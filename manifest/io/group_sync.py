@@ -1,0 +1,73 @@
+"""A storage whose files become durable side by side, while others are still being made, instead of one after the other."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from manifest.io.file_io import FileIO, WrappedFileIO
+from manifest.store import FileStore
+
+_AT_ONCE = 4
+_INDEPENDENT = ("options", "paths", "partition", "key")
+"""What a store knows whatever its storage is; parsing options takes longer than a small file."""
+
+
+class DurableTogether(WrappedFileIO):
+    """Writes at once, waits for the disk later: nothing may refer to what was written before ``settle`` has returned.
+
+    >>> import tempfile
+    >>> from manifest.io.file_io import LocalFileIO
+    >>> together, folder = DurableTogether(LocalFileIO()), tempfile.mkdtemp()
+    >>> together.write(f"{folder}/a", b"first")
+    >>> together.settle()
+    """
+
+    def __init__(self, inner: FileIO) -> None:
+        super().__init__(inner)
+        self._waiting: list[Future[None]] = []
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return DurableTogether, (self.inner,)
+
+    def write(self, path: str, data: bytes, *, overwrite: bool = False, durable: bool = True) -> None:
+        """Write a whole file; if it is to be ``durable``, it is after ``settle``."""
+        self.inner.write(path, data, overwrite=overwrite, durable=False)
+        if durable:
+            self.sync(path)
+
+    def sync(self, path: str) -> None:
+        """Begin to make a closed file and its directory entry durable."""
+        self._waiting.append(_threads(os.getpid()).submit(self.inner.sync, path))
+
+    def settle(self) -> None:
+        """Wait until everything is durable; raises the first error of any file."""
+        waiting = self._waiting
+        self.close()
+        for done in waiting:
+            done.result()
+
+    def close(self) -> None:
+        """Wait until nothing is under way; what was deleted meanwhile need not become durable."""
+        waiting, self._waiting = self._waiting, []
+        wait(waiting)
+
+
+@lru_cache(maxsize=1)
+def _threads(process: int) -> ThreadPoolExecutor:
+    """The threads of this ``process`` that wait for the disk, started once: a small commit takes hardly longer than starting some."""
+    return ThreadPoolExecutor(_AT_ONCE, thread_name_prefix=f"paimon-sync-{process}")
+
+
+def store_through(store: FileStore, file_io: FileIO) -> FileStore:
+    """The same table on the same storage, seen through another object; what it has parsed stays parsed."""
+    seen = replace(store, file_io=file_io)
+    seen.__dict__.update({name: store.__dict__[name] for name in _INDEPENDENT if name in store.__dict__})
+    return seen
+
+
+__all__ = ["DurableTogether", "store_through"]

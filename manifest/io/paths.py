@@ -1,0 +1,268 @@
+"""The only module that spells a path of a table (Paimon's ``FileStorePathFactory`` and the managers' path methods)."""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from fileindex.base.column_type import ColumnType, Plain
+from fileindex.base.errors import InvalidArgument
+from manifest.io.partition_path import escape, partition_text
+
+SCHEMA, SNAPSHOT, TAG, CHANGELOG, CONSUMER, BRANCH = "schema-", "snapshot-", "tag-", "changelog-", "consumer-", "branch-"
+LATEST, EARLIEST = "LATEST", "EARLIEST"
+BUCKET = "bucket-"
+POSTPONE_BUCKET = -2
+MAIN_BRANCH = "main"
+_BRANCH_MARK = "$branch_"
+_NO_NAME = frozenset("/\\\0$")
+
+
+@dataclass(frozen=True, slots=True)
+class TablePaths:
+    """Where everything of the table at ``root`` lies; metadata only needs ``root``, data also the partition columns.
+
+    Data, manifests and index files of every branch lie in the main directories; a branch has metadata of its own.
+
+    >>> TablePaths("/w/t").snapshot_file(3)
+    '/w/t/snapshot/snapshot-3'
+    """
+
+    root: str
+    partition_keys: tuple[str, ...] = ()
+    partition_types: tuple[ColumnType, ...] = ()
+    default_partition: str = "__DEFAULT_PARTITION__"
+    legacy_names: bool = True
+    data_directory: str | None = None
+    index_in_data_directory: bool = False
+    branch: str = MAIN_BRANCH
+
+    @property
+    def metadata_root(self) -> str:
+        """Parent of this branch's ``schema``, ``snapshot``, ``tag``, ``changelog`` and ``consumer`` directories."""
+        return self.root if self.branch == MAIN_BRANCH else f"{self.branches}/{BRANCH}{self.branch}"
+
+    @property
+    def branches(self) -> str:
+        """Directory of the branches."""
+        return f"{self.root}/branch"
+
+    @property
+    def schemas(self) -> str:
+        """Directory of the schema files."""
+        return f"{self.metadata_root}/schema"
+
+    @property
+    def snapshots(self) -> str:
+        """Directory of the snapshot files and their hints."""
+        return f"{self.metadata_root}/snapshot"
+
+    @property
+    def tags(self) -> str:
+        """Directory of the tags."""
+        return f"{self.metadata_root}/tag"
+
+    @property
+    def changelogs(self) -> str:
+        """Directory of the decoupled changelog's snapshot copies."""
+        return f"{self.metadata_root}/changelog"
+
+    @property
+    def consumers(self) -> str:
+        """Directory of the consumers' progress files."""
+        return f"{self.metadata_root}/consumer"
+
+    @property
+    def writers(self) -> str:
+        """Directory of what runs of commits note and writers of numbered batches announce; other engines do not look there."""
+        return f"{self.metadata_root}/writer"
+
+    @property
+    def manifests(self) -> str:
+        """Directory of manifests, manifest lists and index manifests."""
+        return f"{self.root}/manifest"
+
+    @property
+    def indexes(self) -> str:
+        """Directory of index files that are not beside the data."""
+        return f"{self.root}/index"
+
+    @property
+    def all_statistics(self) -> str:
+        """Directory of the ANALYZE results."""
+        return f"{self.root}/statistics"
+
+    @property
+    def data(self) -> str:
+        """Parent of the partitions and buckets."""
+        return f"{self.root}/{self.data_directory.strip('/')}" if self.data_directory else self.root
+
+    @property
+    def latest_hint(self) -> str:
+        """File that holds, perhaps, the newest snapshot's id."""
+        return f"{self.snapshots}/{LATEST}"
+
+    @property
+    def earliest_hint(self) -> str:
+        """File that holds, perhaps, the oldest snapshot's id."""
+        return f"{self.snapshots}/{EARLIEST}"
+
+    def schema_file(self, schema_id: int) -> str:
+        """A version of the schema."""
+        return f"{self.schemas}/{SCHEMA}{schema_id}"
+
+    def snapshot_file(self, snapshot_id: int) -> str:
+        """A snapshot; that file's appearance is the commit."""
+        return f"{self.snapshots}/{SNAPSHOT}{snapshot_id}"
+
+    def changelog_file(self, snapshot_id: int) -> str:
+        """An expired snapshot whose changelog is kept."""
+        return f"{self.changelogs}/{CHANGELOG}{snapshot_id}"
+
+    def tag(self, name: str) -> str:
+        """A tag: a named copy of a snapshot."""
+        return f"{self.tags}/{TAG}{name}"
+
+    def consumer(self, consumer_id: str) -> str:
+        """How far a reader of the stream has come."""
+        return f"{self.consumers}/{CONSUMER}{consumer_id}"
+
+    def writer(self, user: str) -> str:
+        """Which batch a user commits, or has committed last."""
+        return f"{self.writers}/writer-{user}"
+
+    def branch_in_making(self, name: str) -> str:
+        """A directory of its own, to be renamed to that of the branch once everything is in it."""
+        return f"{self.branches}/.{BRANCH}{name}.{uuid.uuid4()}.tmp"
+
+    def manifest(self, name: str) -> str:
+        """A manifest, manifest list or index manifest."""
+        return f"{self.manifests}/{name}"
+
+    def statistics(self, name: str) -> str:
+        """An ANALYZE result."""
+        return f"{self.all_statistics}/{name}"
+
+    def partition_dir(self, partition: tuple[Plain, ...]) -> str:
+        """``k1=v1/k2=v2`` below the data directory; several partitions may share one (null, '' and ' ')."""
+        parts = (
+            f"{escape(key)}={escape(partition_text(value, column, self.default_partition, legacy=self.legacy_names))}"
+            for key, value, column in zip(self.partition_keys, partition, self.partition_types, strict=True)
+        )
+        return "/".join((self.data, *parts))
+
+    def bucket_dir(self, partition: tuple[Plain, ...], bucket: int) -> str:
+        """Directory of a bucket's data files.
+
+        >>> TablePaths("/w/t").bucket_dir((), 7), TablePaths("/w/t").bucket_dir((), -2)
+        ('/w/t/bucket-7', '/w/t/bucket-postpone')
+        """
+        return f"{self.partition_dir(partition)}/{BUCKET}{'postpone' if bucket == POSTPONE_BUCKET else bucket}"
+
+    def data_file(self, partition: tuple[Plain, ...], bucket: int, name: str, external: str | None = None) -> str:
+        """A data file, by its manifest entry; ``external`` (the entry's ``_EXTERNAL_PATH``) wins."""
+        return local_form(external) if external else f"{self.bucket_dir(partition, bucket)}/{name}"
+
+    def extra_file(self, data_file: str, name: str) -> str:
+        """A side file (``<data file>.index``) of the data file at path ``data_file``."""
+        return f"{data_file.rpartition('/')[0]}/{name}"
+
+    def index(self, name: str, partition: tuple[Plain, ...] = (), bucket: int = 0, external: str | None = None) -> str:
+        """An index file: HASH or deletion vectors."""
+        if external:
+            return local_form(external)
+        return f"{self.bucket_dir(partition, bucket)}/{name}" if self.index_in_data_directory else f"{self.indexes}/{name}"
+
+    def for_branch(self, branch: str) -> TablePaths:
+        """The same table seen from a branch."""
+        return replace(self, branch=branch)
+
+
+@dataclass(frozen=True, slots=True)
+class FileNames:
+    """Names that no other attempt uses: ``<prefix><uuid>-<n><suffix>``, the uuid fresh for this object.
+
+    With ``commit_id`` the name leads with it (``<prefix><commit_id>-<uuid>-<n><suffix>``), so that an abort can tell whose
+    file it is. Nothing parses the name but its prefix and, for the format, its last extension.
+    """
+
+    prefix: str
+    suffix: str = ""
+    commit_id: str | None = None
+    _uuid: str = field(default_factory=lambda: str(uuid.uuid4()))
+    _counter: Iterator[int] = field(default_factory=itertools.count)
+
+    def next(self) -> str:
+        """A new name; safe to call from several threads.
+
+        >>> FileNames("data-", ".parquet", commit_id="c1").next()
+        'data-c1-...-0.parquet'
+        """
+        lead = f"{self.prefix}{self.commit_id}-" if self.commit_id else self.prefix
+        return f"{lead}{self._uuid}-{next(self._counter)}{self.suffix}"
+
+
+def numbered(name: str, prefix: str) -> int | None:
+    """The number of a versioned file's name, None if the name is not ``<prefix><decimal>``.
+
+    >>> numbered("snapshot-12", "snapshot-"), numbered("snapshot-12.tmp", "snapshot-")
+    (12, None)
+    """
+    digits = name.removeprefix(prefix)
+    return int(digits) if name.startswith(prefix) and digits.isascii() and digits.isdecimal() and len(digits) <= 19 else None
+
+
+def split_branch(path: str) -> tuple[str, str]:
+    """The table's directory and the branch of a path; ``<table>$branch_<name>`` is Paimon's spelling.
+
+    Raises ``InvalidArgument`` for a name that no branch can have.
+
+    >>> split_branch("/w/t$branch_dev"), split_branch("/w/t")
+    (('/w/t', 'dev'), ('/w/t', 'main'))
+    """
+    directory, mark, branch = path.rpartition(_BRANCH_MARK)
+    if not mark or "/" in branch.rstrip("/"):
+        return path, MAIN_BRANCH
+    return directory, branch.rstrip("/") if branch.rstrip("/") == MAIN_BRANCH else branch_name(branch.rstrip("/"))
+
+
+def with_branch(path: str, branch: str) -> str:
+    """The path of a branch of the table at ``path``. Raises as ``split_branch`` does.
+
+    >>> with_branch("/w/t/", "dev"), with_branch("/w/t", "main")
+    ('/w/t$branch_dev', '/w/t')
+    """
+    root = split_branch(path)[0].rstrip("/")
+    return root if branch == MAIN_BRANCH else f"{root}{_BRANCH_MARK}{branch_name(branch)}"
+
+
+def branch_name(name: str) -> str:
+    """``name`` if a branch beside main can have it. Raises ``InvalidArgument``."""
+    if name == MAIN_BRANCH:
+        raise InvalidArgument("'main' is the branch that every table has")
+    if name.isdecimal():
+        raise InvalidArgument(f"'{name}' is no name for a branch: it is a number")
+    return _plain(name, "branch")
+
+
+def tag_name(name: str) -> str:
+    """``name`` if a tag can have it. Raises ``InvalidArgument``."""
+    return _plain(name, "tag")
+
+
+def consumer_name(name: str) -> str:
+    """``name`` if a consumer can have it. Raises ``InvalidArgument``."""
+    return _plain(name, "consumer")
+
+
+def _plain(name: str, what: str) -> str:
+    if not name.strip() or name.startswith(".") or not _NO_NAME.isdisjoint(name):
+        raise InvalidArgument(f"'{name}' is no name for a {what}")
+    return name
+
+
+def local_form(path: str) -> str:
+    """An absolute path without the ``file:`` scheme that Java writes into ``_EXTERNAL_PATH``."""
+    return "/" + path.removeprefix("file:").lstrip("/") if path.startswith("file:") else path

@@ -1,0 +1,89 @@
+"""The names of aggregate functions: which types each takes, which fold retracts, which are not built (``FieldAggregatorFactory``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from fileindex.base.column_type import FLOATS, INTEGERS, Kind
+from fileindex.base.errors import UnsupportedOption
+from manifest.types.data_type import MAX_LENGTH, DataType
+
+_Takes = Callable[[DataType], bool]
+_NUMERIC = INTEGERS | FLOATS | {Kind.DECIMAL}
+
+
+def _is_rows(data_type: DataType) -> bool:
+    return data_type.kind is Kind.ARRAY and data_type.part("element").kind is Kind.ROW
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """What a function takes, in words and as a test, and whether it can take a version back."""
+
+    takes: str
+    test: _Takes
+    retracts: bool = False
+
+
+class Functions(dict[str, Function]):
+    """The functions that are built, by name."""
+
+    def reason(self, name: str) -> str | None:
+        """Why ``name`` cannot be used; None if it can."""
+        name = ALIASES.get(name, name)
+        if name in _NOT_BUILT:
+            return f"'{name}' is not built: {_NOT_BUILT[name]}"
+        return None if name in self else f"'{name}' is no aggregate function; possible: {', '.join(sorted(self))}"
+
+
+_ANY = Function("any type", lambda _: True)
+_FLAG = Function("BOOLEAN", lambda data_type: data_type.kind is Kind.BOOLEAN)
+_ORDERED = Function("a type with an order", lambda data_type: not data_type.is_nested)
+_NUMBER = Function("a numeric type", lambda data_type: data_type.kind in _NUMERIC, retracts=True)
+_LAST = Function("any type", lambda _: True, retracts=True)
+ALIASES = {"first_not_null_value": "first_non_null_value"}
+FUNCTIONS = Functions(
+    {
+        "sum": _NUMBER,
+        "product": _NUMBER,
+        "max": _ORDERED,
+        "min": _ORDERED,
+        "bool_and": _FLAG,
+        "bool_or": _FLAG,
+        "last_value": _LAST,
+        "last_non_null_value": _LAST,
+        "first_value": _ANY,
+        "first_non_null_value": _ANY,
+        "listagg": Function("STRING", lambda data_type: data_type.kind is Kind.VARCHAR and data_type.length == MAX_LENGTH),
+        "collect": Function("ARRAY", lambda data_type: data_type.kind is Kind.ARRAY, retracts=True),
+        "merge_map": Function("MAP", lambda data_type: data_type.kind is Kind.MAP, retracts=True),
+        "merge_map_with_keytime": Function(
+            "MAP of ROW", lambda data_type: data_type.kind is Kind.MAP and data_type.part("value").kind is Kind.ROW
+        ),
+        "nested_update": Function("ARRAY of ROW", _is_rows, retracts=True),
+        "nested_partial_update": Function("ARRAY of ROW", _is_rows),
+        "rbm32": Function("VARBINARY", lambda data_type: data_type.kind is Kind.VARBINARY),
+    }
+)
+_SKETCH = "its bytes are those of a sketch library that has no Python form"
+_NOT_BUILT = {
+    "theta_sketch": _SKETCH,
+    "hll_sketch": _SKETCH,
+    "rbm64": "its bytes are those of Java's 64-bit bitmap, which differ from the portable format",
+}
+
+
+def check_function(key: str, name: str, column: str, data_type: DataType) -> str:
+    """The function's proper name; ``UnsupportedOption`` names ``key`` if it is unknown, not built, or not for the column."""
+    reason = FUNCTIONS.reason(name)
+    if reason is not None:
+        raise UnsupportedOption(key, reason)
+    name = ALIASES.get(name, name)
+    function = FUNCTIONS[name]
+    if not function.test(data_type):
+        raise UnsupportedOption(key, f"'{name}' takes {function.takes}, column '{column}' is {data_type}")
+    return name
+
+
+__all__ = ["ALIASES", "FUNCTIONS", "Function", "Functions", "check_function"]

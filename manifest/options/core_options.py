@@ -1,0 +1,315 @@
+"""Core table options as typed values, under Paimon's names and defaults (``org.apache.paimon.CoreOptions``).
+
+``CoreOptions.of`` reads what it knows and keeps everything verbatim in ``raw``; whether a key is known and its value one that
+we can honour is asked by ``option_support`` at create, alter and call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Annotated, Any
+
+from pydantic import AliasGenerator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from fileindex.base.errors import UnsupportedOption
+from fileindex.base.memory_size import parse_memory_size
+from manifest.options.durations import parse_duration_millis
+from manifest.options.stats_mode import StatsMode
+
+_MAX_INT = 2**31 - 1
+_MAX_LONG = 2**63 - 1
+_MIB = 1 << 20
+
+
+def _size(value: object) -> object:
+    return parse_memory_size(value, "") if isinstance(value, str) else value
+
+
+def _millis(value: object) -> object:
+    return parse_duration_millis(value, "") if isinstance(value, str) else value
+
+
+def _boolean(value: object) -> object:
+    if isinstance(value, str):
+        lowered = value.strip().lower()
+        if lowered not in {"true", "false"}:
+            raise ValueError(f"'{value}' is neither true nor false")
+        return lowered == "true"
+    return value
+
+
+def _names(value: object) -> object:
+    return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+
+
+def _keyword(value: object) -> object:
+    return value.strip().lower() if isinstance(value, str) else value
+
+
+def _level_map(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    pairs = [entry.split(":", 1) for entry in value.split(",") if entry.strip()]
+    if not all(len(pair) == 2 and pair[0].strip().isdigit() for pair in pairs):
+        raise ValueError(f"'{value}' is no map such as '0:lz4,5:zstd'")
+    return {int(level): text.strip() for level, text in pairs}
+
+
+Size = Annotated[int, BeforeValidator(_size)]
+Millis = Annotated[int, BeforeValidator(_millis)]
+Flag = Annotated[bool, BeforeValidator(_boolean)]
+Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
+Keyword = Annotated[str, BeforeValidator(_keyword)]
+LevelMap = Annotated[dict[int, str], BeforeValidator(_level_map)]
+
+
+def _alias(name: str) -> str:
+    return _DOTTED.get(name, name.replace("_", "-"))
+
+
+_DOTTED = {
+    "num_sorted_run_compaction_trigger": "num-sorted-run.compaction-trigger",
+    "num_sorted_run_stop_trigger": "num-sorted-run.stop-trigger",
+    "compaction_max_size_amplification_percent": "compaction.max-size-amplification-percent",
+    "compaction_size_ratio": "compaction.size-ratio",
+    "compaction_force_up_level_0": "compaction.force-up-level-0",
+    "compaction_force_rewrite_all_files": "compaction.force-rewrite-all-files",
+    "compaction_optimization_interval": "compaction.optimization-interval",
+    "compaction_total_size_threshold": "compaction.total-size-threshold",
+    "compaction_incremental_size_threshold": "compaction.incremental-size-threshold",
+    "compaction_offpeak_start_hour": "compaction.offpeak.start.hour",
+    "compaction_offpeak_end_hour": "compaction.offpeak.end.hour",
+    "compaction_offpeak_ratio": "compaction.offpeak-ratio",
+    "compaction_min_file_num": "compaction.min.file-num",
+    "compaction_small_file_ratio": "compaction.small-file-ratio",
+    "bucket_function_type": "bucket-function.type",
+    "dynamic_bucket_target_row_num": "dynamic-bucket.target-row-num",
+    "dynamic_bucket_max_buckets": "dynamic-bucket.max-buckets",
+    "partition_default_name": "partition.default-name",
+    "partition_legacy_name": "partition.legacy-name",
+    "data_file_prefix": "data-file.prefix",
+    "data_file_path_directory": "data-file.path-directory",
+    "data_file_thin_mode": "data-file.thin-mode",
+    "file_suffix_include_compression": "file.suffix.include.compression",
+    "file_format": "file.format",
+    "file_format_per_level": "file.format.per.level",
+    "file_compression": "file.compression",
+    "file_compression_per_level": "file.compression.per.level",
+    "zstd_level": "file.compression.zstd-level",
+    "file_block_size": "file.block-size",
+    "stats_mode": "metadata.stats-mode",
+    "stats_mode_per_level": "metadata.stats-mode.per.level",
+    "stats_dense_store": "metadata.stats-dense-store",
+    "stats_keep_first_n_columns": "metadata.stats-keep-first-n-columns",
+    "write_buffer_spill_max_disk_size": "write-buffer-spill.max-disk-size",
+    "sequence_field": "sequence.field",
+    "sequence_field_sort_order": "sequence.field.sort-order",
+    "rowkind_field": "rowkind.field",
+    "deletion_vectors_enabled": "deletion-vectors.enabled",
+    "deletion_vectors_merge_on_read": "deletion-vectors.merge-on-read",
+    "deletion_vectors_bitmap64": "deletion-vectors.bitmap64",
+    "deletion_vector_index_file_target_size": "deletion-vector.index-file.target-size",
+    "lookup_compact_max_interval": "lookup-compact.max-interval",
+    "changelog_row_deduplicate": "changelog-producer.row-deduplicate",
+    "changelog_row_deduplicate_ignore_fields": "changelog-producer.row-deduplicate-ignore-fields",
+    "compaction_delete_ratio_threshold": "compaction.delete-ratio-threshold",
+    "manifest_target_file_size": "manifest.target-file-size",
+    "manifest_merge_min_count": "manifest.merge-min-count",
+    "manifest_full_compaction_threshold_size": "manifest.full-compaction-threshold-size",
+    "manifest_compression": "manifest.compression",
+    "manifest_delete_file_drop_stats": "manifest.delete-file-drop-stats",
+    "commit_user_prefix": "commit.user-prefix",
+    "commit_max_retries": "commit.max-retries",
+    "commit_timeout": "commit.timeout",
+    "commit_id_time_retained": "commit-id.time-retained",
+    "commit_min_retry_wait": "commit.min-retry-wait",
+    "commit_max_retry_wait": "commit.max-retry-wait",
+    "snapshot_num_retained_min": "snapshot.num-retained.min",
+    "snapshot_num_retained_max": "snapshot.num-retained.max",
+    "snapshot_time_retained": "snapshot.time-retained",
+    "snapshot_expire_limit": "snapshot.expire.limit",
+    "snapshot_clean_empty_directories": "snapshot.clean-empty-directories",
+    "source_split_target_size": "source.split.target-size",
+    "source_split_open_file_cost": "source.split.open-file-cost",
+    "file_index_read_enabled": "file-index.read.enabled",
+    "file_index_in_manifest_threshold": "file-index.in-manifest-threshold",
+    "full_compaction_delta_commits": "full-compaction.delta-commits",
+}
+FORMER_KEYS = {"write-only": "write.compaction-skip"}
+"""Options by their present name to the name that they had once and that still counts where the present one is absent."""
+
+
+class CoreOptions(BaseModel):
+    """The options that change what we do. Sizes are bytes, durations milliseconds; None is "unset".
+
+    >>> options = CoreOptions.of({"bucket": "4", "write-buffer-size": "64 mb", "made.by": "someone"})
+    >>> options.bucket, options.write_buffer_size, options.raw["made.by"]
+    (4, 67108864, 'someone')
+    """
+
+    model_config = ConfigDict(
+        frozen=True, extra="ignore", alias_generator=AliasGenerator(validation_alias=_alias), arbitrary_types_allowed=True
+    )
+
+    raw: dict[str, str] = Field(default_factory=dict, validation_alias="\0raw")
+
+    bucket: int = -1
+    bucket_key: Annotated[tuple[str, ...], BeforeValidator(lambda text: tuple(text.split(",")))] = ()
+    bucket_function_type: Keyword = "default"
+    partition_default_name: str = "__DEFAULT_PARTITION__"
+    partition_legacy_name: Flag = True
+    data_file_prefix: str = "data-"
+    data_file_path_directory: str | None = None
+    data_file_thin_mode: Flag = False
+    file_suffix_include_compression: Flag = False
+    branch: str = "main"
+
+    file_format: Keyword = "parquet"
+    file_format_per_level: LevelMap = Field(default_factory=dict)
+    file_compression: Keyword = "zstd"
+    file_compression_per_level: LevelMap = Field(default_factory=dict)
+    zstd_level: int = 1
+    file_block_size: Size | None = None
+    target_file_size: Size | None = None
+    target_file_row_num: int = _MAX_LONG
+    stats_mode: str = "truncate(16)"
+    stats_mode_per_level: LevelMap = Field(default_factory=dict)
+    stats_dense_store: Flag = True
+    stats_keep_first_n_columns: int = -1
+
+    write_only: Flag = False
+    write_buffer_size: Size = 256 * _MIB
+    write_buffer_spillable: Flag = True
+    write_buffer_spill_max_disk_size: Size = _MAX_LONG
+    merge_engine: Keyword = "deduplicate"
+    sequence_field: Names = ()
+    sequence_field_sort_order: Keyword = "ascending"
+    rowkind_field: str | None = None
+    ignore_delete: Flag = False
+    ignore_update_before: Flag = False
+    changelog_producer: Keyword = "none"
+    changelog_row_deduplicate: Flag = False
+    changelog_row_deduplicate_ignore_fields: Names = ()
+    deletion_vectors_enabled: Flag = False
+    deletion_vectors_merge_on_read: Flag = True
+    deletion_vectors_bitmap64: Flag = False
+    deletion_vector_index_file_target_size: Size = 2 * _MIB
+    force_lookup: Flag = False
+    lookup_compact: Keyword = "radical"
+    lookup_compact_max_interval: int | None = None
+    dynamic_bucket_target_row_num: int = Field(default=2_000_000, ge=1)
+    dynamic_bucket_max_buckets: int = Field(default=-1, ge=-1)
+
+    num_sorted_run_compaction_trigger: int = 5
+    num_sorted_run_stop_trigger: int | None = None
+    num_levels: int | None = None
+    compaction_max_size_amplification_percent: int = 200
+    compaction_size_ratio: int = 1
+    compaction_force_up_level_0: Flag = False
+    compaction_force_rewrite_all_files: Flag = False
+    compaction_optimization_interval: Millis | None = None
+    compaction_total_size_threshold: Size | None = None
+    compaction_incremental_size_threshold: Size | None = None
+    compaction_offpeak_start_hour: int = -1
+    compaction_offpeak_end_hour: int = -1
+    compaction_offpeak_ratio: int = 0
+    compaction_min_file_num: int = 5
+    compaction_delete_ratio_threshold: float = 0.2
+    compaction_small_file_ratio: float = 0.7
+    full_compaction_delta_commits: int | None = None
+
+    manifest_target_file_size: Size = 8 * _MIB
+    manifest_merge_min_count: int = 30
+    manifest_full_compaction_threshold_size: Size = 16 * _MIB
+    manifest_compression: Keyword = "zstd"
+    manifest_delete_file_drop_stats: Flag = False
+    commit_user_prefix: str | None = None
+    commit_max_retries: int = 10
+    commit_timeout: Millis | None = None
+    commit_id_time_retained: Millis = 30 * 86_400_000
+    commit_min_retry_wait: Millis = 10
+    commit_max_retry_wait: Millis = 10_000
+    dynamic_partition_overwrite: Flag = True
+    overwrite_upgrade: Flag = True
+    snapshot_num_retained_min: int = Field(default=10, ge=1)
+    snapshot_num_retained_max: int = _MAX_INT
+    snapshot_time_retained: Millis = 3_600_000
+    snapshot_expire_limit: int = 50
+    snapshot_clean_empty_directories: Flag = False
+
+    source_split_target_size: Size = 128 * _MIB
+    source_split_open_file_cost: Size = 4 * _MIB
+    file_index_read_enabled: Flag = True
+    file_index_in_manifest_threshold: Size = 500
+
+    @classmethod
+    def of(cls, raw: Mapping[str, str]) -> CoreOptions:
+        """The typed options of ``raw``; ``UnsupportedOption`` names the key of a malformed value."""
+        renamed = {key: raw[old] for key, old in FORMER_KEYS.items() if old in raw}
+        values: dict[str, Any] = renamed | {key: value for key, value in raw.items() if key in _KEYS}
+        try:
+            return cls.model_validate({**values, "\0raw": dict(raw)})
+        except ValidationError as error:
+            first = error.errors()[0]
+            cause = first.get("ctx", {}).get("error")
+            reason = cause.reason if isinstance(cause, UnsupportedOption) else f"{first['input']!r}: {cause or first['msg']}"
+            raise UnsupportedOption(str(first["loc"][0]), reason) from error
+
+    @classmethod
+    def keys(cls) -> frozenset[str]:
+        """The option keys that have a typed value here."""
+        return _KEYS
+
+    @cached_property
+    def max_level(self) -> int:
+        """The highest LSM level."""
+        return (self.num_levels or self.num_sorted_run_compaction_trigger + 1) - 1
+
+    @property
+    def compacts_fully_at_commit(self) -> bool:
+        """Whether a batch write fully compacts every bucket that it touches."""
+        return bool(self.full_compaction_delta_commits) or self.changelog_producer == "full-compaction"
+
+    @property
+    def needs_lookup(self) -> bool:
+        """Whether compaction of level 0 looks for older versions below its output (Paimon's ``LookupStrategy``)."""
+        return self.deletion_vectors_enabled or self.force_lookup or self.merge_engine == "first-row" or self.changelog_producer == "lookup"
+
+    @property
+    def sequence_descending(self) -> bool:
+        """Whether the smaller value of ``sequence.field`` wins."""
+        return self.sequence_field_sort_order == "descending"
+
+    def target_size(self, *, has_primary_key: bool) -> int:
+        """Bytes at which a data file is closed: 128 MB for primary-key tables, 256 MB for append tables unless set."""
+        return self.target_file_size or (128 if has_primary_key else 256) * _MIB
+
+    def stats_modes(self, names: tuple[str, ...], level: int = 0) -> dict[str, StatsMode]:
+        """The statistics mode of each column in a file of ``level``."""
+        default = StatsMode.parse(self.stats_mode_per_level.get(level, self.stats_mode), "metadata.stats-mode")
+        first = len(names) if self.stats_keep_first_n_columns < 0 else self.stats_keep_first_n_columns
+        modes = {}
+        for i, name in enumerate(names):
+            option = f"fields.{name}.stats-mode"
+            own = self.raw.get(option)
+            cut = StatsMode.parse("none", option) if i >= first else default
+            modes[name] = cut if own is None or i >= first else StatsMode.parse(own, option)
+        return modes
+
+
+def option_texts(options: Mapping[str, object] | None) -> dict[str, str]:
+    """Options as they are stored: numbers and booleans as text. Raises ``UnsupportedOption`` for other values.
+
+    >>> option_texts({"bucket": 4, "write-only": True})
+    {'bucket': '4', 'write-only': 'true'}
+    """
+    texts: dict[str, str] = {}
+    for key, value in (options or {}).items():
+        if not isinstance(value, str | int | float):
+            raise UnsupportedOption(str(key), f"a value is text, a number or a boolean, not {value!r}")
+        texts[str(key)] = str(value).lower() if isinstance(value, bool) else str(value)
+    return texts
+
+
+_KEYS = frozenset(_alias(name) for name in CoreOptions.model_fields) - {"raw"}

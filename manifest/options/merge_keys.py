@@ -1,0 +1,69 @@
+"""The keys of merge-engine options and the engines' names: what can be said of them without looking at columns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from fileindex.base.errors import UnsupportedOption
+from manifest.options.aggregate_functions import FUNCTIONS
+
+DEDUPLICATE, FIRST_ROW, PARTIAL_UPDATE, AGGREGATION = ENGINES = ("deduplicate", "first-row", "partial-update", "aggregation")
+DEFAULT_FUNCTION = "fields.default-aggregate-function"
+AGGREGATE_REMOVE = "aggregation.remove-record-on-delete"
+PARTIAL_REMOVE = "partial-update.remove-record-on-delete"
+GROUP_REMOVE = "partial-update.remove-record-on-sequence-group"
+LAST_NON_NULL = "last_non_null_value"
+_SUFFIXES = (
+    "aggregate-function",
+    "ignore-retract",
+    "distinct",
+    "list-agg-delimiter",
+    "nested-key",
+    "nested-key-null-strategy",
+    "nested-sequence-field",
+    "count-limit",
+    "ts-field",
+)
+FIELD_OPTION = re.compile(rf"fields\.(?P<column>.+)\.(?P<option>{'|'.join(_SUFFIXES)}|sequence-group|stats-mode)")
+
+
+def field_option_reason(key: str, value: str) -> str | None:
+    """Why a ``fields.*`` option cannot be set, whatever the columns; None if it can.
+
+    >>> field_option_reason("fields.n.aggregate-function", "sum"), field_option_reason("fields.n.aggregate-function", "hll_sketch")
+    (None, "'hll_sketch' is not built: its bytes are those of a sketch library that has no Python form")
+    """
+    if key == DEFAULT_FUNCTION:
+        return FUNCTIONS.reason(value.strip())
+    match = FIELD_OPTION.fullmatch(key)
+    if match is None:
+        known = ", ".join(f"fields.<column>.{suffix}" for suffix in (*_SUFFIXES, "sequence-group", "stats-mode"))
+        return f"is unknown; per-field options are: {known}"
+    return FUNCTIONS.reason(value.strip()) if match["option"] == "aggregate-function" else None
+
+
+def check_field_columns(options: Mapping[str, str], columns: Iterable[str]) -> None:
+    """Raise ``UnsupportedOption`` for a ``fields.<column>.<option>`` that names no column."""
+    known = list(columns)
+    for key in options:
+        match = FIELD_OPTION.fullmatch(key)
+        if match is not None and match["option"] not in {"sequence-group", "stats-mode"} and match["column"] not in known:
+            raise UnsupportedOption(key, f"'{match['column']}' is no column; columns are: {', '.join(known)}")
+
+
+__all__ = [
+    "AGGREGATE_REMOVE",
+    "AGGREGATION",
+    "DEDUPLICATE",
+    "DEFAULT_FUNCTION",
+    "ENGINES",
+    "FIELD_OPTION",
+    "FIRST_ROW",
+    "GROUP_REMOVE",
+    "LAST_NON_NULL",
+    "PARTIAL_REMOVE",
+    "PARTIAL_UPDATE",
+    "check_field_columns",
+    "field_option_reason",
+]

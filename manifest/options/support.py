@@ -1,0 +1,129 @@
+"""Whether options can be honoured: asked at create, at alter, in the arguments of a call, before a write and before a read.
+
+By strictness: ``check_settable`` refuses what is unknown or not built, ``check_call`` also what one call cannot decide;
+``check_writable`` refuses to write a table whose promises we would break; ``check_readable`` refuses to read one whose rows
+we would get wrong. Unknown keys of a table that exists are somebody else's and are left alone.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+
+from manifest.io.errors import UnsupportedOption, UnsupportedTable
+from manifest.options.core_options import CoreOptions
+from manifest.options.known_keys import AT_CREATION, IMMUTABLE, KNOWN, LAYOUT, ONE_WAY, PREFIXES, REFUSED, REFUSED_PREFIXES, ROWS
+from manifest.options.merge_keys import AGGREGATION, ENGINES, PARTIAL_UPDATE, field_option_reason
+
+
+def check_settable(options: Mapping[str, object]) -> None:
+    """Raise ``UnsupportedOption`` for a key that is unknown, or a key or value that is not built.
+
+    >>> check_settable({"bukcet": "4"})
+    Traceback (most recent call last):
+    ...
+    fileindex.base.errors.UnsupportedOption: option 'bukcet': is unknown; did you mean 'bucket'?
+    """
+    texts: dict[str, str] = {}
+    for key, value in options.items():
+        if not isinstance(value, str):
+            raise UnsupportedOption(key, f"options are text, but this is {value!r}")
+        texts[key] = value
+        reason = _reason(key, value)
+        if reason is not None:
+            raise UnsupportedOption(key, reason)
+    _check_levels(CoreOptions.of(texts))
+
+
+def _reason(key: str, value: str) -> str | None:
+    if key in REFUSED:
+        return REFUSED[key](value)
+    if key in KNOWN:
+        return None
+    if key in AT_CREATION:
+        return "names key columns and is fixed when the table is created"
+    if key.startswith("fields."):
+        return field_option_reason(key, value)
+    if key.startswith(REFUSED_PREFIXES):
+        return "is not built"
+    return None if key.startswith(PREFIXES) else _unknown(key)
+
+
+def _unknown(key: str) -> str:
+    close = difflib.get_close_matches(key, [*KNOWN, *AT_CREATION], n=1)
+    return f"is unknown; did you mean '{close[0]}'?" if close else "is unknown"
+
+
+def _check_levels(options: CoreOptions) -> None:
+    for option, by_level in (("file.format", options.file_format_per_level), ("file.compression", options.file_compression_per_level)):
+        for name in by_level.values():
+            if (reason := REFUSED[option](name)) is not None:
+                raise UnsupportedOption(f"{option}.per.level", reason)
+
+
+def check_call(options: Mapping[str, object]) -> None:
+    """Raise ``UnsupportedOption`` for an option that one write, compaction or scan cannot have for itself.
+
+    >>> check_call({"target-file-size": "16 mb"})
+    >>> check_call({"bucket": "8"})
+    Traceback (most recent call last):
+    ...
+    fileindex.base.errors.UnsupportedOption: option 'bucket': holds for the whole table and cannot be given to one call
+    """
+    for key in options:
+        if key in LAYOUT:
+            raise UnsupportedOption(key, "holds for the whole table and cannot be given to one call")
+    check_settable(options)
+
+
+def check_alter(before: Mapping[str, str], after: Mapping[str, str]) -> None:
+    """Raise ``UnsupportedOption`` if an option changes that must stay, or to what is unknown or not built.
+
+    Options that do not change are not looked at: they may be another engine's.
+    """
+    changed = sorted(key for key in {*before, *after} if before.get(key) != after.get(key))
+    for key in changed:
+        if key in IMMUTABLE:
+            raise UnsupportedOption(key, "cannot change once the table exists")
+        if key in ONE_WAY and before.get(key, "").strip().lower() == "true":
+            raise UnsupportedOption(key, "cannot be taken back: rows were dropped already")
+    check_settable({key: after[key] for key in changed if key in after})
+    if "bucket" in changed and -1 in {CoreOptions.of({"bucket": options.get("bucket", "-1")}).bucket for options in (before, after)}:
+        raise UnsupportedOption("bucket", "cannot change to or from -1")
+
+
+def check_readable(options: CoreOptions, *, has_primary_key: bool, table: str) -> None:
+    """Raise ``UnsupportedTable`` if reading would give other rows than Paimon's."""
+    if has_primary_key:
+        _check_merges(options, table)
+    for key, refusal in ROWS.items():
+        value = options.raw.get(key)
+        if value is not None and (reason := refusal(value)) is not None:
+            raise UnsupportedTable(f"{table}: option '{key}': {reason}")
+
+
+def _check_merges(options: CoreOptions, table: str) -> None:
+    if options.merge_engine not in ENGINES:
+        raise UnsupportedTable(f"{table}: merge-engine '{options.merge_engine}' is not built, so its rows cannot be merged")
+    folds = options.merge_engine in {AGGREGATION, PARTIAL_UPDATE}
+    for key, value in options.raw.items() if folds else ():
+        if key.endswith("aggregate-function") and (reason := field_option_reason(key, value)) is not None:
+            raise UnsupportedTable(f"{table}: option '{key}': {reason}")
+
+
+def check_writable(options: CoreOptions, *, has_primary_key: bool, table: str) -> None:
+    """Raise ``UnsupportedTable`` if what we would write breaks a promise that the table's options make."""
+    check_readable(options, has_primary_key=has_primary_key, table=table)
+    for key, value in options.raw.items():
+        refused = key in REFUSED or key.startswith(REFUSED_PREFIXES)
+        if refused and (reason := _reason(key, value)) is not None:
+            raise UnsupportedTable(f"{table}: option '{key}': {reason}")
+    try:
+        _check_levels(options)
+    except UnsupportedOption as error:
+        raise UnsupportedTable(f"{table}: {error}") from error
+    if has_primary_key and options.bucket < -1:
+        raise UnsupportedTable(f"{table}: option 'bucket' = {options.bucket}: postponed buckets are not written")
+
+
+__all__ = ["check_alter", "check_call", "check_readable", "check_settable", "check_writable"]

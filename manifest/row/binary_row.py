@@ -1,0 +1,179 @@
+"""BinaryRow, Paimon's compact row: how partitions, keys and statistics stand in manifests, and what bucket hashes read.
+
+Layout (``org.apache.paimon.data.BinaryRow``): a header of null bits, one 8-byte slot a field, then variable-length data,
+all little endian; the serialised form puts the arity in front, big endian.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Sequence
+from typing import cast
+
+from fileindex.base.column_type import BINARIES, STRINGS, TIMESTAMPS, Kind, Plain
+from fileindex.base.errors import UnsupportedType
+from manifest.types.data_type import DataType
+
+EMPTY_ROW = bytes(12)
+_ARITY = struct.Struct(">i")
+_SLOT = struct.Struct("<ii")
+_LONG = struct.Struct("<q")
+_INLINE = 7
+_INLINE_MARK = 0x80
+_MAX_SHORT_DECIMAL = 18
+_LONG_DECIMAL_BYTES = 16
+_PACK = {
+    Kind.BOOLEAN: struct.Struct("<B7x"),
+    Kind.TINYINT: struct.Struct("<b7x"),
+    Kind.SMALLINT: struct.Struct("<h6x"),
+    Kind.INT: struct.Struct("<i4x"),
+    Kind.DATE: struct.Struct("<i4x"),
+    Kind.TIME: struct.Struct("<i4x"),
+    Kind.BIGINT: _LONG,
+    Kind.FLOAT: struct.Struct("<f4x"),
+    Kind.DOUBLE: struct.Struct("<d"),
+}
+_NANOS_PER_MILLI = 1_000_000
+
+
+def header_size(arity: int) -> int:
+    """Bytes of the null bits, in whole words: 8 up to 56 fields, 16 up to 120."""
+    return (arity + 63 + 8) // 64 * 8
+
+
+def encode_row(values: Sequence[Plain], types: Sequence[DataType]) -> bytes:
+    """Plain values of atomic types as a serialised row, arity in front.
+
+    >>> from fileindex.base.column_type import Kind
+    >>> encode_row((42,), (DataType(Kind.INT),)).hex()
+    '0000000100000000000000002a00000000000000'
+    """
+    width = header_size(len(types))
+    row = bytearray(width + 8 * len(types))
+    for i, (value, data_type) in enumerate(zip(values, types, strict=True)):
+        at = width + 8 * i
+        if value is None:
+            row[(i + 8) >> 3] |= 1 << ((i + 8) & 7)
+            if reserved := reserved_bytes(data_type):
+                _SLOT.pack_into(row, at, 0, len(row))
+                row += bytes(reserved)
+        else:
+            _encode_field(row, at, value, data_type)
+    return _ARITY.pack(len(types)) + bytes(row)
+
+
+def reserved_bytes(data_type: DataType) -> int:
+    """Variable bytes that a value takes whether or not it is null: 16 for long decimals, 8 for fine timestamps, else 0."""
+    if data_type.kind is Kind.DECIMAL and data_type.precision > _MAX_SHORT_DECIMAL:
+        return _LONG_DECIMAL_BYTES
+    return 8 if data_type.kind in TIMESTAMPS and data_type.precision > 3 else 0
+
+
+def _per_milli(fine: DataType) -> int:
+    """Units of a timestamp finer than milliseconds in one of these: micros or nanos."""
+    return 1_000 if fine.precision <= 6 else _NANOS_PER_MILLI
+
+
+def _encode_field(row: bytearray, at: int, value: Plain, data_type: DataType) -> None:
+    kind = data_type.kind
+    if kind in _PACK:
+        _PACK[kind].pack_into(row, at, value)
+    elif kind in STRINGS or kind in BINARIES:
+        data = value.encode() if isinstance(value, str) else value
+        assert isinstance(data, bytes)
+        if len(data) <= _INLINE:
+            row[at : at + 8] = data.ljust(_INLINE, b"\0") + bytes([_INLINE_MARK | len(data)])
+        else:
+            _SLOT.pack_into(row, at, len(data), len(row))
+            row += data + bytes(-len(data) % 8)
+    elif kind is Kind.DECIMAL or kind in TIMESTAMPS:
+        assert isinstance(value, int)
+        _encode_wide(row, at, value, data_type)
+    else:
+        raise UnsupportedType(f"{data_type} cannot stand in a key, a partition or a statistic")
+
+
+def _encode_wide(row: bytearray, at: int, value: int, data_type: DataType) -> None:
+    if not reserved_bytes(data_type):
+        _LONG.pack_into(row, at, value)
+    elif data_type.kind is Kind.DECIMAL:
+        data = value.to_bytes(max(1, (value if value >= 0 else ~value).bit_length() // 8 + 1), "big", signed=True)
+        _SLOT.pack_into(row, at, len(data), len(row))
+        row += data.ljust(_LONG_DECIMAL_BYTES, b"\0")
+    else:
+        per_milli = _per_milli(data_type)
+        millis, rest = divmod(value, per_milli)
+        _SLOT.pack_into(row, at, rest * (_NANOS_PER_MILLI // per_milli), len(row))
+        row += _LONG.pack(millis)
+
+
+def decode_row(data: bytes, types: Sequence[DataType]) -> tuple[Plain, ...]:
+    """Plain values of a serialised row; ``ValueError`` if its lengths or arity are not those of ``types``.
+
+    >>> decode_row(encode_row(("hello world", None), two := (DataType(Kind.VARCHAR), DataType(Kind.BIGINT))), two)
+    ('hello world', None)
+    """
+    return decode_fields(data, len(types), enumerate(types))
+
+
+def decode_fields(data: bytes, arity: int, fields: Iterable[tuple[int, DataType]]) -> tuple[Plain, ...]:
+    """Plain values of some fields, each a position and a type, of a serialised row of ``arity`` fields; ``ValueError`` as for rows.
+
+    >>> from fileindex.base.column_type import Kind
+    >>> decode_fields(encode_row((1, 2, 3), (DataType(Kind.INT),) * 3), 3, [(2, DataType(Kind.INT))])
+    (3,)
+    """
+    width = header_size(arity)
+    if len(data) < 4 + width + 8 * arity or _ARITY.unpack_from(data)[0] != arity:
+        raise ValueError(f"a row of {len(data)} bytes does not hold {arity} fields")
+    row = memoryview(data)[4:]
+    return tuple(
+        None if row[(i + 8) >> 3] >> ((i + 8) & 7) & 1 else _DECODERS[data_type.kind](row, width + 8 * i, data_type)
+        for i, data_type in fields
+    )
+
+
+def _decode_fixed(row: memoryview, at: int, data_type: DataType) -> Plain:
+    value = cast("int | float", _PACK[data_type.kind].unpack_from(row, at)[0])
+    return bool(value) if data_type.kind is Kind.BOOLEAN else value
+
+
+def _slice(row: memoryview, offset: int, length: int) -> bytes:
+    if offset < 0 or length < 0 or offset + length > len(row):
+        raise ValueError(f"a field of {length} bytes at {offset} is outside of its row of {len(row)} bytes")
+    return bytes(row[offset : offset + length])
+
+
+def _decode_bytes(row: memoryview, at: int, data_type: DataType) -> Plain:
+    mark = row[at + 7]
+    if mark & _INLINE_MARK:
+        data = _slice(row, at, min(mark & ~_INLINE_MARK, _INLINE))
+    else:
+        length, offset = _SLOT.unpack_from(row, at)
+        data = _slice(row, offset, length)
+    return data.decode() if data_type.kind in STRINGS else data
+
+
+def _decode_wide(row: memoryview, at: int, data_type: DataType) -> Plain:
+    if not reserved_bytes(data_type):
+        value: int = _LONG.unpack_from(row, at)[0]
+        return value
+    first, offset = _SLOT.unpack_from(row, at)
+    if data_type.kind is Kind.DECIMAL:
+        return int.from_bytes(_slice(row, offset, first), "big", signed=True)
+    per_milli = _per_milli(data_type)
+    millis: int = _LONG.unpack(_slice(row, offset, 8))[0]
+    nanos: int = first
+    return millis * per_milli + nanos // (_NANOS_PER_MILLI // per_milli)
+
+
+def _refuse(_row: memoryview, _at: int, data_type: DataType) -> Plain:
+    raise UnsupportedType(f"{data_type} cannot stand in a key, a partition or a statistic")
+
+
+_DECODERS: dict[Kind, Callable[[memoryview, int, DataType], Plain]] = {
+    **dict.fromkeys(Kind, _refuse),
+    **dict.fromkeys(_PACK, _decode_fixed),
+    **dict.fromkeys([*STRINGS, *BINARIES], _decode_bytes),
+    **dict.fromkeys([Kind.DECIMAL, *TIMESTAMPS], _decode_wide),
+}

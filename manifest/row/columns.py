@@ -1,0 +1,141 @@
+"""Fields of many serialised rows at once: where rows lie back to back in a file's bytes, no row of them is built.
+
+The columnar counterpart of ``manifest.row.binary_row``; see there for the layout of one row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from fileindex.base.column_type import BINARIES, STRINGS, TIMESTAMPS, Kind
+from fileindex.base.errors import UnsupportedType
+from manifest.row.binary_row import header_size, reserved_bytes
+from manifest.types.data_type import DataType
+
+Longs: TypeAlias = npt.NDArray[np.int64]
+Mask: TypeAlias = npt.NDArray[np.bool_]
+Values: TypeAlias = npt.NDArray[Any]
+"""int64 for whole numbers, days, times and booleans; float64; objects for texts (as UTF-8 bytes), binaries and long decimals."""
+
+_ARITY_BYTES = 4
+_WORD = 8
+_INLINE = 7
+_INLINE_MARK = 0x80
+_NANOS_PER_MILLI = 1_000_000
+_LIMIT = 2**63 - 1
+_FIXED = {
+    Kind.BOOLEAN: "<u1",
+    Kind.TINYINT: "<i1",
+    Kind.SMALLINT: "<i2",
+    Kind.INT: "<i4",
+    Kind.DATE: "<i4",
+    Kind.TIME: "<i4",
+    Kind.BIGINT: "<i8",
+    Kind.FLOAT: "<f4",
+    Kind.DOUBLE: "<f8",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RowColumns:
+    """Rows of one arity inside ``payload``: row i begins, after its arity, at ``start[i]`` and has ``size[i]`` bytes."""
+
+    payload: bytes
+    start: Longs
+    size: Longs
+    arity: int
+
+    @classmethod
+    def of(cls, payload: bytes, start: Longs, end: Longs, arity: int) -> RowColumns:
+        """The serialised rows between ``start`` and ``end``; ``ValueError`` if one has another arity or is too short.
+
+        >>> from manifest.row.binary_row import encode_row
+        >>> types = (DataType(Kind.INT), DataType(Kind.VARCHAR))
+        >>> rows = [encode_row(row, types) for row in ((7, "Oslo"), (None, "Reykjavik"))]
+        >>> ends = np.cumsum([len(row) for row in rows])
+        >>> columns = RowColumns.of(b"".join(rows), ends - [len(row) for row in rows], ends, 2)
+        >>> columns.field(0, types[0])
+        (array([7, 0]), array([ True, False]))
+        >>> columns.field(1, types[1])[0].tolist()
+        [b'Oslo', b'Reykjavik']
+        """
+        least = _ARITY_BYTES + header_size(arity) + _WORD * arity
+        if (end - start < least).any() or (_gather(payload, ">i4", start) != arity).any():
+            raise ValueError(f"a row does not hold {arity} fields")
+        return cls(payload, start + _ARITY_BYTES, end - start - _ARITY_BYTES, arity)
+
+    def field(self, position: int, data_type: DataType) -> tuple[Values, Mask]:
+        """The values of a field and where they are not null; null is 0 or b''. ``ValueError`` if a value lies outside of its row."""
+        flags = _gather(self.payload, "<u1", self.start + (position + _WORD >> 3))
+        present: Mask = (flags >> (position + _WORD & 7)) & 1 == 0
+        slot = self.start + header_size(self.arity) + _WORD * position
+        kind = data_type.kind
+        if kind in _FIXED:
+            values = _gather(self.payload, _FIXED[kind], slot).astype(np.float64 if kind in {Kind.FLOAT, Kind.DOUBLE} else np.int64)
+        elif kind in STRINGS or kind in BINARIES:
+            values = self._texts(slot, present)
+        elif kind is not Kind.DECIMAL and kind not in TIMESTAMPS:
+            if present.any():
+                raise UnsupportedType(f"{data_type} cannot stand in a key, a partition or a statistic")
+            values = np.zeros(present.size, np.int64)
+        elif not reserved_bytes(data_type):
+            values = _gather(self.payload, "<i8", slot)
+        elif kind is Kind.DECIMAL:
+            values = self._decimals(slot, present)
+        else:
+            values = self._timestamps(slot, present, data_type)
+        values[~present] = b"" if kind in STRINGS or kind in BINARIES else 0
+        return values, present
+
+    def _texts(self, slot: Longs, present: Mask) -> Values:
+        mark = _gather(self.payload, "<u1", slot + _INLINE).astype(np.int64)
+        inline = mark >= _INLINE_MARK
+        length = np.where(inline, np.minimum(mark - _INLINE_MARK, _INLINE), _gather(self.payload, "<i4", slot).astype(np.int64))
+        offset = np.where(inline, slot - self.start, _gather(self.payload, "<i4", slot + 4).astype(np.int64))
+        return self._slices(offset, length, present)
+
+    def _decimals(self, slot: Longs, present: Mask) -> Values:
+        length, offset = (_gather(self.payload, "<i4", slot + at).astype(np.int64) for at in (0, 4))
+        found = self._slices(offset, length, present)
+        return _objects([int.from_bytes(piece, "big", signed=True) for piece in found.tolist()])
+
+    def _timestamps(self, slot: Longs, present: Mask, data_type: DataType) -> Values:
+        nanos, offset = (_gather(self.payload, "<i4", slot + at).astype(np.int64) for at in (0, 4))
+        self._check(offset, np.full(offset.size, _WORD), present)
+        millis = _gather(self.payload, "<i8", self.start + np.where(present, offset, 0))
+        per_milli = 1_000 if data_type.column_type.unit == "us" else _NANOS_PER_MILLI
+        if millis.size and max(abs(int(millis.min())), abs(int(millis.max()))) >= _LIMIT // per_milli:
+            millis = millis.astype(object)  # nanoseconds of the year 3000 are no int64
+        return millis * per_milli + nanos // (_NANOS_PER_MILLI // per_milli)
+
+    def _slices(self, offset: Longs, length: Longs, present: Mask) -> Values:
+        self._check(offset, length, present)
+        start = self.start + offset
+        bounds = zip(start.tolist(), (start + length).tolist(), present.tolist(), strict=True)
+        return _objects([self.payload[first:last] if here else b"" for first, last, here in bounds])
+
+    def _check(self, offset: Longs, length: Longs, present: Mask) -> None:
+        if (present & ((offset < 0) | (length < 0) | (offset + length > self.size))).any():
+            raise ValueError("a field lies outside of its row")
+
+
+def _gather(payload: bytes, dtype: str, at: Longs) -> Values:
+    """Values of ``dtype`` at any offsets, aligned or not."""
+    kind = np.dtype(dtype)
+    if not at.size:
+        return np.zeros(0, kind)
+    windows: Values = np.ndarray((len(payload) - kind.itemsize + 1,), kind, payload, strides=(1,))
+    return windows[at]
+
+
+def _objects(values: list[Any]) -> Values:
+    found = np.empty(len(values), object)
+    found[:] = values
+    return found
+
+
+__all__ = ["Longs", "Mask", "RowColumns", "Values"]

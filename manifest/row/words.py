@@ -1,0 +1,230 @@
+"""The BinaryRow images of many keys as columns of 32-bit words: what a bucket hash reads, without building a row.
+
+A row image is the header of null bits, a slot of two words per field, then the variable parts in field order; see
+``manifest.row.binary_row`` for the layout of one row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from fileindex.base.column_type import BINARIES, STRINGS, Kind
+from fileindex.base.errors import UnsupportedType
+from fileindex.base.plain_value import plain_array
+from manifest.row.binary_row import header_size, reserved_bytes
+from manifest.types.data_type import DataType
+
+Words: TypeAlias = npt.NDArray[np.uint32]
+Longs: TypeAlias = npt.NDArray[np.uint64]
+Mask: TypeAlias = npt.NDArray[np.bool_]
+Counts: TypeAlias = npt.NDArray[np.int64]
+
+_INLINE = 7
+_LONG_DECIMAL_BYTES = 16
+_UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+_PER_MILLI = {"us": 1_000, "ns": 1_000_000}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One word of the images: of all rows, or of ``rows`` only (their variable part is that long)."""
+
+    words: Words
+    rows: Counts | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RowImages:
+    """The words of ``count`` images in order, and the bytes of each image."""
+
+    steps: Iterator[Step]
+    sizes: Counts
+
+
+def row_images(columns: Sequence[pa.Array], types: Sequence[DataType]) -> RowImages:
+    """The images of the rows that ``columns`` make; ``sizes`` are known before the steps are walked.
+
+    Raises ``UnsupportedType`` for a nested column.
+    """
+    fields = [_field(column, data_type) for column, data_type in zip(columns, types, strict=True)]
+    count = len(columns[0])
+    header = header_size(len(types))
+    offsets: list[Counts] = []
+    size = np.full(count, header + 8 * len(types), dtype=np.int64)
+    for field in fields:
+        offsets.append(size)
+        size = size + field.variable_sizes()
+    return RowImages(_steps(fields, offsets, header, count), size)
+
+
+def _steps(fields: Sequence[_Field], offsets: Sequence[Counts], header: int, count: int) -> Iterator[Step]:
+    yield from _header_steps(fields, header, count)
+    for field, offset in zip(fields, offsets, strict=True):
+        slots = field.slots(offset.astype(np.uint64))
+        yield Step(slots.astype(np.uint32))
+        yield Step((slots >> np.uint64(32)).astype(np.uint32))
+    for field in fields:
+        yield from field.variable_steps()
+
+
+def _header_steps(fields: Sequence[_Field], header: int, count: int) -> Iterator[Step]:
+    words = np.zeros((header // 4, count), dtype=np.uint32)
+    for i, field in enumerate(fields):
+        if field.nulls is not None:
+            words[(i + 8) // 32] |= field.nulls.astype(np.uint32) << np.uint32((i + 8) % 32)
+    for word in words:
+        yield Step(word)
+
+
+def _field(column: pa.Array, data_type: DataType) -> _Field:
+    plain = plain_array(column, data_type.column_type)
+    nulls = None if plain.null_count == 0 else np.asarray(plain.is_null().to_numpy(zero_copy_only=False))
+    if data_type.kind in STRINGS or data_type.kind in BINARIES:
+        return _TextField(nulls, plain)
+    if data_type.is_nested or data_type.kind in {Kind.VARIANT, Kind.BLOB}:
+        raise UnsupportedType(f"a key of type {data_type} cannot be hashed")
+    if not reserved_bytes(data_type):
+        return _FixedField(nulls, plain)
+    return _DecimalField(nulls, plain) if data_type.kind is Kind.DECIMAL else _TimestampField(nulls, plain, data_type.column_type.unit)
+
+
+class _Field:
+    """A column of the images: its slots, and its variable part if it has one."""
+
+    def __init__(self, nulls: Mask | None) -> None:
+        self.nulls = nulls
+
+    def clear_nulls(self, values: Longs) -> Longs:
+        return values if self.nulls is None else np.where(self.nulls, np.uint64(0), values)
+
+    def variable_sizes(self) -> Counts | int:
+        return 0
+
+    def slots(self, _offsets: Longs) -> Longs:
+        raise AssertionError("every kind of field has slots")
+
+    def variable_steps(self) -> Iterator[Step]:
+        return iter(())
+
+
+class _FixedField(_Field):
+    """Up to 8 bytes in the slot itself, not sign-extended."""
+
+    def __init__(self, nulls: Mask | None, plain: pa.Array) -> None:
+        super().__init__(nulls)
+        self.values = _numbers(plain)
+
+    def slots(self, _offsets: Longs) -> Longs:
+        return self.clear_nulls(self.values.view(_UNSIGNED[self.values.itemsize]).astype(np.uint64))
+
+
+class _TimestampField(_Field):
+    """Nanoseconds of the millisecond in the slot, milliseconds behind it; a null keeps its place."""
+
+    def __init__(self, nulls: Mask | None, plain: pa.Array, unit: str) -> None:
+        super().__init__(nulls)
+        per_milli = _PER_MILLI[unit]
+        millis, rest = np.divmod(_numbers(plain), per_milli)
+        self.nanos = self.clear_nulls((rest * (1_000_000 // per_milli)).astype(np.uint64))
+        self.millis = self.clear_nulls(millis.view(np.uint64))
+
+    def variable_sizes(self) -> int:
+        return 8
+
+    def slots(self, offsets: Longs) -> Longs:
+        return self.nanos | offsets << np.uint64(32)
+
+    def variable_steps(self) -> Iterator[Step]:
+        yield Step(self.millis.astype(np.uint32))
+        yield Step((self.millis >> np.uint64(32)).astype(np.uint32))
+
+
+class _DecimalField(_Field):
+    """The length in the slot; behind it 16 bytes: the shortest big-endian two's complement, then zeros."""
+
+    def __init__(self, nulls: Mask | None, plain: pa.Array) -> None:
+        super().__init__(nulls)
+        raw = np.frombuffer(plain.buffers()[1], dtype=np.uint8, count=16 * len(plain), offset=16 * plain.offset)
+        big_endian = raw.reshape(-1, 16)[:, ::-1]
+        sign = np.where(big_endian[:, 0] & 0x80, np.uint8(0xFF), np.uint8(0))
+        redundant = (big_endian[:, :-1] == sign[:, None]) & ((big_endian[:, 1:] ^ sign[:, None]) & 0x80 == 0)
+        skipped = np.cumprod(redundant, axis=1).sum(axis=1)
+        places = np.arange(_LONG_DECIMAL_BYTES) + skipped[:, None]
+        shifted = np.take_along_axis(big_endian, np.minimum(places, 15), axis=1)
+        shifted[places > 15] = 0
+        lengths = (_LONG_DECIMAL_BYTES - skipped).astype(np.uint64)
+        if nulls is not None:
+            shifted[nulls] = 0
+        self.lengths = self.clear_nulls(lengths)
+        self.words = np.ascontiguousarray(shifted).view("<u4")
+
+    def variable_sizes(self) -> int:
+        return _LONG_DECIMAL_BYTES
+
+    def slots(self, offsets: Longs) -> Longs:
+        return self.lengths | offsets << np.uint64(32)
+
+    def variable_steps(self) -> Iterator[Step]:
+        for i in range(self.words.shape[1]):
+            yield Step(np.ascontiguousarray(self.words[:, i]))
+
+
+class _TextField(_Field):
+    """Up to 7 bytes in the slot; longer text behind it, padded to whole 8 bytes."""
+
+    def __init__(self, nulls: Mask | None, plain: pa.Array) -> None:
+        super().__init__(nulls)
+        _, offsets, data = plain.buffers()
+        wide = pa.types.is_large_string(plain.type) or pa.types.is_large_binary(plain.type)
+        ends = np.frombuffer(offsets, dtype=np.int64 if wide else np.int32)[plain.offset : plain.offset + len(plain) + 1].astype(np.int64)
+        first, last = (int(ends[0]), int(ends[-1])) if len(ends) else (0, 0)
+        held = b"" if data is None else memoryview(data)[first:last]
+        padded = np.zeros(last - first + 8, dtype=np.uint8)
+        padded[: last - first] = np.frombuffer(held, dtype=np.uint8)
+        self.padded = padded
+        self.starts = ends[:-1] - first
+        self.lengths = ends[1:] - ends[:-1]
+        if nulls is not None:
+            self.lengths = np.where(nulls, 0, self.lengths)
+
+    def variable_sizes(self) -> Counts:
+        return np.where(self.lengths > _INLINE, self.lengths + 7 & ~7, 0)
+
+    def slots(self, offsets: Longs) -> Longs:
+        lengths = self.lengths.astype(np.uint64)
+        bits = np.minimum(lengths, _INLINE) * np.uint64(8)
+        text = self._gather("<u8", self.starts) & ((np.uint64(1) << bits) - np.uint64(1))
+        inline = text | (lengths | np.uint64(0x80)) << np.uint64(56)
+        return self.clear_nulls(np.where(self.lengths > _INLINE, lengths | offsets << np.uint64(32), inline))
+
+    def variable_steps(self) -> Iterator[Step]:
+        """Word by word over the rows that still have one, so that a few long texts cost no more than their own bytes."""
+        words = (self.lengths + 7 & ~7) // 4
+        rows = np.flatnonzero(self.lengths > _INLINE)
+        at = 0
+        while len(rows):
+            rest = self.lengths[rows] - 4 * at
+            found = self._gather("<u4", np.minimum(self.starts[rows] + 4 * at, len(self.padded) - 8))
+            bits = np.clip(rest, 0, 4).astype(np.uint64) * np.uint64(8)
+            masks = ((np.uint64(1) << bits) - np.uint64(1)).astype(np.uint32)
+            yield Step(found & masks, rows)
+            at += 1
+            rows = rows[words[rows] > at]
+
+    def _gather(self, dtype: str, starts: Counts) -> Any:
+        width = np.dtype(dtype).itemsize
+        windows = np.ndarray((len(self.padded) - width + 1,), dtype=dtype, buffer=self.padded.data, strides=(1,))
+        return windows[starts]
+
+
+def _numbers(plain: pa.Array) -> Any:
+    if pa.types.is_boolean(plain.type):
+        plain = plain.cast(pa.uint8())
+    dtype = plain.type.to_pandas_dtype()
+    return np.frombuffer(plain.buffers()[1], dtype=dtype, count=len(plain), offset=plain.offset * np.dtype(dtype).itemsize)

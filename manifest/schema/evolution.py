@@ -1,0 +1,269 @@
+"""The next version of a schema: changes applied, rules kept (``SchemaManager.generateTableSchema``)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from fileindex.base.column_type import Kind
+from fileindex.base.errors import UnknownColumn
+from manifest.io.errors import InvalidSchema
+from manifest.schema.change import (
+    AddColumn,
+    ChangeComment,
+    ChangeDefault,
+    ChangeNullability,
+    ChangeOptions,
+    ChangeType,
+    DropColumn,
+    MoveColumn,
+    RenameColumn,
+    SchemaChange,
+)
+from manifest.schema.column_options import hashed_columns, options_naming, rename_in_options
+from manifest.schema.table_schema import FILE_VERSION, TableSchema
+from manifest.schema.validation import check_altered
+from manifest.types.cast_rules import Cast, cast_of, why_not_built
+from manifest.types.data_type import DataField, DataType, highest_id, number_fields
+
+_KEEP_NULLS = "alter-column-null-to-not-null.disabled"
+_NO_EXPLICIT_CASTS = "disable-explicit-type-casting"
+_BEFORE_PARTITION = "add-column-before-partition"
+_PARTS = {Kind.ARRAY: "element", Kind.MAP: "value"}
+Fields = tuple[DataField, ...]
+
+
+def evolve(schema: TableSchema, changes: Sequence[SchemaChange]) -> TableSchema:
+    """``schema`` after ``changes``, in order, under the next id; ``schema`` itself if they change nothing.
+
+    Raises ``InvalidSchema``, ``UnknownColumn``, ``UnsupportedType`` or ``UnsupportedOption`` for the first that may not be made.
+
+    >>> from manifest.schema.validation import build_schema
+    >>> before = build_schema("id BIGINT, qty INT", primary_keys=["id"])
+    >>> after = evolve(before, [RenameColumn(path=("qty",), name="amount"), AddColumn(path=("at",), type="DATE", first=True)])
+    >>> after.id, [(field.id, field.name) for field in after.fields], after.highest_field_id
+    (1, [(2, 'at'), (0, 'id'), (1, 'amount')], 2)
+    """
+    after, settled = schema, dict(schema.options)
+    for change in changes:
+        after = _applied(after, change)
+        if isinstance(change, RenameColumn) and len(change.path) == 1:
+            settled = rename_in_options(settled, change.path[0], change.name)
+    if after == schema:
+        return schema
+    stamped = after.model_copy(update={"id": schema.id + 1, "time_millis": int(time.time() * 1000), "version": FILE_VERSION})
+    fresh = TableSchema.model_validate(stamped.model_dump(by_alias=True))  # without the values cached for another schema
+    check_altered(schema.model_copy(update={"options": settled}), fresh)
+    return fresh
+
+
+def _applied(schema: TableSchema, change: SchemaChange) -> TableSchema:
+    match change:
+        case AddColumn():
+            return _add(schema, change)
+        case DropColumn(path=path):
+            _refuse_drop(schema, path)
+            return _with_fields(schema, _edit(schema.fields, path, lambda siblings, at: _without(path, siblings, at)))
+        case RenameColumn():
+            return _rename(schema, change)
+        case MoveColumn(path=path):
+            return _with_fields(schema, _edit(schema.fields, path, lambda siblings, at: _moved(siblings, at, change)))
+        case ChangeType(path=path):
+            _refuse_retype(schema, path)
+            strict = schema.options.get(_NO_EXPLICIT_CASTS, "false").strip().lower() == "true"
+            wanted = DataType.from_json(change.type)
+            return _with_fields(schema, _edit_type(schema.fields, path, lambda old: _retyped(".".join(path), old, wanted, strict=strict)))
+        case ChangeNullability(path=path):
+            return _with_fields(schema, _edit_type(schema.fields, path, lambda old: _nullable(schema, change, old)))
+        case ChangeComment(path=()):
+            return schema.model_copy(update={"comment": change.comment})
+        case ChangeComment(path=path):
+            return _with_fields(schema, _edit(schema.fields, path, lambda s, at: _put(s, at, replace(s[at], description=change.comment))))
+        case ChangeDefault(path=path):
+            if len(path) > 1:
+                raise InvalidSchema(f"column '{'.'.join(path)}': only a whole column has a default value")
+            return _with_fields(schema, _edit(schema.fields, path, lambda s, at: _put(s, at, replace(s[at], default_value=change.default))))
+        case ChangeOptions():
+            options = {key: value for key, value in {**schema.options, **change.options}.items() if value is not None}
+            return schema.model_copy(update={"options": options})
+
+
+def _with_fields(schema: TableSchema, fields: Fields) -> TableSchema:
+    return schema.model_copy(update={"fields": fields})
+
+
+def _add(schema: TableSchema, change: AddColumn) -> TableSchema:
+    name, shown = change.path[-1], ".".join(change.path)
+    data_type = DataType.from_json(change.type)
+    if not data_type.nullable:
+        raise InvalidSchema(f"column '{shown}': a new column is null in the rows that are there, so it cannot be {data_type}")
+    if change.default is not None and len(change.path) > 1:
+        raise InvalidSchema(f"column '{shown}': only a whole column has a default value")
+    if change.first and change.after is not None:
+        raise InvalidSchema(f"column '{shown}': say either 'first' or 'after', not both")
+    unnumbered = DataField(-1, name, data_type, change.comment, change.default)
+    (field,) = number_fields([unnumbered], max(schema.highest_field_id, highest_id(schema.fields)) + 1)
+
+    def inserted(siblings: Fields) -> Fields:
+        if any(sibling.name == name for sibling in siblings):
+            raise InvalidSchema(f"column '{shown}' exists already")
+        at = _place(siblings, change.first, change.after, len(siblings))
+        if len(change.path) == 1 and not change.first and change.after is None:
+            at = _default_place(schema)
+        return (*siblings[:at], field, *siblings[at:])
+
+    fields = inserted(schema.fields) if len(change.path) == 1 else _edit_siblings(schema.fields, change.path, inserted)
+    return _with_fields(schema, fields).model_copy(update={"highest_field_id": highest_id([field])})
+
+
+def _default_place(schema: TableSchema) -> int:
+    """The end or, if the table says so, before the first partition column."""
+    if schema.options.get(_BEFORE_PARTITION, "false").strip().lower() == "true":
+        return min((at for at, field in enumerate(schema.fields) if field.name in schema.partition_keys), default=len(schema.fields))
+    return len(schema.fields)
+
+
+def _refuse_drop(schema: TableSchema, path: Sequence[str]) -> None:
+    if len(path) > 1:
+        return
+    for role, names in (("primary-key", schema.primary_keys), ("partition", schema.partition_keys)):
+        if path[0] in names:
+            raise InvalidSchema(f"column '{path[0]}' is a {role} column and cannot be dropped")
+    naming = options_naming(schema.options, path[0])
+    if naming:
+        raise InvalidSchema(f"column '{path[0]}' is named by option '{naming[0]}'; change or remove the option first")
+
+
+def _without(path: Sequence[str], siblings: Fields, at: int) -> Fields:
+    if len(siblings) == 1:
+        raise InvalidSchema(f"column '{'.'.join(path)}' is the only one and cannot be dropped")
+    return (*siblings[:at], *siblings[at + 1 :])
+
+
+def _rename(schema: TableSchema, change: RenameColumn) -> TableSchema:
+    path, name = change.path, change.name
+    if path[0] in schema.partition_keys and len(path) == 1:
+        raise InvalidSchema(f"column '{path[0]}' is a partition column and cannot be renamed: directories bear its name")
+
+    def renamed(siblings: Fields, at: int) -> Fields:
+        if any(sibling.name == name for sibling in siblings):
+            raise InvalidSchema(f"column '{'.'.join((*path[:-1], name))}' exists already")
+        return _put(siblings, at, replace(siblings[at], name=name))
+
+    changed = _with_fields(schema, _edit(schema.fields, path, renamed))
+    if len(path) > 1:
+        return changed
+    keys = tuple(name if key == path[0] else key for key in schema.primary_keys)
+    return changed.model_copy(update={"primary_keys": keys, "options": rename_in_options(schema.options, path[0], name)})
+
+
+def _refuse_retype(schema: TableSchema, path: Sequence[str]) -> None:
+    """A key's bytes decide where rows are and how they are sorted, so its type stays."""
+    roles = (
+        ("primary-key", schema.primary_keys),
+        ("partition", schema.partition_keys),
+        ("bucket-key", hashed_columns(schema.options, schema.primary_keys)),
+    )
+    for role, names in roles:
+        if path[0] in names:
+            raise InvalidSchema(f"column '{path[0]}' is a {role} column and keeps its type")
+
+
+def _retyped(shown: str, old: DataType, wanted: DataType, *, strict: bool) -> DataType:
+    """``old`` with ``wanted``'s kind and parameters; constructed types part by part, their fields by name."""
+    if old.kind is Kind.ROW and wanted.kind is Kind.ROW:
+        if [field.name for field in old.fields] != [field.name for field in wanted.fields]:
+            raise InvalidSchema(f"column '{shown}': add, drop, rename and move the fields of a ROW one by one, by their path")
+        pairs = zip(old.fields, wanted.fields, strict=True)
+        return replace(old, fields=tuple(replace(a, type=_retyped(f"{shown}.{a.name}", a.type, b.type, strict=strict)) for a, b in pairs))
+    if old.kind is wanted.kind and old.kind in _PARTS:
+        part = _PARTS[old.kind]
+        if old.kind is Kind.MAP and old.part("key").with_nullable(nullable=False) != wanted.part("key").with_nullable(nullable=False):
+            raise InvalidSchema(f"column '{shown}': the type of a map's keys cannot change")
+        inner = _retyped(f"{shown}.{part}", old.part(part), wanted.part(part), strict=strict)
+        return replace(old, element=inner) if old.kind is Kind.ARRAY else replace(old, value=inner)
+    cast = cast_of(old, wanted)
+    if cast is Cast.NONE:
+        raise InvalidSchema(f"column '{shown}': {old} cannot become {wanted}")
+    if cast is Cast.EXPLICIT and strict:
+        raise InvalidSchema(f"column '{shown}': {old} becomes {wanted} with a loss only, which option '{_NO_EXPLICIT_CASTS}' forbids")
+    reason = why_not_built(old, wanted)
+    if reason is not None:
+        raise InvalidSchema(f"column '{shown}': {old} cannot become {wanted}: {reason}")
+    return wanted.with_nullable(old.nullable)
+
+
+def _nullable(schema: TableSchema, change: ChangeNullability, old: DataType) -> DataType:
+    if len(change.path) == 1 and change.path[0] in schema.primary_keys and old.nullable != change.nullable:
+        raise InvalidSchema(f"column '{change.path[0]}' is a primary-key column and stays NOT NULL")
+    if old.nullable and not change.nullable and schema.options.get(_KEEP_NULLS, "true").strip().lower() != "false":
+        raise InvalidSchema(
+            f"column '{'.'.join(change.path)}' may have nulls already; set option '{_KEEP_NULLS}' to 'false' if you know that it has none"
+        )
+    return old.with_nullable(change.nullable)
+
+
+def _moved(siblings: Fields, at: int, change: MoveColumn) -> Fields:
+    if change.first and change.after is not None:
+        raise InvalidSchema(f"column '{'.'.join(change.path)}': say either 'first' or 'after', not both")
+    if change.after == siblings[at].name:
+        raise InvalidSchema(f"column '{change.after}' cannot stand after itself")
+    rest = (*siblings[:at], *siblings[at + 1 :])
+    to = _place(rest, change.first, change.after, len(rest))
+    return (*rest[:to], siblings[at], *rest[to:])
+
+
+def _place(siblings: Fields, first: bool, after: str | None, otherwise: int) -> int:
+    if first:
+        return 0
+    return otherwise if after is None else _position(siblings, after) + 1
+
+
+def _position(siblings: Fields, name: str) -> int:
+    for at, field in enumerate(siblings):
+        if field.name == name:
+            return at
+    raise UnknownColumn(name, tuple(field.name for field in siblings))
+
+
+def _put(siblings: Fields, at: int, field: DataField) -> Fields:
+    return (*siblings[:at], field, *siblings[at + 1 :])
+
+
+def _edit(fields: Fields, path: Sequence[str], change: Callable[[Fields, int], Fields]) -> Fields:
+    """``fields`` with the siblings of the column at ``path`` changed, its position given."""
+    return _edit_siblings(fields, path, lambda siblings: change(siblings, _position(siblings, path[-1])))
+
+
+def _edit_siblings(fields: Fields, path: Sequence[str], change: Callable[[Fields], Fields]) -> Fields:
+    if len(path) == 1:
+        return change(fields)
+
+    def inside(data_type: DataType) -> DataType:
+        if data_type.kind is not Kind.ROW:
+            raise InvalidSchema(f"column '{'.'.join(path[:-1])}' has type {data_type}: it has no fields")
+        return replace(data_type, fields=change(data_type.fields))
+
+    return _edit_type(fields, path[:-1], inside)
+
+
+def _edit_type(fields: Fields, path: Sequence[str], change: Callable[[DataType], DataType]) -> Fields:
+    """``fields`` with the type at ``path`` changed."""
+    at = _position(fields, path[0])
+    return _put(fields, at, replace(fields[at], type=_edit_part(fields[at].type, path[1:], change)))
+
+
+def _edit_part(data_type: DataType, path: Sequence[str], change: Callable[[DataType], DataType]) -> DataType:
+    if not path:
+        return change(data_type)
+    if data_type.kind is Kind.ROW:
+        return replace(data_type, fields=_edit_type(data_type.fields, path, change))
+    part = _PARTS.get(data_type.kind)
+    if part is None or path[0] != part:
+        raise InvalidSchema(f"type {data_type} has no part '{path[0]}'{f', only {part!r}' if part else ''}")
+    inner = _edit_part(data_type.part(part), path[1:], change)
+    return replace(data_type, element=inner) if part == "element" else replace(data_type, value=inner)
+
+
+__all__ = ["evolve"]

@@ -1,0 +1,92 @@
+"""The schema files of a table: found by listing, created exclusively, altered by a new version (``SchemaManager``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from manifest.io.errors import CorruptFile, SchemaMismatch, TableExists, TableNotFound
+from manifest.io.file_cache import SHARED, FileCache
+from manifest.io.file_io import FileIO
+from manifest.io.paths import MAIN_BRANCH, SCHEMA, TablePaths, numbered
+from manifest.schema.change import ChangeOptions, SchemaChange
+from manifest.schema.evolution import evolve
+from manifest.schema.table_schema import TableSchema
+
+_ATTEMPTS = 10
+_BYTES_A_COLUMN = 4096
+
+
+class SchemaManager:
+    """The schema files of one table, or of one of its branches.
+
+    >>> import tempfile
+    >>> from manifest.io.file_io import LocalFileIO
+    >>> SchemaManager(LocalFileIO(), tempfile.mkdtemp()).latest() is None
+    True
+    """
+
+    def __init__(self, file_io: FileIO, table_path: str, branch: str = MAIN_BRANCH, files: FileCache = SHARED) -> None:
+        self._file_io = file_io
+        self._table_path = table_path
+        self._paths = TablePaths(table_path, branch=branch)
+        self._files = files
+        self._cache: dict[int, TableSchema] = {}
+
+    def ids(self) -> list[int]:
+        """Ids of all schema versions, ascending; names that are no number are not ours."""
+        found = (numbered(status.name, SCHEMA) for status in self._file_io.list(self._paths.schemas))
+        return sorted(schema_id for schema_id in found if schema_id is not None)
+
+    def get(self, schema_id: int) -> TableSchema:
+        """The schema of that id; ``CorruptFile`` names the file if it is missing or damaged."""
+        if schema_id not in self._cache:
+            path = self._paths.schema_file(schema_id)
+            try:
+                self._cache[schema_id] = self._files.load(self._file_io, path, "schema", lambda: self._read(path), _weight)
+            except FileNotFoundError as error:
+                raise CorruptFile(path, "is missing, but data files refer to it") from error
+        return self._cache[schema_id]
+
+    def _read(self, path: str) -> TableSchema:
+        return TableSchema.from_json(self._file_io.read(path), path)
+
+    def latest(self) -> TableSchema | None:
+        """The newest schema; None if the path holds no table."""
+        ids = self.ids()
+        return self.get(ids[-1]) if ids else None
+
+    def require(self) -> TableSchema:
+        """The newest schema; ``TableNotFound`` if the path holds no table."""
+        found = self.latest()
+        if found is None:
+            raise TableNotFound(f"{self._table_path}: no Paimon table is here (no schema file); create one with Table.create")
+        return found
+
+    def create(self, schema: TableSchema) -> TableSchema:
+        """Write the first schema; ``TableExists`` if there is one already."""
+        if self.latest() is not None or not self._put(schema):
+            raise TableExists(f"{self._table_path}: a table is here already; open it with Table.open")
+        return schema
+
+    def _put(self, schema: TableSchema) -> bool:
+        return self._file_io.create_exclusive(self._paths.schema_file(schema.id), schema.to_json().encode())
+
+    def alter(self, changes: Sequence[SchemaChange]) -> TableSchema:
+        """Write a new version with ``changes``, all or none; a lost race is tried again on the newer schema.
+
+        Returns the newest schema if they change nothing. Raises what ``evolve`` raises.
+        """
+        for _ in range(_ATTEMPTS):
+            current = self.require()
+            altered = evolve(current, changes)
+            if altered is current or self._put(altered):
+                return altered
+        raise SchemaMismatch(f"{self._table_path}: the schema changed {_ATTEMPTS} times while it was altered; try again")
+
+    def replace_options(self, change: Mapping[str, str | None]) -> TableSchema:
+        """Write a new version with options set (or, for None, removed). Raises ``UnsupportedOption`` for what may not change."""
+        return self.alter([ChangeOptions(options=dict(change))])
+
+
+def _weight(schema: TableSchema) -> int:
+    return _BYTES_A_COLUMN * (len(schema.fields) + len(schema.options) + 1)

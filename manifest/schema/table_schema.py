@@ -1,0 +1,166 @@
+"""A table's schema as ``schema/schema-N`` keeps it (``org.apache.paimon.schema.TableSchema``)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_serializer, field_validator
+from pydantic.alias_generators import to_camel
+
+from fileindex.base.column_type import ColumnType
+from fileindex.base.errors import PaimonError
+from fileindex.build.options import FileIndexOptions
+from manifest.io.errors import CorruptFile, UnknownColumn, UnsupportedTable, UnsupportedType
+from manifest.options.core_options import CoreOptions
+from manifest.types.data_type import DataField, DataType, arrow_schema
+
+FILE_VERSION = 3
+_ALWAYS = (
+    "fields",
+    "highestFieldId",
+    "partitionKeys",
+    "primaryKeys",
+    "options",
+)  # every engine writes them, and a table without them is another
+
+
+class TableSchema(BaseModel):
+    """One version of a table's schema; field order is column order.
+
+    >>> schema = TableSchema.from_json(
+    ...     '{"version": 3, "id": 0, "fields": [{"id": 0, "name": "k", "type": "INT NOT NULL"}], "highestFieldId": 0, '
+    ...     '"partitionKeys": [], "primaryKeys": ["k"], "options": {}}'
+    ... )
+    >>> schema.trimmed_primary_keys, schema.arrow.field("k").type
+    (('k',), DataType(int32))
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore", alias_generator=to_camel, populate_by_name=True, arbitrary_types_allowed=True)
+
+    version: int = FILE_VERSION
+    id: int
+    fields: tuple[DataField, ...]
+    highest_field_id: int = -1
+    partition_keys: tuple[str, ...] = ()
+    primary_keys: tuple[str, ...] = ()
+    options: dict[str, str] = Field(default_factory=dict)
+    comment: str | None = None
+    time_millis: int = 0
+
+    @field_validator("fields", mode="before")
+    @classmethod
+    def _parse_fields(cls, fields: Iterable[Any]) -> tuple[DataField, ...]:
+        return tuple(field if isinstance(field, DataField) else DataField.from_json(field) for field in fields)
+
+    @field_serializer("fields")
+    def _dump_fields(self, fields: tuple[DataField, ...]) -> list[dict[str, Any]]:
+        return [field.to_json() for field in fields]
+
+    @classmethod
+    def from_json(cls, text: str | bytes, path: str = "schema") -> TableSchema:
+        """Parse a schema file; old file versions get the options they implied.
+
+        Raises ``CorruptFile`` that names ``path`` if it is none, ``UnsupportedTable`` for a column of an unknown type.
+        """
+        try:
+            parsed = {**json.loads(text)}
+            if absent := [name for name in _ALWAYS if name not in parsed]:
+                raise ValueError(f"it has no '{absent[0]}'")  # noqa: TRY301  # named like any other fault of the file
+            version = parsed.get("version", 1)
+            implied = ({"bucket": "1"} if version <= 1 else {}) | ({"file.format": "orc"} if version <= 2 else {})
+            parsed["options"] = implied | parsed.get("options", {})
+            return cls.model_validate(parsed)
+        except UnsupportedType as error:
+            raise UnsupportedTable(f"{path}: {error}") from error
+        except (ValueError, ValidationError, TypeError, KeyError, AttributeError, RecursionError, PaimonError) as error:
+            raise CorruptFile(path, f"is no schema of a table ({error})") from error
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> TableSchema:
+        """A copy with other members; what was derived from the old ones and cached does not come along.
+
+        >>> schema = TableSchema(id=0, fields=(), options={"bucket": "4"})
+        >>> schema.core.bucket, schema.model_copy(update={"options": {"bucket": "8"}}).core.bucket
+        (4, 8)
+        """
+        copied = super().model_copy(update=update, deep=deep)
+        for name in set(copied.__dict__).difference(type(self).model_fields):
+            del copied.__dict__[name]
+        return copied
+
+    def to_json(self) -> str:
+        """The text of the schema file."""
+        return json.dumps(self.model_dump(by_alias=True, exclude_none=True), indent=2, ensure_ascii=False)
+
+    @cached_property
+    def core(self) -> CoreOptions:
+        """The typed options."""
+        return CoreOptions.of(self.options)
+
+    @cached_property
+    def file_index(self) -> FileIndexOptions:
+        """The file index options; an index that cannot be built is left out."""
+        return FileIndexOptions.parse(self.options, self.column_types, strict=False)
+
+    @cached_property
+    def arrow(self) -> pa.Schema:
+        """The in-memory Arrow schema; ``UnsupportedType`` names a column that has no Arrow form."""
+        return arrow_schema(self.fields)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Column names, in order."""
+        return tuple(field.name for field in self.fields)
+
+    @cached_property
+    def _by_name(self) -> dict[str, DataField]:
+        return {field.name: field for field in self.fields}
+
+    def field(self, name: str) -> DataField:
+        """The column of that name; ``UnknownColumn`` if there is none."""
+        try:
+            return self._by_name[name]
+        except KeyError:
+            raise UnknownColumn(name, self.names) from None
+
+    def types_of(self, names: Iterable[str]) -> tuple[DataType, ...]:
+        """The types of the named columns."""
+        return tuple(self.field(name).type for name in names)
+
+    @cached_property
+    def column_types(self) -> dict[str, ColumnType]:
+        """What indexes and filters know of each column."""
+        return {field.name: field.type.column_type for field in self.fields}
+
+    @property
+    def is_primary_key_table(self) -> bool:
+        """Whether rows have a key."""
+        return bool(self.primary_keys)
+
+    @property
+    def has_dynamic_buckets(self) -> bool:
+        """Whether buckets are opened as keys come, and hash index files tell which key lives where."""
+        return self.is_primary_key_table and self.core.bucket == -1
+
+    @cached_property
+    def trimmed_primary_keys(self) -> tuple[str, ...]:
+        """Primary-key columns without partition columns, in the order of the primary key."""
+        return tuple(name for name in self.primary_keys if name not in self.partition_keys)
+
+    @cached_property
+    def bucket_keys(self) -> tuple[str, ...]:
+        """Columns whose hash is the bucket: ``bucket-key``, else the trimmed primary key."""
+        return self.core.bucket_key or self.trimmed_primary_keys
+
+    @cached_property
+    def partition_types(self) -> tuple[DataType, ...]:
+        """Types of the partition columns."""
+        return self.types_of(self.partition_keys)
+
+    @cached_property
+    def key_types(self) -> tuple[DataType, ...]:
+        """Types of the trimmed primary key."""
+        return self.types_of(self.trimmed_primary_keys)

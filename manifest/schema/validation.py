@@ -1,0 +1,229 @@
+"""Making a schema: normalisation and the rules that Paimon checks at create and at every change (``SchemaValidation``)."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+
+from fileindex.base.column_type import Kind
+from fileindex.build.options import FileIndexOptions
+from manifest.io.errors import InvalidSchema, UnsupportedOption, UnsupportedTable
+from manifest.options.core_options import CoreOptions, option_texts
+from manifest.options.support import check_alter, check_settable
+from manifest.schema.changelog_validation import check_changelog
+from manifest.schema.merge_validation import changes_merging, check_merging
+from manifest.schema.partition_time import PartitionExpiration
+from manifest.schema.table_schema import TableSchema
+from manifest.types.data_type import DataField, DataType, from_arrow, highest_id, number_fields
+from manifest.types.ddl import parse_ddl
+from manifest.types.default_value import default_scalar
+
+_SYSTEM_NAMES = frozenset({"_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "rowkind", "_ROW_ID"})
+_KEY_PREFIX = "_KEY_"
+_NO_KEY = frozenset({Kind.ARRAY, Kind.MAP, Kind.ROW, Kind.MULTISET, Kind.VECTOR, Kind.VARIANT, Kind.BLOB, Kind.GEOMETRY, Kind.GEOGRAPHY})
+_UNWRITABLE = frozenset({Kind.VECTOR, Kind.VARIANT, Kind.BLOB, Kind.GEOMETRY, Kind.GEOGRAPHY})
+
+
+def build_schema(
+    columns: pa.Schema | str | Sequence[DataField],
+    *,
+    primary_keys: Sequence[str] = (),
+    partition_keys: Sequence[str] = (),
+    options: Mapping[str, object] | None = None,
+    comment: str | None = None,
+) -> TableSchema:
+    """The first schema of a new table, from an Arrow schema, DDL text or fields; ids are numbered here.
+
+    Raises ``InvalidSchema`` for a broken rule, ``UnsupportedType`` for a column, ``UnsupportedOption`` for an option, each by name.
+
+    >>> build_schema("id BIGINT, name STRING", primary_keys=["id"], options={"bucket": "2"}).fields[0].type.nullable
+    False
+    """
+    settings = option_texts(options)
+    primary = _keys("primary-key", primary_keys, settings)
+    partition = _keys("partition", partition_keys, settings)
+    if isinstance(columns, str):
+        fields = parse_ddl(columns)
+    else:
+        fields = from_arrow(columns) if isinstance(columns, pa.Schema) else number_fields(columns)
+    required = frozenset(primary)
+    fields = tuple(_not_null(field) if field.name in required else field for field in fields)
+    schema = TableSchema(
+        id=0,
+        fields=fields,
+        highest_field_id=highest_id(fields),
+        partition_keys=partition,
+        primary_keys=primary,
+        options=settings,
+        comment=comment,
+        time_millis=int(time.time() * 1000),
+    )
+    check_schema(schema)
+    return schema
+
+
+def _not_null(field: DataField) -> DataField:
+    return DataField(field.id, field.name, field.type.with_nullable(nullable=False), field.description, field.default_value)
+
+
+def _keys(option: str, given: Sequence[str], settings: dict[str, str]) -> tuple[str, ...]:
+    """Key columns from the argument or from the option that stands for it; the option leaves ``settings``."""
+    text = settings.pop(option, None)
+    if text is None:
+        return (given,) if isinstance(given, str) else tuple(given)
+    if given:
+        raise UnsupportedOption(option, "is given both as an argument and as an option")
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def check_schema(schema: TableSchema) -> None:
+    """Raise for the first rule that ``schema`` breaks."""
+    check_settable(schema.options)
+    _check_columns(schema)
+    _check_keys(schema)
+    _check_buckets(schema, schema.core)
+    _check_sequence(schema, schema.core)
+    check_merging(schema)
+    check_changelog(schema)
+    _check_limits(schema, schema.core)
+    PartitionExpiration.of(schema.options)
+    FileIndexOptions.parse(schema.options, schema.column_types, strict=True)
+    assert schema.arrow is not None
+
+
+def check_altered(before: TableSchema, after: TableSchema) -> None:
+    """Raise for a change that may not be made, or a rule that a changed option or column breaks.
+
+    What does not change is not looked at: it may be another engine's.
+    """
+    check_alter(before.options, after.options)
+    changed = {key for key in {*before.options, *after.options} if before.options.get(key) != after.options.get(key)}
+    if after.fields != before.fields:
+        _refuse_duplicates("column", after.names)
+        for field in set(after.fields).difference(before.fields):
+            _check_column(field)
+            assert field.type.arrow is not None
+        newly_impossible = [reason for reason in after.file_index.ignored if reason not in before.file_index.ignored]
+        if newly_impossible:
+            raise InvalidSchema(newly_impossible[0])
+    if changed & {"bucket", "bucket-key"}:
+        _check_buckets(after, after.core)
+    if after.fields != before.fields or changed & {"sequence.field", "sequence.field.sort-order"}:
+        _check_sequence(after, after.core)
+    if after.fields != before.fields or any(changes_merging(key) for key in changed):
+        check_merging(after)
+    if after.fields != before.fields or any(key.startswith("changelog-producer") for key in changed):
+        check_changelog(after)
+    _check_limits(after, after.core)
+    if any(key.startswith("partition.") for key in changed):
+        PartitionExpiration.of(after.options)
+    if any(key.startswith("file-index.") for key in changed):
+        FileIndexOptions.parse(after.options, after.column_types, strict=True)
+
+
+def _check_columns(schema: TableSchema) -> None:
+    if not schema.fields:
+        raise InvalidSchema("a table has at least one column")
+    _refuse_duplicates("column", schema.names)
+    for field in schema.fields:
+        _check_column(field)
+
+
+def _check_column(field: DataField) -> None:
+    if field.name in _SYSTEM_NAMES or field.name.startswith(_KEY_PREFIX) or not field.name:
+        raise InvalidSchema(f"column '{field.name}': the name is reserved")
+    if field.type.kind in _UNWRITABLE:
+        raise InvalidSchema(f"column '{field.name}': type {field.type} is not built")
+    _check_nested(field.name, field.type)
+    try:
+        default_scalar(field)
+    except UnsupportedTable as error:
+        raise InvalidSchema(str(error)) from error
+
+
+def _check_nested(column: str, data_type: DataType) -> None:
+    if data_type.kind is Kind.ROW:
+        if not data_type.fields:
+            raise InvalidSchema(f"column '{column}': a ROW has at least one field")
+        _refuse_duplicates(f"column '{column}': field", [field.name for field in data_type.fields])
+    for child in data_type.children:
+        if child.kind in _UNWRITABLE:
+            raise InvalidSchema(f"column '{column}': type {child} is not built")
+        _check_nested(column, child)
+
+
+def _refuse_duplicates(what: str, names: Sequence[str]) -> None:
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise InvalidSchema(f"{what} '{name}' is given {count} times")
+
+
+def _check_keys(schema: TableSchema) -> None:
+    for what, names in (("primary-key column", schema.primary_keys), ("partition column", schema.partition_keys)):
+        _refuse_duplicates(what, names)
+        for name in names:
+            if name not in schema.names:
+                raise InvalidSchema(f"{what} '{name}' is no column; columns are: {', '.join(schema.names)}")
+            if schema.field(name).type.kind in _NO_KEY:
+                raise InvalidSchema(f"{what} '{name}' has type {schema.field(name).type}, which no key can have")
+    for name in schema.partition_keys:
+        if schema.field(name).type.kind in {Kind.BINARY, Kind.VARBINARY} and schema.core.partition_legacy_name:
+            raise InvalidSchema(
+                f"partition column '{name}' is binary: its directory names cannot be reproduced; set partition.legacy-name=false"
+            )
+    if schema.primary_keys and not schema.trimmed_primary_keys:
+        raise InvalidSchema("the primary key needs a column that is no partition column")
+    missing = [name for name in schema.partition_keys if name not in schema.primary_keys]
+    if schema.primary_keys and missing:
+        raise InvalidSchema(f"primary key without partition column '{missing[0]}': keys across partitions are not built; add it to the key")
+
+
+def _check_buckets(schema: TableSchema, options: CoreOptions) -> None:
+    if options.bucket == -2:
+        raise UnsupportedOption("bucket", "postpone buckets (-2) are not built")
+    if options.bucket == 0 or options.bucket < -2:
+        raise UnsupportedOption("bucket", f"{options.bucket} is no number of buckets; use 1 or more, or -1 for buckets as they are needed")
+    keys = options.bucket_key
+    if options.bucket == -1 and keys:
+        raise UnsupportedOption("bucket-key", "needs a fixed number of buckets in option 'bucket'")
+    if options.bucket > 0 and not schema.is_primary_key_table and not keys:
+        raise UnsupportedOption("bucket-key", "an append table with fixed buckets names the columns to hash here")
+    for name in keys:
+        if name not in schema.names:
+            raise UnsupportedOption("bucket-key", f"'{name}' is no column; columns are: {', '.join(schema.names)}")
+        if name in schema.partition_keys or (schema.primary_keys and name not in schema.primary_keys):
+            raise UnsupportedOption("bucket-key", f"'{name}' must be a primary-key column and no partition column")
+        if schema.field(name).type.kind in _NO_KEY:
+            raise UnsupportedOption("bucket-key", f"'{name}' has type {schema.field(name).type}, which cannot be hashed")
+    if options.bucket_function_type == "mod" and (
+        len(schema.bucket_keys) != 1 or schema.field(schema.bucket_keys[0]).type.kind not in {Kind.INT, Kind.BIGINT}
+    ):
+        raise UnsupportedOption("bucket-function.type", "'mod' needs one bucket key of type INT or BIGINT")
+
+
+def _check_sequence(schema: TableSchema, options: CoreOptions) -> None:
+    if options.sequence_field and not schema.is_primary_key_table:
+        raise UnsupportedOption("sequence.field", "means something for primary-key tables only")
+    if options.sequence_field_sort_order not in {"ascending", "descending"}:
+        raise UnsupportedOption("sequence.field.sort-order", f"'{options.sequence_field_sort_order}' is neither ascending nor descending")
+    for name in options.sequence_field:
+        if name not in schema.names:
+            raise UnsupportedOption("sequence.field", f"'{name}' is no column; columns are: {', '.join(schema.names)}")
+        if options.sequence_field.count(name) > 1 or schema.field(name).type.kind in _NO_KEY:
+            raise UnsupportedOption("sequence.field", f"'{name}' is given twice or has a type without an order")
+
+
+def _check_limits(schema: TableSchema, options: CoreOptions) -> None:
+    if options.snapshot_num_retained_min > options.snapshot_num_retained_max:
+        raise UnsupportedOption("snapshot.num-retained.min", "is greater than snapshot.num-retained.max")
+    if options.num_levels is not None and options.num_levels < 2:
+        raise UnsupportedOption("num-levels", "a merge tree has at least 2 levels")
+    if options.num_sorted_run_compaction_trigger < 1:
+        raise UnsupportedOption("num-sorted-run.compaction-trigger", "must be 1 or more")
+    for key in schema.options:
+        if key.startswith("fields.") and key.endswith(".stats-mode") and key[len("fields.") : -len(".stats-mode")] not in schema.names:
+            raise UnsupportedOption(key, f"names no column; columns are: {', '.join(schema.names)}")
+    options.stats_modes(schema.names)

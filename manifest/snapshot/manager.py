@@ -1,0 +1,279 @@
+"""Finding, reading and creating snapshots, tags and consumers (Paimon's ``SnapshotManager`` and ``TagManager``)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from manifest.io import failpoints
+from manifest.io.errors import CorruptFile, InvalidArgument, SnapshotExpired, SnapshotNotFound
+from manifest.io.file_io import FileIO
+from manifest.io.paths import BRANCH, CHANGELOG, CONSUMER, SNAPSHOT, TAG, TablePaths, consumer_name, numbered, tag_name
+from manifest.snapshot.snapshot import Snapshot
+from manifest.snapshot.tag import Tag
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotManager:
+    """The snapshots of a table or branch. Hints are hints: one that is missing, stale, ahead or garbage costs a listing."""
+
+    file_io: FileIO
+    paths: TablePaths
+
+    def latest_id(self) -> int | None:
+        """Id of the newest snapshot; None before the first commit."""
+        hint = self._hint(self.paths.latest_hint)
+        if hint and not self.exists(hint + 1) and self.exists(hint):
+            return hint
+        ids = self.ids()
+        return ids[-1] if ids else None
+
+    def earliest_id(self) -> int | None:
+        """Id of the oldest snapshot that is still there."""
+        hint = self._hint(self.paths.earliest_hint)
+        if hint and self.exists(hint) and not self.exists(hint - 1):
+            return hint
+        if self.exists(1):  # nothing has expired yet, so there is no hint, and a listing would grow with every commit
+            return 1
+        ids = self.ids()
+        return ids[0] if ids else None
+
+    def latest(self) -> Snapshot | None:
+        """The newest snapshot; None before the first commit."""
+        latest = self.latest_id()
+        while latest is not None:
+            try:
+                return self.get(latest)
+            except SnapshotExpired:  # a whole retention passed between the two calls
+                latest = self.latest_id()
+        return None
+
+    def exists(self, snapshot_id: int) -> bool:
+        """Whether that snapshot is there."""
+        return self.file_io.exists(self.paths.snapshot_file(snapshot_id))
+
+    def ids(self) -> list[int]:
+        """All ids, ascending."""
+        return sorted(i for i in (numbered(s.name, SNAPSHOT) for s in self.file_io.list(self.paths.snapshots)) if i)
+
+    def get(self, snapshot_id: int) -> Snapshot:
+        """That snapshot. Raises ``SnapshotExpired``, ``SnapshotNotFound`` or ``CorruptFile``."""
+        path = self.paths.snapshot_file(snapshot_id)
+        try:
+            snapshot = Snapshot.from_json(self.file_io.read(path), path)
+        except FileNotFoundError:
+            raise self._missing(snapshot_id) from None
+        if snapshot.id != snapshot_id:
+            raise CorruptFile(path, f"holds snapshot {snapshot.id}")
+        return snapshot
+
+    def readable(self, snapshot_id: int) -> Snapshot:
+        """That snapshot for a reader, who can do with a tag of it once it has expired. Raises as ``get`` does."""
+        try:
+            return self.get(snapshot_id)
+        except SnapshotNotFound:  # expired, or rolled back
+            tagged = [tag for tag in self.tags().values() if tag.id == snapshot_id]
+            if not tagged:
+                raise
+            return tagged[0].snapshot
+
+    def since(self, snapshot_id: int, until: int | None = None) -> Iterator[Snapshot]:
+        """Snapshots after ``snapshot_id`` up to ``until`` (default: the newest), in order; all must still be there."""
+        end = self.latest_id() if until is None else until
+        for following in range(snapshot_id + 1, (end or 0) + 1):
+            yield self.get(following)
+
+    def backwards(self, start: int | None = None) -> Iterator[Snapshot]:
+        """Snapshots from ``start`` (default: the newest) down to the oldest retained one."""
+        current = self.latest_id() if start is None else start
+        while current:
+            try:
+                snapshot = self.get(current)
+            except SnapshotNotFound:
+                return
+            yield snapshot
+            current -= 1
+
+    def at_timestamp(self, millis: int) -> Snapshot:
+        """The newest snapshot committed at or before ``millis`` since the epoch. Raises ``SnapshotNotFound``."""
+        first, last = self.earliest_id(), self.latest_id()
+        found: Snapshot | None = None
+        while first is not None and last is not None and first <= last:
+            middle = (first + last) // 2
+            snapshot = self.get(middle)
+            if snapshot.time_millis <= millis:
+                found, first = snapshot, middle + 1
+            else:
+                last = middle - 1
+        if found is None:
+            raise SnapshotNotFound(f"{self.paths.root}: no snapshot is as old as timestamp {millis}")
+        return found
+
+    def at_watermark(self, watermark: int) -> Snapshot:
+        """The first snapshot whose watermark reached ``watermark``. Raises ``SnapshotNotFound``."""
+        for snapshot_id in self.ids():
+            snapshot = self.get(snapshot_id)
+            if snapshot.watermark is not None and snapshot.watermark >= watermark:
+                return snapshot
+        raise SnapshotNotFound(f"{self.paths.root}: no snapshot has reached watermark {watermark}")
+
+    def travel(
+        self,
+        *,
+        snapshot_id: int | None = None,
+        tag: str | None = None,
+        timestamp_millis: int | None = None,
+        watermark: int | None = None,
+        version: str | None = None,
+    ) -> Snapshot | None:
+        """The snapshot asked for, the newest if nothing is; ``version`` is a tag, ``watermark-<n>`` or an id.
+
+        Raises ``InvalidArgument`` for more than one wish, ``SnapshotNotFound`` where nothing fits.
+        """
+        wishes: list[tuple[object, Callable[[], Snapshot]]] = [
+            (snapshot_id, lambda: self.get(int(snapshot_id or 0))),
+            (tag, lambda: self.tag(str(tag))),
+            (timestamp_millis, lambda: self.at_timestamp(int(timestamp_millis or 0))),
+            (watermark, lambda: self.at_watermark(int(watermark or 0))),
+            (version, lambda: self._version(str(version))),
+        ]
+        wanted = [find for value, find in wishes if value is not None]
+        if len(wanted) > 1:
+            raise InvalidArgument("time travel takes one of snapshot id, tag, timestamp, watermark and version")
+        return wanted[0]() if wanted else self.latest()
+
+    def tag(self, name: str) -> Tag:
+        """The snapshot that a tag holds. Raises ``SnapshotNotFound``."""
+        path = self.paths.tag(tag_name(name))
+        try:
+            return Tag.from_json(self.file_io.read(path), path)
+        except FileNotFoundError:
+            raise SnapshotNotFound(f"{self.paths.root}: there is no tag '{name}'") from None
+
+    def tags(self) -> dict[str, Tag]:
+        """All tags, by name; one deleted meanwhile is left out."""
+        found: dict[str, Tag] = {}
+        for status in self.file_io.list(self.paths.tags):
+            if status.name.startswith(TAG) and not status.is_dir:
+                with suppress(SnapshotNotFound):
+                    found[status.name.removeprefix(TAG)] = self.tag(status.name.removeprefix(TAG))
+        return found
+
+    def create_tag(self, name: str, snapshot: Snapshot, retained_ms: int | None = None) -> Tag:
+        """Name ``snapshot``, so that expiry spares its files; the tag itself may be expired after ``retained_ms``.
+
+        Raises ``InvalidArgument`` if the name is taken, ``SnapshotExpired`` if the snapshot goes meanwhile, and its files with it.
+        """
+        tag = Tag.of(snapshot, retained_ms)
+        if not self.file_io.create_exclusive(self.paths.tag(tag_name(name)), tag.to_json().encode()):
+            raise InvalidArgument(f"{self.paths.root}: tag '{name}' exists")
+        if not self.exists(snapshot.id):  # whoever deletes it looked for tags after that, perhaps before this one was there
+            self.delete_tag(name)
+            raise self._missing(snapshot.id)
+        return tag
+
+    def delete_tag(self, name: str) -> bool:
+        """Forget a tag, not the files that only it used."""
+        return self.file_io.delete(self.paths.tag(tag_name(name)))
+
+    def try_create(self, snapshot: Snapshot) -> bool:
+        """Commit ``snapshot``: False if its id is taken. Raises ``UnsafeFileIO`` where that cannot be told."""
+        if not self.file_io.create_exclusive(self.paths.snapshot_file(snapshot.id), snapshot.to_json().encode()):
+            return False
+        failpoints.point("after-link")
+        with suppress(OSError):  # the commit stands; a lost hint costs the next reader a listing
+            if (self._hint(self.paths.latest_hint) or 0) < snapshot.id:
+                self._write_hint(self.paths.latest_hint, snapshot.id)
+        failpoints.point("after-hint")
+        return True
+
+    def write_earliest_hint(self, snapshot_id: int) -> None:
+        """Tell readers where the retained snapshots begin."""
+        self._write_hint(self.paths.earliest_hint, snapshot_id)
+
+    def write_latest_hint(self, snapshot_id: int) -> None:
+        """Tell readers where the snapshots end, as a rollback must before it deletes the newer ones."""
+        self._write_hint(self.paths.latest_hint, snapshot_id)
+
+    def next_for_consumers(self) -> int | None:
+        """The smallest snapshot id that a registered consumer has yet to read. Raises ``CorruptFile``."""
+        return min(self.consumers().values(), default=None)
+
+    def consumers(self) -> dict[str, int]:
+        """The snapshot that each registered consumer reads next. Raises ``CorruptFile``."""
+        following: dict[str, int] = {}
+        for status in self.file_io.list(self.paths.consumers):
+            if status.name.startswith(CONSUMER) and not status.is_dir:
+                name = status.name.removeprefix(CONSUMER)
+                if (found := self.consumer(name)) is not None:
+                    following[name] = found["nextSnapshot"]
+        return following
+
+    def consumer(self, name: str) -> dict[str, Any] | None:
+        """What a consumer recorded, ``nextSnapshot`` at least; None if there is none of that name. Raises ``CorruptFile``, ``InvalidArgument``."""
+        path = self.paths.consumer(consumer_name(name))
+        try:
+            found: dict[str, Any] = json.loads(self.file_io.read(path))
+            return {**found, "nextSnapshot": int(found["nextSnapshot"])}
+        except FileNotFoundError:
+            return None
+        except (ValueError, LookupError, TypeError) as error:
+            raise CorruptFile(path, "not a consumer file") from error
+
+    def record_consumer(self, name: str, following: int, **notes: object) -> None:
+        """Say that a consumer reads snapshot ``following`` next: it and all newer ones do not expire. Other engines pass over ``notes``."""
+        self.file_io.mkdirs(self.paths.consumers)
+        content = json.dumps({"nextSnapshot": following, **notes})
+        self.file_io.write(self.paths.consumer(consumer_name(name)), content.encode(), overwrite=True)
+
+    def delete_consumer(self, name: str) -> bool:
+        """Forget a consumer; False if there was none of that name."""
+        return self.file_io.delete(self.paths.consumer(consumer_name(name)))
+
+    def changelogs(self) -> list[Snapshot]:
+        """Expired snapshots whose changelog is kept."""
+        found: list[Snapshot] = []
+        for changelog in sorted(i for i in (numbered(s.name, CHANGELOG) for s in self.file_io.list(self.paths.changelogs)) if i):
+            path = self.paths.changelog_file(changelog)
+            with suppress(FileNotFoundError):
+                found.append(Snapshot.from_json(self.file_io.read(path), path))
+        return found
+
+    def branch_names(self) -> list[str]:
+        """Names of the branches beside main."""
+        return sorted(s.name.removeprefix(BRANCH) for s in self.file_io.list(self.paths.branches) if s.is_dir and s.name.startswith(BRANCH))
+
+    def _version(self, version: str) -> Snapshot:
+        if self.file_io.exists(self.paths.tag(tag_name(version))):
+            return self.tag(version)
+        if version.startswith("watermark-") and version.removeprefix("watermark-").lstrip("-").isdecimal():
+            return self.at_watermark(int(version.removeprefix("watermark-")))
+        if version.isdecimal():
+            return self.get(int(version))
+        raise SnapshotNotFound(f"{self.paths.root}: '{version}' is neither a tag nor a snapshot id")
+
+    def _missing(self, snapshot_id: int) -> SnapshotNotFound:
+        ids = self.ids()
+        if ids and snapshot_id < ids[0] and snapshot_id >= 1:
+            return SnapshotExpired(
+                f"{self.paths.root}: snapshot {snapshot_id} has expired, the oldest is {ids[0]}; "
+                "raise 'snapshot.num-retained.min' or 'snapshot.time-retained' to keep them longer"
+            )
+        known = f"they run from {ids[0]} to {ids[-1]}" if ids else "the table has none"
+        return SnapshotNotFound(f"{self.paths.root}: there is no snapshot {snapshot_id}; {known}")
+
+    def _hint(self, path: str) -> int | None:
+        try:
+            text = self.file_io.read(path).strip()
+        except OSError:
+            return None
+        return int(text) if text.isdigit() and len(text) <= 19 and int(text) > 0 else None
+
+    def _write_hint(self, path: str, snapshot_id: int) -> None:
+        self.file_io.write(path, str(snapshot_id).encode(), overwrite=True, durable=False)
+
+
+__all__ = ["SnapshotManager"]

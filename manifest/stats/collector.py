@@ -1,0 +1,147 @@
+"""Statistics of a Parquet file that was just written, taken from its footer; only what a footer lacks is looked at in the rows.
+
+A footer lacks NaN, and says nothing of INT96, in which timestamps finer than microseconds are stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from fileindex.base.column_type import BINARIES, FLOATS, STRINGS, TIMESTAMPS, Kind, Plain
+from manifest.options.stats_mode import SYSTEM_MODE, Keep, StatsMode
+from manifest.row.binary_row import encode_row
+from manifest.stats.column_stats import SimpleStats, slot_type
+from manifest.types.data_type import DataField, DataType
+
+_NAN = float("nan")
+_MICROS = 6
+
+
+@dataclass(slots=True)
+class _Running:
+    """Bounds and null count of the rows seen so far."""
+
+    least: int | None = None
+    most: int | None = None
+    nulls: int = 0
+
+    def add(self, column: pa.Array | pa.ChunkedArray) -> None:
+        self.nulls += column.null_count
+        found = pc.min_max(column)
+        if not found["min"].is_valid:
+            return
+        low, high = found["min"].value, found["max"].value
+        self.least = low if self.least is None else min(self.least, low)
+        self.most = high if self.most is None else max(self.most, high)
+
+
+class StatsCollector:
+    """Collects the value and key statistics of one data file: ``update`` per batch, then ``value_stats`` and ``key_stats`` once.
+
+    Nested columns have no statistics and binary ones only null counts, as in Paimon. A column that holds NaN has NaN as its
+    maximum, for Parquet footers leave NaN out; where a row group holds nothing else, the footer has no minimum either and the
+    column's bounds stay unknown.
+    """
+
+    def __init__(self, fields: Sequence[DataField], modes: Mapping[str, StatsMode], *, dense: bool = True) -> None:
+        self._fields = tuple(fields)
+        self._modes = modes
+        self._dense = dense
+        self._floats = [field.name for field in fields if field.type.kind in FLOATS]
+        self._with_nan: set[str] = set()
+        fine = [field for field in fields if field.type.kind in TIMESTAMPS and field.type.precision > _MICROS]
+        self._running = {field.name: _Running() for field in fine}
+
+    def update(self, batch: pa.RecordBatch | pa.Table) -> None:
+        """Look at the columns of the rows to be written of which the footer will not tell everything."""
+        for name in self._floats:
+            if name not in self._with_nan and pc.any(pc.is_nan(batch.column(name))).as_py():
+                self._with_nan.add(name)
+        for name, running in self._running.items():
+            running.add(batch.column(name))
+
+    def value_stats(self, footer: pq.FileMetaData) -> tuple[SimpleStats, tuple[str, ...] | None]:
+        """Statistics over the table's columns and, if columns were left out, the names of those that are in."""
+        leaves = _leaf_positions(footer)
+        kept: list[DataField] = []
+        for field in self._fields:
+            has_stats = not field.type.is_nested and self._modes[field.name].keep is not Keep.NONE
+            if has_stats or not self._dense:
+                kept.append(field)
+        stats = self._stats(footer, leaves, [(field.name, field.name, field.type) for field in kept], self._modes)
+        return stats, None if len(kept) == len(self._fields) else tuple(field.name for field in kept)
+
+    def key_stats(self, footer: pq.FileMetaData, names: Sequence[str], prefix: str) -> SimpleStats:
+        """Statistics over key columns, stored in the file as ``prefix`` + name, never left out and truncated at 128."""
+        types = {field.name: field.type for field in self._fields}
+        columns = [(name, f"{prefix}{name}", types[name]) for name in names]
+        return self._stats(footer, _leaf_positions(footer), columns, dict.fromkeys(names, SYSTEM_MODE))
+
+    def _stats(
+        self,
+        footer: pq.FileMetaData,
+        leaves: Mapping[str, int],
+        columns: Sequence[tuple[str, str, DataType]],
+        modes: Mapping[str, StatsMode],
+    ) -> SimpleStats:
+        low: list[Plain] = []
+        high: list[Plain] = []
+        nulls: list[int | None] = []
+        slots = []
+        for name, stored_as, data_type in columns:
+            mode = modes[name]
+            silent = data_type.is_nested or mode.keep is Keep.NONE
+            least, most, count = (None, None, None) if silent else _column(footer, leaves[stored_as], data_type)
+            if count is None and not silent and name in self._running:
+                seen = self._running[name]
+                least, most, count = seen.least, seen.most, seen.nulls
+            if name in self._with_nan and least is not None:
+                most = _NAN
+            least, most = mode.bound(least, most)
+            low.append(least)
+            high.append(most)
+            nulls.append(count)
+            slots.append(slot_type(data_type))
+        return SimpleStats(encode_row(low, slots), encode_row(high, slots), tuple(nulls))
+
+
+def _leaf_positions(footer: pq.FileMetaData) -> dict[str, int]:
+    return {footer.schema.column(i).path: i for i in range(footer.num_columns)}
+
+
+def _column(footer: pq.FileMetaData, leaf: int, data_type: DataType) -> tuple[Plain, Plain, int | None]:
+    """Least, greatest and null count of a column over all row groups; None where a row group does not say."""
+    low: list[Plain] = []
+    high: list[Plain] = []
+    nulls = 0
+    for group in range(footer.num_row_groups):
+        chunk = footer.row_group(group).column(leaf)
+        statistics = chunk.statistics
+        if statistics is None or not statistics.has_null_count:
+            return None, None, None
+        nulls += statistics.null_count
+        if statistics.null_count == chunk.num_values:
+            continue
+        if data_type.kind in BINARIES or not statistics.has_min_max:
+            low, high = [None], [None]
+            continue
+        low.append(_plain(statistics.min_raw, data_type))
+        high.append(_plain(statistics.max_raw, data_type))
+    if not low or None in low:
+        return None, None, nulls
+    return min(low), max(high), nulls  # type: ignore[type-var]  # plain values of one column share a type
+
+
+def _plain(raw: object, data_type: DataType) -> Plain:
+    if isinstance(raw, bytes):
+        if data_type.kind in STRINGS:
+            return raw.decode()
+        if data_type.kind is Kind.DECIMAL:
+            return int.from_bytes(raw, "big", signed=True)
+    assert isinstance(raw, bool | int | float | str | bytes)
+    return raw

@@ -1,0 +1,150 @@
+"""Column statistics: their stored form, their meaning as bounds, and the test of a predicate against bounds.
+
+The stored form is Paimon's ``SimpleStats``. Bounds may be wider than the data, never narrower; what is unknown keeps the file.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fileindex.base.column_type import FLOATS, ColumnType, Kind, Plain
+from fileindex.predicate.tree import And, ColumnRef, Compare, In, IsNull, Op, Or, Predicate, StartsWith
+from manifest.row.binary_row import EMPTY_ROW, decode_fields
+from manifest.types.data_type import DataType
+
+
+@dataclass(frozen=True, slots=True)
+class SimpleStats:
+    """Serialised rows of minima and maxima, and null counts, over the same columns in the same order."""
+
+    min_values: bytes = EMPTY_ROW
+    max_values: bytes = EMPTY_ROW
+    null_counts: tuple[int | None, ...] = ()
+
+    EMPTY: ClassVar[SimpleStats]
+    """Over no column."""
+
+
+SimpleStats.EMPTY = SimpleStats()
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnBounds:
+    """What is known of a column's values among ``row_count`` rows; None is unknown."""
+
+    min: Plain
+    max: Plain
+    null_count: int | None
+    row_count: int
+
+    @property
+    def all_null(self) -> bool:
+        """Certainly nothing but nulls."""
+        return self.null_count is not None and self.null_count >= self.row_count
+
+
+def decode_bounds(
+    stats: SimpleStats, names: Sequence[str], types: Sequence[DataType], row_count: int, wanted: Container[str] | None = None
+) -> dict[str, ColumnBounds]:
+    """Bounds by column name, of the ``wanted`` columns or of all; {} if the stored rows are not over ``names``.
+
+    >>> from fileindex.base.column_type import Kind
+    >>> from manifest.row.binary_row import encode_row
+    >>> types = (DataType(Kind.INT),)
+    >>> decode_bounds(SimpleStats(encode_row((1,), types), encode_row((9,), types), (0,)), ["id"], types, 5)
+    {'id': ColumnBounds(min=1, max=9, null_count=0, row_count=5)}
+    """
+    arity = len(names)
+    if len(stats.null_counts) != arity:
+        return {}
+    at = [i for i, name in enumerate(names) if wanted is None or name in wanted]
+    fields = [(i, slot_type(types[i])) for i in at]
+    minima, maxima = decode_fields(stats.min_values, arity, fields), decode_fields(stats.max_values, arity, fields)
+    return {names[i]: ColumnBounds(low, high, stats.null_counts[i], row_count) for i, low, high in zip(at, minima, maxima, strict=True)}
+
+
+def slot_type(data_type: DataType) -> DataType:
+    """The type that stands for a column in a row of minima: nested columns are always null there, whatever their type."""
+    return _NULL_SLOT if data_type.is_nested else data_type
+
+
+_NULL_SLOT = DataType(Kind.BIGINT)
+Lookup = Callable[[ColumnRef], ColumnBounds | None]
+
+
+def may_match(predicate: Predicate, bounds: Lookup, types: Mapping[str, ColumnType]) -> bool:
+    """False only if no row within ``bounds`` can satisfy ``predicate``, floats compared as Spark SQL does.
+
+    ``bounds`` answers None for a column (or map entry) of which nothing is known.
+
+    >>> from fileindex.base.column_type import Kind
+    >>> id_ = ColumnRef("id")
+    >>> known = ColumnBounds(10, 20, 0, 100)
+    >>> [may_match(Compare(id_, Op.GT, v), lambda _: known, {"id": ColumnType(Kind.INT)}) for v in (19, 20)]
+    [True, False]
+    """
+    match predicate:
+        case And(children):
+            return all(may_match(child, bounds, types) for child in children)
+        case Or(children):
+            return any(may_match(child, bounds, types) for child in children)
+        case leaf:
+            known = bounds(leaf.column)
+            if known is None:
+                return True
+            column_type = types.get(leaf.column.name)
+            return _leaf_may_match(leaf, known, column_type is not None and column_type.kind in FLOATS)
+
+
+def _leaf_may_match(leaf: Compare | In | IsNull | StartsWith, known: ColumnBounds, is_float: bool) -> bool:
+    if isinstance(leaf, IsNull):
+        if leaf.negated:
+            return not known.all_null
+        return known.null_count is None or known.null_count > 0
+    if known.all_null:
+        return False
+    low, high = known.min, known.max
+    if low is None or high is None:
+        return True
+    match leaf:
+        case Compare(_, op, value):
+            return _compare_may_match(op, low, high, value, is_float)
+        case In(_, values, negated):
+            if negated:
+                return all(_compare_may_match(Op.NE, low, high, value, is_float) for value in values)
+            return any(_compare_may_match(Op.EQ, low, high, value, is_float) for value in values)
+        case StartsWith(_, prefix, negated):
+            if not isinstance(low, str) or not isinstance(high, str):
+                return True
+            if negated:
+                return not (low.startswith(prefix) and high.startswith(prefix))
+            return low[: len(prefix)] <= prefix <= high[: len(prefix)]
+
+
+def _compare_may_match(op: Op, low: Plain, high: Plain, value: Plain, is_float: bool) -> bool:
+    least, most, wanted = (_float_key(low), _float_key(high), _float_key(value)) if is_float else (low, high, value)
+    match op:
+        case Op.EQ:
+            return bool(least <= wanted <= most)  # type: ignore[operator]  # plain values of one column share a type
+        case Op.NE:
+            return not least == wanted == most
+        case Op.LT:
+            return bool(least < wanted)  # type: ignore[operator]
+        case Op.LE:
+            return bool(least <= wanted)  # type: ignore[operator]
+        case Op.GT:
+            return bool(most > wanted)  # type: ignore[operator]
+        case Op.GE:
+            return bool(most >= wanted)  # type: ignore[operator]
+
+
+def _float_key(value: Plain) -> tuple[bool, float]:
+    """A float's place in Spark's order: both zeros equal, NaN above infinity and equal to itself."""
+    assert isinstance(value, float)
+    return (True, 0.0) if math.isnan(value) else (False, value + 0.0)
+
+
+__all__ = ["ColumnBounds", "SimpleStats", "decode_bounds", "may_match", "slot_type"]

@@ -1,0 +1,113 @@
+"""Partitions and keys in metadata: decoding and ordering them, the statistics of a manifest over them, and pruning by them."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from fileindex.base.column_type import ColumnType, Plain
+from fileindex.predicate.tree import ColumnRef, Predicate
+from manifest.io.errors import CorruptFile
+from manifest.row.binary_row import EMPTY_ROW, decode_row, encode_row
+from manifest.stats.column_stats import ColumnBounds, SimpleStats, may_match
+from manifest.types.data_type import DataType
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionType:
+    """The partition columns (or the key columns) of a table, and what their serialised rows mean."""
+
+    names: tuple[str, ...]
+    types: tuple[DataType, ...]
+
+    def decode(self, partition: bytes, path: str = "partition") -> tuple[Plain, ...]:
+        """Plain values of a serialised partition, found in the file ``path``. Raises ``CorruptFile``."""
+        try:
+            values = decode_row(partition, self.types)
+        except (ValueError, struct.error) as error:
+            raise CorruptFile(path, f"a partition cannot be decoded ({error})") from error
+        return values
+
+    def encode(self, values: Sequence[Plain]) -> bytes:
+        """The serialised partition of plain values."""
+        return encode_row(values, self.types)
+
+    def order(self, row: bytes) -> tuple[tuple[object, ...], ...]:
+        """A sort key of a serialised row, in Paimon's key order."""
+        return tuple(map(_total_order, self.decode(row, "key")))
+
+    def stats(self, partitions: Iterable[bytes]) -> SimpleStats:
+        """Minimum, maximum and null counts per column over ``partitions`` (one per manifest entry), never truncated."""
+        if not self.names:
+            return SimpleStats.EMPTY
+        counted = [(self.decode(partition), count) for partition, count in Counter(partitions).items()]
+        low: list[Plain] = []
+        high: list[Plain] = []
+        nulls: list[int | None] = []
+        for column in range(len(self.names)):
+            values = sorted((v[column] for v, _ in counted if v[column] is not None), key=_total_order)
+            low.append(values[0] if values else None)
+            high.append(values[-1] if values else None)
+            nulls.append(sum(count for v, count in counted if v[column] is None))
+        return SimpleStats(self.encode(low), self.encode(high), tuple(nulls))
+
+    def may_hold(self, predicate: Predicate, stats: SimpleStats, entries: int, path: str) -> bool:
+        """Whether a manifest with these statistics over ``entries`` entries can hold a partition that ``predicate`` keeps."""
+        known = self.bounds(stats, entries, path)
+        return not known or self._may_match(predicate, known)
+
+    def bounds(self, stats: SimpleStats, entries: int, path: str) -> dict[str, ColumnBounds]:
+        """Bounds of the columns over the ``entries`` of a manifest, by name; {} if it does not tell. Raises ``CorruptFile``."""
+        if not self.names or len(stats.null_counts) != len(self.names):
+            return {}
+        low, high = self.decode(stats.min_values, path), self.decode(stats.max_values, path)
+        columns = zip(self.names, low, high, stats.null_counts, strict=True)
+        return {name: ColumnBounds(least, most, nulls, entries) for name, least, most, nulls in columns}
+
+    def keeps(self, predicate: Predicate, partition: bytes, path: str = "partition") -> bool:
+        """Whether ``predicate`` may be true in ``partition``; terms over other columns count as unknown, so as true."""
+        values = self.decode(partition, path)
+        return self._may_match(predicate, {name: ColumnBounds(v, v, int(v is None), 1) for name, v in zip(self.names, values, strict=True)})
+
+    def spanning(self, partitions: Iterable[bytes]) -> Callable[[SimpleStats, str], bool]:
+        """A test whether a manifest with some statistics can hold an entry of one of ``partitions``."""
+        wanted = [self.order(p) for p in partitions]
+
+        def overlaps(stats: SimpleStats, path: str) -> bool:
+            if not self.names or len(stats.null_counts) != len(self.names):
+                return bool(wanted)
+            low = [_total_order(v) for v in self.decode(stats.min_values, path)]
+            high = [_total_order(v) for v in self.decode(stats.max_values, path)]
+
+            def holds(value: tuple[object, ...], column: int) -> bool:
+                return stats.null_counts[column] != 0 if value == _NULL else low[column] <= value <= high[column]
+
+            return any(all(holds(value, column) for column, value in enumerate(values)) for values in wanted)
+
+        return overlaps
+
+    def _may_match(self, predicate: Predicate, by_name: Mapping[str, ColumnBounds]) -> bool:
+        types: Mapping[str, ColumnType] = {name: t.column_type for name, t in zip(self.names, self.types, strict=True)}
+
+        def bounds_of(column: ColumnRef) -> ColumnBounds | None:
+            return by_name.get(column.name) if column.key is None else None
+
+        return may_match(predicate, bounds_of, types)
+
+
+_NULL = (0, 0.0, "")
+
+
+def _total_order(value: Plain) -> tuple[object, ...]:
+    """A sort key in Paimon's order: null first, -0.0 before 0.0, NaN last."""
+    if value is None:
+        return _NULL
+    if isinstance(value, float):
+        return (2, 0.0, 0) if math.isnan(value) else (1, value, math.copysign(1.0, value))
+    return 1, value, 0
+
+
+__all__ = ["EMPTY_ROW", "PartitionType"]

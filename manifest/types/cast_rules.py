@@ -1,0 +1,121 @@
+"""Which changes of a column's type Paimon allows (``DataTypeCasts``), and which of them keep values or their order.
+
+An *implicit* change keeps every value in its meaning; an *explicit* one may cut, round or fail, and is allowed unless the table
+sets ``disable-explicit-type-casting``. Files are never rewritten: readers cast, so a change is only as good as the cast.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from fileindex.base.column_type import BINARIES, FLOATS, INTEGERS, STRINGS, TIMESTAMPS, Kind
+from manifest.types.data_type import MAX_LENGTH, DataType
+
+INTEGER_DIGITS = {Kind.TINYINT: 3, Kind.SMALLINT: 5, Kind.INT: 10, Kind.BIGINT: 19}
+INTEGER_BITS = {Kind.TINYINT: 8, Kind.SMALLINT: 16, Kind.INT: 32, Kind.BIGINT: 64}
+NUMBERS = INTEGERS | FLOATS | {Kind.DECIMAL}
+_DATETIMES = TIMESTAMPS | {Kind.DATE, Kind.TIME}
+_SECONDS = frozenset({Kind.INT, Kind.BIGINT})
+"""Numbers that stand for seconds since the epoch."""
+
+
+class Cast(Enum):
+    """What Paimon thinks of a change of type."""
+
+    IMPLICIT = "implicit"
+    EXPLICIT = "explicit"
+    NONE = "none"
+
+
+def cast_of(old: DataType, new: DataType) -> Cast:
+    """How Paimon rates the change between two atomic types; nullability does not count.
+
+    >>> cast_of(DataType(Kind.INT), DataType(Kind.BIGINT)), cast_of(DataType(Kind.BIGINT), DataType(Kind.INT))
+    (<Cast.IMPLICIT: 'implicit'>, <Cast.EXPLICIT: 'explicit'>)
+    >>> cast_of(DataType(Kind.DATE), DataType(Kind.DOUBLE))
+    <Cast.NONE: 'none'>
+    """
+    if old.is_nested or new.is_nested:
+        return Cast.IMPLICIT if old.with_nullable(nullable=True) == new.with_nullable(nullable=True) else Cast.NONE
+    if _is_implicit(old.kind, new.kind):
+        return Cast.NONE if old.kind is new.kind is Kind.TIME and old.precision != new.precision else Cast.IMPLICIT
+    return Cast.EXPLICIT if _is_explicit(old, new) else Cast.NONE
+
+
+def _is_implicit(old: Kind, new: Kind) -> bool:
+    match new:
+        case Kind.VARCHAR:
+            return old in STRINGS
+        case Kind.VARBINARY:
+            return old in BINARIES
+        case Kind.DECIMAL | Kind.DOUBLE:
+            return old in NUMBERS
+        case Kind.FLOAT:
+            return old in INTEGERS | {Kind.DECIMAL, Kind.FLOAT}
+        case _ if new in INTEGERS:
+            return old in INTEGERS and INTEGER_BITS[old] <= INTEGER_BITS[new]
+        case Kind.DATE | Kind.TIME:
+            return old in {new, Kind.TIMESTAMP}
+        case _ if new in TIMESTAMPS:
+            return old in TIMESTAMPS
+    return old is new
+
+
+def _is_explicit(old: DataType, new: DataType) -> bool:
+    if new.kind in STRINGS:
+        if old.kind in _DATETIMES:
+            return new.kind is Kind.VARCHAR and new.length == MAX_LENGTH
+        return old.kind in STRINGS | BINARIES | NUMBERS | {Kind.BOOLEAN}
+    if old.kind in STRINGS:
+        return new.kind in BINARIES | NUMBERS | _DATETIMES | {Kind.BOOLEAN}
+    if new.kind in BINARIES:
+        return old.kind in BINARIES
+    if new.kind is Kind.BOOLEAN:
+        return old.kind in INTEGERS
+    if new.kind in NUMBERS:
+        return old.kind in NUMBERS | {Kind.BOOLEAN} or (old.kind in TIMESTAMPS and new.kind in _SECONDS)
+    if new.kind in {Kind.DATE, Kind.TIME}:
+        return old.kind in TIMESTAMPS
+    return new.kind in TIMESTAMPS and old.kind in _DATETIMES | _SECONDS
+
+
+def why_not_built(old: DataType, new: DataType) -> str | None:
+    """Why readers here cannot make a change that Paimon allows, None if they can.
+
+    >>> why_not_built(DataType(Kind.TIMESTAMP_LTZ), DataType(Kind.DATE))
+    'it depends on the time zone of whoever reads'
+    """
+    zoned = [data_type.kind is Kind.TIMESTAMP_LTZ for data_type in (old, new)]
+    if any(zoned) and not all(zoned) and not {old.kind, new.kind} & NUMBERS:
+        return "it depends on the time zone of whoever reads"
+    return None
+
+
+def keeps_order(old: DataType, new: DataType) -> bool:
+    """Whether the cast of every value succeeds and never turns a smaller value into a greater one: then bounds can be cast too.
+
+    >>> keeps_order(DataType(Kind.INT), DataType(Kind.BIGINT)), keeps_order(DataType(Kind.INT), DataType(Kind.SMALLINT))
+    (True, False)
+    """
+    match old.kind, new.kind:
+        case (a, b) if a in INTEGERS and b in INTEGERS:
+            return INTEGER_BITS[a] <= INTEGER_BITS[b]
+        case (a, Kind.DECIMAL) if a in INTEGERS:
+            return new.precision - new.scale >= INTEGER_DIGITS[a]
+        case (Kind.DECIMAL, Kind.DECIMAL):
+            return new.scale >= old.scale and new.precision - new.scale >= old.precision - old.scale
+        case (a, b) if b in FLOATS:
+            return a in INTEGERS | {Kind.DECIMAL} or (a is Kind.FLOAT and b is Kind.DOUBLE)
+        case (Kind.DATE, Kind.TIMESTAMP):
+            return True
+        case (a, b) if a is b and a in TIMESTAMPS:
+            return old.precision <= new.precision
+    return False
+
+
+def may_null(old: DataType, new: DataType) -> bool:
+    """Whether a value can become null: a number with too many digits for a DECIMAL does."""
+    return new.kind is Kind.DECIMAL and not keeps_order(old, new) and old.kind is not Kind.BOOLEAN
+
+
+__all__ = ["INTEGER_BITS", "INTEGER_DIGITS", "NUMBERS", "Cast", "cast_of", "keeps_order", "may_null", "why_not_built"]

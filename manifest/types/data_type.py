@@ -1,0 +1,323 @@
+"""Paimon's data types: to and from schema JSON and Arrow, with field ids numbered as Paimon numbers them.
+
+Follows ``org.apache.paimon.types`` and ``DataTypeJsonParser``. Atomic types are text in JSON, constructed types objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from fileindex.base.column_type import ColumnType, Kind
+from fileindex.base.errors import UnsupportedType
+from manifest.types.type_parser import parse_atomic, parse_geo, quoted
+
+MAX_LENGTH = 2**31 - 1
+NESTED = frozenset({Kind.ARRAY, Kind.MAP, Kind.MULTISET, Kind.ROW, Kind.VECTOR})
+Json: TypeAlias = str | dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class DataType:
+    """A type with its nullability; which parameters mean something depends on ``kind`` (``detail``: the geo types' text).
+
+    >>> str(DataType(Kind.DECIMAL, nullable=False, precision=10, scale=2))
+    'DECIMAL(10, 2) NOT NULL'
+    >>> DataType.from_json({"type": "MAP", "key": "STRING NOT NULL", "value": "INT"}).arrow
+    MapType(map<string, int32>)
+    """
+
+    kind: Kind
+    nullable: bool = True
+    length: int = 0
+    precision: int = 0
+    scale: int = 0
+    element: DataType | None = None
+    key: DataType | None = None
+    value: DataType | None = None
+    fields: tuple[DataField, ...] = ()
+    detail: str = ""
+
+    @classmethod
+    def from_json(cls, json: object) -> DataType:
+        """A type from its schema-file form; ``UnsupportedType`` if it is none."""
+        if isinstance(json, str):
+            geo = parse_geo(json)
+            if geo is not None:
+                return cls(geo[0], geo[1], detail=geo[2])
+            kind, nullable, length, precision, scale = parse_atomic(json)
+            return cls(kind, nullable, length, precision, scale)
+        if not isinstance(json, dict) or not isinstance(json.get("type"), str):
+            raise UnsupportedType(f"{json!r} is no type of a schema file")
+        root = json["type"]
+        nullable = "NOT NULL" not in root
+        for kind in (Kind.ARRAY, Kind.MULTISET, Kind.VECTOR, Kind.MAP, Kind.ROW):
+            if not root.startswith(kind):
+                continue
+            if kind is Kind.MAP:
+                return cls(kind, nullable, key=cls.from_json(json.get("key")), value=cls.from_json(json.get("value")))
+            if kind is Kind.ROW:
+                return cls(kind, nullable, fields=tuple(DataField.from_json(field) for field in json.get("fields", ())))
+            return cls(kind, nullable, length=int(json.get("length", 0)), element=cls.from_json(json.get("element")))
+        raise UnsupportedType(f"type '{root}' is unknown")
+
+    def to_json(self) -> Json:
+        """The schema-file form."""
+        if self.kind not in NESTED:
+            return str(self)
+        json: dict[str, Any] = {"type": f"{self.kind}{self._suffix}"}
+        if self.kind is Kind.MAP:
+            json |= {"key": self.part("key").to_json(), "value": self.part("value").to_json()}
+        elif self.kind is Kind.ROW:
+            json["fields"] = [field.to_json() for field in self.fields]
+        else:
+            json["element"] = self.part("element").to_json()
+        if self.kind is Kind.VECTOR:
+            json["length"] = self.length
+        return json
+
+    def __str__(self) -> str:
+        return f"{self._text}{self._suffix}"
+
+    @property
+    def _suffix(self) -> str:
+        return "" if self.nullable else " NOT NULL"
+
+    @property
+    def _text(self) -> str:
+        match self.kind:
+            case Kind.VARCHAR if self.length == MAX_LENGTH:
+                return "STRING"
+            case Kind.VARBINARY if self.length == MAX_LENGTH:
+                return "BYTES"
+            case Kind.CHAR | Kind.VARCHAR | Kind.BINARY | Kind.VARBINARY:
+                return f"{self.kind}({self.length})"
+            case Kind.DECIMAL:
+                return f"DECIMAL({self.precision}, {self.scale})"
+            case Kind.TIME | Kind.TIMESTAMP:
+                return f"{self.kind}({self.precision})"
+            case Kind.TIMESTAMP_LTZ:
+                return f"TIMESTAMP({self.precision}) WITH LOCAL TIME ZONE"
+            case Kind.GEOMETRY | Kind.GEOGRAPHY:
+                return f"{self.kind}({self.detail})"
+            case Kind.VECTOR:
+                return f"VECTOR<{self.element}, {self.length}>"
+            case Kind.ARRAY | Kind.MULTISET:
+                return f"{self.kind}<{self.element}>"
+            case Kind.MAP:
+                return f"MAP<{self.key}, {self.value}>"
+            case Kind.ROW:
+                return f"ROW<{', '.join(f'{quoted(field.name)} {field.type}' for field in self.fields)}>"
+            case _:
+                return str(self.kind)
+
+    def part(self, name: str) -> DataType:
+        """The ``element``, ``key`` or ``value`` type, which must be there."""
+        found = getattr(self, name)
+        if not isinstance(found, DataType):
+            raise UnsupportedType(f"{self.kind} has no {name} type")
+        return found
+
+    def with_nullable(self, nullable: bool) -> DataType:
+        """The same type with another nullability."""
+        return self if self.nullable == nullable else replace(self, nullable=nullable)
+
+    @property
+    def is_nested(self) -> bool:
+        """True for ARRAY, MAP, MULTISET, ROW, VECTOR."""
+        return self.kind in NESTED
+
+    @property
+    def column_type(self) -> ColumnType:
+        """What indexes and filters know of the type."""
+        key, value = (None if part is None else part.column_type for part in (self.key, self.value))
+        return ColumnType(self.kind, self.precision, self.scale, self.length, key, value)
+
+    @property
+    def arrow(self) -> pa.DataType:
+        """The Arrow type that holds the column in memory; ``UnsupportedType`` for VARIANT and geo types."""
+        match self.kind:
+            case Kind.ARRAY:
+                return pa.list_(_arrow_item("element", self.part("element")))
+            case Kind.VECTOR:
+                return pa.list_(_arrow_item("element", self.part("element")), self.length)
+            case Kind.MAP:
+                return pa.map_(_arrow_item("key", self.part("key").with_nullable(nullable=False)), _arrow_item("value", self.part("value")))
+            case Kind.MULTISET:
+                return pa.map_(
+                    _arrow_item("key", self.part("element").with_nullable(nullable=False)), pa.field("value", pa.int32(), nullable=False)
+                )
+            case Kind.ROW:
+                return pa.struct([field.arrow_field for field in self.fields])
+            case Kind.VARIANT | Kind.GEOMETRY | Kind.GEOGRAPHY:
+                raise UnsupportedType(f"{self.kind} columns cannot be read or written")
+            case _:
+                return _flat(self.kind, self.precision, self.scale, self.length)
+
+    @property
+    def children(self) -> tuple[DataType, ...]:
+        """Types nested directly inside this one."""
+        parts = tuple(part for part in (self.element, self.key, self.value) if part is not None)
+        return parts + tuple(field.type for field in self.fields)
+
+
+@lru_cache(maxsize=1024)
+def _flat(kind: Kind, precision: int, scale: int, length: int) -> pa.DataType:
+    """Asked for every column of every file."""
+    return ColumnType(kind, precision, scale, length).arrow
+
+
+def _arrow_item(name: str, data_type: DataType) -> pa.Field:
+    return pa.field(name, data_type.arrow, nullable=data_type.nullable)
+
+
+@dataclass(frozen=True, slots=True)
+class DataField:
+    """A column, or a field of a ROW: a name that may change and an ``id`` that never does."""
+
+    id: int
+    name: str
+    type: DataType
+    description: str | None = None
+    default_value: str | None = None
+
+    @classmethod
+    def from_json(cls, json: Mapping[str, Any]) -> DataField:
+        """A field from its schema-file form; ``UnsupportedType`` names the column if its type is unknown."""
+        try:
+            data_type = DataType.from_json(json["type"])
+        except UnsupportedType as error:
+            raise UnsupportedType(f"column '{json.get('name')}': {error}") from error
+        return cls(int(json["id"]), str(json["name"]), data_type, json.get("description"), json.get("defaultValue"))
+
+    def to_json(self) -> dict[str, Any]:
+        """The schema-file form; absent members are left out."""
+        json: dict[str, Any] = {"id": self.id, "name": self.name, "type": self.type.to_json()}
+        if self.description is not None:
+            json["description"] = self.description
+        if self.default_value is not None:
+            json["defaultValue"] = self.default_value
+        return json
+
+    @property
+    def arrow_field(self) -> pa.Field:
+        """The Arrow field, with its nullability."""
+        try:
+            return pa.field(self.name, self.type.arrow, nullable=self.type.nullable)
+        except UnsupportedType as error:
+            raise UnsupportedType(f"column '{self.name}': {error}") from error
+
+
+def arrow_schema(fields: Iterable[DataField]) -> pa.Schema:
+    """The in-memory Arrow schema of ``fields``."""
+    return pa.schema([field.arrow_field for field in fields])
+
+
+def number_fields(columns: Sequence[DataField], first: int = 0) -> tuple[DataField, ...]:
+    """The columns with fresh ids: a column before its nested fields, a nested field after its own (Paimon's order).
+
+    >>> inner = DataField(-1, "a", DataType(Kind.INT))
+    >>> row = DataField(-1, "c", DataType(Kind.ROW, fields=(inner,)))
+    >>> [(field.id, [nested.id for nested in field.type.fields]) for field in number_fields([row, inner])]
+    [(0, [1]), (2, [])]
+    """
+    counter = [first]
+    numbered = []
+    for column in columns:
+        own = counter[0]
+        counter[0] += 1
+        numbered.append(replace(column, id=own, type=_number(column.type, counter)))
+    return tuple(numbered)
+
+
+def _number(data_type: DataType, counter: list[int]) -> DataType:
+    if data_type.kind is Kind.ROW:
+        fields = []
+        for field in data_type.fields:
+            nested = _number(field.type, counter)
+            fields.append(replace(field, id=counter[0], type=nested))
+            counter[0] += 1
+        return replace(data_type, fields=tuple(fields))
+    element, key, value = (None if part is None else _number(part, counter) for part in (data_type.element, data_type.key, data_type.value))
+    return replace(data_type, element=element, key=key, value=value)
+
+
+def highest_id(fields: Iterable[DataField]) -> int:
+    """The highest id among the fields and those nested in them; -1 if there is none."""
+    return max((max(field.id, _highest_nested(field.type)) for field in fields), default=-1)
+
+
+def _highest_nested(data_type: DataType) -> int:
+    inside = max((_highest_nested(child) for child in data_type.children), default=-1)
+    return max(inside, max((field.id for field in data_type.fields), default=-1))
+
+
+def from_arrow(schema: pa.Schema) -> tuple[DataField, ...]:
+    """Columns for an Arrow schema, ids numbered from 0; ``UnsupportedType`` names a column whose type has no counterpart.
+
+    Dictionaries stand for their values, unsigned integers take the next wider signed type, time zones become local time zones.
+
+    >>> [str(field.type) for field in from_arrow(pa.schema([pa.field("id", pa.int64(), nullable=False), ("t", pa.timestamp("us", "UTC"))]))]
+    ['BIGINT NOT NULL', 'TIMESTAMP(6) WITH LOCAL TIME ZONE']
+    """
+    return number_fields([_from_arrow_field(field) for field in schema])
+
+
+def _from_arrow_field(field: pa.Field) -> DataField:
+    try:
+        data_type = _from_arrow_type(field.type)
+    except UnsupportedType as error:
+        raise UnsupportedType(f"column '{field.name}': {error}") from error
+    comment = (field.metadata or {}).get(b"comment")
+    return DataField(-1, field.name, data_type.with_nullable(field.nullable), None if comment is None else comment.decode())
+
+
+_UNIT_PRECISION = {"s": 0, "ms": 3, "us": 6, "ns": 9}
+_PLAIN_ARROW: dict[pa.DataType, DataType] = {
+    pa.bool_(): DataType(Kind.BOOLEAN),
+    pa.int8(): DataType(Kind.TINYINT),
+    pa.int16(): DataType(Kind.SMALLINT),
+    pa.uint8(): DataType(Kind.SMALLINT),
+    pa.int32(): DataType(Kind.INT),
+    pa.uint16(): DataType(Kind.INT),
+    pa.int64(): DataType(Kind.BIGINT),
+    pa.uint32(): DataType(Kind.BIGINT),
+    pa.float32(): DataType(Kind.FLOAT),
+    pa.float64(): DataType(Kind.DOUBLE),
+    pa.date32(): DataType(Kind.DATE),
+    pa.date64(): DataType(Kind.DATE),
+    **{text: DataType(Kind.VARCHAR, length=MAX_LENGTH) for text in (pa.string(), pa.large_string(), pa.string_view())},
+    **{raw: DataType(Kind.VARBINARY, length=MAX_LENGTH) for raw in (pa.binary(), pa.large_binary(), pa.binary_view())},
+}
+
+
+def _from_arrow_type(arrow: pa.DataType) -> DataType:
+    if arrow in _PLAIN_ARROW:
+        return _PLAIN_ARROW[arrow]
+    if pa.types.is_dictionary(arrow):
+        return _from_arrow_type(arrow.value_type)
+    if pa.types.is_timestamp(arrow):
+        kind = Kind.TIMESTAMP if arrow.tz is None else Kind.TIMESTAMP_LTZ
+        return DataType(kind, precision=_UNIT_PRECISION[arrow.unit])
+    if pa.types.is_time(arrow):
+        return DataType(Kind.TIME, precision=min(_UNIT_PRECISION[arrow.unit], 3))
+    if pa.types.is_decimal128(arrow) and arrow.scale >= 0:
+        return DataType(Kind.DECIMAL, precision=arrow.precision, scale=arrow.scale)
+    if pa.types.is_fixed_size_binary(arrow):
+        return DataType(Kind.BINARY, length=arrow.byte_width)
+    if pa.types.is_map(arrow):
+        key, value = _from_arrow_type(arrow.key_type), _from_arrow_type(arrow.item_type)
+        return DataType(Kind.MAP, key=key.with_nullable(nullable=False), value=value.with_nullable(arrow.item_field.nullable))
+    if pa.types.is_list(arrow) or pa.types.is_large_list(arrow) or pa.types.is_fixed_size_list(arrow):
+        return DataType(Kind.ARRAY, element=_from_arrow_type(arrow.value_type).with_nullable(arrow.value_field.nullable))
+    if pa.types.is_struct(arrow):
+        return DataType(Kind.ROW, fields=tuple(_from_arrow_field(arrow.field(i)) for i in range(arrow.num_fields)))
+    hint = "; cast it to int64 or decimal128(20, 0)" if arrow == pa.uint64() else ""
+    raise UnsupportedType(f"Arrow type {arrow} has no Paimon counterpart{hint}")
+
+
+__all__ = ["DataField", "DataType", "arrow_schema", "from_arrow", "highest_id", "number_fields"]

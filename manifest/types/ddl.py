@@ -1,0 +1,133 @@
+"""Column lists as people type them, in Spark's or Paimon's spelling: ``id BIGINT NOT NULL, tags MAP<STRING, INT> COMMENT 'x'``."""
+
+from __future__ import annotations
+
+import re
+
+from fileindex.base.column_type import Kind
+from fileindex.base.errors import UnsupportedType
+from manifest.io.errors import InvalidSchema
+from manifest.types.data_type import DataField, DataType, number_fields
+
+_TOKEN = re.compile(r"\s*(`(?:[^`]|``)+`|\"[^\"]+\"|'(?:[^']|'')*'|\w+|[<>(),:])")
+_MAX_DEPTH = 50
+_CONSTRUCTED = frozenset({"ARRAY", "MULTISET", "MAP", "STRUCT", "ROW"})
+
+
+def parse_ddl(text: str) -> tuple[DataField, ...]:
+    """The columns of a DDL list, ids numbered from 0; ``InvalidSchema`` shows where the text stops making sense.
+
+    >>> [f"{field.name} {field.type}" for field in parse_ddl("id BIGINT NOT NULL, attrs MAP<STRING, INT>, p STRUCT<x: DOUBLE>")]
+    ['id BIGINT NOT NULL', 'attrs MAP<STRING NOT NULL, INT>', 'p ROW<x DOUBLE>']
+    """
+    parser = _Parser(text)
+    fields = parser.fields(end="")
+    if not fields:
+        raise InvalidSchema("the column list is empty")
+    return number_fields(fields)
+
+
+class _Parser:
+    """Recursive descent over the tokens of one text."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tokens: list[tuple[str, int]] = []
+        self.depth = 0
+        at, end = 0, len(text.rstrip())
+        while at < end:
+            match = _TOKEN.match(text, at)
+            if match is None:
+                raise InvalidSchema(f"column list: cannot read {text[at : at + 20]!r} at position {at}")
+            self.tokens.append((match[1], match.start(1)))
+            at = match.end()
+        self.next = 0
+
+    def peek(self) -> str:
+        return self.tokens[self.next][0] if self.next < len(self.tokens) else ""
+
+    def take(self) -> str:
+        token = self.peek()
+        self.next += 1
+        return token
+
+    def accept(self, *words: str) -> bool:
+        found = [token.upper() for token, _ in self.tokens[self.next : self.next + len(words)]]
+        if found != list(words):
+            return False
+        self.next += len(words)
+        return True
+
+    def expect(self, word: str) -> None:
+        if not self.accept(word):
+            raise self.error(f"'{word}' is missing")
+
+    def error(self, what: str) -> InvalidSchema:
+        at = self.tokens[self.next][1] if self.next < len(self.tokens) else len(self.text)
+        return InvalidSchema(f"column list: {what} at position {at}, before {self.text[at : at + 20]!r}")
+
+    def fields(self, end: str) -> list[DataField]:
+        found: list[DataField] = []
+        while self.peek() != end:
+            if found:
+                self.expect(",")
+            found.append(self.one_field())
+        return found
+
+    def one_field(self) -> DataField:
+        name = self.take()
+        if name[:1] in {"`", '"'}:
+            name = name[1:-1].replace("``", "`")
+        elif not name or not (name[0].isalpha() or name[0] == "_"):
+            self.next -= 1
+            raise self.error("a column name is missing")
+        self.accept(":")
+        data_type = self.data_type(name)
+        comment = None
+        if self.accept("COMMENT"):
+            quoted = self.take()
+            comment = quoted[1:-1].replace("''", "'")
+        return DataField(-1, name, data_type, comment)
+
+    def data_type(self, column: str) -> DataType:
+        self.depth += 1
+        if self.depth > _MAX_DEPTH:
+            raise self.error(f"types are nested deeper than {_MAX_DEPTH}")
+        root = self.take().upper()
+        found = self.nested(root, column) if root in _CONSTRUCTED else self.atomic(root, column)
+        self.depth -= 1
+        if self.accept("NOT", "NULL"):
+            return found.with_nullable(nullable=False)
+        self.accept("NULL")
+        return found
+
+    def nested(self, root: str, column: str) -> DataType:
+        self.expect("<")
+        if root in {"STRUCT", "ROW"}:
+            found = DataType(Kind.ROW, fields=tuple(self.fields(end=">")))
+        elif root == "MAP":
+            key = self.data_type(column).with_nullable(nullable=False)
+            self.expect(",")
+            found = DataType(Kind.MAP, key=key, value=self.data_type(column))
+        else:
+            found = DataType(Kind(root), element=self.data_type(column))
+        self.expect(">")
+        return found
+
+    def atomic(self, root: str, column: str) -> DataType:
+        words = [root]
+        if root == "DOUBLE" and self.accept("PRECISION"):
+            words.append("PRECISION")
+        if self.accept("("):
+            words.append("(")
+            while self.peek() not in {")", ""}:
+                words.append(self.take())
+            self.expect(")")
+            words.append(")")
+        for zone in (("WITH", "LOCAL", "TIME", "ZONE"), ("WITHOUT", "TIME", "ZONE")):
+            if self.accept(*zone):
+                words.extend(zone)
+        try:
+            return DataType.from_json(" ".join(words))
+        except UnsupportedType as error:
+            raise UnsupportedType(f"column '{column}': {error}") from error

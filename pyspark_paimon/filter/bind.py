@@ -1,0 +1,253 @@
+"""Binding: a filter meets a table. Names are resolved, literals become plain values of their column, NOT reaches the leaves.
+
+A comparison that the column's type decides is folded: ``k > 2.5`` on an INT is ``k >= 3``, ``tiny < 1000`` is true for all
+that is not null. Semantics are Spark SQL's, three-valued: under NOT a folded leaf stays unknown for null.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from fileindex.base.column_type import BINARIES, FLOATS, STRINGS, ColumnType, Kind, Plain
+from fileindex.base.errors import InvalidFilter, UnknownColumn
+from fileindex.base.plain_value import is_plain
+from fileindex.predicate.evaluate_rows import type_of
+from fileindex.predicate.tree import FALSE, TRUE, ColumnRef, Compare, In, IsNull, Op, Predicate, StartsWith, all_of, any_of, negate
+from pyspark_paimon.filter.ast import (
+    All,
+    Any,
+    Comparison,
+    Condition,
+    Constant,
+    Literal,
+    Membership,
+    NanTest,
+    Not,
+    NullSafeEqual,
+    NullTest,
+    Prefix,
+    Truth,
+)
+from pyspark_paimon.filter.literals import BOUNDS, bounds, cuts, number_of
+
+Types = Mapping[str, ColumnType]
+_OPERATORS: dict[Op, Callable[[bool, bool], bool]] = {
+    Op.EQ: operator.eq,
+    Op.NE: operator.ne,
+    Op.LT: operator.lt,
+    Op.LE: operator.le,
+    Op.GT: operator.gt,
+    Op.GE: operator.ge,
+}
+
+
+def bind(condition: Condition, types: Types) -> Predicate:
+    """The predicate that is true where ``condition`` is.
+
+    Raises:
+        UnknownColumn: the table has no such column (case is ignored where that leaves one).
+        InvalidFilter: a literal does not suit its column.
+
+    >>> from decimal import Decimal
+    >>> types = {"k": ColumnType(Kind.INT)}
+    >>> bind(Not(Comparison(ColumnRef("K"), Op.LE, Decimal("2.5"))), types)
+    Compare(column=ColumnRef(name='k', key=None), op=<Op.GE: '>='>, value=3)
+    """
+    return _bind(condition, types, negated=False)
+
+
+def resolve(name: str, types: Types) -> str:
+    """The table's spelling of a column name. Raises ``UnknownColumn``, ``InvalidFilter`` if only case tells two apart.
+
+    >>> resolve("CITY", {"city": ColumnType(Kind.VARCHAR)})
+    'city'
+    """
+    if name in types:
+        return name
+    alike = [known for known in types if known.lower() == name.lower()]
+    if not alike:
+        raise UnknownColumn(name, tuple(types))
+    if len(alike) > 1:
+        raise InvalidFilter(f"column '{name}' may be {' or '.join(alike)}; write it in its own case")
+    return alike[0]
+
+
+def _bind(condition: Condition, types: Types, *, negated: bool) -> Predicate:
+    match condition:
+        case Not(child):
+            return _bind(child, types, negated=not negated)
+        case All(children) | Any(children):
+            bound = [_bind(child, types, negated=negated) for child in children]
+            return all_of(*bound) if isinstance(condition, All) is not negated else any_of(*bound)
+        case Constant(constant):
+            return TRUE if constant is not None and constant is not negated else FALSE
+    column = ColumnRef(resolve(condition.column.name, types), condition.column.key)
+    column_type = type_of(column, types)
+    match condition:
+        case NullTest():
+            return IsNull(column, negated)
+        case Truth():
+            if column_type.kind is not Kind.BOOLEAN:
+                raise InvalidFilter(f"'{column}' of type {column_type.kind} is no BOOLEAN: compare it with something")
+            return _compare(column, column_type, Op.EQ, not negated)
+        case Comparison(_, op, value):
+            return FALSE if value is None else _compare(column, column_type, op.negated if negated else op, value)
+        case NullSafeEqual(_, value):
+            return _null_safe(column, column_type, value, negated=negated)
+        case NanTest():
+            return _nan(column, column_type, negated=negated)
+        case Membership(_, values):
+            return _member(column, column_type, values, negated=negated)
+        case Prefix(_, prefix):
+            return _prefix(column, column_type, prefix, negated=negated)
+
+
+def _null_safe(column: ColumnRef, column_type: ColumnType, value: Literal, *, negated: bool) -> Predicate:
+    if value is None:
+        return IsNull(column, negated)
+    if negated:
+        return any_of(IsNull(column), _compare(column, column_type, Op.NE, value))
+    return _compare(column, column_type, Op.EQ, value)
+
+
+def _nan(column: ColumnRef, column_type: ColumnType, *, negated: bool) -> Predicate:
+    if column_type.kind not in FLOATS:
+        raise InvalidFilter(f"'{column}' of type {column_type.kind} cannot be NaN")
+    return _null_safe(column, column_type, float("nan"), negated=negated)
+
+
+def _prefix(column: ColumnRef, column_type: ColumnType, prefix: str, *, negated: bool) -> Predicate:
+    if column_type.kind not in STRINGS:
+        raise InvalidFilter(f"'{column}' of type {column_type.kind} is no text: it has no prefix")
+    if prefix:
+        return StartsWith(column, prefix, negated)
+    return FALSE if negated else IsNull(column, negated=True)
+
+
+def _member(column: ColumnRef, column_type: ColumnType, values: tuple[Literal, ...], *, negated: bool) -> Predicate:
+    if not values:
+        return TRUE if negated else FALSE
+    bound = [_compare(column, column_type, Op.EQ, value) for value in values if value is not None]
+    single = tuple(dict.fromkeys(leaf.value for leaf in bound if isinstance(leaf, Compare)))
+    others: list[Predicate] = [leaf for leaf in bound if not isinstance(leaf, Compare)]
+    if len(single) > 1:
+        others.append(In(column, single))
+    elif single:
+        others.append(Compare(column, Op.EQ, single[0]))
+    if not negated:
+        return any_of(*others)
+    if None in values:
+        return FALSE
+    found = [leaf for leaf in others if leaf != FALSE]
+    return all_of(*(negate(leaf) for leaf in found)) if found else IsNull(column, negated=True)
+
+
+def _compare(column: ColumnRef, column_type: ColumnType, op: Op, value: Literal) -> Predicate:
+    kind = column_type.kind
+    if kind is Kind.BOOLEAN:
+        return _compare_boolean(column, op, value)
+    if kind in FLOATS:
+        number = number_of(value, kind)
+        return _compare_float(column, kind, op, _nearest(number))
+    if kind in BOUNDS or kind is Kind.DECIMAL:
+        return _compare_on_line(column, column_type, op, value)
+    literal = _same_kind(column, column_type, value)
+    return Compare(column, op, literal)
+
+
+def _same_kind(column: ColumnRef, column_type: ColumnType, value: Literal) -> Plain:
+    kind = column_type.kind
+    if kind in STRINGS or kind in BINARIES:
+        if isinstance(value, str | bytes) and is_plain(value, column_type):
+            return value
+        write = "'text'" if kind in STRINGS else "X'1A2B'"
+        raise InvalidFilter(f"'{column}' of type {kind} cannot be compared with {value!r}; write {write}")
+    if kind is Kind.MAP and column.key is None:
+        raise InvalidFilter(f"'{column}' is a MAP: compare one of its entries, {column.name}['key']")
+    raise InvalidFilter(f"'{column}' of type {kind} can only be tested with IS NULL or IS NOT NULL")
+
+
+def _compare_boolean(column: ColumnRef, op: Op, value: Literal) -> Predicate:
+    words = {"true": True, "false": False}
+    literal = words.get(value.strip().lower()) if isinstance(value, str) else value
+    if not isinstance(literal, bool):
+        raise InvalidFilter(f"'{column}' of type BOOLEAN cannot be compared with {value!r}; write TRUE or FALSE")
+    allowed = [stored for stored in (False, True) if _OPERATORS[op](stored, literal)]
+    if len(allowed) == 1:
+        return Compare(column, Op.EQ, allowed[0])
+    return IsNull(column, negated=True) if allowed else FALSE
+
+
+def _compare_on_line(column: ColumnRef, column_type: ColumnType, op: Op, value: Literal) -> Predicate:
+    low, high = bounds(column_type)
+    try:
+        at_least, above = (min(max(cut, low), high + 1) for cut in cuts(value, column_type))
+    except InvalidFilter as error:
+        raise InvalidFilter(f"column '{column}': {error}") from error
+    exact = above - at_least == 1
+    match op:
+        case Op.EQ if exact:
+            return Compare(column, Op.EQ, at_least)
+        case Op.EQ:
+            return FALSE if at_least == above else all_of(_from(column, at_least, low, high), _below(column, above, low, high))
+        case Op.NE if exact:
+            return Compare(column, Op.NE, at_least)
+        case Op.NE if at_least == above:
+            return IsNull(column, negated=True)
+        case Op.NE:
+            return any_of(_below(column, at_least, low, high), _from(column, above, low, high))
+        case Op.LT if exact and low < at_least:
+            return Compare(column, Op.LT, at_least)
+        case Op.LT:
+            return _below(column, at_least, low, high)
+        case Op.LE:
+            return _below(column, above, low, high)
+        case Op.GE:
+            return _from(column, at_least, low, high)
+        case Op.GT if exact and above <= high:
+            return Compare(column, Op.GT, at_least)
+        case Op.GT:
+            return _from(column, above, low, high)
+
+
+def _below(column: ColumnRef, bound: int, low: int, high: int) -> Predicate:
+    if bound > high:
+        return IsNull(column, negated=True)
+    return FALSE if bound <= low else Compare(column, Op.LE, bound - 1)
+
+
+def _from(column: ColumnRef, bound: int, low: int, high: int) -> Predicate:
+    if bound <= low:
+        return IsNull(column, negated=True)
+    return FALSE if bound > high else Compare(column, Op.GE, bound)
+
+
+def _nearest(number: object) -> float:
+    try:
+        return float(number) + 0.0  # type: ignore[arg-type]  # Fraction or float; adding zero turns -0.0 into 0.0
+    except OverflowError:
+        return float("inf") if number > 0 else float("-inf")  # type: ignore[operator]  # a Fraction
+
+
+def _compare_float(column: ColumnRef, kind: Kind, op: Op, value: float) -> Predicate:
+    """A FLOAT is compared as the DOUBLE it equals, so that a literal between two floats equals neither."""
+    if kind is Kind.DOUBLE or value != value:  # noqa: PLR0124  # NaN
+        return Compare(column, op, value)
+    with np.errstate(all="ignore"):  # beyond the greatest float is infinity, below the smallest zero: both are right here
+        found = np.float32(value)
+        less, greater = (float(np.nextafter(found, np.float32(way))) for way in (-np.inf, np.inf))
+    nearest = float(found)
+    if nearest == value:
+        return Compare(column, op, value)
+    match op:
+        case Op.EQ:
+            return FALSE
+        case Op.NE:
+            return IsNull(column, negated=True)
+        case Op.LT | Op.LE:
+            return Compare(column, Op.LE, nearest if nearest < value else less)
+        case Op.GT | Op.GE:
+            return Compare(column, Op.GE, nearest if nearest > value else greater)

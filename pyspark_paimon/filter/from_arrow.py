@@ -1,0 +1,229 @@
+"""A ``pyarrow.compute.Expression`` as a condition.
+
+An expression cannot be taken apart in Python, but it can be pickled: Arrow writes it as an IPC file whose schema metadata
+is the tree in prefix order (``call``, ``field_ref``, ``literal``, ``options``, ``end``) and whose columns are the literals
+and options, each with its exact type. The metadata repeats its keys, so it is read through the Arrow C data interface.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any as Dynamic
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fileindex.base.errors import InvalidFilter
+from fileindex.predicate.tree import ColumnRef, Op
+from pyspark_paimon.filter.ast import (
+    MIRRORED,
+    All,
+    Any,
+    Clock,
+    Comparison,
+    Condition,
+    Constant,
+    Day,
+    Literal,
+    Membership,
+    Moment,
+    NanTest,
+    Not,
+    NullTest,
+    Prefix,
+    Truth,
+    literal_from_python,
+)
+from pyspark_paimon.filter.like import like
+
+_OPS = {
+    "equal": Op.EQ,
+    "not_equal": Op.NE,
+    "less": Op.LT,
+    "less_equal": Op.LE,
+    "greater": Op.GT,
+    "greater_equal": Op.GE,
+}
+_NANOS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+_NULL_MATCHES, _NULL_IS_SKIPPED = 0, 1
+
+
+@dataclass(frozen=True)
+class _Call:
+    name: str
+    arguments: tuple[_Node, ...]
+    options: dict[str, Dynamic]
+
+
+@dataclass(frozen=True)
+class _Value:
+    scalar: Dynamic
+
+
+_Node = _Call | _Value | ColumnRef
+
+
+def arrow_condition(expression: pc.Expression) -> Condition:
+    """The unbound condition of an Arrow expression.
+
+    A comparison with null is unknown, as in Arrow; ``isin`` with a null among its values finds nulls, as Arrow's does.
+
+    Raises:
+        InvalidFilter: the expression calls a function that files cannot answer.
+
+    >>> arrow_condition((pc.field("k") > 3) & ~pc.field("city").is_null())
+    All(children=(Comparison(column=ColumnRef(name='k', key=None), op=<Op.GT: '>'>, value=3),
+                  Not(child=NullTest(column=ColumnRef(name='city', key=None)))))
+    """
+    try:
+        _, (buffer,) = expression.__reduce__()
+        with pa.ipc.open_file(buffer) as reader:
+            batch = reader.get_batch(0)
+    except (pa.ArrowException, OSError, TypeError, ValueError) as error:
+        raise InvalidFilter(f"the expression {_shown(expression)} cannot be taken apart: {error}") from error
+    tokens = _metadata(batch.schema)
+    try:
+        tree = _node(tokens, *next(tokens), batch)
+        return _condition(tree)
+    except InvalidFilter as error:
+        raise InvalidFilter(f"the expression {_shown(expression)}: {error}") from error
+    except (StopIteration, RecursionError, LookupError) as error:
+        raise InvalidFilter(f"the expression {_shown(expression)} cannot be taken apart") from error
+
+
+def _shown(expression: pc.Expression) -> str:
+    text = " ".join(str(expression).split())
+    return text if len(text) <= 120 else text[:117] + "..."
+
+
+class _ArrowSchema(ctypes.Structure):
+    _fields_ = (("format", ctypes.c_char_p), ("name", ctypes.c_char_p), ("metadata", ctypes.c_void_p))
+
+
+def _metadata(schema: pa.Schema) -> Iterator[tuple[str, str]]:
+    """Key-value pairs in order, repeated keys too: int32 count, then length-prefixed keys and values (Arrow's C data interface)."""
+    capsule = schema.__arrow_c_schema__()
+    address_of = ctypes.pythonapi.PyCapsule_GetPointer
+    address_of.restype, address_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    address = address_of(capsule, b"arrow_schema")
+    position = _ArrowSchema.from_address(address).metadata if address else None
+    if not position:
+        return
+    count, position = ctypes.c_int32.from_address(position).value, position + 4
+    words: list[str] = []
+    for _ in range(2 * count):
+        length = ctypes.c_int32.from_address(position).value
+        words.append(ctypes.string_at(position + 4, length).decode())
+        position += 4 + length
+    yield from zip(words[::2], words[1::2], strict=True)
+
+
+def _node(tokens: Iterator[tuple[str, str]], kind: str, value: str, batch: Dynamic) -> _Node:
+    if kind == "literal":
+        return _Value(batch.column(int(value))[0])
+    if kind == "field_ref":
+        return ColumnRef(value)
+    if kind != "call":
+        raise InvalidFilter(f"a reference of kind '{kind}' names no column; write the column's name")
+    arguments: list[_Node] = []
+    options: dict[str, Dynamic] = {}
+    for following, text in tokens:
+        if following == "end":
+            return _Call(value, tuple(arguments), options)
+        if following == "options":
+            scalar = batch.column(int(text))[0]
+            options = {name: scalar[name] for name in scalar.type.names}
+        else:
+            arguments.append(_node(tokens, following, text, batch))
+    raise InvalidFilter(f"the call of '{value}' has no end")
+
+
+def _condition(node: _Node) -> Condition:
+    match node:
+        case ColumnRef():
+            return Truth(node)
+        case _Value(scalar):
+            return Constant(_boolean(scalar))
+        case _Call(name, (left, right), _) if name in _OPS:
+            return _comparison(_OPS[name], left, right)
+        case _Call("and_kleene" | "and", arguments, _):
+            return All(tuple(_condition(argument) for argument in arguments))
+        case _Call("or_kleene" | "or", arguments, _):
+            return Any(tuple(_condition(argument) for argument in arguments))
+        case _Call("invert", (child,), _):
+            return Not(_condition(child))
+        case _Call(name, (argument,), options):
+            return _test(name, _column(argument), options)
+    raise InvalidFilter(f"'{node.name}' is no condition that files can answer")
+
+
+def _comparison(op: Op, left: _Node, right: _Node) -> Condition:
+    if isinstance(right, _Value):
+        return Comparison(_column(left), op, _literal(right.scalar))
+    if isinstance(left, _Value):
+        return Comparison(_column(right), MIRRORED[op], _literal(left.scalar))
+    raise InvalidFilter("a comparison of two columns; one side must be a literal")
+
+
+def _test(name: str, column: ColumnRef, options: dict[str, Dynamic]) -> Condition:
+    match name:
+        case "is_null":
+            null = NullTest(column)
+            return Any((null, NanTest(column))) if options and options["nan_is_null"].as_py() else null
+        case "is_valid":
+            return Not(NullTest(column))
+        case "is_nan":
+            return NanTest(column)
+        case "is_in":
+            return _membership(column, options["value_set"], int(options["null_matching_behavior"].as_py()))
+        case "starts_with" if not options["ignore_case"].as_py():
+            return Prefix(column, options["pattern"].as_py())
+        case "match_like" if not options["ignore_case"].as_py():
+            return like(column, options["pattern"].as_py())
+    raise InvalidFilter(f"'{name}' is no condition that files can answer")
+
+
+def _membership(column: ColumnRef, values: Dynamic, null_matching: int) -> Condition:
+    literals = tuple(_literal(value) for value in values)
+    known = tuple(value for value in literals if value is not None)
+    if null_matching not in {_NULL_MATCHES, _NULL_IS_SKIPPED}:
+        return Membership(column, literals)
+    found = All((Not(NullTest(column)), Membership(column, known)))  # in Arrow the answer for null is false, not unknown
+    return Any((NullTest(column), found)) if len(known) < len(literals) and null_matching == _NULL_MATCHES else found
+
+
+def _column(node: _Node) -> ColumnRef:
+    match node:
+        case ColumnRef():
+            return node
+        case _Call("map_lookup", (ColumnRef(name, None),), options) if isinstance(key := options["query_key"].as_py(), str):
+            if options["occurrence"].as_py() in {0, 1}:  # the first or the last; a Paimon map holds a key once
+                return ColumnRef(name, key)
+            raise InvalidFilter("map_lookup must ask for the first occurrence of a key")
+        case _Call(name, _, _):
+            raise InvalidFilter(f"'{name}' stands where a column must")
+    raise InvalidFilter("a literal stands where a column must")
+
+
+def _boolean(scalar: Dynamic) -> bool | None:
+    value = scalar.as_py()
+    if value is None or isinstance(value, bool):
+        return value
+    raise InvalidFilter(f"the literal {value!r} is no condition")
+
+
+def _literal(scalar: Dynamic) -> Literal:
+    kind = scalar.type
+    if not scalar.is_valid:
+        return None
+    if pa.types.is_timestamp(kind):
+        return Moment(scalar.value * _NANOS[kind.unit])
+    if pa.types.is_time(kind):
+        return Clock(scalar.value * _NANOS[kind.unit])
+    if pa.types.is_date32(kind):
+        return Day(scalar.value)
+    if pa.types.is_duration(kind) or pa.types.is_nested(kind):
+        raise InvalidFilter(f"a literal of type {kind} cannot be compared with a column")
+    return literal_from_python(scalar.as_py())

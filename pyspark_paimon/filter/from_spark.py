@@ -1,0 +1,266 @@
+"""A Spark ``Column``, of a Connect or a classic session, as a condition.
+
+Both kinds of column are trees of calls, attributes and literals: a Connect column answers with its protobuf plan, which
+needs no server; a classic one is read from the JVM's ``ColumnNode``. pyspark is not imported: the column brings it along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any as Dynamic
+
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from fileindex.base.errors import InvalidFilter
+from fileindex.predicate.tree import ColumnRef, Op
+from pyspark_paimon.filter.ast import (
+    MIRRORED,
+    All,
+    Any,
+    Clock,
+    Comparison,
+    Condition,
+    Constant,
+    Day,
+    Literal,
+    Membership,
+    Moment,
+    NanTest,
+    Not,
+    NullSafeEqual,
+    NullTest,
+    Prefix,
+    Truth,
+    literal_from_python,
+)
+from pyspark_paimon.filter.from_sql import sql_condition
+from pyspark_paimon.filter.like import like
+from pyspark_paimon.filter.literals import parse_date, parse_timestamp
+from pyspark_paimon.filter.sql_literals import literal_of
+
+_OPS = {"==": Op.EQ, "=": Op.EQ, "!=": Op.NE, "<>": Op.NE, "<": Op.LT, "<=": Op.LE, ">": Op.GT, ">=": Op.GE}
+_NUMBERS = {"byte", "short", "integer", "long", "float", "double", "string", "binary", "boolean"}
+_TYPE_NAMES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
+
+
+@dataclass(frozen=True)
+class _Call:
+    name: str
+    arguments: tuple[_Node, ...]
+
+
+@dataclass(frozen=True)
+class _Value:
+    value: Literal
+
+
+@dataclass(frozen=True)
+class _Sql:
+    text: str
+
+
+_Node = _Call | _Value | _Sql | ColumnRef
+
+
+def column_condition(column: Dynamic) -> Condition:
+    """The unbound condition of a Spark ``Column``, which need not belong to a DataFrame.
+
+    Raises ``InvalidFilter`` for a function that files cannot answer.
+
+    >>> from pyspark.sql.connect.functions import col  # doctest: +SKIP
+    >>> column_condition(col("k") > 3)  # doctest: +SKIP
+    Comparison(column=ColumnRef(name='k', key=None), op=<Op.GT: '>'>, value=3)
+    """
+    if hasattr(column, "_jc"):
+        return _condition(_classic_node(column._jc.node()))  # noqa: SLF001  # a classic Column has no public way into its tree
+    expression = getattr(column, "_expr", None)
+    if expression is None:
+        raise InvalidFilter(f"{column!r} is no Spark Column")
+    return _condition(_connect_node(expression.to_plan(None)))
+
+
+def _condition(node: _Node) -> Condition:
+    match node:
+        case ColumnRef():
+            return Truth(node)
+        case _Value(value):
+            if value is None or isinstance(value, bool):
+                return Constant(value)
+            raise InvalidFilter(f"the literal {value!r} is no condition")
+        case _Sql(text):
+            return sql_condition(text)
+        case _Call("and", arguments):
+            return All(tuple(_condition(argument) for argument in arguments))
+        case _Call("or", arguments):
+            return Any(tuple(_condition(argument) for argument in arguments))
+        case _Call("not" | "!", (child,)):
+            return Not(_condition(child))
+        case _Call(name, (left, right)) if name in _OPS:
+            return _comparison(_OPS[name], left, right)
+        case _Call("<=>", (left, right)):
+            column, other = (left, right) if not isinstance(left, _Value) else (right, left)
+            return NullSafeEqual(_column(column), _literal(other))
+        case _Call("in", (column, *values)):
+            return Membership(_column(column), tuple(_literal(value) for value in values))
+        case _Call("isnull", (column,)):
+            return NullTest(_column(column))
+        case _Call("isnotnull", (column,)):
+            return Not(NullTest(_column(column)))
+        case _Call("isnan", (column,)):
+            return NanTest(_column(column))
+        case _Call("startswith", (column, pattern)):
+            return Prefix(_column(column), _text(pattern))
+        case _Call("like", (column, pattern, *escape)):
+            return like(_column(column), _text(pattern), _text(escape[0]) if escape else "\\")
+    raise InvalidFilter(f"'{node.name}' with {len(node.arguments)} arguments is no condition that files can answer")
+
+
+def _comparison(op: Op, left: _Node, right: _Node) -> Condition:
+    if isinstance(left, _Value):
+        return Comparison(_column(right), MIRRORED[op], left.value)
+    return Comparison(_column(left), op, _literal(right))
+
+
+def _column(node: _Node) -> ColumnRef:
+    match node:
+        case ColumnRef():
+            return node
+        case _Call("element_at" | "extract", (ColumnRef(name, None), _Value(str(key)))):
+            return ColumnRef(name, key)
+        case _Call(name, _):
+            raise InvalidFilter(f"'{name}' stands where a column or an entry of a map column must")
+    raise InvalidFilter(f"{node!r} stands where a column must")
+
+
+def _literal(node: _Node) -> Literal:
+    if isinstance(node, _Value):
+        return node.value
+    raise InvalidFilter("a column is compared with what is no literal")
+
+
+def _text(node: _Node) -> str:
+    value = _literal(node)
+    if not isinstance(value, str):
+        raise InvalidFilter(f"a pattern is a text, not {value!r}")
+    return value
+
+
+def _call(name: str, arguments: tuple[_Node, ...]) -> _Node:
+    """A call, negative numbers folded; names of functions ignore case."""
+    match name.lower(), arguments:
+        case (("negative" | "-"), (_Value(int() | float() | Decimal() as number),)):
+            return _Value(number.copy_negate() if isinstance(number, Decimal) else -number)  # a minus would round to 28 digits
+        case folded, _:
+            return _Call(folded, arguments)
+
+
+def _attribute(text: str) -> ColumnRef:
+    if len(text) > 2 and text[0] == text[-1] == "`" and "`" not in text[1:-1].replace("``", ""):
+        return ColumnRef(text[1:-1].replace("``", "`"))
+    if "." in text or "`" in text:
+        raise InvalidFilter(f"'{text}': write `{text}` for a column with a dot in its name, and m['key'] for the entry of a map")
+    return ColumnRef(text)
+
+
+def _cast_literal(node: _Node, type_text: str) -> _Node:
+    value = _literal(node) if isinstance(node, _Value) else None
+    if not isinstance(node, _Value) or isinstance(value, bytes | Day | Clock | Moment | bool):
+        raise InvalidFilter(f"a cast to {type_text}: only literals may be cast; a column is compared in its own type")
+    if value is None:
+        return node
+    literal = exp.Literal.string(value) if isinstance(value, str) else exp.Literal.number(str(value))
+    try:
+        return _Value(literal_of(exp.Cast(this=literal, to=exp.DataType.build(type_text, dialect="spark"))))
+    except SqlglotError as error:
+        raise InvalidFilter(f"a cast of a literal to '{type_text}': {error}") from error
+
+
+def _connect_node(plan: Dynamic) -> _Node:
+    kind = str(plan.WhichOneof("expr_type"))
+    body: Dynamic = getattr(plan, kind, None)
+    match kind:
+        case "literal":
+            return _Value(_connect_literal(body))
+        case "unresolved_attribute":
+            return _attribute(body.unparsed_identifier)
+        case "unresolved_function":
+            return _call(body.function_name, tuple(_connect_node(argument) for argument in body.arguments))
+        case "unresolved_extract_value":
+            return _Call("extract", (_connect_node(body.child), _connect_node(body.extraction)))
+        case "expression_string":
+            return _Sql(body.expression)
+        case "alias":
+            return _connect_node(body.expr)
+        case "cast":
+            type_text = body.type_str or body.type.WhichOneof("kind")
+            return _cast_literal(_connect_node(body.expr), _TYPE_NAMES.get(type_text, type_text))
+    raise InvalidFilter(f"a Column of kind '{kind}' is no condition that files can answer")
+
+
+def _connect_literal(literal: Dynamic) -> Literal:
+    kind = literal.WhichOneof("literal_type")
+    body = getattr(literal, kind)
+    match kind:
+        case "null":
+            return None
+        case "date":
+            return Day(body)
+        case "timestamp" | "timestamp_ntz":
+            return Moment(body * 1000)
+        case "time":
+            return Clock(body.nano)
+        case "decimal":
+            return Decimal(body.value)
+        case _ if kind in _NUMBERS:
+            return literal_from_python(body)
+    raise InvalidFilter(f"a literal of kind '{kind}' cannot be compared with a column")
+
+
+def _classic_node(node: Dynamic) -> _Node:
+    kind = node.getClass().getSimpleName()
+    match kind:
+        case "Literal":
+            return _Value(_classic_literal(node.value()))
+        case "UnresolvedAttribute":
+            parts = [str(part) for part in _sequence(node.nameParts())]
+            return ColumnRef(parts[0]) if len(parts) == 1 else _attribute(".".join(parts))
+        case "UnresolvedFunction":
+            return _call(node.functionName(), tuple(_classic_node(argument) for argument in _sequence(node.arguments())))
+        case "UnresolvedExtractValue":
+            return _Call("extract", (_classic_node(node.child()), _classic_node(node.extraction())))
+        case "SqlExpression":
+            return _Sql(node.expression())
+        case "Alias":
+            return _classic_node(node.child())
+        case "Cast":
+            return _cast_literal(_classic_node(node.child()), node.dataType().sql())
+    raise InvalidFilter(f"a Column of kind '{kind}' is no condition that files can answer")
+
+
+def _sequence(values: Dynamic) -> Iterator[Dynamic]:
+    return (values.apply(at) for at in range(values.size()))
+
+
+def _classic_literal(value: Dynamic) -> Literal:
+    """py4j has turned simple values into Python's; dates and times stay objects of the JVM."""
+    if not hasattr(value, "getClass"):
+        return literal_from_python(value)
+    match value.getClass().getName():
+        case "java.sql.Date" | "java.time.LocalDate":
+            return parse_date(value.toString())
+        case "java.sql.Timestamp":
+            instant = value.toInstant()
+            return Moment(instant.getEpochSecond() * 10**9 + instant.getNano())
+        case "java.time.Instant":
+            return Moment(value.getEpochSecond() * 10**9 + value.getNano())
+        case "java.time.LocalDateTime":
+            return parse_timestamp(value.toString(), zoned=False)
+        case "java.time.LocalTime":
+            return Clock(value.toNanoOfDay())
+    raise InvalidFilter(f"a literal of the JVM's class {value.getClass().getName()} cannot be compared with a column")
+
+
+__all__ = ["column_condition"]

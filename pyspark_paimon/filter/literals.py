@@ -1,0 +1,221 @@
+"""Literals of filters to points on a column's number line, and text to dates and times by Spark's rules of casting.
+
+Integers, decimals, dates and timestamps are stored as integers. A literal ``v`` cuts such a line in two places: the least
+stored integer that is ``>= v`` and the least that is ``> v``; every comparison follows from these two, whatever the
+literal's type, without rounding it to the column's.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from zoneinfo import ZoneInfo
+
+from fileindex.base.column_type import INTEGERS, TIMESTAMPS, ColumnType, Kind
+from fileindex.base.errors import InvalidFilter
+from pyspark_paimon.filter.ast import Clock, Day, Literal, Moment
+
+_NANOS_PER_DAY = 86_400 * 10**9
+_UNIT_NANOS = {"ms": 10**6, "us": 10**3, "ns": 1}
+_DATE = re.compile(r"([+-]?\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2}))?)?")
+_TIME = re.compile(r"(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?")
+_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?")
+_SPAN_LIMIT = 10_000  # digits: an exponent beyond it is no number that a person wrote
+
+BOUNDS: dict[Kind, tuple[int, int]] = {
+    Kind.TINYINT: (-(2**7), 2**7 - 1),
+    Kind.SMALLINT: (-(2**15), 2**15 - 1),
+    Kind.INT: (-(2**31), 2**31 - 1),
+    Kind.BIGINT: (-(2**63), 2**63 - 1),
+    Kind.DATE: (-(2**31), 2**31 - 1),
+    Kind.TIME: (0, 86_399_999),
+    Kind.TIMESTAMP: (-(2**63), 2**63 - 1),
+    Kind.TIMESTAMP_LTZ: (-(2**63), 2**63 - 1),
+}
+
+
+def bounds(column_type: ColumnType) -> tuple[int, int]:
+    """Least and greatest stored integer of an integer-like column."""
+    if column_type.kind is Kind.DECIMAL:
+        greatest: int = 10**column_type.precision - 1
+        return -greatest, greatest
+    return BOUNDS[column_type.kind]
+
+
+def cuts(value: Literal, column_type: ColumnType) -> tuple[int, int]:
+    """Where ``value`` cuts the column's integers: the least that is ``>= value`` and the least that is ``> value``.
+
+    Raises ``InvalidFilter`` if such a column cannot be compared with such a literal.
+
+    >>> cuts(Decimal("2.5"), ColumnType(Kind.INT)), cuts("1970-01-02", ColumnType(Kind.DATE))
+    ((3, 3), (1, 2))
+    """
+    number = _on_line(value, column_type)
+    low, high = bounds(column_type)
+    if isinstance(number, float):
+        scale = 10**column_type.scale if column_type.kind is Kind.DECIMAL else 1
+        if math.isnan(number):
+            return high + 1, high + 1
+        return _first(lambda stored: stored / scale >= number, low, high), _first(lambda stored: stored / scale > number, low, high)
+    return math.ceil(number), math.floor(number) + 1
+
+
+def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
+    """The least integer in [low, high] for which the monotone ``holds`` is true, ``high + 1`` if it never is."""
+    end = high + 1
+    while low < end:
+        middle = (low + end) // 2
+        if holds(middle):
+            end = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def _on_line(value: Literal, column_type: ColumnType) -> Fraction | float:
+    kind = column_type.kind
+    if kind in INTEGERS:
+        return number_of(value, kind)
+    if kind is Kind.DECIMAL:
+        number = number_of(value, kind)
+        return number if isinstance(number, float) else number * 10**column_type.scale
+    if kind is Kind.DATE:
+        return Fraction(_nanos(value, kind), _NANOS_PER_DAY)
+    if kind in TIMESTAMPS:
+        return Fraction(_nanos(value, kind), _UNIT_NANOS[column_type.unit])
+    return Fraction(_nanos_of_day(value), 10**6)
+
+
+def number_of(value: Literal, kind: Kind) -> Fraction | float:
+    """A numeric literal, or the text of one: exact, or a float if it was written as one. Raises ``InvalidFilter``.
+
+    >>> number_of("12.50", Kind.DECIMAL), number_of(1e3, Kind.INT)
+    (Fraction(25, 2), 1000.0)
+    """
+    match value:
+        case bool():
+            pass
+        case int():
+            return Fraction(value)
+        case float():
+            return value
+        case Decimal() if value.is_finite():
+            return _fraction(value)
+        case str():
+            return _parsed_number(value, kind)
+    raise InvalidFilter(f"a column of type {kind} cannot be compared with {value!r}")
+
+
+def _parsed_number(text: str, kind: Kind) -> Fraction | float:
+    word = text.strip()
+    try:
+        if word.lower().lstrip("+-") in {"nan", "inf", "infinity"}:
+            return float(word)
+        number = Decimal(word)
+    except (InvalidOperation, ValueError):
+        raise InvalidFilter(f"a column of type {kind} cannot be compared with the text '{text}'") from None
+    return _fraction(number)
+
+
+def _fraction(number: Decimal) -> Fraction:
+    exponent = number.as_tuple().exponent
+    if isinstance(exponent, int) and abs(exponent) > _SPAN_LIMIT:
+        raise InvalidFilter(f"the number {number} is beyond any column's range")
+    return Fraction(number)
+
+
+def _nanos(value: Literal, kind: Kind) -> int:
+    match value:
+        case Moment():
+            return value.nanos
+        case Day():
+            return value.days * _NANOS_PER_DAY
+        case str() if kind is Kind.DATE:
+            return parse_date(value).days * _NANOS_PER_DAY
+        case str():
+            return parse_timestamp(value, zoned=kind is Kind.TIMESTAMP_LTZ).nanos
+    raise InvalidFilter(f"a column of type {kind} cannot be compared with {value!r}; write {kind.split('_')[0]} '2024-01-31...'")
+
+
+def _nanos_of_day(value: Literal) -> int:
+    if isinstance(value, Clock):
+        return value.nanos
+    if isinstance(value, str):
+        return parse_time(value).nanos
+    raise InvalidFilter(f"a column of type TIME cannot be compared with {value!r}; write TIME '10:30:00'")
+
+
+def parse_date(text: str) -> Day:
+    """The day of ``yyyy[-m[-d]]``; what follows a space or a T is dropped, as Spark's cast does.
+
+    >>> parse_date("1970-1-2T10:00"), parse_date("1971")
+    (Day(days=1), Day(days=365))
+    """
+    word = re.split(r"[ T]", text.strip(), maxsplit=1)[0]
+    found = _DATE.fullmatch(word)
+    if found is None:
+        raise InvalidFilter(f"'{text}' is no date; write it as 2024-01-31")
+    return Day(_days(found, text))
+
+
+def _days(found: re.Match[str], text: str) -> int:
+    year, month, day = (int(part) if part else 1 for part in found.groups())
+    cycles, small = divmod(year - 2000, 400)  # the calendar repeats every 400 years, Python's ends at 9999
+    try:
+        return Day.of(date(2000 + small, month, day)).days + cycles * 146_097
+    except ValueError as error:
+        raise InvalidFilter(f"'{text}' is no date: {error}") from error
+
+
+def parse_time(text: str) -> Clock:
+    """The time of day of ``h:m[:s[.fraction]]``."""
+    found = _TIME.fullmatch(text.strip())
+    if found is None:
+        raise InvalidFilter(f"'{text}' is no time; write it as 10:30:00.123")
+    return Clock(_clock(found, text))
+
+
+def _clock(found: re.Match[str], text: str) -> int:
+    hour, minute, second = (int(part or 0) for part in found.groups()[:3])
+    if hour > 23 or minute > 59 or second > 59:
+        raise InvalidFilter(f"'{text}' has no time of a day")
+    return ((hour * 60 + minute) * 60 + second) * 10**9 + int((found.group(4) or "").ljust(9, "0") or 0)
+
+
+def parse_timestamp(text: str, *, zoned: bool) -> Moment:
+    """The moment of ``yyyy[-m[-d]][( |T)h:m[:s[.fraction]]][zone]``.
+
+    A column without zone ignores the text's zone, as Spark's cast to TIMESTAMP_NTZ does; without one, UTC is meant.
+
+    >>> parse_timestamp("1970-01-01 01:00:00+01:00", zoned=True), parse_timestamp("1970-01-01T00:00:01", zoned=False)
+    (Moment(nanos=0), Moment(nanos=1000000000))
+    """
+    day, _, rest = text.strip().replace("T", " ", 1).partition(" ")
+    found = _DATE.fullmatch(day)
+    clock = _TIME.match(rest.strip()) if rest.strip() else None
+    if found is None or (rest.strip() and clock is None):
+        raise InvalidFilter(f"'{text}' is no timestamp; write it as 2024-01-31 10:30:00.123456")
+    local = _days(found, text) * _NANOS_PER_DAY + (0 if clock is None else _clock(clock, text))
+    zone = "" if clock is None else rest.strip()[clock.end() :].strip()
+    offset = _offset_nanos(zone, local, text) if zone else 0
+    return Moment(local - offset if zoned else local)
+
+
+def _offset_nanos(zone: str, local: int, text: str) -> int:
+    fixed = _OFFSET.fullmatch(zone)
+    if fixed is not None:
+        sign = -1 if fixed.group(1) == "-" else 1
+        return sign * (int(fixed.group(2)) * 60 + int(fixed.group(3) or 0)) * 60 * 10**9
+    if zone.upper() in {"Z", "UTC", "GMT", "UT"}:
+        return 0
+    try:
+        info: timezone | ZoneInfo = ZoneInfo(zone)
+        wall = datetime(1970, 1, 1, tzinfo=UTC).replace(tzinfo=info) + timedelta(microseconds=local // 1000)
+        offset = wall.utcoffset() or timedelta(0)
+    except (KeyError, ValueError, OSError, OverflowError) as error:
+        raise InvalidFilter(f"'{text}' names no time zone that is known here: '{zone}'") from error
+    return offset // timedelta(microseconds=1) * 1000

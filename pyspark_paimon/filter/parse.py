@@ -1,0 +1,55 @@
+"""The filter languages: SQL text in Spark's dialect, a Spark ``Column``, a pyarrow expression, or a ready predicate tree."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import pyarrow.compute as pc
+
+from fileindex.base.errors import InvalidFilter
+from fileindex.predicate.tree import And, Compare, In, IsNull, Or, Predicate, StartsWith
+from pyspark_paimon.filter.bind import Types, bind
+from pyspark_paimon.filter.from_arrow import arrow_condition
+from pyspark_paimon.filter.from_sql import sql_condition
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+Filter: TypeAlias = "str | pc.Expression | Column | Predicate | None"
+
+
+def bind_filter(filter_: Filter, types: Types) -> Predicate | None:
+    """Any filter as a predicate on the columns in ``types``; None for none.
+
+    Raises:
+        InvalidFilter: the text cannot be parsed, or says what files cannot answer.
+        UnknownColumn: a name is none of the columns.
+
+    >>> from fileindex.base.column_type import ColumnType, Kind
+    >>> bind_filter("k BETWEEN 1 AND 3.5", {"k": ColumnType(Kind.INT)})
+    And(children=(Compare(column=ColumnRef(name='k', key=None), op=<Op.GE: '>='>, value=1),
+                  Compare(column=ColumnRef(name='k', key=None), op=<Op.LE: '<='>, value=3)))
+    """
+    if filter_ is None:
+        return None
+    if isinstance(filter_, str):
+        return parse_filter(filter_, types)
+    if isinstance(filter_, Compare | In | IsNull | StartsWith | And | Or):
+        return filter_
+    if isinstance(filter_, pc.Expression):
+        return bind(arrow_condition(filter_), types)
+    if type(filter_).__module__.startswith("pyspark."):
+        from pyspark_paimon.filter.from_spark import column_condition  # noqa: PLC0415  # a Column is at hand, so pyspark is
+
+        return bind(column_condition(filter_), types)
+    raise InvalidFilter(f"a filter is SQL text, a Spark Column or a pyarrow expression, not {type(filter_).__name__}")
+
+
+def parse_filter(text: str, types: Types) -> Predicate:
+    """The predicate of a WHERE clause in Spark's SQL. Raises as ``bind_filter``.
+
+    >>> from fileindex.base.column_type import ColumnType, Kind
+    >>> parse_filter("City LIKE 'Os%'", {"city": ColumnType(Kind.VARCHAR)})
+    StartsWith(column=ColumnRef(name='city', key=None), prefix='Os', negated=False)
+    """
+    return bind(sql_condition(text), types)

@@ -1,0 +1,109 @@
+"""Literals of Spark's SQL: numbers with their suffixes, texts, DATE, TIME and TIMESTAMP, casts of literals, X'1A'."""
+
+from __future__ import annotations
+
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+
+import numpy as np
+from sqlglot import exp
+
+from fileindex.base.column_type import Kind
+from fileindex.base.errors import InvalidFilter
+from pyspark_paimon.filter.ast import Day, Literal, Moment
+from pyspark_paimon.filter.literals import number_of, parse_date, parse_time, parse_timestamp
+
+_Type = exp.DataType.Type
+_INTEGERS = {_Type.TINYINT: Kind.TINYINT, _Type.SMALLINT: Kind.SMALLINT, _Type.INT: Kind.INT, _Type.BIGINT: Kind.BIGINT}
+_FLOATS = {_Type.FLOAT, _Type.DOUBLE}
+_TEXTS = {_Type.TEXT, _Type.VARCHAR, _Type.CHAR}
+_ZONED = {_Type.TIMESTAMP, _Type.TIMESTAMPTZ, _Type.TIMESTAMPLTZ}
+
+
+def literal_of(node: exp.Expression) -> Literal:
+    """The value of a literal. Raises ``InvalidFilter`` for anything that is none.
+
+    >>> import sqlglot
+    >>> [literal_of(sqlglot.parse_one(text, dialect="spark")) for text in ("-1.50", "1e3", "'Oslo'", "X'41'", "7L")]
+    [Decimal('-1.50'), 1000.0, 'Oslo', b'A', 7]
+    """
+    match node:
+        case exp.Paren():
+            return literal_of(node.this)
+        case exp.Null():
+            return None
+        case exp.Boolean():
+            return bool(node.this)
+        case exp.RawString():
+            return str(node.this)
+        case exp.Literal():
+            return str(node.this) if node.is_string else _number(str(node.this))
+        case exp.Neg():
+            return _negative(node)
+        case exp.Concat() if all(isinstance(part, exp.Literal) and part.is_string for part in node.expressions):
+            return "".join(str(part.this) for part in node.expressions)
+        case exp.HexString():
+            return _binary(str(node.this))
+        case exp.Cast():
+            return _cast(node)
+    raise InvalidFilter(f"'{node.sql(dialect='spark')[:120]}' is no literal; compare a column with a number, a text, a DATE or a TIMESTAMP")
+
+
+def _number(text: str) -> Literal:
+    """As Spark reads it: digits are exact, an exponent makes a DOUBLE."""
+    if "e" in text.lower():
+        return float(text)
+    try:
+        return int(text) if text.isdigit() else Decimal(text)
+    except (ValueError, InvalidOperation):
+        raise InvalidFilter(f"'{text[:120]}' is no number") from None
+
+
+def _negative(node: exp.Neg) -> Literal:
+    value = literal_of(node.this)
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        raise InvalidFilter(f"'{node.sql(dialect='spark')[:120]}' puts a minus before what is no number")
+    return value.copy_negate() if isinstance(value, Decimal) else -value  # a minus would round to 28 digits
+
+
+def _binary(digits: str) -> bytes:
+    try:
+        return bytes.fromhex(digits if len(digits) % 2 == 0 else "0" + digits)
+    except ValueError:
+        raise InvalidFilter(f"X'{digits[:120]}' is no sequence of hexadecimal digits") from None
+
+
+def _cast(node: exp.Cast) -> Literal:
+    value, target = literal_of(node.this), node.to.this
+    if value is None or (target in _TEXTS and isinstance(value, str)):
+        return value
+    if target in _INTEGERS or target in _FLOATS or target is _Type.DECIMAL:
+        return _cast_number(node, value)
+    match value:
+        case str() if target is _Type.DATE:
+            return parse_date(value)
+        case str() if target is _Type.TIME:
+            return parse_time(value)
+        case str() if target in _ZONED or target is _Type.TIMESTAMPNTZ:
+            return parse_timestamp(value, zoned=target in _ZONED)
+        case str() if target is _Type.BOOLEAN and value.strip().lower() in {"true", "false"}:
+            return value.strip().lower() == "true"
+        case Moment() | Day() if target in _ZONED or target is _Type.TIMESTAMPNTZ:
+            return value
+    raise InvalidFilter(f"'{node.sql(dialect='spark')[:120]}': this cast of a literal is not supported; write the literal in its type")
+
+
+def _cast_number(node: exp.Cast, value: Literal) -> Literal:
+    target = node.to.this
+    number = number_of(value, _INTEGERS.get(target, Kind.DOUBLE))
+    if target is _Type.FLOAT:
+        return float(np.float32(float(number)))
+    if target is _Type.DOUBLE:
+        return float(number)
+    if isinstance(number, Fraction) and target in _INTEGERS and number.denominator == 1:
+        return int(number)
+    if isinstance(value, str | int | Decimal) and target is _Type.DECIMAL:
+        scale = int(node.to.expressions[1].name) if len(node.to.expressions) == 2 else 0
+        if isinstance(number, Fraction) and (number * 10**scale).denominator == 1:
+            return Decimal(value)
+    raise InvalidFilter(f"'{node.sql(dialect='spark')[:120]}' is no exact value of type {node.to.sql(dialect='spark')}")

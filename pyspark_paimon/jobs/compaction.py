@@ -1,0 +1,95 @@
+"""What ``Table.compact`` is asked for, checked against the schema, and the buckets that it means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, get_args
+
+from fileindex.base.column_type import Kind
+from fileindex.predicate.json import from_json, to_json
+from fileindex.predicate.tree import columns_of
+from manifest.entry.live import EntryFilter
+from manifest.io.errors import InvalidArgument
+from manifest.schema.table_schema import TableSchema
+from pyspark_paimon.filter.bind import resolve
+from pyspark_paimon.filter.parse import Filter, bind_filter
+from pyspark_paimon.request.backend import ClusterStrategy, CompactRequest
+from pyspark_paimon.request.partition_spec import predicate_of, spec_of
+from pyspark_paimon.request.validate import checked_options, commit_identity
+
+if TYPE_CHECKING:
+    from manifest.commit.message import CommitMessage
+    from manifest.store import FileStore
+
+_NO_ORDER = frozenset({Kind.ARRAY, Kind.MAP, Kind.MULTISET, Kind.ROW, Kind.VECTOR, Kind.VARIANT, Kind.BLOB})
+_MOST_CURVE_COLUMNS = 8
+
+
+def compact_request(
+    schema: TableSchema,
+    *,
+    full: bool,
+    partitions: Sequence[Mapping[str, object]] | None,
+    filter: Filter,  # noqa: A002  # as in Table.compact
+    order_by: Sequence[str] | str | None,
+    strategy: ClusterStrategy,
+    options: Mapping[str, str] | None,
+) -> CompactRequest:
+    """The request of ``Table.compact``. Raises ``InvalidArgument``, ``InvalidFilter``, ``UnknownColumn``, ``UnsupportedOption``."""
+    if partitions is not None and filter is not None:
+        raise InvalidArgument("a compaction is limited by partitions or by a filter, not by both")
+    predicate = bind_filter(filter, schema.column_types)
+    for name in columns_of(predicate):
+        if name not in schema.partition_keys:
+            raise InvalidArgument(
+                f"a compaction is limited by partition columns ({', '.join(schema.partition_keys) or 'none'}), not by '{name}'"
+            )
+    if strategy not in get_args(ClusterStrategy):
+        raise InvalidArgument(f"strategy is one of {', '.join(get_args(ClusterStrategy))}, not {strategy!r}")
+    return CompactRequest(
+        commit_id=commit_identity(None),
+        full=full,
+        partitions=None if partitions is None else tuple(spec_of(spec, schema) for spec in partitions),
+        predicate=None if predicate is None else to_json(predicate),
+        order_by=() if order_by is None else _order_columns(schema, order_by, strategy),
+        strategy=strategy,
+        options=checked_options(options),
+    )
+
+
+def _order_columns(schema: TableSchema, order_by: Sequence[str] | str, strategy: ClusterStrategy) -> tuple[str, ...]:
+    if schema.is_primary_key_table or schema.core.bucket > 0:
+        raise InvalidArgument("rows can be sorted by columns in append tables without buckets only; others have an order of their own")
+    names = tuple(resolve(name, schema.column_types) for name in ([order_by] if isinstance(order_by, str) else order_by))
+    if not names or len(set(names)) < len(names):
+        raise InvalidArgument("order_by names each column once, and at least one")
+    for name in names:
+        if name in schema.partition_keys:
+            raise InvalidArgument(f"order_by: '{name}' is a partition column, so all rows that are sorted together have one value of it")
+        if schema.field(name).type.kind in _NO_ORDER:
+            raise InvalidArgument(f"order_by: '{name}' has type {schema.field(name).type}, which has no order")
+    if strategy != "order" and len(names) > _MOST_CURVE_COLUMNS:
+        raise InvalidArgument(f"strategy '{strategy}' takes at most {_MOST_CURVE_COLUMNS} columns; with more of them none has a say")
+    return names
+
+
+def wanted_buckets(store: FileStore, request: CompactRequest) -> list[tuple[bytes, int]]:
+    """(partition, bucket) with files at the newest snapshot that the request means."""
+    wanted = None if request.predicate is None else from_json(request.predicate)
+    if request.partitions is not None:
+        wanted = predicate_of(request.partitions, store.schema)
+    entries = store.live_entries(store.snapshots.latest(), EntryFilter(predicate=wanted))
+    codes, known = entries.partition_codes
+    return sorted({(known[code], bucket) for code, bucket in zip(codes.tolist(), entries.bucket.tolist(), strict=True)})
+
+
+def compact_one(store: FileStore, request: CompactRequest, bucket: tuple[bytes, int]) -> CommitMessage | None:
+    """Do what the request asks for in one bucket; None if there is nothing to do."""
+    from lsm.compaction.cluster import Clustering  # noqa: PLC0415  # a client of a server needs no storage engine
+    from lsm.write.table_write import compact_bucket  # noqa: PLC0415  # as above
+
+    clustering = Clustering(request.order_by, request.strategy) if request.order_by else None
+    return compact_bucket(store, *bucket, full=request.full, clustering=clustering, commit_id=request.commit_id)
+
+
+__all__ = ["compact_one", "compact_request", "wanted_buckets"]

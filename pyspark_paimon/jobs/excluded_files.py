@@ -1,0 +1,47 @@
+"""Scans of which somebody else reads some files: what is left of their plan, and whether the others' files are still there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from lsm.scan.split_units import units
+from manifest.io.errors import CorruptFile
+
+if TYPE_CHECKING:
+    from lsm.scan.plan import ScanPlan
+    from manifest.store import FileStore
+    from pyspark_paimon.request.backend import ScanRequest
+
+
+def without_files(store: FileStore, plan: ScanPlan, left_out: Sequence[str]) -> ScanPlan:
+    """The plan without the data files at the paths ``left_out``, cut into parts that can be read apart.
+
+    Raises ``CorruptFile`` if one of them is needed to merge others: indexes changed between two plans of one snapshot.
+    """
+    known = frozenset(left_out)
+    kept = []
+    for split in plan.splits:
+        for unit in units(split, store.schema):
+            missing = [store.physical_files(unit.partition, unit.bucket, file)[0] in known for file in unit.files]
+            if not any(missing):
+                kept.append(unit)
+            elif not unit.raw_convertible:
+                raise CorruptFile(store.root, "is planned otherwise than when the DataFrame was made; make it again")
+    return replace(plan, splits=tuple(kept))
+
+
+def check_left_out(store: FileStore, request: ScanRequest) -> None:
+    """Raise ``SnapshotExpired`` or ``CorruptFile`` if a file that Spark reads by itself is gone.
+
+    Spark calls this after it has listed the files: one that vanishes just before the listing would be missing without a word.
+    """
+    for path in request.left_out:
+        if not store.file_io.exists(path):
+            if request.snapshot_id is not None:
+                store.snapshots.readable(request.snapshot_id)
+            raise CorruptFile(path, "the data file is missing")
+
+
+__all__ = ["check_left_out", "without_files"]

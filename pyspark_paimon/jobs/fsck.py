@@ -1,0 +1,93 @@
+"""``Table.fsck`` where the files are: metadata here, files in threads, and at the end what has been expired meanwhile is forgiven."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import islice
+
+from pydantic import TypeAdapter
+
+from lsm.fsck.check_file import FileCheck
+from manifest.fsck.problem import Depth, Findings, Origin
+from manifest.fsck.unit import Unit
+from manifest.fsck.walk import count_orphans, gone, walk
+from manifest.store import FileStore
+from pyspark_paimon.request.backend import FsckRequest, Progress
+from pyspark_paimon.request.results import FsckResult, ProgressEvent
+from pyspark_paimon.scheduling.thread_pool import each
+
+STAGE = "fsck"
+_AT_ONCE = 64
+_FINDINGS = TypeAdapter(Findings)
+_SETTLING_SECONDS = 1.0
+_SETTLING_TRIES = 3
+
+
+def check_table(store: FileStore, request: FsckRequest, *, threads: int, progress: Progress | None) -> FsckResult:
+    """Check the table; memory is bounded by the live files of one state and the names of all."""
+    start = time.perf_counter()
+    started_ms = int(time.time() * 1000)
+    found = Findings(request.limit)
+    check = FileCheck(store, request.depth)
+    done = 0
+    for some in _batches(walk(store, found)):
+        for one in each(partial(check.check, limit=request.limit), some, threads):
+            found.merge(one)
+        done += len(some)
+        if progress is not None:
+            progress(ProgressEvent(stage=STAGE, done=done, unit="files"))
+    found = settled(found, partial(gone, store))
+    if request.depth is not Depth.QUICK and not found.total:
+        count_orphans(store, started_ms, found)
+    if progress is not None:
+        progress(ProgressEvent(stage=STAGE, done=done, total=done, unit="files"))
+    return result_of(found, request.depth, start)
+
+
+def _batches(units: Iterator[Unit]) -> Iterator[list[Unit]]:
+    while some := list(islice(units, _AT_ONCE)):
+        yield some
+
+
+def findings_to_json(found: Findings) -> str:
+    """For a trip between processes."""
+    return _FINDINGS.dump_json(found).decode()
+
+
+def findings_from_json(text: str) -> Findings:
+    """What ``findings_to_json`` sent."""
+    return _FINDINGS.validate_json(text)
+
+
+def settled(found: Findings, are_gone: Callable[[Sequence[Origin]], list[bool]]) -> Findings:
+    """``found`` without the problems of states that were expired while they were looked at.
+
+    Expiry deletes files first and snapshots last, so that a problem is looked at again after a while.
+    """
+    for attempt in range(_SETTLING_TRIES):
+        origins = list({problem.origin: None for problem in found.problems})
+        if not origins:
+            break
+        if attempt:
+            time.sleep(_SETTLING_SECONDS)
+        doomed = {origin for origin, is_gone in zip(origins, are_gone(origins), strict=True) if is_gone}
+        found = found.without(lambda problem, doomed=doomed: problem.origin in doomed)  # type: ignore[misc]  # bound at once
+    return found
+
+
+def result_of(found: Findings, depth: Depth, start: float) -> FsckResult:
+    """The answer for people."""
+    ordered = sorted(found.problems, key=lambda problem: (problem.path, problem.kind, problem.message))
+    return FsckResult(
+        depth=depth,
+        problems=tuple(ordered),
+        problem_count=found.total,
+        counts=dict(sorted(found.counts.items())),
+        unchecked=dict(sorted(found.unchecked.items())),
+        seconds=time.perf_counter() - start,
+    )
+
+
+__all__ = ["STAGE", "check_table", "findings_from_json", "findings_to_json", "result_of", "settled"]

@@ -1,0 +1,115 @@
+"""What a read between two snapshots is asked for, how the question is settled, and how the answer is planned and read.
+
+A range is settled when the scan is made: tags become snapshot ids and the mode is chosen, so that every reading of the scan,
+here or in Spark's tasks, sees the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+import pyarrow as pa
+
+from fileindex.base.column_type import Kind
+from lsm.arrow.row_kind import ROW_KIND
+from manifest.io.errors import InvalidArgument
+from manifest.schema.table_schema import TableSchema
+from manifest.snapshot.snapshot import CommitKind, Snapshot
+from manifest.types.data_type import DataField, DataType
+from pyspark_paimon.request.backend import Backend, IncrementalMode, IncrementalRange, ScanRequest, TravelRequest
+from pyspark_paimon.request.validate import projection
+
+if TYPE_CHECKING:
+    from lsm.incremental.planner import IncrementalSplit
+    from lsm.read.metrics import ReadReport
+    from lsm.scan.plan import ScanPlan
+    from manifest.store import FileStore
+
+Point: TypeAlias = int | str
+"""A snapshot id (0: before the first), or the name of a tag."""
+
+MODES: tuple[IncrementalMode, ...] = ("delta", "changelog", "diff")
+_KIND_FIELD = DataField(-1, ROW_KIND, DataType(Kind.VARCHAR, nullable=False, length=2**31 - 1))
+
+
+def range_of(backend: Backend, schema: TableSchema, start: Point, end: Point | None, mode: IncrementalMode | None) -> IncrementalRange:
+    """The range from after ``start`` up to and with ``end`` (None: the newest snapshot).
+
+    Without ``mode`` Paimon's rule holds: two tags are compared, else a table's changelog is read if it has one, else the delta.
+    Raises ``InvalidArgument`` for what is no range, ``SnapshotNotFound`` and ``SnapshotExpired`` for snapshots that are not there.
+    """
+    if mode is not None and mode not in MODES:
+        raise InvalidArgument(f"the mode of an incremental scan is one of {', '.join(MODES)}, not {mode!r}")
+    if ROW_KIND in schema.names:
+        raise InvalidArgument(f"the table has a column '{ROW_KIND}' of its own, so that changes cannot carry their kinds in it")
+    last = _id(_pinned(backend, end))
+    first = start if type(start) is int else _id(_pinned(backend, start))
+    if not 0 <= first <= last:
+        raise InvalidArgument(f"changes are read forward in time, not from snapshot {first} to {last}")
+    tags = [point if isinstance(point, str) else None for point in (start, end)]
+    natural: IncrementalMode = "diff" if all(tags) else "delta" if schema.core.changelog_producer == "none" else "changelog"
+    return IncrementalRange(start_id=first, start_tag=tags[0], end_id=last, end_tag=tags[1], mode=mode or natural)
+
+
+def exact_mode(backend: Backend, schema: TableSchema, wanted: IncrementalRange) -> IncrementalMode:
+    """How the changes of a range are told without a gap.
+
+    The changelog, unless a part of the range has none: before the table had its producer, or for an overwrite. Else the difference
+    of the states, or what was appended to a table without keys.
+    """
+    if not schema.is_primary_key_table:
+        return "delta"
+    if schema.core.changelog_producer == "none":
+        return "diff"
+    inside = [snapshot for snapshot in backend.snapshots() if wanted.start_id < snapshot.id <= wanted.end_id]
+    producers = {backend.schema(schema_id).core.changelog_producer for schema_id in {snapshot.schema_id for snapshot in inside}}
+    overwritten = any(snapshot.commit_kind is CommitKind.OVERWRITE for snapshot in inside)
+    return "diff" if overwritten or producers - {schema.core.changelog_producer} else "changelog"
+
+
+def _pinned(backend: Backend, point: object) -> Snapshot | None:
+    if point is None:
+        return backend.pin(TravelRequest())
+    if isinstance(point, str):
+        return backend.pin(TravelRequest(tag=point))
+    if type(point) is not int:
+        raise InvalidArgument(f"a range is given by snapshot ids or names of tags, not by {point!r}")
+    return backend.pin(TravelRequest(snapshot_id=point)) if point else None
+
+
+def _id(snapshot: Snapshot | None) -> int:
+    return 0 if snapshot is None else snapshot.id
+
+
+def change_columns(columns: Sequence[str] | None, schema: TableSchema) -> tuple[str, ...]:
+    """Columns of a scan of changes: those asked for, and the kind of the row, last unless it is named."""
+    if columns is None or isinstance(columns, str):
+        return (*projection(columns, schema), ROW_KIND)
+    named = [name for name in columns if name != ROW_KIND]
+    resolved = iter(projection(named, schema) if named else ())
+    ordered = tuple(name if name == ROW_KIND else next(resolved) for name in columns)
+    return ordered if ROW_KIND in ordered else (*ordered, ROW_KIND)
+
+
+def scan_fields(schema: TableSchema, columns: Sequence[str]) -> list[DataField]:
+    """The fields of a scan's columns, that of the row's kind among them."""
+    return [_KIND_FIELD if name == ROW_KIND and name not in schema.names else schema.field(name) for name in columns]
+
+
+def plan_changes(store: FileStore, request: ScanRequest, wanted: IncrementalRange) -> ScanPlan:
+    """The plan of a scan of changes."""
+    from lsm.incremental import planner as incremental  # noqa: PLC0415  # a client of a server needs no storage engine
+
+    planner = incremental.IncrementalPlanner(store, wanted.start_id, wanted.end_id, wanted.start_tag, wanted.end_tag)
+    return planner.plan(incremental.IncrementalMode(wanted.mode), request.tree)
+
+
+def read_changes(store: FileStore, split: IncrementalSplit, request: ScanRequest, report: ReadReport | None) -> Iterator[pa.RecordBatch]:
+    """The rows of one split of such a plan."""
+    from lsm.incremental.read import read_incremental  # noqa: PLC0415  # as above
+
+    return read_incremental(store, split, columns=request.columns, predicate=request.tree, limit=request.limit, report=report)
+
+
+__all__ = ["MODES", "Point", "change_columns", "exact_mode", "plan_changes", "range_of", "read_changes", "scan_fields"]

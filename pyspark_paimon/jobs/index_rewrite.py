@@ -1,0 +1,85 @@
+"""Rewriting file indexes: which files to look at, a thread or a task for each, one commit."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from functools import partial
+
+from lsm.file_index.rewrite import FileIndexRewriter, RewrittenIndex
+from manifest.commit.file_store_commit import FileStoreCommit
+from manifest.commit.message import CommitMessage, CommitResult
+from manifest.entry.live import EntryFilter
+from manifest.entry.manifest_entry import ManifestEntry
+from manifest.io.errors import CommitGaveUp
+from manifest.io.paths import POSTPONE_BUCKET
+from manifest.snapshot.snapshot import Snapshot
+from manifest.store import FileStore
+from pyspark_paimon.jobs.progress_steps import Steps
+from pyspark_paimon.request.backend import Progress
+from pyspark_paimon.request.partition_spec import Spec, predicate_of
+from pyspark_paimon.request.results import IndexRewriteResult
+from pyspark_paimon.scheduling.thread_pool import each
+
+_ATTEMPTS = 20
+
+
+def rewrite_indexes(
+    store: FileStore, commit_id: str, partitions: Sequence[Spec] | None, *, threads: int, progress: Progress | None
+) -> IndexRewriteResult:
+    """Rewrite in this process; what others removed or rewrote meanwhile is looked at again in the newest snapshot."""
+    start = time.perf_counter()
+    commit = FileStoreCommit(store, commit_id)
+    total = IndexRewriteResult(files=0, rewritten=0, bytes_read=0, bytes_written=0, snapshot_id=None)
+    only: frozenset[tuple[bytes, int]] | None = None
+    for attempt in range(1, _ATTEMPTS + 1):
+        snapshot = store.snapshots.latest()
+        listed = indexable_files(store, snapshot, partitions)
+        entries = listed if only is None else [entry for entry in listed if (entry.partition, entry.bucket) in only]
+        rewriter = FileIndexRewriter(store, commit_id, 0 if snapshot is None else snapshot.id)
+        made: list[RewrittenIndex] = []
+        try:
+            each(partial(_rewrite_one, rewriter, made, Steps(progress, "rewrite-file-index", len(entries), "files")), entries, threads)
+            result = commit.rewrite_indexes(messages_of(made), attempt)
+        except BaseException:
+            commit.abort(messages_of(made), attempt)
+            raise
+        files = len(entries) if only is None else total.files
+        total = _added(total, made, files, result)
+        if not result.compact_lost:
+            return total.model_copy(update={"seconds": time.perf_counter() - start})
+        only = frozenset(result.lost_compactions)
+    raise CommitGaveUp(
+        f"{store.root}: {_ATTEMPTS} times in a row other commits changed files while their indexes were rewritten; try again later"
+    )
+
+
+def _rewrite_one(rewriter: FileIndexRewriter, made: list[RewrittenIndex], steps: Steps, entry: ManifestEntry) -> None:
+    made.append(rewriter.rewrite(entry))
+    steps.finished()
+
+
+def indexable_files(store: FileStore, snapshot: Snapshot | None, partitions: Sequence[Spec] | None) -> list[ManifestEntry]:
+    """The live files whose indexes a rewrite looks at, the largest first, limited to the partitions named."""
+    wanted = None if partitions is None else predicate_of(partitions, store.schema)
+    entries = store.live_entries(snapshot, EntryFilter(predicate=wanted))
+    found = entries.select(entries.bucket != POSTPONE_BUCKET).entries()
+    return sorted(found, key=lambda entry: (-entry.file.file_size, entry.file.file_name))
+
+
+def messages_of(made: Sequence[RewrittenIndex]) -> list[CommitMessage]:
+    """What there is to commit."""
+    return [one.message for one in made if one.message is not None]
+
+
+def _added(total: IndexRewriteResult, made: Sequence[RewrittenIndex], files: int, result: CommitResult) -> IndexRewriteResult:
+    return IndexRewriteResult(
+        files=files,
+        rewritten=total.rewritten + len(messages_of(made)) - len(result.lost_compactions),
+        bytes_read=total.bytes_read + sum(one.bytes_read for one in made),
+        bytes_written=total.bytes_written + sum(one.bytes_written for one in made),
+        snapshot_id=total.snapshot_id if result.compact_snapshot_id is None else result.compact_snapshot_id,
+    )
+
+
+__all__ = ["indexable_files", "messages_of", "rewrite_indexes"]

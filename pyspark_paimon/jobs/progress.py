@@ -1,0 +1,94 @@
+"""Showing how far a long operation has come: a bar on a terminal, and what a Spark Connect session tells of its tasks."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TextIO
+
+from pyspark_paimon.request.backend import Progress
+from pyspark_paimon.request.results import ProgressEvent
+
+_WIDTH = 30
+
+
+@dataclass
+class ProgressBar:
+    """A line that shows the newest event; it ends when all is done, or another stage begins.
+
+    >>> import io
+    >>> bar = ProgressBar(io.StringIO())
+    >>> bar(ProgressEvent(stage="compact", done=1, total=3, unit="buckets"))
+    >>> bar.output.getvalue().strip()
+    'compact [##########....................] 1 of 3 buckets'
+    """
+
+    output: TextIO = field(default_factory=lambda: sys.stderr)
+    _stage: str = ""
+    _length: int = 0
+
+    def __call__(self, event: ProgressEvent) -> None:
+        """Show ``event``."""
+        if self._length and event.stage != self._stage:
+            self._end()
+        line = f"{event.stage} {_bar(event)}"
+        self.output.write(f"\r{line}{' ' * (self._length - len(line))}")
+        self._stage, self._length = event.stage, len(line)
+        if event.done == event.total:
+            self._end()
+        self.output.flush()
+
+    def _end(self) -> None:
+        self.output.write("\n")
+        self._length = 0
+
+
+def _bar(event: ProgressEvent) -> str:
+    if not event.total:
+        return f"{event.done:,} {event.unit}"
+    filled = _WIDTH * min(event.done, event.total) // event.total
+    return f"[{'#' * filled}{'.' * (_WIDTH - filled)}] {event.done:,} of {event.total:,} {event.unit}"
+
+
+def chosen(progress: Progress | bool | None) -> Progress | None:
+    """Whom to tell: ``True`` means a bar on standard error."""
+    if progress is True:
+        return ProgressBar()
+    return progress or None
+
+
+@contextmanager
+def told_of_tasks(spark: Any, progress: Progress | None, stage: str) -> Iterator[None]:
+    """Tell ``progress`` of the tasks of the Spark Connect jobs that this thread runs in the block; a classic session tells nothing.
+
+    The server reports as often as ``spark.connect.progress.reportInterval`` says, each time the tasks of the stages that it
+    knows by then. So that all is done is told at the end of the block only, and not if the job failed. Of a job that was
+    faster than the first report no more is known than that it had a task.
+    """
+    if progress is None or not type(spark).__module__.startswith("pyspark.sql.connect"):
+        yield
+        return
+    thread, last = threading.get_ident(), (0, 0)
+
+    def handler(stages: Any, **_: Any) -> None:
+        nonlocal last
+        if threading.get_ident() != thread or not stages:
+            return
+        counts = (sum(stage.num_completed_tasks for stage in stages), sum(stage.num_tasks for stage in stages))
+        if counts != last and counts[0] < counts[1]:
+            progress(ProgressEvent(stage=stage, done=counts[0], total=counts[1], unit="tasks"))
+        last = counts
+
+    spark.registerProgressHandler(handler)
+    try:
+        yield
+    finally:
+        spark.removeProgressHandler(handler)
+    tasks = max(last[1], 1)
+    progress(ProgressEvent(stage=stage, done=tasks, total=tasks, unit="tasks"))
+
+
+__all__ = ["ProgressBar", "chosen", "told_of_tasks"]

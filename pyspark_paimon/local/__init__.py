@@ -1,0 +1,4 @@
+"""The engine in process: threads over buckets and files, Arrow in and out.
+
+Starts no JVM. Public: ``LocalBackend`` (backend).
+"""

@@ -1,0 +1,281 @@
+"""The in-process engine: Arrow in, Arrow out, threads over buckets and splits; neither Spark nor a JVM."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from lsm.incremental.planner import split_from_json
+from lsm.read.metrics import ReadReport
+from lsm.scan.planner import ScanPlan, ScanPlanner
+from lsm.scan.splits import DataSplit
+from lsm.scan.table_statistics import counted_rows, statistics_of
+from manifest.entry.cache import EntryCache, nothing_held
+from manifest.expire.orphans import list_orphans, remove_orphans
+from manifest.expire.snapshots import expire_snapshots
+from manifest.io.errors import InvalidArgument
+from manifest.io.file_io import FileIO
+from manifest.io.paths import MAIN_BRANCH, split_branch
+from manifest.io.resolve import file_io_for
+from manifest.options.support import check_readable
+from manifest.schema.manager import SchemaManager
+from manifest.schema.table_schema import TableSchema
+from manifest.snapshot.snapshot import Snapshot
+from manifest.stats.table_stats import Statistics
+from manifest.store import FileStore
+from pyspark_paimon.jobs.excluded_files import without_files
+from pyspark_paimon.jobs.fsck import check_table
+from pyspark_paimon.jobs.incremental import plan_changes
+from pyspark_paimon.jobs.index_rewrite import rewrite_indexes
+from pyspark_paimon.local.read import cheap_count, count_rows, plan_rows, split_rows
+from pyspark_paimon.local.update_delete import delete_rows, update_rows
+from pyspark_paimon.local.write_compact import compact_table, write_rows
+from pyspark_paimon.request.assignments import Assignments
+from pyspark_paimon.request.backend import (
+    CompactRequest,
+    DeleteRequest,
+    ExpireRequest,
+    FsckRequest,
+    IndexView,
+    OrphanFile,
+    Progress,
+    Rows,
+    ScanRequest,
+    TravelRequest,
+    WriteRequest,
+)
+from pyspark_paimon.request.inputs import collected
+from pyspark_paimon.request.partition_spec import Spec
+from pyspark_paimon.request.results import (
+    AnalyzeResult,
+    CompactResult,
+    ExpireResult,
+    FsckResult,
+    FunnelStage,
+    IndexRewriteResult,
+    TableChangeResult,
+    WriteResult,
+)
+from pyspark_paimon.request.table_changes import TableChange, change_table
+from pyspark_paimon.scheduling.thread_pool import AHEAD_BYTES
+from pyspark_paimon.views.history_views import View, history_view
+from pyspark_paimon.views.index_views import index_view
+from pyspark_paimon.views.read_stages import read_stages
+from pyspark_paimon.views.statistics_view import analyze_table
+from pyspark_paimon.views.table_views import files_table
+
+
+class LocalBackend:
+    """A table whose files this process reads and writes itself; cheap to make, safe to use from several threads.
+
+    ``threads`` bounds the buckets and splits in work at once (default: the processors, at most 8); ``progress`` is told of
+    long operations. ``file_io`` stands in for the path's own storage.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], *, progress: Progress | None = None, threads: int | None = None, file_io: FileIO | None = None
+    ) -> None:
+        self._file_io, self._root = file_io_for(os.fspath(path), file_io)
+        self._progress = progress
+        self._manifests = EntryCache()
+        self._threads = threads or min(os.cpu_count() or 1, 8)
+
+    @property
+    def path(self) -> str:
+        """The table's absolute path."""
+        return self._root
+
+    @property
+    def spark(self) -> None:
+        """No session."""
+        return
+
+    def store(self, options: Mapping[str, str] | None = None, schema_id: int | None = None) -> FileStore:
+        """The table opened now: by its newest schema, or that of ``schema_id``, with options of one job. Raises ``TableNotFound``."""
+        store = FileStore.open(self._root, self._file_io, cache=self._manifests)
+        if schema_id is not None and schema_id != store.schema.id:
+            store = store.with_schema(store.schemas.get(schema_id))
+        return store.with_options(options) if options else store
+
+    def create(self, schema: TableSchema) -> TableSchema:
+        """Create the table: schema-0, put if absent."""
+        root, branch = split_branch(self._root)
+        if branch != MAIN_BRANCH:
+            raise InvalidArgument(f"{self._root}: a branch is made of a table: Table.open({root!r}).create_branch({branch!r})")
+        return SchemaManager(self._file_io, root).create(schema)
+
+    def schema(self, schema_id: int | None = None) -> TableSchema:
+        """The newest schema, or that of an id."""
+        return self.store(schema_id=schema_id).schema
+
+    def change(self, change: TableChange) -> TableChangeResult:
+        """Change the schema or the history."""
+        return change_table(self.store(), change)
+
+    def view(self, view: View) -> pa.Table:
+        """Tags, branches, schemas, partitions or consumers."""
+        return history_view(self.store(), view)
+
+    def pin(self, travel: TravelRequest) -> Snapshot | None:
+        """The snapshot asked for; None if the newest is asked for and there is none."""
+        return _travel(self.store(), travel)
+
+    def start(self, travel: TravelRequest) -> tuple[Snapshot | None, TableSchema]:
+        """The snapshot asked for and the schema to read it by: the newest, or the snapshot's own when travelling."""
+        store = self.store()
+        snapshot = _travel(store, travel)
+        if snapshot is None or snapshot.schema_id == store.schema.id:
+            return snapshot, store.schema
+        if travel == TravelRequest():  # the schema may have changed between the two looks
+            return snapshot, self.schema() if snapshot.schema_id > store.schema.id else store.schema
+        return snapshot, store.schemas.get(snapshot.schema_id)
+
+    def snapshots(self) -> list[Snapshot]:
+        """Every retained snapshot, oldest first."""
+        return list(self.store().snapshots.backwards())[::-1]
+
+    def statistics(self, snapshot_id: int | None) -> Statistics | None:
+        """The statistics that a snapshot carries."""
+        store = self.store()
+        return None if snapshot_id is None else statistics_of(store, store.snapshots.readable(snapshot_id))
+
+    def analyze(self, commit_id: str, columns: Sequence[str]) -> AnalyzeResult:
+        """Count the rows and these columns of the newest snapshot, and commit the statistics."""
+        return analyze_table(self.store(), commit_id, columns, self.read)
+
+    def files(self, snapshot_id: int | None) -> pa.Table:
+        """Live data files of a snapshot."""
+        store = self.store()
+        return files_table(store.live_entries(self._snapshot(store, snapshot_id)).entries(), store.schema)
+
+    def index_view(self, view: IndexView, snapshot_id: int | None) -> pa.Table:
+        """File indexes of a snapshot, or their health."""
+        store = self.store()
+        return index_view(store, view, self._snapshot(store, snapshot_id), self._threads)
+
+    def plan(self, request: ScanRequest) -> ScanPlan:
+        """Splits and the funnel's report."""
+        return self._plan(self._readable(request), request)
+
+    def read(self, request: ScanRequest, *, keeps_all: bool = False) -> Iterator[pa.RecordBatch]:
+        """The rows, a batch at a time, splits in the plan's order."""
+        store = self._readable(request)
+        ahead = sys.maxsize if keeps_all else AHEAD_BYTES
+        return plan_rows(store, request, self._plan(store, request), self._threads, ahead=ahead)
+
+    def read_split(self, request: ScanRequest, split: DataSplit | str, report: ReadReport | None = None) -> Iterator[pa.RecordBatch]:
+        """The rows of one split of the request's plan, in no order; the limit bounds each split's rows."""
+        store = self._readable(request)
+        parsed = split_from_json(split) if isinstance(split, str) else split
+        return split_rows(store, request, parsed, report)
+
+    def read_stages(self, request: ScanRequest) -> Sequence[FunnelStage]:
+        """Read the rows and tell what indexes, row groups and the exact filter kept and dropped."""
+        store = self._readable(request)
+        plan = self._plan(store, request)
+        report = ReadReport()
+        start = time.perf_counter()
+        for _ in plan_rows(store, request, plan, self._threads, report):
+            pass
+        return read_stages(report, (time.perf_counter() - start) * 1000)
+
+    def count(self, request: ScanRequest) -> int:
+        """Number of rows; files answer by metadata or exact indexes where they can, an analyzed snapshot by its statistics."""
+        store = self._readable(request)
+        analyzed = self.analyzed_count(request)
+        if analyzed is not None:
+            return analyzed
+        return count_rows(store, request, self._plan(store, request), self._threads)
+
+    def cheap_count(self, request: ScanRequest) -> int | None:
+        """Number of rows if statistics, metadata and the exact indexes of few files tell it; no data file is opened."""
+        analyzed = self.analyzed_count(request)
+        if analyzed is not None:
+            return analyzed
+        store = self._readable(request)
+        return cheap_count(store, request, self._plan(store, request))
+
+    def analyzed_count(self, request: ScanRequest) -> int | None:
+        """Number of rows if the snapshot has statistics of its own that tell it."""
+        if request.predicate is not None or request.incremental is not None or request.options:
+            return None
+        store = self.store()
+        rows = counted_rows(store, self._snapshot(store, request.snapshot_id))
+        return rows if rows is None or request.limit is None else min(rows, request.limit)
+
+    def frame(self, request: ScanRequest, spark: Any, *, native: bool = False) -> Any:
+        """The scan as a DataFrame of ``spark``, whose server must see the same path."""
+        if spark is None:
+            raise InvalidArgument("the table was opened in process; give a session: scan.to_spark(spark)")
+        from pyspark_paimon.spark.client.backend import SparkBackend  # noqa: PLC0415  # a session is at hand, so pyspark is
+
+        return SparkBackend(self._root, spark).frame(request, spark, native=native)
+
+    def write(self, request: WriteRequest, rows: Rows) -> WriteResult:
+        """Write and commit; on any error nothing is visible."""
+        return write_rows(self.store(request.options), request, collected(rows), threads=self._threads, progress=self._progress)
+
+    def delete(self, request: DeleteRequest) -> WriteResult:
+        """Delete by filter; evaluated again if a touched bucket changed meanwhile."""
+        return delete_rows(self.store(request.options), request, self.read, threads=self._threads)
+
+    def update(self, request: DeleteRequest, values: Assignments) -> WriteResult:
+        """Update by filter; evaluated again if a touched bucket changed meanwhile."""
+        return update_rows(self.store(request.options), request, values, self.read, threads=self._threads)
+
+    def compact(self, request: CompactRequest) -> CompactResult:
+        """Compact; a lost race is tried again on the new snapshot."""
+        return compact_table(self.store(request.options), request, threads=self._threads, progress=self._progress)
+
+    def rewrite_file_index(self, commit_id: str, partitions: Sequence[Spec] | None) -> IndexRewriteResult:
+        """Give files that exist the indexes that the table's options ask for, a thread each."""
+        return rewrite_indexes(self.store(), commit_id, partitions, threads=self._threads, progress=self._progress)
+
+    def expire(self, request: ExpireRequest) -> ExpireResult:
+        """Expire snapshots and delete what only they reach."""
+        done = expire_snapshots(
+            self.store(),
+            retain_min=request.retain_min,
+            retain_max=request.retain_max,
+            older_than_ms=request.older_than_ms,
+            limit=request.limit,
+        )
+        return ExpireResult(snapshots=done.snapshots, data_files=done.data_files, manifests=done.manifests)
+
+    def fsck(self, request: FsckRequest) -> FsckResult:
+        """Check metadata and files, a thread each; changes nothing."""
+        store = FileStore.open(self._root, self._file_io, cache=nothing_held())  # what counts is on storage
+        return check_table(store, request, threads=self._threads, progress=self._progress)
+
+    def orphans(self, older_than_ms: int, *, remove: bool) -> list[OrphanFile]:
+        """Files that nothing refers to; deleted if ``remove``."""
+        find = remove_orphans if remove else list_orphans
+        return [OrphanFile(path=orphan.path, size=orphan.size, mtime_ms=orphan.mtime_ms) for orphan in find(self.store(), older_than_ms)]
+
+    def _readable(self, request: ScanRequest) -> FileStore:
+        store = self.store(request.options, request.schema_id)
+        check_readable(store.options, has_primary_key=store.schema.is_primary_key_table, table=self._root)
+        return store
+
+    def _snapshot(self, store: FileStore, snapshot_id: int | None) -> Snapshot | None:
+        return None if snapshot_id is None else store.snapshots.readable(snapshot_id)
+
+    def _plan(self, store: FileStore, request: ScanRequest) -> ScanPlan:
+        if request.incremental is not None:
+            return plan_changes(store, request, request.incremental)
+        snapshot = self._snapshot(store, request.snapshot_id)
+        limit = None if request.order_by else request.limit  # sorted rows may come from any split
+        plan = ScanPlanner(store).plan(request.tree, snapshot=snapshot, columns=request.columns, limit=limit)
+        return without_files(store, plan, request.left_out) if request.left_out else plan
+
+
+def _travel(store: FileStore, travel: TravelRequest) -> Snapshot | None:
+    return store.snapshots.travel(snapshot_id=travel.snapshot_id, tag=travel.tag, timestamp_millis=travel.timestamp_millis)
+
+
+__all__ = ["LocalBackend"]

@@ -1,0 +1,127 @@
+"""Delete and update in process: rows are found in one snapshot and changed on top of it, or found again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from fileindex.predicate.json import from_json
+from fileindex.predicate.tree import TRUE, Predicate
+from lsm.commit.post_commit import finished, follow_up
+from lsm.keys.sort import DELETE, UPDATE_AFTER
+from lsm.scan.splits import DataSplit
+from lsm.write.copy_on_write import AppendChange, Update
+from lsm.write.table_write import TableWrite
+from manifest.commit.file_store_commit import FileStoreCommit
+from manifest.commit.message import CommitMessage, CommitResult
+from manifest.commit.runs import committed_before
+from manifest.io.errors import CommitConflict
+from manifest.options.support import check_writable
+from manifest.snapshot.snapshot import Snapshot
+from manifest.store import FileStore
+from pyspark_paimon.local.write_compact import written
+from pyspark_paimon.request.assignments import Assignments, refuse_delete, refuse_update
+from pyspark_paimon.request.backend import EVERY_LEVEL, DeleteRequest, ScanRequest
+from pyspark_paimon.request.results import WriteResult
+from pyspark_paimon.scheduling.thread_pool import each
+
+_EVALUATIONS = 20
+Read = Callable[[ScanRequest], Iterator[pa.RecordBatch]]
+_Changed = tuple[list[CommitMessage], int]
+
+
+def delete_rows(store: FileStore, request: DeleteRequest, read: Read, *, threads: int) -> WriteResult:
+    """Write the rows again as deletes, mark them where they lie, or rewrite their files without them."""
+    refuse_delete(store.schema, store.root)
+    return _Change(store, request, read, threads, None).run()
+
+
+def update_rows(store: FileStore, request: DeleteRequest, values: Assignments, read: Read, *, threads: int) -> WriteResult:
+    """Write the rows again with new values; in an append table the old ones are marked or their files rewritten."""
+    values.refuse_columns("a table opened without spark=...")
+    refuse_update(store.schema, store.root)
+    return _Change(store, request, read, threads, values.applied).run()
+
+
+@dataclass(frozen=True)
+class _Change:
+    store: FileStore
+    request: DeleteRequest
+    read: Read
+    threads: int
+    update: Update | None
+
+    def run(self) -> WriteResult:
+        """Evaluate and commit; again, if another commit changed the buckets of the rows meanwhile."""
+        start = time.perf_counter()
+        store, user = self.store, self.request.commit_id
+        check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
+        done = None if self.request.first_run else committed_before(store, user)
+        if done is not None:
+            return written(finished(store, user, done, threads=self.threads), 0, 0, start)
+        commit = FileStoreCommit(store, user, fresh=self.request.first_run)
+        for evaluation in range(1, _EVALUATIONS + 1):
+            base = store.snapshots.latest()
+            if base is None:
+                break
+            messages, rows = self._evaluated(base)
+            try:
+                result = self._published(commit, messages, base)
+            except BaseException as error:
+                commit.abort(messages)
+                if isinstance(error, CommitConflict) and evaluation < _EVALUATIONS:
+                    continue
+                raise
+            result = follow_up(store, user, result, messages, owned=True, threads=self.threads)
+            return written(result, rows, sum(len(message.new_files) + len(message.compact_after) for message in messages), start)
+        return written(CommitResult(), 0, 0, start)
+
+    def _evaluated(self, base: Snapshot) -> _Changed:
+        return self._keyed(base) if self.store.schema.is_primary_key_table else self._appended(base)
+
+    def _keyed(self, base: Snapshot) -> _Changed:
+        """New versions of the rows, by their keys."""
+        names, user = self.store.schema.names, self.request.commit_id
+        scan = ScanRequest(
+            predicate=self.request.predicate, columns=names, snapshot_id=base.id, schema_id=self.store.schema.id, options=EVERY_LEVEL
+        )
+        found = 0
+        with TableWrite(self.store, commit_user=user, commit_id=user, threads=self.threads, base_snapshot_id=base.id) as write:
+            for batch in self.read(scan):
+                kind = DELETE if self.update is None else UPDATE_AFTER
+                rows = batch if self.update is None else self.update(pa.Table.from_batches([batch]))
+                write.write(rows, kinds=pa.array(np.full(batch.num_rows, kind, np.int8)))
+                found += batch.num_rows
+            return write.prepare_commit(), found
+
+    def _appended(self, base: Snapshot) -> _Changed:
+        """What becomes of the rows' files."""
+        change = AppendChange(self.store, base, self._predicate, self.request.commit_id, self.update)
+        done: list[tuple[CommitMessage, int]] = []
+
+        def one(splits: Sequence[DataSplit]) -> None:
+            changed = change.run(splits)
+            done.extend([] if changed is None else [changed])
+
+        try:
+            each(one, list(change.buckets().values()), self.threads)
+        except BaseException:
+            FileStoreCommit(self.store, self.request.commit_id).abort([message for message, _ in done])
+            raise
+        return [message for message, _ in done], sum(rows for _, rows in done)
+
+    @property
+    def _predicate(self) -> Predicate:
+        return TRUE if self.request.predicate is None else from_json(self.request.predicate)
+
+    def _published(self, commit: FileStoreCommit, messages: Sequence[CommitMessage], base: Snapshot) -> CommitResult:
+        rewrites = not self.store.schema.is_primary_key_table and not self.store.options.deletion_vectors_enabled
+        publish = commit.replace if rewrites else commit.commit
+        return publish(messages, read_snapshot_id=base.id)
+
+
+__all__ = ["delete_rows", "update_rows"]

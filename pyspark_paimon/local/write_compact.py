@@ -1,0 +1,158 @@
+"""Write and compact in process: rows to a ``TableWrite``, its messages to a ``FileStoreCommit``, the answer for people."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fileindex.predicate.tree import Predicate
+from lsm.commit.post_commit import finished, follow_up
+from lsm.commit.rebucket import commit_rows
+from lsm.commit.resequence import restamp
+from lsm.write.table_write import TableWrite
+from manifest.commit.file_store_commit import FileStoreCommit
+from manifest.commit.message import CommitMessage, CommitResult
+from manifest.commit.runs import committed_before
+from manifest.entry.live import EntryFilter
+from manifest.io.errors import InvalidArgument
+from manifest.options.support import check_writable
+from manifest.snapshot.snapshot import Snapshot
+from manifest.store import FileStore
+from pyspark_paimon.jobs.compaction import compact_one, wanted_buckets
+from pyspark_paimon.jobs.progress_steps import Steps
+from pyspark_paimon.request.backend import ArrowRows, CompactRequest, Progress, WriteRequest
+from pyspark_paimon.request.inputs import split_kinds
+from pyspark_paimon.request.partition_spec import predicate_of, values_of
+from pyspark_paimon.request.results import CompactResult, ProgressEvent, WriteResult
+from pyspark_paimon.scheduling.thread_pool import each
+
+_EVALUATIONS = 20
+
+
+def write_rows(store: FileStore, request: WriteRequest, rows: ArrowRows, *, threads: int, progress: Progress | None) -> WriteResult:
+    """Write and commit; raises typed errors, and leaves the table as it was then."""
+    start = time.perf_counter()
+    check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
+    done = None if request.first_run else committed_before(store, request.commit_id, request.identifier)  # looks through all snapshots
+    if done is not None:
+        return written(finished(store, request.compactor, done, threads=threads), 0, 0, start)
+    overwriting = request.mode == "overwrite"
+    with table_write(store, request.commit_id, threads=threads, overwrite=overwriting) as write:
+        taken = 0
+        for batch, kinds in _batches(rows, request):
+            write.write(batch, kinds=kinds)
+            taken += batch.num_rows
+            if progress is not None:
+                progress(ProgressEvent(stage="write", done=taken))
+        messages = write.prepare_commit()
+    commit = FileStoreCommit(store, request.commit_id, restamp=restamp(store, request.commit_id), fresh=request.first_run)
+    publish = partial(_overwrite, store, commit, request) if overwriting else partial(commit.commit, identifier=request.identifier)
+    result, published = commit_rows(commit, messages, publish, threads=threads, overwrite=overwriting)
+    result = follow_up(store, request.compactor, result, published, owned=True, threads=threads)
+    return written(result, taken, sum(len(message.new_files) for message in published), start)
+
+
+def table_write(store: FileStore, commit_id: str, *, threads: int, overwrite: bool = False) -> TableWrite:
+    """A writer whose files carry the commit's name; an overwrite must not touch what it replaces."""
+    return TableWrite(store, commit_user=commit_id, commit_id=commit_id, threads=threads, ignore_existing=overwrite)
+
+
+def written(result: CommitResult, rows: int, files: int, start: float) -> WriteResult:
+    """The answer for people to a commit of so many rows and files, begun at ``start`` (``time.perf_counter``)."""
+    return WriteResult(
+        rows=rows,
+        files=files,
+        snapshot_id=result.snapshot_id,
+        compact_snapshot_id=result.compact_snapshot_id,
+        compact_lost=result.compact_lost,
+        replayed=result.replayed,
+        seconds=time.perf_counter() - start,
+    )
+
+
+def _batches(rows: ArrowRows, request: WriteRequest) -> Iterator[tuple[pa.RecordBatch, pa.Array | None]]:
+    source: Iterator[pa.RecordBatch] = iter(rows.reader)
+    if request.order_by is not None:
+        source = iter(_ordered(rows.reader.read_all(), request.order_by).to_batches())
+    for batch in source:
+        yield split_kinds(batch) if request.row_kinds else (batch, None)
+
+
+def _ordered(table: pa.Table, column: str) -> pa.Table:
+    """Rows by ``column``, equal ones as they came, null before all: the last of a key is the one to keep."""
+    if column not in table.column_names:
+        raise InvalidArgument(f"order_by: the rows have no column '{column}'")
+    values = table[column]
+    keys = pa.table({"known": values.is_valid(), "value": values})  # null is least, as in Spark; NaN is greatest
+    return table.take(pc.sort_indices(keys, sort_keys=[("known", "ascending"), ("value", "ascending")]))
+
+
+def _overwrite(store: FileStore, commit: FileStoreCommit, request: WriteRequest, messages: Sequence[CommitMessage]) -> CommitResult:
+    if request.partition is None:
+        return commit.overwrite(messages, request.identifier, partitions=None, dynamic=request.dynamic)
+    full = values_of(request.partition, store.schema)
+    if full is not None:
+        return commit.overwrite(messages, request.identifier, partitions=[store.partition.encode(full)])
+    wanted = predicate_of([request.partition], store.schema)
+    named = {message.partition for message in messages if store.partition.keeps(wanted, message.partition)}
+    return commit.overwrite(messages, request.identifier, partitions=named | set(live_partitions(store, store.snapshots.latest(), wanted)))
+
+
+def live_partitions(store: FileStore, snapshot: Snapshot | None, wanted: Predicate) -> list[bytes]:
+    """Serialised partitions with files at ``snapshot`` that ``wanted`` keeps."""
+    _, partitions = store.live_entries(snapshot, EntryFilter(predicate=wanted)).partition_codes
+    return list(partitions)
+
+
+def compact_table(store: FileStore, request: CompactRequest, *, threads: int, progress: Progress | None) -> CompactResult:
+    """Compact the buckets of the newest snapshot, a thread each; the buckets that lose a race are compacted again."""
+    start = time.perf_counter()
+    check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
+    total = CompactResult(files_before=0, files_after=0, bytes_read=0, bytes_written=0, snapshot_id=None)
+    only: frozenset[tuple[bytes, int]] | None = None
+    for attempt in range(1, _EVALUATIONS + 1):
+        buckets = wanted_buckets(store, request)
+        wanted = [bucket for bucket in buckets if only is None or bucket in only]
+        job = partial(_compact_one, store, request, Steps(progress, "compact", len(wanted)))
+        messages = [message for message in each(job, wanted, threads) if message is not None]
+        commit = FileStoreCommit(store, request.commit_id, fresh=True)
+        try:
+            result = commit.commit(messages, identifier=attempt)
+        except BaseException:
+            commit.abort(messages, attempt)
+            raise
+        lost = frozenset(result.lost_compactions)
+        total = _added(total, [message for message in messages if message.bucket_id not in lost], result, attempt)
+        if not lost:
+            break
+        only = lost
+    return total.model_copy(update={"seconds": time.perf_counter() - start})
+
+
+def _compact_one(store: FileStore, request: CompactRequest, steps: Steps, bucket: tuple[bytes, int]) -> CommitMessage | None:
+    message = compact_one(store, request, bucket)
+    steps.finished()
+    return message
+
+
+def _added(total: CompactResult, messages: Sequence[CommitMessage], result: CommitResult, attempt: int) -> CompactResult:
+    before = [file for message in messages for file in message.compact_before]
+    after = [file for message in messages for file in message.compact_after]
+    moved = {file.file_name for file in before} & {file.file_name for file in after}
+    return CompactResult(
+        files_before=total.files_before + len(before),
+        files_after=total.files_after + len(after),
+        bytes_read=total.bytes_read + sum(file.file_size for file in before if file.file_name not in moved),
+        bytes_written=total.bytes_written + sum(file.file_size for file in after if file.file_name not in moved),
+        snapshot_id=total.snapshot_id if result.compact_snapshot_id is None else result.compact_snapshot_id,
+        rows=total.rows + sum(file.row_count for file in after),
+        buckets=total.buckets + len(messages),
+        attempts=attempt,
+    )
+
+
+__all__ = ["compact_table", "live_partitions", "table_write", "write_rows", "written"]

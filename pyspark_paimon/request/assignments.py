@@ -1,0 +1,160 @@
+"""What ``Table.update`` sets: a Python value or an expression over the old row, by column."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import acero
+
+from lsm.schema.conform_input import conform
+from manifest.io.errors import InvalidArgument, SchemaMismatch, UnsupportedTable
+from manifest.options.merge_keys import AGGREGATE_REMOVE, DEDUPLICATE, PARTIAL_REMOVE
+from manifest.schema.merge_options import MergeOptions
+from manifest.schema.table_schema import TableSchema
+from pyspark_paimon.filter.bind import resolve
+
+
+@dataclass(frozen=True)
+class Assignments:
+    """New values by column, in the table's spelling; every expression sees the old values.
+
+    >>> from manifest.schema.validation import build_schema
+    >>> schema = build_schema("id BIGINT, n INT, s STRING", primary_keys=["id"], options={"bucket": "1"})
+    >>> rows = pa.table({"id": [1, 2], "n": pa.array([5, 6], pa.int32()), "s": ["a", "b"]})
+    >>> Assignments.of({"n": pc.field("n") + 1, "s": None}, schema).applied(rows).to_pylist()
+    [{'id': 1, 'n': 6, 's': None}, {'id': 2, 'n': 7, 's': None}]
+    """
+
+    schema: TableSchema
+    values: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any], schema: TableSchema) -> Assignments:
+        """Check the names, and the values that are none of Spark's.
+
+        Raises:
+            InvalidArgument: nothing is set, a column twice, or a column that says where a row lies.
+            UnknownColumn: a name is no column.
+            SchemaMismatch: a value does not fit its column.
+        """
+        if not values:
+            raise InvalidArgument("update sets no column; give set={column: value}")
+        bound: dict[str, Any] = {}
+        for given, value in values.items():
+            name = resolve(given, schema.column_types)
+            if name in bound:
+                raise InvalidArgument(f"column '{name}' is set twice")
+            bound[name] = value
+        for names, what in (
+            (schema.primary_keys, "primary key"),
+            (schema.partition_keys, "partition"),
+            (schema.bucket_keys if schema.core.bucket > 0 else (), "bucket key"),
+        ):
+            fixed = [name for name in names if name in bound]
+            if fixed:
+                raise InvalidArgument(f"column '{fixed[0]}' is part of the {what} and cannot be updated; delete the rows and write others")
+        found = cls(schema, bound)
+        found._check()
+        return found
+
+    def applied(self, rows: pa.Table) -> pa.Table:
+        """``rows`` with new values in the set columns. Raises ``SchemaMismatch``, ``NullInKey``, ``InvalidArgument``."""
+        expressions = [self._expression(name) for name in rows.column_names]
+        plan = acero.Declaration.from_sequence(
+            [
+                acero.Declaration("table_source", acero.TableSourceNodeOptions(rows)),
+                acero.Declaration("project", acero.ProjectNodeOptions(expressions, rows.column_names)),
+            ]
+        )
+        try:
+            done = plan.to_table(use_threads=False)
+        except (pa.ArrowException, TypeError) as error:
+            raise InvalidArgument(f"the new values cannot be computed: {error}") from error
+        return conform(done, self.schema)
+
+    def refuse_expressions(self) -> None:
+        """Raise ``InvalidArgument`` for an expression that Spark cannot compute."""
+        for name, value in self.values.items():
+            if isinstance(value, pc.Expression):
+                raise InvalidArgument(f"column '{name}' is set to a pyarrow expression, which Spark cannot compute; use a Spark Column")
+
+    def refuse_columns(self, where: str) -> None:
+        """Raise ``InvalidArgument`` for a Spark ``Column``."""
+        for name, value in self.values.items():
+            if is_spark_column(value):
+                raise InvalidArgument(f"column '{name}' is set to a Spark Column, which {where} cannot compute")
+
+    def sent(self) -> str:
+        """The values as tasks take them: Python values only, as a table of one row in an Arrow IPC stream in Base64."""
+        self.refuse_expressions()
+        self.refuse_columns("an update of a table without primary key")
+        fields = [self.schema.arrow.field(name) for name in self.values]
+        row = pa.table([pa.array([self.values[field.name]], field.type) for field in fields], schema=pa.schema(fields))
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, row.schema) as stream:
+            stream.write_table(row)
+        return base64.b64encode(sink.getvalue()).decode()
+
+    @classmethod
+    def received(cls, text: str, schema: TableSchema) -> Assignments:
+        """What ``sent`` made."""
+        with pa.ipc.open_stream(base64.b64decode(text)) as stream:
+            row = stream.read_all()
+        return cls(schema, {name: row.column(name)[0] for name in row.column_names})
+
+    def _expression(self, name: str) -> pc.Expression:
+        if name not in self.values:
+            return pc.field(name)
+        value = self.values[name]
+        if isinstance(value, pc.Expression):
+            return value
+        return pc.scalar(value if isinstance(value, pa.Scalar) else self._scalar(name))
+
+    def _scalar(self, name: str) -> pa.Scalar:
+        target = self.schema.field(name).type.arrow
+        try:
+            return pa.array([self.values[name]], target)[0]
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            raise SchemaMismatch(f"column '{name}': {self.values[name]!r} is no {self.schema.field(name).type} ({error})") from error
+
+    def _check(self) -> None:
+        """Values that are the same for all rows can be refused at once."""
+        for name, value in self.values.items():
+            if isinstance(value, pc.Expression) or is_spark_column(value):
+                continue
+            if not self._scalar(name).is_valid and not self.schema.field(name).type.nullable:
+                raise SchemaMismatch(f"column '{name}' is {self.schema.field(name).type} and cannot be set to null")
+
+
+def refuse_update(schema: TableSchema, table: str) -> None:
+    """Raise ``UnsupportedTable`` where a newer version of a row is not its replacement."""
+    engine = schema.core.merge_engine
+    if schema.is_primary_key_table and engine != "deduplicate":
+        raise UnsupportedTable(f"{table}: merge-engine '{engine}' merges a new version with the old one, so update cannot replace it")
+
+
+def refuse_delete(schema: TableSchema, table: str) -> None:
+    """Raise ``UnsupportedTable`` where a ``-D`` version does not make a row of the table go away."""
+    options = MergeOptions.of(schema)
+    if not schema.is_primary_key_table:
+        return
+    if options.ignore_delete:
+        raise UnsupportedTable(f"{table}: option 'ignore-delete' drops deletes, so rows cannot be deleted")
+    needed = {"partial-update": PARTIAL_REMOVE, "aggregation": AGGREGATE_REMOVE}.get(options.engine)
+    if options.engine != DEDUPLICATE and not options.remove_on_delete:
+        how = "" if needed is None else f" without option '{needed}'"
+        raise UnsupportedTable(f"{table}: merge-engine '{options.engine}'{how} merges a delete with what is there, so rows stay")
+
+
+def is_spark_column(value: object) -> bool:
+    """Whether a value is a Spark ``Column``, of classic Spark or of Connect."""
+    kind = type(value)
+    return kind.__module__.startswith("pyspark.") and kind.__name__ == "Column"
+
+
+__all__ = ["Assignments", "is_spark_column", "refuse_delete", "refuse_update"]

@@ -1,0 +1,340 @@
+"""The seam between the public ``Table`` and what does its work: threads here (``LocalBackend``) or a Spark server.
+
+A ``Table`` validates and binds what people say, and hands a backend frozen requests that survive a trip as JSON text: filters are bound
+predicate trees, schemas are Paimon's schema JSON, a snapshot is an id. Rows come as one of two kinds: an Arrow stream
+that this process holds, or a Spark DataFrame that must not come here. Both backends run the same tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+
+import pyarrow as pa
+from pydantic import Field
+
+from fileindex.predicate.json import from_json, to_json
+from fileindex.predicate.tree import Predicate
+from lsm.arrow.row_kind import ROW_KIND
+from lsm.keys.order_by import SortColumn
+from manifest.fsck.problem import Depth
+from manifest.snapshot.snapshot import BATCH_IDENTIFIER
+from pyspark_paimon.request.results import (
+    AnalyzeResult,
+    CommitId,
+    CompactResult,
+    ExpireResult,
+    FsckResult,
+    FunnelStage,
+    IndexRewriteResult,
+    Message,
+    ProgressEvent,
+    WriteResult,
+)
+
+if TYPE_CHECKING:
+    from lsm.scan.planner import ScanPlan
+    from manifest.schema.table_schema import TableSchema
+    from manifest.snapshot.snapshot import Snapshot
+    from manifest.stats.table_stats import Statistics
+    from pyspark_paimon.request.assignments import Assignments
+    from pyspark_paimon.request.results import TableChangeResult
+    from pyspark_paimon.request.table_changes import TableChange
+    from pyspark_paimon.views.history_views import View
+
+Mode: TypeAlias = Literal["upsert", "append", "overwrite"]
+Progress: TypeAlias = Callable[[ProgressEvent], None]
+
+ClusterStrategy: TypeAlias = Literal["order", "zorder", "hilbert"]
+IncrementalMode: TypeAlias = Literal["delta", "changelog", "diff"]
+IndexView: TypeAlias = Literal["file_indexes", "index_health"]
+
+
+_TREES = 8
+"""Filters that are held parsed: every split of a scan asks for its own."""
+
+
+class TravelRequest(Message):
+    """Which snapshot to pin: at most one member is set, none means the newest."""
+
+    snapshot_id: int | None = None
+    tag: str | None = None
+    timestamp_millis: int | None = None
+
+
+class IncrementalRange(Message):
+    """Changes after snapshot ``start_id`` (0: since the beginning) up to and with ``end_id``; a tag holds a snapshot that has expired."""
+
+    start_id: int
+    end_id: int
+    mode: IncrementalMode
+    start_tag: str | None = None
+    end_tag: str | None = None
+
+
+class ScanRequest(Message):
+    """What to read: pinned snapshot (None: the table was empty), bound filter as JSON, columns in the order wanted.
+
+    ``order_by`` sorts the rows, ``limit`` then keeps the first ones. ``schema_id`` is the schema that filter and columns were bound to (None: the newest); time travel uses the snapshot's own. ``left_out`` names data files that the asker reads himself.
+
+    >>> from fileindex.predicate.tree import ColumnRef, Compare, Op
+    >>> request = ScanRequest.of(Compare(ColumnRef("id"), Op.EQ, 7), columns=("id",), snapshot_id=3)
+    >>> ScanRequest.model_validate_json(request.model_dump_json()) == request
+    True
+    >>> request.tree
+    Compare(column=ColumnRef(name='id', key=None), op=<Op.EQ: '='>, value=7)
+    """
+
+    columns: tuple[str, ...]
+    snapshot_id: int | None
+    predicate: str | None = None
+    order_by: tuple[SortColumn, ...] = ()
+    limit: int | None = None
+    schema_id: int | None = None
+    incremental: IncrementalRange | None = None
+    left_out: tuple[str, ...] = ()
+    options: dict[str, str] = Field(default_factory=dict)
+
+    @classmethod
+    def of(cls, predicate: Predicate | None, *, columns: Sequence[str], snapshot_id: int | None, limit: int | None = None) -> ScanRequest:
+        """A request for a predicate tree."""
+        text = None if predicate is None else to_json(predicate)
+        return cls(predicate=text, columns=tuple(columns), snapshot_id=snapshot_id, limit=limit)
+
+    @property
+    def tree(self) -> Predicate | None:
+        """The predicate as a tree."""
+        return None if self.predicate is None else _tree(self.predicate)
+
+
+@lru_cache(maxsize=_TREES)
+def _tree(text: str) -> Predicate:
+    return from_json(text)
+
+
+class WriteRequest(Message):
+    """How to write: ``commit_id`` (a UUID made by the client) is the commit user and goes into file names.
+
+    ``partition`` is a static overwrite's specification, values as partition-path text; None with mode ``overwrite``
+    replaces the partitions that the rows touch if ``dynamic``, else the whole table. ``order_by`` names a column by
+    which, of equal keys in a distributed input, the greatest wins. ``row_kinds``: the rows carry ``ROW_KIND``. ``batch_id``:
+    ``commit_id`` names a job that commits one numbered batch after the other. ``first_run``: the name was made for this call, so
+    nothing can have committed it before; it stays in this process, because who gets a message may get it twice.
+
+    >>> WriteRequest(commit_id="job", mode="append", batch_id=7).identity
+    'job#7'
+    """
+
+    commit_id: CommitId
+    first_run: bool = Field(default=False, exclude=True)
+    batch_id: int | None = None
+    mode: Mode
+    partition: dict[str, str | None] | None = None
+    dynamic: bool = False
+    order_by: str | None = None
+    row_kinds: bool = False
+    options: dict[str, str] = Field(default_factory=dict)
+
+    @property
+    def identifier(self) -> int:
+        """The commit's identifier among those of its user."""
+        return BATCH_IDENTIFIER if self.batch_id is None else self.batch_id
+
+    @property
+    def identity(self) -> str:
+        """Which write it is, as text; ``commit_id`` has no ``#``."""
+        return self.commit_id if self.batch_id is None else f"{self.commit_id}#{self.batch_id}"
+
+    @property
+    def compactor(self) -> str:
+        """Whose compactions after the write are: a job's own snapshots tell which batches are committed, and nothing else."""
+        return self.commit_id if self.batch_id is None else f"{self.commit_id}-compact"
+
+
+EVERY_LEVEL = {"deletion-vectors.merge-on-read": "true"}
+"""Options of a read that must miss no committed row: a change by filter also meets those that wait for a compaction to show them."""
+
+
+class DeleteRequest(Message):
+    """Delete, or update, the rows for which ``predicate`` (bound, JSON; None: all) is true; ``first_run`` as in ``WriteRequest``."""
+
+    commit_id: CommitId
+    first_run: bool = Field(default=False, exclude=True)
+    predicate: str | None
+    options: dict[str, str] = Field(default_factory=dict)
+
+
+class CompactRequest(Message):
+    """Compact all buckets of ``partitions`` (each a full partition specification; None: of all partitions).
+
+    ``predicate`` (bound, on partition columns, JSON) limits it instead. With ``order_by`` the rows of an append table without
+    buckets are sorted anew, as ``strategy`` says.
+    """
+
+    commit_id: CommitId
+    full: bool = False
+    partitions: tuple[dict[str, str | None], ...] | None = None
+    predicate: str | None = None
+    order_by: tuple[str, ...] = ()
+    strategy: ClusterStrategy = "order"
+    options: dict[str, str] = Field(default_factory=dict)
+
+
+class ExpireRequest(Message):
+    """Snapshot retention of one call; what is None comes from the table's options."""
+
+    retain_min: int | None = None
+    retain_max: int | None = None
+    older_than_ms: int | None = None
+    limit: int | None = None
+
+
+class FsckRequest(Message):
+    """Check the table, so deep; of the problems at most ``limit`` are told, the others counted."""
+
+    depth: Depth = Depth.FOOTERS
+    limit: int = 1000
+
+
+class OrphanFile(Message):
+    """A file that nothing refers to, old enough to be nobody's work in progress."""
+
+    path: str
+    size: int
+    mtime_ms: int
+
+
+@dataclass(frozen=True)
+class ArrowRows:
+    """Rows in this process: a stream of batches that is read once and never held whole."""
+
+    reader: pa.RecordBatchReader
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Arrow schema of the stream."""
+        return self.reader.schema
+
+
+@dataclass(frozen=True)
+class SparkRows:
+    """A Spark DataFrame, classic or Connect; ``schema`` is what ``toArrow`` of it would have."""
+
+    frame: Any
+    schema: pa.Schema
+
+
+Rows: TypeAlias = ArrowRows | SparkRows
+
+
+class Backend(Protocol):
+    """Does a table's work where its files are. Every method raises the typed errors of ``manifest.io.errors``."""
+
+    @property
+    def path(self) -> str:
+        """The table's path, as its engine spells it."""
+
+    @property
+    def spark(self) -> Any:
+        """The session that reaches the files, or None in process."""
+
+    def create(self, schema: TableSchema) -> TableSchema:
+        """Create the table: schema-0, put if absent. Raises ``TableExists``."""
+
+    def schema(self, schema_id: int | None = None) -> TableSchema:
+        """The newest schema, or that of an id. Raises ``TableNotFound``."""
+
+    def change(self, change: TableChange) -> TableChangeResult:
+        """Change the schema or the history, once."""
+
+    def view(self, view: View) -> pa.Table:
+        """Tags, branches, schemas, partitions or consumers, in the columns of ``history_views``."""
+
+    def pin(self, travel: TravelRequest) -> Snapshot | None:
+        """The snapshot asked for; None if the newest is asked for and there is none."""
+
+    def start(self, travel: TravelRequest) -> tuple[Snapshot | None, TableSchema]:
+        """The snapshot that ``pin`` gives, and the schema to read it by: the newest, or the snapshot's own when travelling."""
+
+    def snapshots(self) -> list[Snapshot]:
+        """Every retained snapshot, oldest first."""
+
+    def statistics(self, snapshot_id: int | None) -> Statistics | None:
+        """The statistics that a snapshot carries (None: no snapshot)."""
+
+    def analyze(self, commit_id: str, columns: Sequence[str]) -> AnalyzeResult:
+        """Count the rows and these columns of the newest snapshot, and commit the statistics."""
+
+    def files(self, snapshot_id: int | None) -> pa.Table:
+        """Live data files of a snapshot (None: no file), in the columns of ``table_views.FILES``."""
+
+    def index_view(self, view: IndexView, snapshot_id: int | None) -> pa.Table:
+        """File indexes of a snapshot (None: no file), or their health, in the columns of ``index_views``."""
+
+    def plan(self, request: ScanRequest) -> ScanPlan:
+        """Splits and the funnel's report."""
+
+    def read(self, request: ScanRequest, *, keeps_all: bool = False) -> Iterator[pa.RecordBatch]:
+        """The rows, in the Arrow types of the schema; exact filter and limit applied, memory bounded by batches.
+
+        ``keeps_all``: whoever reads them holds them all in the end, so nobody need wait until they are taken.
+        """
+
+    def read_stages(self, request: ScanRequest) -> Sequence[FunnelStage]:
+        """Read the rows and tell what the stages at read time kept and dropped; () if that cannot be told."""
+
+    def count(self, request: ScanRequest) -> int:
+        """Number of rows that ``read`` would give."""
+
+    def frame(self, request: ScanRequest, spark: Any, *, native: bool = False) -> Any:
+        """The scan as a lazy Spark DataFrame of ``spark`` (or of the backend's own session); ``native``: Spark may read files itself."""
+
+    def write(self, request: WriteRequest, rows: Rows) -> WriteResult:
+        """Write and commit; on any error nothing is visible."""
+
+    def delete(self, request: DeleteRequest) -> WriteResult:
+        """Delete by filter; conflicts with newer changes of the touched buckets and re-evaluates."""
+
+    def update(self, request: DeleteRequest, values: Assignments) -> WriteResult:
+        """Put rows with new values in the place of those that the filter finds; as ``delete``."""
+
+    def compact(self, request: CompactRequest) -> CompactResult:
+        """Compact; a lost race is tried again on the new snapshot."""
+
+    def rewrite_file_index(self, commit_id: str, partitions: Sequence[Mapping[str, str | None]] | None) -> IndexRewriteResult:
+        """Give files that exist the indexes that the table's options ask for."""
+
+    def expire(self, request: ExpireRequest) -> ExpireResult:
+        """Expire snapshots and delete what only they reach."""
+
+    def fsck(self, request: FsckRequest) -> FsckResult:
+        """Check metadata and files; changes nothing."""
+
+    def orphans(self, older_than_ms: int, *, remove: bool) -> list[OrphanFile]:
+        """Files that nothing refers to, last changed before ``older_than_ms``; deleted if ``remove``."""
+
+
+__all__ = [
+    "EVERY_LEVEL",
+    "ROW_KIND",
+    "ArrowRows",
+    "Backend",
+    "ClusterStrategy",
+    "CompactRequest",
+    "DeleteRequest",
+    "ExpireRequest",
+    "FsckRequest",
+    "IncrementalMode",
+    "IncrementalRange",
+    "IndexView",
+    "Mode",
+    "OrphanFile",
+    "Progress",
+    "Rows",
+    "ScanRequest",
+    "SparkRows",
+    "TravelRequest",
+    "WriteRequest",
+]

@@ -1,0 +1,185 @@
+"""What the user handed in, as rows: an Arrow stream of this process, or a Spark DataFrame that stays where it is."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lsm.arrow.row_kind import ROW_KINDS
+from manifest.io.errors import InvalidArgument, SchemaMismatch, UnsupportedType
+from manifest.schema.table_schema import TableSchema
+from pyspark_paimon.frames.pandas_frames import index_levels, spark_frame
+from pyspark_paimon.request.backend import ROW_KIND, ArrowRows, Rows, SparkRows
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Data: TypeAlias = Any
+"""An Arrow table, batch or reader, an iterable of batches, anything with an Arrow C stream, or a pandas, Spark or pandas-on-Spark DataFrame."""
+
+_PANDAS_CHUNK = 1 << 18
+_PANDAS_FRAMES = frozenset({"pandas.DataFrame", "pandas.core.frame.DataFrame"})
+"""Known by name, for importing pandas takes longer than a small write."""
+_ACCEPTED = (
+    "a pyarrow Table, RecordBatch or RecordBatchReader, an iterable of RecordBatches, a pandas DataFrame, a Spark DataFrame "
+    "(Connect or classic), a pandas-on-Spark DataFrame, or an object with an Arrow C stream such as a polars DataFrame"
+)
+
+
+def rows_of(data: Data, schema: pa.Schema) -> Rows:
+    """``data`` as rows for a table with the Arrow schema ``schema``; nothing is read yet but an iterable's first batch.
+
+    Raises:
+        InvalidArgument: ``data`` is of no kind that can be written.
+        SchemaMismatch: two of its columns have one name, or a pandas column holds values that are not of one type.
+        UnsupportedType: a Spark column is of a type that has no Arrow type (intervals of months, say).
+
+    >>> rows_of(pa.table({"id": [1]}), pa.schema([("id", pa.int64())])).schema.names
+    ['id']
+    """
+    rows = _rows(data, schema)
+    repeated = [name for name, times in Counter(rows.schema.names).items() if times > 1]
+    if repeated:
+        raise SchemaMismatch(f"the rows to write have several columns named {', '.join(repeated)}")
+    return rows
+
+
+def _rows(data: Data, schema: pa.Schema) -> Rows:
+    match data:
+        case pa.Table():
+            return ArrowRows(data.to_reader())
+        case pa.RecordBatch():
+            return ArrowRows(pa.RecordBatchReader.from_batches(data.schema, [data]))
+        case pa.RecordBatchReader():
+            return ArrowRows(data)
+    if type(data).__module__.startswith("pyspark."):
+        return _spark_rows(data, schema)
+    if any(f"{kind.__module__}.{kind.__name__}" in _PANDAS_FRAMES for kind in type(data).__mro__):
+        return _pandas_rows(data, schema)
+    if hasattr(data, "__arrow_c_stream__"):
+        return ArrowRows(pa.RecordBatchReader.from_stream(data))
+    if isinstance(data, Iterable) and not isinstance(data, str | bytes | dict):
+        return _iterable_rows(data, schema)
+    raise InvalidArgument(f"rows cannot be written from {type(data).__name__}; hand in {_ACCEPTED}")
+
+
+def _iterable_rows(data: Iterable[Any], schema: pa.Schema) -> Rows:
+    items = iter(data)
+    first = next(items, None)
+    if first is None:
+        return ArrowRows(pa.RecordBatchReader.from_batches(schema, []))
+    if not isinstance(first, pa.RecordBatch | pa.Table):
+        raise InvalidArgument(f"rows cannot be written from an iterable of {type(first).__name__}; hand in {_ACCEPTED}")
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for item in chain([first], items):
+            if not isinstance(item, pa.RecordBatch | pa.Table):
+                raise InvalidArgument(f"an iterable of batches held a {type(item).__name__}")
+            if not item.schema.equals(first.schema):
+                raise SchemaMismatch(f"the batches differ: one has ({_shown(first.schema)}), another ({_shown(item.schema)})")
+            yield from item.to_batches() if isinstance(item, pa.Table) else (item,)
+
+    return ArrowRows(pa.RecordBatchReader.from_batches(first.schema, batches()))
+
+
+def _shown(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name} {field.type}" for field in schema)
+
+
+def _pandas_rows(frame: pd.DataFrame, schema: pa.Schema) -> Rows:
+    """Columns, and levels of the index, by name. Columns of Python objects are read as the table's type at once."""
+    levels = index_levels(frame.index.names, [str(name) for name in frame.columns], schema.names)
+    if any(levels):
+        frame = frame.reset_index(level=[at for at, level in enumerate(levels) if level is not None])
+    names = [str(name) for name in frame.columns]
+    if len(set(names)) < len(names):
+        return ArrowRows(pa.RecordBatchReader.from_batches(pa.schema([(name, pa.null()) for name in names]), []))
+    types = [_pandas_type(frame.iloc[:0, at], name, schema) for at, name in enumerate(names)]
+    first = _pandas_batch(frame.iloc[:_PANDAS_CHUNK], names, types)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield first
+        for start in range(_PANDAS_CHUNK, len(frame), _PANDAS_CHUNK):
+            yield _pandas_batch(frame.iloc[start : start + _PANDAS_CHUNK], names, first.schema.types)
+
+    return ArrowRows(pa.RecordBatchReader.from_batches(first.schema, batches()))
+
+
+def _pandas_type(empty: Any, name: str, schema: pa.Schema) -> pa.DataType | None:
+    """The type to read a column as: the table's for Python objects, else the column's own (None)."""
+    at = schema.get_field_index(name)
+    return schema.field(at).type if at >= 0 and empty.dtype == object else None
+
+
+def _pandas_batch(frame: pd.DataFrame, names: Sequence[str], types: Sequence[pa.DataType | None]) -> pa.RecordBatch:
+    arrays = []
+    for at, (name, wanted) in enumerate(zip(names, types, strict=True)):
+        column = frame.iloc[:, at]
+        try:
+            array = pa.array(column, type=wanted, from_pandas=True)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            raise SchemaMismatch(f"column '{name}' of the pandas DataFrame is no {wanted or 'Arrow type'}: {error}") from error
+        arrays.append(array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array)
+    return pa.record_batch(arrays, names=list(names)) if arrays else pa.record_batch({})
+
+
+def _spark_rows(data: Any, schema: pa.Schema) -> Rows:
+    if type(data).__module__.startswith("pyspark.pandas"):
+        if not hasattr(data, "to_spark"):
+            raise InvalidArgument(f"rows cannot be written from pandas-on-Spark's {type(data).__name__}; hand in a DataFrame")
+        data = spark_frame(data, schema)
+    if not (hasattr(data, "toArrow") and hasattr(data, "schema")):
+        raise InvalidArgument(f"rows cannot be written from Spark's {type(data).__name__}; hand in {_ACCEPTED}")
+    from pyspark_paimon.frames.spark_types import arrow_for_spark  # noqa: PLC0415  # a DataFrame is at hand, so pyspark is
+
+    try:
+        return SparkRows(data, arrow_for_spark(data.schema))
+    except TypeError as error:
+        raise UnsupportedType(f"the DataFrame has a column of a type that no table has: {error}") from error
+
+
+def collected(rows: Rows) -> ArrowRows:
+    """``rows`` as an Arrow stream of this process: a Spark DataFrame is fetched."""
+    if isinstance(rows, ArrowRows):
+        return rows
+    return ArrowRows(rows.frame.toArrow().to_reader())
+
+
+def has_row_kinds(rows: Rows, schema: TableSchema) -> bool:
+    """Whether the rows carry a kind each. Raises ``InvalidArgument`` where the table cannot take kinds, or has them in a column."""
+    if ROW_KIND not in rows.schema.names or ROW_KIND in schema.names:
+        return False
+    if not schema.is_primary_key_table:
+        raise InvalidArgument(f"column '{ROW_KIND}': only a primary-key table takes kinds of rows, this one has no primary key")
+    if schema.core.rowkind_field is not None:
+        raise InvalidArgument(f"column '{ROW_KIND}': the table has its kinds in column '{schema.core.rowkind_field}' (rowkind.field)")
+    return True
+
+
+def split_kinds(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.Array]:
+    """The rows without ``ROW_KIND``, and their kinds as int8 (0 +I, 1 -U, 2 +U, 3 -D). Raises ``SchemaMismatch``.
+
+    >>> rows, kinds = split_kinds(pa.record_batch({"id": [1, 2], "_row_kind": ["+I", "-D"]}))
+    >>> rows.schema.names, kinds.to_pylist()
+    (['id'], [0, 3])
+    """
+    at = batch.schema.get_field_index(ROW_KIND)
+    given = batch.column(at)
+    if pa.types.is_dictionary(given.type):
+        given = given.dictionary_decode()
+    try:
+        codes = pc.index_in(given.cast(pa.string()), value_set=pa.array(ROW_KINDS))
+    except pa.ArrowException as error:
+        raise SchemaMismatch(f"column '{ROW_KIND}' is no text but {given.type}") from error
+    if codes.null_count:
+        wrong = given.filter(codes.is_null())[0].as_py()
+        raise SchemaMismatch(f"column '{ROW_KIND}' holds {wrong!r}; it takes {', '.join(ROW_KINDS)}")
+    return batch.remove_column(at), codes.cast(pa.int8())
+
+
+__all__ = ["ROW_KINDS", "Data", "collected", "has_row_kinds", "rows_of", "split_kinds"]

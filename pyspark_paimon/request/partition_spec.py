@@ -1,0 +1,76 @@
+"""Partition specifications, ``{"day": "2024-01-31"}``: as text for the trip to an engine, and as a predicate there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import date, datetime
+
+from fileindex.base.column_type import Plain
+from fileindex.base.errors import InvalidArgument, UnknownColumn
+from fileindex.predicate.tree import ColumnRef, Compare, Op, Predicate, all_of, any_of
+from manifest.schema.table_schema import TableSchema
+from pyspark_paimon.filter.ast import Comparison, NullTest
+from pyspark_paimon.filter.bind import bind
+
+Spec = Mapping[str, str | None]
+
+
+def spec_of(given: Mapping[str, object], schema: TableSchema) -> dict[str, str | None]:
+    """A user's specification with values as text; None and missing columns differ: the first asks for null.
+
+    Raises ``InvalidArgument`` if the table has no partitions or the specification is empty, ``UnknownColumn`` for a column
+    that is no partition key, ``InvalidFilter`` for a value that the column cannot hold.
+
+    >>> from manifest.schema.validation import build_schema
+    >>> spec_of({"day": date(2024, 1, 31)}, build_schema("id INT, day DATE", partition_keys=["day"]))
+    {'day': '2024-01-31'}
+    """
+    if not schema.partition_keys:
+        raise InvalidArgument("the table has no partitions to name")
+    if not given:
+        raise InvalidArgument(f"a partition is named by some of its columns: {', '.join(schema.partition_keys)}")
+    for name in given:
+        if name not in schema.partition_keys:
+            raise UnknownColumn(name, schema.partition_keys)
+    spec = {name: _text(value) for name, value in given.items()}
+    predicate_of([spec], schema)
+    return spec
+
+
+def _text(value: object) -> str | None:
+    match value:
+        case None | str():
+            return value
+        case bool():
+            return str(value).lower()
+        case datetime():
+            return value.isoformat(sep=" ")
+        case date():
+            return value.isoformat()
+        case bytes():
+            raise InvalidArgument("a partition of binary values cannot be named")
+    return str(value)
+
+
+def predicate_of(specs: Iterable[Spec], schema: TableSchema) -> Predicate:
+    """The predicate of rows in any of the partitions that the specifications name."""
+    return any_of(*(all_of(*(_term(name, value, schema) for name, value in spec.items())) for spec in specs))
+
+
+def _term(name: str, value: str | None, schema: TableSchema) -> Predicate:
+    column = ColumnRef(name)
+    term = bind(NullTest(column) if value is None else Comparison(column, Op.EQ, value), schema.column_types)
+    if value is not None and not isinstance(term, Compare):
+        raise InvalidArgument(f"partition column '{name}' of type {schema.field(name).type} cannot be '{value}'")
+    return term
+
+
+def values_of(spec: Spec, schema: TableSchema) -> tuple[Plain, ...] | None:
+    """Plain values of a specification that names every partition column; None if it leaves some open."""
+    if set(spec) != set(schema.partition_keys):
+        return None
+    terms = [_term(name, spec[name], schema) for name in schema.partition_keys]
+    return tuple(term.value if isinstance(term, Compare) else None for term in terms)
+
+
+__all__ = ["Spec", "predicate_of", "spec_of", "values_of"]

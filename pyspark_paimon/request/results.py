@@ -1,0 +1,171 @@
+"""What the operations of a table answer: small frozen values, printable by people and dumped as JSON by programs."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from manifest.fsck.problem import Depth, Problem
+
+CommitId: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.#-]{1,200}$")]
+"""The name of a commit as it travels; it becomes part of file names, so a server takes no other form."""
+
+
+class Message(BaseModel):
+    """Base of all values that travel between a table and its engine: frozen, unknown members are refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class WriteResult(Message):
+    """What a write, a delete or an overwrite did.
+
+    ``snapshot_id`` is the commit of the rows, from which on they are read (None: there was nothing to commit).
+    ``compact_snapshot_id`` is that of a compaction which ran after it, if any: engines that show compacted rows only (deletion
+    vectors, first-row) see them from there on, and the changelog of a table whose compaction makes one has them. ``compact_lost``:
+    a compaction lost to other commits or met an error, which is logged; a repetition with the same ``commit_id``, or the next write
+    or compaction, does it. ``rows`` counts input rows, ``files`` the data files that they became.
+
+    >>> WriteResult(rows=3, files=1, snapshot_id=1, seconds=0.25)
+    WriteResult(rows=3, files=1, snapshot_id=1, compact_snapshot_id=None, compact_lost=False, replayed=False, seconds=0.25)
+    """
+
+    rows: int
+    files: int
+    snapshot_id: int | None
+    compact_snapshot_id: int | None = None
+    compact_lost: bool = False
+    replayed: bool = False
+    seconds: float = 0.0
+
+
+class CompactResult(Message):
+    """What a compaction did; ``snapshot_id`` is None where there was nothing to do.
+
+    ``attempts`` is above one if another commit removed files that the first try had merged.
+    """
+
+    files_before: int
+    files_after: int
+    bytes_read: int
+    bytes_written: int
+    snapshot_id: int | None
+    rows: int = 0
+    buckets: int = 0
+    attempts: int = 1
+    seconds: float = 0.0
+
+
+class IndexRewriteResult(Message):
+    """What a rewrite of file indexes did: data files looked at, those that got another index, bytes read and written."""
+
+    files: int
+    rewritten: int
+    bytes_read: int
+    bytes_written: int
+    snapshot_id: int | None
+    seconds: float = 0.0
+
+
+class AnalyzeResult(Message):
+    """What counting a table found: its rows, their share of the bytes of data files, columns counted.
+
+    ``snapshot_id`` brought the statistics; None if the table has no snapshot.
+    """
+
+    rows: int
+    bytes: int
+    columns: int
+    snapshot_id: int | None
+    seconds: float = 0.0
+
+
+class ExpireResult(Message):
+    """How many snapshots an expiry removed, and the files that only they reached."""
+
+    snapshots: int
+    data_files: int
+    manifests: int
+
+
+class FsckResult(Message):
+    """What a check of a table found.
+
+    ``problems`` tell kind, file, state, manifest, partition and bucket, what is wrong and what to do; ``problem_count`` counts
+    those beyond the limit too. ``counts`` says how much was looked at, and how many files nothing refers to (they do no harm);
+    ``unchecked`` what was there but could not be looked into, as data files of another format.
+    """
+
+    depth: Depth
+    problems: tuple[Problem, ...] = ()
+    problem_count: int = 0
+    counts: dict[str, int] = {}
+    unchecked: dict[str, int] = {}
+    seconds: float = 0.0
+
+    @property
+    def clean(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.problem_count
+
+
+class TableChangeResult(Message):
+    """What a change of a table's history did; what does not apply is None, 0 or ().
+
+    ``snapshot_id``: the snapshot that was tagged, rolled back to, or made. ``snapshots``, ``data_files``, ``manifests``: how many
+    were deleted. ``tags`` were made or deleted, ``partitions`` (``day=2024-01-31``) dropped.
+    """
+
+    snapshot_id: int | None = None
+    snapshots: int = 0
+    data_files: int = 0
+    manifests: int = 0
+    tags: tuple[str, ...] = ()
+    partitions: tuple[str, ...] = ()
+
+
+class FunnelStage(Message):
+    """One stage of a scan's funnel: how many of its candidates it kept and dropped, their bytes, its milliseconds."""
+
+    name: str
+    kept: int
+    dropped: int
+    bytes_kept: int = 0
+    bytes_dropped: int = 0
+    millis: float = 0.0
+    note: str = ""
+
+
+class ProgressEvent(Message):
+    """A sign of life of a long operation: ``done`` of ``total`` (None: unknown) ``unit`` in ``stage``."""
+
+    stage: str
+    done: int
+    total: int | None = None
+    unit: str = "rows"
+
+
+def shown(result: Message) -> dict[str, Any]:
+    """``result`` as plain JSON values, for programs.
+
+    >>> shown(ExpireResult(snapshots=1, data_files=2, manifests=3))
+    {'snapshots': 1, 'data_files': 2, 'manifests': 3}
+    """
+    return result.model_dump(mode="json")
+
+
+__all__ = [
+    "AnalyzeResult",
+    "CommitId",
+    "CompactResult",
+    "ExpireResult",
+    "FsckResult",
+    "FunnelStage",
+    "IndexRewriteResult",
+    "Message",
+    "ProgressEvent",
+    "TableChangeResult",
+    "WriteResult",
+    "shown",
+]

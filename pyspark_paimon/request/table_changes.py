@@ -1,0 +1,215 @@
+"""What can be done to a table's schema and history, as requests that travel; all run once, on the driver or in process."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import Field
+
+from manifest.commit.file_store_commit import FileStoreCommit
+from manifest.commit.runs import committed_before
+from manifest.entry.live import EntryFilter
+from manifest.expire.branches import create_branch, delete_branch, fast_forward
+from manifest.expire.partitions import expired_partitions
+from manifest.expire.rollback import Removed, delete_tag, expire_tags, rollback_to
+from manifest.io.errors import InvalidArgument, SnapshotNotFound
+from manifest.options.durations import parse_duration_millis
+from manifest.options.support import check_writable
+from manifest.schema.change import SchemaChange
+from manifest.store import FileStore
+from pyspark_paimon.request.partition_spec import predicate_of
+from pyspark_paimon.request.results import CommitId, Message, TableChangeResult
+from pyspark_paimon.views.table_views import partition_text
+
+_DEFAULT_RETAINED = "tag.default-time-retained"
+
+
+class Alter(Message):
+    """A new version of the schema, all changes or none."""
+
+    do: Literal["alter"] = "alter"
+    changes: tuple[SchemaChange, ...]
+
+
+class CreateTag(Message):
+    """Name a snapshot (None: the newest)."""
+
+    do: Literal["create-tag"] = "create-tag"
+    name: str
+    snapshot_id: int | None = None
+    retained_ms: int | None = None
+
+
+class DeleteTag(Message):
+    """Forget a tag."""
+
+    do: Literal["delete-tag"] = "delete-tag"
+    name: str
+
+
+class ExpireTags(Message):
+    """Forget the tags whose time is over."""
+
+    do: Literal["expire-tags"] = "expire-tags"
+
+
+class ResetConsumer(Message):
+    """Have a consumer read snapshot ``following`` next, or forget it (None)."""
+
+    do: Literal["reset-consumer"] = "reset-consumer"
+    name: str
+    following: int | None
+
+
+class Rollback(Message):
+    """Back to a snapshot or a tag; one of the two is set."""
+
+    do: Literal["rollback"] = "rollback"
+    snapshot_id: int | None = None
+    tag: str | None = None
+
+
+class CreateBranch(Message):
+    """A branch from a tag, or an empty one."""
+
+    do: Literal["create-branch"] = "create-branch"
+    name: str
+    tag: str | None = None
+
+
+class DeleteBranch(Message):
+    """Forget a branch."""
+
+    do: Literal["delete-branch"] = "delete-branch"
+    name: str
+
+
+class FastForward(Message):
+    """Make a branch's history the table's."""
+
+    do: Literal["fast-forward"] = "fast-forward"
+    name: str
+
+
+class DropPartitions(Message):
+    """Remove all rows of partitions."""
+
+    do: Literal["drop-partitions"] = "drop-partitions"
+    commit_id: CommitId
+    partitions: tuple[dict[str, str | None], ...]
+
+
+class ExpirePartitions(Message):
+    """Remove the partitions that are too old; ``older_than`` is by the local wall clock."""
+
+    do: Literal["expire-partitions"] = "expire-partitions"
+    commit_id: CommitId
+    older_than: datetime | None = None
+
+
+TableChange: TypeAlias = Annotated[
+    Alter
+    | CreateTag
+    | DeleteTag
+    | ExpireTags
+    | ResetConsumer
+    | Rollback
+    | CreateBranch
+    | DeleteBranch
+    | FastForward
+    | DropPartitions
+    | ExpirePartitions,
+    Field(discriminator="do"),
+]
+
+
+def change_table(store: FileStore, change: TableChange) -> TableChangeResult:
+    """Do it. Raises the typed errors of what is done."""
+    match change:
+        case Alter():
+            store.schemas.alter(change.changes)
+            return TableChangeResult()
+        case CreateTag():
+            return _create_tag(store, change)
+        case DeleteTag(name=name):
+            return _removed(delete_tag(store, name))
+        case ExpireTags():
+            return _removed(expire_tags(store))
+        case ResetConsumer(name=name, following=following):
+            return _reset_consumer(store, name, following)
+        case Rollback(snapshot_id=snapshot_id, tag=tag):
+            target = store.snapshots.travel(snapshot_id=snapshot_id, tag=tag)
+            if target is None:
+                raise InvalidArgument("a rollback goes to a snapshot or a tag: name one")
+            return _removed(rollback_to(store, target)).model_copy(update={"snapshot_id": target.id})
+        case CreateBranch(name=name, tag=tag):
+            create_branch(store, name, tag)
+            return TableChangeResult()
+        case DeleteBranch(name=name):
+            return _removed(delete_branch(store, name))
+        case FastForward(name=name):
+            return _removed(fast_forward(store, name))
+        case DropPartitions():
+            wanted = EntryFilter(predicate=predicate_of(change.partitions, store.schema))
+            _, partitions = store.live_entries(store.snapshots.latest(), wanted).partition_codes
+            return _without(store, change.commit_id, list(partitions))
+        case ExpirePartitions():
+            return _without(store, change.commit_id, expired_partitions(store, store.snapshots.latest(), change.older_than))
+
+
+def _create_tag(store: FileStore, change: CreateTag) -> TableChangeResult:
+    snapshot = store.snapshots.travel(snapshot_id=change.snapshot_id)
+    if snapshot is None:
+        raise SnapshotNotFound(f"{store.root}: the table has no snapshot to tag")
+    retained = change.retained_ms
+    if retained is None and (text := store.options.raw.get(_DEFAULT_RETAINED)) is not None:
+        retained = parse_duration_millis(text, _DEFAULT_RETAINED)
+    store.snapshots.create_tag(change.name, snapshot, retained)
+    return TableChangeResult(snapshot_id=snapshot.id, tags=(change.name,))
+
+
+def _without(store: FileStore, commit_id: str, partitions: list[bytes]) -> TableChangeResult:
+    """An overwrite without new files."""
+    schema = store.schema
+    check_writable(store.options, has_primary_key=schema.is_primary_key_table, table=store.root)
+    if not partitions:
+        return TableChangeResult()
+    earlier = committed_before(store, commit_id)
+    if earlier is not None:
+        return TableChangeResult(snapshot_id=earlier.snapshot_id)
+    done = FileStoreCommit(store, commit_id).truncate(partitions=partitions)
+    names = sorted(partition_text(store.partition.decode(partition), schema) for partition in partitions)
+    return TableChangeResult(snapshot_id=done.snapshot_id, partitions=tuple(names))
+
+
+def _reset_consumer(store: FileStore, name: str, following: int | None) -> TableChangeResult:
+    if following is None:
+        if not store.snapshots.delete_consumer(name):
+            raise InvalidArgument(f"{store.root}: there is no consumer '{name}'")
+    elif following < 1:
+        raise InvalidArgument(f"a consumer reads a snapshot next, and {following} is none")
+    else:
+        store.snapshots.record_consumer(name, following)
+    return TableChangeResult(snapshot_id=following)
+
+
+def _removed(removed: Removed) -> TableChangeResult:
+    return TableChangeResult(snapshots=removed.snapshots, tags=removed.tags, data_files=removed.data_files, manifests=removed.manifests)
+
+
+__all__ = [
+    "Alter",
+    "CreateBranch",
+    "CreateTag",
+    "DeleteBranch",
+    "DeleteTag",
+    "DropPartitions",
+    "ExpirePartitions",
+    "ExpireTags",
+    "FastForward",
+    "ResetConsumer",
+    "Rollback",
+    "TableChange",
+    "change_table",
+]

@@ -1,0 +1,131 @@
+"""Arguments of ``Table``'s methods to requests: checked against the schema, refused by name."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime
+from typing import TypeAlias
+
+from manifest.io.errors import InvalidArgument
+from manifest.options.core_options import option_texts
+from manifest.options.support import check_call
+from manifest.schema.table_schema import TableSchema
+from manifest.snapshot.snapshot import BATCH_IDENTIFIER
+from pyspark_paimon.filter.bind import resolve
+from pyspark_paimon.request.backend import Mode, TravelRequest, WriteRequest
+from pyspark_paimon.request.partition_spec import spec_of
+
+_ONE_DAY_MS = 24 * 3600 * 1000
+_LONGEST_ID = 64
+
+Time: TypeAlias = int | str | date
+"""A moment: milliseconds since the epoch, a date or datetime, or ISO text of one."""
+
+
+def write_request(
+    schema: TableSchema,
+    mode: Mode | None,
+    *,
+    partition: Mapping[str, object] | None = None,
+    order_by: str | None = None,
+    options: Mapping[str, str] | None = None,
+    commit_id: str | None = None,
+    batch_id: int | None = None,
+) -> WriteRequest:
+    """The request of ``Table.write``. Raises ``InvalidArgument``, ``UnsupportedOption``, ``UnknownColumn``."""
+    natural: Mode = "upsert" if schema.is_primary_key_table else "append"
+    chosen = mode or natural
+    if chosen not in {natural, "overwrite"}:
+        kind = "a primary-key table" if schema.is_primary_key_table else "a table without primary key"
+        raise InvalidArgument(f"mode '{chosen}' does not go with {kind}; use '{natural}' or 'overwrite'")
+    if partition is not None and chosen != "overwrite":
+        raise InvalidArgument("a partition is given for mode 'overwrite' only; other rows go where their columns say")
+    if order_by is not None and not schema.is_primary_key_table:
+        raise InvalidArgument("order_by chooses among rows of one key; the table has no primary key")
+    if batch_id is not None and (commit_id is None or type(batch_id) is not int or not 0 <= batch_id < BATCH_IDENTIFIER):
+        raise InvalidArgument("batch_id numbers the batches of a job from 0 up; the job's name is given as commit_id")
+    settings = checked_options(options)
+    effective = schema.model_copy(update={"options": {**schema.options, **settings}}).core
+    return WriteRequest(
+        commit_id=commit_identity(commit_id),
+        first_run=commit_id is None,
+        batch_id=batch_id,
+        mode=chosen,
+        partition=None if partition is None else spec_of(partition, schema),
+        dynamic=bool(schema.partition_keys) and effective.dynamic_partition_overwrite,
+        order_by=None if order_by is None else resolve(order_by, schema.column_types),
+        options=settings,
+    )
+
+
+def commit_identity(given: str | None) -> str:
+    """The name of a commit: the caller's, or a new one. Raises ``InvalidArgument`` for one that cannot be part of a file name.
+
+    >>> commit_identity("nightly-2024-01-31")
+    'nightly-2024-01-31'
+    """
+    if given is None:
+        return str(uuid.uuid4())
+    if not given or len(given) > _LONGEST_ID or not all(letter.isascii() and (letter.isalnum() or letter in "-_") for letter in given):
+        raise InvalidArgument(f"commit_id {given!r} must be letters, digits, - and _, at most {_LONGEST_ID} of them, as in a UUID")
+    return given
+
+
+def checked_options(options: Mapping[str, str] | None) -> dict[str, str]:
+    """Options of one call. Raises ``UnsupportedOption``."""
+    settings = option_texts(options)
+    check_call(settings)
+    return settings
+
+
+def travel_of(snapshot: int | None, tag: str | None, timestamp: Time | None) -> TravelRequest:
+    """The snapshot that ``scan`` was asked for. Raises ``InvalidArgument`` for more than one wish."""
+    if sum(wish is not None for wish in (snapshot, tag, timestamp)) > 1:
+        raise InvalidArgument("a scan reads one snapshot: give one of snapshot, tag and timestamp")
+    if snapshot is not None and (isinstance(snapshot, bool) or not isinstance(snapshot, int)):
+        raise InvalidArgument(f"a snapshot is an id, not {snapshot!r}")
+    return TravelRequest(snapshot_id=snapshot, tag=tag, timestamp_millis=millis_of(timestamp))
+
+
+def projection(columns: Sequence[str] | None, schema: TableSchema) -> tuple[str, ...]:
+    """Columns of a scan in the table's spelling; None means all. Raises ``UnknownColumn``, ``InvalidArgument``."""
+    if columns is None:
+        return schema.names
+    if isinstance(columns, str):
+        raise InvalidArgument(f"columns is a list of names; write columns=[{columns!r}]")
+    names = tuple(resolve(name, schema.column_types) for name in columns)
+    if len(set(names)) < len(names):
+        raise InvalidArgument(f"columns names one twice: {', '.join(columns)}")
+    if not names:
+        raise InvalidArgument("columns names none; use count() for the number of rows")
+    return names
+
+
+def millis_of(time: Time | None) -> int | None:
+    """Milliseconds since the epoch, given as such, as a date or datetime, or as ISO text of one; without zone it is UTC.
+
+    >>> millis_of(datetime(1970, 1, 1, 0, 0, 1))
+    1000
+    >>> millis_of("1970-01-02")
+    86400000
+    """
+    if isinstance(time, str):
+        try:
+            time = datetime.fromisoformat(time)
+        except ValueError as error:
+            raise InvalidArgument(f"{time!r} is no time; write it as '2024-01-31' or '2024-01-31T10:00:00+01:00'") from error
+    if isinstance(time, date) and not isinstance(time, datetime):
+        time = datetime(time.year, time.month, time.day, tzinfo=UTC)
+    if isinstance(time, datetime):
+        aware = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+        return int(aware.timestamp() * 1000)
+    if time is not None and (isinstance(time, bool) or not isinstance(time, int)):
+        raise InvalidArgument(f"a time is milliseconds since the epoch, a date, a datetime or ISO text, not {time!r}")
+    return time
+
+
+def cutoff_of(time: Time | None) -> int:
+    """The age of orphans: what is given, else a day ago."""
+    given = millis_of(time)
+    return int(datetime.now(UTC).timestamp() * 1000) - _ONE_DAY_MS if given is None else given

@@ -1,0 +1,298 @@
+"""``SparkBackend``: a table's work done by a Spark server, classic or Connect.
+
+The client sends options and DataFrames, never code: any client whose server has this package installed can do it. After
+an error it asks whether its commit is visible, for a job can succeed although the connection to it was lost.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from manifest.fsck.problem import Findings
+from manifest.io.errors import CommitConflict, InvalidArgument, PaimonError
+from manifest.schema.table_schema import TableSchema
+from manifest.stats.table_stats import Statistics
+from pyspark_paimon.jobs.fsck import STAGE, findings_from_json, result_of, settled
+from pyspark_paimon.jobs.progress import told_of_tasks
+from pyspark_paimon.request.assignments import Assignments, refuse_delete, refuse_update
+from pyspark_paimon.request.backend import (
+    EVERY_LEVEL,
+    CompactRequest,
+    DeleteRequest,
+    ExpireRequest,
+    FsckRequest,
+    IndexView,
+    OrphanFile,
+    Progress,
+    Rows,
+    ScanRequest,
+    SparkRows,
+    TravelRequest,
+    WriteRequest,
+)
+from pyspark_paimon.request.results import (
+    AnalyzeResult,
+    CompactResult,
+    ExpireResult,
+    FsckResult,
+    IndexRewriteResult,
+    TableChangeResult,
+    WriteResult,
+)
+from pyspark_paimon.spark.client.outcomes import compact_result, index_result, nothing_written, write_result
+from pyspark_paimon.spark.client.retry import Runner
+from pyspark_paimon.spark.client.scan_backend import SparkScans
+from pyspark_paimon.spark.client.staging import Staged, Target, bucket_frame, file_frame, staged, staged_changes
+from pyspark_paimon.spark.wire import rpc
+from pyspark_paimon.spark.wire.errors import errors_mapped
+from pyspark_paimon.spark.wire.names import UNIQUE_NAME
+
+if TYPE_CHECKING:
+    from pyspark_paimon.request.table_changes import TableChange
+    from pyspark_paimon.views.history_views import View
+
+NAME = UNIQUE_NAME
+"""What every request is sent to; see ``spark_names``."""
+_ATTEMPTS = 10
+
+
+class SparkBackend(SparkScans):
+    """The engine of a table whose files ``spark``'s server reads and writes; see ``engine.Backend``.
+
+    ``progress`` is told of the tasks of jobs that write, over Spark Connect.
+    """
+
+    def __init__(self, path: str, spark: Any, *, progress: Progress | None = None) -> None:
+        super().__init__(path, spark)
+        self._progress = progress
+
+    def create(self, schema: TableSchema) -> TableSchema:
+        """Create the table. Raises ``TableExists``."""
+        return TableSchema.from_json(self._order(rpc.Create(id=_new_id(), table_schema=schema.to_json())))
+
+    def change(self, change: TableChange) -> TableChangeResult:
+        """Change the schema or the history, on the driver."""
+        return TableChangeResult.model_validate_json(self._order(rpc.ChangeTable(id=_new_id(), change=change)))
+
+    def view(self, view: View) -> pa.Table:
+        """Tags, branches, schemas, partitions or consumers."""
+        return _table(self._ask(rpc.AskView(view=view)))
+
+    def statistics(self, snapshot_id: int | None) -> Statistics | None:
+        """The statistics that a snapshot carries."""
+        answer = self._ask(rpc.AskStatistics(snapshot_id=snapshot_id))
+        return None if answer == "null" else Statistics.from_json(answer, self._path)
+
+    def analyze(self, commit_id: str, columns: Sequence[str]) -> AnalyzeResult:
+        """Count rows and columns, on the driver."""
+        return AnalyzeResult.model_validate_json(self._order(rpc.Analyze(id=_new_id(), commit_id=commit_id, columns=tuple(columns))))
+
+    def files(self, snapshot_id: int | None) -> pa.Table:
+        """Live data files of a snapshot."""
+        return _table(self._ask(rpc.AskFiles(snapshot_id=snapshot_id)))
+
+    def index_view(self, view: IndexView, snapshot_id: int | None) -> pa.Table:
+        """File indexes of a snapshot, or their health."""
+        return _table(self._ask(rpc.AskIndexView(view=view, snapshot_id=snapshot_id)))
+
+    def write(self, request: WriteRequest, rows: Rows) -> WriteResult:
+        """Stage the rows by bucket, write them in tasks, commit on the driver."""
+        started = time.perf_counter()
+        earlier = self._outcome(request.identity)
+        if earlier is not None:
+            return write_result(earlier, started, replayed=True)
+        done = self._written(rows, self.schema(), request)
+        return nothing_written(started) if done is None else write_result(done, started)
+
+    def _written(self, rows: Rows, schema: TableSchema, request: WriteRequest) -> rpc.Outcome | None:
+        """Stage and run; where another commit assigned dynamic buckets meanwhile, again."""
+        job = None
+        for attempt in range(1, _ATTEMPTS + 1):
+            if job is None or isinstance(rows, SparkRows):  # local rows can be staged once, and depend on no snapshot
+                base = self.pin(TravelRequest()) if schema.has_dynamic_buckets else None
+                with errors_mapped():
+                    job = staged(self._spark, rows, Target(self._path, schema, None if base is None else base.id), request)
+            try:
+                return self._run(job, request.identity)
+            except CommitConflict:
+                done = self._outcome(request.identity)  # of this run, that was told of no success, or of another one
+                if done is not None:
+                    return done
+                if attempt == _ATTEMPTS or not schema.has_dynamic_buckets:
+                    raise
+        return None
+
+    def delete(self, request: DeleteRequest) -> WriteResult:
+        """Find the rows in tasks and delete them; a change of their buckets meanwhile is evaluated again."""
+        return self._changed(request, None)
+
+    def update(self, request: DeleteRequest, values: Assignments) -> WriteResult:
+        """Find the rows in tasks and put new ones in their place; as ``delete``."""
+        return self._changed(request, values)
+
+    def _changed(self, request: DeleteRequest, values: Assignments | None) -> WriteResult:
+        started = time.perf_counter()
+        earlier = self._outcome(request.commit_id)
+        if earlier is not None:
+            return write_result(earlier, started, replayed=True)
+        schema = self.schema()
+        for attempt in range(1, _ATTEMPTS + 1):
+            base = self.pin(TravelRequest())
+            if base is None:
+                break
+            with errors_mapped():
+                job = self._staged_change(request, values, Target(self._path, schema, base.id))
+            try:
+                done = None if job is None else self._run(job, request.commit_id)
+            except CommitConflict:
+                done = self._outcome(request.commit_id)  # before anything is staged again
+                if done is None and attempt < _ATTEMPTS:
+                    continue
+                if done is None:
+                    raise
+            return nothing_written(started) if done is None else write_result(done, started)
+        return nothing_written(started)
+
+    def _staged_change(self, request: DeleteRequest, values: Assignments | None, target: Target) -> Staged | None:
+        schema, snapshot_id = target.schema, target.snapshot_id or 0
+        if not schema.is_primary_key_table:
+            ids = json.loads(self._ask(rpc.AskBuckets(request=CompactRequest(commit_id=request.commit_id))))
+            sent = None if values is None else values.sent()
+            job = rpc.ChangeJob(request=request, snapshot_id=snapshot_id, values=sent)
+            return bucket_frame(self._spark, ids, job) if ids else None
+        if values is not None:
+            values.refuse_expressions()
+            refuse_update(schema, self._path)
+        else:
+            refuse_delete(schema, self._path)
+        scan = ScanRequest(
+            columns=schema.names, snapshot_id=snapshot_id, predicate=request.predicate, schema_id=schema.id, options=EVERY_LEVEL
+        )
+        write = WriteRequest(commit_id=request.commit_id, mode="upsert", row_kinds=True, options=request.options)
+        return staged_changes(self._spark, self.frame(scan, None), target, write, None if values is None else values.values)
+
+    def compact(self, request: CompactRequest) -> CompactResult:
+        """Compact bucket by bucket in tasks; what loses a race is tried again on the new snapshot."""
+        started = time.perf_counter()
+
+        def stage(commit_id: str) -> Staged | None:
+            this = request.model_copy(update={"commit_id": commit_id})
+            buckets = json.loads(self._ask(rpc.AskBuckets(request=this)))
+            return bucket_frame(self._spark, buckets, rpc.CompactJob(request=this)) if buckets else None
+
+        outcomes, attempts = self._runner.until_nothing_is_lost(request.commit_id, stage)
+        return compact_result(outcomes, attempts, started)
+
+    def rewrite_file_index(self, commit_id: str, partitions: Sequence[Mapping[str, str | None]] | None) -> IndexRewriteResult:
+        """Rewrite indexes file by file in tasks; as ``compact``."""
+        started = time.perf_counter()
+        question = rpc.AskIndexFiles(partitions=None if partitions is None else tuple(dict(spec) for spec in partitions))
+        counts: list[int] = []
+
+        def stage(this: str) -> Staged | None:
+            found = json.loads(self._ask(question))
+            counts.append(len(found["files"]))
+            job = rpc.IndexJob(commit_id=this, snapshot_id=found["snapshot_id"])
+            return file_frame(self._spark, found["files"], job) if found["files"] else None
+
+        outcomes, _ = self._runner.until_nothing_is_lost(commit_id, stage)
+        return index_result(outcomes, counts[0], started)
+
+    def expire(self, request: ExpireRequest) -> ExpireResult:
+        """Expire snapshots, on the driver."""
+        return ExpireResult.model_validate_json(self._order(rpc.Expire(id=_new_id(), request=request)))
+
+    def fsck(self, request: FsckRequest) -> FsckResult:
+        """Check metadata on the driver and files in tasks, balanced by bytes."""
+        started = time.perf_counter()
+        found = Findings(request.limit)
+        options = {"path": self._path, rpc.FSCK: request.model_dump_json()}
+        with errors_mapped(), told_of_tasks(self._spark, self._progress, STAGE):
+            for row in self._spark.read.format(NAME).options(**options).load().collect():
+                found.merge(findings_from_json(row[rpc.ANSWER]))
+        found = settled(found, lambda origins: json.loads(self._ask(rpc.AskGone(origins=tuple(origins)))))
+        return result_of(found, request.depth, started)
+
+    def orphans(self, older_than_ms: int, *, remove: bool) -> list[OrphanFile]:
+        """Files that nothing refers to; deleted if ``remove``."""
+        if remove:
+            answer = self._order(rpc.RemoveOrphans(id=_new_id(), older_than_ms=older_than_ms))
+        else:
+            answer = self._ask(rpc.AskOrphans(older_than_ms=older_than_ms))
+        return [OrphanFile.model_validate(orphan) for orphan in json.loads(answer)]
+
+    def _order(self, command: rpc.Command) -> str:
+        """Have a command run once; after an error without a typed cause its answer tells whether it ran."""
+        options = {"path": self._path, rpc.COMMAND: command.model_dump_json()}
+        job = self._spark.range(1)
+        try:
+            with errors_mapped():
+                job.write.format(NAME).mode("append").options(**options).save()
+        except PaimonError:
+            raise
+        except Exception:  # the connection was lost, or the job failed after the command: the answer tells
+            answer = self._after_error(rpc.AskAnswer(id=command.id))
+            if answer is None:
+                raise
+        else:
+            answer = json.loads(self._ask(rpc.AskAnswer(id=command.id)))
+        if answer is None:
+            raise InvalidArgument(f"the server ran command {command.id} but keeps no answer; is it one driver that answers?")
+        return str(answer)
+
+    def _after_error(self, question: rpc.Question) -> Any:
+        """The answer, or None where the server gives none: then the first error is the one to tell."""
+        with suppress(Exception):
+            return json.loads(self._ask(question))
+        return None
+
+    def _run(self, job: Staged, commit_id: str) -> rpc.Outcome | None:
+        """Run a write job; its outcome, None if there was nothing to commit. An error of a commit that is visible is none."""
+        options = {"path": self._path, rpc.WRITE: job.job.model_dump_json()}
+        try:
+            with errors_mapped(), told_of_tasks(self._spark, self._progress, job.stage):
+                job.frame.write.format(NAME).mode("append").options(**options).save()
+        except CommitConflict:
+            raise
+        except Exception as error:
+            found = self._after_error(rpc.AskOutcome(commit_id=commit_id))
+            if found is None:
+                if not isinstance(error, PaimonError):
+                    error.add_note(_how_to_repeat(commit_id))
+                raise
+            return rpc.Outcome.model_validate(found)
+        return self._outcome(commit_id)
+
+    @property
+    def _runner(self) -> Runner:
+        return Runner(self._path, self._run, self._outcome)
+
+    def _outcome(self, commit_id: str) -> rpc.Outcome | None:
+        answer = self._ask(rpc.AskOutcome(commit_id=commit_id))
+        return None if answer == "null" else rpc.Outcome.model_validate_json(answer)
+
+
+def _table(answer: str) -> pa.Table:
+    with pa.ipc.open_stream(base64.b64decode(json.loads(answer))) as stream:
+        return stream.read_all()
+
+
+def _how_to_repeat(identity: str) -> str:
+    user, _, batch = identity.partition("#")
+    named = f"commit_id={user!r}" + (f", batch_id={batch}" if batch else "")
+    return f"commit {identity} is not visible; should its job still run, a repetition with {named} is safe"
+
+
+def _new_id() -> str:
+    return str(uuid.uuid4())
+
+
+__all__ = ["SparkBackend"]

@@ -1,0 +1,150 @@
+"""Paimon's bucket of a row as Spark built-ins, so that the JVM assigns buckets without a Python function.
+
+The default bucket function is Murmur3 (seed 42) over the BinaryRow of the bucket key (Paimon's ``DefaultBucketFunction``).
+A row of fixed-width fields is a constant number of 32-bit words, folded here in 64-bit arithmetic that ANSI mode accepts.
+A row with strings is built as a binary image, for which Spark's ``hash`` is the same function. The expressions are staged,
+a few steps per column: nested, they would double with each step and break the depth limit of the Connect protocol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pyspark_paimon.frames.spark_functions import functions_of
+from pyspark_paimon.spark.client.binary_row_expr import BucketKey, RowImage, expressible, quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_SEED = 42
+_MASK = 0xFFFFFFFF
+_C1, _C2 = 0xCC9E2D51, 0x1B873593
+_ADD = 0xE6546B64
+_F1, _F2 = 0x85EBCA6B, 0xC2B2AE35
+
+
+def with_bucket(df: DataFrame, keys: Sequence[BucketKey], num_buckets: int, column: str) -> DataFrame:
+    """``df`` plus the INT column ``column``: the bucket in [0, ``num_buckets``) by Paimon's default bucket function.
+
+    The key columns must already have the Spark types of the table, and be ``expressible``.
+    """
+    stages = bucket_stages(keys, num_buckets, column)
+    for stage in filter(None, stages):
+        df = df.withColumns({name: functions_of(df).expr(text) for name, text in stage.items()})
+    return df.drop(*(name for stage in stages for name in stage if name != column))
+
+
+def with_hash(df: DataFrame, keys: Sequence[BucketKey], column: str) -> DataFrame:
+    """``df`` plus the INT column ``column``: the hash of the key, as hash index files have it; ``keys`` as in ``with_bucket``."""
+    stages, text = hash_stages(keys)
+    for stage in filter(None, stages):
+        df = df.withColumns({name: functions_of(df).expr(part) for name, part in stage.items()})
+    return df.withColumn(column, functions_of(df).expr(f"cast({text} as int)")).drop(*(name for stage in stages for name in stage))
+
+
+def hash_stages(keys: Sequence[BucketKey]) -> tuple[list[Mapping[str, str]], str]:
+    """The SQL expressions of the hash: stages, and the signed 32-bit hash in terms of their columns."""
+    image = RowImage.of(keys)
+    if image.has_bytes:
+        return image.binary_stages(), f"hash({image.binary_column})"
+    words, stages = image.word_stages()
+    fold = _Fold(stages)
+    fold.run(words)
+    return fold.stages, f"if({fold.state} > 2147483647L, {fold.state} - 4294967296L, {fold.state})"
+
+
+def bucket_stages(keys: Sequence[BucketKey], num_buckets: int, column: str) -> list[Mapping[str, str]]:
+    """The SQL expressions of ``with_bucket``: each stage may refer to the columns of those before it.
+
+    >>> bucket_stages([], 1, "bucket")
+    [{'bucket': '0'}]
+    """
+    if num_buckets == 1:
+        return [{column: "0"}]
+    stages, text = hash_stages(keys)
+    return [*stages, {column: f"cast(abs({text} % {num_buckets}) as int)"}]
+
+
+def with_bucket_mod(df: DataFrame, key: BucketKey, num_buckets: int, column: str) -> DataFrame:
+    """The same for ``bucket-function.type = mod``: the floor remainder of one INT or BIGINT column."""
+    return df.withColumns({column: functions_of(df).expr(f"cast(pmod({quoted(key.name)}, {num_buckets}) as int)")})
+
+
+@dataclass
+class _Fold:
+    """Murmur3 over 64-bit words, as stages. ``state`` is the SQL of the hash so far: a column, or a number at first."""
+
+    stages: list[Mapping[str, str]]
+    state: str = str(_SEED)
+    _constant: int | None = _SEED
+    _count: int = field(default=0)
+
+    def run(self, words: Sequence[str | int]) -> None:
+        """Fold ``words``, each the SQL of a BIGINT or a constant, then finalise."""
+        halves = self._mixed_halves(words)
+        for half in halves:
+            self._mix(half)
+        self._finalise(8 * len(words))
+
+    def _mixed_halves(self, words: Sequence[str | int]) -> list[str | int]:
+        """Murmur's ``k`` of all halves, low half first: they do not depend on the state, so two stages serve them all."""
+        names: list[str | int] = []
+        split: dict[str, str] = {}
+        for word in words:
+            if isinstance(word, int):
+                names += [_scramble(word & _MASK), _scramble(word >> 32 & _MASK)]
+                continue
+            low, high = self._name("k"), self._name("k")
+            split |= {low: f"{word} & {_MASK}L", high: f"shiftrightunsigned({word}, 32)"}
+            names += [low, high]
+        self.stages.append({name: _times(f"({half})", _C1) for name, half in split.items()})
+        self.stages.append({name: _times(_rotated(name, 15), _C2) for name in split})
+        return names
+
+    def _mix(self, half: str | int) -> None:
+        if self._constant is not None and isinstance(half, int):
+            state = self._constant ^ half
+            self._constant = ((state << 13 | state >> 19) * 5 + _ADD) & _MASK
+            self.state = str(self._constant)
+            return
+        before = f"{self._constant}L" if self._constant is not None else self.state
+        self._constant = None
+        mixed = f"({before} ^ {half}L)" if isinstance(half, int) else f"({before} ^ {half})"
+        self.state = self._stage(f"({_rotated(mixed, 13)} * 5L + {_ADD}L) & {_MASK}L")
+
+    def _finalise(self, length: int) -> None:
+        state = self._stage(_folded(f"({self.state} ^ {length}L)", 16))
+        state = self._stage(_folded(f"({_times(state, _F1)})", 13))
+        self.state = self._stage(_folded(f"({_times(state, _F2)})", 16))
+
+    def _stage(self, text: str) -> str:
+        name = self._name("h")
+        self.stages.append({name: text})
+        return name
+
+    def _name(self, kind: str) -> str:
+        self._count += 1
+        return f"__paimon_{kind}{self._count}"
+
+
+def _scramble(word: int) -> int:
+    word = word * _C1 & _MASK
+    return (word << 15 | word >> 17) * _C2 & _MASK
+
+
+def _times(name: str, factor: int) -> str:
+    """The low 32 bits of a product, from two products that fit 63 bits."""
+    return f"({name} * {factor & 0xFFFF}L + shiftleft(({name} * {factor >> 16}L) & 65535L, 16)) & {_MASK}L"
+
+
+def _rotated(name: str, bits: int) -> str:
+    return f"((shiftleft({name}, {bits}) & {_MASK}L) | shiftrightunsigned({name}, {32 - bits}))"
+
+
+def _folded(text: str, bits: int) -> str:
+    return f"{text} ^ shiftrightunsigned({text}, {bits})"
+
+
+__all__ = ["BucketKey", "bucket_stages", "expressible", "hash_stages", "with_bucket", "with_bucket_mod", "with_hash"]

@@ -1,0 +1,140 @@
+"""The half of the Spark engine that reads: questions to the server, and scans whose rows its tasks read."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from lsm.read.metrics import ReadReport
+from manifest.schema.table_schema import TableSchema
+from manifest.snapshot.snapshot import Snapshot
+from pyspark_paimon.jobs.ordering import candidates, sorted_frame, sorted_rows
+from pyspark_paimon.request.backend import ScanRequest, TravelRequest
+from pyspark_paimon.request.results import FunnelStage
+from pyspark_paimon.spark.wire import rpc
+from pyspark_paimon.spark.wire.arrow_stream import BLOB, batches_of
+from pyspark_paimon.spark.wire.errors import errors_mapped
+from pyspark_paimon.spark.wire.names import UNIQUE_NAME
+from pyspark_paimon.spark.wire.native_plan import NativePlan, native_frame
+from pyspark_paimon.views.plan_json import plan_from_json, report_from_json
+
+if TYPE_CHECKING:
+    from lsm.scan.planner import ScanPlan
+
+
+class SparkScans:
+    """What a server tells of a table and reads of it; see ``engine.Backend``."""
+
+    def __init__(self, path: str, spark: Any) -> None:
+        self._path = path
+        self._spark = spark
+
+    @property
+    def path(self) -> str:
+        """The table's path, as the server resolves it."""
+        return self._path
+
+    @property
+    def spark(self) -> Any:
+        """The session."""
+        return self._spark
+
+    def schema(self, schema_id: int | None = None) -> TableSchema:
+        """The newest schema, or that of an id. Raises ``TableNotFound``."""
+        return TableSchema.from_json(self._ask(rpc.AskSchema(id=schema_id)))
+
+    def pin(self, travel: TravelRequest) -> Snapshot | None:
+        """The snapshot asked for; None if the newest is asked for and there is none."""
+        answer = self._ask(rpc.AskSnapshot(travel=travel))
+        return None if answer == "null" else Snapshot.from_json(answer, self._path)
+
+    def start(self, travel: TravelRequest) -> tuple[Snapshot | None, TableSchema]:
+        """The snapshot asked for and the schema to read it by, in one question."""
+        snapshot, schema = json.loads(self._ask(rpc.AskStart(travel=travel)))
+        return None if snapshot is None else Snapshot.from_json(snapshot, self._path), TableSchema.from_json(schema)
+
+    def snapshots(self) -> list[Snapshot]:
+        """Every retained snapshot, oldest first."""
+        return [Snapshot.from_json(text, self._path) for text in json.loads(self._ask(rpc.AskSnapshots()))]
+
+    def plan(self, request: ScanRequest) -> ScanPlan:
+        """Splits and the funnel's report, made by the server."""
+        return plan_from_json(self._ask(rpc.AskPlan(request=request)))
+
+    def read(self, request: ScanRequest, *, keeps_all: bool = False) -> Iterator[pa.RecordBatch]:  # noqa: ARG002  # one stream anyway
+        """The rows, read and filtered by Spark's tasks; they travel as Arrow streams, one in memory at a time."""
+        if request.order_by:
+            wanted = candidates(request)
+            rows = sorted_rows(self._blobs(wanted), wanted, self.schema(request.schema_id))
+            yield from rows.select(list(request.columns)).to_batches()
+            return
+        left = request.limit
+        for batch in self._blobs(request):
+            rows = batch if left is None else batch.slice(0, left)
+            left = None if left is None else left - rows.num_rows
+            yield rows
+            if left == 0:
+                return
+
+    def read_stages(self, request: ScanRequest) -> Sequence[FunnelStage]:
+        """Have tasks read the rows, and tell what they kept and dropped; no row comes here."""
+        from pyspark_paimon.views.read_stages import read_stages  # noqa: PLC0415  # only explain needs it
+
+        started = time.perf_counter()
+        return read_stages(self._report(candidates(request)), (time.perf_counter() - started) * 1000)
+
+    def count(self, request: ScanRequest) -> int:
+        """Number of rows: from metadata if they tell it, else counted by tasks; no row comes here."""
+        known: int | None = json.loads(self._ask(rpc.AskCount(request=request)))
+        if known is not None:
+            return known
+        counted = self._report(request.model_copy(update={"columns": (), "order_by": ()})).rows_returned
+        return counted if request.limit is None else min(counted, request.limit)
+
+    def frame(self, request: ScanRequest, spark: Any, *, native: bool = False) -> Any:
+        """The scan as a lazy DataFrame of ``spark``, or of this backend's session."""
+        wanted = candidates(request)
+        frame = self._rows(wanted, spark or self._spark, native=native)
+        with errors_mapped():
+            if request.order_by:
+                return sorted_frame(frame, request)
+            return frame if request.limit is None else frame.limit(request.limit)
+
+    def _rows(self, request: ScanRequest, spark: Any, *, native: bool) -> Any:
+        plan = NativePlan.model_validate_json(self._ask(rpc.AskNative(request=request), spark)) if native else NativePlan()
+        rest = self._load(request.model_copy(update={"left_out": plan.files}), spark, "rows")
+        with errors_mapped():
+            return native_frame(spark, plan, rest) if plan.groups else rest
+
+    def _blobs(self, request: ScanRequest) -> Iterator[pa.RecordBatch]:
+        """The rows that tasks give, a stream of theirs in memory at a time."""
+        frame = self._load(request, self._spark, "blobs")
+        with errors_mapped():
+            for row in frame.toLocalIterator():
+                yield from batches_of(row[BLOB])
+
+    def _load(self, request: ScanRequest, spark: Any, form: str) -> Any:
+        options = {"path": self._path, rpc.SCAN: request.model_dump_json(), rpc.FORM: form}
+        with errors_mapped():
+            return spark.read.format(UNIQUE_NAME).options(**options).load()
+
+    def _report(self, request: ScanRequest) -> ReadReport:
+        """The counters of all tasks that read ``request``."""
+        report = ReadReport()
+        with errors_mapped():
+            for row in self._load(request, self._spark, "reports").collect():
+                report.merge(report_from_json(row[rpc.ANSWER]))
+        return report
+
+    def _ask(self, question: rpc.Question, spark: Any = None) -> str:
+        """The answer to a question: an analysis of a plan, no job."""
+        with errors_mapped():
+            options = {"path": self._path, rpc.QUESTION: question.model_dump_json()}
+            return rpc.answer_of((spark or self._spark).read.format(UNIQUE_NAME).options(**options).load().schema)
+
+
+__all__ = ["SparkScans"]

@@ -1,0 +1,209 @@
+"""Spark sessions with the settings that this package wants: embedded Connect server, or a remote one.
+
+An embedded server lives in a JVM that this process starts and that ends with it. It listens on 127.0.0.1 only, runs its
+Python workers with this interpreter, and finds the installed (or checked-out) package, so that format ``paimon`` is known.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from fileindex.base.errors import InvalidArgument
+from pyspark_paimon.spark.client.address import DEFAULT_PORT, Address
+from pyspark_paimon.spark.wire.errors import SparkUnavailable
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ProgressHandler: TypeAlias = Callable[..., None]
+"""Called with the keywords ``stages``, ``inflight_tasks``, ``operation_id`` and ``done``."""
+
+OLDEST_JAVA = 17
+
+RUNTIME_CONF: dict[str, str] = {
+    "spark.sql.session.timeZone": "UTC",  # timestamps of Arrow batches carry the session's zone; ours are UTC
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",  # fastest between 50k and 100k rows
+    "spark.connect.progress.reportInterval": "500ms",
+    "spark.sql.connect.serverStacktrace.enabled": "false",  # else eighty lines of the JVM's stack follow each message
+}
+DRIVER_MEMORY = "2g"
+_REMOTE: dict[str, SparkSession] = {}
+SERVER_CONF: dict[str, str] = {
+    "spark.connect.grpc.binding.address": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    "spark.sql.shuffle.partitions": "8",
+}
+
+
+def spark_session(
+    url: str | None = None,
+    *,
+    token: str | None = None,
+    app_name: str = "pyspark-paimon",
+    master: str = "local[*]",
+    conf: Mapping[str, str] | None = None,
+    progress: ProgressHandler | None = None,
+    new: bool = False,
+) -> SparkSession:
+    """A Spark Connect session: to the server at ``url`` (``sc://host:port``), or to an embedded one.
+
+    Without ``url`` the variable ``SPARK_REMOTE`` decides, and without that a server is started in this process' own JVM
+    for ``master`` under the name ``app_name``. ``token`` is what the server asks for, if it asks for one. ``conf`` overrides the defaults of this module;
+    ``progress`` is called with the keywords ``stages``, ``inflight_tasks``, ``operation_id`` and ``done`` about twice a second while
+    a job of this session runs. A second call for the same server returns the running session; ``new`` makes another one, with
+    settings, temporary views and progress of its own.
+
+    Raises ``SparkUnavailable`` if pyspark or, for an embedded server, Java 17 is missing, if nobody listens at ``url``, or if the
+    token is refused.
+
+    >>> spark = spark_session(master="local[2]")  # doctest: +SKIP
+    >>> spark.read.format("paimon").load("/warehouse/flights")  # doctest: +SKIP
+    >>> spark_session("sc://spark.example.com:15002", token="...")  # doctest: +SKIP
+    """
+    try:
+        from pyspark.sql import SparkSession  # noqa: PLC0415  # importing this package must not import Spark
+    except ImportError as error:
+        raise SparkUnavailable(
+            f"pyspark is missing ({error}); install pyspark-paimon[spark], or pyspark-paimon[client] for a remote server"
+        ) from error
+    if url is not None and not url.startswith("sc://"):
+        raise InvalidArgument("spark_session takes the address of a Spark Connect server, sc://host:port; without one it starts a server")
+    target, given = url or os.environ.get("SPARK_REMOTE") or master, dict(conf or {})
+    running = None if url else SparkSession.getActiveSession()
+    if running is None and target.startswith("sc://"):
+        session = _remote_session(Address.parse(target, token), RUNTIME_CONF | given, new=new)
+    elif running is not None:
+        session = running.newSession() if new else running
+        _configure(session, RUNTIME_CONF | given)
+    else:
+        session = _embedded_session(target, app_name, given)
+    if progress is not None:
+        session.registerProgressHandler(progress)
+    return session
+
+
+def _remote_session(address: Address, conf: Mapping[str, str], *, new: bool) -> SparkSession:
+    """A session at ``address``: Spark's own ``getOrCreate`` would return the active one, whichever server it is of."""
+    from pyspark.sql import SparkSession  # noqa: PLC0415  # as above
+
+    url = address.for_spark()
+    session = None if new else _REMOTE.get(url)
+    if session is None or session.client.is_closed:
+        address.check()
+        session = SparkSession.builder.remote(url).create()
+        atexit.register(_release, session)
+    try:
+        _configure(session, conf)
+    except Exception as error:
+        if "UNAUTHENTICATED" not in str(error):
+            raise
+        session.client.close()
+        raise SparkUnavailable(
+            f"{address}: the server asks for a token, and this is not it; give it to spark_session as its argument 'token'"
+        ) from None
+    if not new:
+        _REMOTE[url] = session
+    return session
+
+
+def _release(session: SparkSession) -> None:
+    """Let go of a session when Python ends: with two of them open, Spark's client (4.2) waits for threads that are no more."""
+    if not session.client.is_closed:
+        with suppress(Exception):
+            session.client.release_session()
+        session.client.close()
+
+
+def _embedded_session(master: str, app_name: str, given: dict[str, str]) -> SparkSession:
+    from pyspark.sql import SparkSession  # noqa: PLC0415  # as above
+
+    require_java()
+    builder = SparkSession.builder.remote(master).appName(app_name)
+    memory = given.pop("spark.driver.memory", DRIVER_MEMORY)
+    for key, value in (SERVER_CONF | RUNTIME_CONF | given).items():
+        builder = builder.config(key, value)
+    with _server_environment(memory), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Failed to set", UserWarning)  # the client repeats what only the server's start can set
+        return builder.getOrCreate()
+
+
+def _configure(session: SparkSession, conf: Mapping[str, str]) -> None:
+    for key, value in conf.items():
+        if session.conf.isModifiable(key):
+            session.conf.set(key, value)
+
+
+def java_version() -> int | None:
+    """Major version of the Java that Spark would start; None if there is none."""
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    if java is None:
+        return None
+    try:
+        done = subprocess.run([java, "-version"], capture_output=True, text=True, check=True)  # noqa: S603  # the JAVA_HOME or PATH of the user
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    words = done.stderr.partition('"')[2].partition('"')[0].split(".")
+    return int(words[0]) if words[0].isdigit() else None
+
+
+def require_java() -> None:
+    """Raise ``SparkUnavailable`` unless Java 17 or newer is at hand."""
+    found = java_version()
+    if found is None or found < OLDEST_JAVA:
+        what = "no Java" if found is None else f"Java {found}"
+        raise SparkUnavailable(f"Spark needs Java {OLDEST_JAVA} or newer and found {what}; install it, or set JAVA_HOME")
+
+
+def package_root() -> str:
+    """The directory from which this package was imported; workers need it on their path."""
+    return str(Path(__file__).resolve().parent.parent)
+
+
+@contextmanager
+def _server_environment(memory: str) -> Iterator[None]:
+    """The environment that an embedded JVM inherits; this process' own comes back afterwards.
+
+    Spark fixes the port of an embedded server at 15002 and offers a free one only to tests; where 15002 is taken,
+    that switch is the way to a second server on the machine.
+    """
+    paths = [package_root(), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    path = os.pathsep.join(dict.fromkeys(paths))
+    wanted = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": path, "SPARK_DRIVER_MEMORY": memory}
+    before = {key: os.environ.get(key) for key in wanted}
+    os.environ.update(wanted)
+    if not _port_is_free(DEFAULT_PORT):
+        os.environ["SPARK_TESTING"] = "1"  # stays: the client reads it again whenever it opens a channel
+    try:
+        yield
+    finally:
+        for key, value in before.items():
+            if value is None:
+                del os.environ[key]
+            else:
+                os.environ[key] = value
+
+
+def _port_is_free(port: int) -> bool:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
+
+
+__all__ = ["RUNTIME_CONF", "SERVER_CONF", "java_version", "package_root", "require_java", "spark_session"]

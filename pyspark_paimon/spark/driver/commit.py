@@ -1,0 +1,183 @@
+"""The driver's commits: of rows and of compactions, with the counts that a client asks for later.
+
+Counts are noted in the snapshot's ``properties``: a commit hook can return nothing, and a client that lost the connection
+finds them there all the same.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Sequence
+
+from lsm.commit.post_commit import finished, follow_up
+from lsm.commit.rebucket import commit_rows as publish_rows
+from lsm.commit.rebucket import reassign
+from lsm.commit.resequence import restamp
+from manifest.commit.file_store_commit import CommitMessage, CommitResult, FileStoreCommit
+from manifest.commit.runs import committed_before
+from manifest.io.errors import CommitConflict, CommitReplayed
+from manifest.snapshot.snapshot import BATCH_IDENTIFIER
+from manifest.store import FileStore
+from pyspark_paimon.local.write_compact import live_partitions
+from pyspark_paimon.request.backend import CompactRequest
+from pyspark_paimon.request.partition_spec import Spec, predicate_of, values_of
+from pyspark_paimon.spark.driver.answers import answered, stored_answer
+from pyspark_paimon.spark.driver.running_jobs import after_its_end, runs
+from pyspark_paimon.spark.wire.rpc import ChangeJob, Outcome, RowsJob
+
+PREFIX = "pyspark-paimon."
+_THREADS = 4
+"""Buckets that the driver compacts at a time: it is not a worker, and others use it too."""
+
+
+def _threads() -> int:
+    return min(_THREADS, os.cpu_count() or 1)
+
+
+def commit_rows(store: FileStore, job: RowsJob, messages: Sequence[CommitMessage], rows: int, *, asked_for: bool = True) -> None:
+    """Append or overwrite, as the request says; ``asked_for``: a client will ask how it ended. Raises as ``FileStoreCommit`` does."""
+    request = job.request
+    overwriting = request.mode == "overwrite"
+    commit = FileStoreCommit(store, request.commit_id, restamp=restamp(store, request.commit_id))
+    earlier = None if request.batch_id is None else committed_before(store, request.commit_id, request.batch_id)
+    if earlier is not None:
+        commit.abort(messages, request.identifier)
+        finished(store, request.compactor, earlier, threads=_threads())
+        return
+
+    def publish(made: Sequence[CommitMessage]) -> CommitResult:
+        properties = _noted(rows=rows, files=sum(len(message.new_files) for message in made))
+        if not overwriting:
+            return commit.commit(made, request.identifier, properties=properties, read_snapshot_id=job.read_snapshot_id)
+        dynamic = request.dynamic and request.partition is None
+        target = None if dynamic else _overwritten(store, request.partition, made)
+        return commit.overwrite(made, request.identifier, partitions=target, dynamic=dynamic, properties=properties)
+
+    if store.schema.has_dynamic_buckets and not job.owned:  # tasks that own nothing cannot tell where a key lives
+        assigned = reassign(store, messages, request.commit_id, overwrite=overwriting)
+        again = job.read_snapshot_id is None  # else a conflict means to read again
+        result, messages = publish_rows(commit, assigned, publish, overwrite=overwriting, again=again)
+    else:
+        result = publish(messages)
+    result = follow_up(store, request.compactor, result, messages, owned=job.owned, threads=_threads())
+    if asked_for:
+        _keep(store, request.identity, result)
+
+
+def commit_change(store: FileStore, job: ChangeJob, messages: Sequence[CommitMessage], rows: int) -> None:
+    """Publish what a delete or an update did to an append table. Raises ``CommitConflict`` if a bucket changed meanwhile."""
+    commit = FileStoreCommit(store, job.request.commit_id)
+    publish = commit.commit if store.options.deletion_vectors_enabled else commit.replace
+    properties = _noted(rows=rows, files=sum(len(message.new_files) + len(message.compact_after) for message in messages))
+    _keep(store, job.request.commit_id, publish(messages, properties=properties, read_snapshot_id=job.snapshot_id))
+
+
+def commit_compaction(store: FileStore, request: CompactRequest, messages: Sequence[CommitMessage]) -> None:
+    """Commit compactions of buckets. Raises ``CommitConflict`` if none of them could be, because others were faster."""
+    before = [file for message in messages for file in message.compact_before]
+    after = [file for message in messages for file in message.compact_after]
+    made = [file for message in messages for file in message.made_by_compaction()]
+    kept = {file.file_name for file in after} - {file.file_name for file in made}
+    properties = _noted(
+        files_before=len(before),
+        files_after=len(after),
+        bytes_read=sum(file.file_size for file in before if file.file_name not in kept),
+        bytes_written=sum(file.file_size for file in made),
+        buckets=len(messages),
+        rows=sum(file.row_count for file in after),
+    )
+    result = FileStoreCommit(store, request.commit_id, restamp=restamp(store, request.commit_id)).commit(messages, properties=properties)
+    _keep(store, request.commit_id, result)
+    if result.compact_lost:
+        buckets = ", ".join(str(bucket) for _, bucket in result.lost_compactions[:10])
+        raise CommitConflict(f"{store.root}: the compaction of buckets {buckets} lost to a newer commit; compact again")
+
+
+def commit_index_rewrite(
+    store: FileStore, commit_id: str, messages: Sequence[CommitMessage], *, bytes_read: int, bytes_written: int
+) -> None:
+    """Commit rewritten file indexes. Raises ``CommitConflict`` if files were gone; the others are committed then."""
+    properties = _noted(rewritten=len(messages), bytes_read=bytes_read, bytes_written=bytes_written)
+    result = FileStoreCommit(store, commit_id).rewrite_indexes(messages, properties=properties)
+    if result.compact_snapshot_id is not None:
+        told = _told(store, result)
+        counts = {**told.counts, "rewritten": len(messages) - len(result.lost_compactions)}
+        answered(job_name(store, commit_id), lambda: told.model_copy(update={"counts": counts}).model_dump_json())
+    if result.compact_lost:
+        raise CommitConflict(f"{store.root}: {len(result.lost_compactions)} files were removed while their indexes were rewritten")
+
+
+def _overwritten(store: FileStore, spec: Spec | None, messages: Sequence[CommitMessage]) -> Collection[bytes] | None:
+    """The partitions that a static specification replaces; None for the whole table."""
+    if spec is None:
+        return None
+    values = values_of(spec, store.schema)
+    if values is not None:
+        return {store.partition.encode(values)}
+    wanted = predicate_of([spec], store.schema)
+    named = {message.partition for message in messages if store.partition.keeps(wanted, message.partition)}
+    return named | set(live_partitions(store, store.snapshots.latest(), wanted))
+
+
+def job_name(store: FileStore, commit_id: str) -> str:
+    """What the job of a commit is called on its driver; another table at the same path has other names."""
+    return f"{store.root}:{store.schemas.get(store.schemas.ids()[0]).time_millis}:{commit_id}"
+
+
+def outcome(store: FileStore, commit_id: str) -> str | None:
+    """The ``Outcome`` of a commit as JSON, None if it is not visible: from its snapshots, else as its hook left it on this driver.
+
+    While its job is under way, and the commit is not visible yet, this waits for the end of the job, for a bounded time. If its hook
+    was cut off after the commit, the compaction that somebody waits for is done first.
+    """
+    name = job_name(store, commit_id)
+    found = after_its_end(name, lambda: _outcome(store, commit_id))
+    if found is not None and stored_answer(name) is None and not runs(name):
+        user, _, batch = commit_id.partition("#")
+        told = Outcome.model_validate_json(found)
+        result = CommitResult(told.snapshot_id, told.compact_snapshot_id, replayed=True)
+        done = finished(store, f"{user}-compact" if batch else user, result, threads=_threads())
+        return told.model_copy(update={"compact_snapshot_id": done.compact_snapshot_id}).model_dump_json()
+    return found
+
+
+def _outcome(store: FileStore, commit_id: str) -> str | None:
+    user, _, batch = commit_id.partition("#")
+    kept = stored_answer(job_name(store, commit_id))
+    try:
+        result = committed_before(store, user, int(batch) if batch else BATCH_IDENTIFIER)
+    except CommitReplayed:
+        if kept is None:
+            raise
+        result = None
+    if kept is not None and (result is not None or _has_expired(store, Outcome.model_validate_json(kept))):
+        return kept
+    return None if result is None else _told(store, result).model_dump_json()
+
+
+def _has_expired(store: FileStore, kept: Outcome) -> bool:
+    """Whether the snapshots were there and expired; after a rollback, or in a new table at the same path, they were not."""
+    earliest = store.snapshots.earliest_id()
+    return earliest is not None and max(kept.snapshot_id or 0, kept.compact_snapshot_id or 0) < earliest
+
+
+def _told(store: FileStore, result: CommitResult) -> Outcome:
+    noted = result.snapshot_id or result.compact_snapshot_id
+    properties = (store.snapshots.get(noted).properties or {}) if noted is not None else {}
+    counts = {key.removeprefix(PREFIX): int(value) for key, value in properties.items() if key.startswith(PREFIX)}
+    return Outcome(
+        snapshot_id=result.snapshot_id, compact_snapshot_id=result.compact_snapshot_id, compact_lost=result.compact_lost, counts=counts
+    )
+
+
+def _keep(store: FileStore, commit_id: str, result: CommitResult) -> None:
+    """Leave the outcome for the client's question: its snapshots may expire before that is asked."""
+    if result.snapshot_id is not None or result.compact_snapshot_id is not None:
+        answered(job_name(store, commit_id), lambda: _told(store, result).model_dump_json())
+
+
+def _noted(**counts: int) -> dict[str, str]:
+    return {f"{PREFIX}{name}": str(count) for name, count in counts.items()}
+
+
+__all__ = ["PREFIX", "commit_change", "commit_compaction", "commit_index_rewrite", "commit_rows", "job_name", "outcome"]

@@ -1,0 +1,213 @@
+"""Options of ``spark.read``, ``df.write`` and SQL, as the data source receives them: lower-case keys, text values.
+
+Spark hands a data source no options when SQL selects from a catalog table (``CREATE TABLE t USING paimon OPTIONS (path ...)``),
+only the schema that it stored. So the options go into that schema, as metadata of its columns. An INSERT shows the metadata
+of the rows' own columns, which may be another table's: there, only options count.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from manifest.io.errors import InvalidArgument, UnsupportedOption
+from manifest.io.paths import with_branch
+from manifest.options.support import check_call, check_settable
+from pyspark_paimon.jobs.incremental import MODES, Point
+from pyspark_paimon.request.backend import IncrementalMode, TravelRequest
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+PATH = "path"
+BRANCH = "branch"
+COLUMNS = "columns"
+FILTER = "filter"
+PUSHDOWN = "pushdown"
+DYNAMIC_OVERWRITE = "dynamic-partition-overwrite"
+OVERWRITE_PARTITION = "overwrite-partition"
+SPARK_OVERWRITE_MODE = "partitionoverwritemode"  # as Spark's own sources call it, in lower case
+_TRAVEL = {"scan.snapshot-id": "snapshot_id", "scan.tag-name": "tag", "scan.timestamp-millis": "timestamp_millis"}
+_BETWEEN, _BETWEEN_MODE = "incremental-between", "incremental-between-scan-mode"
+_READ = frozenset({PATH, BRANCH, COLUMNS, FILTER, PUSHDOWN, *_TRAVEL, _BETWEEN, _BETWEEN_MODE})
+_METADATA = "paimon.options"
+_WRITE = frozenset({PATH, BRANCH, DYNAMIC_OVERWRITE})
+_CATALOG = "provider"  # among the options only while Spark's catalog makes or loads a table
+_SPARKS = frozenset({"owner", "location", "comment", "external", "is_managed_location", _CATALOG})
+"""The catalog's own properties, some of which Paimon knows by the same name."""
+_OPTION = "option."  # what CREATE TABLE has under OPTIONS comes a second time with this prefix; its properties do not
+_NO_PATH = (
+    "format 'paimon' needs the table's path. Spark tells a data source neither path nor name of the table in its catalog that INSERT, "
+    "CREATE TABLE AS SELECT, insertInto or saveAsTable is for: write INSERT INTO t WITH (path = '...') ..., or insert into a temporary view "
+    "USING paimon OPTIONS (path '...'); with DataFrames, .save(path)"
+)
+_NO_PATH_KEPT = (
+    "Spark's catalog does not keep the path of this table, for CREATE TABLE listed its columns, or CREATE TABLE AS SELECT or saveAsTable made "
+    "it: DROP TABLE it and CREATE TABLE t USING paimon OPTIONS (path '...') without columns, over a table that Table.create made; "
+    "or read it by SELECT ... FROM t WITH (path = '...')"
+)
+
+
+def table_path(options: Mapping[str, str]) -> str:
+    """The table's path, that of the branch which option ``branch`` names. Raises ``InvalidArgument`` if Spark did not pass one."""
+    path = options.get(PATH)
+    if not path:
+        raise InvalidArgument(_NO_PATH)
+    return with_branch(path, options[BRANCH]) if BRANCH in options else path
+
+
+def asked_by_catalog(options: Mapping[str, str]) -> bool:
+    """Whether it is Spark's catalog that makes or loads a table."""
+    return _CATALOG in options
+
+
+def has_stored_options(schema: StructType) -> bool:
+    """Whether columns come from a table of Spark's catalog."""
+    return any(_METADATA in (field.metadata or {}) for field in schema.fields)
+
+
+def properties(options: Mapping[str, str]) -> dict[str, str]:
+    """The TBLPROPERTIES of a CREATE TABLE."""
+    others = _READ | _SPARKS
+    return {key: value for key, value in options.items() if not (key in others or key.startswith(_OPTION) or _OPTION + key in options)}
+
+
+def read_options(options: Mapping[str, str], schema: StructType | None = None) -> dict[str, str]:
+    """What the options say about reading; ``schema`` may carry those of a catalog table, which the query's own override.
+
+    Raises ``UnsupportedOption`` for an unknown key, unless it is a property of a catalog table, and ``InvalidArgument`` if the schema
+    is to carry them and does not.
+    """
+    stored: dict[str, str] = {}
+    if schema is not None and schema.fields and not options.get(PATH):
+        if not has_stored_options(schema):
+            raise InvalidArgument(_NO_PATH_KEPT)
+        stored = next(json.loads(field.metadata[_METADATA]) for field in schema.fields if _METADATA in (field.metadata or {}))
+    given = {key: value for key, value in options.items() if key in _READ or _CATALOG not in options or _OPTION + key in options}
+    check_settable(table_options(given))
+    return stored | given
+
+
+def table_options(options: Mapping[str, str]) -> dict[str, str]:
+    """Those of the read options that are options of the table, for this read only."""
+    return {key: value for key, value in options.items() if key not in _READ}
+
+
+def with_options(schema: StructType, options: Mapping[str, str]) -> StructType:
+    """``schema`` with the read options in the metadata of its columns, if Spark's catalog is what asks."""
+    if _CATALOG not in options:
+        return schema
+    for field in schema.fields:
+        field.metadata = {**(field.metadata or {}), _METADATA: json.dumps(read_options(options), sort_keys=True)}
+    return schema
+
+
+def travel(options: Mapping[str, str]) -> TravelRequest:
+    """The snapshot that the options name. Raises ``InvalidArgument`` for more than one, or for no number.
+
+    >>> travel({"scan.snapshot-id": "3"}).snapshot_id
+    3
+    """
+    given = {member: options[key] for key, member in _TRAVEL.items() if key in options}
+    if len(given) > 1:
+        raise InvalidArgument(f"at most one of {', '.join(_TRAVEL)} can be given")
+    try:
+        return TravelRequest.model_validate(given)
+    except ValueError as error:
+        raise InvalidArgument(f"{next(iter(given))}: {next(iter(given.values()))!r} is no number") from error
+
+
+def between(options: Mapping[str, str]) -> tuple[tuple[Point, Point], IncrementalMode | None] | None:
+    """The points that ``incremental-between`` names, ids or tags, and the mode; None without it. Raises ``InvalidArgument``.
+
+    >>> between({"incremental-between": "3, v2", "incremental-between-scan-mode": "diff"})
+    ((3, 'v2'), 'diff')
+    """
+    mode = options.get(_BETWEEN_MODE, "auto").strip().lower()
+    if mode not in {"auto", *MODES}:
+        raise InvalidArgument(f"{_BETWEEN_MODE} is one of auto, {', '.join(MODES)}, not '{mode}'")
+    chosen = next((known for known in MODES if known == mode), None)
+    if _BETWEEN not in options:
+        return None
+    names = [name.strip() for name in options[_BETWEEN].split(",")]
+    if len(names) != 2 or not all(names):
+        raise InvalidArgument(f"{_BETWEEN}: '{options[_BETWEEN]}' names no two snapshots or tags, as in '3,7'")
+    if any(option in options for option in _TRAVEL):
+        raise InvalidArgument(f"{_BETWEEN} goes with none of {', '.join(_TRAVEL)}")
+    start, end = (int(name) if name.isdecimal() else name for name in names)
+    return (start, end), chosen
+
+
+def columns(options: Mapping[str, str]) -> tuple[str, ...] | None:
+    """The columns that the option ``columns`` names, comma separated; None for all.
+
+    >>> columns({"columns": "id, city"})
+    ('id', 'city')
+    """
+    text = options.get(COLUMNS)
+    return None if text is None else tuple(name.strip() for name in text.split(","))
+
+
+def flag(options: Mapping[str, str], key: str) -> bool:
+    """A boolean option, false if absent. Raises ``InvalidArgument``.
+
+    >>> flag({"dynamic-partition-overwrite": "True"}, "dynamic-partition-overwrite")
+    True
+    """
+    text = options.get(key, "false").lower()
+    if text not in {"true", "false"}:
+        raise InvalidArgument(f"option '{key}' is true or false, not {text!r}")
+    return text == "true"
+
+
+def pushes_once(options: Mapping[str, str]) -> bool:
+    """Whether Spark's filters are taken, for a frame that is queried once. Raises ``InvalidArgument``.
+
+    >>> pushes_once({"pushdown": "once"})
+    True
+    """
+    wish = options.get(PUSHDOWN, "false").lower()
+    if wish not in {"false", "once"}:
+        raise InvalidArgument(
+            f"option '{PUSHDOWN}' is false or once, not {wish!r}: Spark keeps what one query of a frame pushed for its next queries, and "
+            "these would miss rows; 'once' says that the frame is queried once. The option 'filter' is right for any number of queries"
+        )
+    return wish == "once"
+
+
+def write_options(options: Mapping[str, str]) -> dict[str, str]:
+    """The table options of one write: all but ours and the catalog's. Raises ``UnsupportedOption``.
+
+    >>> write_options({"path": "/t", "filter": "id = 1"})
+    Traceback (most recent call last):
+    fileindex.base.errors.UnsupportedOption: option 'filter': says what to read; rows are written to a path, or a view, without it
+    """
+    for key in sorted(_READ - _WRITE):
+        if key in options:
+            raise UnsupportedOption(key, "says what to read; rows are written to a path, or a view, without it")
+    given = {key: value for key, value in options.items() if key not in _WRITE}
+    check_call(given)
+    return given
+
+
+__all__ = [
+    "DYNAMIC_OVERWRITE",
+    "FILTER",
+    "OVERWRITE_PARTITION",
+    "PATH",
+    "SPARK_OVERWRITE_MODE",
+    "asked_by_catalog",
+    "between",
+    "columns",
+    "flag",
+    "has_stored_options",
+    "properties",
+    "pushes_once",
+    "read_options",
+    "table_options",
+    "table_path",
+    "travel",
+    "with_options",
+    "write_options",
+]

@@ -1,0 +1,100 @@
+"""``Table.fsck`` on Spark: the driver walks over the metadata and shares the files out among tasks, balanced by bytes.
+
+A row of the job is what one task (or, the first, the driver) has found, as JSON.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import pyarrow as pa
+from pydantic import TypeAdapter
+from pyspark.sql import datasource as ds
+from pyspark.sql import types as st
+
+from lsm.fsck.check_file import FileCheck
+from manifest.entry.cache import nothing_held
+from manifest.fsck.problem import Depth, Findings
+from manifest.fsck.unit import Unit
+from manifest.fsck.walk import count_orphans, walk
+from manifest.store import FileStore
+from pyspark_paimon.frames.spark_types import arrow_for_spark
+from pyspark_paimon.jobs.fsck import findings_from_json, findings_to_json
+from pyspark_paimon.request.backend import FsckRequest
+from pyspark_paimon.scheduling.balance import balanced
+from pyspark_paimon.scheduling.thread_pool import each
+from pyspark_paimon.spark.wire import rpc
+from pyspark_paimon.spark.wire.errors import errors_noted
+
+_TASK_BYTES = 32 << 20
+_LEAST_TASKS = 8
+_MOST_TASKS = 256
+_FOOTER_BYTES = 64 << 10
+"""About what a look at a footer and an index costs, in bytes of reading."""
+
+_UNITS: TypeAdapter[list[Unit]] = TypeAdapter(list[Unit])
+
+
+@dataclass
+class FsckPartition(ds.InputPartition):  # type: ignore[misc]  # Spark's own annotations are not followed
+    """One task's share: files to check as JSON, and what the driver has found already."""
+
+    units: str
+    found: str | None = None
+
+
+class FsckReader(ds.DataSourceReader):  # type: ignore[misc]  # as above
+    """Checks the table at ``path``; gives a row of JSON for each task."""
+
+    def __init__(self, path: str, request: str, schema: st.StructType) -> None:
+        self.path = path
+        self.request = request
+        self.schema = schema
+
+    def partitions(self) -> list[ds.InputPartition]:
+        """What was found in the metadata goes with the first."""
+        with errors_noted():
+            request = FsckRequest.model_validate_json(self.request)
+            started_ms = int(time.time() * 1000)
+            store = FileStore.open(self.path, cache=nothing_held())
+            found = Findings(request.limit)
+            units = list(walk(store, found))
+            if request.depth is not Depth.QUICK and not found.total:
+                count_orphans(store, started_ms, found)
+            shares = shared_out(units, request.depth)
+            texts = [_UNITS.dump_json(share).decode() for share in shares] or ["[]"]
+            first, *rest = texts
+            return [FsckPartition(first, findings_to_json(found)), *(FsckPartition(text) for text in rest)]
+
+    def read(self, partition: ds.InputPartition) -> Iterator[pa.RecordBatch]:
+        """Check the files of a task."""
+        if not isinstance(partition, FsckPartition):
+            return
+        with errors_noted():
+            request = FsckRequest.model_validate_json(self.request)
+            found = Findings(request.limit) if partition.found is None else findings_from_json(partition.found)
+            check = FileCheck(FileStore.open(self.path, cache=nothing_held()), request.depth)
+            for one in each(partial(check.check, limit=request.limit), _UNITS.validate_json(partition.units), 1):
+                found.merge(one)
+            yield pa.record_batch([pa.array([findings_to_json(found)])], schema=arrow_for_spark(self.schema))
+
+
+def shared_out(units: Sequence[Unit], depth: Depth) -> list[list[Unit]]:
+    """Files by task, so that all tasks have about as many bytes to read."""
+    sizes = [unit.size if depth is Depth.DEEP else _FOOTER_BYTES for unit in units]
+    tasks = min(max(_LEAST_TASKS, sum(sizes) // _TASK_BYTES), _MOST_TASKS, max(1, len(units)))
+    shares: list[list[Unit]] = [[] for _ in range(tasks)]
+    for unit, task in zip(units, balanced(sizes, tasks), strict=True):
+        shares[task].append(unit)
+    return [share for share in shares if share]
+
+
+def fsck_schema() -> st.StructType:
+    """The column of the job's rows."""
+    return st.StructType([st.StructField(rpc.ANSWER, st.StringType(), nullable=False)])
+
+
+__all__ = ["FsckReader", "fsck_schema", "shared_out"]

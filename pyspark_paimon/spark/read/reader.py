@@ -1,0 +1,153 @@
+"""Reading in Spark: the driver plans splits of a pinned snapshot, each task reads and merges its own.
+
+Splits and the scan travel as JSON. Spark prunes no columns of a Python data source, and pushes filters into it in part only;
+so projection and filter come as options, and a filter is exact here.
+
+Spark 4.3 keeps the partitions that it was given for pushed filters with the frame, and uses them again for the frame's next query
+if that has no filter to push: rows would be missing. So its filters are taken only where the option ``pushdown`` says ``once``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import datasource as ds
+from pyspark.sql.types import StructType
+
+from fileindex.base.errors import InvalidFilter, UnknownColumn
+from fileindex.predicate.json import to_json
+from fileindex.predicate.tree import ColumnRef, Op, all_of
+from lsm.read.metrics import ReadReport
+from pyspark_paimon.filter.ast import Comparison, Condition, Membership, Not, NullSafeEqual, NullTest, Prefix, literal_from_python
+from pyspark_paimon.filter.bind import bind
+from pyspark_paimon.frames.spark_types import arrow_for_spark, cast_for_spark
+from pyspark_paimon.local.backend import LocalBackend
+from pyspark_paimon.request.backend import ScanRequest
+from pyspark_paimon.scheduling.task_packing import tasks_of
+from pyspark_paimon.spark.driver.catalog_tables import stale_columns_told
+from pyspark_paimon.spark.driver.options import pushes_once, read_options, table_path
+from pyspark_paimon.spark.driver.scan_options import scan_request
+from pyspark_paimon.spark.read.fsck_reader import FsckReader
+from pyspark_paimon.spark.read.hash_index_reader import HashReader
+from pyspark_paimon.spark.read.threads import use_task_cpus
+from pyspark_paimon.spark.wire.arrow_stream import encoded
+from pyspark_paimon.spark.wire.errors import errors_noted
+from pyspark_paimon.spark.wire.rpc import FSCK, HASHES, SCAN, form_of, parse_hash_scan
+from pyspark_paimon.views.plan_json import report_to_json
+
+_COMPARISONS = {
+    ds.EqualTo: Op.EQ,
+    ds.GreaterThan: Op.GT,
+    ds.GreaterThanOrEqual: Op.GE,
+    ds.LessThan: Op.LT,
+    ds.LessThanOrEqual: Op.LE,
+}
+
+
+@dataclass
+class SplitPartition(ds.InputPartition):  # type: ignore[misc]  # Spark's own annotations are not followed
+    """One Spark task's share of a scan: splits as JSON, small ones together."""
+
+    splits: tuple[str, ...]
+
+
+class PaimonReader(ds.DataSourceReader):  # type: ignore[misc]  # as above
+    """Reads what ``request`` (JSON) describes from the table at ``path``: rows in Spark's ``schema``, or another form of them."""
+
+    def __init__(self, path: str, request: str, schema: StructType, form: str = "rows") -> None:
+        self.path = path
+        self.request = request
+        self.schema = schema
+        self.form = form
+
+    def partitions(self) -> list[ds.InputPartition]:
+        """The splits of the plan; an empty plan gives Spark one partition without a split."""
+        with errors_noted():
+            backend, request = LocalBackend(self.path), ScanRequest.model_validate_json(self.request)
+            ordered = self.form == "blobs" or request.incremental is not None
+            tasks = tasks_of(backend.plan(request), backend.schema(request.schema_id), ordered=ordered)
+            return [SplitPartition(tuple(task)) for task in tasks]
+
+    def read(self, partition: ds.InputPartition) -> Iterator[pa.RecordBatch]:
+        """The splits of a task, in the Arrow schema that Spark checks for."""
+        if isinstance(partition, SplitPartition):
+            with errors_noted():
+                for split in partition.splits:
+                    yield from self._read(split)
+
+    def _read(self, split: str) -> Iterator[pa.RecordBatch]:
+        use_task_cpus()
+        wanted = arrow_for_spark(self.schema)
+        report = ReadReport()
+        for batch in LocalBackend(self.path).read_split(ScanRequest.model_validate_json(self.request), split, report):
+            if self.form == "rows":
+                yield cast_for_spark(batch, wanted)
+            elif self.form == "blobs":
+                yield pa.record_batch([pa.array([encoded(pa.Table.from_batches([batch]))], pa.binary())], schema=wanted)
+        if self.form == "reports":
+            yield pa.record_batch([pa.array([report_to_json(report)])], schema=wanted)
+
+
+class PushdownReader(PaimonReader):
+    """A reader for one query, which takes Spark's own filters too; Spark lets such a class read only where its configuration allows."""
+
+    def pushFilters(self, filters: list[ds.Filter]) -> Iterable[ds.Filter]:  # noqa: N802  # Spark's name
+        """Add what can be answered exactly to the scan's filter, and give the rest back to Spark."""
+        with errors_noted():
+            request = ScanRequest.model_validate_json(self.request)
+            types = LocalBackend(self.path).schema(request.schema_id).column_types
+            pushed, rest = [request.tree], []
+            for filter_ in filters:
+                try:
+                    pushed.append(bind(_condition(filter_), types))
+                except (InvalidFilter, UnknownColumn):
+                    rest.append(filter_)
+            tree = all_of(*pushed)
+            self.request = request.model_copy(update={"predicate": to_json(tree)}).model_dump_json()
+        return rest
+
+
+def reader_for(options: Mapping[str, str], schema: StructType) -> ds.DataSourceReader:
+    """The reader that the options ask for, with the snapshot pinned and the columns of ``schema``."""
+    with errors_noted():
+        if FSCK in options:
+            return FsckReader(table_path(options), options[FSCK], schema)
+        if HASHES in options:
+            return HashReader(table_path(options), parse_hash_scan(options[HASHES]).snapshot_id, schema)
+        given = {SCAN: options[SCAN], "path": table_path(options)} if SCAN in options else read_options(options, schema)
+        path = table_path(given)
+        form = form_of(options)
+        with stale_columns_told(schema):
+            request = scan_request(LocalBackend(path), given, tuple(schema.names) if form == "rows" else None)
+        kind = PushdownReader if pushes_once(options if SCAN in options else given) else PaimonReader
+        return kind(path, request.model_dump_json(), schema, form)
+
+
+def _condition(filter_: Any) -> Condition:
+    """A filter of Spark's as a condition. Raises ``InvalidFilter`` for a form that files cannot answer."""
+    if isinstance(filter_, ds.Not):
+        return Not(_condition(filter_.child))
+    path = filter_.attribute
+    if len(path) != 1:
+        raise InvalidFilter(f"a nested column: {path}")
+    column = ColumnRef(path[0])
+    if isinstance(filter_, ds.IsNull):
+        return NullTest(column)
+    if isinstance(filter_, ds.IsNotNull):
+        return Not(NullTest(column))
+    if isinstance(filter_, ds.In):
+        return Membership(column, tuple(literal_from_python(value) for value in filter_.value))
+    if isinstance(filter_, ds.StringStartsWith):
+        return Prefix(column, filter_.value)
+    if isinstance(filter_, ds.EqualNullSafe):
+        return NullSafeEqual(column, literal_from_python(filter_.value))
+    op = _COMPARISONS.get(type(filter_))
+    if op is None:
+        raise InvalidFilter(f"{type(filter_).__name__} is left to Spark")
+    return Comparison(column, op, literal_from_python(filter_.value))
+
+
+__all__ = ["PaimonReader", "PushdownReader", "SplitPartition", "reader_for"]

@@ -1,0 +1,84 @@
+"""The jobs that a client has Spark run: what travels in an option of a write, and the rows that go with it."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from pyspark_paimon.request.backend import CompactRequest, DeleteRequest, WriteRequest
+from pyspark_paimon.request.results import CommitId, Message
+
+
+class HashScan(Message):
+    """The keys of a dynamic-bucket table by hash, with the bucket of each, at a snapshot (None: there are no keys)."""
+
+    snapshot_id: int | None
+
+
+class RowsJob(Message):
+    """A write of rows. ``owned`` promises that every (partition, bucket) reaches exactly one task.
+
+    Of dynamic buckets, task i of ``writers`` has those whose remainder is i, as of ``base_snapshot_id`` (0: of an empty table).
+    ``blobs``: the rows are Arrow IPC streams in a binary column (``blob_frame`` of ``spark_blobs``). ``read_snapshot_id``: the
+    rows were computed from that snapshot, so that a newer change of their buckets is a conflict.
+    """
+
+    job: Literal["rows"] = "rows"
+    request: WriteRequest
+    owned: bool
+    blobs: bool = False
+    read_snapshot_id: int | None = None
+    writers: int = 1
+    base_snapshot_id: int | None = None
+
+    @property
+    def identity(self) -> str:
+        """Whose outcome is asked for."""
+        return self.request.identity
+
+
+class CompactJob(Message):
+    """A compaction; the rows of the job are the ids of buckets, and no row of the table crosses the JVM."""
+
+    job: Literal["compact"] = "compact"
+    request: CompactRequest
+
+    @property
+    def identity(self) -> str:
+        """Whose outcome is asked for."""
+        return self.request.commit_id
+
+
+class ChangeJob(Message):
+    """A delete or an update in an append table; the rows of the job are the ids of buckets.
+
+    ``values``: a table of one row with the new values, as an Arrow IPC stream in Base64; None deletes.
+    """
+
+    job: Literal["change"] = "change"
+    request: DeleteRequest
+    snapshot_id: int
+    values: str | None = None
+
+    @property
+    def identity(self) -> str:
+        """Whose outcome is asked for."""
+        return self.request.commit_id
+
+
+class IndexJob(Message):
+    """A rewrite of file indexes; the rows of the job are data files of a snapshot, in ``FILE_COLUMNS``."""
+
+    job: Literal["rewrite-file-index"] = "rewrite-file-index"
+    commit_id: CommitId
+    snapshot_id: int
+
+    @property
+    def identity(self) -> str:
+        """Whose outcome is asked for."""
+        return self.commit_id
+
+
+Job: TypeAlias = RowsJob | CompactJob | ChangeJob | IndexJob
+
+
+__all__ = ["ChangeJob", "CompactJob", "HashScan", "IndexJob", "Job", "RowsJob"]

@@ -1,0 +1,82 @@
+"""Columns as text of Spark SQL, for files that Spark reads itself."""
+
+from __future__ import annotations
+
+from fileindex.base.column_type import BINARIES, FLOATS, STRINGS, Kind
+from manifest.types.data_type import DataType
+
+_NAMES = {
+    Kind.BOOLEAN: "BOOLEAN",
+    Kind.TINYINT: "TINYINT",
+    Kind.SMALLINT: "SMALLINT",
+    Kind.INT: "INT",
+    Kind.BIGINT: "BIGINT",
+    Kind.FLOAT: "FLOAT",
+    Kind.DOUBLE: "DOUBLE",
+}
+_ZEROS = {
+    Kind.BOOLEAN: "FALSE",
+    Kind.TINYINT: "0Y",
+    Kind.SMALLINT: "0S",
+    Kind.INT: "0",
+    Kind.BIGINT: "0L",
+    Kind.FLOAT: "0F",
+    Kind.DOUBLE: "0D",
+    Kind.DATE: "DATE'1970-01-01'",
+    Kind.TIMESTAMP: "TIMESTAMP_NTZ'1970-01-01 00:00:00'",
+    Kind.TIMESTAMP_LTZ: "TIMESTAMP_LTZ'1970-01-01 00:00:00Z'",
+    **dict.fromkeys(STRINGS, "''"),
+    **dict.fromkeys(BINARIES, "X''"),
+}
+"""Values that Spark takes for not null when it looks at their text; it does not of a text that is cast."""
+
+
+def quoted(name: str) -> str:
+    """A name as an identifier of Spark SQL.
+
+    >>> quoted("a `b`")
+    '`a ``b```'
+    """
+    return f"`{name.replace('`', '``')}`"
+
+
+def source_text(file_name: str, type_: DataType) -> str:
+    """The values of a file's column. Those of floats pass through an expression that changes none.
+
+    Spark would skip row groups by their minima and maxima, which leave out NaN although it is the greatest value, and which
+    do not take the two zeros for equal: a filter of a user on the frame would lose rows.
+    """
+    if type_.kind in FLOATS:
+        return f"nanvl({quoted(file_name)}, CAST('NaN' AS {_NAMES[type_.kind]}))"
+    return quoted(file_name)
+
+
+def result_text(name: str, type_: DataType) -> str:
+    """A column of the result: for Spark one that is NOT NULL in the table is never null, and no null passes for a value.
+
+    >>> result_text("n", DataType(Kind.INT, nullable=False))[:25]
+    'coalesce(`n`, raise_error'
+    """
+    if type_.nullable:
+        return quoted(name)
+    digits = f".{'0' * type_.scale}" if type_.scale else ""
+    zero = f"CAST(0{digits}BD AS {type_.with_nullable(nullable=True)})" if type_.kind is Kind.DECIMAL else _ZEROS[type_.kind]
+    message = f"column {name} is NOT NULL, but a data file holds a null".encode().hex()
+    return f"coalesce({quoted(name)}, raise_error(CAST(X'{message}' AS STRING)), {zero})"
+
+
+def widened_text(expression: str, file: DataType, read: DataType) -> str | None:
+    """``expression`` of a file's column as the wider type that the column has now; None if that is no mere widening.
+
+    >>> widened_text("`a`", DataType(Kind.INT), DataType(Kind.BIGINT))
+    'CAST(`a` AS BIGINT)'
+    """
+    order = (Kind.TINYINT, Kind.SMALLINT, Kind.INT, Kind.BIGINT)
+    if file.kind in order and read.kind in order and order.index(file.kind) <= order.index(read.kind):
+        return f"CAST({expression} AS {_NAMES[read.kind]})"
+    if (file.kind, read.kind) == (Kind.FLOAT, Kind.DOUBLE):
+        return f"CAST({expression} AS DOUBLE)"
+    return None
+
+
+__all__ = ["quoted", "result_text", "source_text", "widened_text"]

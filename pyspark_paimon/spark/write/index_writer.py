@@ -1,0 +1,79 @@
+"""Rewriting file indexes in Spark's tasks: the job's rows name data files, whose rows stay in the worker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lsm.file_index.rewrite import FileIndexRewriter, RewrittenIndex
+from manifest.commit.file_store_commit import FileStoreCommit
+from manifest.entry.live import EntryFilter
+from manifest.entry.manifest_entry import ManifestEntry
+from manifest.store import FileStore
+from pyspark_paimon.jobs.index_rewrite import messages_of
+from pyspark_paimon.spark.driver.commit import commit_index_rewrite
+from pyspark_paimon.spark.wire import rpc
+from pyspark_paimon.spark.wire.errors import errors_noted
+from pyspark_paimon.spark.write.task import JobWriter, TaskMessage, commit_messages
+
+
+@dataclass
+class IndexTaskMessage(TaskMessage):
+    """What one task made, and how many bytes it read and wrote."""
+
+    bytes_read: int = 0
+    bytes_written: int = 0
+
+
+class IndexWriter(JobWriter):
+    """Rewrites the indexes of the data files that the job's rows name."""
+
+    def __init__(self, path: str, job: rpc.IndexJob) -> None:
+        self.path = path
+        self.job = job.model_dump_json()
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
+        """One task: the files in the columns ``partition``, ``bucket`` and ``file``. On an error its side files are deleted."""
+        with errors_noted():
+            job, store = self._job, FileStore.open(self.path)
+            rewriter = FileIndexRewriter(store, job.commit_id, job.snapshot_id)
+            made: list[RewrittenIndex] = []
+            try:
+                for entry in _entries(store, job.snapshot_id, iterator):
+                    made.append(rewriter.rewrite(entry))  # noqa: PERF401  # what was made before an error is deleted
+            except BaseException:
+                FileStoreCommit(store, job.commit_id).abort(messages_of(made))
+                raise
+            return IndexTaskMessage(
+                [message.model_dump_json() for message in messages_of(made)],
+                bytes_read=sum(one.bytes_read for one in made),
+                bytes_written=sum(one.bytes_written for one in made),
+            )
+
+    def publish(self, messages: Sequence[IndexTaskMessage | None]) -> None:
+        """Commit the rewritten indexes. Raises ``CommitConflict`` for files that are gone; the client looks at the rest again."""
+        ended = [message for message in messages if message is not None]
+        read, written = sum(message.bytes_read for message in ended), sum(message.bytes_written for message in ended)
+        store = FileStore.open(self.path)
+        commit_index_rewrite(store, self._job.commit_id, commit_messages(messages), bytes_read=read, bytes_written=written)
+
+    def discard(self, messages: Sequence[IndexTaskMessage | None]) -> None:
+        """Delete the side files of a rewrite that surely was not committed."""
+        FileStoreCommit(FileStore.open(self.path), self._job.commit_id).abort(commit_messages(messages))
+
+    @property
+    def _job(self) -> rpc.IndexJob:
+        return rpc.IndexJob.model_validate_json(self.job)
+
+
+def _entries(store: FileStore, snapshot_id: int, iterator: Iterator[pa.RecordBatch]) -> list[ManifestEntry]:
+    """The live files of the snapshot that the rows name."""
+    wanted = {row for batch in iterator for row in zip(*(batch.column(name).to_pylist() for name in rpc.FILE_COLUMNS), strict=True)}
+    partitions = {partition for partition, _, _ in wanted}
+    entries = store.live_entries(store.snapshots.get(snapshot_id), EntryFilter(partitions=partitions)).entries() if wanted else []
+    return [entry for entry in entries if (entry.partition, entry.bucket, entry.file.file_name) in wanted]
+
+
+__all__ = ["IndexWriter"]

@@ -1,0 +1,95 @@
+"""``df.write.format("paimon")`` and SQL's INSERT: what the options ask for, and whether the rows' columns fit, before a task runs.
+
+Spark resolves the columns of an INSERT against the catalog's; those of ``df.write`` come as they are, by name.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from lsm.schema.conform_input import conform
+from manifest.io.errors import InvalidArgument
+from manifest.schema.table_schema import TableSchema
+from manifest.store import FileStore
+from pyspark_paimon.frames.spark_types import arrow_for_spark
+from pyspark_paimon.request.backend import ROW_KIND, SparkRows, WriteRequest
+from pyspark_paimon.request.inputs import has_row_kinds
+from pyspark_paimon.request.partition_spec import Spec, spec_of
+from pyspark_paimon.spark.driver.catalog_tables import stale_columns_told
+from pyspark_paimon.spark.driver.options import (
+    DYNAMIC_OVERWRITE,
+    OVERWRITE_PARTITION,
+    SPARK_OVERWRITE_MODE,
+    flag,
+    write_options,
+)
+from pyspark_paimon.spark.wire.rpc import RowsJob
+from pyspark_paimon.spark.write.task import open_store
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+
+def plain_write(path: str, options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> tuple[RowsJob, FileStore]:
+    """The job of rows with ``schema`` that no client of ours staged, and the table it writes to.
+
+    Raises:
+        TableNotFound: the path holds no table.
+        SchemaMismatch: the rows' columns do not fit the table.
+        InvalidArgument, UnsupportedOption, UnknownColumn: the options do not.
+    """
+    settings = write_options({key: value for key, value in options.items() if key not in {OVERWRITE_PARTITION, SPARK_OVERWRITE_MODE}})
+    request = WriteRequest(commit_id=str(uuid.uuid4()), mode="overwrite" if overwrite else "append", options=settings)
+    store = open_store(path, request)
+    with stale_columns_told(schema):
+        kinds = fitting_kinds(schema, store.schema)
+    changes = {"row_kinds": kinds, "dynamic": _dynamic(options), "partition": _partition(options, store.schema, overwrite=overwrite)}
+    return RowsJob(request=request.model_copy(update=changes), owned=False), store
+
+
+def fitting_kinds(schema: StructType, table: TableSchema) -> bool:
+    """Whether rows with ``schema`` carry their kinds. Raises ``SchemaMismatch`` and the like if they do not fit the table."""
+    rows = arrow_for_spark(schema)
+    kinds = has_row_kinds(SparkRows(None, rows), table)
+    conform((rows.remove(rows.get_field_index(ROW_KIND)) if kinds else rows).empty_table(), table)
+    return kinds
+
+
+def _dynamic(options: Mapping[str, str]) -> bool:
+    """Whether an overwrite replaces only the partitions that its rows touch; by default it replaces the table, as in Spark."""
+    if SPARK_OVERWRITE_MODE not in options:
+        return flag(options, DYNAMIC_OVERWRITE)
+    mode = options[SPARK_OVERWRITE_MODE].lower()
+    if mode not in {"static", "dynamic"}:
+        raise InvalidArgument(f"option 'partitionOverwriteMode' is static or dynamic, not '{mode}'")
+    if DYNAMIC_OVERWRITE in options and flag(options, DYNAMIC_OVERWRITE) is not (mode == "dynamic"):
+        raise InvalidArgument(f"options 'partitionOverwriteMode' ({mode}) and '{DYNAMIC_OVERWRITE}' contradict each other; give one")
+    return mode == "dynamic"
+
+
+def _partition(options: Mapping[str, str], schema: TableSchema, *, overwrite: bool) -> dict[str, str | None] | None:
+    """The partition that an overwrite replaces, if an option names one."""
+    if OVERWRITE_PARTITION not in options:
+        return None
+    if not overwrite:
+        raise InvalidArgument(f"option '{OVERWRITE_PARTITION}' goes with mode 'overwrite' and INSERT OVERWRITE")
+    if _dynamic(options):
+        raise InvalidArgument(f"option '{OVERWRITE_PARTITION}' names the partition to replace; a dynamic overwrite takes those of the rows")
+    return spec_of(parsed_partition(options[OVERWRITE_PARTITION]), schema)
+
+
+def parsed_partition(text: str) -> Spec:
+    """The partition that a text names. Raises ``InvalidArgument``.
+
+    >>> parsed_partition("day=2026-01-31, hour=7")
+    {'day': '2026-01-31', 'hour': '7'}
+    """
+    pairs = [part.partition("=") for part in text.replace("/", ",").split(",")]
+    if not all(name.strip() and equals for name, equals, _ in pairs):
+        raise InvalidArgument(f"option '{OVERWRITE_PARTITION}': '{text}' names no partition, as 'day=2026-01-31' does")
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+__all__ = ["fitting_kinds", "parsed_partition", "plain_write"]

@@ -1,0 +1,86 @@
+"""What the tasks of every write job share: the table, the ids of buckets, and the message to the driver."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import pyarrow as pa
+from pyspark.sql import datasource as ds
+
+from manifest.commit.message import CommitMessage
+from manifest.store import FileStore
+from pyspark_paimon.request.backend import CompactRequest, DeleteRequest, WriteRequest
+from pyspark_paimon.spark.driver.running_jobs import begins, ends
+from pyspark_paimon.spark.wire.errors import errors_noted
+
+
+@dataclass
+class TaskMessage(ds.WriterCommitMessage):  # type: ignore[misc]  # Spark's own annotations are not followed
+    """What one task made: messages as JSON, and how many rows it took in."""
+
+    messages: list[str] = field(default_factory=list)
+    rows: int = 0
+
+
+class JobWriter(ds.DataSourceArrowWriter):  # type: ignore[misc]  # as above
+    """A write job of which the driver knows from ``begun`` to the end of a hook that it is under way.
+
+    Subclasses have ``write`` for tasks, and ``publish`` and ``discard`` for the two hooks.
+    """
+
+    name: str | None = None
+
+    def begun(self, name: str) -> Self:
+        """Leave the mark of the job ``name``."""
+        begins(name)
+        self.name = name
+        return self
+
+    def commit(self, messages: Sequence[Any]) -> None:
+        """Spark's hook after all tasks: ``publish``."""
+        with errors_noted(), self._over():
+            self.publish(messages)
+
+    def abort(self, messages: Sequence[Any]) -> None:
+        """Spark's hook where a task or the commit failed: ``discard``. It may be called after a commit that is visible."""
+        with self._over():
+            self.discard(messages)
+
+    @abstractmethod
+    def publish(self, messages: Sequence[Any]) -> None:
+        """Make visible what the tasks made."""
+
+    @abstractmethod
+    def discard(self, messages: Sequence[Any]) -> None:
+        """Delete what the tasks made, if it surely is not visible."""
+
+    @contextmanager
+    def _over(self) -> Iterator[None]:
+        try:
+            yield
+        finally:
+            if self.name is not None:
+                ends(self.name)
+
+
+def open_store(path: str, request: WriteRequest | CompactRequest | DeleteRequest) -> FileStore:
+    """The table with the options of one call."""
+    return FileStore.open(path, dynamic_options=request.options)
+
+
+def commit_messages(messages: Sequence[TaskMessage | None]) -> list[CommitMessage]:
+    """The commit messages of the tasks that ended well."""
+    return [CommitMessage.model_validate_json(text) for message in messages if message is not None for text in message.messages]
+
+
+def bucket_ids(iterator: Iterator[pa.RecordBatch]) -> Iterator[tuple[bytes, int]]:
+    """The (partition, bucket) ids in the columns ``partition`` and ``bucket``."""
+    for batch in iterator:
+        yield from zip(batch.column("partition").to_pylist(), batch.column("bucket").to_pylist(), strict=True)
+
+
+__all__ = ["JobWriter", "TaskMessage", "bucket_ids", "commit_messages", "open_store"]

@@ -1,0 +1,65 @@
+"""Deletes and updates of append tables in Spark's tasks: a bucket's files are marked or rewritten where they lie."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from fileindex.predicate.json import from_json
+from fileindex.predicate.tree import TRUE
+from lsm.write.copy_on_write import AppendChange
+from manifest.commit.file_store_commit import FileStoreCommit
+from manifest.commit.message import CommitMessage
+from pyspark_paimon.request.assignments import Assignments
+from pyspark_paimon.spark.driver.commit import commit_change
+from pyspark_paimon.spark.wire import rpc
+from pyspark_paimon.spark.wire.errors import errors_noted
+from pyspark_paimon.spark.write.task import JobWriter, TaskMessage, bucket_ids, commit_messages, open_store
+
+
+class ChangeWriter(JobWriter):
+    """Changes the matching rows of the buckets that the job's rows name."""
+
+    def __init__(self, path: str, job: rpc.ChangeJob) -> None:
+        self.path = path
+        self.job = job.model_dump_json()
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
+        """One task: the buckets in the columns ``partition`` and ``bucket``."""
+        with errors_noted():
+            job = self._job
+            store = open_store(self.path, job.request)
+            update = None if job.values is None else Assignments.received(job.values, store.schema).applied
+            predicate = TRUE if job.request.predicate is None else from_json(job.request.predicate)
+            change = AppendChange(store, store.snapshots.get(job.snapshot_id), predicate, job.request.commit_id, update)
+            made: list[CommitMessage] = []
+            rows = 0
+            try:
+                for partition, bucket in bucket_ids(iterator):
+                    splits = change.buckets([partition]).get((partition, bucket), ())
+                    changed = change.run(splits) if splits else None
+                    if changed is not None:
+                        made.append(changed[0])
+                        rows += changed[1]
+            except BaseException:
+                FileStoreCommit(store, job.request.commit_id).abort(made)
+                raise
+            return TaskMessage([message.model_dump_json() for message in made], rows)
+
+    def publish(self, messages: Sequence[TaskMessage | None]) -> None:
+        """Commit the changes. Raises ``CommitConflict`` if a bucket changed meanwhile; the client evaluates again."""
+        rows = sum(message.rows for message in messages if message is not None)
+        commit_change(open_store(self.path, self._job.request), self._job, commit_messages(messages), rows)
+
+    def discard(self, messages: Sequence[TaskMessage | None]) -> None:
+        """Delete the files of a change that surely was not committed."""
+        request = self._job.request
+        FileStoreCommit(open_store(self.path, request), request.commit_id).abort(commit_messages(messages))
+
+    @property
+    def _job(self) -> rpc.ChangeJob:
+        return rpc.ChangeJob.model_validate_json(self.job)
+
+
+__all__ = ["ChangeWriter"]

@@ -1,0 +1,205 @@
+"""Writing in Spark: tasks make files, the commit hook on the driver makes them visible, once for a commit id.
+
+Where a client staged the rows, every (partition, bucket) reaches one task, which sorts, compacts and owns it. Rows of a
+plain ``df.write`` come as they lie: each task writes level 0 only, and takes its sequence numbers from a range of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import datasource as ds
+from pyspark.sql.types import StructType
+
+from lsm.bucket.dynamic import Owned
+from lsm.write.table_write import TableWrite
+from manifest.commit.file_store_commit import CommitMessage, FileStoreCommit
+from manifest.io.errors import CommitConflict, UnsupportedTable
+from manifest.options.support import check_writable
+from manifest.store import FileStore
+from pyspark_paimon.jobs.compaction import compact_one
+from pyspark_paimon.request.backend import CompactRequest
+from pyspark_paimon.request.inputs import split_kinds
+from pyspark_paimon.spark.driver.commands import run_command
+from pyspark_paimon.spark.driver.commit import commit_compaction, commit_rows, job_name
+from pyspark_paimon.spark.driver.options import table_path
+from pyspark_paimon.spark.read.threads import use_task_cpus
+from pyspark_paimon.spark.wire import rpc
+from pyspark_paimon.spark.wire.arrow_stream import rows_of_blobs
+from pyspark_paimon.spark.wire.errors import errors_noted
+from pyspark_paimon.spark.write.index_writer import IndexWriter
+from pyspark_paimon.spark.write.save import plain_write
+from pyspark_paimon.spark.write.task import JobWriter, TaskMessage, bucket_ids, commit_messages, open_store
+from pyspark_paimon.spark.write.update_delete import ChangeWriter
+
+STRIDE = 1 << 32
+"""Sequence numbers that each task of a plain write has to itself."""
+
+
+class RowsWriter(JobWriter):
+    """Writes rows to the table at ``path``; ``first_sequence`` is where the ranges of unowned tasks begin."""
+
+    def __init__(self, path: str, job: rpc.RowsJob, first_sequence: int | None) -> None:
+        self.path = path
+        self.job = job.model_dump_json()
+        self.first_sequence = first_sequence
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
+        """One task: rows into files. On an error its files are deleted; if it is killed they are orphans."""
+        with errors_noted():
+            job = rpc.RowsJob.model_validate_json(self.job)
+            batches = (rows for batch in iterator for rows in (rows_of_blobs(batch) if job.blobs else (batch,)) if rows.num_rows)
+            first = next(batches, None)
+            if first is None:
+                return TaskMessage()
+            store = open_store(self.path, job.request)
+            with self._table_write(store, job) as writer:
+                rows = _put(writer, first, kinds=job.request.row_kinds)
+                for batch in batches:
+                    rows += _put(writer, batch, kinds=job.request.row_kinds)
+                messages = writer.prepare_commit()
+            return TaskMessage([message.model_dump_json() for message in messages], rows)
+
+    def publish(self, messages: Sequence[TaskMessage | None]) -> None:
+        """Commit what the tasks made; a repetition finds the first run's snapshot."""
+        job = rpc.RowsJob.model_validate_json(self.job)
+        made = commit_messages(messages)
+        if job.owned:
+            _check_owned(made)
+        rows = sum(message.rows for message in messages if message is not None)
+        commit_rows(open_store(self.path, job.request), job, made, rows)
+
+    def discard(self, messages: Sequence[TaskMessage | None]) -> None:
+        """Delete the files of a write that surely was not committed."""
+        request = rpc.RowsJob.model_validate_json(self.job).request
+        FileStoreCommit(open_store(self.path, request), request.commit_id).abort(commit_messages(messages))
+
+    def _table_write(self, store: FileStore, job: rpc.RowsJob) -> TableWrite:
+        context = TaskContext.get()
+        task = context.partitionId() if context is not None else 0
+        sequence = None if self.first_sequence is None else self.first_sequence + task * STRIDE
+        return TableWrite(
+            store,
+            commit_user=job.request.commit_id,
+            commit_id=job.request.commit_id,
+            write_only=None if job.owned else True,
+            threads=use_task_cpus(),
+            ignore_existing=job.request.mode == "overwrite",
+            first_sequence=sequence,
+            owned=Owned(task, job.writers) if job.writers > 1 else None,
+            base_snapshot_id=job.base_snapshot_id,
+        )
+
+
+class CompactWriter(JobWriter):
+    """Compacts the buckets that the job's rows name; the rows of the table stay in the worker."""
+
+    def __init__(self, path: str, request: CompactRequest) -> None:
+        self.path = path
+        self.request = request.model_dump_json()
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
+        """One task: the buckets in the columns ``partition`` and ``bucket``."""
+        with errors_noted():
+            request = CompactRequest.model_validate_json(self.request)
+            store = open_store(self.path, request)
+            made: list[CommitMessage] = []
+            try:
+                for partition, bucket in bucket_ids(iterator):
+                    message = compact_one(store, request, (partition, bucket))
+                    if message is not None:
+                        made.append(message)
+            except BaseException:
+                FileStoreCommit(store, request.commit_id).abort(made)
+                raise
+            return TaskMessage([message.model_dump_json() for message in made])
+
+    def publish(self, messages: Sequence[TaskMessage | None]) -> None:
+        """Commit the compaction. Raises ``CommitConflict`` if another commit was faster; the client tries again."""
+        request = CompactRequest.model_validate_json(self.request)
+        commit_compaction(open_store(self.path, request), request, commit_messages(messages))
+
+    def discard(self, messages: Sequence[TaskMessage | None]) -> None:
+        """Delete the files of a compaction that surely was not committed."""
+        request = CompactRequest.model_validate_json(self.request)
+        FileStoreCommit(open_store(self.path, request), request.commit_id).abort(commit_messages(messages))
+
+
+class CommandWriter(JobWriter):
+    """Runs a command in the commit hook, so that it runs once, on the driver; the rows of the job mean nothing."""
+
+    def __init__(self, path: str, command: str) -> None:
+        self.path = path
+        self.command = command
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
+        """Nothing to do in tasks."""
+        for _ in iterator:
+            pass
+        return TaskMessage()
+
+    def publish(self, messages: Sequence[TaskMessage | None]) -> None:  # noqa: ARG002  # a hook has them
+        """Run the command."""
+        run_command(self.path, rpc.parse_command(self.command))
+
+    def discard(self, messages: Sequence[TaskMessage | None]) -> None:
+        """Nothing to undo: a command either did its work or raised."""
+
+
+def writer_for(options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> ds.DataSourceWriter:
+    """The writer that the options ask for; checks what can be checked before any row moves."""
+    with errors_noted():
+        path = table_path(options)
+        if rpc.COMMAND in options:
+            command = rpc.parse_command(options[rpc.COMMAND])
+            return CommandWriter(path, options[rpc.COMMAND]).begun(command.id)
+        if rpc.WRITE in options:
+            job = rpc.parse_job(options[rpc.WRITE])
+            store = FileStore.open(path) if isinstance(job, rpc.IndexJob) else open_store(path, job.request)
+        else:
+            job, store = plain_write(path, options, schema, overwrite=overwrite)
+        return _writer(path, job, store).begun(job_name(store, job.identity))
+
+
+def _writer(path: str, job: rpc.Job, store: FileStore) -> JobWriter:
+    match job:
+        case rpc.CompactJob():
+            return CompactWriter(path, job.request)
+        case rpc.ChangeJob():
+            return ChangeWriter(path, job)
+        case rpc.IndexJob():
+            return IndexWriter(path, job)
+        case rpc.RowsJob():
+            check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
+            return RowsWriter(path, job, None if job.owned else first_sequence(store))
+
+
+def first_sequence(store: FileStore) -> int | None:
+    """One above every sequence number in the table, for a primary-key table."""
+    if not store.schema.is_primary_key_table:
+        return None
+    entries = store.live_entries(store.snapshots.latest())
+    first = int(entries.max_sequence_number.max()) + 1 if len(entries) else 0
+    if first > (1 << 63) - (1 << 20) * STRIDE:
+        raise UnsupportedTable(
+            f"{store.root}: sequence numbers are nearly used up ({first}); write with Table.write, which stages the rows"
+        )
+    return first
+
+
+def _put(writer: TableWrite, batch: pa.RecordBatch, *, kinds: bool) -> int:
+    rows, codes = split_kinds(batch) if kinds else (batch, None)
+    writer.write(rows, kinds=codes)
+    return int(batch.num_rows)
+
+
+def _check_owned(messages: Sequence[CommitMessage]) -> None:
+    """A bucket in two tasks would be compacted twice and its rows ordered by chance: refuse to commit that."""
+    owned = [message.bucket_id for message in messages if message.bucket >= 0 and message.total_buckets > 0]
+    if len(set(owned)) != len(owned):
+        raise CommitConflict("two tasks wrote the same bucket although the rows were staged by bucket; nothing was committed")
+
+
+__all__ = ["CommandWriter", "CompactWriter", "RowsWriter", "first_sequence", "writer_for"]

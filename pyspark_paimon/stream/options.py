@@ -1,0 +1,140 @@
+"""Options of a streaming read, under the names of Paimon's table options and of its Spark connector, and a stream's offsets.
+
+Spark hands over options in lower case, and asks for a source's schema without saying whether a stream is wanted: only options that
+streams alone have tell.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, NonNegativeInt, PositiveInt, ValidationError
+
+from lsm.incremental.stream_scan import Limits, Position, StartMode
+from manifest.io.errors import InvalidArgument, UnsupportedOption
+from manifest.options.known_keys import STREAM_LIMITS, STREAM_ONLY
+
+SNAPSHOT_ID, TIMESTAMP = "scan.snapshot-id", "scan.timestamp-millis"
+MODE, OVERWRITES = "scan.mode", "streaming-read-overwrite"
+KINDS, CONSUMER, IGNORE_PROGRESS = "read.changelog", "consumer-id", "consumer.ignore-progress"
+_KEYS = frozenset({*STREAM_ONLY, MODE, OVERWRITES, IGNORE_PROGRESS, SNAPSHOT_ID, TIMESTAMP})
+_FULL = {"full": StartMode.LATEST_FULL}
+_REFUSED = {
+    "scan.tag-name": "names a state, not a place in a stream; use scan.snapshot-id",
+    "incremental-between": "reads a range that ends; a stream does not",
+    "incremental-between-scan-mode": "reads a range that ends; a stream does not",
+    "pushdown": "is for batch reads; a stream takes the option 'filter'",
+}
+_VERSION = 1
+
+
+class StreamOptions(BaseModel):
+    """What a stream is asked for.
+
+    >>> asked = StreamOptions.of({"scan.snapshot-id": "3", "read.stream.maxrowspertrigger": "1000"})
+    >>> asked.mode.value, asked.snapshot_id, asked.limits.rows
+    ('from-snapshot', 3, 1000)
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    mode: StartMode = StartMode.LATEST_FULL
+    snapshot_id: PositiveInt | None = None
+    timestamp_millis: int | None = None
+    max_files: PositiveInt | None = None
+    max_rows: PositiveInt | None = None
+    max_bytes: PositiveInt | None = None
+    consumer: str | None = None
+    ignore_progress: bool = False
+    overwrites: bool = False
+    kinds: bool = False
+
+    @classmethod
+    def of(cls, options: Mapping[str, str], table: Mapping[str, str] | None = None) -> StreamOptions:
+        """From a read's options, and those of the table where the read has none. Raises ``InvalidArgument``, ``UnsupportedOption``."""
+        for key, reason in _REFUSED.items():
+            if key in options:
+                raise UnsupportedOption(key, f"{reason}")
+        stored = {key: value for key, value in (table or {}).items() if key in {MODE, OVERWRITES, IGNORE_PROGRESS}}
+        given = {**stored, **{key: value.strip() for key, value in options.items() if key in _KEYS}}
+        members: dict[str, Any] = {
+            "snapshot_id": given.get(SNAPSHOT_ID),
+            "timestamp_millis": given.get(TIMESTAMP),
+            "consumer": given.get(CONSUMER),
+            "mode": _mode(given),
+            **{member: given.get(key) for key, member in STREAM_LIMITS.items()},
+        }
+        for key, member in ((IGNORE_PROGRESS, "ignore_progress"), (OVERWRITES, "overwrites"), (KINDS, "kinds")):
+            members[member] = given.get(key)
+        try:
+            return cls.model_validate({member: value for member, value in members.items() if value is not None})
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise InvalidArgument(f"the stream's {first['loc'][0]} cannot be {first['input']!r}: {first['msg']}") from None
+
+    @property
+    def limits(self) -> Limits:
+        """The most of one batch."""
+        return Limits(self.max_files, self.max_rows, self.max_bytes)
+
+
+def is_stream(options: Mapping[str, str]) -> bool:
+    """Whether the options can only be those of a stream.
+
+    >>> is_stream({"path": "/t", "consumer-id": "c"}), is_stream({"path": "/t"})
+    (True, False)
+    """
+    return MODE in options or not STREAM_ONLY.isdisjoint(options)
+
+
+def without_stream(options: Mapping[str, str]) -> dict[str, str]:
+    """The options that a batch read has, too."""
+    return {key: value for key, value in options.items() if key not in _KEYS}
+
+
+def _mode(given: Mapping[str, str]) -> StartMode:
+    name = given.get(MODE, "default").lower()
+    if name == "default":
+        name = "from-snapshot" if SNAPSHOT_ID in given else "from-timestamp" if TIMESTAMP in given else "latest-full"
+    mode = _FULL.get(name) or next((known for known in StartMode if known.value == name), None)
+    if mode is None:
+        raise UnsupportedOption(MODE, f"'{name}' is no place to start a stream here; possible: {', '.join(StartMode)}")
+    needs = {StartMode.FROM_SNAPSHOT: SNAPSHOT_ID, StartMode.FROM_SNAPSHOT_FULL: SNAPSHOT_ID, StartMode.FROM_TIMESTAMP: TIMESTAMP}.get(mode)
+    for key in (SNAPSHOT_ID, TIMESTAMP):
+        if (key in given) != (key == needs):
+            raise InvalidArgument(f"{MODE} '{mode.value}' {'needs' if key == needs else 'goes without'} the option {key}")
+    return mode
+
+
+def offset_of(position: Position) -> dict[str, Any]:
+    """The position as Spark keeps it in a checkpoint.
+
+    >>> offset_of(Position(3, 1))
+    {'version': 1, 'snapshot': 3, 'unit': 1, 'whole': False}
+    """
+    return {"version": _VERSION, "snapshot": position.snapshot_id, "unit": position.unit, "whole": position.whole}
+
+
+class _Offset(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    version: int
+    snapshot: NonNegativeInt
+    unit: NonNegativeInt
+    whole: bool
+
+
+def position_of(offset: Mapping[str, Any]) -> Position:
+    """The position of a checkpoint's offset. Raises ``InvalidArgument`` for one that another version or source made."""
+    try:
+        found = _Offset.model_validate(dict(offset))
+    except ValidationError:
+        found = None
+    if found is None or found.version != _VERSION:
+        raise InvalidArgument(f"the checkpoint's offset {json.dumps(dict(offset))} is none of this version of pyspark-paimon")
+    return Position(found.snapshot, found.unit, found.whole)
+
+
+__all__ = ["StreamOptions", "is_stream", "offset_of", "position_of", "without_stream"]

@@ -1,0 +1,147 @@
+"""A table's stream as a reader sees it: where it starts, how far the next batch goes, the rows between, and the consumer's progress.
+
+Holds nothing that a restart would lose; Spark's source and ``Table.follow`` drive it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from fileindex.predicate.tree import Predicate
+from lsm.arrow.row_kind import ROW_KIND
+from lsm.incremental.stream_scan import UNLIMITED, Follower, Position
+from lsm.scan.plan import ScanPlan
+from lsm.scan.splits import DataSplit
+from manifest.io.errors import InvalidArgument, SchemaMismatch, UnknownColumn
+from manifest.options.support import check_readable
+from manifest.schema.table_schema import TableSchema
+from pyspark_paimon.local.backend import LocalBackend
+from pyspark_paimon.request.backend import EVERY_LEVEL, ScanRequest
+from pyspark_paimon.stream.options import StreamOptions, offset_of, position_of
+from pyspark_paimon.stream.rows import stream_rows
+
+_POSITION = "streamPosition"
+
+
+@dataclass(frozen=True)
+class TableStream:
+    """The stream of the table at ``path``: rows as ``request`` says, by the schema of its ``schema_id``; travels between processes.
+
+    ``every``: all columns of that schema, if the stream is to have all there are; None if it reads some.
+    """
+
+    path: str
+    request: ScanRequest
+    asked: StreamOptions
+    every: tuple[str, ...] | None
+
+    @classmethod
+    def of(
+        cls,
+        path: str,
+        asked: StreamOptions,
+        predicate: Predicate | None,
+        columns: tuple[str, ...] | None,
+        options: Mapping[str, str] | None = None,
+    ) -> TableStream:
+        """The stream of ``columns`` (None: all), ``_row_kind`` among them where changes are to have their kinds.
+
+        Raises ``UnknownColumn``, ``InvalidArgument``, ``UnsupportedTable`` for a table that cannot be followed so.
+        """
+        backend = LocalBackend(path)
+        table = backend.schema()
+        names = stream_columns(table, columns, asked)
+        settings = {**(options or {}), **(EVERY_LEVEL if table.is_primary_key_table else {})}
+        request = ScanRequest.of(predicate, columns=names, snapshot_id=None)
+        store = backend.store(settings)
+        check_readable(store.options, has_primary_key=table.is_primary_key_table, table=store.root)
+        Follower(store, asked.overwrites)
+        every = table.names if columns is None else None
+        return cls(path, request.model_copy(update={"schema_id": table.id, "options": settings}), asked, every)
+
+    def start(self) -> Position:
+        """Where a new stream begins: where its consumer stands, else where the options say."""
+        follower = self._follower()
+        asked = self.asked
+        position = self._progress(follower)
+        if position is None:
+            position = follower.start(asked.mode, snapshot_id=asked.snapshot_id, timestamp_millis=asked.timestamp_millis)
+        self._record(follower, position)
+        return position
+
+    def newest(self) -> int:
+        """Id of the newest snapshot; 0 before the first."""
+        return self._follower().newest()
+
+    def advance(self, start: Position, *, limited: bool = True, last: int | None = None) -> Position:
+        """Where the next batch ends, by all limits of the options at once unless it is not to be ``limited``."""
+        return self._follower().advance(start, self.asked.limits if limited else UNLIMITED, last=last)
+
+    def plan(self, start: Position, end: Position) -> tuple[ScanPlan, TableSchema]:
+        """The splits of a batch, and the schema that they are read with."""
+        follower = self._follower()
+        return follower.plan(start, end, self.request.tree), follower.store.schema
+
+    def rows(self, split: DataSplit | str) -> Iterator[pa.RecordBatch]:
+        """The rows of a split of ``plan``."""
+        return stream_rows(LocalBackend(self.path).store(self.request.options, self.request.schema_id), self.request, split)
+
+    def done(self, end: Position) -> None:
+        """What comes before ``end`` is done with: the consumer need not hold it any more."""
+        if self.asked.consumer is not None:
+            self._record(self._follower(), end)
+
+    def _follower(self) -> Follower:
+        """The table as it is now. Raises ``SchemaMismatch`` if the columns that are read have changed under the stream."""
+        newest = LocalBackend(self.path).store(self.request.options)
+        if newest.schema.id != self.request.schema_id:
+            self._check_columns(newest.schema, newest.schemas.get(self.request.schema_id or 0))
+        return Follower(newest, self.asked.overwrites)
+
+    def _check_columns(self, now: TableSchema, then: TableSchema) -> None:
+        names = [name for name in self.request.columns if name in then.names]
+        fields = [{field.name: (field.id, field.type) for field in schema.fields} for schema in (then, now)]
+        changed = [name for name in names if fields[0][name] != fields[1].get(name)]
+        added = [name for name in now.names if self.every is not None and name not in self.every]
+        if changed or added:
+            raise SchemaMismatch(
+                f"{self.path}: the table's columns have changed under the stream ({', '.join(changed + added)}): start the query again, "
+                "with the same checkpoint; it goes on with the new columns"
+            )
+
+    def _progress(self, follower: Follower) -> Position | None:
+        """Where the consumer stands; None without one, or if its progress is to be ignored."""
+        if self.asked.consumer is None or self.asked.ignore_progress:
+            return None
+        found = follower.store.snapshots.consumer(self.asked.consumer)
+        if found is None:
+            return None
+        position = position_of(found[_POSITION]) if isinstance(found.get(_POSITION), dict) else None
+        if position is not None and self._held(position) == found["nextSnapshot"]:  # else another engine has moved it
+            return position
+        return Position(found["nextSnapshot"])
+
+    def _record(self, follower: Follower, position: Position) -> None:
+        if self.asked.consumer is not None:
+            follower.store.snapshots.record_consumer(self.asked.consumer, self._held(position), **{_POSITION: offset_of(position)})
+
+    def _held(self, position: Position) -> int:
+        """The oldest snapshot to keep: an overwrite is compared with the one before it."""
+        return max(position.oldest_needed - int(self.asked.overwrites), 1)
+
+
+def stream_columns(table: TableSchema, columns: tuple[str, ...] | None, asked: StreamOptions) -> tuple[str, ...]:
+    """The columns of a stream; the kind of a row comes last unless it is named. Raises ``UnknownColumn``, ``InvalidArgument``."""
+    names = table.names if columns is None else columns
+    if ROW_KIND in table.names and (asked.kinds or ROW_KIND in names):
+        raise InvalidArgument(f"the table has a column '{ROW_KIND}' of its own, so that changes cannot carry their kinds in it")
+    for name in names:
+        if name not in table.names and name != ROW_KIND:
+            raise UnknownColumn(name, tuple(table.names))
+    return (*names, ROW_KIND) if asked.kinds and ROW_KIND not in names else names
+
+
+__all__ = ["TableStream", "stream_columns"]

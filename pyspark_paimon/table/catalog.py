@@ -1,0 +1,160 @@
+"""A minimal file-system catalog, laid out as Paimon's own: ``<warehouse>/<database>.db/<table>``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from manifest.io.errors import InvalidArgument, PaimonError, TableExists, TableNotFound
+from manifest.io.file_io import FileIO
+from manifest.io.resolve import file_io_for
+from manifest.schema.manager import SchemaManager
+from pyspark_paimon.table.table import Table
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+_SUFFIX = ".db"
+DEFAULT_DATABASE = "default"
+
+
+class DatabaseNotFound(PaimonError, LookupError):
+    """The warehouse has no such database."""
+
+
+class DatabaseExists(PaimonError, FileExistsError):
+    """The warehouse has a database of that name."""
+
+
+class Catalog:
+    """The databases and tables below one directory, in process.
+
+    Tables are named ``database.table``; a name without database is in ``default``.
+
+    >>> import tempfile
+    >>> catalog = Catalog(tempfile.mkdtemp())
+    >>> catalog.create_database("sales")
+    >>> orders = catalog.create_table("sales.orders", "id BIGINT, total DECIMAL(10, 2)", primary_keys=["id"], options={"bucket": "1"})
+    >>> catalog.rename_table("sales.orders", "sales.purchases")
+    >>> catalog.list_databases(), catalog.list_tables("sales"), catalog.table("sales.purchases").primary_keys
+    (['sales'], ['purchases'], ('id',))
+    """
+
+    def __init__(self, warehouse: str | os.PathLike[str]) -> None:
+        found, self._root = file_io_for(os.fspath(warehouse))
+        self._file_io: FileIO = found
+
+    @property
+    def warehouse(self) -> str:
+        """The directory."""
+        return self._root
+
+    def list_databases(self) -> list[str]:
+        """Names of the databases, in order."""
+        return sorted(s.name.removesuffix(_SUFFIX) for s in self._file_io.list(self._root) if s.is_dir and s.name.endswith(_SUFFIX))
+
+    def create_database(self, name: str, *, ignore_if_exists: bool = False) -> None:
+        """Create a database. Raises ``DatabaseExists``."""
+        if self._file_io.exists(self._database(name)):
+            if ignore_if_exists:
+                return
+            raise DatabaseExists(f"{self._root}: database '{name}' exists")
+        self._file_io.mkdirs(self._database(name))
+
+    def drop_database(self, name: str) -> None:
+        """Remove an empty database. Raises ``DatabaseNotFound``, ``InvalidArgument`` if it holds tables."""
+        tables = self.list_tables(name)
+        if tables:
+            raise InvalidArgument(f"database '{name}' holds tables: {', '.join(tables)}; drop them first")
+        self._file_io.delete_directory(self._database(name), recursive=True)
+
+    def list_tables(self, database: str = DEFAULT_DATABASE) -> list[str]:
+        """Names of a database's tables, in order; directories that hold no table are left out. Raises ``DatabaseNotFound``."""
+        self._require(database)
+        directory = self._database(database)
+        return sorted(s.name for s in self._file_io.list(directory) if s.is_dir and self._is_table(f"{directory}/{s.name}"))
+
+    def create_table(
+        self,
+        name: str,
+        schema: pa.Schema | StructType | str,
+        primary_keys: Sequence[str] = (),
+        partition_keys: Sequence[str] = (),
+        options: Mapping[str, str] | None = None,
+        *,
+        comment: str | None = None,
+    ) -> Table:
+        """Create a table, as ``Table.create`` does. Raises ``DatabaseNotFound`` (``default`` is created), ``TableExists``."""
+        database, _ = _split(name)
+        if database == DEFAULT_DATABASE:
+            self.create_database(database, ignore_if_exists=True)
+        self._require(database)
+        path = self._path(name)
+        return Table.create(path, schema, primary_keys=primary_keys, partition_keys=partition_keys, options=options, comment=comment)
+
+    def table(self, name: str) -> Table:
+        """Open a table. Raises ``DatabaseNotFound``, ``TableNotFound``."""
+        self._require(_split(name)[0])
+        return Table.open(self._path(name))
+
+    open = table
+
+    def table_exists(self, name: str) -> bool:
+        """Whether there is such a table."""
+        return self._is_table(self._path(name))
+
+    def rename_table(self, name: str, new_name: str) -> None:
+        """Move a table, also to another database; whoever has it open loses it. Raises ``TableNotFound``, ``TableExists``."""
+        source, target = self._path(name), self._path(new_name)
+        self._require_table(name)
+        self._require(_split(new_name)[0])
+        if self._file_io.exists(target):
+            raise TableExists(f"{target}: a table or something else is here already")
+        try:
+            self._file_io.rename_directory(source, target)
+        except FileExistsError as error:
+            raise TableExists(f"{target}: a table or something else is here already") from error
+
+    def drop_table(self, name: str) -> None:
+        """Delete a table with all its files, for good. Raises ``TableNotFound``."""
+        self._require_table(name)
+        self._file_io.delete_directory(self._path(name), recursive=True)
+
+    def __repr__(self) -> str:
+        return f"Catalog({self._root})"
+
+    def _database(self, name: str) -> str:
+        return f"{self._root}/{_checked(name, 'database')}{_SUFFIX}"
+
+    def _path(self, name: str) -> str:
+        database, table = _split(name)
+        return f"{self._database(database)}/{_checked(table, 'table')}"
+
+    def _is_table(self, path: str) -> bool:
+        return bool(SchemaManager(self._file_io, path).ids())
+
+    def _require(self, database: str) -> None:
+        if not self._file_io.exists(self._database(database)):
+            known = ", ".join(self.list_databases()) or "none"
+            raise DatabaseNotFound(f"{self._root}: no database '{database}'; there are: {known}")
+
+    def _require_table(self, name: str) -> None:
+        if not self.table_exists(name):
+            raise TableNotFound(f"{self._path(name)}: no Paimon table is here")
+
+
+def _split(name: str) -> tuple[str, str]:
+    database, dot, table = name.rpartition(".")
+    return (database, table) if dot else (DEFAULT_DATABASE, name)
+
+
+def _checked(name: str, what: str) -> str:
+    if not name or name.startswith(".") or any(letter in name for letter in "/\\.") or not name.isprintable() or name.endswith(_SUFFIX):
+        raise InvalidArgument(f"{name!r} is no name of a {what}")
+    return name
+
+
+__all__ = ["DEFAULT_DATABASE", "Catalog", "DatabaseExists", "DatabaseNotFound"]

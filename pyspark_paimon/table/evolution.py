@@ -1,0 +1,182 @@
+"""Changing a table's columns and options: every change is a new version of the schema, no file is rewritten."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime, time
+from decimal import Decimal
+from typing import Any, Self, TypeAlias
+
+import pyarrow as pa
+
+from manifest.io.errors import InvalidArgument
+from manifest.options.core_options import option_texts
+from manifest.schema.change import (
+    AddColumn,
+    ChangeComment,
+    ChangeDefault,
+    ChangeNullability,
+    ChangeOptions,
+    ChangeType,
+    DropColumn,
+    MoveColumn,
+    RenameColumn,
+    SchemaChange,
+)
+from manifest.types.data_type import DataType, from_arrow
+from manifest.types.ddl import parse_ddl
+from pyspark_paimon.request.table_changes import Alter
+from pyspark_paimon.table.inspection import TableInspection
+
+Column: TypeAlias = str | Sequence[str]
+"""A column's name or, for a part of a nested one, its path: ``["address", "city"]``, ``["tags", "element", "name"]``."""
+
+Type: TypeAlias = str | pa.DataType | Any
+"""A type as DDL text (``"DECIMAL(10, 2)"``), as Arrow's or as Spark's."""
+
+
+class TableEvolution(TableInspection):
+    """The part of ``Table`` that changes its schema.
+
+    Rows that were written before keep their files; readers match columns by id, so an old name means nothing. Every method
+    returns the table, and raises ``InvalidSchema``, ``UnknownColumn``, ``UnsupportedType`` or ``UnsupportedOption`` for a change
+    that may not be made, ``InvalidArgument`` for one that cannot be understood; nothing has changed then.
+
+    >>> from pyspark_paimon.example import cities
+    >>> table = cities().rename_column("city", "name").add_column("population", "BIGINT", after="name")
+    >>> table.scan("id = 1", columns=["id", "name", "population"]).to_arrow().to_pylist()
+    [{'id': 1, 'name': 'Oslo', 'population': None}]
+    """
+
+    def add_column(
+        self,
+        name: Column,
+        type: Type,  # noqa: A002  # SQL's word
+        *,
+        after: str | None = None,
+        first: bool = False,
+        comment: str | None = None,
+        default: object = None,
+    ) -> Self:
+        """Add a column, null in the rows that are there, at the end, ``first``, or ``after`` a sibling.
+
+        ``default`` is what writers put for null from now on: a value, or its text as Paimon reads it.
+
+        >>> from pyspark_paimon.example import cities
+        >>> table = cities().add_column("visits", "INT", default=0)
+        >>> row = {"id": 9, "city": "Bonn", "country": "DE", "attrs": None, "visits": None}
+        >>> snapshot = table.write(pa.Table.from_pylist([row], table.schema)).snapshot_id
+        >>> table.scan("visits = 0", columns=["id"]).to_arrow().to_pylist()
+        [{'id': 9}]
+        """
+        change = AddColumn(path=_path(name), type=_type(type), comment=comment, default=_default(default), first=first, after=after)
+        return self._alter(change)
+
+    def drop_column(self, name: Column) -> Self:
+        """Drop a column that is no key and that no option names; a column added later under its name starts empty."""
+        return self._alter(DropColumn(path=_path(name)))
+
+    def rename_column(self, name: Column, new_name: str) -> Self:
+        """Rename a column that is no partition column; options that name it, those of its file indexes too, follow.
+
+        >>> from pyspark_paimon.example import cities
+        >>> cities().rename_column("city", "name").options["file-index.bloom-filter.columns"]
+        'name'
+        """
+        return self._alter(RenameColumn(path=_path(name), name=new_name))
+
+    def move_column(self, name: Column, *, after: str | None = None, first: bool = False) -> Self:
+        """Give a column another place: ``first``, ``after`` a sibling, or else last."""
+        return self._alter(MoveColumn(path=_path(name), first=first, after=after))
+
+    def change_type(self, name: Column, type: Type) -> Self:  # noqa: A002  # SQL's word
+        """Give a column another type that its values can be cast to; keys keep theirs. Nullability stays as it is.
+
+        Values of old files are cast when they are read: numbers too great for a narrower type wrap around or become null as in
+        Paimon, and text that is no number is an error of that read. ``disable-explicit-type-casting`` allows widening only.
+
+        >>> from pyspark_paimon.example import cities
+        >>> cities().change_type(["attrs", "value"], "BIGINT").schema.field("attrs").type
+        MapType(map<string, int64>)
+        """
+        return self._alter(ChangeType(path=_path(name), type=_type(type)))
+
+    def set_nullable(self, name: Column, nullable: bool = True) -> Self:
+        """Allow nulls, or with ``nullable=False`` forbid them if ``alter-column-null-to-not-null.disabled`` is ``false``."""
+        return self._alter(ChangeNullability(path=_path(name), nullable=nullable))
+
+    def set_default(self, name: str, default: object) -> Self:
+        """What writers put for null from now on; None removes it."""
+        return self._alter(ChangeDefault(path=_path(name), default=_default(default)))
+
+    def set_comment(self, comment: str | None, name: Column | None = None) -> Self:
+        """Set, or with None remove, the comment of the table or of a column.
+
+        >>> from pyspark_paimon.example import cities
+        >>> cities().set_comment("where people live").set_comment("ISO 3166", "country").table_schema.field("country").description
+        'ISO 3166'
+        """
+        return self._alter(ChangeComment(path=() if name is None else _path(name), comment=comment))
+
+    def alter_options(self, changes: Mapping[str, object]) -> Self:
+        """Set options, or remove those given as None.
+
+        Raises ``UnsupportedOption`` for one that is unknown, not built, or fixed for the table's life.
+
+        >>> from pyspark_paimon.example import cities
+        >>> cities().alter_options({"target-file-size": "64 mb", "file-index.bloom-filter.city.items": None}).options["target-file-size"]
+        '64 mb'
+        """
+        return self._alter(
+            ChangeOptions(
+                options={**dict.fromkeys(changes), **option_texts({key: value for key, value in changes.items() if value is not None})}
+            )
+        )
+
+    def _alter(self, *changes: SchemaChange) -> Self:
+        self._backend.change(Alter(changes=changes))
+        return self
+
+
+def _path(name: Column) -> tuple[str, ...]:
+    path = (name,) if isinstance(name, str) else tuple(name)
+    if not path or not all(path):
+        raise InvalidArgument(f"a column is a name or a list of names, not {name!r}")
+    return path
+
+
+def _type(given: Type) -> str | dict[str, Any]:
+    """A type in the form of schema files."""
+    return _data_type(given).to_json()
+
+
+def _data_type(given: Type) -> DataType:
+    if isinstance(given, str):
+        (field,) = parse_ddl(f"c {given}")
+        return field.type
+    if isinstance(given, pa.DataType):
+        return from_arrow(pa.schema([("c", given)]))[0].type
+    if type(given).__module__.startswith("pyspark."):
+        from pyspark.sql.types import StructField, StructType  # noqa: PLC0415  # a Spark type is at hand, so pyspark is
+
+        from pyspark_paimon.frames.spark_types import fields_from_spark  # noqa: PLC0415  # as above
+
+        return fields_from_spark(StructType([StructField("c", given)]))[0].type
+    raise InvalidArgument(f"a type is DDL text, an Arrow type or a Spark type, not {given!r}")
+
+
+def _default(value: object) -> str | None:
+    """A default value as text, as Paimon's schema files have it."""
+    match value:
+        case None | str():
+            return value
+        case bool():
+            return str(value).lower()
+        case datetime():
+            return value.isoformat(sep=" ")
+        case int() | float() | Decimal() | date() | time():
+            return str(value)
+    raise InvalidArgument(f"a default value is a plain value or its text, not {value!r}")
+
+
+__all__ = ["TableEvolution"]

@@ -1,0 +1,154 @@
+"""A table's past and its other histories: tags, branches, rollback, and partitions that go."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+
+from manifest.io.errors import InvalidArgument
+from pyspark_paimon.request.partition_spec import spec_of
+from pyspark_paimon.request.results import TableChangeResult
+from pyspark_paimon.request.table_changes import (
+    CreateBranch,
+    CreateTag,
+    DeleteBranch,
+    DeleteTag,
+    DropPartitions,
+    ExpirePartitions,
+    ExpireTags,
+    FastForward,
+    ResetConsumer,
+    Rollback,
+)
+from pyspark_paimon.request.validate import commit_identity
+from pyspark_paimon.table.evolution import TableEvolution
+
+
+class TableHistory(TableEvolution):
+    """The part of ``Table`` that names states, branches off, and goes back.
+
+    >>> from pyspark_paimon.example import cities
+    >>> table = cities()
+    >>> table.create_tag("before").snapshot_id
+    1
+    >>> table.delete("id = 1").snapshot_id, table.scan().count(), table.scan(tag="before").count()
+    (2, 2, 3)
+    >>> table.rollback_to(tag="before").snapshots, table.scan().count()
+    (1, 3)
+    """
+
+    def create_tag(self, name: str, snapshot: int | None = None, *, time_retained: timedelta | None = None) -> TableChangeResult:
+        """Name a snapshot (default: the newest), so that it can be read and its files stay after it has expired.
+
+        With ``time_retained``, or by the option ``tag.default-time-retained``, the tag itself may be expired later.
+
+        Raises ``InvalidArgument`` if the name is taken or no name, ``SnapshotNotFound``, ``SnapshotExpired``.
+        """
+        retained = None if time_retained is None else int(time_retained / timedelta(milliseconds=1))
+        return self._backend.change(CreateTag(name=name, snapshot_id=snapshot, retained_ms=retained))
+
+    def delete_tag(self, name: str) -> TableChangeResult:
+        """Forget a tag and delete the files that only it used. Raises ``SnapshotNotFound``.
+
+        >>> from pyspark_paimon.example import cities
+        >>> table = cities()
+        >>> table.create_tag("v1").tags, table.delete_tag("v1").tags, table.tags().num_rows
+        (('v1',), ('v1',), 0)
+        """
+        return self._backend.change(DeleteTag(name=name))
+
+    def reset_consumer(self, name: str, next_snapshot: int | None = None) -> TableChangeResult:
+        """Have the stream that goes by ``name`` read ``next_snapshot`` next; without one forget it, so that it holds no snapshot any more.
+
+        A stream that has a checkpoint goes on from there. Raises ``InvalidArgument`` if there is none to forget.
+
+        >>> from pyspark_paimon.example import cities
+        >>> table = cities()
+        >>> table.reset_consumer("nightly", 1).snapshot_id, table.consumers().num_rows
+        (1, 1)
+        >>> table.reset_consumer("nightly").snapshot_id, table.consumers().num_rows
+        (None, 0)
+        """
+        return self._backend.change(ResetConsumer(name=name, following=next_snapshot))
+
+    def expire_tags(self) -> TableChangeResult:
+        """Forget the tags whose time is over, and delete the files that only they used."""
+        return self._backend.change(ExpireTags())
+
+    def rollback_to(self, snapshot: int | None = None, *, tag: str | None = None) -> TableChangeResult:
+        """Make an older snapshot or a tag the newest state again.
+
+        All newer snapshots and tags are deleted for good, with the files that only they used; writes that run meanwhile may be
+        lost too. The schema stays.
+
+        Raises ``InvalidArgument`` unless one of the two is given, ``SnapshotNotFound``, ``SnapshotExpired``.
+        """
+        if (snapshot is None) == (tag is None):
+            raise InvalidArgument("a rollback goes to a snapshot or to a tag: give one of them")
+        return self._backend.change(Rollback(snapshot_id=snapshot, tag=tag))
+
+    def create_branch(self, name: str, from_tag: str | None = None) -> None:
+        """Start a history of its own: at the state of a tag, or without one empty, with the table's schemas.
+
+        ``Table.open(path, branch=name)`` reads and writes it; data files are shared, so that nothing is copied.
+
+        Raises ``InvalidArgument`` for a name that is taken, is a number, or cannot be a directory; ``SnapshotNotFound``.
+
+        >>> from pyspark_paimon import Table
+        >>> from pyspark_paimon.example import cities
+        >>> table = cities()
+        >>> tag = table.create_tag("base")
+        >>> table.create_branch("trial", "base")
+        >>> trial = Table.open(table.path, branch="trial")
+        >>> trial.delete("country = 'NO'").rows, trial.scan().count(), table.scan().count()
+        (1, 2, 3)
+        >>> table.fast_forward("trial").snapshots, table.scan().count()
+        (0, 2)
+        """
+        self._backend.change(CreateBranch(name=name, tag=from_tag))
+
+    def delete_branch(self, name: str) -> TableChangeResult:
+        """Forget a branch and delete the files that only it used. Raises ``SnapshotNotFound``."""
+        return self._backend.change(DeleteBranch(name=name))
+
+    def fast_forward(self, branch: str) -> TableChangeResult:
+        """Make a branch's history the table's: what the table committed since they parted is deleted, the branch stays.
+
+        Raises ``SnapshotNotFound`` if there is no such branch or nothing was ever committed to it.
+        """
+        return self._backend.change(FastForward(name=branch))
+
+    def drop_partitions(self, partitions: Sequence[Mapping[str, object]], *, commit_id: str | None = None) -> TableChangeResult:
+        """Remove all rows of partitions named like ``{"day": "2024-01-31"}``; columns left out mean all their values.
+
+        A commit that others can read past: older snapshots keep the rows until they expire.
+
+        >>> import tempfile, pyarrow as pa
+        >>> from pyspark_paimon import Table
+        >>> table = Table.create(f"{tempfile.mkdtemp()}/t", "id INT, day DATE", partition_keys=["day"])
+        >>> days = pa.array([19000, 19000, 19001], pa.int32()).cast(pa.date32())
+        >>> written = table.write(pa.table({"id": pa.array([1, 2, 3], pa.int32()), "day": days}))
+        >>> table.drop_partitions([{"day": "2022-01-08"}]).partitions, table.scan().count()
+        (('day=2022-01-08',), 1)
+        """
+        schema = self.table_schema
+        specs = tuple(spec_of(spec, schema) for spec in partitions)
+        if not specs:
+            raise InvalidArgument("no partition is named; overwrite the table to empty it")
+        return self._backend.change(DropPartitions(commit_id=commit_identity(commit_id), partitions=specs))
+
+    def expire_partitions(self, older_than: datetime | None = None, *, commit_id: str | None = None) -> TableChangeResult:
+        """Remove the partitions from before ``older_than`` (local wall clock), by default those that the options call too old.
+
+        ``partition.expiration-time`` is the age, ``partition.expiration-strategy`` whose age: that of the time in the partition's
+        values (read by ``partition.timestamp-pattern`` and ``partition.timestamp-formatter``) or of its newest file. Values that
+        tell no time never expire. Writes never expire partitions by themselves.
+
+        Raises ``InvalidArgument``, ``UnsupportedOption``, ``CommitConflict``.
+        """
+        if older_than is not None and older_than.tzinfo is not None:
+            older_than = older_than.astimezone().replace(tzinfo=None)
+        return self._backend.change(ExpirePartitions(commit_id=commit_identity(commit_id), older_than=older_than))
+
+
+__all__ = ["TableHistory"]

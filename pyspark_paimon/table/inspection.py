@@ -1,0 +1,199 @@
+"""What a table is and holds: schema, options, snapshots, files. Nothing here changes it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import pyarrow as pa
+
+from manifest.fsck.problem import Depth
+from manifest.io.errors import InvalidArgument
+from manifest.schema.table_schema import TableSchema
+from pyspark_paimon.request.backend import Backend, FsckRequest, IndexView, TravelRequest
+from pyspark_paimon.request.results import FsckResult
+from pyspark_paimon.views.statistics_view import statistics_table
+from pyspark_paimon.views.table_views import snapshots_table
+
+
+class TableInspection:
+    """The half of ``Table`` that only looks.
+
+    >>> from pyspark_paimon.example import cities
+    >>> cities().primary_keys
+    ('id',)
+    """
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+
+    @property
+    def path(self) -> str:
+        """Where the table is."""
+        return self._backend.path
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns, as Arrow has them in memory."""
+        return self.table_schema.arrow
+
+    @property
+    def table_schema(self) -> TableSchema:
+        """The newest schema of record: Paimon's types, keys, options."""
+        return self._backend.schema()
+
+    @property
+    def primary_keys(self) -> tuple[str, ...]:
+        """Primary-key columns; () for an append table."""
+        return self.table_schema.primary_keys
+
+    @property
+    def partition_keys(self) -> tuple[str, ...]:
+        """Partition columns."""
+        return self.table_schema.partition_keys
+
+    @property
+    def options(self) -> dict[str, str]:
+        """The table's options, as they are stored."""
+        return dict(self.table_schema.options)
+
+    def snapshots(self) -> pa.Table:
+        """One row for every retained snapshot, oldest first: id, kind, user, time, record counts.
+
+        >>> from pyspark_paimon.example import cities
+        >>> cities().snapshots().select(["snapshot_id", "commit_kind", "total_record_count"]).to_pylist()
+        [{'snapshot_id': 1, 'commit_kind': 'APPEND', 'total_record_count': 3}]
+        """
+        return snapshots_table(self._backend.snapshots())
+
+    def statistics(self, snapshot: int | None = None) -> pa.Table:
+        """The statistics that a snapshot (default: the newest) carries: one row for every column that ``analyze`` counted.
+
+        ``snapshot_id`` is the snapshot that was counted; later ones carry its statistics on until the schema changes. Minima and
+        maxima are texts; ``distinct_count`` is an estimate above 65,536. No row if the table was never analyzed.
+
+        >>> from pyspark_paimon.example import cities
+        >>> table = cities()
+        >>> table.statistics().num_rows
+        0
+        >>> table.analyze(["city"]).snapshot_id
+        2
+        >>> table.statistics().select(["column", "record_count", "distinct_count", "min", "max", "null_count"]).to_pylist()
+        [{'column': 'city', 'record_count': 3, 'distinct_count': 3, 'min': 'Lima', 'max': 'Rome', 'null_count': 0}]
+        """
+        pinned = self._backend.pin(TravelRequest(snapshot_id=snapshot))
+        return statistics_table(self._backend.statistics(None if pinned is None else pinned.id))
+
+    def files(self, snapshot: int | None = None) -> pa.Table:
+        """One row for every live data file of a snapshot (default: the newest): bucket, level, rows, bytes, keys, index.
+
+        >>> from pyspark_paimon.example import cities
+        >>> cities().files().select(["bucket", "level", "row_count", "min_key", "max_key", "file_index"]).to_pylist()
+        [{'bucket': 0, 'level': 0, 'row_count': 3, 'min_key': '1', 'max_key': '3', 'file_index': 'embedded'}]
+        """
+        pinned = self._backend.pin(TravelRequest(snapshot_id=snapshot))
+        return self._backend.files(None if pinned is None else pinned.id)
+
+    def file_indexes(self, snapshot: int | None = None) -> pa.Table:
+        """One row for every index of every live data file of a snapshot, in the columns of Paimon's ``$file_indexes``.
+
+        Only headers are read. Raises ``CorruptFile`` that names a container whose header cannot be.
+
+        >>> from pyspark_paimon.example import cities
+        >>> cities().file_indexes().select(["column_name", "index_type", "storage_type", "is_empty"]).to_pylist()
+        [{'column_name': 'city', 'index_type': 'bloom-filter', 'storage_type': 'EMBEDDED', 'is_empty': False}]
+        """
+        return self._index_view("file_indexes", snapshot)
+
+    def index_health(self, snapshot: int | None = None) -> pa.Table:
+        """How well each of these indexes serves: its size beside its column's, distinct values, bits a row, false positive rate, a note.
+
+        Payloads and the footers of data files are read; what is broken is told in ``note``, nothing is raised.
+
+        >>> from pyspark_paimon.example import cities
+        >>> cities().index_health().select(["column_name", "index_size_in_bytes", "distinct_values", "note"]).to_pylist()
+        [{'column_name': 'city', 'index_size_in_bytes': 64, 'distinct_values': 3, 'note': 'larger than the column (64 of 62 bytes)'}]
+        """
+        return self._index_view("index_health", snapshot)
+
+    def _index_view(self, view: IndexView, snapshot: int | None) -> pa.Table:
+        pinned = self._backend.pin(TravelRequest(snapshot_id=snapshot))
+        return self._backend.index_view(view, None if pinned is None else pinned.id)
+
+    def fsck(self, depth: Depth | Literal["quick", "footers", "deep"] = Depth.FOOTERS, *, limit: int = 1000) -> FsckResult:
+        """Check that the table is whole: every branch, snapshot, tag and kept changelog, and every file that one of them needs.
+
+        Nothing is changed, and nothing is raised for what is wrong: it is told, with what to do. Other jobs may write and expire
+        meanwhile; what is expired while it is looked at is no problem.
+
+        Args:
+            depth: ``quick`` looks at metadata (manifests decode and tell one consistent story, levels do not overlap, no snapshot is
+                missing) and whether files are there with their sizes; ``footers`` also at footers, row counts, index containers,
+                deletion vectors and hash indexes; ``deep`` at all rows: keys sorted and unique, key ranges, sequence numbers,
+                deleted rows, statistics, page checksums, buckets and partitions, and whether indexes tell the truth.
+            limit: problems to tell at most; the others are counted.
+
+        On Spark the files are shared out among tasks, balanced by bytes. Raises ``InvalidArgument`` for another depth.
+
+        >>> from pyspark_paimon.example import cities
+        >>> result = cities().fsck("deep")
+        >>> result.clean, result.counts["data files"], result.counts["rows"]
+        (True, 1, 3)
+        """
+        if depth not in tuple(Depth) or limit < 0:
+            raise InvalidArgument(f"fsck goes as deep as {', '.join(Depth)}, not {depth!r}, and tells of 0 problems or more")
+        return self._backend.fsck(FsckRequest(depth=Depth(depth), limit=limit))
+
+    def tags(self) -> pa.Table:
+        """One row for every tag, by name: its snapshot, and how long it stays if it was made for a while.
+
+        >>> from pyspark_paimon.example import cities
+        >>> table = cities()
+        >>> made = table.create_tag("v1")
+        >>> table.tags().select(["tag_name", "snapshot_id", "record_count", "time_retained"]).to_pylist()
+        [{'tag_name': 'v1', 'snapshot_id': 1, 'record_count': 3, 'time_retained': None}]
+        """
+        return self._backend.view("tags")
+
+    def branches(self) -> pa.Table:
+        """One row for every branch beside main: when it was made, its newest schema, its snapshots.
+
+        >>> from pyspark_paimon.example import cities
+        >>> table = cities()
+        >>> table.create_branch("trial")
+        >>> table.branches().select(["branch_name", "schema_id", "latest_snapshot_id"]).to_pylist()
+        [{'branch_name': 'trial', 'schema_id': 0, 'latest_snapshot_id': None}]
+        """
+        return self._backend.view("branches")
+
+    def schemas(self) -> pa.Table:
+        """One row for every version of the schema, oldest first; ``fields`` is Paimon's JSON.
+
+        >>> from pyspark_paimon.example import cities
+        >>> cities().set_comment("where people live").schemas().select(["schema_id", "primary_keys", "comment"]).to_pylist()
+        [{'schema_id': 0, 'primary_keys': ['id'], 'comment': None}, {'schema_id': 1, 'primary_keys': ['id'], 'comment': 'where people live'}]
+        """
+        return self._backend.view("schemas")
+
+    def partitions(self) -> pa.Table:
+        """One row for every partition with files: physical rows, files, bytes, when it got its newest file (the writer's clock).
+
+        >>> import tempfile
+        >>> from pyspark_paimon import Table
+        >>> table = Table.create(f"{tempfile.mkdtemp()}/t", "id INT, day STRING", partition_keys=["day"])
+        >>> written = table.write(pa.table({"id": pa.array([1, 2, 3], pa.int32()), "day": ["mon", "mon", "tue"]}))
+        >>> table.partitions().select(["partition", "row_count", "file_count"]).to_pylist()
+        [{'partition': 'day=mon', 'row_count': 2, 'file_count': 1}, {'partition': 'day=tue', 'row_count': 1, 'file_count': 1}]
+        """
+        return self._backend.view("partitions")
+
+    def consumers(self) -> pa.Table:
+        """One row for every registered reader of the table's stream: the snapshot it reads next, which expiry spares.
+
+        >>> from pyspark_paimon.example import cities
+        >>> cities().consumers().num_rows
+        0
+        """
+        return self._backend.view("consumers")
+
+
+__all__ = ["TableInspection"]

@@ -1,0 +1,124 @@
+"""What keeps a table in shape: compaction, indexes, expiry, orphans."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from pyspark_paimon.filter.bind import resolve
+from pyspark_paimon.filter.parse import Filter
+from pyspark_paimon.jobs.compaction import compact_request
+from pyspark_paimon.request.backend import ClusterStrategy, ExpireRequest, OrphanFile
+from pyspark_paimon.request.partition_spec import spec_of
+from pyspark_paimon.request.results import AnalyzeResult, CompactResult, ExpireResult, IndexRewriteResult
+from pyspark_paimon.request.validate import commit_identity, cutoff_of, millis_of
+from pyspark_paimon.table.history import TableHistory
+
+
+class TableMaintenance(TableHistory):
+    """The part of ``Table`` that changes how its rows are kept, not which they are.
+
+    >>> from pyspark_paimon.example import cities
+    >>> cities().list_orphan_files()
+    []
+    """
+
+    def compact(
+        self,
+        full: bool = False,
+        partitions: Sequence[Mapping[str, object]] | None = None,
+        *,
+        filter: Filter = None,  # noqa: A002  # as in scan
+        order_by: Sequence[str] | str | None = None,
+        strategy: ClusterStrategy = "order",
+        options: Mapping[str, str] | None = None,
+    ) -> CompactResult:
+        """Merge sorted runs (or, without primary key, small files): those that universal compaction picks, or with ``full`` all.
+
+        ``partitions`` limits it to partitions named like ``{"day": "2024-01-31"}``, ``filter`` to those whose columns satisfy it. A
+        compaction that loses a race against another is tried again on the new snapshot; rows that others commit meanwhile are
+        never lost.
+
+        With ``order_by`` all rows of an append table without buckets are sorted anew, so that files hold narrow ranges and filters
+        skip most of them: by one column after the other (``order``), or along a curve on which several columns count alike
+        (``zorder``, ``hilbert``; at most 8 columns). Memory is bounded by ``write-buffer-size``.
+
+        Raises ``InvalidArgument``, ``InvalidFilter``, ``UnknownColumn``, ``UnsupportedOption``, ``CommitConflict``.
+
+        >>> from pyspark_paimon.example import cities
+        >>> result = cities().compact(full=True)
+        >>> result.files_before, result.files_after, result.snapshot_id
+        (1, 1, 2)
+        """
+        request = compact_request(
+            self.table_schema, full=full, partitions=partitions, filter=filter, order_by=order_by, strategy=strategy, options=options
+        )
+        return self._backend.compact(request)
+
+    def rewrite_file_index(self, partitions: Sequence[Mapping[str, object]] | None = None) -> IndexRewriteResult:
+        """Add, replace or drop indexes on files that already exist, so that they are what the table's options ask for.
+
+        Files whose indexes are as they should be are left alone, and only what is missing is built, from the columns that it needs.
+        No row changes: the files keep their names, and only a commit that removed a file keeps it from its index. ``partitions``
+        limits it as in ``compact``. On Spark the files are shared out among tasks. Paimon's ``rewrite_file_index`` does the same.
+
+        Raises ``CorruptFile`` for a data file that cannot be read.
+
+        >>> from pyspark_paimon.example import cities
+        >>> table = cities().alter_options({"file-index.bitmap.columns": "country"})
+        >>> result = table.rewrite_file_index()
+        >>> result.files, result.rewritten, result.snapshot_id
+        (1, 1, 2)
+        >>> table.rewrite_file_index().rewritten
+        0
+        """
+        schema = self.table_schema
+        specs = None if partitions is None else tuple(spec_of(spec, schema) for spec in partitions)
+        return self._backend.rewrite_file_index(commit_identity(None), specs)
+
+    def analyze(self, columns: Sequence[str] | None = None) -> AnalyzeResult:
+        """Count the table's rows, and of ``columns`` (None: all, (): none) distinct values, extremes, nulls and lengths.
+
+        The rows are read once, in bounded memory, and the answer is committed as a snapshot of kind ANALYZE that other engines'
+        planners use too; see ``statistics``. Until the next write, ``count()`` and filters that nothing can pass are answered by it.
+
+        Raises ``UnknownColumn``, ``CommitConflict`` if the schema changed meanwhile.
+
+        >>> from pyspark_paimon.example import cities
+        >>> result = cities().analyze()
+        >>> result.rows, result.columns, result.snapshot_id
+        (3, 4, 2)
+        """
+        types = self.table_schema.column_types
+        names = tuple(types) if columns is None else tuple(dict.fromkeys(resolve(name, types) for name in columns))
+        return self._backend.analyze(commit_identity(None), names)
+
+    def expire_snapshots(
+        self,
+        *,
+        retain_min: int | None = None,
+        retain_max: int | None = None,
+        older_than: int | datetime | None = None,
+        limit: int | None = None,
+    ) -> ExpireResult:
+        """Remove old snapshots and the files that only they reach; what is not given comes from the table's options.
+
+        >>> from pyspark_paimon.example import cities
+        >>> table = cities()
+        >>> snapshot = table.compact(full=True).snapshot_id
+        >>> table.expire_snapshots(retain_min=1, retain_max=1)
+        ExpireResult(snapshots=1, data_files=0, manifests=2)
+        """
+        request = ExpireRequest(retain_min=retain_min, retain_max=retain_max, older_than_ms=millis_of(older_than), limit=limit)
+        return self._backend.expire(request)
+
+    def list_orphan_files(self, older_than: int | datetime | None = None) -> list[OrphanFile]:
+        """Files that no snapshot, tag or branch refers to, last changed before ``older_than`` (default: a day ago)."""
+        return self._backend.orphans(cutoff_of(older_than), remove=False)
+
+    def remove_orphan_files(self, older_than: int | datetime | None = None) -> list[OrphanFile]:
+        """Delete those files; returns them. A time younger than the longest running write would delete its files."""
+        return self._backend.orphans(cutoff_of(older_than), remove=True)
+
+
+__all__ = ["TableMaintenance"]

@@ -1,0 +1,112 @@
+"""``Scan``: what to read, pinned to a snapshot when it is made, read when a terminal method is called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from manifest.schema.table_schema import TableSchema
+from manifest.types.data_type import arrow_schema
+from pyspark_paimon.jobs.incremental import scan_fields
+from pyspark_paimon.jobs.ordering import order_text
+from pyspark_paimon.request.backend import Backend, ScanRequest
+from pyspark_paimon.views.explain import Explanation
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from lsm.scan.planner import ScanPlan
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Scan:
+    """A lazy read of one snapshot; made by ``Table.scan``. Every terminal method may be called repeatedly and agrees with the others.
+
+    All of them raise ``SnapshotExpired`` if the pinned snapshot was expired meanwhile, and ``CorruptFile`` naming a file
+    that is not what its metadata promise.
+
+    >>> from pyspark_paimon.example import cities
+    >>> scan = cities().scan("id >= 2", columns=["id", "city"])
+    >>> scan.count(), scan.snapshot_id, scan.to_arrow()["city"].to_pylist(), sum(batch.num_rows for batch in scan.to_batches())
+    (2, 1, ['Lima', 'Rome'], 2)
+    >>> scan.to_pandas()["id"].sum()
+    np.int64(5)
+    >>> [len(split.files) for split in scan.plan().splits], scan.explain().stages[-1].kept
+    ([1], 2)
+    """
+
+    backend: Backend
+    request: ScanRequest
+    table_schema: TableSchema
+    filter_text: str | None = None
+
+    @property
+    def snapshot_id(self) -> int | None:
+        """Id of the pinned snapshot; None if the table was empty."""
+        return self.request.snapshot_id
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Arrow schema of the rows."""
+        return arrow_schema(scan_fields(self.table_schema, self.request.columns))
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows, a batch at a time, in bounded memory; in no order unless the scan has one, whose rows are held until they are sorted."""
+        return self.backend.read(self.request)
+
+    def to_arrow(self) -> pa.Table:
+        """The rows as one Arrow table."""
+        return pa.Table.from_batches(self.backend.read(self.request, keeps_all=True), self.schema)
+
+    def to_pandas(self, **options: Any) -> pd.DataFrame:
+        """The rows as a pandas DataFrame; ``options`` go to ``pyarrow.Table.to_pandas``."""
+        frame: pd.DataFrame = self.to_arrow().to_pandas(**options)
+        return frame
+
+    def to_spark(self, spark: Any = None, *, native: bool = True) -> Any:
+        """The rows as a lazy Spark DataFrame that reads this very snapshot, of ``spark`` or of the table's own session.
+
+        Files that need no merging are read by Spark's own Parquet reader, as far as rows, types and values are certain to be the
+        same; ``native=False`` has this package read everything. Either way the frame has the same schema and rows, in no order.
+        If the snapshot expires, later actions on the frame fail: with ``SnapshotExpired`` when this package reads, with Spark's
+        own error (a missing path or file) when Spark does.
+
+        Raises ``InvalidArgument`` if the table was opened without a session and none is given.
+        """
+        return self.backend.frame(self.request, spark, native=native)
+
+    def count(self) -> int:
+        """Number of rows; files that metadata or indexes answer for are not read."""
+        return self.backend.count(self.request)
+
+    def plan(self) -> ScanPlan:
+        """The splits to read and the funnel's report; nothing but metadata is read."""
+        return self.backend.plan(self.request)
+
+    def explain(self, *, analyze: bool = True) -> Explanation:
+        """What each stage of the funnel kept and dropped; with ``analyze`` the rows are read to see the stages at read time too."""
+        return Explanation.of(repr(self), self.plan(), self.backend.read_stages(self.request) if analyze else ())
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The rows for polars, DuckDB and other libraries that take an Arrow stream."""
+        return pa.RecordBatchReader.from_batches(self.schema, self.to_batches()).__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        parts = [self.backend.path, f"snapshot={self.snapshot_id}"]
+        if self.filter_text is not None:
+            parts.append(f"filter={self.filter_text!r}")
+        if self.request.incremental is not None:
+            parts[1] = f"snapshots={self.request.incremental.start_id}..{self.snapshot_id} ({self.request.incremental.mode})"
+        if self.request.columns != self.table_schema.names:
+            parts.append(f"columns={list(self.request.columns)}")
+        if self.request.order_by:
+            parts.append(f"order_by={order_text(self.request.order_by)!r}")
+        if self.request.limit is not None:
+            parts.append(f"limit={self.request.limit}")
+        return f"Scan({', '.join(parts)})"
+
+
+__all__ = ["Scan"]

@@ -1,0 +1,408 @@
+"""``Table``: the public face. It checks and binds what people say and hands it to an engine, in process or on Spark."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from fileindex.predicate.json import to_json
+from manifest.io.errors import InvalidArgument
+from manifest.io.paths import MAIN_BRANCH, with_branch
+from manifest.schema.validation import build_schema
+from pyspark_paimon.filter.parse import Filter, bind_filter
+from pyspark_paimon.jobs.incremental import Point, change_columns, exact_mode, range_of
+from pyspark_paimon.jobs.ordering import sort_columns
+from pyspark_paimon.jobs.progress import chosen
+from pyspark_paimon.request.assignments import Assignments
+from pyspark_paimon.request.backend import (
+    Backend,
+    DeleteRequest,
+    IncrementalMode,
+    IncrementalRange,
+    Mode,
+    Progress,
+    ScanRequest,
+    TravelRequest,
+)
+from pyspark_paimon.request.inputs import Data, has_row_kinds, rows_of
+from pyspark_paimon.request.results import WriteResult
+from pyspark_paimon.request.validate import Time, checked_options, commit_identity, millis_of, projection, travel_of, write_request
+from pyspark_paimon.table.maintenance import TableMaintenance
+from pyspark_paimon.table.scan import Scan
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+    from pyspark_paimon.stream.follow import StreamBatch
+
+
+class Table(TableMaintenance):
+    """A Paimon table at a path, in process or, with a Spark session, where that session's server runs.
+
+    >>> import tempfile
+    >>> table = Table.create(f"{tempfile.mkdtemp()}/t", "id BIGINT, city STRING", primary_keys=["id"], options={"bucket": "1"})
+    >>> table.write(pa.table({"id": [1, 2], "city": ["Oslo", "Lima"]})).rows
+    2
+    >>> table.write(pa.table({"id": [2], "city": ["Rome"]})).snapshot_id
+    2
+    >>> table.scan(columns=["city"]).to_arrow().sort_by("city").to_pylist()
+    [{'city': 'Oslo'}, {'city': 'Rome'}]
+    """
+
+    @classmethod
+    def open(
+        cls, path: str | os.PathLike[str], spark: Any = None, *, branch: str = MAIN_BRANCH, progress: Progress | bool | None = None
+    ) -> Table:
+        """The table at ``path`` or one of its branches; with ``spark`` its files are read and written by that session's server.
+
+        A branch may also stand in the path, as Paimon spells it: ``/warehouse/t$branch_trial``. ``progress`` is called with a
+        ``ProgressEvent`` now and then while something long runs; True shows a bar on standard error.
+
+        Raises ``TableNotFound``, ``InvalidArgument`` for what is no name of a branch.
+        """
+        table = cls(backend_for(path if branch == MAIN_BRANCH else with_branch(os.fspath(path), branch), spark, progress))
+        table._backend.schema()
+        return table
+
+    @classmethod
+    def create(
+        cls,
+        path: str | os.PathLike[str],
+        schema: pa.Schema | StructType | str,
+        primary_keys: Sequence[str] = (),
+        partition_keys: Sequence[str] = (),
+        options: Mapping[str, str] | None = None,
+        *,
+        comment: str | None = None,
+        spark: Any = None,
+        progress: Progress | bool | None = None,
+    ) -> Table:
+        """Create an empty table from an Arrow schema, a Spark StructType or DDL text; with primary keys it holds one row a key.
+
+        Raises ``TableExists``, ``InvalidSchema``, ``UnsupportedType``, ``UnsupportedOption``; nothing is created then.
+        """
+        columns = schema
+        if not isinstance(schema, pa.Schema | str):
+            if not type(schema).__module__.startswith("pyspark."):
+                raise InvalidArgument(f"a schema is an Arrow schema, a Spark StructType or DDL text, not {type(schema).__name__}")
+            from pyspark_paimon.frames.spark_types import fields_from_spark  # noqa: PLC0415  # a StructType is at hand, so pyspark is
+
+            columns = fields_from_spark(schema)
+        built = build_schema(columns, primary_keys=primary_keys, partition_keys=partition_keys, options=options, comment=comment)
+        backend = backend_for(path, spark, progress)
+        backend.create(built)
+        return cls(backend)
+
+    def write(
+        self,
+        data: Data,
+        mode: Mode | None = None,
+        *,
+        partition: Mapping[str, object] | None = None,
+        order_by: str | None = None,
+        options: Mapping[str, str] | None = None,
+        commit_id: str | None = None,
+        batch_id: int | None = None,
+    ) -> WriteResult:
+        """Write rows and commit them: all become visible at once, or none.
+
+        Args:
+            data: Arrow table, batch, reader or iterable of batches; pandas, Spark (Connect or classic) or pandas-on-Spark
+                DataFrame. Columns are matched by name. A reader is streamed and never held whole. On a primary-key table
+                the column ``_row_kind`` may give each row a kind: ``+I``, ``-U``, ``+U`` or ``-D``; a table with the option
+                ``rowkind.field`` has the kinds in a column of its own.
+            mode: ``upsert`` (primary-key tables, their default), ``append`` (tables without key, their default), or
+                ``overwrite``: the rows replace ``partition``; without it the partitions that they touch or, if the option
+                ``dynamic-partition-overwrite`` is ``false`` or the table has no partitions, the whole table.
+            partition: the static partition of an overwrite, by name; columns left out mean all their values.
+            order_by: of equal keys in the input, the row with the greatest value of this column wins. Otherwise the last row
+                of a local input wins; in a distributed DataFrame the winner is undefined unless the table has a
+                ``sequence.field``. A local input is held in memory to be ordered.
+            options: table options for this write only.
+            commit_id: a UUID that names the write, for whoever may have to repeat it. A repeated write with the same id is answered, not
+                done again, whoever runs it and wherever. Once its snapshot has expired it is an error, for as long as the table
+                remembers ids: the option ``commit-id.time-retained``, 30 days unless set.
+            batch_id: which batch it is of a job that ``commit_id`` names, as ``foreachBatch`` numbers them: a batch that is in the
+                table, or older than one that is, is answered, also after its snapshot has expired.
+
+        Raises:
+            SchemaMismatch, NullInKey: the rows do not fit the table.
+            CommitReplayed: the write was begun before, and its snapshot, if there was one, has expired; nothing is written.
+            UnmergeableRows: the table's merge engine cannot fold them: it takes no deletes, or a sum leaves its type's range.
+            InvalidArgument, UnsupportedOption, UnknownColumn: the arguments do not.
+            CommitConflict: other commits were faster, again and again; nothing is written.
+
+        >>> from pyspark_paimon.example import cities
+        >>> table = cities()
+        >>> changes = pa.table({"id": [2, 3], "city": ["Cusco", None], "country": ["PE", None], "attrs": [None, None], "_row_kind": ["+U", "-D"]})
+        >>> result = table.write(changes)
+        >>> result.rows, result.files, result.snapshot_id
+        (2, 1, 2)
+        >>> table.scan(columns=["city"]).to_arrow().to_pylist()
+        [{'city': 'Oslo'}, {'city': 'Cusco'}]
+        """
+        schema = self.table_schema
+        request = write_request(
+            schema, mode, partition=partition, order_by=order_by, options=options, commit_id=commit_id, batch_id=batch_id
+        )
+        rows = rows_of(data, schema.arrow)
+        kinds = has_row_kinds(rows, schema)
+        return self._backend.write(request.model_copy(update={"row_kinds": kinds}), rows)
+
+    def delete(self, filter: Filter, *, options: Mapping[str, str] | None = None, commit_id: str | None = None) -> WriteResult:  # noqa: A002  # SQL's word
+        """Delete the rows for which ``filter`` is true; ``"TRUE"`` deletes all.
+
+        The rows are looked up and deleted in one snapshot: if a concurrent commit changes a bucket they are in, the filter
+        is evaluated again. ``rows`` of the answer counts the deleted rows. A table without primary key marks them in deletion
+        vectors if it has ``deletion-vectors.enabled``, else the files that hold them are rewritten. ``commit_id`` is as for ``write``.
+
+        Raises ``InvalidArgument`` without filter, ``InvalidFilter``, ``CommitConflict``, ``CommitReplayed``.
+
+        >>> from pyspark_paimon.example import cities
+        >>> cities().delete("country IN ('NO', 'PE')").rows
+        2
+        """
+        return self._backend.delete(self._change("delete", filter, options, commit_id))
+
+    def update(
+        self,
+        filter: Filter,  # noqa: A002  # SQL's word
+        set: Mapping[str, Any],  # noqa: A002  # SQL's word
+        *,
+        options: Mapping[str, str] | None = None,
+        commit_id: str | None = None,
+    ) -> WriteResult:
+        """Give the rows for which ``filter`` is true new values in the columns of ``set``; ``"TRUE"`` updates all.
+
+        A value is a Python value, a pyarrow expression over the old row's columns (in process) or a Spark ``Column`` (on
+        Spark). Isolation and the way of a table without primary key are those of ``delete``.
+
+        Raises:
+            InvalidArgument: no filter, nothing set, or a column of the primary key, the partition or the bucket key.
+            SchemaMismatch, UnknownColumn, InvalidFilter: a value or a name does not fit.
+            UnsupportedTable: the merge engine would merge the new row with the old one.
+            CommitConflict: the rows changed again and again meanwhile; nothing is updated.
+
+        >>> from pyspark_paimon.example import cities
+        >>> import pyarrow.compute as pc
+        >>> table = cities()
+        >>> table.update("country = 'NO'", set={"city": pc.utf8_upper(pc.field("city")), "attrs": None}).rows
+        1
+        >>> table.scan("id = 1", columns=["city", "attrs"]).to_arrow().to_pylist()
+        [{'city': 'OSLO', 'attrs': None}]
+        """
+        values = Assignments.of(set, self.table_schema)
+        return self._backend.update(self._change("update", filter, options, commit_id), values)
+
+    def _change(self, verb: str, filter: Filter, options: Mapping[str, str] | None, commit_id: str | None) -> DeleteRequest:  # noqa: A002  # as above
+        predicate = bind_filter(filter, self.table_schema.column_types)
+        if predicate is None:
+            raise InvalidArgument(f"{verb} needs a filter; 'TRUE' means every row")
+        return DeleteRequest(
+            commit_id=commit_identity(commit_id),
+            first_run=commit_id is None,
+            predicate=to_json(predicate),
+            options=checked_options(options),
+        )
+
+    def scan(
+        self,
+        filter: Filter = None,  # noqa: A002  # Arrow's and pandas' word
+        columns: Sequence[str] | None = None,
+        limit: int | None = None,
+        *,
+        order_by: str | Sequence[str] | None = None,
+        snapshot: int | None = None,
+        tag: str | None = None,
+        timestamp: Time | None = None,
+        incremental: tuple[Point, Point] | None = None,
+        incremental_mode: IncrementalMode | None = None,
+        options: Mapping[str, str] | None = None,
+    ) -> Scan:
+        """A lazy read of one snapshot: the newest, or that of an id, a tag, or a time (milliseconds or a datetime).
+
+        With ``incremental=(a, b)``, snapshot ids or tags, it reads what happened after ``a`` up to and with ``b``, each row with its
+        kind in the column ``_row_kind``: rows that appends wrote (``delta``), the table's changelog files (``changelog``), or the
+        two states compared by key (``diff``). By default two tags are compared, else the changelog is read if there is one.
+        Overwrites are in no delta and no changelog; ``changelog()`` never misses them.
+
+        ``filter`` is SQL text as after WHERE (``"city = 'Oslo' AND attrs['clicks'] > 3"``), a Spark Column or a pyarrow
+        expression; times without zone are UTC. Names of columns ignore case where that leaves no doubt.
+
+        ``order_by`` (``"price DESC NULLS LAST, id"``, or a sequence of such items) sorts the rows as Spark SQL does, in memory; with
+        ``limit`` only the first ones are kept, and files, row groups and rows that cannot be among them are not read: by minima
+        and maxima, and by a range-bitmap index of the first column.
+
+        ``options`` are table options for this read only: ``{"deletion-vectors.merge-on-read": "false"}`` reads a table with deletion
+        vectors or merge engine ``first-row`` as engines do that leave out what waits for a compaction.
+
+        Raises ``InvalidFilter``, ``UnknownColumn``, ``InvalidArgument``, ``UnsupportedOption``, ``SnapshotNotFound``, ``SnapshotExpired``.
+
+        >>> from pyspark_paimon.example import cities
+        >>> table = cities()
+        >>> table.scan("attrs['clicks'] > 3 OR city LIKE 'R%'", columns=["id", "city"]).to_arrow().to_pylist()
+        [{'id': 2, 'city': 'Lima'}, {'id': 3, 'city': 'Rome'}]
+        >>> import pyarrow.compute as pc
+        >>> table.scan(pc.field("country") == "NO", snapshot=1).count()
+        1
+        >>> table.scan(columns=["city"], order_by="id DESC", limit=2).to_arrow().to_pylist()
+        [{'city': 'Rome'}, {'city': 'Lima'}]
+        """
+        if limit is not None and (type(limit) is not int or limit < 0):
+            raise InvalidArgument(f"limit is a number of rows, not {limit!r}")
+        travel = travel_of(snapshot, tag, timestamp)
+        if incremental is not None:
+            if travel != TravelRequest() or len(incremental) != 2:
+                raise InvalidArgument("an incremental scan reads between two points, incremental=(from, to), and no other snapshot")
+            wanted = range_of(self._backend, self.table_schema, *incremental, incremental_mode)
+            return self._changes(wanted, filter, columns, limit, order_by, options=options)
+        if incremental_mode is not None:
+            raise InvalidArgument("incremental_mode goes with incremental=(from, to)")
+        pinned, schema = self._backend.start(travel)
+        request = ScanRequest.of(
+            bind_filter(filter, schema.column_types),
+            columns=projection(columns, schema),
+            snapshot_id=None if pinned is None else pinned.id,
+            limit=limit,
+        ).model_copy(update={"schema_id": schema.id, "order_by": sort_columns(order_by, schema), "options": checked_options(options)})
+        return Scan(self._backend, request, schema, None if filter is None else str(filter))
+
+    def changelog(
+        self,
+        from_snapshot: Point,
+        to_snapshot: Point | None = None,
+        filter: Filter = None,  # noqa: A002  # as in scan
+        columns: Sequence[str] | None = None,
+        *,
+        mode: IncrementalMode | None = None,
+    ) -> Scan:
+        """What changed after ``from_snapshot`` (0: from the beginning) up to ``to_snapshot`` (None: the newest), ids or tags.
+
+        Rows carry their kind in ``_row_kind``; those of a key come in the order in which they happened. By default nothing is
+        missed: the changelog files are read if the table has a ``changelog-producer`` and no overwrite lies between, else the states
+        are compared; of a table without primary key the appended rows are read. ``filter`` judges each changed row alone. A
+        changelog that compaction makes (``lookup``, ``full-compaction``) tells of rows once they are compacted.
+
+        Raises ``SnapshotExpired``, ``SnapshotNotFound``, ``InvalidArgument``, ``InvalidFilter``, ``UnknownColumn``.
+
+        >>> from pyspark_paimon.example import cities
+        >>> table = cities()
+        >>> table.delete("city = 'Oslo'").snapshot_id
+        2
+        >>> table.changelog(1, columns=["id", "city"]).to_arrow().to_pylist()
+        [{'id': 1, 'city': 'Oslo', '_row_kind': '-D'}]
+        """
+        schema = self.table_schema
+        wanted = range_of(self._backend, schema, from_snapshot, to_snapshot, mode)
+        if mode is None:
+            wanted = wanted.model_copy(update={"mode": exact_mode(self._backend, schema, wanted)})
+        return self._changes(wanted, filter, columns, None)
+
+    def follow(
+        self,
+        offset: str | None = None,
+        filter: Filter = None,  # noqa: A002  # as in scan
+        columns: Sequence[str] | None = None,
+        *,
+        start: str = "default",
+        snapshot: int | None = None,
+        timestamp: Time | None = None,
+        max_rows: int | None = None,
+        consumer: str | None = None,
+        overwrites: bool = False,
+    ) -> Iterator[StreamBatch]:
+        """The table's rows and then its changes, batch by batch, up to the newest snapshot: call again with the last ``offset`` for more.
+
+        Rows are ``+I`` while the state is read, then what appends wrote or the table's changelog. On Spark use ``readStream``.
+
+        Args:
+            offset: that of the last batch which was dealt with; it has the same meaning for ever.
+            filter: judges each row alone, as in ``changelog``.
+            columns: names; ``_row_kind`` comes last.
+            start: where to begin without an offset, one of Paimon's ``scan.mode``: ``latest-full`` (default), ``latest``,
+                ``compacted-full``, ``from-snapshot``, ``from-snapshot-full`` (with ``snapshot``), ``from-timestamp``.
+            snapshot: the first snapshot whose changes are read.
+            timestamp: as ``snapshot``, by time.
+            max_rows: in one batch; a larger file, or bucket of a state, goes alone.
+            consumer: a name under which the table notes the progress, so that nothing expires that is still to be read.
+            overwrites: tell what overwrites replaced, too; else they are passed by.
+
+        Raises:
+            SnapshotExpired: the stream has lost its place.
+            SchemaMismatch: the columns have changed since the stream was opened; call again.
+            UnsupportedTable: the merge engine needs a ``changelog-producer`` for that.
+            InvalidArgument, InvalidFilter, UnknownColumn, UnsupportedOption: the arguments do not fit.
+
+        >>> from pyspark_paimon.example import cities
+        >>> table = cities()
+        >>> [state] = table.follow(columns=["id"])
+        >>> table.delete("id = 2").rows
+        1
+        >>> [batch.rows.to_pylist() for batch in table.follow(state.offset, columns=["id", "city"])]
+        [[{'id': 2, 'city': 'Lima', '_row_kind': '-D'}]]
+        """
+        from pyspark_paimon.stream.follow import asked_for, followed  # noqa: PLC0415  # a client of a server needs no storage engine
+
+        if self._backend.spark is not None:
+            raise InvalidArgument("follow reads in process; on Spark use spark.readStream.format('paimon').load(path)")
+        schema = self.table_schema
+        asked = asked_for(
+            schema,
+            start,
+            snapshot=snapshot,
+            millis=millis_of(timestamp),
+            max_rows=max_rows,
+            consumer=consumer,
+            overwrites=overwrites,
+        )
+        named = None if columns is None else change_columns(columns, schema)
+        return followed(self.path, asked, bind_filter(filter, schema.column_types), named, offset)
+
+    def _changes(
+        self,
+        wanted: IncrementalRange,
+        filter: Filter,  # noqa: A002  # as in scan
+        columns: Sequence[str] | None,
+        limit: int | None,
+        order_by: str | Sequence[str] | None = None,
+        *,
+        options: Mapping[str, str] | None = None,
+    ) -> Scan:
+        schema = self.table_schema
+        request = ScanRequest.of(
+            bind_filter(filter, schema.column_types),
+            columns=change_columns(columns, schema),
+            snapshot_id=wanted.end_id,
+            limit=limit,
+        ).model_copy(
+            update={
+                "schema_id": schema.id,
+                "incremental": wanted,
+                "order_by": sort_columns(order_by, schema),
+                "options": checked_options(options),
+            }
+        )
+        return Scan(self._backend, request, schema, None if filter is None else str(filter))
+
+    def __repr__(self) -> str:
+        schema = self.table_schema
+        key = f", primary_keys={list(schema.primary_keys)}" if schema.primary_keys else ""
+        partitions = f", partition_keys={list(schema.partition_keys)}" if schema.partition_keys else ""
+        return f"Table({self.path}: {', '.join(f'{field.name} {field.type}' for field in schema.fields)}{key}{partitions})"
+
+
+def backend_for(path: str | os.PathLike[str], spark: Any, progress: Progress | bool | None = None) -> Backend:
+    """The engine for a path: a session's server, or this process."""
+    if spark is not None:
+        from pyspark_paimon.spark.client.backend import SparkBackend  # noqa: PLC0415  # a session is at hand, so pyspark is
+
+        return SparkBackend(os.fspath(path), spark, progress=chosen(progress))
+    from pyspark_paimon.local.backend import LocalBackend  # noqa: PLC0415  # a client of a server needs no storage engine
+
+    return LocalBackend(path, progress=chosen(progress))
+
+
+__all__ = ["Table"]

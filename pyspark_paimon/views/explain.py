@@ -1,0 +1,103 @@
+"""The funnel of a scan for people: what every stage kept and dropped, as text and, in a notebook, as HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from pyspark_paimon.request.results import FunnelStage
+
+if TYPE_CHECKING:
+    from lsm.scan.planner import ScanPlan
+
+_HEADER = ("stage", "kept", "dropped", "bytes kept", "bytes dropped", "ms", "")
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+def size_text(size: int) -> str:
+    """Bytes for people.
+
+    >>> size_text(512), size_text(1536), size_text(3 << 30)
+    ('512 B', '1.5 KiB', '3.0 GiB')
+    """
+    amount = float(size)
+    for unit in _UNITS:
+        if amount < 1024 or unit == _UNITS[-1]:
+            break
+        amount /= 1024
+    return f"{size} B" if unit == "B" else f"{amount:.1f} {unit}"
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What a scan does: ``str()`` of it is a table, notebooks show it as HTML, ``stages`` is for programs."""
+
+    title: str
+    stages: tuple[FunnelStage, ...]
+    summary: str
+
+    @classmethod
+    def of(cls, title: str, plan: ScanPlan, read: Iterable[FunnelStage] = ()) -> Explanation:
+        """The explanation of a plan and of the stages at read time."""
+        stages = (*(funnel_stage(stage) for stage in plan.report), *read)
+        return cls(title, stages, _summary(plan))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values.
+
+        >>> Explanation("Scan(t)", (FunnelStage(name="splits", kept=1, dropped=0),), "1 split").to_dict()["stages"][0]["kept"]
+        1
+        """
+        return {"scan": self.title, "summary": self.summary, "stages": [stage.model_dump(mode="json") for stage in self.stages]}
+
+    def __str__(self) -> str:
+        rows = [_HEADER, *map(_cells, self.stages)]
+        widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADER))]
+        lines = [self.title, ""]
+        for row in rows:
+            cells = [
+                cell.ljust(width) if at in {0, 6} else cell.rjust(width) for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+            ]
+            lines.append("  ".join(cells).rstrip())
+        return "\n".join([*lines, "", self.summary])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{escape(name)}</th>" for name in _HEADER)
+        body = "".join(_html_row(_cells(stage)) for stage in self.stages)
+        return f"<p><code>{escape(self.title)}</code></p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{escape(self.summary)}</p>"
+
+
+def funnel_stage(stage: Any) -> FunnelStage:
+    """A stage of the planner's report, as a result value."""
+    return FunnelStage(
+        name=stage.name,
+        kept=stage.kept,
+        dropped=stage.dropped,
+        bytes_kept=stage.bytes_kept,
+        bytes_dropped=stage.bytes_dropped,
+        millis=stage.millis,
+        note=stage.note,
+    )
+
+
+def _cells(stage: FunnelStage) -> tuple[str, ...]:
+    bytes_kept = size_text(stage.bytes_kept) if stage.bytes_kept or stage.bytes_dropped else ""
+    bytes_dropped = size_text(stage.bytes_dropped) if stage.bytes_dropped else ""
+    return (stage.name, f"{stage.kept:,}", f"{stage.dropped:,}", bytes_kept, bytes_dropped, f"{stage.millis:.1f}", stage.note)
+
+
+def _html_row(cells: Sequence[str]) -> str:
+    return f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
+
+
+def _summary(plan: ScanPlan) -> str:
+    merged = sum(not split.raw_convertible for split in plan.splits)
+    where = "no snapshot yet" if not plan.snapshot_id else f"snapshot {plan.snapshot_id}"
+    return f"{where}: {len(plan.splits)} splits ({merged} to merge), {plan.file_count} files, {size_text(plan.file_size)}"
+
+
+__all__ = ["Explanation", "funnel_stage", "size_text"]

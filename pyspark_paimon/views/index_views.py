@@ -1,0 +1,251 @@
+"""File indexes as Arrow tables: what the headers of the containers list, and how well each index serves."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fileindex.base.column_type import ColumnType
+from fileindex.build.options import parse_column
+from fileindex.format.container import IndexEntry
+from fileindex.predicate.evaluate_rows import type_of
+from fileindex.predicate.tree import ColumnRef
+from fileindex.verify.health import payload_health
+from lsm.file_index.locate import IndexPlace, index_place
+from lsm.parquet.reader import ParquetDataFile
+from manifest.entry.manifest_entry import ManifestEntry
+from manifest.io.errors import CorruptFile, PaimonError
+from manifest.row.binary_row import decode_row
+from manifest.snapshot.snapshot import Snapshot
+from manifest.store import FileStore
+from pyspark_paimon.request.backend import IndexView
+from pyspark_paimon.scheduling.thread_pool import each
+from pyspark_paimon.views.table_views import partition_text
+
+Row: TypeAlias = dict[str, Any]
+
+FILE_INDEXES = pa.schema(
+    [
+        pa.field("partition", pa.string()),
+        pa.field("bucket", pa.int32(), nullable=False),
+        pa.field("file_path", pa.string(), nullable=False),
+        pa.field("file_size_in_bytes", pa.int64(), nullable=False),
+        pa.field("record_count", pa.int64(), nullable=False),
+        pa.field("schema_id", pa.int64(), nullable=False),
+        pa.field("column_name", pa.string(), nullable=False),
+        pa.field("index_type", pa.string(), nullable=False),
+        pa.field("storage_type", pa.string(), nullable=False),
+        pa.field("index_file_path", pa.string()),
+        pa.field("index_size_in_bytes", pa.int64(), nullable=False),
+        pa.field("index_container_size_in_bytes", pa.int64(), nullable=False),
+        pa.field("is_empty", pa.bool_(), nullable=False),
+    ]
+)
+"""The columns of Paimon's system table ``$file_indexes``."""
+
+INDEX_HEALTH = pa.schema(
+    [
+        pa.field("partition", pa.string()),
+        pa.field("bucket", pa.int32(), nullable=False),
+        pa.field("file_path", pa.string(), nullable=False),
+        pa.field("record_count", pa.int64(), nullable=False),
+        pa.field("column_name", pa.string()),
+        pa.field("index_type", pa.string()),
+        pa.field("index_size_in_bytes", pa.int64(), nullable=False),
+        pa.field("column_size_in_bytes", pa.int64()),
+        pa.field("distinct_values", pa.int64()),
+        pa.field("bits_per_row", pa.float64(), nullable=False),
+        pa.field("false_positive_rate", pa.float64()),
+        pa.field("note", pa.string(), nullable=False),
+    ]
+)
+
+
+def index_view(store: FileStore, view: IndexView, snapshot: Snapshot | None, threads: int) -> pa.Table:
+    """One of the views, of a snapshot (None: an empty table)."""
+    return (file_indexes_table if view == "file_indexes" else index_health_table)(store, snapshot, threads)
+
+
+def file_indexes_table(store: FileStore, snapshot: Snapshot | None, threads: int) -> pa.Table:
+    """Every index of every live file in the columns of ``FILE_INDEXES``; of side files only headers are read.
+
+    Raises ``CorruptFile`` that names the first container whose header cannot be read.
+    """
+    rows = each(partial(_index_rows, store), _indexed(store, snapshot), threads)
+    return pa.Table.from_pylist([row for some in rows for row in some], FILE_INDEXES)
+
+
+def index_health_table(store: FileStore, snapshot: Snapshot | None, threads: int) -> pa.Table:
+    """How well every index of every live file serves, in the columns of ``INDEX_HEALTH``.
+
+    The payloads are read, and the footers of the data files; what cannot be read is told in ``note``, ``column_name`` null where
+    that is the whole container.
+    """
+    rows = each(partial(_health_rows, store), _indexed(store, snapshot), threads)
+    return pa.Table.from_pylist([row for some in rows for row in some], INDEX_HEALTH)
+
+
+def built_indexes(indexes: pa.Table) -> list[Row]:
+    """``FILE_INDEXES`` by column, type and storage: files and bytes."""
+    keys = ["column_name", "index_type", "storage_type"]
+    grouped = indexes.group_by(keys).aggregate([("index_size_in_bytes", "count"), ("index_size_in_bytes", "sum")])
+    named = grouped.rename_columns([*keys, "files", "bytes"])
+    rows: list[Row] = named.sort_by([(key, "ascending") for key in keys]).to_pylist()
+    return rows
+
+
+def health_summary(health: pa.Table) -> list[Row]:
+    """``INDEX_HEALTH`` by column, type and note: files, bytes of index and column, most distinct values, worst false positive rate."""
+    keys = ["column_name", "index_type", "note"]
+    wanted = [
+        ("record_count", "sum"),
+        ("index_size_in_bytes", "sum"),
+        ("column_size_in_bytes", "sum"),
+        ("distinct_values", "max"),
+        ("false_positive_rate", "max"),
+    ]
+    plain = health.set_column(health.schema.get_field_index("note"), "note", pc.replace_substring_regex(health["note"], r" \(.*?\)", ""))
+    grouped = plain.group_by(keys).aggregate([([], "count_all"), *wanted])
+    names = [*keys, "files", "rows", "index_bytes", "column_bytes", "distinct_values", "false_positive_rate"]
+    rows: list[Row] = grouped.rename_columns(names).sort_by([(key, "ascending") for key in keys]).to_pylist()
+    return rows
+
+
+def _indexed(store: FileStore, snapshot: Snapshot | None) -> list[ManifestEntry]:
+    entries = [entry for entry in store.live_entries(snapshot).entries() if _has_index(entry)]
+    return sorted(entries, key=lambda entry: (entry.partition, entry.bucket, entry.file.level, entry.file.file_name))
+
+
+def _has_index(entry: ManifestEntry) -> bool:
+    return entry.file.embedded_index is not None or entry.file.index_file is not None
+
+
+def _file_of(store: FileStore, entry: ManifestEntry) -> Row:
+    return {
+        "partition": partition_text(decode_row(entry.partition, store.schema.partition_types), store.schema),
+        "bucket": entry.bucket,
+        "file_path": store.physical_files(entry.partition, entry.bucket, entry.file)[0],
+        "record_count": entry.file.row_count,
+    }
+
+
+def _index_rows(store: FileStore, entry: ManifestEntry) -> list[Row]:
+    file = _file_of(store, entry)
+    place, found = _opened(store, entry, file["file_path"])
+    container = {
+        "file_size_in_bytes": entry.file.file_size,
+        "schema_id": entry.file.schema_id,
+        "storage_type": "EMBEDDED" if place.path is None else "FILE",
+        "index_file_path": place.path,
+        "index_container_size_in_bytes": place.container.size,
+    }
+    return [
+        {
+            **file,
+            **container,
+            "column_name": index.column,
+            "index_type": index.index_type,
+            "index_size_in_bytes": index.length,
+            "is_empty": index.is_empty,
+        }
+        for index in found
+    ]
+
+
+def _opened(store: FileStore, entry: ManifestEntry, data_path: str) -> tuple[IndexPlace, tuple[IndexEntry, ...]]:
+    """The container of an entry that has one, and what its header lists."""
+    name = entry.file.index_file
+    path = data_path if entry.file.embedded_index is not None or name is None else store.paths.extra_file(data_path, name)
+    try:
+        place = index_place(store, entry)
+        assert place is not None
+        return place, place.container.entries()
+    except FileNotFoundError as error:
+        raise CorruptFile(path, "is missing, but a data file has its indexes there; rewrite_file_index builds them again") from error
+    except CorruptFile:
+        raise
+    except PaimonError as error:
+        raise CorruptFile(path, f"its file index cannot be read: {error}; rewrite_file_index builds it again") from error
+
+
+def _health_rows(store: FileStore, entry: ManifestEntry) -> list[Row]:
+    file = _file_of(store, entry)
+    try:
+        place, found = _opened(store, entry, file["file_path"])
+    except CorruptFile as error:
+        return [{**file, **_NO_INDEX, "note": f"unusable: {error}"}]
+    types = store.schemas.get(entry.file.schema_id).column_types
+    references = [_column_of(index, types) for index in found]
+    names = {reference.name for reference in references if reference is not None}
+    sizes = _column_sizes(store, file["file_path"], names)
+    indexed = _IndexedFile(place, types, entry.file.row_count, sizes)
+    return [{**file, **indexed.health(index, reference)} for index, reference in zip(found, references, strict=True)]
+
+
+_NO_INDEX: Mapping[str, Any] = {"column_name": None, "index_type": None, "index_size_in_bytes": 0, "bits_per_row": 0.0}
+
+
+def _column_of(index: IndexEntry, types: Mapping[str, ColumnType]) -> ColumnRef | None:
+    """The column or map entry that an index is on; None if the file's schema does not have it."""
+    reference = parse_column(index.column)
+    try:
+        type_of(reference, types)
+    except PaimonError:
+        return None
+    return reference
+
+
+@dataclass(frozen=True, slots=True)
+class _IndexedFile:
+    """A file's container, and what is known of its columns; ``sizes`` are compressed bytes."""
+
+    place: IndexPlace
+    types: Mapping[str, ColumnType]
+    row_count: int
+    sizes: Mapping[str, int]
+
+    def health(self, index: IndexEntry, reference: ColumnRef | None) -> Row:
+        """The columns of ``INDEX_HEALTH`` that tell of one index on ``reference``."""
+        row: Row = {"column_name": index.column, "index_type": index.index_type, "index_size_in_bytes": index.length}
+        if reference is None:
+            return {**row, "bits_per_row": 0.0, "note": "unusable: the file has no such column"}
+        size = self.sizes.get(reference.name)
+        try:
+            payload = None if index.is_empty else self.place.container.payload(index)
+        except PaimonError as error:
+            return {**row, "bits_per_row": 0.0, "note": f"unusable: {error}"}
+        health = payload_health(index.index_type, payload, type_of(reference, self.types), self.row_count, size)
+        return {
+            **row,
+            "column_size_in_bytes": size,
+            "distinct_values": health.distinct,
+            "bits_per_row": health.bits_per_row,
+            "false_positive_rate": health.false_positive_rate,
+            "note": health.note,
+        }
+
+
+def _column_sizes(store: FileStore, path: str, columns: Collection[str]) -> dict[str, int]:
+    """Compressed bytes of columns, from the footer; {} if that cannot be read."""
+    try:
+        with ParquetDataFile(store.file_io, path) as data:
+            present = [name for name in columns if name in data.schema.names]
+            return {name: data.compressed_size([name], data.row_groups) for name in present}
+    except PaimonError:
+        return {}
+
+
+__all__ = [
+    "FILE_INDEXES",
+    "INDEX_HEALTH",
+    "built_indexes",
+    "file_indexes_table",
+    "health_summary",
+    "index_health_table",
+    "index_view",
+]

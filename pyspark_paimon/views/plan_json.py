@@ -1,0 +1,44 @@
+"""Scan plans and read reports as JSON text: how what a server found out reaches a client."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, fields
+
+from fileindex.query.evaluate import IndexNotes
+from lsm.incremental.planner import split_from_json
+from lsm.read.metrics import ReadReport
+from lsm.scan.plan import ScanPlan, Stage
+
+
+def plan_to_json(plan: ScanPlan) -> str:
+    """A plan as JSON text that ``plan_from_json`` turns into an equal plan."""
+    report = [asdict(stage) for stage in plan.report]
+    return json.dumps({"snapshot_id": plan.snapshot_id, "splits": [split.to_json() for split in plan.splits], "report": report})
+
+
+def plan_from_json(text: str) -> ScanPlan:
+    """The plan that ``plan_to_json`` wrote."""
+    value = json.loads(text)
+    splits = tuple(split_from_json(split) for split in value["splits"])
+    return ScanPlan(value["snapshot_id"], splits, tuple(Stage(**stage) for stage in value["report"]))
+
+
+def report_to_json(report: ReadReport) -> str:
+    """A report as JSON text that ``report_from_json`` turns into an equal report.
+
+    >>> report = ReadReport(files=2, index=IndexNotes(bytes_read=3))
+    >>> report_from_json(report_to_json(report)) == report
+    True
+    """
+    counts = {item.name: getattr(report, item.name) for item in fields(report) if item.name != "index"}
+    return json.dumps(counts | {"index": report.index.to_json()})
+
+
+def report_from_json(text: str) -> ReadReport:
+    """The report that ``report_to_json`` wrote."""
+    value = json.loads(text)
+    return ReadReport(**value | {"index": IndexNotes.from_json(value["index"])})
+
+
+__all__ = ["plan_from_json", "plan_to_json", "report_from_json", "report_to_json"]

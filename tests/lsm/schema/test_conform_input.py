@@ -1,0 +1,149 @@
+"""Which Arrow rows a table takes: those whose every value arrives unchanged."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from lsm.schema.conform_input import conform
+from manifest.io.errors import NullInKey, SchemaMismatch
+from manifest.schema.validation import build_schema
+
+
+def schema(ddl: str):
+    return build_schema(ddl)
+
+
+def one(values: pa.Array, column_type: str) -> pa.ChunkedArray:
+    return conform(pa.table({"a": values}), schema(f"a {column_type}"))["a"]
+
+
+UTC = dt.UTC
+DAY = dt.datetime.fromisoformat("2020-01-02")
+
+
+@pytest.mark.parametrize(
+    ("given", "column_type", "expected"),
+    [
+        (pa.array([1, None], pa.int64()), "TINYINT", [1, None]),
+        (pa.array([1.0, None]), "INT", [1, None]),
+        (pa.array([7], pa.uint64()), "BIGINT", [7]),
+        (pa.array([3], pa.int32()), "DOUBLE", [3.0]),
+        (pa.array([0.5, float("inf"), None]), "FLOAT", [0.5, float("inf"), None]),
+        (pa.array([Decimal("1.50")]), "DECIMAL(10, 1)", [Decimal("1.5")]),
+        (pa.array([12], pa.int64()), "DECIMAL(20, 2)", [Decimal("12.00")]),
+        (pa.array(["x", None]).dictionary_encode(), "STRING", ["x", None]),
+        (pa.array(["x"], pa.large_string()), "VARCHAR(3)", ["x"]),
+        (pa.array(["x"], pa.string_view()), "CHAR(1)", ["x"]),
+        (pa.array([b"ab"], pa.binary(2)), "BYTES", [b"ab"]),
+        (pa.array([DAY], pa.timestamp("ns")), "TIMESTAMP(3)", [DAY]),
+        (pa.array([DAY], pa.timestamp("s")), "TIMESTAMP(6)", [DAY]),
+        (pa.array([DAY], pa.timestamp("us")), "DATE", [DAY.date()]),
+        (pa.array([DAY.date()]), "TIMESTAMP(3)", [DAY]),
+        (pa.array([DAY.replace(tzinfo=UTC)], pa.timestamp("us", "Europe/Oslo")), "TIMESTAMP_LTZ(6)", [DAY.replace(tzinfo=UTC)]),
+        (pa.array([dt.time(1, 2, 3)], pa.time64("us")), "TIME(3)", [dt.time(1, 2, 3)]),
+        (pa.nulls(2), "STRING", [None, None]),
+        (pa.array([[1, None]], pa.list_(pa.int64())), "ARRAY<INT>", [[1, None]]),
+        (pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int32())), "MAP<STRING, BIGINT>", [[("k", 1)]]),
+        (pa.array([{"x": 1, "y": "z"}]), "ROW<x INT, y STRING>", [{"x": 1, "y": "z"}]),
+    ],
+)
+def test_a_value_that_survives_is_taken(given: pa.Array, column_type: str, expected: list) -> None:
+    column = one(given, column_type)
+    assert column.type == schema(f"a {column_type}").arrow.field("a").type
+    assert column.to_pylist() == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "column_type", "problem"),
+    [
+        (pa.array([300]), "TINYINT", "does not fit"),
+        (pa.array([2**40]), "INT", "does not fit"),
+        (pa.array([1.5]), "BIGINT", "does not fit"),
+        (pa.array([2**53 + 1]), "DOUBLE", "does not fit"),
+        (pa.array([0.1]), "FLOAT", "rounded"),
+        (pa.array([1.5]), "DECIMAL(10, 2)", "cannot become"),
+        (pa.array([Decimal("1.55")]), "DECIMAL(10, 1)", "does not fit"),
+        (pa.array([Decimal(100)]), "DECIMAL(3, 1)", "does not fit"),
+        (pa.array(["1"]), "INT", "cannot become"),
+        (pa.array([1]), "STRING", "cannot become"),
+        (pa.array([True]), "INT", "cannot become"),
+        (pa.array([b"x"]), "STRING", "cannot become"),
+        (pa.array(["toolong"]), "VARCHAR(3)", "length 7"),
+        (pa.array([b"toolong"]), "BINARY(3)", "length 7"),
+        (pa.array([DAY.replace(hour=5)]), "DATE", "rounded"),
+        (pa.array([DAY.replace(microsecond=5)]), "TIMESTAMP(3)", "does not fit"),
+        (pa.array([DAY], pa.timestamp("us", "UTC")), "TIMESTAMP(6)", "cannot become"),
+        (pa.array([DAY], pa.timestamp("us")), "TIMESTAMP_LTZ(6)", "cannot become"),
+        (pa.array([["x"]]), "ARRAY<INT>", "cannot become"),
+        (pa.array([{"x": 1}]), "ROW<x INT, y INT>", "cannot become"),
+        (pa.array([{"x": 1}]), "MAP<STRING, INT>", "cannot become"),
+        (pa.array([[1]]), "INT", "cannot become"),
+    ],
+)
+def test_a_value_that_would_change_is_refused_by_the_name_of_its_column(given: pa.Array, column_type: str, problem: str) -> None:
+    with pytest.raises(SchemaMismatch, match=f"column 'a'.*{problem}"):
+        one(given, column_type)
+
+
+@pytest.mark.parametrize(
+    ("given", "column_type"),
+    [
+        (pa.array([1, None], pa.int32()), "INT NOT NULL"),
+        (pa.array([[1, None]], pa.list_(pa.int32())), "ARRAY<INT NOT NULL>"),
+        (pa.array([[("k", None)]], pa.map_(pa.string(), pa.int32())), "MAP<STRING, INT NOT NULL>"),
+        (pa.array([{"x": None}], pa.struct([("x", pa.int32())])), "ROW<x INT NOT NULL>"),
+        (pa.array([[{"x": None}]], pa.list_(pa.struct([("x", pa.int32())]))), "ARRAY<ROW<x INT NOT NULL>>"),
+    ],
+)
+def test_a_null_where_none_may_be_is_refused(given: pa.Array, column_type: str) -> None:
+    with pytest.raises(NullInKey, match="column 'a'"):
+        one(given, column_type)
+
+
+@pytest.mark.parametrize(
+    ("given", "column_type"),
+    [
+        (pa.array([None, {"x": 1}], pa.struct([("x", pa.int32())])), "ROW<x INT NOT NULL>"),
+        (pa.array([None, [1]], pa.list_(pa.int32())), "ARRAY<INT NOT NULL>"),
+        (pa.array([None, [("k", 1)]], pa.map_(pa.string(), pa.int32())), "MAP<STRING, INT NOT NULL>"),
+    ],
+)
+def test_a_null_value_has_no_null_parts(given: pa.Array, column_type: str) -> None:
+    assert one(given, column_type).null_count == 1
+
+
+def test_columns_are_found_by_name_and_put_in_the_tables_order() -> None:
+    rows = conform(pa.table({"b": ["x"], "a": [1]}), schema("a BIGINT, b STRING"))
+    assert rows.schema.names == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "problem"),
+    [
+        (["a"], "'b' is missing"),
+        (["a", "b", "c"], "'c' is unknown"),
+        (["a", "a", "b"], "'a' is there 2 times"),
+        (["A", "b"], "'A' is unknown"),
+    ],
+)
+def test_missing_unknown_and_duplicate_columns_are_named(columns: list[str], problem: str) -> None:
+    rows = pa.Table.from_arrays([pa.array([1])] * len(columns), names=columns)
+    with pytest.raises(SchemaMismatch, match=problem):
+        conform(rows, schema("a BIGINT, b BIGINT"))
+
+
+def test_a_column_that_fits_is_not_copied() -> None:
+    given = pa.table({"a": pa.array(np.arange(10))})
+    taken = conform(given.to_batches()[0], schema("a BIGINT"))
+    assert taken["a"].chunk(0).buffers()[1].address == given["a"].chunk(0).buffers()[1].address
+
+
+def test_pandas_integers_with_gaps_are_taken() -> None:
+    frame = pd.DataFrame({"a": [1.0, None, 3.0]})
+    assert conform(pa.Table.from_pandas(frame, preserve_index=False), schema("a INT"))["a"].to_pylist() == [1, None, 3]

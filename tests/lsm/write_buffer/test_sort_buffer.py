@@ -1,0 +1,124 @@
+"""The write buffer of a bucket, with a merge function that needs every version as well as with one that does not."""
+
+from __future__ import annotations
+
+import errno
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from lsm.data_files.spill import SpillFile, SpillSpace
+from lsm.keys.sort import Sorted, SortKey
+from lsm.merge.function import Deduplicate
+from lsm.write_buffer.sort_buffer import SortBuffer
+from lsm.write_buffer.source import HeldRows, Source
+from manifest.io.errors import OutOfDisk
+
+
+@dataclass(frozen=True)
+class Summing:
+    """Adds up the values of a key: no version may be left out early."""
+
+    def fold(self, rows: pa.Table, done: Sorted) -> pa.Table:
+        values = rows["v"].to_numpy()[done.order]
+        totals = np.add.reduceat(values, done.starts) if len(values) else values
+        last = rows.take(pa.array(done.last))
+        return last.set_column(last.schema.get_field_index("v"), "v", pa.array(totals))
+
+    def thinned(self, kinds: object, done: Sorted) -> Sorted:
+        return done
+
+
+def source(ids: list[int], values: list[int], kinds: list[int] | None = None) -> Source:
+    return Source(pa.table({"id": ids, "v": values}), None if kinds is None else np.array(kinds, np.int8))
+
+
+def drained(buffer: SortBuffer, space: SpillSpace) -> pa.Table:
+    return pa.concat_tables(buffer.drain(space))
+
+
+@pytest.mark.parametrize("spills", [0, 1, 3])
+def test_a_function_of_all_versions_sees_all_of_them(tmp_path: Path, spills: int) -> None:
+    space = SpillSpace(str(tmp_path))
+    buffer = SortBuffer(SortKey(("id",)), Summing(), 100)
+    for at in range(4):
+        buffer.add(source([1, 2, 1], [1, 10, 100]), None)
+        if at < spills:
+            buffer.spill(space)
+    table = drained(buffer, space)
+    assert table["id"].to_pylist() == [1, 2]
+    assert table["v"].to_pylist() == [404, 40]
+    assert table["_SEQUENCE_NUMBER"].to_pylist() == [111, 110]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_rows_of_shared_tables_are_numbered_in_the_order_of_their_bucket(tmp_path: Path) -> None:
+    buffer = SortBuffer(SortKey(("id",)), Deduplicate(), 0)
+    shared = source([5, 1, 5, 2, 5], [0, 1, 2, 3, 4], [0, 0, 3, 2, 0])
+    buffer.add(shared, np.array([0, 2, 3]))
+    buffer.add(shared, np.array([1]))
+    assert (buffer.rows, buffer.next_sequence, shared.holders) == (4, 4, 2)
+    table = drained(buffer, SpillSpace(str(tmp_path)))
+    assert table.to_pydict() == {"_SEQUENCE_NUMBER": [3, 2, 1], "_VALUE_KIND": [0, 2, 3], "id": [1, 2, 5], "v": [1, 3, 2]}
+    assert (shared.holders, buffer.rows) == (0, 0)
+
+
+def test_gathering_lets_go_of_the_shared_table_and_keeps_the_rows(tmp_path: Path) -> None:
+    buffer = SortBuffer(SortKey(("id",)), Deduplicate(), 7)
+    shared = source([3, 1, 2], [30, 10, 20], [0, 3, 0])
+    buffer.add(shared, np.array([0, 1]))
+    buffer.held.gather()
+    assert shared.holders == 0
+    buffer.add(source([1], [11]), None)
+    assert drained(buffer, SpillSpace(str(tmp_path))).to_pydict() == {
+        "_SEQUENCE_NUMBER": [9, 7],
+        "_VALUE_KIND": [0, 0],
+        "id": [1, 3],
+        "v": [11, 30],
+    }
+
+
+@pytest.mark.parametrize("sizes", [[10], [100_000], [70_000, 10, 20, 90_000], [1] * 300])
+def test_blocks_of_any_size_give_the_rows_back(sizes: list[int]) -> None:
+    held = HeldRows()
+    rng = np.random.default_rng(2)
+    everything = []
+    for size in sizes:
+        values = rng.integers(0, 1000, size)
+        everything += values.tolist()
+        held.add(source(values.tolist(), values.tolist(), [0] * (size - 1) + [3]), None)
+    blocks = held.blocks(lambda table: np.argsort(table["id"].to_numpy(), kind="stable"))
+    assert blocks.count == held.count == sum(sizes)
+    arrived = np.argsort(blocks.arrivals)
+    assert blocks.take(arrived)["v"].to_pylist() == everything
+    assert blocks.kinds is not None
+    assert (blocks.kinds != 0).sum() == len(sizes)
+    chosen = rng.permutation(sum(sizes))[:50]
+    assert blocks.take(chosen)["v"].to_pylist() == blocks.columns(["v"])["v"].take(pa.array(chosen)).to_pylist()
+
+
+def test_a_spill_that_finds_no_room_leaves_no_file(tmp_path: Path) -> None:
+    def failing():
+        yield pa.table({"a": [1]})
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(OutOfDisk):
+        SpillSpace(str(tmp_path)).write(failing())
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("codec", ["zstd", "lz4", "none"])
+def test_spill_files_give_back_what_they_got_in_small_pieces(tmp_path: Path, codec: str) -> None:
+    table = pa.table({"a": np.arange(600_000), "s": ["x"] * 600_000})
+    spilled = SpillSpace(str(tmp_path), codec).write([table.slice(0, 10), table.slice(10)])
+    pieces = list(spilled.tables())
+    assert pa.concat_tables(pieces).equals(table)
+    assert max(piece.nbytes for piece in pieces) < 3 << 20
+    assert (spilled.rows, spilled.size) == (600_000, Path(spilled.path).stat().st_size)
+    spilled.delete()
+    spilled.delete()
+    assert not Path(spilled.path).exists()
+    assert isinstance(spilled, SpillFile)

@@ -1,0 +1,323 @@
+# Tags tell wall clock time.
+# ruff: noqa: DTZ001, DTZ005
+"""Tags, branches and rollback: every state that is kept stays whole, and nothing else is left."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from datetime import datetime, timedelta
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fileindex.base.errors import InvalidArgument
+from manifest.expire.branches import create_branch, delete_branch, fast_forward
+from manifest.expire.orphans import list_orphans
+from manifest.expire.reachable import branches_of
+from manifest.expire.rollback import delete_tag, expire_tags, rollback_to
+from manifest.expire.snapshots import expire_snapshots
+from manifest.io.errors import CommitConflict, CorruptFile, SnapshotNotFound, TableNotFound
+from manifest.io.file_io import LocalFileIO, WrappedFileIO
+from manifest.io.paths import branch_name, split_branch, tag_name, with_branch
+from manifest.schema.change import AddColumn
+from manifest.snapshot.tag import Tag
+from manifest.store import FileStore
+from tests.manifest.commit_kit import check_table, committer, data_file, live_names, make_table, message
+
+ALWAYS = 2**62
+
+
+@pytest.fixture
+def store(tmp_path):
+    return make_table(tmp_path / "t", options={"write-only": "true", "manifest.merge-min-count": "3"})
+
+
+def append(store, **fields):
+    entries = store.live_entries(store.snapshots.latest())
+    number = int(entries.max_sequence_number.max()) + 1 if len(entries) else 0
+    file = data_file(store, seq=(number, number), **fields)
+    committer(store).commit([message(store, [file])])
+    return file.file_name
+
+
+def rewrite(store):
+    """Compact everything into one new file."""
+    before = [entry.file for entry in store.live_entries(store.snapshots.latest()).entries()]
+    if before:
+        after = data_file(store, level=5, seq=(0, max(file.max_sequence_number for file in before)))
+        committer(store).commit([message(store, (), before, [after])])
+
+
+def branch_of(store, name):
+    return FileStore.open(with_branch(store.root, name))
+
+
+def check_history(store):
+    """Every snapshot and tag of every branch is whole, and no file is there that none of them needs."""
+    for manager in branches_of(store):
+        name = manager.paths.branch
+        seen = store if name == "main" else branch_of(store, name)
+        check_table(seen)
+        for tag in manager.tags().values():
+            for entry in seen.live_entries(tag).entries():
+                assert all(map(seen.file_io.exists, seen.physical_files(entry.partition, entry.bucket, entry.file)))
+    assert list_orphans(store, ALWAYS) == []
+
+
+def test_rollback_makes_an_older_snapshot_the_newest_and_cleans_up(store):
+    first, second = append(store), append(store)
+    rewrite(store)
+    append(store)
+    done = rollback_to(store, store.snapshots.get(2))
+    assert (done.snapshots, done.data_files) == (2, 2)
+    assert store.snapshots.ids() == [1, 2]
+    assert live_names(store) == sorted([first, second])
+    assert store.file_io.read(store.paths.latest_hint) == b"2"
+    check_history(store)
+    append(store)
+    assert store.snapshots.latest_id() == 3
+
+
+def test_rollback_to_a_tag_whose_snapshot_has_expired_brings_it_back(store):
+    first = append(store)
+    store.snapshots.create_tag("v1", store.snapshots.latest())
+    for _ in range(3):
+        append(store)
+    rewrite(store)
+    store.snapshots.create_tag("later", store.snapshots.latest())
+    expire_snapshots(store, retain_min=1, older_than_ms=ALWAYS)
+    done = rollback_to(store, store.snapshots.tag("v1"))
+    assert done.tags == ("later",)
+    assert (store.snapshots.ids(), live_names(store)) == ([1], [first])
+    assert (store.file_io.read(store.paths.latest_hint), store.file_io.read(store.paths.earliest_hint)) == (b"1", b"1")
+    assert b"tagCreateTime" not in store.file_io.read(store.paths.snapshot_file(1))
+    check_history(store)
+
+
+def test_a_killed_rollback_is_finished_by_the_next(store):
+    for _ in range(4):
+        append(store)
+
+    class Dying(WrappedFileIO):
+        left = 2
+
+        def delete(self, path):
+            if "/snapshot/" in path:
+                if not self.left:
+                    raise KeyboardInterrupt
+                self.left -= 1
+            return self.inner.delete(path)
+
+    dying = FileStore(Dying(LocalFileIO()), store.root, store.schema)
+    with pytest.raises(KeyboardInterrupt):
+        rollback_to(dying, store.snapshots.get(1))
+    check_table(store)
+    assert store.snapshots.latest_id() == 2
+    rollback_to(store, store.snapshots.get(1))
+    assert store.snapshots.ids() == [1]
+
+
+def test_rows_read_before_a_rollback_cannot_be_committed_after_it(store):
+    append(store)
+    append(store)
+    rollback_to(store, store.snapshots.get(1))
+    with pytest.raises(CommitConflict, match="rolled back"):
+        committer(store).commit([message(store, [data_file(store, seq=(5, 5))])], read_snapshot_id=2)
+
+
+def test_a_deleted_tag_takes_only_what_nothing_else_needs(store):
+    append(store)
+    store.snapshots.create_tag("a", store.snapshots.latest())
+    store.snapshots.create_tag("b", store.snapshots.latest())
+    rewrite(store)
+    assert delete_tag(store, "a").data_files == 0
+    expire_snapshots(store, retain_min=1, older_than_ms=ALWAYS)
+    assert delete_tag(store, "b").data_files == 1
+    with pytest.raises(SnapshotNotFound, match="no tag 'b'"):
+        delete_tag(store, "b")
+    check_history(store)
+
+
+def test_tags_expire_by_their_own_time(store):
+    append(store)
+    latest = store.snapshots.latest()
+    store.snapshots.create_tag("day", latest, 24 * 3600 * 1000)
+    store.snapshots.create_tag("ever", latest)
+    tag = store.snapshots.tag("day")
+    assert tag.tag_time_retained == timedelta(days=1)
+    assert tag.expires_at == tag.tag_create_time + timedelta(days=1)
+    assert expire_tags(store).tags == ()
+    assert expire_tags(store, datetime.now() + timedelta(days=2)).tags == ("day",)
+    assert list(store.snapshots.tags()) == ["ever"]
+
+
+def test_a_tags_times_are_written_as_java_writes_them(store):
+    append(store)
+    tag = store.snapshots.create_tag("t", store.snapshots.latest(), 90_000)
+    written = json.loads(store.file_io.read(store.paths.tag("t")))
+    made = tag.tag_create_time
+    assert written["tagCreateTime"] == [made.year, made.month, made.day, made.hour, made.minute, made.second, made.microsecond * 1000]
+    assert written["tagTimeRetained"] == 90.0
+    assert Tag.from_json(json.dumps({**written, "tagCreateTime": [2024, 2, 29, 1, 2]}), "tag-t").tag_create_time == datetime(
+        2024, 2, 29, 1, 2
+    )
+    with pytest.raises(CorruptFile, match="tag-t"):
+        Tag.from_json(json.dumps({**written, "tagCreateTime": [2024, 13, 1]}), "tag-t")
+
+
+def test_a_branch_from_a_tag_has_a_history_and_a_schema_of_its_own(store):
+    base = append(store)
+    store.snapshots.create_tag("v1", store.snapshots.latest())
+    create_branch(store, "dev", "v1")
+    dev = branch_of(store, "dev")
+    assert (dev.snapshots.ids(), live_names(dev), list(dev.snapshots.tags())) == ([1], [base], ["v1"])
+    dev.schemas.alter([AddColumn(path=("x",), type="INT")])
+    dev = branch_of(store, "dev")
+    added = append(dev)
+    main = append(store)
+    assert live_names(dev) == sorted([base, added])
+    assert live_names(store) == sorted([base, main])
+    assert FileStore.open(store.root).schema.id == 0
+    assert dev.snapshots.latest().schema_id == 1
+    check_history(store)
+
+
+def test_an_empty_branch_has_the_schemas_only(store):
+    append(store)
+    create_branch(store, "empty")
+    branch = branch_of(store, "empty")
+    assert (branch.snapshots.latest(), branch.schemas.ids()) == (None, [0])
+    append(branch)
+    assert branch.snapshots.ids() == [1]
+    check_history(store)
+
+
+def test_expiry_on_one_branch_spares_the_files_of_the_others(store):
+    base = append(store)
+    store.snapshots.create_tag("v1", store.snapshots.latest())
+    create_branch(store, "dev", "v1")
+    delete_tag(store, "v1")
+    dev = branch_of(store, "dev")
+    rewrite(dev)
+    delete_tag(dev, "v1")
+    expire_snapshots(dev, retain_min=1, older_than_ms=ALWAYS)
+    assert live_names(store) == [base]
+    check_history(store)
+    rewrite(store)
+    append(store)
+    expire_snapshots(store, retain_min=1, older_than_ms=ALWAYS)
+    check_history(store)
+    assert not store.file_io.exists(f"{store.root}/bucket-0/{base}")
+
+
+def test_fast_forward_replaces_what_main_did_since(store):
+    base = append(store)
+    store.snapshots.create_tag("v1", store.snapshots.latest())
+    create_branch(store, "dev", "v1")
+    lost = [append(store), append(store)]
+    store.snapshots.create_tag("mine", store.snapshots.latest())
+    store.schemas.alter([AddColumn(path=("mine",), type="INT")])
+    branch_of(store, "dev").schemas.alter([AddColumn(path=("theirs",), type="INT")])
+    kept = append(branch_of(store, "dev"))
+    done = fast_forward(store, "dev")
+    main = FileStore.open(store.root)
+    assert (done.snapshots, done.tags) == (2, ("mine",))
+    assert (main.snapshots.ids(), live_names(main)) == ([1, 2], sorted([base, kept]))
+    assert "theirs" in main.schema.names
+    assert not any(store.file_io.exists(f"{store.root}/bucket-0/{name}") for name in lost)
+    check_history(main)
+    append(main)
+    assert main.snapshots.latest_id() == 3
+
+
+def test_a_deleted_branch_leaves_what_main_needs(store):
+    base = append(store)
+    store.snapshots.create_tag("v1", store.snapshots.latest())
+    create_branch(store, "dev", "v1")
+    append(branch_of(store, "dev"))
+    assert delete_branch(store, "dev").data_files == 1
+    assert live_names(store) == [base]
+    check_history(store)
+    with pytest.raises(TableNotFound, match="no branch 'dev'"):
+        branch_of(store, "dev")
+    with pytest.raises(SnapshotNotFound):
+        delete_branch(store, "dev")
+
+
+def test_a_branch_appears_whole_or_not_at_all(store):
+    append(store)
+    store.snapshots.create_tag("v1", store.snapshots.latest())
+
+    class Full(WrappedFileIO):
+        def write(self, path, data, *, overwrite=False, durable=True):
+            if "/tag/" in path:
+                raise OSError("no space")
+            self.inner.write(path, data, overwrite=overwrite, durable=durable)
+
+    with pytest.raises(OSError, match="no space"):
+        create_branch(FileStore(Full(LocalFileIO()), store.root, store.schema), "dev", "v1")
+    assert store.snapshots.branch_names() == []
+    assert store.file_io.list(store.paths.branches) == []
+    create_branch(store, "dev", "v1")
+    with pytest.raises(InvalidArgument, match="branch 'dev' exists"):
+        create_branch(store, "dev")
+
+
+@pytest.mark.parametrize("name", ["", " ", "main", "12", "a/b", "../x", ".hidden", "a\\b", "x\0", "a$branch_b"])
+def test_names_that_could_leave_the_directory_are_refused(store, name):
+    with pytest.raises(InvalidArgument):
+        create_branch(store, name)
+    with pytest.raises(InvalidArgument):
+        branch_name(name)
+    if name not in {"main", "12"}:
+        with pytest.raises(InvalidArgument):
+            tag_name(name)
+
+
+def test_a_branch_stands_in_the_path_as_the_format_spells_it():
+    assert split_branch(with_branch("/w/t", "dev")) == ("/w/t", "dev")
+    assert split_branch("/w/a$branch_x/t") == ("/w/a$branch_x/t", "main")
+    assert split_branch("/w/t$branch_main") == ("/w/t", "main")
+    assert with_branch("/w/t$branch_a", "b") == "/w/t$branch_b"
+
+
+STEPS = ["append", "compact", "truncate", "tag", "untag", "branch", "unbranch", "forward", "rollback", "expire"]
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(st.tuples(st.sampled_from(STEPS), st.booleans(), st.integers(0, 3)), min_size=3, max_size=14))
+def test_whatever_happens_every_kept_state_is_whole_and_nothing_else_is_left(tmp_path_factory, steps):
+    table = make_table(tmp_path_factory.mktemp("h") / "t", options={"write-only": "true", "manifest.merge-min-count": "3"})
+    append(table)
+    for number, (step, aside, choice) in enumerate(steps):
+        main = FileStore.open(table.root)
+        names = main.snapshots.branch_names()
+        store = branch_of(main, names[choice % len(names)]) if aside and names else main
+        manager = store.snapshots
+        tags = sorted(manager.tags())
+        with suppress(SnapshotNotFound):
+            match step:
+                case "append":
+                    append(store)
+                case "compact":
+                    rewrite(store)
+                case "truncate":
+                    committer(store).truncate()
+                case "tag" if manager.latest() is not None:
+                    manager.create_tag(f"t{number}", manager.latest())
+                case "untag" if tags:
+                    delete_tag(store, tags[choice % len(tags)])
+                case "branch":
+                    known = sorted(main.snapshots.tags())
+                    create_branch(main, f"b{number}", known[choice % len(known)] if known else None)
+                case "unbranch" if names:
+                    delete_branch(main, names[choice % len(names)])
+                case "forward" if names:
+                    fast_forward(main, names[choice % len(names)])
+                case "rollback" if tags:
+                    rollback_to(store, manager.tag(tags[choice % len(tags)]))
+                case "expire":
+                    expire_snapshots(store, retain_min=1, older_than_ms=ALWAYS)
+        check_history(FileStore.open(table.root))

@@ -1,0 +1,126 @@
+"""What is held of files that never change: within its bound, for the very file that it was made of, and never in place of an error."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import manifest.io.file_io
+from manifest.io.file_cache import FileCache
+from manifest.io.file_io import LocalFileIO, WrappedFileIO
+
+IO = LocalFileIO()
+
+
+@pytest.fixture
+def settled(monkeypatch):
+    """Files count as settled at once; ``tick`` lets the clock of the file system go on."""
+    monkeypatch.setattr(manifest.io.file_io, "_SETTLED_NANOS", 0)
+    return lambda: time.sleep(0.03)
+
+
+def load(cache, path, kind="text", io=IO):
+    made = []
+
+    def make():
+        made.append(path)
+        return io.read(str(path))
+
+    return cache.load(io, str(path), kind, make, len), bool(made)
+
+
+def test_a_file_is_made_something_of_once(tmp_path, settled):
+    (tmp_path / "a").write_bytes(b"first")
+    cache = FileCache(100)
+    assert load(cache, tmp_path / "a") == (b"first", True)
+    assert load(cache, tmp_path / "a") == (b"first", False)
+    assert load(cache, tmp_path / "a", "other kind") == (b"first", True)
+
+
+def replace(path):
+    (path.parent / "new").write_bytes(b"other")
+    (path.parent / "new").replace(path)
+
+
+def make_anew(path):
+    path.unlink()
+    path.write_bytes(b"other")
+
+
+@pytest.mark.parametrize("change", [replace, make_anew, lambda path: path.write_bytes(b"other"), lambda path: path.write_bytes(b"longer")])
+def test_another_file_of_the_same_name_or_the_same_one_changed_in_place_is_made_anew(tmp_path, settled, change):
+    path = tmp_path / "a"
+    path.write_bytes(b"first")
+    cache = FileCache(100)
+    load(cache, path)
+    settled()
+    change(path)
+    assert load(cache, path) == (path.read_bytes(), True)
+
+
+def test_a_file_that_is_gone_is_an_error_although_it_is_held(tmp_path, settled):
+    (tmp_path / "a").write_bytes(b"first")
+    cache = FileCache(100)
+    load(cache, tmp_path / "a")
+    (tmp_path / "a").unlink()
+    with pytest.raises(FileNotFoundError):
+        load(cache, tmp_path / "a")
+
+
+def test_a_file_that_changed_just_now_is_not_held_for_it_can_change_within_the_tick(tmp_path):
+    (tmp_path / "a").write_bytes(b"first")
+    assert IO.identity(str(tmp_path / "a")) is None
+    assert [load(cache := FileCache(100), tmp_path / "a") for _ in range(2)] == [(b"first", True)] * 2
+    assert cache.held_bytes == 0
+
+
+def test_a_wrapped_store_sees_every_read(tmp_path, settled):
+    (tmp_path / "a").write_bytes(b"first")
+    cache = FileCache(100)
+    assert [load(cache, tmp_path / "a", io=WrappedFileIO(IO))[1] for _ in range(2)] == [True, True]
+
+
+def test_what_fails_is_tried_again(tmp_path, settled):
+    (tmp_path / "a").write_bytes(b"first")
+    cache = FileCache(100)
+
+    def fail():
+        raise ValueError("broken")
+
+    for _ in range(2):
+        with pytest.raises(ValueError, match="broken"):
+            cache.load(IO, str(tmp_path / "a"), "text", fail, len)
+    assert load(cache, tmp_path / "a") == (b"first", True)
+
+
+def test_a_cache_of_no_bytes_holds_nothing(tmp_path, settled):
+    (tmp_path / "a").write_bytes(b"")
+    cache = FileCache(0)
+    cache.put("empty", "value", 0)
+    assert cache.get("empty") is None
+    assert [load(cache, tmp_path / "a")[1] for _ in range(2)] == [True, True]
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(st.integers(0, 6), st.one_of(st.none(), st.integers(0, 14)))))
+def test_the_bound_is_kept_and_what_was_not_used_for_longest_goes_first(steps):
+    cache, model = FileCache(20), OrderedDict()
+    for at, (key, weight) in enumerate(steps):
+        if weight is None:
+            assert cache.get(key) == (model[key][0] if key in model else None)
+            if key in model:
+                model.move_to_end(key)
+            continue
+        cache.put(key, at, weight)
+        model.pop(key, None)
+        model[key] = at, weight
+        while sum(size for _, size in model.values()) > 20:
+            model.popitem(last=False)
+    assert cache.held_bytes == sum(size for _, size in model.values()) <= 20
+    assert {key: cache.get(key) for key in range(7)} == {key: model[key][0] if key in model else None for key in range(7)}
+    cache.clear()
+    assert cache.held_bytes == 0

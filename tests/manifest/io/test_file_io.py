@@ -1,0 +1,200 @@
+"""Local files: exclusive, durable, and honest about a full disk."""
+
+import errno
+import os
+import pickle
+import threading
+from pathlib import Path
+
+import pytest
+
+from manifest.io.errors import CorruptFile, InvalidArgument, OutOfDisk, UnsafeFileIO, UnsupportedOption
+from manifest.io.file_io import FileIO, LocalFileIO, WrappedFileIO, disk_errors
+from manifest.io.resolve import file_io_for
+
+IO = LocalFileIO()
+
+
+def test_of_many_creators_one_wins_and_its_content_is_whole(tmp_path):
+    path = str(tmp_path / "deep" / "snapshot-1")
+    won = []
+    contents = [bytes([i]) * 10_000 for i in range(16)]
+    threads = [threading.Thread(target=lambda c=c: won.append(c) if IO.create_exclusive(path, c) else None) for c in contents]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(won) == 1
+    assert IO.read(path) == won[0]
+    assert [status.name for status in IO.list(str(tmp_path / "deep"))] == ["snapshot-1"]
+
+
+def test_a_file_that_another_engine_renames_over_ours_is_a_lost_race(tmp_path, monkeypatch):
+    path, other = str(tmp_path / "snapshot-1"), tmp_path / ".snapshot-1.theirs"
+    other.write_bytes(b"theirs")
+    link = os.link
+
+    def link_and_lose(source, target):
+        link(source, target)
+        other.rename(target)
+
+    monkeypatch.setattr(os, "link", link_and_lose)
+    assert not IO.create_exclusive(path, b"ours")
+    assert IO.read(path) == b"theirs"
+    assert [status.name for status in IO.list(str(tmp_path))] == ["snapshot-1"]
+
+
+@pytest.mark.parametrize("code", [errno.EPERM, errno.ENOTSUP, errno.EXDEV])
+def test_without_hard_links_there_is_no_commit(tmp_path, monkeypatch, code):
+    def refuse(*_):
+        raise OSError(code, "no links here")
+
+    monkeypatch.setattr(os, "link", refuse)
+    with pytest.raises(UnsafeFileIO, match="snapshot-1"):
+        IO.create_exclusive(str(tmp_path / "snapshot-1"), b"x")
+    assert IO.list(str(tmp_path)) == []
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
+@pytest.mark.parametrize("call", ["write", "overwrite", "create_exclusive"])
+def test_a_full_disk_is_typed_and_leaves_nothing(tmp_path, monkeypatch, code, call):
+    def full(*_):
+        raise OSError(code, "full")
+
+    path = str(tmp_path / "file")
+    monkeypatch.setattr(os, "write", full)
+    calls = {
+        "write": lambda: IO.write(path, b"x"),
+        "overwrite": lambda: IO.write(path, b"x", overwrite=True),
+        "create_exclusive": lambda: IO.create_exclusive(path, b"x"),
+    }
+    with pytest.raises(OutOfDisk) as caught:
+        calls[call]()
+    assert str(tmp_path) in str(caught.value)
+    assert caught.value.errno == code
+    assert IO.list(str(tmp_path)) == []
+
+
+def test_other_disk_errors_stay_what_they_are():
+    with pytest.raises(PermissionError), disk_errors("x"):
+        raise PermissionError(errno.EACCES, "no")
+
+
+def test_write_is_exclusive_unless_told_otherwise(tmp_path):
+    path = str(tmp_path / "a")
+    IO.write(path, b"1")
+    with pytest.raises(FileExistsError):
+        IO.write(path, b"2")
+    IO.write(path, b"3", overwrite=True)
+    assert IO.read(path) == b"3"
+    assert len(IO.list(str(tmp_path))) == 1
+
+
+def test_ranges_are_bounded_by_the_file(tmp_path):
+    path = str(tmp_path / "a")
+    IO.write(path, bytes(range(100)))
+    assert IO.read_range(path, 10, 5) == bytes(range(10, 15))
+    assert IO.read_range(path, 100, 0) == b""
+    for offset, length in [(99, 2), (0, 2**62), (101, 0), (-1, 1), (0, -1)]:
+        with pytest.raises(CorruptFile, match="a: "):
+            IO.read_range(path, offset, length)
+
+
+def test_an_output_is_exclusive_and_an_input_seeks(tmp_path):
+    path = str(tmp_path / "bucket-0" / "data")
+    with IO.open_output(path) as out:
+        out.write(b"0123")
+    IO.sync(path)
+    with pytest.raises(FileExistsError):
+        IO.open_output(path)
+    with IO.open_input(path) as source:
+        source.seek(2)
+        assert source.read() == b"23"
+
+
+def test_listing_deleting_and_directories(tmp_path):
+    root = str(tmp_path)
+    assert IO.list(f"{root}/none") == []
+    IO.write(f"{root}/d/a", b"123")
+    (status,) = IO.list(f"{root}/d")
+    assert (status.name, status.size, status.is_dir) == ("a", 3, False)
+    assert not IO.delete_directory(f"{root}/d")
+    assert IO.delete(f"{root}/d/a")
+    assert not IO.delete(f"{root}/d/a")
+    IO.mkdirs(f"{root}/d/e/f")
+    IO.rename_directory(f"{root}/d", f"{root}/x/y")
+    assert IO.exists(f"{root}/x/y/e/f")
+    with pytest.raises(FileExistsError):
+        IO.rename_directory(f"{root}/x", f"{root}/x/y")
+    assert IO.delete_directory(f"{root}/x", recursive=True)
+    assert not IO.delete_directory(f"{root}/x", recursive=True)
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [("/w/t", "/w/t"), ("file:/w/t", "/w/t"), ("file:///w/t", "/w/t"), ("/w/a:b", "/w/a:b"), ("/w/../t", "/t"), ("FILE:/t/", "/t")],
+)
+def test_local_paths_have_many_spellings(given, found):
+    assert file_io_for(given) == (LocalFileIO(), found)
+
+
+def test_a_relative_path_is_of_this_directory():
+    assert file_io_for("t")[1] == str(Path.cwd() / "t")
+
+
+def test_other_schemes_are_refused_by_name():
+    with pytest.raises(UnsupportedOption, match="'s3:'"):
+        file_io_for("s3://bucket/t")
+    with pytest.raises(InvalidArgument):
+        file_io_for("")
+
+
+def test_a_wrapper_passes_everything_on(tmp_path):
+    wrapped = WrappedFileIO(IO)
+    assert isinstance(wrapped, FileIO)
+    path = str(tmp_path / "d" / "a")
+    wrapped.mkdirs(str(tmp_path / "d"))
+    assert wrapped.create_exclusive(path, b"123")
+    wrapped.sync(path)
+    assert (wrapped.read(path), wrapped.read_range(path, 1, 1), wrapped.size(path)) == (b"123", b"2", 3)
+    assert (wrapped.exists(path), wrapped.local_path(path), len(wrapped.list(str(tmp_path / "d")))) == (True, path, 1)
+    wrapped.write(path, b"4", overwrite=True)
+    with wrapped.open_input(path) as source:
+        assert source.read() == b"4"
+    with wrapped.open_output(path + "2") as out:
+        out.write(b"5")
+    assert wrapped.delete(path)
+    wrapped.rename_directory(str(tmp_path / "d"), str(tmp_path / "e"))
+    assert wrapped.delete_directory(str(tmp_path / "e"), recursive=True)
+    assert pickle.loads(pickle.dumps(wrapped)).inner == IO
+
+
+def test_turns_are_taken_one_after_the_other(tmp_path):
+    first, second = threading.Event(), []
+    io = LocalFileIO()
+
+    def other():
+        with io.turn(str(tmp_path)):
+            second.append(first.is_set())
+
+    with io.turn(str(tmp_path)):
+        waiting = threading.Thread(target=other)
+        waiting.start()
+        waiting.join(0.05)
+        assert second == []
+        first.set()
+    waiting.join()
+    assert second == [True]
+
+
+def test_a_turn_at_no_directory_is_everybodys(tmp_path):
+    with LocalFileIO().turn(str(tmp_path / "missing")), LocalFileIO().turn(str(tmp_path / "missing")):
+        assert not (tmp_path / "missing").exists()
+
+
+def test_nobody_waits_for_ever(tmp_path, monkeypatch):
+    monkeypatch.setattr("manifest.io.file_io._TURN_SECONDS", 0.01)
+    taken = 0
+    with LocalFileIO().turn(str(tmp_path)), LocalFileIO().turn(str(tmp_path)):
+        taken += 1
+    assert taken == 1

@@ -1,0 +1,82 @@
+"""Files that become durable side by side: nothing refers to one before it is."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from manifest.io.errors import OutOfDisk
+from manifest.io.file_io import LocalFileIO, WrappedFileIO
+from manifest.io.group_sync import DurableTogether, store_through
+from manifest.schema.validation import build_schema
+from manifest.store import FileStore
+
+
+class Watched(WrappedFileIO):
+    """Notes what reaches the disk, and can fail to."""
+
+    def __init__(self, failing: str = "") -> None:
+        super().__init__(LocalFileIO())
+        self.durable: list[str] = []
+        self.failing = failing
+        self.open = threading.Event()
+        self.open.set()
+
+    def write(self, path: str, data: bytes, *, overwrite: bool = False, durable: bool = True) -> None:
+        assert not durable
+        super().write(path, data, overwrite=overwrite, durable=durable)
+
+    def sync(self, path: str) -> None:
+        self.open.wait(10)
+        if path.endswith(self.failing) and self.failing:
+            raise OutOfDisk(28, "no space left", path)
+        super().sync(path)
+        self.durable.append(Path(path).name)
+
+
+def test_everything_written_is_durable_once_it_has_settled(tmp_path: Path) -> None:
+    disk = Watched()
+    disk.open.clear()
+    together = DurableTogether(disk)
+    for name in "abc":
+        together.write(f"{tmp_path}/{name}", name.encode())
+    together.write(f"{tmp_path}/hint", b"1", durable=False)
+    assert disk.durable == []  # while the files are there already
+    assert sorted(status.name for status in together.list(str(tmp_path))) == ["a", "b", "c", "hint"]
+    disk.open.set()
+    together.settle()
+    assert sorted(disk.durable) == ["a", "b", "c"]
+    together.sync(f"{tmp_path}/hint")  # and it can go on
+    together.settle()
+    assert disk.durable[-1] == "hint"
+
+
+def test_a_file_that_cannot_become_durable_is_an_error_of_all(tmp_path: Path) -> None:
+    together = DurableTogether(Watched(failing="b"))
+    for name in "abc":
+        together.write(f"{tmp_path}/{name}", name.encode())
+    with pytest.raises(OutOfDisk, match="no space left"):
+        together.settle()
+    together.settle()
+
+
+def test_what_was_deleted_before_it_was_durable_is_no_error_of_an_abort(tmp_path: Path) -> None:
+    disk = Watched()
+    disk.open.clear()
+    together = DurableTogether(disk)
+    together.write(f"{tmp_path}/a", b"a")
+    together.delete(f"{tmp_path}/a")
+    disk.open.set()
+    together.close()
+    together.settle()
+
+
+def test_a_store_seen_through_another_storage_is_the_same_table(tmp_path: Path) -> None:
+    store = FileStore(LocalFileIO(), str(tmp_path), build_schema("k INT", primary_keys=["k"], options={"bucket": "1"}))
+    known = store.options
+    seen = store_through(store, DurableTogether(store.file_io))
+    assert seen.options is known
+    assert seen == store_through(store, seen.file_io)
+    assert seen.manifests.file_io is seen.file_io is not store.file_io

@@ -1,0 +1,408 @@
+"""Schemas: the file, normalisation and the rules at create and alter, options that exist and options that are refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from manifest.io.errors import (
+    CorruptFile,
+    InvalidSchema,
+    SchemaMismatch,
+    TableExists,
+    TableNotFound,
+    UnsupportedOption,
+    UnsupportedTable,
+)
+from manifest.io.file_io import LocalFileIO, WrappedFileIO
+from manifest.options.core_options import CoreOptions
+from manifest.options.support import check_call, check_readable, check_settable, check_writable
+from manifest.schema.manager import SchemaManager
+from manifest.schema.table_schema import TableSchema
+from manifest.schema.validation import build_schema
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+DDL = "day INT, id BIGINT, name STRING, price DECIMAL(10, 2), attrs MAP<STRING, INT>"
+BUCKETS = {"bucket": "2"}
+
+
+@pytest.mark.parametrize("path", sorted(GOLDEN.glob("*/table/schema/schema-*")), ids=lambda path: f"{path.parts[-4]}-{path.name}")
+def test_the_engines_schema_files_survive_a_round_trip(path: Path) -> None:
+    schema = TableSchema.from_json(path.read_text(), str(path))
+    assert json.loads(schema.to_json()) == json.loads(path.read_text())
+    assert list(json.loads(schema.to_json())) == list(json.loads(path.read_text()))
+
+
+def test_old_file_versions_get_the_options_they_implied() -> None:
+    base = {
+        "id": 0,
+        "fields": [{"id": 0, "name": "k", "type": "INT"}],
+        "highestFieldId": 0,
+        "partitionKeys": [],
+        "primaryKeys": [],
+        "options": {},
+    }
+    assert TableSchema.from_json(json.dumps(base)).options == {"bucket": "1", "file.format": "orc"}
+    assert TableSchema.from_json(json.dumps({**base, "version": 2, "options": {"bucket": "9"}})).options == {
+        "bucket": "9",
+        "file.format": "orc",
+    }
+    assert TableSchema.from_json(json.dumps({**base, "version": 3})).options == {}
+
+
+@pytest.mark.parametrize("absent", ["fields", "highestFieldId", "partitionKeys", "primaryKeys", "options"])
+def test_a_schema_without_what_every_engine_writes_is_damaged(absent: str) -> None:
+    whole = TableSchema(id=0, fields=(), primary_keys=("k",))
+    text = whole.to_json().replace(f'"{absent}"', f'"{absent[:-1]}"')
+    with pytest.raises(CorruptFile, match=f"has no '{absent}'"):
+        TableSchema.from_json(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "null", "{}", '{"id": "x", "fields": []}', '{"version": 3, "id": 0, "fields": [{"name": "k"}]}', "[" * 100_000]
+)
+def test_damaged_schema_files_are_named(text: str) -> None:
+    with pytest.raises(CorruptFile, match="schema-7"):
+        TableSchema.from_json(text, "/t/schema/schema-7")
+
+
+def test_columns_of_unknown_types_are_named_with_the_file() -> None:
+    text = TableSchema(id=0, fields=()).to_json().replace('"fields": []', '"fields": [{"id": 0, "name": "place", "type": "HYPERCUBE"}]')
+    with pytest.raises(UnsupportedTable, match=r"schema-7: column 'place': 'HYPERCUBE'"):
+        TableSchema.from_json(text, "/t/schema/schema-7")
+
+
+def test_a_new_schema_is_normalised() -> None:
+    schema = build_schema(DDL, options={"primary-key": "id, day", "partition": "day", "bucket": "3"}, comment="about")
+    assert schema.primary_keys == ("id", "day")
+    assert schema.partition_keys == ("day",)
+    assert schema.trimmed_primary_keys == schema.bucket_keys == ("id",)
+    assert schema.options == BUCKETS | {"bucket": "3"}
+    assert not schema.field("id").type.nullable
+    assert not schema.field("day").type.nullable
+    assert schema.highest_field_id == 4
+    assert schema.comment == "about"
+
+
+def test_the_trimmed_key_keeps_the_keys_order() -> None:
+    schema = build_schema("a INT, b INT, c INT", primary_keys=["c", "b", "a"], partition_keys=["b"], options=BUCKETS)
+    assert schema.trimmed_primary_keys == ("c", "a")
+
+
+@pytest.mark.parametrize(
+    ("columns", "keys", "partitions", "named"),
+    [
+        ("a INT, a INT", [], [], "'a'"),
+        ("a INT", ["b"], [], "'b'"),
+        ("a INT", ["a", "a"], [], "'a'"),
+        ("a INT", ["a"], ["a"], "no partition column"),
+        ("a INT, b INT", ["a"], ["b"], "'b'"),
+        ("a MAP<STRING, INT>, b INT", ["a"], [], "'a'"),
+        ("a INT, b ARRAY<INT>", [], ["b"], "'b'"),
+        ("_VALUE_KIND INT", [], [], "_VALUE_KIND"),
+        ("_KEY_x INT", [], [], "_KEY_x"),
+        ("a INT, v VARIANT", [], [], "'v'"),
+        ("a INT, v GEOMETRY", [], [], "'v'"),
+        ("a INT, v ARRAY<VARIANT>", [], [], "'v'"),
+        ("a INT, v MAP<INT, ROW<x INT, x INT>>", [], [], "'x'"),
+        ("a INT, v ROW<>", [], [], "'v'"),
+        ("a INT, p BYTES", [], ["p"], "'p'"),
+    ],
+)
+def test_broken_rules_name_the_column(columns: str, keys: list[str], partitions: list[str], named: str) -> None:
+    with pytest.raises(InvalidSchema, match=named):
+        build_schema(columns, primary_keys=keys, partition_keys=partitions, options=BUCKETS if keys else {})
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"bukcet": "4"},
+        {"bucket": "0"},
+        {"bucket": "many"},
+        {"bucket": "-2"},
+        {"bucket-key": "name"},
+        {"bucket-function.type": "hive"},
+        {"bucket-function.type": "mod", "bucket-key": "id,day"},
+        {"merge-engine": "newest-row"},
+        {"changelog-producer": "sometimes"},
+        {"file.format": "orc"},
+        {"file.format.per.level": "0:avro"},
+        {"sequence.field": "nothing"},
+        {"sequence.field": "attrs"},
+        {"sequence.field": "price", "sequence.field.sort-order": "sideways"},
+        {"rowkind.field": "price"},
+        {"branch": "other"},
+        {"write-buffer-size": "lots"},
+        {"snapshot.time-retained": "1 fortnight"},
+        {"snapshot.num-retained.min": "0"},
+        {"snapshot.num-retained.min": "5", "snapshot.num-retained.max": "4"},
+        {"metadata.stats-mode": "truncate(x)"},
+        {"fields.nothing.stats-mode": "full"},
+        {"fields.nothing.aggregate-function": "sum"},
+        {"fields.price.aggregate-function": "hll_sketch"},
+        {"num-levels": "1"},
+        {"file-index.bloom-filter.columns": "nothing"},
+        {"file-index.bitmap.columns": "attrs"},
+        {"file-index.bloom.columns": "id"},
+        {"file-index.bloom-filter.name.items": "5"},
+        {"file-index.bitmap.columns": "price"},
+        {"primary-key": "id"},
+    ],
+    ids=str,
+)
+def test_options_that_are_unknown_or_not_built_are_refused_by_name(options: dict[str, str]) -> None:
+    with pytest.raises(UnsupportedOption) as caught:
+        build_schema(DDL, primary_keys=["id", "day"], options=BUCKETS | options)
+    assert caught.value.option in {*options, "bucket"}
+
+
+def test_options_are_text() -> None:
+    with pytest.raises(UnsupportedOption, match="bucket"):
+        check_settable({"bucket": 4})
+
+
+def test_known_options_are_kept_verbatim() -> None:
+    options = BUCKETS | {
+        "write-buffer-size": " 64 MB ",
+        "parquet.page.size": "x",
+        "fields.price.stats-mode": "full",
+        "sequence.field": "price,id",
+    }
+    schema = build_schema(DDL, primary_keys=["id"], options=options)
+    assert schema.options == options
+    assert schema.core.write_buffer_size == 64 << 20
+    assert schema.core.sequence_field == ("price", "id")
+
+
+def test_unknown_options_of_an_open_table_are_kept_and_do_no_harm() -> None:
+    core = CoreOptions.of({"made.by": "someone", "bucket": "2"})
+    assert core.raw["made.by"] == "someone"
+    check_readable(core, has_primary_key=True, table="t")
+    check_writable(core, has_primary_key=True, table="t")
+
+
+@pytest.mark.parametrize("options", [{"merge-engine": "newest-row"}, {"sequence.snapshot-ordering": "true"}])
+def test_reading_refuses_what_changes_rows(options: dict[str, str]) -> None:
+    with pytest.raises(UnsupportedTable, match=next(iter(options))):
+        check_readable(CoreOptions.of(options), has_primary_key=True, table="t")
+
+
+@pytest.mark.parametrize("options", [{"tag.automatic-creation": "batch"}, {"bucket": "-2"}, {"file.format": "avro"}])
+def test_writing_refuses_what_it_cannot_honour(options: dict[str, str]) -> None:
+    core = CoreOptions.of({"bucket": "1"} | options)
+    check_readable(core, has_primary_key=True, table="t")
+    with pytest.raises(UnsupportedTable, match=next(iter(options))):
+        check_writable(core, has_primary_key=True, table="t")
+
+
+def manager(tmp_path: Path) -> SchemaManager:
+    return SchemaManager(LocalFileIO(), str(tmp_path))
+
+
+def test_a_table_is_created_once(tmp_path: Path) -> None:
+    with pytest.raises(TableNotFound, match=str(tmp_path)):
+        manager(tmp_path).require()
+    schema = manager(tmp_path).create(build_schema(DDL))
+    assert manager(tmp_path).require() == schema
+    with pytest.raises(TableExists):
+        manager(tmp_path).create(schema)
+
+
+def test_altered_options_make_a_new_version(tmp_path: Path) -> None:
+    schemas = manager(tmp_path)
+    schemas.create(build_schema(DDL, primary_keys=["id"], options=BUCKETS | {"write-only": "true"}))
+    altered = schemas.replace_options({"write-only": None, "file-index.bitmap.columns": "name"})
+    assert altered.id == 1
+    assert altered.options == BUCKETS | {"file-index.bitmap.columns": "name"}
+    assert manager(tmp_path).require() == altered
+    assert schemas.replace_options({"write-only": None}).id == 1
+    assert schemas.ids() == [0, 1]
+
+
+@pytest.mark.parametrize("change", [{"bucket-key": "id"}, {"merge-engine": "first-row"}, {"bucket": "-1"}, {"no.such": "x"}])
+def test_options_that_may_not_change_are_refused(tmp_path: Path, change: dict[str, str | None]) -> None:
+    manager(tmp_path).create(build_schema(DDL, primary_keys=["id"], options=BUCKETS))
+    with pytest.raises(UnsupportedOption, match=next(iter(change))):
+        manager(tmp_path).replace_options(change)
+    assert manager(tmp_path).ids() == [0]
+
+
+def test_names_that_are_no_version_are_passed_over(tmp_path: Path) -> None:
+    manager(tmp_path).create(build_schema(pa.schema([("a", pa.int32())])))
+    (tmp_path / "schema" / "schema-x").write_text("?")
+    (tmp_path / "schema" / ".schema-1.tmp").write_text("?")
+    assert manager(tmp_path).ids() == [0]
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"file.compression.per.level": "0:lzo"}, "file.compression.per.level"),
+        ({"manifest.compression": "none"}, "manifest.compression"),
+        ({"metadata.iceberg.storage": "table-location"}, "metadata.iceberg.storage"),
+        ({"commit.callbacks": "com.example.Callback"}, "commit.callbacks"),
+        ({"scan.snapshot-id": "3"}, "scan.snapshot-id"),
+        ({"incremental-between": "1,3"}, "incremental-between"),
+        ({"pk-vector.index.columns": "v"}, "pk-vector.index.columns"),
+        ({"partition": "day"}, "partition"),
+        ({"num-levels": "many"}, "num-levels"),
+    ],
+    ids=str,
+)
+def test_known_options_that_cannot_be_honoured_are_not_called_unknown(options: dict[str, str], named: str) -> None:
+    with pytest.raises(UnsupportedOption) as caught:
+        check_settable(options)
+    assert caught.value.option == named
+    assert "unknown" not in caught.value.reason
+
+
+@pytest.mark.parametrize(
+    "key", ["sort-engine", "lookup.cache-max-memory-size", "page-size", "async-file-write", "scan.manifest.parallelism"]
+)
+def test_options_that_only_tune_are_taken(key: str) -> None:
+    check_settable({key: "4"})
+
+
+def test_a_call_cannot_change_what_all_files_of_a_table_share() -> None:
+    check_call({"target-file-size": "1 mb", "write-only": "true"})
+    for key, value in {"bucket": "8", "sequence.field": "price", "data-file.thin-mode": "true", "primary-key": "id"}.items():
+        with pytest.raises(UnsupportedOption, match=key):
+            check_call({key: value})
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"data-evolution.enabled": "true"},
+        {"scan.snapshot-id": "3"},
+        {"scan.mode": "compacted-full"},
+        {"scan.fallback-branch": "b"},
+        {"branch": "b"},
+        {"type": "format-table"},
+    ],
+    ids=str,
+)
+def test_stored_options_that_change_what_a_scan_returns_are_refused(options: dict[str, str]) -> None:
+    for has_primary_key in (True, False):
+        with pytest.raises(UnsupportedTable, match=next(iter(options))):
+            check_readable(CoreOptions.of(options), has_primary_key=has_primary_key, table="t")
+
+
+def stored(tmp_path: Path, options: dict[str, str]) -> SchemaManager:
+    """A table as another engine may have left it: its options were not checked by us."""
+    made = build_schema(DDL, primary_keys=["id"], options=BUCKETS)
+    (tmp_path / "schema").mkdir()
+    (tmp_path / "schema" / "schema-0").write_text(made.model_copy(update={"options": BUCKETS | options}).to_json())
+    return manager(tmp_path)
+
+
+def test_what_others_have_set_does_not_stand_in_the_way_of_a_change(tmp_path: Path) -> None:
+    theirs = {"made.by": "someone", "changelog-producer": "input", "fields.price.aggregate-function": "sum"}
+    altered = stored(tmp_path, theirs).replace_options({"snapshot.num-retained.min": "3", "bucket": "5"})
+    assert altered.options == theirs | {"snapshot.num-retained.min": "3", "bucket": "5"}
+    assert manager(tmp_path).replace_options({"made.by": None}).id == 2
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"ignore-delete": "false"},
+        {"ignore-delete": None},
+        {"deletion-vectors.enabled": "false"},
+        {"bucket": "-2"},
+        {"bucket": "0"},
+        {"sequence.field": "nothing"},
+        {"num-levels": "1"},
+        {"file-index.bitmap.columns": "nothing"},
+    ],
+    ids=str,
+)
+def test_changes_that_break_a_promise_or_a_rule_are_refused(tmp_path: Path, change: dict[str, str | None]) -> None:
+    schemas = stored(tmp_path, {"ignore-delete": "true", "deletion-vectors.enabled": "true"})
+    with pytest.raises(UnsupportedOption, match=next(iter(change))):
+        schemas.replace_options(change)
+    assert schemas.ids() == [0]
+
+
+class _Racing(WrappedFileIO):
+    """Lets another writer create each schema version first, a number of times."""
+
+    def __init__(self, losses: int) -> None:
+        super().__init__(LocalFileIO())
+        self.losses = losses
+
+    def create_exclusive(self, path: str, data: bytes) -> bool:
+        if self.losses and not path.endswith("schema-0"):
+            self.losses -= 1
+            number = path.rpartition("-")[2]
+            theirs = json.loads(data) | {"options": BUCKETS | {"made.by": f"the winner of {number}"}}
+            super().create_exclusive(path, json.dumps(theirs).encode())
+        return super().create_exclusive(path, data)
+
+
+def test_a_lost_race_is_run_again_on_the_winners_schema(tmp_path: Path) -> None:
+    schemas = SchemaManager(_Racing(2), str(tmp_path))
+    schemas.create(build_schema(DDL, primary_keys=["id"], options=BUCKETS))
+    altered = schemas.replace_options({"write-only": "true"})
+    assert altered.id == 3
+    assert altered.options == BUCKETS | {"made.by": "the winner of 2", "write-only": "true"}
+
+
+def test_races_without_end_are_given_up(tmp_path: Path) -> None:
+    schemas = SchemaManager(_Racing(99), str(tmp_path))
+    schemas.create(build_schema(DDL, primary_keys=["id"], options=BUCKETS))
+    with pytest.raises(SchemaMismatch, match="changed 10 times"):
+        schemas.replace_options({"write-only": "true"})
+
+
+@given(st.sampled_from(sorted(GOLDEN.glob("*/table/schema/schema-*"))), st.data())
+def test_damaged_schemas_are_typed_errors_that_name_the_file(path: Path, data: st.DataObject) -> None:
+    text = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 3))):
+        text[data.draw(st.integers(0, len(text) - 1))] = data.draw(st.integers(0, 255))
+    try:
+        schema = TableSchema.from_json(bytes(text), "the-file")
+    except (CorruptFile, UnsupportedTable) as error:
+        message = str(error)
+    else:
+        message = "the-file is whole"
+        assert TableSchema.from_json(schema.to_json()) == schema
+    assert message.startswith("the-file")
+
+
+def test_a_former_name_counts_until_the_present_one_is_set() -> None:
+    assert CoreOptions.of({"write.compaction-skip": "true"}).write_only
+    assert not CoreOptions.of({"write.compaction-skip": "true", "write-only": "false"}).write_only
+
+
+@pytest.mark.parametrize(
+    ("text", "millis"),
+    [("1 h", 3_600_000), ("10min", 600_000), ("2 d", 172_800_000), ("250", 250), ("1500 us", 1), ("3 Seconds", 3_000)],
+)
+def test_durations_are_milliseconds(text: str, millis: int) -> None:
+    assert CoreOptions.of({"snapshot.time-retained": text}).snapshot_time_retained == millis
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"snapshot.time-retained": "soon"},
+        {"snapshot.time-retained": "-1 h"},
+        {"target-file-size": "1.5 gb"},
+        {"write-only": "yes"},
+        {"file.format.per.level": "0=orc"},
+        {"num-sorted-run.compaction-trigger": "five"},
+        {"metadata.stats-mode.per.level": "x:full"},
+    ],
+    ids=str,
+)
+def test_malformed_values_are_refused_by_key(options: dict[str, str]) -> None:
+    with pytest.raises(UnsupportedOption) as caught:
+        CoreOptions.of(options)
+    assert {caught.value.option} == options.keys()

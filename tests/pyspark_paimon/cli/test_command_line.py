@@ -1,0 +1,167 @@
+"""The command line: tables for people, JSON for programs, one line for an error."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from pyspark_paimon import Table
+from pyspark_paimon.cli import main
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def path(create) -> str:
+    table = create(
+        "id BIGINT, city STRING, attrs MAP<STRING, INT>",
+        options={"file-index.bloom-filter.columns": "city", "file-index.bloom-filter.city.items": "99"},
+    )
+    attrs = pa.array([[("clicks", 3)], None], pa.map_(pa.string(), pa.int32()))
+    table.write(pa.table({"id": [1, 2], "city": ["Oslo", "[bold]"], "attrs": attrs}))
+    table.write(pa.table({"id": [2], "city": ["Lima"], "attrs": attrs.slice(0, 1)}))
+    return table.path
+
+
+def run(capsys, *arguments: str) -> str:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 0
+    return capsys.readouterr().out
+
+
+def test_inspect(path, capsys) -> None:
+    shown = run(capsys, "inspect", path)
+    assert "BIGINT NOT NULL" in shown
+    assert "file-index.bloom-filter.columns" in shown
+    known = json.loads(run(capsys, "inspect", path, "--json"))
+    assert known["primary_keys"] == ["id"]
+    assert known["levels"][0]["files"] == 2
+    assert [snapshot["snapshot_id"] for snapshot in known["snapshots"]] == [1, 2]
+
+
+def test_scan(path, capsys) -> None:
+    shown = run(capsys, "scan", path, "--filter", "attrs['clicks'] = 3", "--columns", "id,city")
+    assert "Lima" in shown
+    assert "2 rows of snapshot 2" in shown
+    lines = run(capsys, "scan", path, "--json", "--snapshot", "1", "-f", "id = 2").splitlines()
+    assert [json.loads(line) for line in lines] == [{"id": 2, "city": "[bold]", "attrs": None}]
+    assert "[bold]" in run(capsys, "scan", path, "--snapshot", "1")
+    assert "limit reached" in run(capsys, "scan", path, "-n", "1")
+    first = run(capsys, "scan", path, "--json", "-n", "1", "--order-by", "id DESC").splitlines()
+    assert [json.loads(line)["id"] for line in first] == [
+        max(json.loads(line)["id"] for line in run(capsys, "scan", path, "--json").splitlines())
+    ]
+
+
+def test_explain(path, capsys) -> None:
+    assert "file index" in run(capsys, "explain", path, "-f", "city = 'Rome'")
+    explained = json.loads(run(capsys, "explain", path, "-f", "city = 'Rome'", "--json"))
+    assert {"name", "kept", "dropped"} <= set(explained["stages"][0])
+
+
+def test_compact(path, capsys) -> None:
+    assert "2 files became 1" in run(capsys, "compact", path, "--full")
+    assert "nothing to compact" in run(capsys, "compact", path)
+    assert json.loads(run(capsys, "compact", path, "--json"))["snapshot_id"] is None
+
+
+def test_analyze(path, capsys) -> None:
+    shown = run(capsys, "analyze", path, "--columns", "id,city")
+    assert "distinct_count" in shown
+    assert "attrs" not in shown
+    known = json.loads(run(capsys, "analyze", path, "--json"))
+    assert (known["rows"], known["columns"], known["snapshot_id"]) == (2, 3, 4)
+    assert {row["column"]: row["max"] for row in known["statistics"]}["id"] == "2"
+
+
+def test_indexes(path, capsys) -> None:
+    assert "bloom-filter" in run(capsys, "indexes", path)
+    known = json.loads(run(capsys, "indexes", path, "--json"))
+    assert known == {
+        "indexes": [{"column": "city", "type": "bloom-filter", "options": {"items": "99"}}],
+        "files": {"embedded": 2},
+        "built": [{"column_name": "city", "index_type": "bloom-filter", "storage_type": "EMBEDDED", "files": 2, "bytes": 128}],
+    }
+
+
+def test_indexes_and_their_health(path, capsys) -> None:
+    assert "larger" in run(capsys, "indexes", path, "--health")
+    known = json.loads(run(capsys, "indexes", path, "--health", "--json"))
+    assert [(row["note"], row["files"], row["rows"]) for row in known["built"]] == [("larger than the column", 2, 3)]
+    assert len(known["health"]) == 2
+
+
+def test_rewrite_index(path, capsys) -> None:
+    assert "nothing to do" in run(capsys, "rewrite-index", path)
+    Table.open(path).alter_options({"file-index.bitmap.columns": "id"})
+    assert "2 of 2 files" in run(capsys, "rewrite-index", path)
+    assert json.loads(run(capsys, "rewrite-index", path, "--json"))["rewritten"] == 0
+    with pytest.raises(SystemExit) as refused:
+        main(["rewrite-index", path, "--partition", "day=2024-01-31"])
+    assert refused.value.code == 1
+    assert "no partitions" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["inspect", "/no/such/table"], "TableNotFound: /no/such/table"),
+        (["scan", "{path}", "-f", "citi = 'x'"], "UnknownColumn: unknown column 'citi', did you mean 'city'"),
+        (["explain", "{path}", "-f", "city = = 'x'"], "InvalidFilter: the filter cannot be read at line 1, column 8"),
+        (["scan", "{path}", "--snapshot", "7"], "SnapshotNotFound"),
+    ],
+)
+def test_a_typed_error_is_one_line_and_exit_code_1(path, arguments, says) -> None:
+    command = [sys.executable, "-m", "pyspark_paimon.cli", *(argument.format(path=path) for argument in arguments)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(says)
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_table_is_altered_tagged_branched_and_rolled_back(path, capsys) -> None:
+    for arguments in (
+        ("add", path, "visits", "DECIMAL(5, 1)", "--after", "id", "--default", "0", "--comment", "how often"),
+        ("rename", path, "city", "town"),
+        ("type", path, "attrs.value", "BIGINT"),
+        ("move", path, "town", "--first"),
+        ("set", path, "target-file-size=1 mb", "write-only=true"),
+        ("set", path, "write-only="),
+    ):
+        run(capsys, "alter", *arguments)
+    table = Table.open(path)
+    assert [f"{field.name} {field.type}" for field in table.table_schema.fields] == [
+        "town STRING",
+        "id BIGINT NOT NULL",
+        "visits DECIMAL(5, 1)",
+        "attrs MAP<STRING NOT NULL, BIGINT>",
+    ]
+    assert "write-only" not in table.options
+    assert "tags: ('one',)" in run(capsys, "tag", path, "one", "--snapshot", "1")
+    run(capsys, "branch", path, "dev", "--tag", "one")
+    run(capsys, "alter", "drop", f"{path}$branch_dev", "attrs")
+    assert json.loads(run(capsys, "history", path, "branches", "--json"))[0]["branch_name"] == "dev"
+    assert "one" in run(capsys, "history", path, "tags")
+    assert json.loads(run(capsys, "history", path, "snapshots", "--json"))[0]["snapshot_id"] == 1
+    assert "snapshots: 1" in run(capsys, "rollback", path, "--tag", "one")
+    assert "snapshot 1" in run(capsys, "scan", path)
+    run(capsys, "branch", path, "dev", "--delete")
+    assert "nothing to do" not in run(capsys, "tag", path, "one", "--delete")
+    with pytest.raises(SystemExit):
+        main(["history", path, "rows"])
+    assert "InvalidArgument: 'rows' is no view" in capsys.readouterr().err
+
+
+def test_partitions_are_dropped_by_name(tmp_path, capsys) -> None:
+    table = Table.create(tmp_path / "p", "id INT, day STRING", partition_keys=["day"])
+    table.write(pa.table({"id": pa.array([1, 2], pa.int32()), "day": ["mon", "tue"]}))
+    assert "day=mon" in run(capsys, "drop-partitions", table.path, "day=mon")
+    table.alter_options({"partition.expiration-time": "1 d"})
+    assert "nothing to do" in run(capsys, "expire-partitions", table.path)
+    assert table.scan().count() == 1

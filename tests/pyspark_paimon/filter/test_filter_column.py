@@ -1,0 +1,123 @@
+"""A Spark Column becomes the filter that the same SQL text becomes; no server is asked."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import subprocess
+import sys
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from fileindex.base.column_type import ColumnType, Kind
+from fileindex.base.errors import InvalidFilter
+from fileindex.predicate.json import to_json
+from pyspark_paimon.filter.parse import bind_filter, parse_filter
+
+ROOT = Path(__file__).parents[3]
+STRING = ColumnType(Kind.VARCHAR, length=2**31 - 1)
+TYPES = {
+    "k": ColumnType(Kind.INT),
+    "d": ColumnType(Kind.DOUBLE),
+    "dec": ColumnType(Kind.DECIMAL, precision=9, scale=2),
+    "wide": ColumnType(Kind.DECIMAL, precision=38, scale=10),
+    "s": STRING,
+    "b": ColumnType(Kind.BOOLEAN),
+    "bin": ColumnType(Kind.VARBINARY, length=9),
+    "day": ColumnType(Kind.DATE),
+    "ts": ColumnType(Kind.TIMESTAMP_LTZ, precision=6),
+    "m": ColumnType(Kind.MAP, key=STRING, value=ColumnType(Kind.BIGINT)),
+    "x.y": ColumnType(Kind.INT),
+}
+
+SAME = {
+    "sf.col('k') > 3": "k > 3",
+    "3 < sf.col('k')": "k > 3",
+    "sf.col('k') > 2.5": "k > 2.5",
+    "(sf.col('k') == 1) & ~(sf.col('s') == \"it's\") | sf.col('k').isNull()": "(k = 1 AND NOT s = 'it''s') OR k IS NULL",
+    "sf.col('k').isin(1, 2, None)": "k IN (1, 2, NULL)",
+    "~sf.col('k').isin([1, 2])": "k NOT IN (1, 2)",
+    "sf.col('k').between(1, 3)": "k BETWEEN 1 AND 3",
+    "sf.col('k') != 1": "k <> 1",
+    "sf.col('k').eqNullSafe(None)": "k IS NULL",
+    "sf.col('k').eqNullSafe(4)": "k = 4",
+    "sf.lit(None) == sf.col('k')": "FALSE",
+    "-sf.lit(3) < sf.col('k')": "k > -3",
+    "sf.lit(3).cast('smallint') == sf.col('k')": "k = 3",
+    "sf.col('k').isNotNull()": "k IS NOT NULL",
+    "sf.col('b')": "b",
+    "sf.lit(True)": "TRUE",
+    "sf.col('s').startswith('Os')": "s LIKE 'Os%'",
+    "sf.startswith(sf.col('s'), sf.lit('Os'))": "s LIKE 'Os%'",
+    "sf.col('s').like('Os%')": "s LIKE 'Os%'",
+    "sf.isnan('d')": "isnan(d)",
+    "sf.col('d') == float('nan')": "d = CAST('NaN' AS DOUBLE)",
+    "sf.col('dec') == Decimal('-1.50')": "dec = -1.5",
+    "sf.col('bin') == sf.lit(b'ab')": "bin = X'6162'",
+    "sf.col('day') >= dt.date(2020, 1, 2)": "day >= DATE '2020-01-02'",
+    "sf.col('day') == sf.lit('2020-01-02').cast('date')": "day = DATE '2020-01-02'",
+    "sf.col('ts') < dt.datetime(2020, 1, 2, 3, tzinfo=dt.timezone.utc)": "ts < TIMESTAMP '2020-01-02 03:00:00'",
+    "sf.col('m')['clicks'] == 3": "m['clicks'] = 3",
+    "sf.col('m').getItem('clicks').isNull()": "m['clicks'] IS NULL",
+    "sf.element_at('m', sf.lit('clicks')) > 1": "m['clicks'] > 1",
+    "sf.col('wide') == Decimal('-9999999999999999999999999999.9999999999')": f"wide = -{'9' * 28}.{'9' * 10}",
+    "sf.col('`x.y`') == 1": "`x.y` = 1",
+    "sf.expr(\"m['a'] = 3 AND k IN (1, 2)\")": "m['a'] = 3 AND k IN (1, 2)",
+    "(sf.col('k') > 3).alias('big')": "k > 3",
+}
+REFUSED = [
+    "sf.col('k') == sf.col('dec')",
+    "sf.col('k') + 1 == 3",
+    "sf.col('k').cast('bigint') > 1",
+    "sf.col('s').contains('x')",
+    "sf.col('s').rlike('x')",
+    "sf.col('x.y') == 1",
+    "sf.upper('s') == 'X'",
+]
+
+CLASSIC = f"""
+import sys, json, datetime as dt
+from decimal import Decimal
+from pyspark.sql import SparkSession, functions as sf
+sys.path.insert(0, {str(ROOT / "tests" / "pyspark_paimon")!r})
+from test_filter_column import SAME, REFUSED, TYPES, json_of
+spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").config("spark.sql.session.timeZone", "UTC").getOrCreate()
+print(json.dumps({{text: json_of(eval(text)) for text in [*SAME, *REFUSED]}}))
+"""
+
+
+def json_of(column) -> str:
+    try:
+        tree = bind_filter(column, TYPES)
+    except InvalidFilter as error:
+        return f"refused: {error}"
+    assert tree is not None
+    return to_json(tree)
+
+
+def connect_column(text: str):
+    from pyspark.sql.connect import functions as sf
+
+    return eval(text, {"sf": sf, "dt": dt, "Decimal": Decimal})
+
+
+@pytest.mark.parametrize("text", SAME)
+def test_a_connect_column_says_what_sql_says(text: str) -> None:
+    assert json_of(connect_column(text)) == to_json(parse_filter(SAME[text], TYPES))
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_a_connect_column_that_files_cannot_answer_is_refused(text: str) -> None:
+    with pytest.raises(InvalidFilter):
+        bind_filter(connect_column(text), TYPES)
+
+
+@pytest.mark.spark
+def test_a_classic_column_says_what_sql_says() -> None:
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", CLASSIC], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert {text: found[text] for text in SAME} == {text: to_json(parse_filter(SAME[text], TYPES)) for text in SAME}
+    assert all(found[text].startswith("refused: ") for text in REFUSED)

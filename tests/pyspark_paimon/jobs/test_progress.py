@@ -1,0 +1,113 @@
+"""Telling people how far a long operation has come."""
+
+from __future__ import annotations
+
+import io
+import threading
+from types import SimpleNamespace
+
+import pyarrow as pa
+import pytest
+
+from pyspark_paimon import ProgressEvent, Table
+from pyspark_paimon.jobs.progress import ProgressBar, chosen, told_of_tasks
+
+
+def event(stage, done, total=None):
+    return ProgressEvent(stage=stage, done=done, total=total, unit="files")
+
+
+def test_a_bar_rewrites_its_line_until_all_is_done() -> None:
+    bar = ProgressBar(io.StringIO())
+    for shown in (event("write", 1000), event("compact", 0, 2), event("compact", 1, 2), event("compact", 2, 2), event("compact", 1, 4)):
+        bar(shown)
+    lines = bar.output.getvalue().split("\n")
+    assert lines[0] == "\rwrite 1,000 files"
+    assert lines[1].split("\r")[1:] == [
+        f"compact [{'#' * filled}{'.' * (30 - filled)}] {done} of 2 files" for filled, done in ((0, 0), (15, 1), (30, 2))
+    ]
+    assert lines[2].startswith("\rcompact [#######")
+
+
+def test_a_shorter_line_hides_the_longer_one_before() -> None:
+    bar = ProgressBar(io.StringIO())
+    bar(event("write", 1_000_000))
+    bar(event("write", 1))
+    assert bar.output.getvalue().split("\r")[2] == "write 1 files        "
+
+
+def test_true_means_a_bar_and_nothing_means_silence() -> None:
+    assert isinstance(chosen(True), ProgressBar)
+    assert chosen(False) is chosen(None) is None
+    assert chosen(print) is print
+
+
+def test_a_table_opened_with_progress_shows_a_bar(create, capsys) -> None:
+    path = create().path
+    table = Table.open(path, progress=True)
+    table.write(pa.table({"id": [1], "city": ["a"], "n": pa.nulls(1)}))
+    table.compact(full=True)
+    shown = capsys.readouterr().err
+    assert "compact [##############################] 1 of 1 buckets\n" in shown
+
+
+class Session:
+    """What is used of a Spark Connect session."""
+
+    __module__ = "pyspark.sql.connect.session"
+
+    def __init__(self):
+        self.handlers = []
+
+    def registerProgressHandler(self, handler):  # Spark's name
+        self.handlers.append(handler)
+
+    def removeProgressHandler(self, handler):  # Spark's name
+        self.handlers.remove(handler)
+
+    def report(self, *stages, done=False):
+        known = [SimpleNamespace(num_completed_tasks=completed, num_tasks=tasks) for completed, tasks in stages]
+        for handler in list(self.handlers):
+            for _ in range(2):  # each report comes twice
+                handler(stages=known, inflight_tasks=1, operation_id="o", done=done)
+
+
+def test_reports_of_a_session_become_events_and_the_end_is_told_once() -> None:
+    session, events = Session(), []
+    with told_of_tasks(session, events.append, "compact"):
+        session.report((0, 4))
+        session.report((4, 4))
+        session.report((4, 4), (1, 2))
+        session.report((4, 4), (2, 2), done=True)
+    assert [(told.done, told.total, told.unit) for told in events] == [(0, 4, "tasks"), (5, 6, "tasks"), (6, 6, "tasks")]
+    assert session.handlers == []
+
+
+def test_a_failed_job_has_no_end_and_leaves_no_handler() -> None:
+    session, events = Session(), []
+
+    def job():
+        with told_of_tasks(session, events.append, "write"):
+            session.report((1, 4))
+            raise RuntimeError("lost")
+
+    with pytest.raises(RuntimeError):
+        job()
+    assert [told.done for told in events] == [1]
+    assert session.handlers == []
+
+
+def test_jobs_of_other_threads_are_not_told_of_and_the_end_of_a_quick_one_is() -> None:
+    session, events = Session(), []
+    with told_of_tasks(session, events.append, "write"):
+        other = threading.Thread(target=session.report, args=((1, 4),))
+        other.start()
+        other.join()
+    assert [(told.done, told.total) for told in events] == [(1, 1)]
+
+
+def test_classic_sessions_tell_nothing() -> None:
+    events: list[object] = []
+    with told_of_tasks(SimpleNamespace(), events.append, "write"):
+        pass
+    assert events == []
