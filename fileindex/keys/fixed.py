@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import math
 import struct
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from fileindex.base.arrays import Int64s
 from fileindex.base.column_type import FLOATS, STRINGS, TIMESTAMPS, ColumnType, Kind, Plain
-
-Keys: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 
 _WIDTHS: dict[Kind, int] = {
     Kind.BOOLEAN: 1,
@@ -55,7 +54,7 @@ def is_lossy(column_type: ColumnType) -> bool:
     return column_type.kind in TIMESTAMPS and column_type.unit == "ns"
 
 
-def to_keys(values: Any, column_type: ColumnType) -> Keys:
+def to_keys(values: Any, column_type: ColumnType) -> Int64s:
     """Keys of the non-null values of an array in physical form (``plain_array``).
 
     Raises:
@@ -80,7 +79,7 @@ def to_keys(values: Any, column_type: ColumnType) -> Keys:
     return np.asarray(numbers.astype(np.int64))
 
 
-def stored_keys(bits: Any, column_type: ColumnType) -> Keys:
+def stored_keys(bits: Any, column_type: ColumnType) -> Int64s:
     """Sortable keys of key numbers that an index holds, in which any NaN may stand for NaN.
 
     >>> stored_keys(np.array([-1], dtype=np.int32), ColumnType(Kind.FLOAT)) == turn(np.array([0x7FC00000]), ColumnType(Kind.FLOAT))
@@ -93,7 +92,7 @@ def stored_keys(bits: Any, column_type: ColumnType) -> Keys:
     return turn(bits, column_type)
 
 
-def turn(bits: Any, column_type: ColumnType) -> Keys:
+def turn(bits: Any, column_type: ColumnType) -> Int64s:
     """Sortable keys of stored key numbers, or the other way round: an involution on float bits, else nothing."""
     if column_type.kind not in FLOATS:
         return np.asarray(bits.astype(np.int64))

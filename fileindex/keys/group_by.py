@@ -12,10 +12,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from fileindex.base.arrays import Int64s, UInt32s
 from fileindex.base.column_type import STRINGS, ColumnType
-from fileindex.keys.fixed import Keys, to_keys
+from fileindex.keys.fixed import to_keys
 from fileindex.keys.text_sort import rank_texts, take_texts
-from fileindex.rowset.roaring import Rows
 
 _Longs: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 _Codes: TypeAlias = np.ndarray[Any, np.dtype[np.uint32]]
@@ -33,7 +33,7 @@ class GroupedColumn:
         texts: ascending texts, used or not; None for fixed-width types.
     """
 
-    def __init__(self, row_count: int, null_rows: Rows, values: Keys, texts: Any = None) -> None:
+    def __init__(self, row_count: int, null_rows: UInt32s, values: Int64s, texts: Any = None) -> None:
         self.row_count = row_count
         self.null_rows = null_rows
         self.values = values
@@ -62,7 +62,7 @@ class GroupedColumn:
         return self._groups[1]
 
     @cached_property
-    def rows(self) -> Rows:
+    def rows(self) -> UInt32s:
         """Row numbers in the order of ``keys``, ascending for one key."""
         positions = self._groups[2]
         return np.flatnonzero(self.present).astype(np.uint32)[positions] if len(self.null_rows) else positions
@@ -83,11 +83,11 @@ class GroupedColumn:
         return spread
 
     @property
-    def _distinct(self) -> Keys:
+    def _distinct(self) -> Int64s:
         return self._groups[0] if self._table is None else self._table[0]
 
     @cached_property
-    def _table(self) -> tuple[Keys, _Codes, _Longs] | None:
+    def _table(self) -> tuple[Int64s, _Codes, _Longs] | None:
         """Distinct values, codes and starts through a table of all values that there could be; None if these are too many."""
         if not len(self.values):
             return None
@@ -102,7 +102,7 @@ class GroupedColumn:
         return np.flatnonzero(used) + least, codes, np.concatenate([[0], np.cumsum(counts[used])])
 
     @cached_property
-    def _groups(self) -> tuple[Keys, _Longs, Rows]:
+    def _groups(self) -> tuple[Int64s, _Longs, UInt32s]:
         if self._table is None:
             return group_rows(self.values)
         distinct, codes, starts = self._table
@@ -115,7 +115,7 @@ class ColumnRows:
     def __init__(self, column_type: ColumnType) -> None:
         self._type = column_type
         self._chunks: list[Any] = []
-        self._nulls: list[Rows] = []
+        self._nulls: list[UInt32s] = []
         self._overflow = ""
         self._repetitive = True
         self.row_count = 0
@@ -154,7 +154,7 @@ class ColumnRows:
         return GroupedColumn(self.row_count, nulls, np.concatenate(chunks) if chunks else np.zeros(0, dtype=np.int64))
 
 
-def group_rows(keys: Any) -> tuple[Any, _Longs, Rows]:
+def group_rows(keys: Any) -> tuple[Any, _Longs, UInt32s]:
     """Distinct keys ascending, where each one's group starts, and the positions of ``keys`` in group order.
 
     Key and position are packed into one word where they fit, because sorting words is many times faster than a stable argsort.
@@ -181,7 +181,7 @@ def group_rows(keys: Any) -> tuple[Any, _Longs, Rows]:
     return keys[positions[starts[:-1]]], starts, positions
 
 
-def _sorted_positions(words: Any) -> Rows:
+def _sorted_positions(words: Any) -> UInt32s:
     """Positions in the order of the words, which become words and positions in that order; both must fit into 64 bits."""
     bits = len(words).bit_length()
     words <<= np.uint64(bits)
@@ -190,7 +190,7 @@ def _sorted_positions(words: Any) -> Rows:
     return np.asarray((words & np.uint64(2**bits - 1)).astype(np.uint32))
 
 
-def _rank_rows(chunks: list[tuple[Any, Any]]) -> tuple[Any, Keys]:
+def _rank_rows(chunks: list[tuple[Any, Any]]) -> tuple[Any, Int64s]:
     """Distinct texts ascending, and for every non-null row the number of its text in them.
 
     A chunk is a text per row, or its distinct texts and the row's codes.

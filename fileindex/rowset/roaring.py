@@ -12,9 +12,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from pyroaring import BitMap
 
+from fileindex.base.arrays import UInt32s
 from fileindex.base.corrupt import CorruptIndex
 
-Rows: TypeAlias = np.ndarray[Any, np.dtype[np.uint32]]
 _Longs: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 _Bytes: TypeAlias = np.ndarray[Any, np.dtype[np.uint8]]
 
@@ -30,7 +30,7 @@ SINGLETON_BYTES = 18
 """Serialised size of a set of one row."""
 
 
-def rows_to_bitmap(rows: Rows) -> BitMap:
+def rows_to_bitmap(rows: UInt32s) -> BitMap:
     """The set of the given row numbers (any order).
 
     >>> rows_to_bitmap(np.array([3, 1], dtype=np.uint32))
@@ -39,7 +39,7 @@ def rows_to_bitmap(rows: Rows) -> BitMap:
     return BitMap(array("I", np.ascontiguousarray(rows, dtype=np.uint32).tobytes()))  # pyroaring walks any other buffer item by item
 
 
-def bitmap_to_rows(rows: BitMap) -> Rows:
+def bitmap_to_rows(rows: BitMap) -> UInt32s:
     """The row numbers of a set, ascending.
 
     >>> bitmap_to_rows(BitMap([3, 1])).tolist()
@@ -148,7 +148,7 @@ def _check_container(data: bytes | memoryview, at: int, cardinality: int, *, is_
     return _BITSET_BYTES
 
 
-def serialize_groups(rows: Rows, starts: _Longs) -> tuple[_Bytes, _Longs]:
+def serialize_groups(rows: UInt32s, starts: _Longs) -> tuple[_Bytes, _Longs]:
     """Serialised sets of many groups of rows, back to back.
 
     Args:
@@ -169,7 +169,7 @@ def serialize_groups(rows: Rows, starts: _Longs) -> tuple[_Bytes, _Longs]:
     return np.concatenate([data for data, _ in parts]), np.concatenate([[0], np.cumsum(lengths)])
 
 
-def _serialize_part(rows: Rows, starts: _Longs) -> tuple[_Bytes, _Longs]:
+def _serialize_part(rows: UInt32s, starts: _Longs) -> tuple[_Bytes, _Longs]:
     counts = np.diff(starts)
     rows, starts = rows[starts[0] : starts[-1]], starts - starts[0]
     large = np.flatnonzero(counts >= LARGE_GROUP)
@@ -193,7 +193,7 @@ def _serialize_part(rows: Rows, starts: _Longs) -> tuple[_Bytes, _Longs]:
 class _Layout:
     """Sets of fewer than LARGE_GROUP rows: their containers (arrays and runs only), sizes and bytes, without a loop over sets."""
 
-    def __init__(self, rows: Rows, counts: _Longs) -> None:
+    def __init__(self, rows: UInt32s, counts: _Longs) -> None:
         self.low = (rows & 0xFFFF).astype(np.int64)
         high = (rows >> 16).astype(np.int64)
         group_of_row = np.repeat(np.arange(len(counts)), counts)

@@ -9,14 +9,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fileindex.base.arrays import Int64s, Mask
 from lsm.keys.encoding import WordColumn, one_array
 from lsm.keys.sort import sort_rows
-
-Mask = npt.NDArray[np.bool_]
 
 
 def equal_rows(left: Any, right: Any, names: Sequence[str]) -> Mask:
@@ -85,15 +83,15 @@ def _equal_lists(left: Any, right: Any) -> Mask:
     return same
 
 
-def _lengths(lists: Any) -> npt.NDArray[np.int64]:
+def _lengths(lists: Any) -> Int64s:
     if pa.types.is_map(lists.type):
-        offsets: npt.NDArray[np.int64] = lists.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
+        offsets: Int64s = lists.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
         return np.diff(offsets)
-    found: npt.NDArray[np.int64] = pc.list_value_length(lists).to_numpy(zero_copy_only=False).astype(np.int64)
+    found: Int64s = pc.list_value_length(lists).to_numpy(zero_copy_only=False).astype(np.int64)
     return found
 
 
-def _map_parts(maps: Any, lengths: npt.NDArray[np.int64]) -> tuple[Any, Any]:
+def _map_parts(maps: Any, lengths: Int64s) -> tuple[Any, Any]:
     """Keys and values of all maps one after the other, each map's in order of the key."""
     first = int(maps.offsets[0].as_py()) if len(maps) else 0
     keys, items = (child.slice(first, int(lengths.sum())) for child in (maps.keys, maps.items))
@@ -104,4 +102,4 @@ def _map_parts(maps: Any, lengths: npt.NDArray[np.int64]) -> tuple[Any, Any]:
     return keys.take(order), items.take(order)
 
 
-__all__ = ["Mask", "equal_rows", "equal_values"]
+__all__ = ["equal_rows", "equal_values"]

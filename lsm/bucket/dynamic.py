@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
-from lsm.bucket.hash import Buckets, Hashes
+from fileindex.base.arrays import Int32s, Mask
 from lsm.bucket.hash_index import read_hashes
 from manifest.entry.index_manifest import HASH, IndexEntry
 from manifest.snapshot.snapshot import Snapshot
@@ -29,19 +28,19 @@ class Owned:
     index: int = 0
     writers: int = 1
 
-    def first(self, count: int) -> Buckets:
+    def first(self, count: int) -> Int32s:
         """The lowest ``count`` bucket numbers."""
-        numbers: Buckets = self.index + self.writers * np.arange(count, dtype=np.int32)
+        numbers: Int32s = self.index + self.writers * np.arange(count, dtype=np.int32)
         return numbers
 
-    def holds(self, buckets: Buckets) -> npt.NDArray[np.bool_]:
+    def holds(self, buckets: Int32s) -> Mask:
         """Mask of the buckets that are owned."""
-        mask: npt.NDArray[np.bool_] = buckets % self.writers == self.index
+        mask: Mask = buckets % self.writers == self.index
         return mask
 
 
 _ALL = Owned()
-_NO_HASHES: Hashes = np.empty(0, np.int32)
+_NO_HASHES: Int32s = np.empty(0, np.int32)
 _UNLIMITED = -1
 
 
@@ -56,15 +55,15 @@ class PartitionIndex:
         max_buckets: Buckets that may be open, -1 for any number (``dynamic-bucket.max-buckets``); when all are full they fill evenly.
     """
 
-    hashes: Hashes
-    buckets: Buckets
+    hashes: Int32s
+    buckets: Int32s
     target_rows: int
     max_buckets: int = _UNLIMITED
     owned: Owned = _ALL
     changed: set[int] = field(default_factory=set)
 
     @classmethod
-    def of(cls, by_bucket: Mapping[int, Hashes], target_rows: int, max_buckets: int = _UNLIMITED, owned: Owned = _ALL) -> PartitionIndex:
+    def of(cls, by_bucket: Mapping[int, Int32s], target_rows: int, max_buckets: int = _UNLIMITED, owned: Owned = _ALL) -> PartitionIndex:
         """The index of a partition whose buckets hold these hashes.
 
         >>> index = PartitionIndex.of({0: np.array([7, -3], np.int32)}, target_rows=3)
@@ -76,33 +75,33 @@ class PartitionIndex:
         found, first = np.unique(hashes, return_index=True)
         return cls(found, buckets[first], target_rows, max_buckets, owned)
 
-    def assign(self, hashes: Hashes) -> Buckets:
+    def assign(self, hashes: Int32s) -> Int32s:
         """The bucket of every hash; new ones become known."""
         if len(hashes) and not self._knows(hashes).all():
             self._add(np.unique(hashes[~self._knows(hashes)]))
-        assigned: Buckets = self.buckets[np.searchsorted(self.hashes, hashes)] if len(hashes) else np.empty(0, np.int32)
+        assigned: Int32s = self.buckets[np.searchsorted(self.hashes, hashes)] if len(hashes) else np.empty(0, np.int32)
         return assigned
 
-    def hashes_of(self, bucket: int) -> Hashes:
+    def hashes_of(self, bucket: int) -> Int32s:
         """All hashes of a bucket, ascending."""
-        found: Hashes = self.hashes[self.buckets == bucket]
+        found: Int32s = self.hashes[self.buckets == bucket]
         return found
 
-    def _knows(self, hashes: Hashes) -> npt.NDArray[np.bool_]:
+    def _knows(self, hashes: Int32s) -> Mask:
         at = np.searchsorted(self.hashes, hashes)
         inside = at < len(self.hashes)
         known = np.zeros(len(hashes), np.bool_)
         known[inside] = self.hashes[at[inside]] == hashes[inside]
         return known
 
-    def _add(self, new: Hashes) -> None:
+    def _add(self, new: Int32s) -> None:
         placed = self._place(len(new))
         self.changed.update(np.unique(placed).tolist())
         hashes = np.concatenate([self.hashes, new])
         order = np.argsort(hashes, kind="stable")
         self.hashes, self.buckets = hashes[order], np.concatenate([self.buckets, placed])[order]
 
-    def _place(self, count: int) -> Buckets:
+    def _place(self, count: int) -> Int32s:
         """Buckets for ``count`` new keys: room in open buckets first, lowest bucket first, then new ones."""
         present, used = np.unique(self.buckets, return_counts=True)
         own = self.owned.holds(present)
@@ -115,7 +114,7 @@ class PartitionIndex:
         ids = np.concatenate([present[own], free]).astype(np.int32)
         filled = np.repeat(ids, np.concatenate([room, np.full(len(free), self.target_rows)]).astype(np.int64))[:count]
         rest = np.resize(ids if len(ids) else self.owned.first(1), count - len(filled))
-        placed: Buckets = np.concatenate([filled, rest]).astype(np.int32)
+        placed: Int32s = np.concatenate([filled, rest]).astype(np.int32)
         return placed
 
 
@@ -134,11 +133,11 @@ class HashBucketAssigner:
                 self._entries.setdefault(entry.partition, []).append(entry)
         self._partitions: dict[bytes, PartitionIndex] = {}
 
-    def assign(self, partition: bytes, hashes: Hashes) -> Buckets:
+    def assign(self, partition: bytes, hashes: Int32s) -> Int32s:
         """The bucket of every key, given by the hash of its trimmed primary key. Raises ``CorruptFile``."""
         return self._index(partition).assign(hashes)
 
-    def new_hashes(self, partition: bytes, bucket: int) -> Hashes | None:
+    def new_hashes(self, partition: bytes, bucket: int) -> Int32s | None:
         """All hashes of a bucket that took new keys; None if it took none."""
         index = self._partitions.get(partition)
         return index.hashes_of(bucket) if index is not None and bucket in index.changed else None

@@ -6,18 +6,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fileindex.base.arrays import Int32s, UInt32s
 from fileindex.base.column_type import Plain
 from fileindex.base.plain_value import plain_array, to_scalar
-from manifest.row.words import Words, row_images
+from manifest.row.words import row_images
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import DataType
-
-Buckets = npt.NDArray[np.int32]
-Hashes = npt.NDArray[np.int32]
 
 _SEED = 42
 _C1, _C2 = np.uint32(0xCC9E2D51), np.uint32(0x1B873593)
@@ -25,7 +22,7 @@ _BATCH = 1 << 16
 """Rows hashed at once: the words of a batch stay in the processor's cache."""
 
 
-def hash_keys(columns: Sequence[Any], types: Sequence[DataType]) -> Hashes:
+def hash_keys(columns: Sequence[Any], types: Sequence[DataType]) -> Int32s:
     """Hash of every row of the key ``columns`` (Arrow arrays of one length, chunked or not), as Paimon's int32.
 
     Raises ``UnsupportedType`` for a nested column.
@@ -46,7 +43,7 @@ def _contiguous(column: Any) -> Any:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
-def _hash_batch(columns: Sequence[pa.Array], types: Sequence[DataType]) -> Words:
+def _hash_batch(columns: Sequence[pa.Array], types: Sequence[DataType]) -> UInt32s:
     images = row_images(columns, types)
     state = np.full(len(columns[0]), _SEED, dtype=np.uint32)
     for step in images.steps:
@@ -57,22 +54,22 @@ def _hash_batch(columns: Sequence[pa.Array], types: Sequence[DataType]) -> Words
     return _finish(state, images.sizes.astype(np.uint32))
 
 
-def _rotate(words: Words, bits: int) -> Words:
+def _rotate(words: UInt32s, bits: int) -> UInt32s:
     return words << np.uint32(bits) | words >> np.uint32(32 - bits)
 
 
-def _mix(state: Words, words: Words) -> Words:
+def _mix(state: UInt32s, words: UInt32s) -> UInt32s:
     return _rotate(state ^ _rotate(words * _C1, 15) * _C2, 13) * np.uint32(5) + np.uint32(0xE6546B64)
 
 
-def _finish(state: Words, sizes: Words) -> Words:
+def _finish(state: UInt32s, sizes: UInt32s) -> UInt32s:
     state = state ^ sizes
     state = (state ^ state >> np.uint32(16)) * np.uint32(0x85EBCA6B)
     state = (state ^ state >> np.uint32(13)) * np.uint32(0xC2B2AE35)
     return state ^ state >> np.uint32(16)
 
 
-def bucket_ids(rows: pa.RecordBatch | pa.Table, schema: TableSchema, buckets: int) -> Buckets:
+def bucket_ids(rows: pa.RecordBatch | pa.Table, schema: TableSchema, buckets: int) -> Int32s:
     """Bucket of every row, 0 to ``buckets`` - 1, by the table's bucket function; rows are in the table's Arrow schema.
 
     >>> from manifest.schema.validation import build_schema
@@ -84,12 +81,12 @@ def bucket_ids(rows: pa.RecordBatch | pa.Table, schema: TableSchema, buckets: in
     return _buckets(columns, schema, buckets)
 
 
-def _buckets(columns: Sequence[Any], schema: TableSchema, buckets: int) -> Buckets:
+def _buckets(columns: Sequence[Any], schema: TableSchema, buckets: int) -> Int32s:
     types = schema.types_of(schema.bucket_keys)
     if buckets == 1:
         return np.zeros(len(columns[0]), dtype=np.int32)
     if schema.core.bucket_function_type == "mod":
-        found: Buckets = np.mod(_integers(columns[0], types[0]), buckets).astype(np.int32)
+        found: Int32s = np.mod(_integers(columns[0], types[0]), buckets).astype(np.int32)
         return found
     return np.abs(np.fmod(hash_keys(columns, types), np.int32(buckets)))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lsm.bucket.hash import Hashes
+from fileindex.base.arrays import Int32s
 from manifest.entry.index_manifest import IndexEntry, IndexFile
 from manifest.io.errors import CorruptFile
 from manifest.io.paths import FileNames
@@ -13,7 +13,7 @@ from manifest.store import FileStore
 _ON_DISK = np.dtype(">i4")
 
 
-def read_hashes(store: FileStore, entry: IndexEntry) -> Hashes:
+def read_hashes(store: FileStore, entry: IndexEntry) -> Int32s:
     """The hashes of an index file, in no order: big-endian int32, nothing else.
 
     Raises:
@@ -26,11 +26,11 @@ def read_hashes(store: FileStore, entry: IndexEntry) -> Hashes:
         raise CorruptFile(path, "is missing, but the index manifest names it") from None
     if len(data) != entry.file_size or len(data) != entry.row_count * _ON_DISK.itemsize:
         raise CorruptFile(path, f"has {len(data)} bytes for {entry.row_count} hashes; the index manifest says {entry.file_size}")
-    hashes: Hashes = np.frombuffer(data, _ON_DISK).astype(np.int32)
+    hashes: Int32s = np.frombuffer(data, _ON_DISK).astype(np.int32)
     return hashes
 
 
-def write_hashes(store: FileStore, names: FileNames, partition: bytes, bucket: int, hashes: Hashes) -> IndexFile:
+def write_hashes(store: FileStore, names: FileNames, partition: bytes, bucket: int, hashes: Int32s) -> IndexFile:
     """A new index file with all hashes of a bucket.
 
     The hashes of Paimon's keys 0 to 4 take 20 bytes:

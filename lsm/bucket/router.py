@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from fileindex.base.arrays import AnyArray, Int32s, Int64s
 from fileindex.base.column_type import Plain
 from fileindex.base.plain_value import from_scalar
-from lsm.bucket.hash import Buckets, Hashes, bucket_ids, hash_keys
-from lsm.keys.encoding import Rows, one_array
+from lsm.bucket.hash import bucket_ids, hash_keys
+from lsm.keys.encoding import one_array
 from manifest.schema.table_schema import TableSchema
 
 UNAWARE_BUCKET = 0
 _PART_ROWS = 1 << 18
-Each: TypeAlias = Callable[[Callable[[Any], Buckets], Sequence[Any]], Iterable[Buckets]]
-Assign: TypeAlias = Callable[[tuple[Plain, ...], Hashes], Buckets]
+Each: TypeAlias = Callable[[Callable[[Any], Int32s], Sequence[Any]], Iterable[Int32s]]
+Assign: TypeAlias = Callable[[tuple[Plain, ...], Int32s], Int32s]
 """Buckets of keys of one partition, given by their hashes."""
 
 
@@ -28,7 +28,7 @@ class Share:
 
     partition: tuple[Plain, ...]
     bucket: int
-    rows: Rows | None
+    rows: Int64s | None
 
 
 def route(table: Any, schema: TableSchema, assign: Assign | None = None, each: Each = map) -> list[Share]:
@@ -59,16 +59,16 @@ def route(table: Any, schema: TableSchema, assign: Assign | None = None, each: E
     return [Share(partitions[code // buckets], code % buckets, rows) for code, rows in _groups(codes, len(partitions) * buckets)]
 
 
-def _bucket_ids(table: Any, schema: TableSchema, buckets: int, each: Each) -> Buckets:
+def _bucket_ids(table: Any, schema: TableSchema, buckets: int, each: Each) -> Int32s:
     parts = [table.slice(at, _PART_ROWS) for at in range(0, table.num_rows, _PART_ROWS)]
     return np.concatenate(list(each(lambda part: bucket_ids(part, schema, buckets), parts)))
 
 
-def _groups(codes: npt.NDArray[np.int64], groups: int) -> Iterator[tuple[int, Rows | None]]:
+def _groups(codes: Int64s, groups: int) -> Iterator[tuple[int, Int64s | None]]:
     """Each code that occurs, and its rows in order of arrival; None if those are all rows."""
     small = codes.astype(np.uint16 if groups <= 1 << 16 else np.uint64)
     kind = np.int32 if len(codes) <= np.iinfo(np.int32).max else np.int64  # they are held until the write ends
-    order: npt.NDArray[Any] = np.argsort(small, kind="stable").astype(kind)
+    order: AnyArray = np.argsort(small, kind="stable").astype(kind)
     ends = np.cumsum(np.bincount(codes, minlength=groups))
     start = 0
     for code, end in enumerate(ends.tolist()):
@@ -77,9 +77,7 @@ def _groups(codes: npt.NDArray[np.int64], groups: int) -> Iterator[tuple[int, Ro
         start = end
 
 
-def _assigned(
-    table: Any, schema: TableSchema, codes: npt.NDArray[np.int64], partitions: Sequence[tuple[Plain, ...]], assign: Assign
-) -> npt.NDArray[np.int64]:
+def _assigned(table: Any, schema: TableSchema, codes: Int64s, partitions: Sequence[tuple[Plain, ...]], assign: Assign) -> Int64s:
     """The dynamic bucket of every row."""
     keys = schema.trimmed_primary_keys
     hashes = hash_keys([table.column(name) for name in keys], schema.types_of(keys))
@@ -90,7 +88,7 @@ def _assigned(
     return found
 
 
-def _partitions(table: Any, schema: TableSchema) -> tuple[npt.NDArray[np.int64], list[tuple[Plain, ...]]]:
+def _partitions(table: Any, schema: TableSchema) -> tuple[Int64s, list[tuple[Plain, ...]]]:
     """A number per row, and the partition of each number."""
     codes = np.zeros(table.num_rows, np.int64)
     partitions: list[tuple[Plain, ...]] = [()]

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from fileindex.base.arrays import Mask
 from lsm.data_files.rolling import RollingFileWriter, delete_files, key_value_writer
 from lsm.data_files.writer import FileTarget
 from lsm.keys.encoding import one_array
@@ -23,7 +23,7 @@ from lsm.merge.row_diff import row_changes
 from manifest.entry.data_file import DataFileMeta, FileSource
 from manifest.schema.table_schema import TableSchema
 
-_Mask = npt.NDArray[np.bool_]
+_Mask = Mask
 _DEFAULT_PREFIX = "changelog-"
 _OWN = {"changelog-file.compression": "file.compression", "changelog-file.stats-mode": "metadata.stats-mode"}
 _LEFT_OUT = ("file-index.", "target-file-row-num")

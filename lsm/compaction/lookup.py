@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from fileindex.base.arrays import Int64s
 from fileindex.rowset.roaring import bitmap_to_rows
 from lsm.deletion_vectors.maintainer import BucketVectors
 from lsm.deletion_vectors.reader import dead_rows
-from lsm.keys.encoding import Rows, one_array
+from lsm.keys.encoding import one_array
 from lsm.keys.sort import SortKey, sort_rows
 from lsm.levels.sorted_runs import KeyOf
 from lsm.merge.lookup_function import with_level
@@ -109,7 +109,7 @@ class Lookup:
         )
         return (pa.Table.from_batches([batch]) for batch in read.batches() if batch.num_rows)
 
-    def _positions(self, file: DataFileMeta) -> npt.NDArray[np.int64]:
+    def _positions(self, file: DataFileMeta) -> Int64s:
         """The positions of a file's live rows."""
         vector = None if self.vectors is None else self.vectors.dead_rows(file.file_name)
         alive = np.ones(file.row_count, np.bool_)
@@ -117,7 +117,7 @@ class Lookup:
             alive[bitmap_to_rows(dead_rows(self.store.file_io, vector))] = False
         return np.flatnonzero(alive)
 
-    def _hits(self, rows: Any, keys: Sequence[Any]) -> tuple[Rows, Rows]:
+    def _hits(self, rows: Any, keys: Sequence[Any]) -> tuple[Int64s, Int64s]:
         """Rows whose key is among ``keys``; of each such key the first of its rows, in key order."""
         names = list(self.key.columns)
         both = pa.concat_tables([rows.select(names), *(piece.select(names) for piece in keys)])
@@ -128,7 +128,7 @@ class Lookup:
         first = done.order[done.starts[asked]]  # the sort is stable, so an old row comes before the keys
         return hits, first[first < rows.num_rows]
 
-    def _mark(self, rows: Any, hits: Rows, files: Sequence[DataFileMeta]) -> None:
+    def _mark(self, rows: Any, hits: Int64s, files: Sequence[DataFileMeta]) -> None:
         if self.vectors is None:
             return
         where = one_array(rows.column(_FILE)).to_numpy()[hits]

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lsm.keys.encoding import Rows, WordColumn, Words, one_array
+from fileindex.base.arrays import Int64s, UInt64s
+from lsm.keys.encoding import WordColumn, one_array
 from lsm.keys.sort import sort_rows
 
 MAX_COLUMNS = 8
@@ -50,21 +51,21 @@ class Quantiles:
         places = np.unique(np.arange(1, parts) * len(ordered) // parts)
         return cls(ordered.take(pa.array(places)) if len(ordered) else ordered, bits)
 
-    def ranks(self, column: Any) -> Words:
+    def ranks(self, column: Any) -> UInt64s:
         """Of each value the number of boundaries below it; equal values have equal ranks."""
         values = one_array(column)
         both = pa.concat_arrays([values, self.bounds.cast(values.type)])
         done = sort_rows([WordColumn.of(both)], length=len(both))
         is_bound = done.order >= len(values)
-        before: Rows = np.cumsum(is_bound) - is_bound
+        before: Int64s = np.cumsum(is_bound) - is_bound
         ranks = np.zeros(len(both), np.uint64)
         sizes = np.diff(done.starts, append=len(both))
         ranks[done.order] = np.repeat(before[done.starts], sizes)
-        found: Words = ranks[: len(values)]
+        found: UInt64s = ranks[: len(values)]
         return found
 
 
-def z_order(ranks: Sequence[Words], bits: int) -> Words:
+def z_order(ranks: Sequence[UInt64s], bits: int) -> UInt64s:
     """The bits of all ranks interleaved, those of the first one leading.
 
     >>> z_order([np.array([0b11], np.uint64), np.array([0b00], np.uint64)], 2).tolist() == [0b1010]
@@ -77,7 +78,7 @@ def z_order(ranks: Sequence[Words], bits: int) -> Words:
     return key
 
 
-def hilbert(ranks: Sequence[Words], bits: int) -> Words:
+def hilbert(ranks: Sequence[UInt64s], bits: int) -> UInt64s:
     """The place of each cell on the Hilbert curve, on which consecutive places are neighbouring cells.
 
     John Skilling, "Programming the Hilbert curve" (2004): undo the turns of the curve from the coarsest cells to the finest.
@@ -101,11 +102,11 @@ def hilbert(ranks: Sequence[Words], bits: int) -> Words:
     return z_order([axis ^ turned for axis in axes], bits)
 
 
-def _bit(words: Words, bit: int) -> Any:
+def _bit(words: UInt64s, bit: int) -> Any:
     return (words >> np.uint64(bit)) & np.uint64(1) == 1
 
 
-def sample_rows(seen: int, count: int, step: int) -> Rows:
+def sample_rows(seen: int, count: int, step: int) -> Int64s:
     """Of ``count`` rows that follow ``seen`` others, the positions that a sample of every ``step``-th row takes.
 
     >>> sample_rows(3, 5, 4).tolist()

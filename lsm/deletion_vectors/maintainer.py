@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterable, Sequence
 
 from pyroaring import BitMap
 
-from fileindex.rowset.roaring import Rows, rows_to_bitmap
+from fileindex.base.arrays import UInt32s
+from fileindex.rowset.roaring import rows_to_bitmap
 from lsm.deletion_vectors.reader import DeletionFile, dead_rows
 from lsm.deletion_vectors.writer import DeletionVectorWriter
 from manifest.commit.index_change import IndexChange
@@ -53,7 +54,7 @@ class BucketVectors:
         known = vector.cardinality if isinstance(vector, DeletionFile) else None
         return len(dead_rows(self._writer.store.file_io, vector)) if known is None else known
 
-    def mark(self, file_name: str, rows: Rows) -> int:
+    def mark(self, file_name: str, rows: UInt32s) -> int:
         """Positions of a data file are dead from now on; how many were not before."""
         if not len(rows):
             return 0

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from lsm.bucket.hash import Hashes
+from fileindex.base.arrays import Int32s
 from lsm.bucket.hash_index import read_hashes
 from lsm.fsck.data_file import CheckedDataFile
 from lsm.fsck.indexes import check_index_file
@@ -34,7 +34,7 @@ class FileCheck:
     store: FileStore
     depth: Depth
     _branches: dict[str, FileStore] = field(default_factory=dict)
-    _hashes: OrderedDict[str, Hashes | None] = field(default_factory=OrderedDict)
+    _hashes: OrderedDict[str, Int32s | None] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def check(self, unit: Unit, limit: int) -> Findings:
@@ -55,7 +55,7 @@ class FileCheck:
                 self._branches[name] = branch_store(self.store, name)
             return self._branches[name]
 
-    def _known_hashes(self, store: FileStore, entry: IndexEntry | None) -> Hashes | None:
+    def _known_hashes(self, store: FileStore, entry: IndexEntry | None) -> Int32s | None:
         """The sorted hashes of a bucket; None if they cannot be read, which the check of that file tells."""
         if entry is None:
             return None

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from fileindex.base.arrays import Int32s
 from fileindex.base.plain_value import from_scalar
 from fileindex.predicate.tree import TRUE
-from lsm.bucket.hash import Hashes, bucket_ids, hash_keys
+from lsm.bucket.hash import bucket_ids, hash_keys
 from lsm.fsck.indexes import CheckedFileIndexes
 from lsm.fsck.keys import KeyOrder, RowNumbersSeen
 from lsm.fsck.statistics import CheckedStatistics
@@ -55,7 +56,7 @@ class CheckedDataFile:
     unit: DataUnit
     depth: Depth
     found: Findings
-    hashes: Callable[[], Hashes | None]
+    hashes: Callable[[], Int32s | None]
     _partition_wrong: dict[str, int] = field(default_factory=dict)
     _differing_keys: set[str] = field(default_factory=set)
     _wrong_buckets: int = 0

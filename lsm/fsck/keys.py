@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from fileindex.base.arrays import Mask
 from fileindex.base.plain_value import from_scalar
 from lsm.keys.encoding import WordColumn, one_array
 from lsm.keys.sort import SEQUENCE_NUMBER, VALUE_KIND
@@ -72,7 +72,7 @@ class KeyOrder:
         return order(self.first) == order(min_key) and order(self.last) == order(max_key)
 
 
-def _steps(columns: Sequence[WordColumn]) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+def _steps(columns: Sequence[WordColumn]) -> tuple[Mask, Mask]:
     """For each row but the last: is its key less than the next one's, is it equal."""
     count = max(columns[0].length - 1, 0)
     less, equal = np.zeros(count, np.bool_), np.ones(count, np.bool_)

@@ -14,9 +14,10 @@ from functools import cached_property
 
 import numpy as np
 
+from fileindex.base.arrays import Int64s
 from fileindex.predicate.tree import TRUE, Predicate
 from lsm.incremental.planner import Additions, IncrementalMode, IncrementalPlanner, Piece
-from lsm.incremental.stream_units import Sizes, WholeState, file_sizes
+from lsm.incremental.stream_units import WholeState, file_sizes
 from lsm.scan.plan import ScanPlan
 from manifest.io.errors import InvalidArgument, SnapshotExpired, SnapshotNotFound, UnsupportedTable
 from manifest.snapshot.snapshot import CommitKind, Snapshot
@@ -75,9 +76,9 @@ class _Budget:
     """What is left of the limits of a batch."""
 
     limits: Limits
-    _used: Sizes = field(default_factory=lambda: np.zeros(3, np.int64))
+    _used: Int64s = field(default_factory=lambda: np.zeros(3, np.int64))
 
-    def take(self, sizes: Sizes) -> int:
+    def take(self, sizes: Int64s) -> int:
         """How many of the next units still fit; ``sizes`` has their files, rows and bytes, a row each."""
         given = (self.limits.files, self.limits.rows, self.limits.bytes)
         limits = np.array([_NO_LIMIT if most is None else most for most in given])

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from fileindex.base.arrays import Indices, Int64s
 from fileindex.predicate.tree import Predicate
 from lsm.scan.plan import ScanPlan
 from lsm.scan.planner import ScanPlanner
@@ -16,9 +16,6 @@ from manifest.entry.columns import EntryColumns
 from manifest.entry.live import EntryFilter
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
-
-Sizes = npt.NDArray[np.int64]
-"""Files, rows and bytes of units: three rows, a column each."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +29,7 @@ class WholeState:
     snapshot: Snapshot
     min_level: int = 0
 
-    def sizes(self) -> Sizes:
+    def sizes(self) -> Int64s:
         """What each unit holds."""
         files = file_sizes(self._entries)
         if not self.store.schema.is_primary_key_table:
@@ -62,12 +59,12 @@ class WholeState:
         return sorted(set(zip(self._entries.partition, self._entries.bucket.tolist(), strict=True)))
 
     @property
-    def _bucket_of(self) -> npt.NDArray[np.intp]:
+    def _bucket_of(self) -> Indices:
         numbers = {bucket: number for number, bucket in enumerate(self._buckets)}
         return np.array([numbers[bucket] for bucket in zip(self._entries.partition, self._entries.bucket.tolist(), strict=True)], np.intp)
 
 
-def file_sizes(entries: EntryColumns) -> Sizes:
+def file_sizes(entries: EntryColumns) -> Int64s:
     """The sizes of files that are units of their own."""
     return np.stack([np.ones(len(entries), np.int64), entries.row_count, entries.file_size])
 
@@ -80,4 +77,4 @@ def _part(split: DataSplit, names: set[tuple[bytes, int, str]]) -> list[DataSpli
     return [split.model_copy(update=left)] if kept else []
 
 
-__all__ = ["Sizes", "WholeState", "file_sizes"]
+__all__ = ["WholeState", "file_sizes"]

@@ -12,14 +12,12 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from fileindex.base.arrays import AnyArray, Int64s, Mask, UInt64s
 from fileindex.base.errors import UnsupportedType
 
-Words: TypeAlias = npt.NDArray[np.uint64]
-Rows: TypeAlias = npt.NDArray[np.int64]
-WordOf: TypeAlias = Callable[[Rows | None], Words]
+WordOf: TypeAlias = Callable[[Int64s | None], UInt64s]
 
 _SIGN = np.uint64(1 << 63)
 _NAN = np.uint64(0x7FF8000000000000)
@@ -76,7 +74,7 @@ def one_array(column: Any) -> Any:
     return column
 
 
-def fixed_words(array: Any) -> list[Words]:
+def fixed_words(array: Any) -> list[UInt64s]:
     """The words of a column of fixed width (one; two for DECIMAL); those of nulls are arbitrary.
 
     Raises:
@@ -97,7 +95,7 @@ def fixed_words(array: Any) -> list[Words]:
     raise UnsupportedType(f"a column of Arrow type {kind} has no order and cannot be a key or a sequence field")
 
 
-def _values(array: Any, dtype: np.dtype[Any], *, per_row: int = 1, extra: int = 0) -> npt.NDArray[Any]:
+def _values(array: Any, dtype: np.dtype[Any], *, per_row: int = 1, extra: int = 0) -> AnyArray:
     """The ``per_row`` values a row, and ``extra`` at the end, of the buffer behind ``array``, its offset respected, uncopied."""
     buffer = array.buffers()[1]
     count = len(array) * per_row + extra
@@ -106,7 +104,7 @@ def _values(array: Any, dtype: np.dtype[Any], *, per_row: int = 1, extra: int = 
     return np.frombuffer(buffer, dtype)[array.offset * per_row :][:count]
 
 
-def _float_words(array: Any) -> Words:
+def _float_words(array: Any) -> UInt64s:
     """Java's total order: flip all bits of negatives and the sign bit of the rest, after making every NaN the same."""
     wide = _values(array, np.dtype(f"<f{array.type.bit_width // 8}")).astype(np.float64)  # keeps the order and the sign of zero
     bits = np.where(np.isnan(wide), _NAN, wide.view(np.uint64))
@@ -128,11 +126,11 @@ def _variable_words(array: Any) -> list[WordOf]:
     padded = np.zeros(last - first + _WORD_BYTES, np.uint8)
     if data is not None:
         padded[: last - first] = np.frombuffer(data, np.uint8, count=last)[first:]
-    unaligned: npt.NDArray[Any] = np.ndarray((last - first + 1,), np.dtype(">u8"), padded.data, strides=(1,))
+    unaligned: AnyArray = np.ndarray((last - first + 1,), np.dtype(">u8"), padded.data, strides=(1,))
     starts = starts - first
 
     def word(position: int) -> WordOf:
-        def of_rows(rows: Rows | None) -> Words:
+        def of_rows(rows: Int64s | None) -> UInt64s:
             begin, length = (starts, lengths) if rows is None else (starts[rows], lengths[rows])
             rest = np.clip(length - position * _WORD_BYTES, 0, _WORD_BYTES)
             at = np.minimum(begin + position * _WORD_BYTES, last - first)
@@ -147,7 +145,7 @@ def _variable_words(array: Any) -> list[WordOf]:
     return [*(word(position) for position in range(-(-longest // _WORD_BYTES))), _of_array(lengths.astype(np.uint64))]
 
 
-def _of_array(words: Words) -> WordOf:
+def _of_array(words: UInt64s) -> WordOf:
     return lambda rows: words if rows is None else words[rows]
 
 
@@ -155,8 +153,8 @@ def _inverted(word: WordOf) -> WordOf:
     return lambda rows: ~word(rows)
 
 
-def _nulls_zeroed(word: WordOf, valid: npt.NDArray[np.bool_]) -> WordOf:
+def _nulls_zeroed(word: WordOf, valid: Mask) -> WordOf:
     return lambda rows: np.where(valid if rows is None else valid[rows], word(rows), np.uint64(0))
 
 
-__all__ = ["Rows", "WordColumn", "WordOf", "Words", "fixed_words", "is_variable", "one_array"]
+__all__ = ["WordColumn", "WordOf", "fixed_words", "is_variable", "one_array"]

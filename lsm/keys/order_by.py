@@ -13,10 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fileindex.base.arrays import UInt64s
 from fileindex.base.column_type import FLOATS, INTEGERS, STRINGS, TIMESTAMPS, ColumnType, Kind
 from fileindex.base.plain_value import from_scalar
 from fileindex.predicate.tree import FALSE, TRUE, ColumnRef, Compare, IsNull, Op, Predicate, any_of
-from lsm.keys.encoding import WordColumn, Words, one_array
+from lsm.keys.encoding import WordColumn, one_array
 from lsm.keys.sort import sort_rows
 
 _KEPT_ROWS = 64 * 1024
@@ -76,7 +77,7 @@ def _words(values: Any, column: SortColumn) -> WordColumn:
         return found
     is_valid, rest = found.words[0], found.words[1:]
 
-    def nulls_last(rows: Any) -> Words:
+    def nulls_last(rows: Any) -> UInt64s:
         valid = is_valid(rows)
         return valid ^ np.uint64(1)
 

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from lsm.keys.encoding import Words, fixed_words, is_variable
+from fileindex.base.arrays import UInt64s
+from lsm.keys.encoding import fixed_words, is_variable
 
 _BITS = 64
 
 
-def key_codes(tables: Sequence[Sequence[Any]]) -> list[Words] | None:
+def key_codes(tables: Sequence[Sequence[Any]]) -> list[UInt64s] | None:
     """Of every table, given as the arrays of its key columns, a number for each row: of all tables' keys equal or less just as the keys.
 
     None if the columns are not all of fixed width and without nulls, or their values range too widely for 64 bits.
@@ -37,7 +38,7 @@ def key_codes(tables: Sequence[Sequence[Any]]) -> list[Words] | None:
     return found
 
 
-def _append(code: Words, word: Words, low: int, width: int) -> None:
+def _append(code: UInt64s, word: UInt64s, low: int, width: int) -> None:
     """Shift the codes, in place, and put what a word exceeds ``low`` by behind them."""
     if not width:
         return

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from lsm.keys.encoding import Rows, WordColumn, WordOf, Words
+from fileindex.base.arrays import Int64s, Mask, UInt64s
+from lsm.keys.encoding import WordColumn, WordOf
 
 SEQUENCE_NUMBER = "_SEQUENCE_NUMBER"
 VALUE_KIND = "_VALUE_KIND"
@@ -44,16 +44,16 @@ class SortKey:
 class Sorted:
     """A permutation: ``order[i]`` is the row at place ``i``; ``starts`` are the places where a new key begins, ascending."""
 
-    order: Rows
-    starts: Rows
+    order: Int64s
+    starts: Int64s
 
     @property
-    def last(self) -> Rows:
+    def last(self) -> Int64s:
         """The row that ends each key's group: the newest version."""
         ends = np.empty(len(self.starts), np.int64)
         ends[:-1] = self.starts[1:] - 1
         ends[-1:] = len(self.order) - 1
-        found: Rows = self.order[ends]
+        found: Int64s = self.order[ends]
         return found
 
 
@@ -93,7 +93,7 @@ def _chained(first: list[WordOf], then: Iterator[WordOf]) -> Iterator[WordOf]:
     yield from then
 
 
-def rough_order(keys: Sequence[WordColumn]) -> Rows:
+def rough_order(keys: Sequence[WordColumn]) -> Int64s:
     """A stable order by as many leading bits of the keys as sort at once: rows near each other in key order come together.
 
     It exists for the processor's caches: rows that will be gathered in exact order later are laid out close to it.
@@ -106,7 +106,7 @@ def rough_order(keys: Sequence[WordColumn]) -> Rows:
     return _argsort(code, bits, runs=False)[0]
 
 
-def _packed(pending: Iterator[WordOf], rows: int) -> tuple[Words, int, WordOf | None]:
+def _packed(pending: Iterator[WordOf], rows: int) -> tuple[UInt64s, int, WordOf | None]:
     """As many leading words, and then bits, as fit into 64 by their ranges; the bits used; the word that did not fit whole."""
     code, bits = np.zeros(rows, np.uint64), 0
     for word in pending:
@@ -127,7 +127,7 @@ def _packed(pending: Iterator[WordOf], rows: int) -> tuple[Words, int, WordOf | 
     return code, bits, None
 
 
-def _argsort(code: Words, bits: int, *, runs: bool) -> tuple[Rows, npt.NDArray[np.bool_], bool]:
+def _argsort(code: UInt64s, bits: int, *, runs: bool) -> tuple[Int64s, Mask, bool]:
     """Stable order of ``code``, where it changes, and whether all its bits took part."""
     rows = len(code)
     if runs:
@@ -141,13 +141,13 @@ def _argsort(code: Words, bits: int, *, runs: bool) -> tuple[Rows, npt.NDArray[n
     return order, _changes(packed >> position_bits), dropped == 0
 
 
-def _changes(values: Words) -> npt.NDArray[np.bool_]:
+def _changes(values: UInt64s) -> Mask:
     changed = np.ones(len(values), np.bool_)
     np.not_equal(values[1:], values[:-1], out=changed[1:])
     return changed
 
 
-def _refine(order: Rows, is_start: npt.NDArray[np.bool_], word: WordOf) -> bool:
+def _refine(order: Int64s, is_start: Mask, word: WordOf) -> bool:
     """Sort every group of several rows by one more word, in place, and split it where that differs; False: no such group."""
     next_starts = np.ones(len(is_start), np.bool_)
     next_starts[:-1] = is_start[1:]

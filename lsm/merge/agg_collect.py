@@ -15,10 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap
 
-from lsm.keys.encoding import Rows, one_array
+from fileindex.base.arrays import Int64s, Mask
+from lsm.keys.encoding import one_array
 from lsm.merge.agg_first_last import last_non_null_value
 from lsm.merge.elements import Elements, codes_of
-from lsm.merge.version_groups import History, Mask
+from lsm.merge.version_groups import History
 from manifest.io.errors import UnmergeableRows
 from manifest.schema.merge_options import FieldAggregate
 
@@ -41,12 +42,12 @@ def listagg(history: History, column: Any, valid: Mask, rule: FieldAggregate) ->
     return pc.if_else(pa.array(counts == 0), pa.scalar(None, joined.type), joined)
 
 
-def _starts(keys: Rows) -> Mask:
+def _starts(keys: Int64s) -> Mask:
     """Where the next key begins."""
     return np.append(True, keys[1:] != keys[:-1])[: len(keys)]
 
 
-def in_joined_order(history: History, places: Rows) -> Rows:
+def in_joined_order(history: History, places: Int64s) -> Int64s:
     """Places of every key in the order in which a function joins them: late versions go before what is there."""
     if history.older is None:
         return places
@@ -54,7 +55,7 @@ def in_joined_order(history: History, places: Rows) -> Rows:
     return places[np.lexsort((np.where(late, -places, places), ~late, history.versions.keys[places]))]
 
 
-def _distinct_tokens(texts: Any, keys: Rows, delimiter: str) -> tuple[Any, Rows]:
+def _distinct_tokens(texts: Any, keys: Int64s, delimiter: str) -> tuple[Any, Int64s]:
     """The tokens of the first text of every key, and of the others those that are not there yet."""
     lists = pc.split_pattern(texts, delimiter)
     lengths = pc.list_value_length(lists).to_numpy(zero_copy_only=False)
@@ -84,7 +85,7 @@ def collect(history: History, column: Any, valid: Mask, rule: FieldAggregate) ->
     return elements.packed(chosen[~is_null[elements.keys[chosen]]], is_null)
 
 
-def _collected(history: History, places: Rows, codes: Rows, *, distinct: bool) -> list[bool]:
+def _collected(history: History, places: Int64s, codes: Int64s, *, distinct: bool) -> list[bool]:
     """Which elements of one key are left: version by version, for an element that is taken back may come again."""
     kept = [False] * len(codes)
     held: dict[int, list[int]] = {}

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lsm.keys.encoding import Rows, WordColumn
+from fileindex.base.arrays import Int64s, Mask
+from lsm.keys.encoding import WordColumn
 from lsm.keys.sort import sort_rows
 from lsm.merge.agg_collect import in_joined_order
 from lsm.merge.agg_first_last import last_non_null_value
 from lsm.merge.elements import Elements, codes_of, joined_codes
-from lsm.merge.version_groups import History, Mask
+from lsm.merge.version_groups import History
 from manifest.io.errors import UnmergeableRows
 from manifest.schema.merge_options import FieldAggregate
 
@@ -49,7 +50,7 @@ def nested_partial_update(history: History, column: Any, valid: Mask, rule: Fiel
     return _with_lone(united, np.arange(len(merged)), lone, is_null)
 
 
-def _with_lone(elements: Elements, chosen: Rows, lone: Elements, is_null: Mask) -> Any:
+def _with_lone(elements: Elements, chosen: Int64s, lone: Elements, is_null: Mask) -> Any:
     """The arrays of the ``chosen`` rows, and those that are passed on as they are."""
     joined = Elements(
         pa.concat_arrays([elements.values, lone.values]),
@@ -82,13 +83,13 @@ def _rows(history: History, column: Any, valid: Mask, rule: FieldAggregate, name
     return (elements if keep.all() else elements.where(keep)), lone
 
 
-def _codes(elements: Elements, rule: FieldAggregate) -> Rows:
+def _codes(elements: Elements, rule: FieldAggregate) -> Int64s:
     if rule.nested_key:
         return joined_codes([codes_of(elements.part(part)) for part in rule.nested_key])
     return codes_of(elements.values)
 
 
-def _ranks(elements: Elements, fields: tuple[str, ...]) -> Rows:
+def _ranks(elements: Elements, fields: tuple[str, ...]) -> Int64s:
     """The rank of each row by its sequence fields, nulls first; all the same without any."""
     ranks = np.zeros(len(elements.places), np.int64)
     if fields and len(ranks):
@@ -98,7 +99,7 @@ def _ranks(elements: Elements, fields: tuple[str, ...]) -> Rows:
     return ranks
 
 
-def _joined_places(elements: Elements) -> Rows:
+def _joined_places(elements: Elements) -> Int64s:
     """For each row how late its version is joined, late versions before all others; rows of one version alike, in order."""
     places = np.unique(elements.places)
     number = np.empty(len(places), np.int64)
@@ -109,7 +110,7 @@ def _joined_places(elements: Elements) -> Rows:
     return position
 
 
-def _steps(elements: Elements, valid: Mask) -> Rows:
+def _steps(elements: Elements, valid: Mask) -> Int64s:
     """The versions to go through of keys that have rows: empty arrays too, for what they meet is merged with itself."""
     history = elements.history
     wanted = history.sets & valid if history.retract is None else (history.sets | history.retract) & valid
@@ -122,12 +123,12 @@ class _Loop:
     """Version by version, for a limit and a removal depend on what is there."""
 
     elements: Elements
-    codes: Rows
-    ranks: Rows
+    codes: Int64s
+    ranks: Int64s
     rule: FieldAggregate
-    steps: Rows
+    steps: Int64s
 
-    def chosen(self) -> Rows:
+    def chosen(self) -> Int64s:
         """The rows that are left, by key."""
         bounds = np.searchsorted(self.elements.places, np.stack([self.steps, self.steps + 1])).T.tolist()
         keys = self.elements.history.versions.keys[self.steps].tolist()

@@ -12,15 +12,15 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from lsm.keys.encoding import Rows, one_array
+from fileindex.base.arrays import AnyArray, Int64s, Mask
+from lsm.keys.encoding import one_array
 from lsm.merge.int128 import Int128
-from lsm.merge.version_groups import History, Mask
+from lsm.merge.version_groups import History
 from manifest.io.errors import UnmergeableRows
 
-_Numbers = npt.NDArray[Any]
+_Numbers = AnyArray
 _Step = Callable[[_Numbers, _Numbers, Mask], _Numbers]
 _SHORT = 32
 """Rounds after which the few keys that have more steps are summed one by one."""
@@ -33,11 +33,11 @@ _EXACT = Context(prec=120)
 class Steps:
     """What is done to every key: the ``rows`` of the values, whether each is taken ``back``; where ``keys`` begin, and how many."""
 
-    rows: Rows
+    rows: Int64s
     back: Mask
-    keys: Rows
-    starts: Rows
-    sizes: Rows
+    keys: Int64s
+    starts: Int64s
+    sizes: Int64s
 
     @classmethod
     def of(cls, history: History, valid: Mask) -> Steps:
@@ -55,20 +55,20 @@ class Steps:
         return cls(versions.rows[places], back, keys[starts], starts, np.diff(np.append(starts, len(keys))))
 
     @property
-    def longest_first(self) -> Rows:
+    def longest_first(self) -> Int64s:
         """Numbers of the keys, those with most steps first."""
         if not len(self.sizes) or self.sizes.min() == self.sizes.max():
             return np.arange(len(self.sizes))
         return np.argsort(-self.sizes, kind="stable")
 
-    def rounds(self, order: Rows, first: int = 0) -> Iterator[tuple[int, Rows]]:
+    def rounds(self, order: Int64s, first: int = 0) -> Iterator[tuple[int, Int64s]]:
         """From step ``first`` on: how many keys of ``order`` still have one, and where these steps are."""
         starts, sizes = self.starts[order], self.sizes[order]
         for number in range(first, int(sizes[0]) if len(sizes) else 0):
             alive = int(np.searchsorted(-sizes, -number, side="left"))
             yield alive, starts[:alive] + number
 
-    def rests(self, order: Rows, at: Rows) -> list[slice]:
+    def rests(self, order: Int64s, at: Int64s) -> list[slice]:
         """The steps from ``at`` on, of each key that still has some."""
         ends = (self.starts + self.sizes)[order[: len(at)]]
         return [slice(start, end) for start, end in zip(at.tolist(), ends.tolist(), strict=True)]
@@ -114,7 +114,7 @@ def _placed(history: History, steps: Steps, values: Any) -> Any:
     return values.take(pa.array(place, mask=place < 0))
 
 
-def _values(array: Any, rows: Rows) -> _Numbers:
+def _values(array: Any, rows: Int64s) -> _Numbers:
     """Numbers as numpy has them, those of small decimals unscaled; whole ones as int64."""
     if pa.types.is_decimal(array.type):
         return Int128.of(array).low.view(np.int64)[rows]
@@ -187,7 +187,7 @@ def _wide_sums(steps: Steps, values: Int128, precision: int, name: str) -> Int12
     return Int128(_unordered(sums.high, order), _unordered(sums.low, order))
 
 
-def _unordered(values: _Numbers, order: Rows) -> _Numbers:
+def _unordered(values: _Numbers, order: Int64s) -> _Numbers:
     result = np.empty_like(values)
     result[order] = values
     return result

@@ -10,8 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lsm.keys.encoding import Rows, one_array
-from lsm.merge.version_groups import History, Mask, Versions
+from fileindex.base.arrays import Int64s, Mask
+from lsm.keys.encoding import one_array
+from lsm.merge.version_groups import History, Versions
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Elements:
     """
 
     values: Any
-    places: Rows
+    places: Int64s
     history: History
     kind: Any
 
@@ -41,7 +42,7 @@ class Elements:
         return cls(chosen.flatten(), np.repeat(places, lengths), history, kind)
 
     @cached_property
-    def keys(self) -> Rows:
+    def keys(self) -> Int64s:
         """The number of the key that each element belongs to."""
         return self.history.versions.keys[self.places]
 
@@ -53,7 +54,7 @@ class Elements:
         """Some of the elements."""
         return Elements(self.values.filter(pa.array(mask)), self.places[mask], self.history, self.kind)
 
-    def grouped(self, codes: Rows, order: Rows | None = None) -> tuple[Rows, Versions]:
+    def grouped(self, codes: Int64s, order: Int64s | None = None) -> tuple[Int64s, Versions]:
         """Elements of one key with one code as the versions of one thing, in the order of ``order`` (default: as they came).
 
         Returns the element at each place of the versions, and the versions, whose rows are elements.
@@ -64,20 +65,20 @@ class Elements:
         changes[1:] = (np.diff(codes[by]) != 0) | (np.diff(self.keys[by]) != 0)
         return by, Versions(by, np.flatnonzero(changes))
 
-    def first_of_each(self, codes: Rows) -> Mask:
+    def first_of_each(self, codes: Int64s) -> Mask:
         """Where an element of a key has a code for the first time."""
         by, versions = self.grouped(codes)
         mask = np.zeros(len(by), np.bool_)
         mask[by[versions.starts]] = True
         return mask
 
-    def packed(self, chosen: Rows, is_null: Mask) -> Any:
+    def packed(self, chosen: Int64s, is_null: Mask) -> Any:
         """An array or map a key, of the ``chosen`` elements, which are grouped by key."""
         counts = np.bincount(self.keys[chosen], minlength=len(is_null)) if len(chosen) else np.zeros(len(is_null), np.int64)
         return nested_array(self.kind, self.values.take(pa.array(chosen, pa.int64())), counts, is_null)
 
 
-def nested_array(kind: Any, values: Any, counts: Rows, is_null: Mask) -> Any:
+def nested_array(kind: Any, values: Any, counts: Int64s, is_null: Mask) -> Any:
     """``values`` cut into arrays, or maps if ``values`` are entries, of so many elements each."""
     offsets = pa.array(np.append(0, np.cumsum(counts)).astype(np.int32))
     mask = pa.array(is_null)
@@ -86,7 +87,7 @@ def nested_array(kind: Any, values: Any, counts: Rows, is_null: Mask) -> Any:
     return pa.ListArray.from_arrays(offsets, values, type=kind, mask=mask)
 
 
-def codes_of(array: Any) -> Rows:
+def codes_of(array: Any) -> Int64s:
     """A number for each value, the same for equal ones and only for them: null equals null, and NaN itself.
 
     >>> first, null, other, again = codes_of(pa.array([{"a": 1}, None, {"a": 2}, {"a": 1}])).tolist()
@@ -111,11 +112,11 @@ def codes_of(array: Any) -> Rows:
     if pa.types.is_floating(array.type):
         bits = np.where(np.isnan(filled := array.fill_null(0).to_numpy()), np.nan, filled).view(f"<i{array.type.bit_width // 8}")
         array = pa.array(bits, mask=array.is_null().to_numpy(zero_copy_only=False))
-    found: Rows = array.dictionary_encode(null_encoding="encode").indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    found: Int64s = array.dictionary_encode(null_encoding="encode").indices.to_numpy(zero_copy_only=False).astype(np.int64)
     return found
 
 
-def joined_codes(columns: list[Rows]) -> Rows:
+def joined_codes(columns: list[Int64s]) -> Int64s:
     """One number for the numbers of several columns."""
     joined = columns[0]
     for column in columns[1:]:

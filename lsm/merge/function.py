@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lsm.keys.encoding import Rows, one_array
+from fileindex.base.arrays import Int8s, Int64s, Mask
+from lsm.keys.encoding import one_array
 from lsm.keys.sort import DELETE, UPDATE_BEFORE, VALUE_KIND, Sorted
 from manifest.io.errors import UnmergeableRows
 
@@ -82,7 +82,7 @@ class Deduplicate:
         winners = self.winners(kinds, done)
         return Sorted(winners, np.arange(len(winners)))
 
-    def winners(self, kinds: Any, done: Sorted) -> Rows:
+    def winners(self, kinds: Any, done: Sorted) -> Int64s:
         """Positions of the surviving rows, in key order; ``kinds``: the ``_VALUE_KIND`` column, None if all rows are ``+I``."""
         if not self.ignore_delete or kinds is None or not len(done.order):
             return done.last
@@ -93,7 +93,7 @@ class Deduplicate:
         alone = np.repeat(ends - done.starts == 1, ends - done.starts)
         kept = np.where(alone | ~retract[done.order], np.arange(len(done.order)), -1)
         newest = np.maximum.reduceat(kept, done.starts)
-        found: Rows = done.order[newest[newest >= 0]]
+        found: Int64s = done.order[newest[newest >= 0]]
         return found
 
 
@@ -139,9 +139,9 @@ class FirstRow:
         winners = self.winners(kinds, done)
         return Sorted(winners, np.arange(len(winners)))
 
-    def winners(self, kinds: Any, done: Sorted) -> Rows:
+    def winners(self, kinds: Any, done: Sorted) -> Int64s:
         """Positions of the surviving rows, in key order; ``kinds``: the ``_VALUE_KIND`` column, None if all rows are ``+I``."""
-        first: Rows = done.order[done.starts]
+        first: Int64s = done.order[done.starts]
         if kinds is None or not len(first):
             return first
         retract = retracts(kinds)[done.order]
@@ -154,14 +154,14 @@ class FirstRow:
             raise UnmergeableRows(f"a '-U' or '-D' row meets other versions of its key: {self.refusal(DELETE)}")
         place = np.where(skipped, len(done.order), np.arange(len(done.order)))
         oldest = np.minimum.reduceat(place, done.starts)
-        found: Rows = done.order[oldest[oldest < len(done.order)]]
+        found: Int64s = done.order[oldest[oldest < len(done.order)]]
         return found
 
 
-def retracts(kinds: Any) -> npt.NDArray[np.bool_]:
+def retracts(kinds: Any) -> Mask:
     """Mask of the ``-U`` and ``-D`` rows of a ``_VALUE_KIND`` column (Arrow or numpy)."""
-    values: npt.NDArray[np.int8] = kinds if isinstance(kinds, np.ndarray) else one_array(kinds).to_numpy(zero_copy_only=False)
-    found: npt.NDArray[np.bool_] = (values & 1) == UPDATE_BEFORE
+    values: Int8s = kinds if isinstance(kinds, np.ndarray) else one_array(kinds).to_numpy(zero_copy_only=False)
+    found: Mask = (values & 1) == UPDATE_BEFORE
     return found
 
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
+
+from fileindex.base.arrays import Int64s, Mask, UInt64s
 
 _LOW = (1 << 64) - 1
 
@@ -21,8 +22,8 @@ class Int128:
     [Decimal('0.0'), Decimal('0.0')]
     """
 
-    high: npt.NDArray[np.int64]
-    low: npt.NDArray[np.uint64]
+    high: Int64s
+    low: UInt64s
 
     @classmethod
     def of(cls, array: Any) -> Int128:
@@ -51,17 +52,17 @@ class Int128:
         low = ~self.low + np.uint64(1)
         return Int128(~self.high + (low == 0).astype(np.int64), low)
 
-    def negated_where(self, mask: npt.NDArray[np.bool_]) -> Int128:
+    def negated_where(self, mask: Mask) -> Int128:
         """The values, with the other sign where ``mask`` holds."""
         other = self.negated()
         return Int128(np.where(mask, other.high, self.high), np.where(mask, other.low, self.low))
 
-    def beyond(self, precision: int) -> npt.NDArray[np.bool_]:
+    def beyond(self, precision: int) -> Mask:
         """Where the value has more than ``precision`` digits."""
         size = self.negated_where(self.high < 0)
         limit = 10**precision
         high, low = np.int64(limit >> 64), np.uint64(limit & _LOW)
-        found: npt.NDArray[np.bool_] = (size.high < 0) | (size.high > high) | ((size.high == high) & (size.low >= low))
+        found: Mask = (size.high < 0) | (size.high > high) | ((size.high == high) & (size.low >= low))
         return found
 
     def to_arrow(self, kind: Any) -> Any:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from fileindex.base.arrays import Int8s, Int64s, Mask
 from lsm.keys.encoding import one_array
 from lsm.keys.sort import Sorted
 from lsm.merge.function import Deduplicate, FirstRow, MergeFunction
@@ -55,7 +55,7 @@ def combines_versions(fold: MergeFunction) -> bool:
     return not isinstance(fold, Deduplicate | FirstRow)
 
 
-def kept(done: Sorted, keep: npt.NDArray[np.bool_]) -> Sorted:
+def kept(done: Sorted, keep: Mask) -> Sorted:
     """``done`` without the places where ``keep`` is false; keys without a row left vanish.
 
     >>> less = kept(Sorted(np.array([2, 0, 1]), np.array([0, 1])), np.array([False, True, False]))
@@ -68,15 +68,15 @@ def kept(done: Sorted, keep: npt.NDArray[np.bool_]) -> Sorted:
     return Sorted(done.order[keep], np.flatnonzero(np.diff(group, prepend=-1)))
 
 
-def _shallowest(levels: npt.NDArray[np.int8], done: Sorted) -> npt.NDArray[np.bool_]:
+def _shallowest(levels: Int8s, done: Sorted) -> Mask:
     """Which places do not hold a version that a shallower file has merged already."""
     merged = levels > 0
     least = np.minimum.reduceat(np.where(merged, levels, _NOT_MERGED_YET), done.starts)
-    found: npt.NDArray[np.bool_] = ~merged | (levels == np.repeat(least, _sizes(done)))
+    found: Mask = ~merged | (levels == np.repeat(least, _sizes(done)))
     return found
 
 
-def _sizes(done: Sorted) -> npt.NDArray[np.int64]:
+def _sizes(done: Sorted) -> Int64s:
     return np.diff(done.starts, append=len(done.order))
 
 

@@ -14,8 +14,9 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from fileindex.base.arrays import UInt64s
 from lsm.arrow.dictionary import joined
-from lsm.keys.encoding import WordColumn, Words, fixed_words, is_variable, one_array
+from lsm.keys.encoding import WordColumn, fixed_words, is_variable, one_array
 from lsm.keys.sort import SEQUENCE_NUMBER, VALUE_KIND, Sorted, SortKey, sort_rows
 from lsm.merge.function import drop_retracts
 
@@ -120,7 +121,7 @@ class _Cursor:
         self._table: Any = None
         self._following: Any = None
         self._next = 0
-        self._columns: list[tuple[Any, list[Words]]] = []
+        self._columns: list[tuple[Any, list[UInt64s]]] = []
         self.last: _Key = ()
         self.ends = False
 
@@ -159,12 +160,12 @@ class _Cursor:
         return tuple(_element(column, row) for column in self._columns)
 
 
-def _comparable(array: Any) -> tuple[Any, list[Words]]:
+def _comparable(array: Any) -> tuple[Any, list[UInt64s]]:
     """The array, and its words if it is of fixed width."""
     return array, [] if is_variable(array.type) else fixed_words(array)
 
 
-def _element(column: tuple[Any, list[Words]], row: int) -> tuple[Any, ...]:
+def _element(column: tuple[Any, list[UInt64s]], row: int) -> tuple[Any, ...]:
     array, words = column
     if array.null_count and not array[row].is_valid:
         return (0,)

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lsm.keys.encoding import Rows
+from fileindex.base.arrays import Int64s, Mask
 from lsm.keys.sort import DELETE, INSERT, SEQUENCE_NUMBER, VALUE_KIND, Sorted
 from lsm.merge.agg_first_last import last_non_null_value, last_value
 from lsm.merge.aggregators import folded, retract_refusal
 from lsm.merge.function import retracts
 from lsm.merge.sequence_groups import GroupEvents, Ordering, events
-from lsm.merge.version_groups import Folding, History, Mask
+from lsm.merge.version_groups import Folding, History
 from manifest.io.errors import UnmergeableRows
 from manifest.schema.merge_options import FieldAggregate, SequenceGroup
 
@@ -156,12 +156,12 @@ class _Fold:
         return [Ordering.of(group, versions, self.folding.rows, counts) for group in groups]
 
     @cached_property
-    def _events(self) -> tuple[list[GroupEvents], Rows]:
+    def _events(self) -> tuple[list[GroupEvents], Int64s]:
         deletes = self.kinds == DELETE
         return events(self._orderings, self.folding.versions, deletes, self.engine.remove_on_groups)
 
     @cached_property
-    def _base(self) -> Rows:
+    def _base(self) -> Int64s:
         """The last version of every key that replaced the row by its own values, -1 if none did."""
         if self.engine.remove_on_delete:
             return self.folding.versions.last_where(self.kinds == DELETE)

@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from fileindex.base.arrays import Int64s, Mask
 from lsm.arrow.equality import equal_rows
 from lsm.keys.encoding import WordColumn
 from lsm.keys.sort import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, VALUE_KIND, SortKey, sort_rows
@@ -54,7 +54,7 @@ def row_changes(before: Any, after: Any, key: SortKey, *, compared: Sequence[str
     return found.set_column(found.schema.get_field_index(VALUE_KIND), VALUE_KIND, pa.array(kinds[kept]))
 
 
-def _equal(rows: Any, order: npt.NDArray[np.int64], first: npt.NDArray[np.int64], compared: Sequence[str]) -> npt.NDArray[np.bool_]:
+def _equal(rows: Any, order: Int64s, first: Int64s, compared: Sequence[str]) -> Mask:
     old, new = (rows.select(compared).take(pa.array(order[at])).combine_chunks() for at in (first, first + 1))
     return equal_rows(old, new, compared)
 

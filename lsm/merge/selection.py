@@ -14,13 +14,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fileindex.base.arrays import Int64s, Mask, UInt64s
 from lsm.arrow.decode import plain_texts
-from lsm.keys.encoding import Rows, Words, one_array
+from lsm.keys.encoding import one_array
 from lsm.keys.packed import key_codes
 from lsm.keys.sort import SEQUENCE_NUMBER, VALUE_KIND, Sorted, SortKey
 from lsm.merge.function import retracts
 from lsm.merge.merge_iterator import aligned, sort_versions
-from lsm.merge.version_groups import Mask
 
 
 class Chooses(Protocol):
@@ -30,7 +30,7 @@ class Chooses(Protocol):
     def newest_wins(self) -> bool:
         """Whether a version survives just where no newer one has its key."""
 
-    def winners(self, kinds: Any, done: Sorted) -> Rows:
+    def winners(self, kinds: Any, done: Sorted) -> Int64s:
         """Positions of the surviving rows."""
 
 
@@ -95,7 +95,7 @@ def _is_base(tables: Sequence[Any]) -> bool:
     return all(newest < pc.min(table.column(SEQUENCE_NUMBER)).as_py() for table in others)
 
 
-def _not_overwritten(base: Any, codes: Sequence[Words]) -> Mask:
+def _not_overwritten(base: Any, codes: Sequence[UInt64s]) -> Mask:
     """Mask of the rows of ``base``, no retractions, whose key no other table has; ``codes``: all tables' keys, ascending."""
     mask = ~retracts(base.column(VALUE_KIND))
     own = codes[0]

@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from lsm.keys.encoding import Rows, WordColumn
+from fileindex.base.arrays import Int64s, Mask
+from lsm.keys.encoding import WordColumn
 from lsm.keys.sort import sort_rows
-from lsm.merge.version_groups import Mask, Versions
+from lsm.merge.version_groups import Versions
 from manifest.schema.merge_options import SequenceGroup
 
 
@@ -26,7 +27,7 @@ class Ordering:
     group: SequenceGroup
     versions: Versions
     touched: Mask
-    rank: Rows
+    rank: Int64s
 
     @classmethod
     def of(cls, group: SequenceGroup, versions: Versions, rows: Any, counts: Mask) -> Ordering:
@@ -48,7 +49,7 @@ class Ordering:
         return found
 
 
-def _ranks(words: Sequence[WordColumn], rows: Rows) -> Rows:
+def _ranks(words: Sequence[WordColumn], rows: Int64s) -> Int64s:
     """Dense ranks by the words of ``rows``, equal rows alike."""
     chosen = [WordColumn(tuple(_of_rows(word, rows) for word in column.words), len(rows)) for column in words]
     done = sort_rows(chosen, length=len(rows))
@@ -57,7 +58,7 @@ def _ranks(words: Sequence[WordColumn], rows: Rows) -> Rows:
     return ranks
 
 
-def _of_rows(word: Any, rows: Rows) -> Any:
+def _of_rows(word: Any, rows: Int64s) -> Any:
     return lambda places: word(rows if places is None else rows[places])
 
 
@@ -69,7 +70,7 @@ class GroupEvents:
     late: Mask
 
 
-def events(orderings: Sequence[Ordering], versions: Versions, deletes: Mask, removing: frozenset[str]) -> tuple[list[GroupEvents], Rows]:
+def events(orderings: Sequence[Ordering], versions: Versions, deletes: Mask, removing: frozenset[str]) -> tuple[list[GroupEvents], Int64s]:
     """The events of every group, and the last version of every key that replaced the whole row (-1: none).
 
     ``deletes``: the ``-D`` versions; one that is in order in a group with an ordering column in ``removing`` replaces the row,

@@ -9,24 +9,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from lsm.keys.encoding import Rows, WordColumn, one_array
+from fileindex.base.arrays import Int64s, Mask
+from lsm.keys.encoding import WordColumn, one_array
 from lsm.keys.sort import Sorted
-
-Mask: TypeAlias = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class Versions:
     """``rows[place]`` is the version's row in the table that is folded; ``starts`` are the first places of the keys."""
 
-    rows: Rows
-    starts: Rows
+    rows: Int64s
+    starts: Int64s
 
     @property
     def count(self) -> int:
@@ -34,27 +32,27 @@ class Versions:
         return len(self.rows)
 
     @cached_property
-    def keys(self) -> Rows:
+    def keys(self) -> Int64s:
         """The key's number at every place."""
         return np.repeat(np.arange(len(self.starts)), self.sizes)
 
     @cached_property
-    def sizes(self) -> Rows:
+    def sizes(self) -> Int64s:
         """Versions per key."""
         return np.diff(np.append(self.starts, self.count))
 
     @cached_property
-    def last(self) -> Rows:
+    def last(self) -> Int64s:
         """The last place of every key."""
-        ends: Rows = self.starts + self.sizes - 1
+        ends: Int64s = self.starts + self.sizes - 1
         return ends
 
     @cached_property
-    def places(self) -> Rows:
+    def places(self) -> Int64s:
         """All places."""
         return np.arange(self.count)
 
-    def last_where(self, mask: Mask) -> Rows:
+    def last_where(self, mask: Mask) -> Int64s:
         """The last place of every key where ``mask`` holds, else -1.
 
         >>> Versions(np.arange(4), np.array([0, 2])).last_where(np.array([True, True, False, False])).tolist()
@@ -62,7 +60,7 @@ class Versions:
         """
         return np.maximum.reduceat(np.where(mask, self.places, -1), self.starts)
 
-    def first_where(self, mask: Mask) -> Rows:
+    def first_where(self, mask: Mask) -> Int64s:
         """The first place of every key where ``mask`` holds, else -1."""
         found = np.minimum.reduceat(np.where(mask, self.places, self.count), self.starts)
         return np.where(found == self.count, -1, found)
@@ -75,7 +73,7 @@ class Versions:
         known: Mask = array.is_valid().to_numpy(zero_copy_only=False)[self.rows]
         return known
 
-    def taken(self, places: Rows) -> Rows:
+    def taken(self, places: Int64s) -> Int64s:
         """Places as rows, -1 staying -1."""
         return np.where(places < 0, -1, self.rows[places])
 
@@ -147,10 +145,10 @@ class Folding:
         return pa.Table.from_arrays(list(columns), schema=pa.schema(fields))
 
     @cached_property
-    def _single_rows(self) -> Rows:
+    def _single_rows(self) -> Int64s:
         return self.done.order[self.done.starts[self.is_single]]
 
-    def picked(self, name: str, rows: Rows) -> Any:
+    def picked(self, name: str, rows: Int64s) -> Any:
         """The folded column: a row's value for every key with several versions; -1 stands for null."""
         chosen = np.empty(len(self.is_single), np.int64)
         chosen[self.is_single] = self._single_rows
@@ -177,9 +175,9 @@ class Best:
 
     versions: Versions
     greatest: bool = True
-    _open: Rows = field(default_factory=lambda: np.empty(0, np.int64))
+    _open: Int64s = field(default_factory=lambda: np.empty(0, np.int64))
 
-    def of(self, column: Any, candidates: Mask) -> Rows:
+    def of(self, column: Any, candidates: Mask) -> Int64s:
         """The place of the best candidate of every key, -1 where there is none.
 
         >>> versions = Versions(np.arange(4), np.array([0, 3]))
@@ -206,4 +204,4 @@ class Best:
         return found
 
 
-__all__ = ["Best", "Folding", "History", "Mask", "Versions"]
+__all__ = ["Best", "Folding", "History", "Versions"]

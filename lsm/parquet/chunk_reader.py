@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from lsm.merge.version_groups import Mask
+from fileindex.base.arrays import Mask
 from lsm.parquet.footer_writer import MAGIC, extent, file_end
 from lsm.parquet.page_header import LONGEST, data_page, dictionary_page
 from lsm.parquet.page_index import LAST_OF_META_HEAD, ColumnPages

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fileindex.base.arrays import Int64s
 from lsm.parquet.page_index import ColumnPages
 from lsm.parquet.page_reader import take_leaves
 from manifest.types.data_type import DataType
 
-_Longs = npt.NDArray[np.int64]
+_Longs = Int64s
 
 
 @dataclass(frozen=True)

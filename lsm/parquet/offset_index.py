@@ -8,14 +8,11 @@ written otherwise is left to the decoder of whole structures.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from fileindex.base.arrays import Int64s, Mask, UInt8s
 from lsm.parquet.thrift import decode_struct
-
-Longs: TypeAlias = npt.NDArray[np.int64]
 
 _LIST_OF_STRUCTS = 0x0C
 _FIRST_FIELD_IS_A_LIST = 0x19
@@ -28,7 +25,7 @@ _MAX_NUMBER = 9
 """Bytes of a number below 2^62; a longer one makes no sense here."""
 
 
-def page_locations(indexes: Sequence[bytes]) -> list[Longs | None]:
+def page_locations(indexes: Sequence[bytes]) -> list[Int64s | None]:
     """Of each encoded ``OffsetIndex`` the offset, size and first row of every page, a line each; None for one that is none.
 
     >>> from lsm.parquet.thrift import I32, I64, LIST, STRUCT, encode_struct
@@ -46,7 +43,7 @@ def page_locations(indexes: Sequence[bytes]) -> list[Longs | None]:
     return [line if right else _one(index) for index, line, right in zip(indexes, lines, proven.tolist(), strict=True)]
 
 
-def layouts(pages: Mapping[int, Longs], spans: Sequence[tuple[int, int]], num_rows: int) -> dict[int, tuple[Longs, Longs]]:
+def layouts(pages: Mapping[int, Int64s], spans: Sequence[tuple[int, int]], num_rows: int) -> dict[int, tuple[Int64s, Int64s]]:
     """The pages of leaves of one row group, with the first row of each and the number of rows at the end.
 
     Leaves are left out whose pages do not lie one after the other inside their chunk's bytes (``spans``, a start and an end for each
@@ -68,7 +65,7 @@ def layouts(pages: Mapping[int, Longs], spans: Sequence[tuple[int, int]], num_ro
     right = (offsets >= 0) & (sizes > 0) & (sizes <= next_offset - offsets) & (rows < next_row)
     right[first] &= (rows[first] == 0) & (offsets[first] >= starts)
     fits = np.logical_and.reduceat(right, first).tolist()
-    alike: dict[bytes, Longs] = {}
+    alike: dict[bytes, Int64s] = {}
     found = {}
     for (leaf, lines), fit in zip(pages.items(), fits, strict=True):
         if fit:
@@ -92,7 +89,7 @@ def _head(index: bytes) -> tuple[int, int]:
     return 0, 0
 
 
-def _split(data: npt.NDArray[np.uint8], first: Longs, counts: Longs, ends: Longs) -> tuple[Longs, npt.NDArray[np.bool_]]:
+def _split(data: UInt8s, first: Int64s, counts: Int64s, ends: Int64s) -> tuple[Int64s, Mask]:
     """The pages of all indexes, and of which index they are proved to be right."""
     closing = np.flatnonzero(data < 0x80)
     tokens = _TOKENS * counts
@@ -117,7 +114,7 @@ def _split(data: npt.NDArray[np.uint8], first: Longs, counts: Longs, ends: Longs
     return raw >> 1 ^ -(raw & 1), ~wrong & (counts > 0)
 
 
-def _numbers(data: npt.NDArray[np.uint8], start: Longs, size: Longs) -> Longs:
+def _numbers(data: UInt8s, start: Int64s, size: Int64s) -> Int64s:
     """The numbers of ``size`` bytes, seven bits in each, at ``start``."""
     value = (data[start] & 0x7F).astype(np.int64)
     for step in range(1, int(size.max(initial=0))):
@@ -126,7 +123,7 @@ def _numbers(data: npt.NDArray[np.uint8], start: Longs, size: Longs) -> Longs:
     return value
 
 
-def _one(index: bytes) -> Longs | None:
+def _one(index: bytes) -> Int64s | None:
     try:
         fields, _ = decode_struct(index)
         return np.array([(page[1][1], page[2][1], page[3][1]) for page in fields[1][1][1]], np.int64).reshape(-1, 3)
@@ -134,4 +131,4 @@ def _one(index: bytes) -> Longs | None:
         return None
 
 
-__all__ = ["Longs", "layouts", "page_locations"]
+__all__ = ["layouts", "page_locations"]

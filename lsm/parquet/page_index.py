@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from fileindex.base.arrays import Int64s
 from lsm.parquet.footer_structure import raw_bounds
-from lsm.parquet.offset_index import Longs, layouts, page_locations
+from lsm.parquet.offset_index import layouts, page_locations
 from lsm.parquet.statistics import check_pages, column_bounds
 from lsm.parquet.thrift import I32, Struct, decode_struct, encode_struct
 from manifest.stats.column_stats import ColumnBounds
@@ -54,8 +55,8 @@ class PageFooter:
     groups: tuple[tuple[tuple[Struct, ...], int], ...]
     weight: int
     """Bytes in memory, about, once all indexes have been read."""
-    locations: dict[int, dict[int, Longs | None]] = field(default_factory=dict, repr=False)
-    layouts: dict[int, dict[int, tuple[Longs, Longs]]] = field(default_factory=dict, repr=False)
+    locations: dict[int, dict[int, Int64s | None]] = field(default_factory=dict, repr=False)
+    layouts: dict[int, dict[int, tuple[Int64s, Int64s]]] = field(default_factory=dict, repr=False)
     bounds: dict[tuple[int, int, DataType], list[ColumnBounds] | None] = field(default_factory=dict, repr=False)
     encoded: dict[int, tuple[Struct, tuple[bytes, ...], bytes]] = field(default_factory=dict, repr=False)
 
@@ -107,17 +108,17 @@ class ColumnPages:
         return meta
 
     @property
-    def locations(self) -> Longs:
+    def locations(self) -> Int64s:
         """Offset, size and first row of every page. Raises ``ValueError`` if they do not fit the chunk."""
         return self._layout[0]
 
     @property
-    def starts(self) -> Longs:
+    def starts(self) -> Int64s:
         """First row of every page, and the number of rows at the end; one object for all leaves of a row group that break alike."""
         return self._layout[1]
 
     @cached_property
-    def _layout(self) -> tuple[Longs, Longs]:
+    def _layout(self) -> tuple[Int64s, Int64s]:
         found = self.indexes.layouts(self.group).get(self.leaf)
         if found is None:
             raise ValueError("its offset index cannot be read, or does not fit its column chunk")
@@ -133,7 +134,7 @@ class ColumnPages:
             self.indexes.footer.encoded[self.leaf] = known
         return known[1:]
 
-    def size(self, pages: Longs) -> int:
+    def size(self, pages: Int64s) -> int:
         """Bytes of some pages."""
         sizes = self.locations[:, 1]
         return int(sizes[pages[0]]) if len(pages) == 1 else int(sizes[pages].sum())
@@ -189,7 +190,7 @@ class PageIndexes:
             leaves.append(ColumnPages(self, group, leaf, elements))
         return tuple(leaves) or None
 
-    def layouts(self, group: int) -> dict[int, tuple[Longs, Longs]]:
+    def layouts(self, group: int) -> dict[int, tuple[Int64s, Int64s]]:
         """The pages of every leaf of a row group, and where they start; without leaves whose offset index is missing or makes no sense.
 
         Offset indexes lie side by side, so one read gets them all.
@@ -201,12 +202,12 @@ class PageIndexes:
             known[group] = layouts(pages, [_span(chunks[leaf][3][1]) for leaf in pages], num_rows)
         return known[group]
 
-    def _locations(self, group: int) -> dict[int, Longs | None]:
+    def _locations(self, group: int) -> dict[int, Int64s | None]:
         """The pages of every leaf of a row group as its offset index has them; those of the next groups are decoded along, up to a size."""
         known = self.footer.locations
         if group not in known:
             places: dict[tuple[int, int], tuple[int, int]] = {}
-            decoded: dict[int, dict[int, Longs | None]] = {}
+            decoded: dict[int, dict[int, Int64s | None]] = {}
             size = 0
             for number in range(group, len(self.footer.groups)):
                 chunks, _ = self.footer.groups[number]
@@ -233,19 +234,19 @@ class PageIndexes:
 class TouchedPages:
     """The pages that hold ``rows`` (ascending positions in a row group): asked for once of all columns that break alike."""
 
-    def __init__(self, rows: Longs) -> None:
+    def __init__(self, rows: Int64s) -> None:
         self._rows = rows
-        self._known: dict[int, tuple[Longs, Longs]] = {}
+        self._known: dict[int, tuple[Int64s, Int64s]] = {}
         self._breaks: dict[int, tuple[bytes, bytes]] = {}
 
-    def of(self, starts: Longs) -> Longs:
+    def of(self, starts: Int64s) -> Int64s:
         """Numbers of the pages, of a column whose pages begin at ``starts``."""
         known = self._known.get(id(starts))
         if known is None:  # with the array, which must live for as long as its id counts
             known = self._known[id(starts)] = starts, np.flatnonzero(np.diff(np.searchsorted(self._rows, starts)))
         return known[1]
 
-    def breaks(self, starts: Longs) -> object:
+    def breaks(self, starts: Int64s) -> object:
         """The same for columns whose touched pages begin and end at the same rows."""
         known = self._breaks.get(id(starts))
         if known is None:

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from fileindex.base.arrays import Int64s
 from lsm.parquet.footer_writer import MAGIC, extent, file_end
-from lsm.parquet.offset_index import Longs
 from lsm.parquet.page_header import LONGEST, data_page
 from lsm.parquet.page_index import LAST_OF_META_HEAD, ColumnPages, TouchedPages
 from lsm.parquet.thrift import I64, LIST, STRUCT, Struct, encode_struct, with_fields
@@ -25,7 +25,7 @@ _WORTH_THREADS = 256 << 10
 """Compressed bytes of pages; fewer are decoded before threads have taken them over."""
 
 
-def take_leaves(leaves: Sequence[ColumnPages], rows: Longs) -> list[Any]:
+def take_leaves(leaves: Sequence[ColumnPages], rows: Int64s) -> list[Any]:
     """The values of leaves of one row group at ``rows`` (ascending positions in it), an Array of the file's type for each.
 
     Raises as the decoder does; ``ValueError`` or ``LookupError`` if pages hold other rows than their index says.
@@ -46,7 +46,7 @@ def take_leaves(leaves: Sequence[ColumnPages], rows: Longs) -> list[Any]:
 class _Pages:
     """Pages of leaves that break at the same rows: one nested leaf, or any number of flat ones. ``pages`` counts those of the first."""
 
-    def __init__(self, leaves: Sequence[ColumnPages], pages: Longs) -> None:
+    def __init__(self, leaves: Sequence[ColumnPages], pages: Int64s) -> None:
         self._leaves = leaves
         self._first_row = leaves[0].starts[pages]
         self._counts = leaves[0].starts[pages + 1] - self._first_row
@@ -55,7 +55,7 @@ class _Pages:
         self._parts = [MAGIC]
         self._size = len(MAGIC)
 
-    def take(self, rows: Longs) -> list[Any]:
+    def take(self, rows: Int64s) -> list[Any]:
         which = np.searchsorted(self._first_row, rows, side="right") - 1
         places = rows - self._first_row[which] + (np.cumsum(self._counts) - self._counts)[which]
         count = int(places[-1]) + 1
@@ -129,7 +129,7 @@ class _Pages:
         self._size += len(data)
 
 
-def _runs(leaf: ColumnPages, pages: Longs) -> list[tuple[int, list[int], list[int]]]:
+def _runs(leaf: ColumnPages, pages: Int64s) -> list[tuple[int, list[int], list[int]]]:
     """Of pages that lie side by side the offset of the first, and the sizes and the rows of all."""
     if len(pages) == 1:
         page = pages[0]

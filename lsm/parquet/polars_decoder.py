@@ -14,14 +14,13 @@ from threading import Event
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from lsm.merge.version_groups import Mask
+from fileindex.base.arrays import Int64s, Mask
 from lsm.parquet.chunk_reader import ChunkGroup, chunk_file, column_name
 from lsm.parquet.page_index import ColumnPages
 
-_Rows = npt.NDArray[np.int64]
+_Rows = Int64s
 _ALIKE = (
     pa.types.is_boolean,
     pa.types.is_signed_integer,

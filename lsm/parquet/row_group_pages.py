@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
+from fileindex.base.arrays import Int64s, Mask
 from fileindex.base.column_type import ColumnType
 from fileindex.predicate.tree import ColumnRef, Leaf, Predicate, leaves
 from lsm.parquet.nested import NestedPages
@@ -23,8 +23,8 @@ from manifest.types.data_type import DataType
 BROKEN = (ValueError, LookupError, TypeError, AttributeError, struct.error)
 """What a page index that does not hold together raises when it is looked through."""
 
-_Mask = npt.NDArray[np.bool_]
-_Rows = npt.NDArray[np.int64]
+_Mask = Mask
+_Rows = Int64s
 _PAYS = 2
 PageLookup = Callable[[ColumnRef], tuple[list[ColumnBounds], _Rows] | None]
 """Bounds of every page of a column, and the first row of each with the number of rows at the end; None if not known."""

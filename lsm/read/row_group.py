@@ -12,11 +12,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap
 
+from fileindex.base.arrays import Int64s, Mask
 from fileindex.base.column_type import ColumnType, Plain
 from fileindex.base.plain_value import to_scalar
 from fileindex.predicate.evaluate_rows import mask
@@ -35,8 +35,8 @@ from lsm.schema.parquet_schema import KIND_FIELD, needs_int96
 from manifest.io.errors import CastFailed, CorruptFile
 from manifest.stats.column_stats import ColumnBounds, may_match
 
-_Mask = npt.NDArray[np.bool_]
-_Rows = npt.NDArray[np.int64]
+_Mask = Mask
+_Rows = Int64s
 _SPARSE = 8
 """At most one row in so many is few: their pages are decoded alone, or texts stay dictionaries until they are filtered."""
 _DENSE = 2

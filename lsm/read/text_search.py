@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
-from lsm.merge.version_groups import Mask
+from fileindex.base.arrays import Int64s, Mask
 from lsm.parquet.reader import BATCH_BYTES, ParquetDataFile, RowGroup
 from lsm.read.metrics import ReadReport
 
-_Rows = npt.NDArray[np.int64]
+_Rows = Int64s
 _TOGETHER_BYTES = 2 * BATCH_BYTES
 """Compressed bytes of row groups that are searched together: its threads share them."""
 

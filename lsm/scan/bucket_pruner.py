@@ -6,15 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from fileindex.base.arrays import Int64s, Mask
 from fileindex.base.plain_value import to_scalar
 from fileindex.predicate.tree import Predicate
 from lsm.bucket.hash import bucket_ids
 from lsm.scan.predicates import bucket_keys
 from lsm.schema.evolution import SchemaMapping
-from manifest.avro.columnar import Longs, Mask
 from manifest.entry.columns import EntryColumns
 from manifest.store import FileStore
 
@@ -33,7 +32,7 @@ class BucketPruner:
     residual: Callable[[bytes], Predicate]
     note: str = ""
 
-    def wanted(self, entries: EntryColumns) -> npt.NDArray[np.bool_]:
+    def wanted(self, entries: EntryColumns) -> Mask:
         """Mask of the entries whose bucket can hold a match."""
         keep = np.ones(len(entries), np.bool_)
         schema = self.store.schema
@@ -81,7 +80,7 @@ class BucketPruner:
         return pa.record_batch(columns, names=list(schema.bucket_keys))
 
 
-def _among(values: Longs, wanted: Sequence[int]) -> Mask:
+def _among(values: Int64s, wanted: Sequence[int]) -> Mask:
     """Which of ``values`` are one of ``wanted``: mostly there is one."""
     found: Mask = values == wanted[0] if len(wanted) == 1 else np.isin(values, wanted)
     return found

@@ -8,13 +8,13 @@ from functools import cache, cached_property, partial
 
 import numpy as np
 
+from fileindex.base.arrays import Indices, Mask
 from fileindex.base.column_type import Plain
 from fileindex.format.container import ContainerReader
 from fileindex.predicate.tree import FALSE, TRUE, ColumnRef, Predicate, columns_of
 from fileindex.query.evaluate import IndexNotes, evaluate
 from lsm.scan.predicates import bind_constants, bind_rows, only_columns
 from lsm.schema.evolution import SchemaMapping, column_types
-from manifest.avro.columnar import Mask, Rows
 from manifest.entry.bounds import BoundsColumn, Lookup, key_bounds, may_match_each, value_bounds
 from manifest.entry.column_ranges import same_values, stats_groups
 from manifest.entry.columns import EntryColumns
@@ -116,7 +116,7 @@ class FilePruner:
             wanted[rows] = [self._index_may_match(*index) for index in indexes]
         return wanted
 
-    def _by_residual(self, entries: EntryColumns) -> list[tuple[Predicate, Rows]]:
+    def _by_residual(self, entries: EntryColumns) -> list[tuple[Predicate, Indices]]:
         """The entries of partitions in which the filter is the same."""
         codes, partitions = entries.partition_codes
         numbers: dict[Predicate, int] = {}
@@ -204,7 +204,7 @@ def _of_name(known: Mapping[str, BoundsColumn], column: ColumnRef) -> BoundsColu
     return known.get(column.name) if column.key is None else None
 
 
-def _of_rows(lookup: Lookup, rows: Rows, column: ColumnRef) -> BoundsColumn | None:
+def _of_rows(lookup: Lookup, rows: Indices, column: ColumnRef) -> BoundsColumn | None:
     found = lookup(column)
     return found if found is None or rows.size == found.rows.size else found.take(rows)
 

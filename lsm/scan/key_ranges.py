@@ -6,17 +6,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from fileindex.base.arrays import AnyArray, Int64s
 from fileindex.base.column_type import FLOATS
-from manifest.avro.columnar import Longs
 from manifest.entry.columns import EntryColumns
 from manifest.io.errors import CorruptFile
-from manifest.row.columns import RowColumns, Values
+from manifest.row.columns import RowColumns
 from manifest.types.data_type import DataType
 
 _LARGEST = np.int64(2**63 - 1)
 
 
-def key_ranks(entries: EntryColumns, types: Sequence[DataType]) -> tuple[Longs, Longs]:
+def key_ranks(entries: EntryColumns, types: Sequence[DataType]) -> tuple[Int64s, Int64s]:
     """Of every entry the ranks of its smallest and greatest key among all of them; equal keys have equal ranks.
 
     The order is Paimon's of keys: column by column, null first, -0.0 before 0.0, NaN last. Raises ``CorruptFile``.
@@ -39,7 +39,7 @@ def key_ranks(entries: EntryColumns, types: Sequence[DataType]) -> tuple[Longs, 
     return ranks[: len(entries)], ranks[len(entries) :]
 
 
-def sections(bucket: Longs, low: Longs, high: Longs) -> Longs:
+def sections(bucket: Int64s, low: Int64s, high: Int64s) -> Int64s:
     """The section of each key range, numbered in key order within ascending buckets: ranges that overlap, even through others, share one.
 
     >>> sections(np.zeros(4, np.int64), np.array([0, 20, 5, 30]), np.array([9, 25, 15, 40])).tolist()
@@ -51,7 +51,7 @@ def sections(bucket: Longs, low: Longs, high: Longs) -> Longs:
     return numbers
 
 
-def section_starts(bucket: Longs, low: Longs, high: Longs) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def section_starts(bucket: Int64s, low: Int64s, high: Int64s) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """Where a section begins among ranges sorted by bucket, low and high: where nothing before in the bucket reaches."""
     starts = np.ones(bucket.size, np.bool_)
     if bucket.size:
@@ -61,9 +61,9 @@ def section_starts(bucket: Longs, low: Longs, high: Longs) -> np.ndarray[tuple[i
     return starts
 
 
-def _total_order(values: Values) -> Longs:
+def _total_order(values: AnyArray) -> Int64s:
     bits = np.where(np.isnan(values), np.nan, values).view(np.int64)
-    ordered: Longs = np.where(bits < 0, bits ^ _LARGEST, bits)
+    ordered: Int64s = np.where(bits < 0, bits ^ _LARGEST, bits)
     ordered[np.isnan(values)] = _LARGEST
     return ordered
 

@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from fileindex.base.arrays import Int64s, Mask
 from fileindex.predicate.tree import FALSE, TRUE, Predicate, columns_of
 from fileindex.query.evaluate import IndexNotes
 from lsm.deletion_vectors.reader import DeletionFile
@@ -23,7 +24,6 @@ from lsm.scan.plan import Report, ScanPlan, Stage, Tally
 from lsm.scan.split_generator import bucket_numbers, file_groups
 from lsm.scan.splits import DataSplit
 from lsm.scan.table_statistics import own_statistics, proves_empty
-from manifest.avro.columnar import Longs, Mask
 from manifest.entry.columns import EntryColumns
 from manifest.entry.index_manifest import DELETION_VECTORS
 from manifest.entry.live import EntryFilter, live
@@ -96,7 +96,7 @@ class _Funnel:
         self._hides_level_0 = store.hides_level_0
         self._min_level = max(min_level, int(self._hides_level_0))
         self._folds_values = options.merge_engine in _FOLDING_ENGINES
-        self._folded: Longs = np.zeros(0, np.int64)
+        self._folded: Int64s = np.zeros(0, np.int64)
 
     def plan(self, snapshot: Snapshot | None, limit: int | None) -> ScanPlan:
         with self._report.stage("snapshot") as tally:
@@ -194,7 +194,7 @@ class _Funnel:
         """Files that key range, statistics and embedded index leave."""
         has_key = self._store.schema.is_primary_key_table
         acts = any(self._pruner.residual(partition) != TRUE for partition in entries.partition_codes[1])
-        cut: Longs | None = None
+        cut: Int64s | None = None
         with self._report.stage("key range") as tally:
             by_key = has_key and acts and any(self._pruner.key_predicate(partition) != TRUE for partition in entries.partition_codes[1])
             wanted = self._pruner.key_mask(entries) if by_key else np.ones(len(entries), np.bool_)
@@ -214,7 +214,7 @@ class _Funnel:
             tally.note = "; ".join(part for part in (used, warned, tally.note) if part)
         return kept
 
-    def _cut_sections(self, visible: EntryColumns) -> Longs:
+    def _cut_sections(self, visible: EntryColumns) -> Int64s:
         """The section of every visible file; a file that is the only one in which its keys are visible has one of its own."""
         buckets = bucket_numbers(visible)
         if np.bincount(buckets, minlength=1).max() <= 1:
@@ -232,8 +232,8 @@ class _Funnel:
         return numbers
 
     def _keep_sections(
-        self, tally: Tally, files: EntryColumns, cut: Longs | None, test: Callable[[EntryColumns], Mask] | None
-    ) -> tuple[EntryColumns, Longs | None]:
+        self, tally: Tally, files: EntryColumns, cut: Int64s | None, test: Callable[[EntryColumns], Mask] | None
+    ) -> tuple[EntryColumns, Int64s | None]:
         """Files of the sections (``cut``) in which some file passes ``test``; without sections files stand alone."""
         if test is None:
             _count(tally, files, files)

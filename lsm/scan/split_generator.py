@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fileindex.base.arrays import Indices, Int64s, Mask
 from lsm.scan.key_ranges import key_ranks, section_starts
 from lsm.scan.splits import pack
-from manifest.avro.columnar import Longs, Mask, Rows
 from manifest.entry.columns import EntryColumns
 from manifest.types.data_type import DataType
 
@@ -18,18 +18,18 @@ from manifest.types.data_type import DataType
 class FileGroup:
     """Entries of one bucket that must be read by one reader, and whether they need no merge."""
 
-    rows: Rows
+    rows: Indices
     raw_convertible: bool
 
 
-def bucket_numbers(entries: EntryColumns) -> Longs:
+def bucket_numbers(entries: EntryColumns) -> Int64s:
     """The (partition, bucket) of every entry as a number, counted by first appearance."""
     codes, _ = entries.partition_codes
     buckets = entries.bucket
     least = int(buckets.min(initial=0))
     pairs = codes * (int(buckets.max(initial=0)) - least + 1) + buckets - least
     _, first, numbers = np.unique(pairs, return_index=True, return_inverse=True)
-    renumbered: Longs = np.argsort(np.argsort(first))[numbers]
+    renumbered: Int64s = np.argsort(np.argsort(first))[numbers]
     return renumbered
 
 
@@ -62,7 +62,7 @@ def file_groups(
     )
 
 
-def _settled(entries: EntryColumns, buckets: Longs, clean: Mask, *, one_version: bool) -> Mask:
+def _settled(entries: EntryColumns, buckets: Int64s, clean: Mask, *, one_version: bool) -> Mask:
     """Of every bucket whether each of its files stands alone."""
     count = int(buckets.max()) + 1
     levels = entries.level
@@ -75,7 +75,7 @@ def _settled(entries: EntryColumns, buckets: Longs, clean: Mask, *, one_version:
 
 
 def _packed(
-    order: Rows, buckets: Longs, begins: Mask, file_sizes: Longs, *, alone: Mask, clean: Mask, sizes: tuple[int, int]
+    order: Indices, buckets: Int64s, begins: Mask, file_sizes: Int64s, *, alone: Mask, clean: Mask, sizes: tuple[int, int]
 ) -> Iterator[FileGroup]:
     """Fill groups with units (files or sections, beginning where ``begins``) of one bucket after the other."""
     target, open_cost = sizes

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fileindex.base.arrays import UInt64s
 from fileindex.base.column_type import BINARIES, FLOATS, STRINGS, ColumnType, Kind, Plain
 from fileindex.base.plain_value import from_scalar, plain_array
 from fileindex.keys.hashing import hash_array, xxh64
@@ -27,7 +27,7 @@ from manifest.stats.table_stats import ColumnStatistics, Statistics, parse_value
 from manifest.store import FileStore
 from manifest.types.data_type import DataField
 
-_Hashes: TypeAlias = npt.NDArray[np.uint64]
+_Hashes: TypeAlias = UInt64s
 
 EXACT_VALUES = 1 << 16
 _REGISTER_BITS = 14

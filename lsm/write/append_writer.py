@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from fileindex.base.arrays import Int64s
 from lsm.compaction.cluster import BucketCluster, Clustering
 from lsm.compaction.manager import CompactIncrement
 from lsm.compaction.small_files import SmallFilePolicy, join_small_files
 from lsm.compaction.task import CompactResult
 from lsm.data_files.rolling import RollingFileWriter, delete_files, row_writer
-from lsm.keys.encoding import Rows
 from lsm.write.bucket_writer import BucketContext, WriteMetrics
 from lsm.write_buffer.source import HeldRows, Source
 from manifest.commit.message import CommitMessage
@@ -36,7 +36,7 @@ class AppendOnlyWriter:
         """See ``BucketWriter``; so for every other method."""
         return False
 
-    def add(self, source: Source, rows: Rows | None) -> None:
+    def add(self, source: Source, rows: Int64s | None) -> None:
         """Take rows."""
         self.held.add(source, rows)
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from fileindex.base.arrays import Int64s
 from fileindex.base.column_type import Plain
 from lsm.data_files.spill import SpillSpace
 from lsm.data_files.writer import FileTarget
 from lsm.deletion_vectors.maintainer import BucketVectors
-from lsm.keys.encoding import Rows
 from lsm.write_buffer.source import HeldRows, Source
 from manifest.commit.message import CommitMessage
 from manifest.entry.data_file import DataFileMeta
@@ -117,7 +117,7 @@ class BucketWriter(Protocol):
     def reorders(self) -> bool:
         """Whether it copies rows, as they are, out of its inputs in an order of its own."""
 
-    def add(self, source: Source, rows: Rows | None) -> None:
+    def add(self, source: Source, rows: Int64s | None) -> None:
         """Take rows of an input table."""
 
     def release(self, *, close: bool) -> None:

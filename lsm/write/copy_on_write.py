@@ -11,9 +11,9 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from fileindex.base.arrays import Mask, UInt32s
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.tree import Predicate, columns_of
 from fileindex.rowset.roaring import bitmap_to_rows
@@ -37,8 +37,6 @@ from manifest.store import FileStore
 Update: TypeAlias = Callable[[Any], Any]
 """The new rows, with the table's columns, in the place of old ones."""
 
-Positions: TypeAlias = npt.NDArray[np.uint32]
-
 
 @dataclass(frozen=True)
 class MatchingRows:
@@ -55,16 +53,16 @@ class MatchingRows:
         return any(batch.num_rows for batch in self._read((), self.predicate).batches())
 
     @cached_property
-    def positions(self) -> Positions:
+    def positions(self) -> UInt32s:
         """Their positions in the file, ascending."""
         alive = np.ones(self.file.row_count, np.bool_)
         if self.deletion_file is not None:
             alive[bitmap_to_rows(dead_rows(self.store.file_io, self.deletion_file))] = False
         chosen = [wanted for _, wanted in self.batches(tuple(columns_of(self.predicate)))]
-        found: Positions = np.flatnonzero(alive)[np.concatenate(chosen)].astype(np.uint32)
+        found: UInt32s = np.flatnonzero(alive)[np.concatenate(chosen)].astype(np.uint32)
         return found
 
-    def batches(self, columns: tuple[str, ...]) -> Iterator[tuple[Any, npt.NDArray[np.bool_]]]:
+    def batches(self, columns: tuple[str, ...]) -> Iterator[tuple[Any, Mask]]:
         """All live rows of the file, and which of them match; ``columns`` has those of the predicate."""
         names = columns or self.store.schema.names[:1]  # a filter without columns asks for all rows or none
         for batch in self._read(names, None).batches():
@@ -167,7 +165,7 @@ class AppendChange:
         made += row_writer(target, FileSource.COMPACT, found.file.min_sequence_number).write_all(rows())
         return changed
 
-    def _replaced(self, rows: Any, wanted: npt.NDArray[np.bool_]) -> Any:
+    def _replaced(self, rows: Any, wanted: Mask) -> Any:
         if self.update is None:
             return rows.filter(pa.array(~wanted))
         if not wanted.any():

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
+from fileindex.base.arrays import Int64s
 from lsm.compaction.changelog import ChangelogWriter, CompactionChangelog, changelog_target
 from lsm.compaction.full_changelog_rewriter import FullChangelogRewriter
 from lsm.compaction.lookup_rewriter import LookupRewriter
 from lsm.compaction.manager import CompactIncrement, CompactionPolicy, MergeTreeCompactManager
 from lsm.compaction.task import CompactResult, MergeTreeRewriter, Rewriter
 from lsm.data_files.rolling import delete_files, key_value_writer
-from lsm.keys.encoding import Rows
 from lsm.keys.sort import SortKey
 from lsm.levels.sorted_runs import key_decoder
 from lsm.merge.engines import merge_function_for
@@ -70,7 +70,7 @@ class MergeTreeWriter:
         """Texts as dictionaries pass through a buffer that only picks rows, and reach files alone."""
         return self._buffer.only_picks and not self._keeps_every
 
-    def add(self, source: Source, rows: Rows | None) -> None:
+    def add(self, source: Source, rows: Int64s | None) -> None:
         """Take rows; each consumes a sequence number."""
         self._buffer.add(source, rows)
 

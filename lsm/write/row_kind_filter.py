@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fileindex.base.arrays import Int8s
 from lsm.arrow.row_kind import ROW_KINDS
 from lsm.keys.encoding import one_array
 from lsm.keys.sort import DELETE, UPDATE_BEFORE
 from lsm.merge.engines import merge_function_for
 from lsm.merge.function import retracts
-from lsm.write_buffer.source import Kinds
 from manifest.io.errors import SchemaMismatch, UnmergeableRows
 from manifest.options.core_options import CoreOptions
 from manifest.schema.table_schema import TableSchema
@@ -28,7 +28,7 @@ class WriteKinds:
     schema: TableSchema
     table: str = "the table"
 
-    def of(self, rows: Any, given: Any = None) -> tuple[Any, Kinds | None]:
+    def of(self, rows: Any, given: Any = None) -> tuple[Any, Int8s | None]:
         """The rows to write and their kinds (None: all ``+I``); ``given`` kinds win over those of ``rowkind.field``.
 
         Raises:
@@ -69,23 +69,23 @@ class WriteKinds:
         fold = merge_function_for(self.schema)
         return {kind: fold.refusal(kind) for kind in (UPDATE_BEFORE, DELETE)}
 
-    def _numbers(self, rows: Any, given: Any) -> Kinds | None:
+    def _numbers(self, rows: Any, given: Any) -> Int8s | None:
         if given is None:
             name = self._options.rowkind_field
             return None if name is None else _parsed(rows.column(name), name)
-        numbers: Kinds = one_array(given).cast(pa.int8()).to_numpy(zero_copy_only=False)
+        numbers: Int8s = one_array(given).cast(pa.int8()).to_numpy(zero_copy_only=False)
         if len(numbers) != rows.num_rows or (len(numbers) and not 0 <= numbers.min() <= numbers.max() <= 3):
             raise SchemaMismatch(f"row kinds are numbers from 0 to 3, one for each of the {rows.num_rows} rows")
         return numbers
 
 
-def _parsed(column: Any, name: str) -> Kinds:
+def _parsed(column: Any, name: str) -> Int8s:
     texts = one_array(column)
     codes = pc.index_in(texts, value_set=pa.array(ROW_KINDS, texts.type))
     if codes.null_count:
         wrong = texts.filter(codes.is_null())[0].as_py()
         raise SchemaMismatch(f"column '{name}' (rowkind.field) holds {wrong!r}; it takes {', '.join(ROW_KINDS)}")
-    numbers: Kinds = codes.to_numpy().astype(np.int8)
+    numbers: Int8s = codes.to_numpy().astype(np.int8)
     return numbers
 
 

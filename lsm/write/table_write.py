@@ -17,10 +17,10 @@ from typing import Any, Self, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from fileindex.base.arrays import Int8s, Int32s
 from fileindex.base.column_type import Plain
 from lsm.arrow.dictionary import WORTH_ROWS
 from lsm.bucket.dynamic import HashBucketAssigner, Owned
-from lsm.bucket.hash import Buckets, Hashes
 from lsm.bucket.hash_index import write_hashes
 from lsm.bucket.router import route
 from lsm.compaction.cluster import Clustering
@@ -34,7 +34,7 @@ from lsm.write.bucket_writer import BucketContext, BucketWriter, WriteMetrics
 from lsm.write.merge_tree_writer import MergeTreeWriter
 from lsm.write.row_kind_filter import WriteKinds
 from lsm.write_buffer.sort_buffer import MAX_SPILL_FAN_IN
-from lsm.write_buffer.source import Kinds, Source
+from lsm.write_buffer.source import Source
 from manifest.commit.index_change import IndexChange
 from manifest.commit.index_update import compaction_paths, row_paths
 from manifest.commit.message import CommitMessage
@@ -121,7 +121,7 @@ class TableWrite:
         self._index_names = FileNames("index-", commit_id=commit_id)
         self._writers: dict[tuple[bytes, int], BucketWriter] = {}
         self._prepared: list[CommitMessage] = []
-        self._waiting: list[tuple[Any, Kinds | None]] = []
+        self._waiting: list[tuple[Any, Int8s | None]] = []
         self._done = WriteMetrics()
 
     def __enter__(self) -> Self:
@@ -219,7 +219,7 @@ class TableWrite:
         self._prepared.append(done)
         return done
 
-    def _assign(self, partition: tuple[Plain, ...], hashes: Hashes) -> Buckets:
+    def _assign(self, partition: tuple[Plain, ...], hashes: Int32s) -> Int32s:
         """Dynamic buckets of keys, as of the snapshot that the write began with."""
         if self._assigner is None:
             self._assigner = HashBucketAssigner(self.store, self._existing.snapshot, self._owned)

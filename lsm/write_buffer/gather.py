@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from fileindex.base.arrays import Int8s, Int64s
 from lsm.arrow.dictionary import joined, moved
-from lsm.keys.encoding import Rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,14 +18,14 @@ class InputRows:
     """Some rows (None: all) of an input, whose columns are in forms that ``moved`` takes, by name."""
 
     columns: dict[str, Any]
-    rows: Rows | None
+    rows: Int64s | None
 
     @property
     def count(self) -> int:
         """How many rows."""
         return len(next(iter(self.columns.values()))) if self.rows is None else len(self.rows)
 
-    def take(self, positions: Rows | None, names: Sequence[str]) -> Any:
+    def take(self, positions: Int64s | None, names: Sequence[str]) -> Any:
         """Copies of columns at ``positions`` among these rows (None: all of them)."""
         rows = positions if self.rows is None else self.rows if positions is None else self.rows[positions]
         if rows is None:
@@ -40,7 +39,7 @@ class RowsInPlace:
     """Rows of few inputs; row ``i`` is the one that arrived as number ``i``. Nothing but what ``take`` gives is copied."""
 
     inputs: Sequence[InputRows]
-    kinds: npt.NDArray[np.int8] | None
+    kinds: Int8s | None
     size: int
 
     @property
@@ -48,7 +47,7 @@ class RowsInPlace:
         """How many rows."""
         return sum(each.count for each in self.inputs)
 
-    def arrived(self, positions: Rows) -> Rows:
+    def arrived(self, positions: Int64s) -> Int64s:
         """The numbers as which rows arrived."""
         return positions
 
@@ -56,7 +55,7 @@ class RowsInPlace:
         """Some columns of all rows, each in one piece."""
         return pa.concat_tables([each.take(None, names) for each in self.inputs]).combine_chunks()
 
-    def take(self, positions: Rows) -> Any:
+    def take(self, positions: Int64s) -> Any:
         """Copies of rows, in this order."""
         names = list(self.inputs[0].columns)
         if len(self.inputs) == 1:

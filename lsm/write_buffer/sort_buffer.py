@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from fileindex.base.arrays import Int8s, Int64s
 from lsm.data_files.spill import SpillFile, SpillSpace, batch_rows
-from lsm.keys.encoding import Rows
 from lsm.keys.sort import INSERT, SEQUENCE_NUMBER, VALUE_KIND, Sorted, SortKey, rough_order, sort_rows
 from lsm.merge.function import MergeFunction
 from lsm.merge.keep_all import KeepEvery, whole_keys
 from lsm.merge.lookup_function import combines_versions
 from lsm.merge.merge_iterator import merge_runs
 from lsm.write_buffer.gather import RowsInPlace
-from lsm.write_buffer.source import Blocks, HeldRows, Kinds, Source
+from lsm.write_buffer.source import Blocks, HeldRows, Source
 
 EMIT_BYTES = 8 << 20
 MAX_SPILL_FAN_IN = 64
@@ -45,7 +45,7 @@ class SortBuffer:
         """Whether rows come out as they went in, so that the form of their texts does not matter."""
         return not combines_versions(self.fold)
 
-    def add(self, source: Source, rows: Rows | None) -> None:
+    def add(self, source: Source, rows: Int64s | None) -> None:
         """Take ``rows`` of ``source``; each gets the next sequence number, in order."""
         if not self.held:
             self._first_sequence = self.next_sequence
@@ -129,7 +129,7 @@ class SortBuffer:
         return sort_rows(self.key.key_words(columns), self.key.sequence_words(columns), length=rows.count)
 
 
-def _key_values(table: Any, sequence: Rows, kinds: Kinds | None) -> Any:
+def _key_values(table: Any, sequence: Int64s, kinds: Int8s | None) -> Any:
     kinds = np.full(table.num_rows, INSERT, np.int8) if kinds is None else kinds
     names = [SEQUENCE_NUMBER, VALUE_KIND, *table.schema.names]
     return pa.Table.from_arrays([pa.array(sequence), pa.array(kinds), *table.columns], names=names)

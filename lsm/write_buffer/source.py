@@ -11,15 +11,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from fileindex.base.arrays import Int8s, Int64s
 from lsm.arrow.dictionary import movable
-from lsm.keys.encoding import Rows
 from lsm.keys.sort import INSERT
 from lsm.write_buffer.gather import InputRows, RowsInPlace
 
-Kinds = npt.NDArray[np.int8]
 _FEW_SOURCES = 64
 _BLOCK_ROWS = 1 << 16
 _BLOCK_BYTES = 4 << 20
@@ -30,7 +28,7 @@ class Source:
     """An input table, each column in one piece, and the kinds of its rows (None: all ``+I``); ``holders`` buckets use it."""
 
     table: Any
-    kinds: Kinds | None = None
+    kinds: Int8s | None = None
     holders: int = 0
     forms: dict[str, Any] = field(default_factory=dict, repr=False)
     """Columns in a form in which rows are copied out of them faster (``lsm.arrow.dictionary``)."""
@@ -54,18 +52,18 @@ class _Part:
     """Rows of one source (None: all of them), in order of arrival."""
 
     source: Source
-    rows: Rows | None
+    rows: Int64s | None
 
     @property
     def count(self) -> int:
         return int(self.source.table.num_rows) if self.rows is None else len(self.rows)
 
     @property
-    def kinds(self) -> Kinds | None:
+    def kinds(self) -> Int8s | None:
         kinds = self.source.kinds
         return kinds if kinds is None or self.rows is None else kinds[self.rows]
 
-    def gathered(self) -> tuple[Any, Kinds | None]:
+    def gathered(self) -> tuple[Any, Int8s | None]:
         table = self.source.table
         return table if self.rows is None else table.take(pa.array(self.rows)), self.kinds
 
@@ -79,17 +77,17 @@ class Blocks:
     """
 
     tables: list[Any]
-    arrivals: Rows
-    kinds: Kinds | None
+    arrivals: Int64s
+    kinds: Int8s | None
 
     @property
     def count(self) -> int:
         """How many rows."""
         return len(self.arrivals)
 
-    def arrived(self, positions: Rows) -> Rows:
+    def arrived(self, positions: Int64s) -> Int64s:
         """The numbers as which rows arrived."""
-        found: Rows = self.arrivals[positions]
+        found: Int64s = self.arrivals[positions]
         return found
 
     @property
@@ -101,7 +99,7 @@ class Blocks:
         """Some columns of all rows, each in one piece."""
         return pa.concat_tables([table.select(names) for table in self.tables]).combine_chunks()
 
-    def take(self, positions: Rows) -> Any:
+    def take(self, positions: Int64s) -> Any:
         """Copies of rows; best if they lie in a narrow range of every block, as rows near each other in key order do."""
         starts = np.cumsum([0, *(table.num_rows for table in self.tables)])
         ascending = np.sort(positions)
@@ -134,7 +132,7 @@ class HeldRows:
         """The tables kept alive."""
         return (part.source for part in self._parts)
 
-    def add(self, source: Source, rows: Rows | None) -> int:
+    def add(self, source: Source, rows: Int64s | None) -> int:
         """Take ``rows`` of ``source``; how many they are."""
         part = _Part(source, rows)
         if part.count:
@@ -161,7 +159,7 @@ class HeldRows:
         kinds = joined_kinds([(part.count, part.kinds) for part in self._parts])
         return RowsInPlace(inputs, kinds, self.size)
 
-    def blocks(self, order: Callable[[Any], Rows]) -> Blocks:
+    def blocks(self, order: Callable[[Any], Int64s]) -> Blocks:
         """Copies of all held rows; ``order`` gives the layout of a block, stable for rows that are equal in it."""
         built = _BlockBuilder(order)
         for part in self._parts:
@@ -192,12 +190,12 @@ class HeldRows:
 class _BlockBuilder:
     """Cuts parts into blocks of cache size, and joins parts that are much smaller."""
 
-    def __init__(self, order: Callable[[Any], Rows]) -> None:
+    def __init__(self, order: Callable[[Any], Int64s]) -> None:
         self._order = order
         self._tables: list[Any] = []
-        self._arrivals: list[Rows] = []
-        self._kinds: list[tuple[int, Kinds | None]] = []
-        self._small: list[tuple[Any, Kinds | None]] = []
+        self._arrivals: list[Int64s] = []
+        self._kinds: list[tuple[int, Int8s | None]] = []
+        self._small: list[tuple[Any, Int8s | None]] = []
         self._small_rows = 0
         self._arrived = 0
 
@@ -227,7 +225,7 @@ class _BlockBuilder:
             table = pa.concat_tables([table for table, _ in small]).combine_chunks()
             self._block(table, joined_kinds([(t.num_rows, kinds) for t, kinds in small]))
 
-    def _block(self, table: Any, kinds: Kinds | None) -> None:
+    def _block(self, table: Any, kinds: Int8s | None) -> None:
         order = self._order(table)
         self._tables.append(table.take(pa.array(order)))
         self._arrivals.append(order + self._arrived)
@@ -235,11 +233,11 @@ class _BlockBuilder:
         self._arrived += table.num_rows
 
 
-def joined_kinds(parts: Sequence[tuple[int, Kinds | None]]) -> Kinds | None:
+def joined_kinds(parts: Sequence[tuple[int, Int8s | None]]) -> Int8s | None:
     """Kinds of consecutive stretches of rows, (count, kinds) each; None if all rows are ``+I``."""
     if all(kinds is None for _, kinds in parts):
         return None
     return np.concatenate([np.full(count, INSERT, np.int8) if kinds is None else kinds for count, kinds in parts])
 
 
-__all__ = ["Blocks", "HeldRows", "Kinds", "Source", "joined_kinds"]
+__all__ = ["Blocks", "HeldRows", "Source", "joined_kinds"]

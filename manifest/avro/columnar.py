@@ -9,16 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, Self, TypeAlias, TypeVar
+from typing import Protocol, Self, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from fileindex.base.arrays import Indices, Int64s, Mask
 from manifest.avro.schemas import Json
-
-Longs: TypeAlias = npt.NDArray[np.int64]
-Mask: TypeAlias = npt.NDArray[np.bool_]
-Rows: TypeAlias = npt.NDArray[np.intp]
 
 _PADDING = 16
 _MOST_ITEMS = 1 << 12
@@ -30,10 +26,10 @@ _FIRST, _SECOND = 0, 2
 class Numbers:
     """One integer field of every record; where ``present`` is False it is null and its value 0."""
 
-    values: Longs
+    values: Int64s
     present: Mask
 
-    def take(self, rows: Rows) -> Numbers:
+    def take(self, rows: Indices) -> Numbers:
         """The field of some records."""
         return Numbers(self.values[rows], self.present[rows])
 
@@ -45,11 +41,11 @@ class Spans:
     For bytes and strings the span is the content, for arrays their encoding.
     """
 
-    start: Longs
-    end: Longs
+    start: Int64s
+    end: Int64s
     present: Mask
 
-    def take(self, rows: Rows) -> Spans:
+    def take(self, rows: Indices) -> Spans:
         """The field of some records."""
         return Spans(self.start[rows], self.end[rows], self.present[rows])
 
@@ -59,7 +55,7 @@ class Spans:
 
 
 class _Column(Protocol):
-    def take(self, rows: Rows) -> Self: ...
+    def take(self, rows: Indices) -> Self: ...
 
 
 Field = TypeVar("Field", bound=_Column)
@@ -91,16 +87,16 @@ class _Derived(Mapping[str, Field]):
 class _Taken(_Derived[Field]):
     """Fields of some records."""
 
-    def __init__(self, fields: Mapping[str, Field], rows: Rows) -> None:
+    def __init__(self, fields: Mapping[str, Field], rows: Indices) -> None:
         super().__init__(fields, lambda path: fields[path].take(rows), keep=True)
         self._fields: Mapping[str, Field] = fields
         self._rows = rows
 
-    def take(self, rows: Rows) -> _Taken[Field]:
+    def take(self, rows: Indices) -> _Taken[Field]:
         return _Taken(self._fields, self._rows[rows])
 
 
-def _take(fields: Mapping[str, Field], rows: Rows) -> _Taken[Field]:
+def _take(fields: Mapping[str, Field], rows: Indices) -> _Taken[Field]:
     if not isinstance(fields, _Taken):
         return _Taken(fields, rows)
     taken: _Taken[Field] = fields.take(rows)
@@ -111,12 +107,12 @@ def _take(fields: Mapping[str, Field], rows: Rows) -> _Taken[Field]:
 class RecordColumns:
     """All fields of all records, by path (``_FILE._KEY_STATS._MIN_VALUES``), and the span of each whole record."""
 
-    start: Longs
-    end: Longs
+    start: Int64s
+    end: Int64s
     numbers: Mapping[str, Numbers] = field(default_factory=dict)
     spans: Mapping[str, Spans] = field(default_factory=dict)
 
-    def take(self, rows: Rows) -> RecordColumns:
+    def take(self, rows: Indices) -> RecordColumns:
         """Some records, in the order asked."""
         return RecordColumns(self.start[rows], self.end[rows], _take(self.numbers, rows), _take(self.spans, rows))
 
@@ -167,7 +163,7 @@ class RecordColumns:
         )
 
 
-def decode_columns(shape: Json, payload: bytes, count: int, starts: Longs) -> RecordColumns | None:
+def decode_columns(shape: Json, payload: bytes, count: int, starts: Int64s) -> RecordColumns | None:
     """The columns of the ``count`` records of layout ``shape`` that begin at some of the offsets ``starts``; None if they cannot be proved."""
     if starts.size < max(count, 1):
         return None
@@ -185,7 +181,7 @@ def decode_columns(shape: Json, payload: bytes, count: int, starts: Longs) -> Re
     return found if chosen.size == starts.size else found.take(chosen)
 
 
-def optional_longs(payload: bytes, spans: Spans, items: int) -> tuple[Longs, Mask]:
+def optional_longs(payload: bytes, spans: Spans, items: int) -> tuple[Int64s, Mask]:
     """Arrays of exactly ``items`` nullable numbers, one row each, null as -1; False marks a row that is another array.
 
     >>> optional_longs(bytes([4, 2, 14, 0, 0]), Spans(np.array([0]), np.array([5]), np.array([True])), 2)
@@ -216,13 +212,13 @@ class _OtherLayoutError(Exception):
 class _Cursors:
     """One read position per record; a record that leaves the payload is marked ``bad`` and stays at its end."""
 
-    def __init__(self, payload: bytes, starts: Longs) -> None:
+    def __init__(self, payload: bytes, starts: Int64s) -> None:
         self._bytes = np.frombuffer(payload + bytes(_PADDING), np.uint8)
         self._end = len(payload)
         self.position = starts.copy()
         self.bad = np.zeros(starts.size, np.bool_)
 
-    def longs(self, rows: Rows) -> Longs:
+    def longs(self, rows: Indices) -> Int64s:
         """The next zigzag varint of ``rows``."""
         position = self._at(rows)
         first = self._bytes[position]
@@ -245,7 +241,7 @@ class _Cursors:
         self._advance(rows, position, over)
         return (value >> np.uint64(1)).astype(np.int64) ^ -(value & np.uint64(1)).astype(np.int64)
 
-    def content(self, rows: Rows) -> tuple[Longs, Longs]:
+    def content(self, rows: Indices) -> tuple[Int64s, Int64s]:
         """The span of the next bytes or string of ``rows``."""
         length = self.longs(rows)
         start = self._at(rows)
@@ -254,7 +250,7 @@ class _Cursors:
         self._advance(rows, end, over)
         return start, end
 
-    def branches(self, rows: Rows) -> Mask:
+    def branches(self, rows: Indices) -> Mask:
         """Which of ``rows`` hold a value in the next ``["null", T]``."""
         position = self._at(rows)
         branch = self._bytes[position]
@@ -266,7 +262,7 @@ class _Cursors:
         self._advance(rows, position, position > self._end)
         return present
 
-    def array(self, rows: Rows, item: Json) -> None:
+    def array(self, rows: Indices, item: Json) -> None:
         """Pass the next array of ``rows``; many blocks, or blocks with sizes, count as another layout."""
         count = self.longs(rows)
         wild = (count < 0) | (count > np.minimum(self._end - self.position[rows], _MOST_ITEMS))
@@ -278,7 +274,7 @@ class _Cursors:
             self._item(filled[left > passed], item)
         self.bad[filled[self.longs(filled) != 0]] = True
 
-    def _item(self, rows: Rows, item: Json) -> None:
+    def _item(self, rows: Indices, item: Json) -> None:
         match item:
             case "int" | "long":
                 self.longs(rows)
@@ -289,11 +285,11 @@ class _Cursors:
             case _:
                 raise _OtherLayoutError
 
-    def _at(self, rows: Rows) -> Longs:
+    def _at(self, rows: Indices) -> Int64s:
         """A copy of the positions of ``rows``, which ascend: if they are all, nothing need be gathered."""
         return self.position.copy() if rows.size == self.position.size else self.position[rows]
 
-    def _advance(self, rows: Rows, position: Longs, over: Mask) -> None:
+    def _advance(self, rows: Indices, position: Int64s, over: Mask) -> None:
         if over.any():
             self.bad[rows[over]] = True
             np.minimum(position, self._end, out=position)
@@ -311,7 +307,7 @@ class _Walk:
     numbers: dict[str, Numbers]
     spans: dict[str, Spans]
 
-    def walk(self, shape: Json, path: str, rows: Rows, present: Mask) -> None:
+    def walk(self, shape: Json, path: str, rows: Indices, present: Mask) -> None:
         match shape:
             case "int" | "long":
                 values = np.zeros(present.size, np.int64)
@@ -339,7 +335,7 @@ class _Walk:
                 raise _OtherLayoutError
 
 
-def _chain(starts: Longs, ends: Longs, bad: Mask, count: int, size: int) -> Rows | None:
+def _chain(starts: Int64s, ends: Int64s, bad: Mask, count: int, size: int) -> Indices | None:
     """The candidates that follow one another from 0 to ``size`` in ``count`` steps; None if there is no such chain."""
     following = np.searchsorted(starts, ends)
     if starts.size == count:

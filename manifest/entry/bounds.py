@@ -11,13 +11,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from fileindex.base.arrays import AnyArray, Indices, Int64s, Mask
 from fileindex.base.column_type import BINARIES, FLOATS, STRINGS, ColumnType, Kind, Plain
 from fileindex.predicate.tree import And, ColumnRef, Compare, In, IsNull, Leaf, Op, Or, Predicate, StartsWith
-from manifest.avro.columnar import Rows, optional_longs
+from manifest.avro.columnar import optional_longs
 from manifest.entry.columns import EntryColumns
 from manifest.entry.objects import counts_of
 from manifest.row.binary_row import EMPTY_ROW
-from manifest.row.columns import Longs, Mask, RowColumns, Values
+from manifest.row.columns import RowColumns
 from manifest.stats.column_stats import ColumnBounds, slot_type
 from manifest.types.data_type import DataType
 
@@ -32,14 +33,14 @@ class BoundsColumn:
     Texts are UTF-8 bytes, which have the order of their characters. ``nulls`` is -1 where it is unknown.
     """
 
-    low: Values
-    high: Values
+    low: AnyArray
+    high: AnyArray
     known: Mask
-    nulls: Longs
-    rows: Longs
+    nulls: Int64s
+    rows: Int64s
 
     @classmethod
-    def all_null(cls, rows: Longs) -> BoundsColumn:
+    def all_null(cls, rows: Int64s) -> BoundsColumn:
         """A column of which files with so many ``rows`` have nothing but nulls."""
         nothing = np.zeros(rows.size, np.int64)
         return cls(nothing, nothing, np.zeros(rows.size, np.bool_), rows, rows)
@@ -52,7 +53,7 @@ class BoundsColumn:
         nulls = np.array([-1 if b.null_count is None else b.null_count for b in bounds], np.int64)
         return cls(low, high, known, nulls, np.array([b.row_count for b in bounds], np.int64))
 
-    def take(self, rows: Rows) -> BoundsColumn:
+    def take(self, rows: Indices) -> BoundsColumn:
         """The bounds of some of the files."""
         return BoundsColumn(self.low[rows], self.high[rows], self.known[rows], self.nulls[rows], self.rows[rows])
 
@@ -96,7 +97,7 @@ def value_bounds(
     return found
 
 
-def _null_counts(entries: EntryColumns, arity: int) -> tuple[Longs, Mask]:
+def _null_counts(entries: EntryColumns, arity: int) -> tuple[Int64s, Mask]:
     """Null counts of ``arity`` columns, a line for every entry, -1 where unknown; False marks an entry that counts other columns."""
     spans = entries.columns.spans["_FILE._VALUE_STATS._NULL_COUNTS"]
     if len(entries) > _FEW:
@@ -199,7 +200,7 @@ def _leaf(leaf: Leaf, known: BoundsColumn, column_type: ColumnType | None) -> Ma
     return ~all_null & (hits | ~known.known)
 
 
-def _compare(op: Op, low: Values, high: Values, literal: Any) -> Mask:
+def _compare(op: Op, low: AnyArray, high: AnyArray, literal: Any) -> Mask:
     value = _as_object(literal) if isinstance(literal, bytes) else literal
     match op:
         case Op.EQ:
@@ -218,7 +219,7 @@ def _compare(op: Op, low: Values, high: Values, literal: Any) -> Mask:
     return mask
 
 
-def _starts(low: Values, high: Values, prefix: bytes, *, negated: bool) -> Mask:
+def _starts(low: AnyArray, high: AnyArray, prefix: bytes, *, negated: bool) -> Mask:
     pairs = zip(low.tolist(), high.tolist(), strict=True)
     if negated:
         return np.array([not (least.startswith(prefix) and most.startswith(prefix)) for least, most in pairs], np.bool_)
@@ -239,7 +240,7 @@ def float_order(values: Any) -> Any:
     return found if found.ndim else int(found)
 
 
-def _as_object(value: bytes) -> Values:
+def _as_object(value: bytes) -> AnyArray:
     r"""``value`` as numpy compares it byte by byte: made an array of on its own, it would lose the NULs at its end.
 
     >>> _as_object(b"a\0") == np.array([b"a", b"a\0"], object)
@@ -254,7 +255,7 @@ def _stored(value: Plain) -> Any:
     return value.encode() if isinstance(value, str) else value
 
 
-def _values(values: Sequence[Any], data_type: DataType) -> Values:
+def _values(values: Sequence[Any], data_type: DataType) -> AnyArray:
     kind = data_type.kind
     if kind in STRINGS or kind in BINARIES:
         found = np.empty(len(values), object)
@@ -265,7 +266,7 @@ def _values(values: Sequence[Any], data_type: DataType) -> Values:
     return np.array(numbers, object if wide else np.float64 if kind in FLOATS else np.int64)
 
 
-def _spread(values: Values, rows: Longs, size: int) -> Values:
+def _spread(values: AnyArray, rows: Int64s, size: int) -> AnyArray:
     """``values`` at the positions ``rows`` of a longer column."""
     if rows.size == size:
         return values

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from fileindex.base.arrays import Indices
 from fileindex.base.column_type import FLOATS, INTEGERS, STRINGS, Kind, Plain
-from manifest.avro.columnar import Rows
 from manifest.entry.bounds import BoundsColumn, key_bounds, value_bounds
 from manifest.entry.columns import EntryColumns
 from manifest.entry.objects import names_of
@@ -160,7 +160,7 @@ def _bounds_of(
     return found
 
 
-def stats_groups(entries: EntryColumns) -> list[tuple[int, tuple[str, ...] | None, Rows]]:
+def stats_groups(entries: EntryColumns) -> list[tuple[int, tuple[str, ...] | None, Indices]]:
     """Entries whose value statistics are over the same columns: (schema id, ``value_stats_cols``, rows)."""
     schema_ids = entries.schema_id
     covered = entries.columns.spans["_FILE._VALUE_STATS_COLS"]

@@ -8,9 +8,9 @@ from functools import cached_property
 from itertools import groupby
 
 import numpy as np
-import numpy.typing as npt
 
-from manifest.avro.columnar import Longs, Mask, RecordColumns, Rows, Spans, decode_columns
+from fileindex.base.arrays import Indices, Int64s, Mask
+from manifest.avro.columnar import RecordColumns, Spans, decode_columns
 from manifest.avro.container import Container, encode_records
 from manifest.avro.schemas import MANIFEST_ENTRY, Json, layout, parsed
 from manifest.entry.data_file import DataFileMeta
@@ -39,12 +39,12 @@ class EntryColumns:
 
     paths: tuple[str, ...]
     """The manifests, for errors; ``source`` has the position of each entry's manifest among them."""
-    source: Rows
+    source: Indices
     payload: bytes
     columns: RecordColumns
     short: Mask
     """Which entries are encoded without the last byte of today's layout."""
-    row: Rows
+    row: Indices
     """The position of each entry in its manifest."""
     built: tuple[BuiltFiles, ...]
     """Of each manifest, the file objects made so far."""
@@ -159,7 +159,7 @@ class EntryColumns:
     def __len__(self) -> int:
         return self.columns.start.size
 
-    def select(self, chosen: Mask | Rows) -> EntryColumns:
+    def select(self, chosen: Mask | Indices) -> EntryColumns:
         """The entries where ``chosen`` is True, or at the positions that it lists."""
         rows = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen.astype(np.intp, copy=False)
         if chosen.dtype == np.bool_ and rows.size == len(self):
@@ -172,7 +172,7 @@ class EntryColumns:
             chosen_ones.__dict__["partition_codes"] = renumbered, [known[code] for code in kept.tolist()]
         return chosen_ones
 
-    def numbers(self, name: str) -> Longs:
+    def numbers(self, name: str) -> Int64s:
         """An integer field by its name in the manifest (``_KIND``, ``_FILE._LEVEL``); null is 0."""
         return self.columns.numbers[name].values
 
@@ -186,47 +186,47 @@ class EntryColumns:
         return column.present
 
     @property
-    def kind(self) -> Longs:
+    def kind(self) -> Int64s:
         """``FileKind`` of every entry."""
         return self.numbers("_KIND")
 
     @property
-    def bucket(self) -> Longs:
+    def bucket(self) -> Int64s:
         """Bucket numbers."""
         return self.numbers("_BUCKET")
 
     @property
-    def total_buckets(self) -> Longs:
+    def total_buckets(self) -> Int64s:
         """Bucket counts at the time the files were written."""
         return self.numbers("_TOTAL_BUCKETS")
 
     @property
-    def level(self) -> Longs:
+    def level(self) -> Int64s:
         """LSM levels."""
         return self.numbers("_FILE._LEVEL")
 
     @property
-    def row_count(self) -> Longs:
+    def row_count(self) -> Int64s:
         """Physical rows."""
         return self.numbers("_FILE._ROW_COUNT")
 
     @property
-    def file_size(self) -> Longs:
+    def file_size(self) -> Int64s:
         """Bytes of the data files."""
         return self.numbers("_FILE._FILE_SIZE")
 
     @property
-    def schema_id(self) -> Longs:
+    def schema_id(self) -> Int64s:
         """Schemas the files were written with."""
         return self.numbers("_FILE._SCHEMA_ID")
 
     @property
-    def max_sequence_number(self) -> Longs:
+    def max_sequence_number(self) -> Int64s:
         """Greatest sequence numbers."""
         return self.numbers("_FILE._MAX_SEQUENCE_NUMBER")
 
     @property
-    def delete_row_count(self) -> Longs:
+    def delete_row_count(self) -> Int64s:
         """Retracting rows, -1 where unknown."""
         column = self.columns.numbers["_FILE._DELETE_ROW_COUNT"]
         return np.where(column.present, column.values, -1)
@@ -255,14 +255,14 @@ class EntryColumns:
         return self.content("_FILE._MAX_KEY")
 
     @cached_property
-    def partition_codes(self) -> tuple[npt.NDArray[np.int64], list[bytes]]:
+    def partition_codes(self) -> tuple[Int64s, list[bytes]]:
         """(code of every entry, partition of every code): grouping without comparing bytes again."""
         codes: dict[bytes, int] = {}
         numbered = [codes.setdefault(partition, len(codes)) for partition in self.partition]
         return np.array(numbered, np.int64), list(codes)
 
     @staticmethod
-    def _joined_codes(parts: Sequence[EntryColumns]) -> tuple[npt.NDArray[np.int64], list[bytes]]:
+    def _joined_codes(parts: Sequence[EntryColumns]) -> tuple[Int64s, list[bytes]]:
         """``partition_codes`` of all ``parts`` from those of each."""
         codes: dict[bytes, int] = {}
         numbered = []
@@ -291,7 +291,7 @@ class EntryColumns:
         added[dead] = False
         return self.select(added)
 
-    def identities(self, rows: Rows | None = None) -> list[tuple[bytes, ...]]:
+    def identities(self, rows: Indices | None = None) -> list[tuple[bytes, ...]]:
         """A hashable identity of every entry (or of ``rows``), comparable among all ``EntryColumns``."""
         some = self if rows is None else self.select(rows)
         names = ("_FILE._FILE_NAME", "_PARTITION", "_FILE._EXTRA_FILES", "_FILE._EMBEDDED_FILE_INDEX", "_FILE._EXTERNAL_PATH")
@@ -332,7 +332,7 @@ class EntryColumns:
                     built[sources[at]][rows[at]] = found[at] = file
         return [file for file in found if file is not None]
 
-    def _made(self, rows: Rows) -> list[DataFileMeta]:
+    def _made(self, rows: Indices) -> list[DataFileMeta]:
         try:
             return build_files(self.columns.take(rows), self.payload)
         except (ValueError, LookupError):
@@ -358,7 +358,7 @@ def _checked(entries: EntryColumns) -> EntryColumns:
     return entries
 
 
-def _starts(payload: bytes) -> Longs:
+def _starts(payload: bytes) -> Int64s:
     """Offsets at which an entry may begin: version 2, a kind, and a partition of as many columns as the first one's."""
     buffer = np.frombuffer(payload + bytes(8), np.uint8)
     candidates = np.flatnonzero(buffer[:-8] == ENTRY_VERSION << 1)
@@ -369,7 +369,7 @@ def _starts(payload: bytes) -> Longs:
         here = buffer[partition + offset]
         alike = here == here[0]
         candidates, partition = candidates[alike], partition[alike]
-    starts: Longs = candidates.astype(np.int64)
+    starts: Int64s = candidates.astype(np.int64)
     return starts
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fileindex.base.arrays import Mask
 from fileindex.predicate.tree import Predicate
-from manifest.avro.columnar import Mask
 from manifest.entry.columns import EntryColumns
 from manifest.entry.manifest_entry import FileKind
 from manifest.entry.manifest_list import ManifestFileMeta

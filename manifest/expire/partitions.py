@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 import numpy as np
-import numpy.typing as npt
 
+from fileindex.base.arrays import Int64s
 from fileindex.base.column_type import ColumnType, Plain
 from manifest.entry.columns import EntryColumns
 from manifest.io.errors import InvalidArgument
@@ -58,7 +58,7 @@ def _update_times(store: FileStore, snapshot: Snapshot | None) -> dict[bytes, da
     }
 
 
-def newest_files(entries: EntryColumns) -> npt.NDArray[np.int64]:
+def newest_files(entries: EntryColumns) -> Int64s:
     """When each partition, by its code, got its newest file: milliseconds by the wall clock of whoever wrote it."""
     codes, partitions = entries.partition_codes
     newest = np.zeros(len(partitions), np.int64)

@@ -6,20 +6,15 @@ The columnar counterpart of ``manifest.row.binary_row``; see there for the layou
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from fileindex.base.arrays import AnyArray, Int64s, Mask
 from fileindex.base.column_type import BINARIES, STRINGS, TIMESTAMPS, Kind
 from fileindex.base.errors import UnsupportedType
 from manifest.row.binary_row import header_size, reserved_bytes
 from manifest.types.data_type import DataType
-
-Longs: TypeAlias = npt.NDArray[np.int64]
-Mask: TypeAlias = npt.NDArray[np.bool_]
-Values: TypeAlias = npt.NDArray[Any]
-"""int64 for whole numbers, days, times and booleans; float64; objects for texts (as UTF-8 bytes), binaries and long decimals."""
 
 _ARITY_BYTES = 4
 _WORD = 8
@@ -45,12 +40,12 @@ class RowColumns:
     """Rows of one arity inside ``payload``: row i begins, after its arity, at ``start[i]`` and has ``size[i]`` bytes."""
 
     payload: bytes
-    start: Longs
-    size: Longs
+    start: Int64s
+    size: Int64s
     arity: int
 
     @classmethod
-    def of(cls, payload: bytes, start: Longs, end: Longs, arity: int) -> RowColumns:
+    def of(cls, payload: bytes, start: Int64s, end: Int64s, arity: int) -> RowColumns:
         """The serialised rows between ``start`` and ``end``; ``ValueError`` if one has another arity or is too short.
 
         >>> from manifest.row.binary_row import encode_row
@@ -68,7 +63,7 @@ class RowColumns:
             raise ValueError(f"a row does not hold {arity} fields")
         return cls(payload, start + _ARITY_BYTES, end - start - _ARITY_BYTES, arity)
 
-    def field(self, position: int, data_type: DataType) -> tuple[Values, Mask]:
+    def field(self, position: int, data_type: DataType) -> tuple[AnyArray, Mask]:
         """The values of a field and where they are not null; null is 0 or b''. ``ValueError`` if a value lies outside of its row."""
         flags = _gather(self.payload, "<u1", self.start + (position + _WORD >> 3))
         present: Mask = (flags >> (position + _WORD & 7)) & 1 == 0
@@ -91,19 +86,19 @@ class RowColumns:
         values[~present] = b"" if kind in STRINGS or kind in BINARIES else 0
         return values, present
 
-    def _texts(self, slot: Longs, present: Mask) -> Values:
+    def _texts(self, slot: Int64s, present: Mask) -> AnyArray:
         mark = _gather(self.payload, "<u1", slot + _INLINE).astype(np.int64)
         inline = mark >= _INLINE_MARK
         length = np.where(inline, np.minimum(mark - _INLINE_MARK, _INLINE), _gather(self.payload, "<i4", slot).astype(np.int64))
         offset = np.where(inline, slot - self.start, _gather(self.payload, "<i4", slot + 4).astype(np.int64))
         return self._slices(offset, length, present)
 
-    def _decimals(self, slot: Longs, present: Mask) -> Values:
+    def _decimals(self, slot: Int64s, present: Mask) -> AnyArray:
         length, offset = (_gather(self.payload, "<i4", slot + at).astype(np.int64) for at in (0, 4))
         found = self._slices(offset, length, present)
         return _objects([int.from_bytes(piece, "big", signed=True) for piece in found.tolist()])
 
-    def _timestamps(self, slot: Longs, present: Mask, data_type: DataType) -> Values:
+    def _timestamps(self, slot: Int64s, present: Mask, data_type: DataType) -> AnyArray:
         nanos, offset = (_gather(self.payload, "<i4", slot + at).astype(np.int64) for at in (0, 4))
         self._check(offset, np.full(offset.size, _WORD), present)
         millis = _gather(self.payload, "<i8", self.start + np.where(present, offset, 0))
@@ -112,30 +107,30 @@ class RowColumns:
             millis = millis.astype(object)  # nanoseconds of the year 3000 are no int64
         return millis * per_milli + nanos // (_NANOS_PER_MILLI // per_milli)
 
-    def _slices(self, offset: Longs, length: Longs, present: Mask) -> Values:
+    def _slices(self, offset: Int64s, length: Int64s, present: Mask) -> AnyArray:
         self._check(offset, length, present)
         start = self.start + offset
         bounds = zip(start.tolist(), (start + length).tolist(), present.tolist(), strict=True)
         return _objects([self.payload[first:last] if here else b"" for first, last, here in bounds])
 
-    def _check(self, offset: Longs, length: Longs, present: Mask) -> None:
+    def _check(self, offset: Int64s, length: Int64s, present: Mask) -> None:
         if (present & ((offset < 0) | (length < 0) | (offset + length > self.size))).any():
             raise ValueError("a field lies outside of its row")
 
 
-def _gather(payload: bytes, dtype: str, at: Longs) -> Values:
+def _gather(payload: bytes, dtype: str, at: Int64s) -> AnyArray:
     """Values of ``dtype`` at any offsets, aligned or not."""
     kind = np.dtype(dtype)
     if not at.size:
         return np.zeros(0, kind)
-    windows: Values = np.ndarray((len(payload) - kind.itemsize + 1,), kind, payload, strides=(1,))
+    windows: AnyArray = np.ndarray((len(payload) - kind.itemsize + 1,), kind, payload, strides=(1,))
     return windows[at]
 
 
-def _objects(values: list[Any]) -> Values:
+def _objects(values: list[Any]) -> AnyArray:
     found = np.empty(len(values), object)
     found[:] = values
     return found
 
 
-__all__ = ["Longs", "Mask", "RowColumns", "Values"]
+__all__ = ["RowColumns"]

@@ -8,22 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from fileindex.base.arrays import Int64s, Mask, UInt32s, UInt64s
 from fileindex.base.column_type import BINARIES, STRINGS, Kind
 from fileindex.base.errors import UnsupportedType
 from fileindex.base.plain_value import plain_array
 from manifest.row.binary_row import header_size, reserved_bytes
 from manifest.types.data_type import DataType
-
-Words: TypeAlias = npt.NDArray[np.uint32]
-Longs: TypeAlias = npt.NDArray[np.uint64]
-Mask: TypeAlias = npt.NDArray[np.bool_]
-Counts: TypeAlias = npt.NDArray[np.int64]
 
 _INLINE = 7
 _LONG_DECIMAL_BYTES = 16
@@ -35,8 +30,8 @@ _PER_MILLI = {"us": 1_000, "ns": 1_000_000}
 class Step:
     """One word of the images: of all rows, or of ``rows`` only (their variable part is that long)."""
 
-    words: Words
-    rows: Counts | None = None
+    words: UInt32s
+    rows: Int64s | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +39,7 @@ class RowImages:
     """The words of ``count`` images in order, and the bytes of each image."""
 
     steps: Iterator[Step]
-    sizes: Counts
+    sizes: Int64s
 
 
 def row_images(columns: Sequence[pa.Array], types: Sequence[DataType]) -> RowImages:
@@ -55,7 +50,7 @@ def row_images(columns: Sequence[pa.Array], types: Sequence[DataType]) -> RowIma
     fields = [_field(column, data_type) for column, data_type in zip(columns, types, strict=True)]
     count = len(columns[0])
     header = header_size(len(types))
-    offsets: list[Counts] = []
+    offsets: list[Int64s] = []
     size = np.full(count, header + 8 * len(types), dtype=np.int64)
     for field in fields:
         offsets.append(size)
@@ -63,7 +58,7 @@ def row_images(columns: Sequence[pa.Array], types: Sequence[DataType]) -> RowIma
     return RowImages(_steps(fields, offsets, header, count), size)
 
 
-def _steps(fields: Sequence[_Field], offsets: Sequence[Counts], header: int, count: int) -> Iterator[Step]:
+def _steps(fields: Sequence[_Field], offsets: Sequence[Int64s], header: int, count: int) -> Iterator[Step]:
     yield from _header_steps(fields, header, count)
     for field, offset in zip(fields, offsets, strict=True):
         slots = field.slots(offset.astype(np.uint64))
@@ -100,13 +95,13 @@ class _Field:
     def __init__(self, nulls: Mask | None) -> None:
         self.nulls = nulls
 
-    def clear_nulls(self, values: Longs) -> Longs:
+    def clear_nulls(self, values: UInt64s) -> UInt64s:
         return values if self.nulls is None else np.where(self.nulls, np.uint64(0), values)
 
-    def variable_sizes(self) -> Counts | int:
+    def variable_sizes(self) -> Int64s | int:
         return 0
 
-    def slots(self, _offsets: Longs) -> Longs:
+    def slots(self, _offsets: UInt64s) -> UInt64s:
         raise AssertionError("every kind of field has slots")
 
     def variable_steps(self) -> Iterator[Step]:
@@ -120,7 +115,7 @@ class _FixedField(_Field):
         super().__init__(nulls)
         self.values = _numbers(plain)
 
-    def slots(self, _offsets: Longs) -> Longs:
+    def slots(self, _offsets: UInt64s) -> UInt64s:
         return self.clear_nulls(self.values.view(_UNSIGNED[self.values.itemsize]).astype(np.uint64))
 
 
@@ -137,7 +132,7 @@ class _TimestampField(_Field):
     def variable_sizes(self) -> int:
         return 8
 
-    def slots(self, offsets: Longs) -> Longs:
+    def slots(self, offsets: UInt64s) -> UInt64s:
         return self.nanos | offsets << np.uint64(32)
 
     def variable_steps(self) -> Iterator[Step]:
@@ -167,7 +162,7 @@ class _DecimalField(_Field):
     def variable_sizes(self) -> int:
         return _LONG_DECIMAL_BYTES
 
-    def slots(self, offsets: Longs) -> Longs:
+    def slots(self, offsets: UInt64s) -> UInt64s:
         return self.lengths | offsets << np.uint64(32)
 
     def variable_steps(self) -> Iterator[Step]:
@@ -193,10 +188,10 @@ class _TextField(_Field):
         if nulls is not None:
             self.lengths = np.where(nulls, 0, self.lengths)
 
-    def variable_sizes(self) -> Counts:
+    def variable_sizes(self) -> Int64s:
         return np.where(self.lengths > _INLINE, self.lengths + 7 & ~7, 0)
 
-    def slots(self, offsets: Longs) -> Longs:
+    def slots(self, offsets: UInt64s) -> UInt64s:
         lengths = self.lengths.astype(np.uint64)
         bits = np.minimum(lengths, _INLINE) * np.uint64(8)
         text = self._gather("<u8", self.starts) & ((np.uint64(1) << bits) - np.uint64(1))
@@ -217,7 +212,7 @@ class _TextField(_Field):
             at += 1
             rows = rows[words[rows] > at]
 
-    def _gather(self, dtype: str, starts: Counts) -> Any:
+    def _gather(self, dtype: str, starts: Int64s) -> Any:
         width = np.dtype(dtype).itemsize
         windows = np.ndarray((len(self.padded) - width + 1,), dtype=dtype, buffer=self.padded.data, strides=(1,))
         return windows[starts]

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
+from fileindex.base.arrays import Int32s
 from fileindex.base.column_type import Plain
-from lsm.bucket.hash import Buckets, Hashes
 from lsm.bucket.router import Share, route
 from lsm.schema.conform_input import conform
 from manifest.schema.table_schema import TableSchema
@@ -105,7 +105,7 @@ def _checked(chunk: pa.Table, schema: TableSchema, *, kinds: bool) -> tuple[pa.T
     return rows, rows.append_column(ROW_KIND, chunk.column(ROW_KIND))
 
 
-def _one_bucket(partition: tuple[Plain, ...], hashes: Hashes) -> Buckets:  # noqa: ARG001  # as ``route`` calls it
+def _one_bucket(partition: tuple[Plain, ...], hashes: Int32s) -> Int32s:  # noqa: ARG001  # as ``route`` calls it
     return np.zeros(len(hashes), np.int32)
 
 
