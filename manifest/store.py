@@ -35,6 +35,8 @@ Observer = Callable[[str, int, int], None]
 """Told (stage, kept, dropped) while a scan goes through manifests."""
 
 EVERYTHING = EntryFilter()
+_INDEPENDENT_OF_STORAGE = ("options", "paths", "partition", "key")
+"""Cached properties that hold for whatever storage: parsing options takes longer than reading a small file."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,12 @@ class FileStore:
 
     def __reduce__(self) -> tuple[Callable[..., FileStore], tuple[FileIO, str, TableSchema]]:
         return partial(FileStore, branch=self.branch), (self.file_io, self.root, self.schema)
+
+    def through(self, file_io: FileIO) -> FileStore:
+        """The same table on the same storage, seen through another ``FileIO``; what it has parsed stays parsed."""
+        seen = replace(self, file_io=file_io)
+        seen.__dict__.update({name: self.__dict__[name] for name in _INDEPENDENT_OF_STORAGE if name in self.__dict__})
+        return seen
 
     @cached_property
     def options(self) -> CoreOptions:

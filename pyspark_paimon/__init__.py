@@ -21,6 +21,8 @@ except ImportError as error:
 
 check_siblings(__file__)
 
+from pyspark_paimon._version import __version__  # noqa: E402  # ours, now that nothing shadows us
+
 if TYPE_CHECKING:
     from fileindex.base.errors import InvalidFilter
     from manifest.io.errors import (
@@ -62,8 +64,6 @@ if TYPE_CHECKING:
     from pyspark_paimon.table.catalog import Catalog, DatabaseExists, DatabaseNotFound
     from pyspark_paimon.table.scan import Scan
     from pyspark_paimon.table.table import Table
-
-__version__ = "0.1.0"
 
 _ERRORS = (
     "CastFailed",
@@ -167,6 +167,7 @@ __all__ = [
     "UnsupportedTable",
     "UnsupportedType",
     "WriteResult",
+    "__version__",
     "install",
     "spark_session",
 ]

@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 
 from fileindex.base.arrays import Mask
+from lsm.arrow.row_kind import drop_retracts
 from lsm.data_files.rolling import RollingFileWriter, delete_files, key_value_writer
 from lsm.data_files.writer import FileTarget
 from lsm.keys.encoding import one_array
 from lsm.keys.sort import Sorted, SortKey, sort_rows
-from lsm.merge.function import drop_retracts
 from lsm.merge.lookup_function import LEVEL, without_level
 from lsm.merge.merge_iterator import MergeRound
 from lsm.merge.row_diff import row_changes

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from lsm.arrow.row_kind import drop_retracts
 from lsm.compaction.changelog import CompactionChangelog
 from lsm.compaction.task import MergeTreeRewriter, Rewrite, by_age
 from lsm.keys.sort import Sorted
 from lsm.levels.sorted_runs import Section, SortedRun
-from lsm.merge.function import MergeFunction, drop_retracts
+from lsm.merge.function import MergeFunction
 from lsm.merge.lookup_function import with_level, without_level
 from lsm.merge.merge_iterator import MergeRound, merge_rounds
 from manifest.entry.data_file import DataFileMeta

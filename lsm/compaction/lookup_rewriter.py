@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeAlias
 
+from lsm.arrow.row_kind import drop_retracts
 from lsm.compaction.lookup import Lookup
 from lsm.compaction.task import MergeTreeRewriter, Rewrite, by_age
 from lsm.levels.sorted_runs import KeyOf, Section, SortedRun
-from lsm.merge.function import Deduplicate, drop_retracts
+from lsm.merge.function import Deduplicate
 from lsm.merge.lookup_function import LookupMerge, combines_versions, with_level, without_level
 from lsm.merge.merge_iterator import MergeRound, merge_rounds
 from lsm.read.full_scan import row_columns

@@ -10,12 +10,13 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
+from lsm.arrow.row_kind import drop_retracts
 from lsm.data_files.rolling import delete_files, key_value_writer
 from lsm.data_files.writer import FileTarget
 from lsm.deletion_vectors.maintainer import BucketVectors
 from lsm.keys.sort import SortKey
 from lsm.levels.sorted_runs import KeyOf, Section, SortedRun, interval_partition
-from lsm.merge.function import MergeFunction, drop_retracts
+from lsm.merge.function import MergeFunction
 from lsm.merge.lookup_function import combines_versions
 from lsm.merge.merge_iterator import merge_runs
 from lsm.read.full_scan import batch_bytes_of, file_rows, runs_that_count

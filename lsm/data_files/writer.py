@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 from fileindex.base.plain_value import from_scalar
 from fileindex.build.options import FileIndexOptions
 from fileindex.build.writer import DataFileIndexWriter
+from lsm.arrow.row_kind import retracts
 from lsm.keys.sort import SEQUENCE_NUMBER, VALUE_KIND
-from lsm.merge.function import retracts
 from lsm.parquet.writer import ROW_GROUP_BYTES, ParquetFileWriter
 from lsm.schema.parquet_schema import KEY_PREFIX, file_schema, key_value_fields, needs_int96
 from manifest.entry.data_file import DataFileMeta, FileSource, wall_clock_millis

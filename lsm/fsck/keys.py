@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from fileindex.base.arrays import Mask
 from fileindex.base.plain_value import from_scalar
+from lsm.arrow.row_kind import retracts
 from lsm.keys.encoding import WordColumn, one_array
 from lsm.keys.sort import SEQUENCE_NUMBER, VALUE_KIND
-from lsm.merge.function import retracts
 from manifest.row.binary_row import encode_row
 from manifest.stats.partition_stats import PartitionType
 

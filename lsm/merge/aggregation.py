@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from lsm.arrow.row_kind import retracts
 from lsm.keys.sort import DELETE, INSERT, SEQUENCE_NUMBER, VALUE_KIND, Sorted
 from lsm.merge.aggregators import folded, retract_refusal
-from lsm.merge.function import retracts
 from lsm.merge.version_groups import Folding, History
 from manifest.schema.merge_options import FieldAggregate
 

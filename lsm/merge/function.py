@@ -8,11 +8,10 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from fileindex.base.arrays import Int8s, Int64s, Mask
-from lsm.keys.encoding import one_array
-from lsm.keys.sort import DELETE, UPDATE_BEFORE, VALUE_KIND, Sorted
+from fileindex.base.arrays import Int64s
+from lsm.arrow.row_kind import retracts
+from lsm.keys.sort import DELETE, VALUE_KIND, Sorted
 from manifest.io.errors import UnmergeableRows
 
 
@@ -158,17 +157,4 @@ class FirstRow:
         return found
 
 
-def retracts(kinds: Any) -> Mask:
-    """Mask of the ``-U`` and ``-D`` rows of a ``_VALUE_KIND`` column (Arrow or numpy)."""
-    values: Int8s = kinds if isinstance(kinds, np.ndarray) else one_array(kinds).to_numpy(zero_copy_only=False)
-    found: Mask = (values & 1) == UPDATE_BEFORE
-    return found
-
-
-def drop_retracts(rows: Any) -> Any:
-    """``rows`` without its ``-U`` and ``-D`` rows; the same object if it has none."""
-    mask = retracts(rows.column(VALUE_KIND))
-    return rows.filter(pc.invert(pa.array(mask))) if mask.any() else rows
-
-
-__all__ = ["Deduplicate", "FirstRow", "MergeFunction", "drop_retracts", "retracts"]
+__all__ = ["Deduplicate", "FirstRow", "MergeFunction"]

@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from fileindex.base.arrays import UInt64s
 from lsm.arrow.dictionary import joined
+from lsm.arrow.row_kind import drop_retracts
 from lsm.keys.encoding import WordColumn, fixed_words, is_variable, one_array
 from lsm.keys.sort import SEQUENCE_NUMBER, VALUE_KIND, Sorted, SortKey, sort_rows
-from lsm.merge.function import drop_retracts
 
 _Key = tuple[Any, ...]
 _MANY, _SMALL = 8, 1 << 14

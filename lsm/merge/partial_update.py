@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from fileindex.base.arrays import Int64s, Mask
+from lsm.arrow.row_kind import retracts
 from lsm.keys.sort import DELETE, INSERT, SEQUENCE_NUMBER, VALUE_KIND, Sorted
 from lsm.merge.agg_first_last import last_non_null_value, last_value
 from lsm.merge.aggregators import folded, retract_refusal
-from lsm.merge.function import retracts
 from lsm.merge.sequence_groups import GroupEvents, Ordering, events
 from lsm.merge.version_groups import Folding, History
 from manifest.io.errors import UnmergeableRows

@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 
 from fileindex.base.arrays import Int64s, Mask, UInt64s
 from lsm.arrow.decode import plain_texts
+from lsm.arrow.row_kind import retracts
 from lsm.keys.encoding import one_array
 from lsm.keys.packed import key_codes
 from lsm.keys.sort import SEQUENCE_NUMBER, VALUE_KIND, Sorted, SortKey
-from lsm.merge.function import retracts
 from lsm.merge.merge_iterator import aligned, sort_versions
 
 

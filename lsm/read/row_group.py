@@ -23,8 +23,8 @@ from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.tree import FALSE, TRUE, ColumnRef, Predicate, columns_of
 from fileindex.rowset.roaring import bitmap_to_rows
 from lsm.arrow.decode import plain_text, plain_texts
+from lsm.arrow.row_kind import retracts
 from lsm.keys.sort import VALUE_KIND
-from lsm.merge.function import retracts
 from lsm.parquet.reader import BATCH_BYTES, ParquetDataFile, RowGroup
 from lsm.parquet.row_group_pages import GroupPages, matching_rows
 from lsm.read.metrics import ReadReport

@@ -11,11 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fileindex.base.arrays import Int8s
-from lsm.arrow.row_kind import ROW_KINDS
+from lsm.arrow.row_kind import ROW_KINDS, retracts
 from lsm.keys.encoding import one_array
 from lsm.keys.sort import DELETE, UPDATE_BEFORE
 from lsm.merge.engines import merge_function_for
-from lsm.merge.function import retracts
 from manifest.io.errors import SchemaMismatch, UnmergeableRows
 from manifest.options.core_options import CoreOptions
 from manifest.schema.table_schema import TableSchema

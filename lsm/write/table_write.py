@@ -42,7 +42,7 @@ from manifest.entry.data_file import DataFileMeta
 from manifest.entry.index_manifest import HASH
 from manifest.io import failpoints
 from manifest.io.errors import UnsupportedTable
-from manifest.io.group_sync import DurableTogether, store_through
+from manifest.io.group_sync import DurableTogether
 from manifest.io.paths import FileNames
 from manifest.options.support import check_writable
 from manifest.store import FileStore
@@ -96,7 +96,7 @@ class TableWrite:
         check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
         _refuse_keys_across_partitions(store)
         self._durable = DurableTogether(store.file_io)
-        self.store = store_through(store, self._durable)
+        self.store = store.through(self._durable)
         self._kinds = WriteKinds(store.schema, store.root)
         self.commit_user = commit_user
         compacts = not (store.options.write_only if write_only is None else write_only)

@@ -14,7 +14,7 @@ from manifest.entry.manifest_entry import FileKind
 from manifest.entry.manifest_merge import forget_deletes, merge_manifests
 from manifest.io import failpoints
 from manifest.io.file_io import FileIO, WrappedFileIO
-from manifest.io.group_sync import DurableTogether, store_through
+from manifest.io.group_sync import DurableTogether
 from manifest.snapshot.snapshot import NO_WATERMARK, CommitKind, Snapshot
 from manifest.store import FileStore
 
@@ -53,7 +53,7 @@ class CommitAttempt:
     def __init__(self, store: FileStore) -> None:
         self._together = DurableTogether(store.file_io)
         self._record = _Recording(self._together)
-        self.store = store_through(store, self._record)
+        self.store = store.through(self._record)
 
     def prepare(self, latest: Snapshot | None, change: Change, identity: CommitIdentity, *, merging: bool) -> Snapshot:
         """Write the manifests and the two lists of ``change`` on top of ``latest``, durably, and compose the snapshot."""

@@ -5,16 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 from manifest.io.file_io import FileIO, WrappedFileIO
-from manifest.store import FileStore
 
 _AT_ONCE = 4
-_INDEPENDENT = ("options", "paths", "partition", "key")
-"""What a store knows whatever its storage is; parsing options takes longer than a small file."""
 
 
 class DurableTogether(WrappedFileIO):
@@ -63,11 +59,4 @@ def _threads(process: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(_AT_ONCE, thread_name_prefix=f"paimon-sync-{process}")
 
 
-def store_through(store: FileStore, file_io: FileIO) -> FileStore:
-    """The same table on the same storage, seen through another object; what it has parsed stays parsed."""
-    seen = replace(store, file_io=file_io)
-    seen.__dict__.update({name: store.__dict__[name] for name in _INDEPENDENT if name in store.__dict__})
-    return seen
-
-
-__all__ = ["DurableTogether", "store_through"]
+__all__ = ["DurableTogether"]

@@ -272,6 +272,3 @@ def _cell(value: object) -> str:
 
 
 __all__ = ["app", "main"]
-
-if __name__ == "__main__":
-    main()

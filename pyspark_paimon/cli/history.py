@@ -8,9 +8,9 @@ import typer
 
 from manifest.io.errors import InvalidArgument
 from pyspark_paimon.cli.output import console, print_grid, print_json
+from pyspark_paimon.request.backend import View
 from pyspark_paimon.request.results import TableChangeResult
 from pyspark_paimon.table.table import Table
-from pyspark_paimon.views.history_views import View
 
 Path = Annotated[str, typer.Argument(metavar="TABLE", help="Path of a table's directory; TABLE$branch_NAME for a branch.")]
 Column = Annotated[str, typer.Argument(metavar="COLUMN", help="A column's name; dots lead into nested ones: address.city, tags.element.")]

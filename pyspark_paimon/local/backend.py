@@ -47,6 +47,7 @@ from pyspark_paimon.request.backend import (
     Rows,
     ScanRequest,
     TravelRequest,
+    View,
     WriteRequest,
 )
 from pyspark_paimon.request.inputs import collected
@@ -63,7 +64,7 @@ from pyspark_paimon.request.results import (
 )
 from pyspark_paimon.request.table_changes import TableChange, change_table
 from pyspark_paimon.scheduling.thread_pool import AHEAD_BYTES
-from pyspark_paimon.views.history_views import View, history_view
+from pyspark_paimon.views.history_views import history_view
 from pyspark_paimon.views.index_views import index_view
 from pyspark_paimon.views.read_stages import read_stages
 from pyspark_paimon.views.statistics_view import analyze_table

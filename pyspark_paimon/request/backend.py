@@ -42,13 +42,13 @@ if TYPE_CHECKING:
     from pyspark_paimon.request.assignments import Assignments
     from pyspark_paimon.request.results import TableChangeResult
     from pyspark_paimon.request.table_changes import TableChange
-    from pyspark_paimon.views.history_views import View
 
 Mode: TypeAlias = Literal["upsert", "append", "overwrite"]
 Progress: TypeAlias = Callable[[ProgressEvent], None]
 
 ClusterStrategy: TypeAlias = Literal["order", "zorder", "hilbert"]
 IncrementalMode: TypeAlias = Literal["delta", "changelog", "diff"]
+View: TypeAlias = Literal["tags", "branches", "schemas", "partitions", "consumers"]
 IndexView: TypeAlias = Literal["file_indexes", "index_health"]
 
 
@@ -336,5 +336,6 @@ __all__ = [
     "ScanRequest",
     "SparkRows",
     "TravelRequest",
+    "View",
     "WriteRequest",
 ]

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import date, datetime
+from decimal import Context, Decimal
 
-from fileindex.base.column_type import Plain
+import pyarrow as pa
+
+from fileindex.base.column_type import TIMESTAMPS, ColumnType, Kind, Plain
 from fileindex.base.errors import InvalidArgument, UnknownColumn
+from fileindex.base.plain_value import to_scalar
 from fileindex.predicate.tree import ColumnRef, Compare, Op, Predicate, all_of, any_of
 from manifest.schema.table_schema import TableSchema
+from manifest.types.data_type import DataType
 from pyspark_paimon.filter.ast import Comparison, NullTest
 from pyspark_paimon.filter.bind import bind
+
+_ALL_DIGITS = Context(prec=80)
 
 Spec = Mapping[str, str | None]
 
@@ -73,4 +80,28 @@ def values_of(spec: Spec, schema: TableSchema) -> tuple[Plain, ...] | None:
     return tuple(term.value if isinstance(term, Compare) else None for term in terms)
 
 
-__all__ = ["Spec", "predicate_of", "spec_of", "values_of"]
+def display_partition(values: Iterable[Plain], schema: TableSchema) -> str:
+    """``day=2024-01-31/hour=7``; empty for a table without partitions."""
+    named = zip(schema.partition_keys, values, schema.partition_types, strict=True)
+    return "/".join(f"{name}={display_value(value, type_)}" for name, value, type_ in named)
+
+
+def display_value(value: Plain, type_: DataType | ColumnType) -> str:
+    """A plain value for people.
+
+    >>> display_value(18262, ColumnType(Kind.DATE)), display_value(None, ColumnType(Kind.INT))
+    ('2020-01-01', 'null')
+    """
+    if value is None:
+        return "null"
+    column = type_.column_type if isinstance(type_, DataType) else type_
+    if column.kind is Kind.DECIMAL and isinstance(value, int):
+        return str(Decimal(value).scaleb(-column.scale, _ALL_DIGITS))
+    if column.kind in TIMESTAMPS or column.kind in {Kind.DATE, Kind.TIME}:
+        return str(to_scalar(value, column).cast(pa.string()))
+    if isinstance(value, bytes):
+        return value.hex()
+    return str(value)
+
+
+__all__ = ["Spec", "display_partition", "display_value", "predicate_of", "spec_of", "values_of"]

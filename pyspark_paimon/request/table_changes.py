@@ -18,9 +18,8 @@ from manifest.options.durations import parse_duration_millis
 from manifest.options.support import check_writable
 from manifest.schema.change import SchemaChange
 from manifest.store import FileStore
-from pyspark_paimon.request.partition_spec import predicate_of
+from pyspark_paimon.request.partition_spec import display_partition, predicate_of
 from pyspark_paimon.request.results import CommitId, Message, TableChangeResult
-from pyspark_paimon.views.table_views import partition_text
 
 _DEFAULT_RETAINED = "tag.default-time-retained"
 
@@ -179,7 +178,7 @@ def _without(store: FileStore, commit_id: str, partitions: list[bytes]) -> Table
     if earlier is not None:
         return TableChangeResult(snapshot_id=earlier.snapshot_id)
     done = FileStoreCommit(store, commit_id).truncate(partitions=partitions)
-    names = sorted(partition_text(store.partition.decode(partition), schema) for partition in partitions)
+    names = sorted(display_partition(store.partition.decode(partition), schema) for partition in partitions)
     return TableChangeResult(snapshot_id=done.snapshot_id, partitions=tuple(names))
 
 

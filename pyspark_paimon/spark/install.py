@@ -18,8 +18,8 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyspark_paimon
 from fileindex.siblings import PACKAGES
+from pyspark_paimon._version import HOME, __version__
 from pyspark_paimon.request.results import Message
 from pyspark_paimon.spark.wire import rpc
 from pyspark_paimon.spark.wire.errors import INSTALL, InstallRefused, SourceMissing, errors_mapped
@@ -29,7 +29,7 @@ from pyspark_paimon.spark.wire.server_info import ServerFacts
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-DEPENDENCIES = ("fastavro", "numpy", "pandas", "pyarrow", "pydantic", "pyroaring", "sqlglot", "xxhash", "zstandard")
+DEPENDENCIES = ("fastavro", "numpy", "pandas", "polars", "pyarrow", "pydantic", "pyroaring", "sqlglot", "xxhash", "zstandard")
 SHIPPED_PACKAGES = (*PACKAGES, "pyspark_paimon_short")
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the oldest time that a zip can hold: the same files make the same bytes
 _VERSIONS = re.compile(r"different version: (\d+\.\d+) than that in driver")
@@ -84,11 +84,11 @@ def server_of(spark: SparkSession) -> ServerFacts | None:
 
 def archive_of_package() -> tuple[str, bytes]:
     """A zip of our Python files, and its name, which tells version and content."""
-    home = Path(pyspark_paimon.__file__).parent.parent
+    home = Path(HOME)
     if not home.is_dir():
         raise InstallRefused("this client has the package in a zip itself, and cannot take it apart; install it as a directory")
     files = {
-        path.relative_to(home).as_posix(): path.read_bytes() for name in SHIPPED_PACKAGES for path in sorted((home / name).glob("*.py"))
+        path.relative_to(home).as_posix(): path.read_bytes() for name in SHIPPED_PACKAGES for path in sorted((home / name).rglob("*.py"))
     }
     digest = hashlib.sha256()
     for name, content in files.items():
@@ -98,7 +98,7 @@ def archive_of_package() -> tuple[str, bytes]:
             for name, content in files.items():
                 archive.writestr(zipfile.ZipInfo(name, _EPOCH), content, zipfile.ZIP_DEFLATED)
         buffer.seek(0)
-        return f"pyspark_paimon-{pyspark_paimon.__version__}-{digest.hexdigest()[:12]}.zip", buffer.read()
+        return f"pyspark_paimon-{__version__}-{digest.hexdigest()[:12]}.zip", buffer.read()
 
 
 def refuse_unfit(found: list[dict[str, Any]]) -> None:

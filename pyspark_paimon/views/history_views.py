@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +15,8 @@ from manifest.expire.reachable import branches_of
 from manifest.io.paths import BRANCH
 from manifest.schema.manager import SchemaManager
 from manifest.store import FileStore
-from pyspark_paimon.views.table_views import partition_text
-
-View: TypeAlias = Literal["tags", "branches", "schemas", "partitions", "consumers"]
+from pyspark_paimon.request.backend import View
+from pyspark_paimon.request.partition_spec import display_partition
 
 _UTC = pa.timestamp("ms", tz="UTC")
 TAGS = pa.schema(
@@ -123,7 +121,7 @@ def _partitions(store: FileStore) -> pa.Table:
         np.add.at(totals, codes, values)
         return pa.array(totals)
 
-    names = [partition_text(store.partition.decode(partition), store.schema) for partition in partitions]
+    names = [display_partition(store.partition.decode(partition), store.schema) for partition in partitions]
     columns = [
         pa.array(names, pa.string()),
         summed(entries.row_count),
@@ -151,4 +149,4 @@ _VIEWS: dict[View, Callable[[FileStore], pa.Table]] = {
     "consumers": _consumers,
 }
 
-__all__ = ["BRANCHES", "CONSUMERS", "PARTITIONS", "SCHEMAS", "TAGS", "View", "history_view"]
+__all__ = ["BRANCHES", "CONSUMERS", "PARTITIONS", "SCHEMAS", "TAGS", "history_view"]

@@ -24,8 +24,8 @@ from manifest.row.binary_row import decode_row
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
 from pyspark_paimon.request.backend import IndexView
+from pyspark_paimon.request.partition_spec import display_partition
 from pyspark_paimon.scheduling.thread_pool import each
-from pyspark_paimon.views.table_views import partition_text
 
 Row: TypeAlias = dict[str, Any]
 
@@ -127,7 +127,7 @@ def _has_index(entry: ManifestEntry) -> bool:
 
 def _file_of(store: FileStore, entry: ManifestEntry) -> Row:
     return {
-        "partition": partition_text(decode_row(entry.partition, store.schema.partition_types), store.schema),
+        "partition": display_partition(decode_row(entry.partition, store.schema.partition_types), store.schema),
         "bucket": entry.bucket,
         "file_path": store.physical_files(entry.partition, entry.bucket, entry.file)[0],
         "record_count": entry.file.row_count,

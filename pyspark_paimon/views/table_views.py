@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from decimal import Context, Decimal
 
 import pyarrow as pa
 
-from fileindex.base.column_type import TIMESTAMPS, ColumnType, Kind, Plain
-from fileindex.base.plain_value import to_scalar
 from manifest.entry.data_file import DataFileMeta
 from manifest.entry.manifest_entry import ManifestEntry
 from manifest.row.binary_row import decode_row
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.snapshot import Snapshot
-from manifest.types.data_type import DataType
+from pyspark_paimon.request.partition_spec import display_partition, display_value
 
-_ALL_DIGITS = Context(prec=80)
 SNAPSHOTS = pa.schema(
     [
         ("snapshot_id", pa.int64()),
@@ -79,7 +75,7 @@ def files_table(entries: Iterable[ManifestEntry], schema: TableSchema) -> pa.Tab
 def _file_row(entry: ManifestEntry, schema: TableSchema) -> dict[str, object]:
     file = entry.file
     return {
-        "partition": partition_text(decode_row(entry.partition, schema.partition_types), schema),
+        "partition": display_partition(decode_row(entry.partition, schema.partition_types), schema),
         "bucket": entry.bucket,
         "file_name": file.file_name,
         "level": file.level,
@@ -101,35 +97,11 @@ def _index_place(file: DataFileMeta) -> str | None:
     return "embedded" if file.embedded_index is not None else file.index_file
 
 
-def partition_text(values: Iterable[Plain], schema: TableSchema) -> str:
-    """``day=2024-01-31/hour=7``; empty for a table without partitions."""
-    named = zip(schema.partition_keys, values, schema.partition_types, strict=True)
-    return "/".join(f"{name}={value_text(value, type_)}" for name, value, type_ in named)
-
-
 def _key_text(key: bytes, schema: TableSchema) -> str | None:
     if not schema.trimmed_primary_keys:
         return None
     values = decode_row(key, schema.key_types)
-    return ", ".join(value_text(value, type_) for value, type_ in zip(values, schema.key_types, strict=True))
+    return ", ".join(display_value(value, type_) for value, type_ in zip(values, schema.key_types, strict=True))
 
 
-def value_text(value: Plain, type_: DataType | ColumnType) -> str:
-    """A plain value for people.
-
-    >>> value_text(18262, ColumnType(Kind.DATE)), value_text(None, ColumnType(Kind.INT))
-    ('2020-01-01', 'null')
-    """
-    if value is None:
-        return "null"
-    column = type_.column_type if isinstance(type_, DataType) else type_
-    if column.kind is Kind.DECIMAL and isinstance(value, int):
-        return str(Decimal(value).scaleb(-column.scale, _ALL_DIGITS))
-    if column.kind in TIMESTAMPS or column.kind in {Kind.DATE, Kind.TIME}:
-        return str(to_scalar(value, column).cast(pa.string()))
-    if isinstance(value, bytes):
-        return value.hex()
-    return str(value)
-
-
-__all__ = ["FILES", "SNAPSHOTS", "files_table", "partition_text", "snapshots_table", "value_text"]
+__all__ = ["FILES", "SNAPSHOTS", "files_table", "snapshots_table"]

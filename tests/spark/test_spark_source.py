@@ -15,7 +15,7 @@ from pyspark_paimon.spark.wire.errors import typed_error
 pytestmark = pytest.mark.spark
 
 GOLDEN = Path(__file__).parent.parent / "golden"
-SOURCES = sorted(Path(pyspark_paimon.__file__).parent.glob("*.py"))
+SOURCES = sorted(Path(pyspark_paimon.__file__).parent.rglob("*.py"))
 
 
 @pytest.fixture

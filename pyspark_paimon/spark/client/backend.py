@@ -56,8 +56,8 @@ from pyspark_paimon.spark.wire.errors import errors_mapped
 from pyspark_paimon.spark.wire.names import UNIQUE_NAME
 
 if TYPE_CHECKING:
+    from pyspark_paimon.request.backend import View
     from pyspark_paimon.request.table_changes import TableChange
-    from pyspark_paimon.views.history_views import View
 
 NAME = UNIQUE_NAME
 """What every request is sent to; see ``spark_names``."""

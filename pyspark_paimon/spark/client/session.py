@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from fileindex.base.errors import InvalidArgument
+from pyspark_paimon._version import HOME
 from pyspark_paimon.spark.client.address import DEFAULT_PORT, Address
 from pyspark_paimon.spark.wire.errors import SparkUnavailable
 
@@ -169,7 +170,7 @@ def require_java() -> None:
 
 def package_root() -> str:
     """The directory from which this package was imported; workers need it on their path."""
-    return str(Path(__file__).resolve().parent.parent)
+    return str(Path(HOME).resolve())
 
 
 @contextmanager

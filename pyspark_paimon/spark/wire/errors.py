@@ -16,10 +16,10 @@ from types import TracebackType
 from typing import Any
 
 import fileindex.base.errors
-import pyspark_paimon
 from fileindex.base.redaction import redacted
 from manifest.io import errors
 from manifest.io.errors import PaimonError
+from pyspark_paimon._version import __version__
 
 
 class SparkUnavailable(PaimonError, RuntimeError):
@@ -40,7 +40,7 @@ class RemoteError(PaimonError):
 
 INSTALL = (
     f"on the server and on the machines of its workers, with the Python that Spark uses there, run "
-    f"python -m pip install pyspark-paimon=={pyspark_paimon.__version__} and restart the server"
+    f"python -m pip install pyspark-paimon=={__version__} and restart the server"
 )
 _NOT_FOUND = re.compile(r"\[DATA_SOURCE_NOT_FOUND\].*?: (?:pyspark_)?paimon\.")
 _MARK = "paimon-error: "

@@ -15,11 +15,10 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from manifest.fsck.problem import Origin
 from manifest.io.errors import InvalidArgument
-from pyspark_paimon.request.backend import CompactRequest, ExpireRequest, IndexView, ScanRequest, TravelRequest
+from pyspark_paimon.request.backend import CompactRequest, ExpireRequest, IndexView, ScanRequest, TravelRequest, View
 from pyspark_paimon.request.results import CommitId, Message
 from pyspark_paimon.request.table_changes import TableChange
 from pyspark_paimon.spark.wire.jobs import ChangeJob, CompactJob, HashScan, IndexJob, Job, RowsJob
-from pyspark_paimon.views.history_views import View
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import platform
 import sys
-from pathlib import PurePath
 
-import pyspark_paimon
+from pyspark_paimon._version import HOME, __version__
 from pyspark_paimon.request.results import Message
 
 
@@ -26,13 +25,12 @@ class ServerFacts(Message):
 def server_facts() -> ServerFacts:
     """Those of this process.
 
-    >>> server_facts().package == pyspark_paimon.__version__
+    >>> server_facts().package == __version__
     True
     """
-    home = PurePath(pyspark_paimon.__file__).parent.parent
     return ServerFacts(
-        package=pyspark_paimon.__version__,
-        shipped=home.name if home.suffix == ".zip" else None,
+        package=__version__,
+        shipped=HOME.name if HOME.suffix == ".zip" else None,
         python=f"{sys.version_info.major}.{sys.version_info.minor}",
         machine=f"{platform.system()} {platform.machine()}",
     )

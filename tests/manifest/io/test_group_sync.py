@@ -9,7 +9,7 @@ import pytest
 
 from manifest.io.errors import OutOfDisk
 from manifest.io.file_io import LocalFileIO, WrappedFileIO
-from manifest.io.group_sync import DurableTogether, store_through
+from manifest.io.group_sync import DurableTogether
 from manifest.schema.validation import build_schema
 from manifest.store import FileStore
 
@@ -76,7 +76,7 @@ def test_what_was_deleted_before_it_was_durable_is_no_error_of_an_abort(tmp_path
 def test_a_store_seen_through_another_storage_is_the_same_table(tmp_path: Path) -> None:
     store = FileStore(LocalFileIO(), str(tmp_path), build_schema("k INT", primary_keys=["k"], options={"bucket": "1"}))
     known = store.options
-    seen = store_through(store, DurableTogether(store.file_io))
+    seen = store.through(DurableTogether(store.file_io))
     assert seen.options is known
-    assert seen == store_through(store, seen.file_io)
+    assert seen == store.through(seen.file_io)
     assert seen.manifests.file_io is seen.file_io is not store.file_io
