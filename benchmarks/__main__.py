@@ -58,7 +58,7 @@ def report_of(bench: Bench) -> Report:
     data = bench.inputs_of("ours", BY_NAME["write"])
     numbers = {"rows": data.rows, "sixth": data.rows // 6, "small": data.rows // 120}
     everyone = {name: contender(name) for name in known()}
-    found = Report(bench.profile.name, bench.results, everyone, bench.left_out, numbers, bench.commit)
+    found = Report(bench.profile.name, bench.results, everyone, bench.excluded_files, numbers, bench.commit)
     found.figures = singles.figures(bench.profile.name, bench.folder / "singles")
     bench.folder.mkdir(parents=True, exist_ok=True)
     (bench.folder / "ratios.svg").write_text(found.picture(), encoding="utf-8")

@@ -23,9 +23,9 @@ import numpy.typing as npt
 
 from benchmarks.figures import Figures, store
 from benchmarks.line_charts import Chart, svg
-from lsm.compaction.task import CompactResult, MergeTreeCompactTask, Rewrite
+from lsm.compaction.task import CompactTaskResult, MergeTreeCompactTask, Rewrite
 from lsm.levels.sorted_runs import Levels
-from lsm.levels.trivial_move import settled_base
+from lsm.levels.trivial_move import trivial_move
 from lsm.levels.universal import UniversalCompaction, drops_deletes
 from manifest.entry.data_file import DataFileMeta
 
@@ -114,7 +114,7 @@ class Simulation:
     series: dict[str, list[float]] = field(default_factory=lambda: {"write": [], "read": [], "space": []})
     _sequence: int = 0
     _files: int = 0
-    _running: tuple[CompactResult, float] | None = None
+    _running: tuple[CompactTaskResult, float] | None = None
 
     def __post_init__(self) -> None:
         self.levels = Levels(key_of, [], self.setting.trigger + 1)
@@ -204,7 +204,7 @@ class Simulation:
     def _settle(self) -> None:
         """Move a large base from level 0 to the deepest level, as the product does; that takes no time."""
         levels, strategy = self.levels, self.setting.strategy
-        base = settled_base(levels.runs, levels.max_level, key_of, lambda runs: strategy.pick(runs, levels.max_level), MIN_FILE_BYTES)
+        base = trivial_move(levels.runs, levels.max_level, key_of, lambda runs: strategy.pick(runs, levels.max_level), MIN_FILE_BYTES)
         if base is not None and all(file.delete_row_count == 0 for file in base.files):
             levels.update(base.files, [file.upgrade(levels.max_level) for file in base.files])
             self.spared += len(base.files)
@@ -225,7 +225,7 @@ class Simulation:
             self._finish(result)
             self._start()
 
-    def _finish(self, result: CompactResult) -> None:
+    def _finish(self, result: CompactTaskResult) -> None:
         self._running = None
         self.levels.update(result.before, result.after)
         kept = {file.file_name for file in result.after}

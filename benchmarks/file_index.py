@@ -32,7 +32,8 @@ from fileindex.build.options import FileIndexOptions, parse_column
 from fileindex.build.writer import DataFileIndexWriter
 from fileindex.format.container import ContainerReader
 from fileindex.predicate.tree import And, Compare, Op, Predicate
-from fileindex.query.evaluate import IndexNotes, evaluate
+from fileindex.query.evaluate import evaluate
+from fileindex.query.metrics import IndexMetrics
 
 BATCH = 1 << 17
 TURNS = 3
@@ -203,7 +204,7 @@ def questions(index: str, data: Data) -> list[Predicate]:
 
 def probe(container: bytes, data: Data, rows: int, asked: list[Predicate]) -> int:
     """Bytes that the probes read; each opens the container anew."""
-    notes = IndexNotes()
+    notes = IndexMetrics()
     for predicate in asked:
         evaluate(predicate, ContainerReader.of(container), {"a": data.kind}, rows, notes)
     assert not notes.warnings, notes.warnings

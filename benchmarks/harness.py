@@ -80,8 +80,8 @@ class Bench:
         self.tables = Tables(self.folder / "tables")
         self.contenders = {name: contender(name) for name in self.names}
         self.commit, self.code = _commit(), _code()
-        left_out = self.folder / "left-out.json"
-        self.left_out: dict[str, str] = json.loads(left_out.read_text(encoding="utf-8")) if left_out.exists() else {}
+        excluded_files = self.folder / "left-out.json"
+        self.excluded_files: dict[str, str] = json.loads(excluded_files.read_text(encoding="utf-8")) if excluded_files.exists() else {}
         self._truths: dict[Path, Truth] = {}
 
     def run(self) -> None:
@@ -100,7 +100,7 @@ class Bench:
                 self.results.drop([name])
                 self.tables.drop(name)
         self.folder.mkdir(parents=True, exist_ok=True)
-        (self.folder / "left-out.json").write_text(json.dumps(self.left_out), encoding="utf-8")
+        (self.folder / "left-out.json").write_text(json.dumps(self.excluded_files), encoding="utf-8")
 
     def measure_rounds(self, first: int, end: int) -> None:
         """Some of the rounds."""
@@ -113,12 +113,12 @@ class Bench:
                     self.measure(name, workload, at)
 
     def _start_contenders(self) -> None:
-        self.left_out = {}
+        self.excluded_files = {}
         for name in self.names:
             try:
                 self.commands[name] = command(name, self.contenders[name])
             except Unavailable as reason:
-                self.left_out[name] = str(reason)
+                self.excluded_files[name] = str(reason)
                 self.say(f"{self.contenders[name].title} is left out: {reason}")
 
     def _turns(self, at: int) -> Iterator[tuple[Workload, str]]:

@@ -22,7 +22,8 @@ from pathlib import Path
 import numpy as np
 
 from fileindex.predicate.tree import And, ColumnRef, Compare, Op, Predicate
-from lsm.scan.planner import ScanPlan, ScanPlanner
+from lsm.scan.plan import ScanPlan
+from lsm.scan.planner import ScanPlanner
 from manifest.avro.container import read_container
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage

@@ -42,7 +42,7 @@ class Report:
     profile: str
     results: Results
     contenders: Mapping[str, Contender]
-    left_out: Mapping[str, str]
+    excluded_files: Mapping[str, str]
     numbers: Mapping[str, int]
     """Rows of the base, of the upsert and of a small batch, for the titles."""
     commit: str = ""
@@ -193,7 +193,7 @@ class Report:
                 yield f"{contender.title}: {contender.note}."
             if contender.compacted_by not in {None, name}:
                 yield f"{contender.title}: reads tables that {contender.compacted_by} compacted, as it cannot."
-        for name, reason in self.left_out.items():
+        for name, reason in self.excluded_files.items():
             yield f"{self.contenders[name].title} is left out: {reason}."
         for one in self.results.records:
             if one.failed:

@@ -21,3 +21,6 @@ def check_siblings(init_file: str) -> None:
                 f"another distribution shadows it; remove that one, or install {DISTRIBUTION} into an environment of its own",
                 name=name,
             )
+
+
+__all__ = ["PACKAGES", "check_siblings"]

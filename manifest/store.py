@@ -8,17 +8,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
+from fileindex.base.errors import CorruptFile
 from manifest.avro.container import codec_name
 from manifest.entry.cache import EntryCache, list_weight
 from manifest.entry.column_ranges import RangePolicy
 from manifest.entry.columns import EntryColumns
 from manifest.entry.data_file import DataFileMeta
-from manifest.entry.index_manifest import IndexEntry, IndexManifest
+from manifest.entry.index_manifest import IndexManifest, IndexManifestEntry
 from manifest.entry.live import EntryFilter, live
 from manifest.entry.manifest_file import ManifestFile
 from manifest.entry.manifest_list import ManifestFileMeta, ManifestList
 from manifest.entry.manifest_merge import MergePolicy
-from manifest.io.errors import CorruptFile, SnapshotExpired, TableNotFound
+from manifest.io.errors import SnapshotExpired, TableNotFound
 from manifest.io.file_io import FileIO
 from manifest.io.paths import MAIN_BRANCH, FileNames, TablePaths, split_branch
 from manifest.io.resolve import file_io_for
@@ -31,7 +32,7 @@ from manifest.stats.partition_stats import PartitionType
 from manifest.stats.table_stats import StatisticsFile
 from manifest.types.data_type import DataField
 
-Observer = Callable[[str, int, int], None]
+PlanObserver = Callable[[str, int, int], None]
 """Told (stage, kept, dropped) while a scan goes through manifests."""
 
 EVERYTHING = EntryFilter()
@@ -217,7 +218,9 @@ class FileStore:
             metas = self.manifest_lists.read(snapshot.delta_manifest_list, snapshot.delta_manifest_list_size)
             return self.manifests.read_metas(metas)
 
-    def live_entries(self, snapshot: Snapshot | None, wanted: EntryFilter = EVERYTHING, *, observe: Observer | None = None) -> EntryColumns:
+    def live_entries(
+        self, snapshot: Snapshot | None, wanted: EntryFilter = EVERYTHING, *, observe: PlanObserver | None = None
+    ) -> EntryColumns:
         """The live files at ``snapshot`` (None: an empty table) that ``wanted`` asks for, all of them ADD entries.
 
         Raises ``SnapshotExpired`` if the snapshot's files went away with it, ``CorruptFile`` if they should be there.
@@ -235,7 +238,7 @@ class FileStore:
             observe("entries", sum(map(len, kept)), sum(map(len, read)) - sum(map(len, kept)))
         return live(EntryColumns.concat(kept))
 
-    def index_entries(self, snapshot: Snapshot | None) -> list[IndexEntry]:
+    def index_entries(self, snapshot: Snapshot | None) -> list[IndexManifestEntry]:
         """HASH and deletion-vector files at ``snapshot``."""
         if snapshot is None:
             return []
@@ -261,3 +264,6 @@ class FileStore:
                 f"{self.root}: snapshot {snapshot.id} has expired while it was read; "
                 "raise 'snapshot.num-retained.min' or 'snapshot.time-retained' to keep snapshots longer"
             ) from error
+
+
+__all__ = ["FileStore"]

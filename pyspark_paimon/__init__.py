@@ -24,30 +24,32 @@ check_siblings(__file__)
 from pyspark_paimon._version import __version__  # noqa: E402  # ours, now that nothing shadows us
 
 if TYPE_CHECKING:
-    from fileindex.base.errors import InvalidFilter
+    from fileindex.base.errors import (
+        CorruptFile,
+        InvalidArgument,
+        InvalidFilter,
+        PaimonError,
+        UnknownColumn,
+        UnsupportedOption,
+        UnsupportedType,
+    )
     from manifest.io.errors import (
         CastFailed,
         CommitConflict,
         CommitGaveUp,
         CommitReplayed,
-        CorruptFile,
-        InvalidArgument,
         InvalidSchema,
         NullInKey,
         OutOfDisk,
-        PaimonError,
         PathNotAllowed,
         SchemaMismatch,
         SnapshotExpired,
         SnapshotNotFound,
         TableExists,
         TableNotFound,
-        UnknownColumn,
         UnmergeableRows,
         UnsafeFileIO,
-        UnsupportedOption,
         UnsupportedTable,
-        UnsupportedType,
     )
     from pyspark_paimon.request.results import (
         CompactResult,

@@ -23,7 +23,7 @@ from rich.table import Table as Grid
 
 from pyspark_paimon import PaimonError, Table
 
-SCHEMA = """
+FLIGHTS_SCHEMA = """
   month INT NOT NULL, day INT NOT NULL, carrier STRING NOT NULL, flight INT NOT NULL, origin STRING NOT NULL,
   tailnum STRING, dest STRING, status STRING, scheduled TIMESTAMP(3), distance INT, measures MAP<STRING, INT>
 """
@@ -42,12 +42,12 @@ LOOKUPS = {
     "an exact delay, a key of the map column (bitmap on a map key)": "measures['dep_delay'] = 1301",
 }
 
-console = Console()
+screen = Console()
 
 
 def say(text: str) -> None:
     """Print text as it is: brackets are no markup, and long lines stay whole."""
-    console.print(text, highlight=False, markup=False, soft_wrap=True)
+    screen.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
 @contextmanager
@@ -55,10 +55,10 @@ def step(text: str) -> Iterator[None]:
     """Show ``text`` with a spinner while the block runs, and its seconds after it."""
     start = time.perf_counter()
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
+    with Progress(*columns, console=screen, transient=True) as progress:
         progress.add_task(text)
         yield
-    console.print(f"[green]✓[/green] {text} [dim]{time.perf_counter() - start:.1f} s[/dim]")
+    screen.print(f"[green]✓[/green] {text} [dim]{time.perf_counter() - start:.1f} s[/dim]")
 
 
 def stage_flights(folder: Path) -> Path:
@@ -104,7 +104,7 @@ def show_levels(table: Table, title: str) -> None:
     grid = Grid("level", "files", "rows", "KiB", title=title, title_justify="left", min_width=46)
     for level, count, rows, size in zip(*(levels[name].to_pylist() for name in levels.column_names), strict=True):
         grid.add_row(str(level), f"{count:,}", f"{rows:,}", f"{size // 1024:,}")
-    console.print(grid)
+    screen.print(grid)
 
 
 def show_lookups(table: Table) -> None:
@@ -114,7 +114,7 @@ def show_lookups(table: Table) -> None:
         start = time.perf_counter()
         rows = scan.to_arrow()
         millis = (time.perf_counter() - start) * 1000
-        console.rule(f"[bold]{what}", align="left")
+        screen.rule(f"[bold]{what}", align="left")
         say(f"{text}   →   {rows.num_rows:,} rows in {millis:,.0f} ms")
         say(str(scan.explain()))
 
@@ -122,7 +122,7 @@ def show_lookups(table: Table) -> None:
 def read_in_process(path: str) -> None:
     """The same files by pandas, in this process: no Spark, no JVM."""
     frame = Table.open(path).scan("status = 'cancelled'", columns=["month", "carrier"]).to_pandas()
-    console.print(frame.groupby("carrier").size().sort_values(ascending=False).head(5).to_frame("cancelled, Jan to Jun").to_string())
+    screen.print(frame.groupby("carrier").size().sort_values(ascending=False).head(5).to_frame("cancelled, Jan to Jun").to_string())
 
 
 def run(folder: Path) -> None:
@@ -135,17 +135,17 @@ def run(folder: Path) -> None:
     with step("start an embedded Spark Connect server"):
         spark = spark_session(app_name="pyspark-paimon demo", master="local[2]")
     with step("create the table: primary key, partitions by month, bloom and bitmap indexes"):
-        table = Table.create(path, SCHEMA, primary_keys=PRIMARY_KEYS, partition_keys=["month"], options=OPTIONS, spark=spark)
+        table = Table.create(path, FLIGHTS_SCHEMA, primary_keys=PRIMARY_KEYS, partition_keys=["month"], options=OPTIONS, spark=spark)
     flights = shape(spark.read.parquet(str(staged)))
     with step("write January to June from Spark"):
         first = table.write(flights.where("month <= 6"))
     with step("upsert July to December and corrections of the first half"):
         second = table.write(flights.where("month > 6").unionByName(corrections(flights)))
-    console.print(f"{first.rows:,} + {second.rows:,} rows written, {table.scan().count():,} flights in the table")
+    screen.print(f"{first.rows:,} + {second.rows:,} rows written, {table.scan().count():,} flights in the table")
     show_levels(table, "LSM levels before compaction")
     with step("compact every bucket (a Spark job in which no row crosses the JVM)"):
         compacted = table.compact(full=True)
-    console.print(f"{compacted.files_before} files became {compacted.files_after}")
+    screen.print(f"{compacted.files_before} files became {compacted.files_after}")
     show_levels(table, "LSM levels after compaction")
     show_lookups(table)
     with step("read it in this process by pandas, without Spark"):
@@ -168,9 +168,29 @@ def main() -> None:
     try:
         run(folder)
     except PaimonError as error:
-        console.print(f"[red]{type(error).__name__}[/red]: {error}", highlight=False)
+        screen.print(f"[red]{type(error).__name__}[/red]: {error}", highlight=False)
         sys.exit(1)
 
 
 if __name__ == "__main__":
     main()
+
+
+__all__ = [
+    "FLIGHTS_SCHEMA",
+    "LOOKUPS",
+    "MEASURES",
+    "OPTIONS",
+    "PRIMARY_KEYS",
+    "corrections",
+    "main",
+    "read_in_process",
+    "run",
+    "say",
+    "screen",
+    "shape",
+    "show_levels",
+    "show_lookups",
+    "stage_flights",
+    "step",
+]

@@ -18,7 +18,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from fileindex.base.column_type import Kind
-from manifest.io.errors import InvalidArgument, UnsupportedType
+from fileindex.base.errors import InvalidArgument, UnsupportedType
 from manifest.io.paths import MAIN_BRANCH
 from pyspark_paimon.filter.bind import resolve
 from pyspark_paimon.filter.parse import Filter

@@ -21,7 +21,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from manifest.io.errors import PaimonError
+from fileindex.base.errors import PaimonError
 from manifest.io.file_cache import SHARED
 from pyspark_paimon import Table
 from tests.damage import damaged, footer_span

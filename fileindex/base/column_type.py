@@ -103,3 +103,6 @@ _FIXED: dict[Kind, pa.DataType] = {
     Kind.DATE: pa.date32(),
     Kind.TIME: pa.time32("ms"),
 }
+
+
+__all__ = ["BINARIES", "FLOATS", "INTEGERS", "STRINGS", "TIMESTAMPS", "ColumnType", "Kind", "Plain"]

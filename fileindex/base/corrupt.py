@@ -7,3 +7,6 @@ from fileindex.base.errors import PaimonError
 
 class CorruptIndex(PaimonError, ValueError):
     """Bytes of an index container or payload are not what their format says."""
+
+
+__all__ = ["CorruptIndex"]

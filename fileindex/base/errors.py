@@ -69,3 +69,6 @@ class CorruptFile(PaimonError):
 
     def __reduce__(self) -> tuple[type[CorruptFile], tuple[str, str]]:
         return type(self), (self.path, self.reason)
+
+
+__all__ = ["CorruptFile", "InvalidArgument", "InvalidFilter", "PaimonError", "UnknownColumn", "UnsupportedOption", "UnsupportedType"]

@@ -12,8 +12,8 @@ from fileindex.base.memory_size import parse_memory_size
 from fileindex.predicate.tree import ColumnRef
 from fileindex.format.registry import INDEX_TYPES
 
-PREFIX = "file-index."
-COLUMNS = ".columns"
+OPTION_PREFIX = "file-index."
+COLUMNS_OPTION = ".columns"
 IN_MANIFEST_THRESHOLD = "file-index.in-manifest-threshold"
 READ_ENABLED = "file-index.read.enabled"
 DEFAULT_THRESHOLD = 500
@@ -100,9 +100,9 @@ class _Declarations:
 
     def read_columns(self, raw: Mapping[str, str]) -> Iterator[UnsupportedOption]:
         for key, text in raw.items():
-            if not (key.startswith(PREFIX) and key.endswith(COLUMNS)):
+            if not (key.startswith(OPTION_PREFIX) and key.endswith(COLUMNS_OPTION)):
                 continue
-            index_type = key[len(PREFIX) : -len(COLUMNS)]
+            index_type = key[len(OPTION_PREFIX) : -len(COLUMNS_OPTION)]
             if not index_type:
                 yield UnsupportedOption(key, "names no index type; write 'file-index.<type>.columns'")
                 continue
@@ -121,15 +121,15 @@ class _Declarations:
         declared = {(index_type, str(column)) for index_type, column in self.columns}
         declared |= {(index_type, column.name) for index_type, column in self.columns if column.key is not None}
         for key, text in raw.items():
-            if not key.startswith(PREFIX) or key.endswith(COLUMNS) or key in {IN_MANIFEST_THRESHOLD, READ_ENABLED}:
+            if not key.startswith(OPTION_PREFIX) or key.endswith(COLUMNS_OPTION) or key in {IN_MANIFEST_THRESHOLD, READ_ENABLED}:
                 continue
-            parts = key[len(PREFIX) :].split(".")
+            parts = key[len(OPTION_PREFIX) :].split(".")
             if len(parts) != 3:
                 yield UnsupportedOption(key, "is no file index option; write 'file-index.<type>.<column>.<option>'")
                 continue
             index_type, column, option = parts
             if (index_type, column) not in declared:
-                yield UnsupportedOption(key, f"column '{column}' is not declared in '{PREFIX}{index_type}{COLUMNS}'; add it there")
+                yield UnsupportedOption(key, f"column '{column}' is not declared in '{OPTION_PREFIX}{index_type}{COLUMNS_OPTION}'; add it there")
                 continue
             self._options.setdefault((index_type, column), {})[option] = text
 
@@ -141,7 +141,7 @@ class _Declarations:
         """Where an option of an index was given: for the column or entry itself, or for the map column that it is an entry of."""
         own = option in self._options.get((spec.index_type, str(spec.column)), {})
         of_map = option in self._options.get((spec.index_type, spec.column.name), {})
-        return f"{PREFIX}{spec.index_type}.{spec.column.name if of_map and not own else spec.column}.{option}"
+        return f"{OPTION_PREFIX}{spec.index_type}.{spec.column.name if of_map and not own else spec.column}.{option}"
 
 
 def parse_column(text: str) -> ColumnRef:
@@ -157,7 +157,7 @@ def parse_column(text: str) -> ColumnRef:
 
 
 def _check(spec: IndexSpec, column_types: Mapping[str, ColumnType], option_key: Callable[[str], str]) -> None:
-    key = f"{PREFIX}{spec.index_type}{COLUMNS}"
+    key = f"{OPTION_PREFIX}{spec.index_type}{COLUMNS_OPTION}"
     known = INDEX_TYPES.get(spec.index_type)
     if known is None:
         raise UnsupportedOption(key, f"index type '{spec.index_type}' is unknown; there are: {', '.join(INDEX_TYPES)}")
@@ -186,3 +186,6 @@ def _boolean(text: str, option: str) -> bool:
     if lowered not in {"true", "false"}:
         raise UnsupportedOption(option, f"'{text}' is neither true nor false")
     return lowered == "true"
+
+
+__all__ = ["COLUMNS_OPTION", "FileIndexOptions", "IndexSpec", "OPTION_PREFIX", "parse_column"]

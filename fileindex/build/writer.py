@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fileindex.base.column_type import STRINGS, ColumnType
-from fileindex.format.container import write_container
+from fileindex.format.container import write_index_container
 from fileindex.base.errors import UnknownColumn
 from fileindex.keys.group_by import ColumnRows, GroupedColumn
 from fileindex.predicate.map_entries import map_entries
@@ -197,4 +197,7 @@ class DataFileIndexWriter:
 
     def finish(self) -> bytes:
         """The container of all rows written."""
-        return write_container([payload for maintainer in self._maintainers.values() for payload in maintainer.stored()])
+        return write_index_container([payload for maintainer in self._maintainers.values() for payload in maintainer.stored()])
+
+
+__all__ = ["DataFileIndexWriter", "FileIndexMaintainer"]

@@ -23,7 +23,7 @@ from fileindex.rowset.flags import serialize_flags, serialize_slices
 from fileindex.rowset.result import REMAIN, FileIndexResult, RowSet
 from fileindex.rowset.roaring import all_rows, deserialize
 
-VERSION = 1
+BSI_VERSION = 1
 _MIN_LONG = -(2**63)
 _HALF_HEAD = struct.Struct(">bqq")
 _Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
@@ -48,7 +48,7 @@ def write_bsi(column: GroupedColumn) -> bytes:
         raise OverflowError("-2^63 has no absolute value of 63 bits")
     present, numbers = column.present, column.spread(values)
     halves = (_half(present & (numbers >= 0), numbers), _half(numbers < 0, -numbers))
-    return struct.pack(">bi", VERSION, column.row_count) + b"".join(halves)
+    return struct.pack(">bi", BSI_VERSION, column.row_count) + b"".join(halves)
 
 
 def _half(chosen: _Flags, numbers: _Numbers) -> bytes:
@@ -57,7 +57,7 @@ def _half(chosen: _Flags, numbers: _Numbers) -> bytes:
     numbers = np.where(chosen, numbers, 0)
     greatest = int(numbers.max())
     slices = serialize_slices(numbers, greatest.bit_length())
-    head = b"\1" + _HALF_HEAD.pack(VERSION, 0, greatest)
+    head = b"\1" + _HALF_HEAD.pack(BSI_VERSION, 0, greatest)
     return b"".join([head, serialize_flags(chosen), struct.pack(">i", len(slices)), *slices])
 
 
@@ -86,7 +86,7 @@ class BsiReader:
         data = memoryview(payload.whole())
         try:
             version, self.row_count = struct.unpack_from(">bi", data)
-            if version != VERSION or self.row_count < 0:
+            if version != BSI_VERSION or self.row_count < 0:
                 raise CorruptIndex(f"a bit-sliced index has version {version} and {self.row_count} rows")
             self._positive, at = self._read_half(data, 5)
             self._negative, end = self._read_half(data, at)
@@ -106,7 +106,7 @@ class BsiReader:
         at += 1 + _HALF_HEAD.size + used
         (count,) = struct.unpack_from(">i", data, at)
         at += 4
-        if version != VERSION or not 0 <= low <= high or count != (high - low).bit_length():
+        if version != BSI_VERSION or not 0 <= low <= high or count != (high - low).bit_length():
             raise CorruptIndex(f"half of a bit-sliced index has version {version}, numbers {low} to {high} and {count} slices")
         if existence and existence.max() >= self.row_count:
             raise CorruptIndex(f"a row set names row {existence.max()} of {self.row_count}")
@@ -162,3 +162,6 @@ class BsiReader:
         if number >= 0:
             return self._positive.below(number) | self._negative.rows
         return self._negative.rows - self._negative.below(1 - number)
+
+
+__all__ = ["BSI_VERSION", "BsiReader", "write_bsi"]

@@ -12,15 +12,15 @@ from dataclasses import dataclass
 
 from fileindex.base.corrupt import CorruptIndex
 
-MAGIC = 1493475289347502
-VERSION = 1
+CONTAINER_MAGIC = 1493475289347502
+CONTAINER_VERSION = 1
 _FIXED = struct.Struct(">qii")
 _MAX_UTF = 65535
 _MAX_INT = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class IndexEntry:
+class ContainerEntry:
     """One index of a container: ``column`` is a column name or ``map[key]``; ``start`` is -1 if it was fed nothing."""
 
     column: str
@@ -34,13 +34,13 @@ class IndexEntry:
         return self.start < 0
 
 
-def write_container(payloads: Sequence[tuple[str, str, bytes | None]]) -> bytes:
+def write_index_container(payloads: Sequence[tuple[str, str, bytes | None]]) -> bytes:
     """The container of ``(column, index type, payload)`` triples in their order; None stands for the EMPTY marker.
 
     Raises:
         OverflowError: a name exceeds 65535 bytes, or the container 2^31-1.
 
-    >>> write_container([]).hex()
+    >>> write_index_container([]).hex()
     '00054e4ed01a35ae00000001000000180000000000000000'
     """
     columns: dict[str, list[tuple[bytes, bytes | None]]] = {}
@@ -49,7 +49,7 @@ def write_container(payloads: Sequence[tuple[str, str, bytes | None]]) -> bytes:
     names = {column: _utf(column) for column in columns}
     head_length = _FIXED.size + 8 + sum(len(name) + 4 for name in names.values())
     head_length += sum(len(type_name) + 8 for indexes in columns.values() for type_name, _ in indexes)
-    head = [_FIXED.pack(MAGIC, VERSION, head_length), struct.pack(">i", len(columns))]
+    head = [_FIXED.pack(CONTAINER_MAGIC, CONTAINER_VERSION, head_length), struct.pack(">i", len(columns))]
     body: list[bytes] = []
     start = head_length
     for column, indexes in columns.items():
@@ -73,7 +73,7 @@ class ContainerReader:
         read: ``read(offset, length)`` gives that part of the container.
         size: bytes of the container.
 
-    >>> reader = ContainerReader.of(write_container([("a", "bitmap", b"xyz"), ("m[k]", "bsi", None)]))
+    >>> reader = ContainerReader.of(write_index_container([("a", "bitmap", b"xyz"), ("m[k]", "bsi", None)]))
     >>> [(entry.column, entry.index_type, entry.length, entry.is_empty) for entry in reader.entries()]
     [('a', 'bitmap', 3, False), ('m[k]', 'bsi', 0, True)]
     """
@@ -82,7 +82,7 @@ class ContainerReader:
         self._read = read
         self.size = size
         self.bytes_read = 0
-        self._entries: tuple[IndexEntry, ...] | None = None
+        self._entries: tuple[ContainerEntry, ...] | None = None
 
     @classmethod
     def of(cls, data: bytes) -> ContainerReader:
@@ -99,7 +99,7 @@ class ContainerReader:
             raise CorruptIndex(f"an index container ends at byte {offset + len(data)} instead of {self.size}")
         return data
 
-    def entries(self) -> tuple[IndexEntry, ...]:
+    def entries(self) -> tuple[ContainerEntry, ...]:
         """All indexes in header order; of a repeated (column, type) only the last.
 
         Raises:
@@ -107,21 +107,21 @@ class ContainerReader:
         """
         if self._entries is None:
             magic, version, head_length = _FIXED.unpack(self.read(0, _FIXED.size))
-            if magic != MAGIC:
+            if magic != CONTAINER_MAGIC:
                 raise CorruptIndex("the bytes are no index container: wrong magic number")
-            if version != VERSION:
-                raise CorruptIndex(f"index container version {version} is unknown; {VERSION} is read")
+            if version != CONTAINER_VERSION:
+                raise CorruptIndex(f"index container version {version} is unknown; {CONTAINER_VERSION} is read")
             header = _Header(self.read(_FIXED.size, head_length - _FIXED.size))
             found = list(_parse(header))
             _check_extents(found, head_length, self.size)
             self._entries = tuple({(entry.column, entry.index_type): entry for entry in found}.values())
         return self._entries
 
-    def of_column(self, column: str) -> tuple[IndexEntry, ...]:
+    def of_column(self, column: str) -> tuple[ContainerEntry, ...]:
         """The indexes of a column (``name`` or ``map[key]``)."""
         return tuple(entry for entry in self.entries() if entry.column == column)
 
-    def payload(self, entry: IndexEntry) -> Payload:
+    def payload(self, entry: ContainerEntry) -> Payload:
         """The bytes of one index, read by range; raises CorruptIndex if they lie outside the container."""
         if entry.start < 0 or entry.length < 0 or entry.start + entry.length > self.size:
             raise CorruptIndex(f"the {entry.index_type} of '{entry.column}' lies outside its container")
@@ -186,7 +186,7 @@ class _Header:
         return data
 
 
-def _check_extents(entries: Iterable[IndexEntry], start: int, size: int) -> None:
+def _check_extents(entries: Iterable[ContainerEntry], start: int, size: int) -> None:
     """Raises ``CorruptIndex`` unless the payloads lie one after the other from ``start`` up to the container's end, in any order.
 
     A container has no checksum: bytes that were put in or lost show nowhere else.
@@ -199,11 +199,11 @@ def _check_extents(entries: Iterable[IndexEntry], start: int, size: int) -> None
         raise CorruptIndex(f"an index container of {size} bytes has payloads up to byte {start}")
 
 
-def _parse(header: _Header) -> Iterable[IndexEntry]:
+def _parse(header: _Header) -> Iterable[ContainerEntry]:
     for _ in range(header.number()):
         column = header.utf()
         for _ in range(header.number()):
-            yield IndexEntry(column, header.utf(), header.number(), header.number())
+            yield ContainerEntry(column, header.utf(), header.number(), header.number())
     header.end()
 
 
@@ -230,3 +230,6 @@ def _text(data: bytes) -> str:
         return text.encode("utf-16-be", "surrogatepass").decode("utf-16-be")
     except UnicodeError as error:
         raise CorruptIndex("a name in an index container is no modified UTF-8") from error
+
+
+__all__ = ["ContainerEntry", "ContainerReader", "Payload", "write_index_container"]

@@ -12,7 +12,7 @@ from pyroaring import BitMap
 from fileindex.base.column_type import FLOATS, STRINGS, ColumnType, Plain
 from fileindex.base.corrupt import CorruptIndex
 from fileindex.format.container import Payload
-from fileindex.format.range_bitmap_writer import VERSION
+from fileindex.format.range_bitmap_writer import RANGE_BITMAP_VERSION
 from fileindex.keys.fixed import key_dtype, literal_keys, stored_keys
 from fileindex.predicate.tree import Compare, In, IsNull, Leaf, Op, StartsWith
 from fileindex.rowset.bit_sliced import BitSlices
@@ -31,7 +31,7 @@ class RangeBitmapReader:
         (header_length,) = struct.unpack(">i", payload.read(0, 4))
         cursor = _Cursor(payload.read(4, header_length), column_type)
         version, self.row_count, self.distinct = cursor.byte(), cursor.number(), cursor.number()
-        if version != VERSION or not 0 <= self.distinct <= self.row_count:
+        if version != RANGE_BITMAP_VERSION or not 0 <= self.distinct <= self.row_count:
             raise CorruptIndex(f"a range-bitmap has version {version}, {self.row_count} rows and {self.distinct} values")
         self._low: Any = cursor.key() if self.distinct else None
         self._high: Any = cursor.key() if self.distinct else None
@@ -139,7 +139,7 @@ class RangeBitmapReader:
     def _slices(self) -> BitSlices:
         payload, start = self._payload, self._slices_at
         length, version, count, existence_length, indexes_length = struct.unpack(">ibbii", payload.read(start, 14))
-        if version != VERSION or count < (self.distinct - 1).bit_length() * (self.distinct > 0) or indexes_length != 8 * count:
+        if version != RANGE_BITMAP_VERSION or count < (self.distinct - 1).bit_length() * (self.distinct > 0) or indexes_length != 8 * count:
             raise CorruptIndex(f"the slices of a range-bitmap have version {version}, {count} slices, {indexes_length} bytes of index")
         index = np.frombuffer(payload.read(start + 14, indexes_length), dtype=">i4").reshape(count, 2)
         body = start + 4 + length
@@ -173,7 +173,7 @@ class _Dictionary:
         headers_at = start + 4 + length + offsets_length
         self._keys_at = headers_at + headers_length
         if (
-            version != VERSION
+            version != RANGE_BITMAP_VERSION
             or count < 1
             or offsets_length != 4 * count
             or headers_length < 0
@@ -203,7 +203,7 @@ class _Dictionary:
 
     def _header(self, chunk: int) -> tuple[Any, _Cursor]:
         cursor = _Cursor(self._headers[max(0, int(self._offsets[chunk])) :], self._type)
-        if cursor.byte() != VERSION:
+        if cursor.byte() != RANGE_BITMAP_VERSION:
             raise CorruptIndex("a chunk of a range-bitmap's dictionary has an unknown version")
         return cursor.key(), cursor
 
@@ -258,3 +258,6 @@ class _Cursor:
             raise CorruptIndex("the header of a range-bitmap is truncated")
         self._at += length
         return data
+
+
+__all__ = ["RangeBitmapReader"]

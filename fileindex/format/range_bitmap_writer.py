@@ -17,7 +17,7 @@ from fileindex.keys.group_by import GroupedColumn
 from fileindex.keys.stored import KeyEntries, key_entries
 from fileindex.rowset.flags import serialize_flags, serialize_slices
 
-VERSION = 1
+RANGE_BITMAP_VERSION = 1
 DEFAULT_CHUNK_SIZE = 16384
 
 _MAX_INT = 2**31 - 1
@@ -53,7 +53,7 @@ def write_range_bitmap(column: GroupedColumn, column_type: ColumnType, *, chunk_
     bounds = [bytes(keys.key(0)), bytes(keys.key(len(keys) - 1))] if len(keys) else []
     if len(dictionary) > _MAX_INT:
         raise OverflowError(f"a range-bitmap dictionary of {len(dictionary)} bytes exceeds 2 GiB")
-    header = struct.pack(">bii", VERSION, column.row_count, len(keys)) + b"".join(bounds) + struct.pack(">i", len(dictionary))
+    header = struct.pack(">bii", RANGE_BITMAP_VERSION, column.row_count, len(keys)) + b"".join(bounds) + struct.pack(">i", len(dictionary))
     return b"".join([struct.pack(">i", len(header)), header, dictionary, _slices(column, len(keys))])
 
 
@@ -75,7 +75,7 @@ def _fixed_dictionary(keys: KeyEntries, width: int, room: int) -> bytes:
         ]
     )
     headers = np.zeros(len(first), dtype=record)
-    headers["version"] = VERSION
+    headers["version"] = RANGE_BITMAP_VERSION
     headers["key"] = table[first]
     headers["code"] = first
     headers["at"] = (np.cumsum(size) - size) * width
@@ -99,7 +99,7 @@ def _text_dictionary(keys: KeyEntries, room: int) -> bytes:
         texts = keys.data[begin : int(keys.bounds[last])]
         tail = struct.pack(">iiiii", first, area_at, last - first - 1, len(text_offsets), len(texts))
         offsets.append(header_at)
-        headers += [struct.pack(">b", VERSION), key, tail]
+        headers += [struct.pack(">b", RANGE_BITMAP_VERSION), key, tail]
         areas += [text_offsets, texts]
         header_at += 1 + len(key) + len(tail)
         area_at += len(text_offsets) + len(texts)
@@ -118,7 +118,7 @@ def _partition(bounds: _Ints, room: int) -> Iterator[tuple[int, int]]:
 
 
 def _dictionary(offsets: bytes, headers: bytes, keys: bytes) -> bytes:
-    head = struct.pack(">ibiii", 13, VERSION, len(offsets) // 4, len(offsets), len(headers))
+    head = struct.pack(">ibiii", 13, RANGE_BITMAP_VERSION, len(offsets) // 4, len(offsets), len(headers))
     return b"".join([head, offsets, headers, keys])
 
 
@@ -130,5 +130,8 @@ def _slices(column: GroupedColumn, cardinality: int) -> bytes:
     if int(offsets[-1]) > _MAX_INT:
         raise OverflowError("the bit slices of a range-bitmap exceed 2 GiB")
     indexes = np.stack([offsets, lengths], axis=1).astype(">i4").tobytes()
-    head = struct.pack(">ibbii", 10 + len(indexes), VERSION, len(slices), len(existence), len(indexes))
+    head = struct.pack(">ibbii", 10 + len(indexes), RANGE_BITMAP_VERSION, len(slices), len(existence), len(indexes))
     return b"".join([head, indexes, existence, *slices])
+
+
+__all__ = ["RANGE_BITMAP_VERSION", "default_chunk_size", "write_range_bitmap"]

@@ -178,3 +178,6 @@ INDEX_TYPES: Mapping[str, IndexType] = {
     )
 }
 """Index types by name."""
+
+
+__all__ = ["INDEX_TYPES", "HashingBuilder", "IndexReader", "IndexType"]

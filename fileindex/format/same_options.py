@@ -16,9 +16,9 @@ from fileindex.base.corrupt import CorruptIndex
 from fileindex.base.memory_size import parse_memory_size
 from fileindex.format.bitmap_writer import DEFAULT_BLOCK_SIZE, VERSION_1, VERSION_2
 from fileindex.format.bloom_filter import DEFAULT_FPP, DEFAULT_ITEMS, BloomSize
-from fileindex.format.bsi import VERSION as BSI_VERSION
+from fileindex.format.bsi import BSI_VERSION
 from fileindex.format.container import Payload
-from fileindex.format.range_bitmap_writer import VERSION as RANGE_VERSION
+from fileindex.format.range_bitmap_writer import RANGE_BITMAP_VERSION as RANGE_VERSION
 from fileindex.format.range_bitmap_writer import default_chunk_size
 from fileindex.keys.fixed import key_width
 
@@ -29,7 +29,7 @@ _MAX_INT = 2**31 - 1
 _EMPTY_FOR_NULLS = "range-bitmap"
 
 
-def is_built_with(index_type: str, payload: Payload | None, column_type: ColumnType, options: Mapping[str, str], row_count: int) -> bool:
+def has_same_options(index_type: str, payload: Payload | None, column_type: ColumnType, options: Mapping[str, str], row_count: int) -> bool:
     """Whether an index of a file with ``row_count`` rows has the form that ``options`` give it; False if it is broken or unknown.
 
     ``payload`` is None for the marker of an empty index: one that was fed nothing, or a range-bitmap of nulls. Paimon has no such question: its
@@ -41,7 +41,7 @@ def is_built_with(index_type: str, payload: Payload | None, column_type: ColumnT
     >>> rows, kind = ColumnRows(ColumnType("INT")), ColumnType("INT")
     >>> rows.append(pa.array([7, 8, 7], pa.int32()))
     >>> payload = Payload.of(write_bitmap(rows.grouped(), kind, version=1))
-    >>> [is_built_with("bitmap", payload, kind, {"version": version}, 3) for version in "12"]
+    >>> [has_same_options("bitmap", payload, kind, {"version": version}, 3) for version in "12"]
     [True, False]
     """
     if payload is None:
@@ -195,4 +195,4 @@ _CHECKS: Mapping[str, Callable[[Payload, ColumnType, Mapping[str, str], int], bo
     "range-bitmap": _range_bitmap,
 }
 
-__all__ = ["is_built_with"]
+__all__ = ["has_same_options"]

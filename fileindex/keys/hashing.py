@@ -176,3 +176,6 @@ def _unaligned(data: np.ndarray[Any, np.dtype[np.uint8]], kind: np.dtype[Any]) -
     """A view in which element ``i`` is the number whose bytes start at byte ``i``."""
     count = max(0, len(data) - kind.itemsize + 1)
     return np.ndarray((count,), dtype=kind, buffer=data, strides=(1,)) if count else np.zeros(0, dtype=kind)
+
+
+__all__ = ["LONG_VALUE", "hash_array", "hash_keys", "text_buffers", "wang_mix", "xxh64"]

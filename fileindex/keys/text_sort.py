@@ -161,3 +161,6 @@ def _trailing_zeros(words: _Words) -> int:
     """Low bits that are zero in all words, as behind the ends of short texts."""
     union = int(np.bitwise_or.reduce(words))
     return (union & -union).bit_length() - 1 if union else 0
+
+
+__all__ = ["MAX_WORDS", "common_length", "rank_texts", "take_texts"]

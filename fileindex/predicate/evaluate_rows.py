@@ -156,3 +156,6 @@ def _float(value: Plain, column_type: ColumnType) -> float:
     if not isinstance(value, float):
         raise InvalidFilter(f"{value!r} is no value of type {column_type.kind}")
     return value
+
+
+__all__ = ["mask", "type_of"]

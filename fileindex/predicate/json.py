@@ -174,3 +174,6 @@ def _no_constant(text: str) -> NoReturn:
 
 def _no_float(text: str) -> NoReturn:
     raise ValueError(f"the bare float {text} may not be exact")
+
+
+__all__ = ["MAX_DEPTH", "from_json", "to_json"]

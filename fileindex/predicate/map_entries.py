@@ -70,3 +70,6 @@ def _entries(array: Any) -> tuple[np.ndarray[Any, Any], Any, Any]:
     if not (pa.types.is_string(keys.type) or pa.types.is_large_string(keys.type)):
         raise UnsupportedType(f"Arrow {kind} has no text keys")
     return np.asarray(array.offsets), keys, items
+
+
+__all__ = ["map_entries"]

@@ -166,3 +166,26 @@ def map_leaves(predicate: Predicate, change: Callable[[Leaf], Predicate]) -> Pre
             return any_of(*(map_leaves(child, change) for child in children))
         case _:
             return change(predicate)
+
+
+__all__ = [
+    "FALSE",
+    "TRUE",
+    "And",
+    "ColumnRef",
+    "Compare",
+    "In",
+    "IsNull",
+    "Leaf",
+    "Op",
+    "Or",
+    "Predicate",
+    "StartsWith",
+    "all_of",
+    "any_of",
+    "columns_of",
+    "conjuncts",
+    "leaves",
+    "map_leaves",
+    "negate",
+]

@@ -11,16 +11,16 @@ from fileindex.base.plain_value import is_plain
 from fileindex.predicate.tree import FALSE, Compare, In, IsNull, Leaf, Op, Predicate
 
 
-def devolve(leaf: Leaf, read: ColumnType, file: ColumnType) -> Predicate | None:
+def unwiden(leaf: Leaf, read: ColumnType, file: ColumnType) -> Predicate | None:
     """``leaf``, whose literals are of the type ``read``, with literals of the type ``file`` that the column had before it was widened.
 
     Widened are integers to wider integers and decimals to more digits of the same scale. None for any other change of type.
 
     >>> from fileindex.predicate.tree import ColumnRef
     >>> a, int_, bigint = ColumnRef("a"), ColumnType(Kind.INT), ColumnType(Kind.BIGINT)
-    >>> devolve(Compare(a, Op.LT, 5), bigint, int_) == Compare(a, Op.LT, 5)
+    >>> unwiden(Compare(a, Op.LT, 5), bigint, int_) == Compare(a, Op.LT, 5)
     True
-    >>> devolve(Compare(a, Op.LT, 2**40), bigint, int_), devolve(Compare(a, Op.EQ, 2**40), bigint, int_)
+    >>> unwiden(Compare(a, Op.LT, 2**40), bigint, int_), unwiden(Compare(a, Op.EQ, 2**40), bigint, int_)
     (IsNull(column=ColumnRef(name='a', key=None), negated=True), Or(children=()))
     """
     if not _holds_the_same_numbers(read, file):
@@ -52,4 +52,4 @@ def _holds_the_same_numbers(read: ColumnType, file: ColumnType) -> bool:
 _WIDTH = {Kind.TINYINT: 1, Kind.SMALLINT: 2, Kind.INT: 4, Kind.BIGINT: 8}
 
 
-__all__ = ["devolve"]
+__all__ = ["unwiden"]

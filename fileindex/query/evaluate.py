@@ -6,15 +6,15 @@ from collections.abc import Mapping
 
 from fileindex.base.column_type import ColumnType, Plain
 from fileindex.base.plain_value import is_plain
-from fileindex.format.container import ContainerReader, IndexEntry
+from fileindex.format.container import ContainerEntry, ContainerReader
 from fileindex.predicate.tree import And, Compare, In, IsNull, Leaf, Op, Or, Predicate, StartsWith
-from fileindex.query.metrics import IndexNotes, IndexUse
+from fileindex.query.metrics import IndexMetrics
 from fileindex.query.reader import MAX_ROWS, FileIndexes
 from fileindex.rowset.result import REMAIN, SKIP, FileIndexResult
 
 
 def evaluate(
-    predicate: Predicate, container: ContainerReader, types: Mapping[str, ColumnType], row_count: int, notes: IndexNotes
+    predicate: Predicate, container: ContainerReader, types: Mapping[str, ColumnType], row_count: int, notes: IndexMetrics
 ) -> FileIndexResult:
     """The result for a whole file, never an exception.
 
@@ -26,7 +26,7 @@ def evaluate(
         notes: gets what was read, used, and could not be used.
 
     >>> from fileindex.predicate.tree import ColumnRef
-    >>> notes = IndexNotes()
+    >>> notes = IndexMetrics()
     >>> evaluate(Compare(ColumnRef("a"), Op.EQ, 1), ContainerReader.of(b"nonsense"), {"a": ColumnType("INT")}, 3, notes)
     <Verdict.REMAIN: 'remain'>
     >>> notes.warnings.total()
@@ -80,7 +80,7 @@ def _leaf(leaf: Leaf, indexes: FileIndexes) -> FileIndexResult:
     return result
 
 
-def _ask(entry: IndexEntry, leaf: Leaf, column_type: ColumnType, indexes: FileIndexes) -> FileIndexResult:
+def _ask(entry: ContainerEntry, leaf: Leaf, column_type: ColumnType, indexes: FileIndexes) -> FileIndexResult:
     if not entry.is_empty:
         return indexes.ask(entry, column_type, lambda reader: reader.evaluate(leaf))
     result = _empty(leaf)
@@ -109,4 +109,4 @@ def _empty(leaf: Leaf) -> FileIndexResult:
             return SKIP
 
 
-__all__ = ["MAX_ROWS", "IndexNotes", "IndexUse", "evaluate"]
+__all__ = ["evaluate"]

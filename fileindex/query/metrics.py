@@ -45,7 +45,7 @@ class IndexUse:
 
 
 @dataclass(slots=True)
-class IndexNotes:
+class IndexMetrics:
     """What the indexes of any number of files said.
 
     Attributes:
@@ -63,16 +63,16 @@ class IndexNotes:
     def of(self, column: str, index_type: str) -> IndexUse:
         """The counters of one index, made if there are none yet.
 
-        >>> IndexNotes().of("m[k]", "bitmap").files
+        >>> IndexMetrics().of("m[k]", "bitmap").files
         0
         """
         return self.by_index.setdefault((column, index_type), IndexUse())
 
-    def merge(self, other: IndexNotes) -> None:
+    def merge(self, other: IndexMetrics) -> None:
         """Add what another has counted.
 
-        >>> notes = IndexNotes(bytes_read=1)
-        >>> notes.merge(IndexNotes(bytes_read=2))
+        >>> notes = IndexMetrics(bytes_read=1)
+        >>> notes.merge(IndexMetrics(bytes_read=2))
         >>> notes.bytes_read
         3
         """
@@ -99,11 +99,11 @@ class IndexNotes:
         return {"warnings": dict(self.warnings), "used": dict(self.used), "bytes_read": self.bytes_read, "by_index": by_index}
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> IndexNotes:
+    def from_json(cls, value: Mapping[str, Any]) -> IndexMetrics:
         """The counters that ``to_json`` gave.
 
-        >>> notes = IndexNotes(Counter(["gone"]), Counter(["a: bsi"]), 7, {("a", "bsi"): IndexUse(1, 1, 0, 7, Counter(["gone"]))})
-        >>> IndexNotes.from_json(notes.to_json()) == notes
+        >>> notes = IndexMetrics(Counter(["gone"]), Counter(["a: bsi"]), 7, {("a", "bsi"): IndexUse(1, 1, 0, 7, Counter(["gone"]))})
+        >>> IndexMetrics.from_json(notes.to_json()) == notes
         True
         """
         by_index = {
@@ -111,3 +111,6 @@ class IndexNotes:
             for use in value["by_index"]
         }
         return cls(Counter(value["warnings"]), Counter(value["used"]), value["bytes_read"], by_index)
+
+
+__all__ = ["IndexMetrics", "IndexUse"]

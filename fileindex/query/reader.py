@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from fileindex.base.column_type import ColumnType
 from fileindex.base.corrupt import CorruptIndex
 from fileindex.base.errors import PaimonError
-from fileindex.format.container import ContainerReader, IndexEntry
+from fileindex.format.container import ContainerEntry, ContainerReader
 from fileindex.format.registry import INDEX_TYPES, IndexReader
 from fileindex.predicate.evaluate_rows import type_of
 from fileindex.predicate.tree import ColumnRef
-from fileindex.query.metrics import IndexNotes
+from fileindex.query.metrics import IndexMetrics
 from fileindex.rowset.result import REMAIN, FileIndexResult, RowSet
 
 MAX_ROWS = 2**31 - 1
@@ -40,16 +40,16 @@ class FileIndexes:
         notes: gets what was read, used, and could not be used.
     """
 
-    def __init__(self, container: ContainerReader, types: Mapping[str, ColumnType], row_count: int, notes: IndexNotes) -> None:
+    def __init__(self, container: ContainerReader, types: Mapping[str, ColumnType], row_count: int, notes: IndexMetrics) -> None:
         self._container = container
         self._types = types
         self._row_count = row_count
         self._notes = notes
-        self._readers: dict[IndexEntry, IndexReader | None] = {}
-        self._answers: dict[IndexEntry, _Answers] = {}
+        self._readers: dict[ContainerEntry, IndexReader | None] = {}
+        self._answers: dict[ContainerEntry, _Answers] = {}
         self._bytes_before = container.bytes_read
 
-    def of(self, column: ColumnRef) -> tuple[ColumnType, list[IndexEntry]] | None:
+    def of(self, column: ColumnRef) -> tuple[ColumnType, list[ContainerEntry]] | None:
         """The column's type and its indexes, the smallest first; None, and a note, if that cannot be told."""
         try:
             column_type = type_of(column, self._types)
@@ -63,7 +63,7 @@ class FileIndexes:
             return None
         return column_type, sorted(entries, key=lambda entry: entry.length)
 
-    def ask(self, entry: IndexEntry, column_type: ColumnType, question: Callable[[IndexReader], FileIndexResult]) -> FileIndexResult:
+    def ask(self, entry: ContainerEntry, column_type: ColumnType, question: Callable[[IndexReader], FileIndexResult]) -> FileIndexResult:
         """What an index says; REMAIN, and a note, if it cannot be read."""
         use = self._notes.of(entry.column, entry.index_type)
         before = self._container.bytes_read
@@ -81,7 +81,7 @@ class FileIndexes:
         self.note(entry, result)
         return result
 
-    def note(self, entry: IndexEntry, result: FileIndexResult) -> None:
+    def note(self, entry: ContainerEntry, result: FileIndexResult) -> None:
         """Remember an answer, for the counters of the index."""
         answers = self._answers.setdefault(entry, _Answers())
         answers.none |= not result.remains
@@ -105,14 +105,14 @@ class FileIndexes:
                 use.rows += len(result.rows)
         return result
 
-    def _reader(self, entry: IndexEntry, column_type: ColumnType) -> IndexReader | None:
+    def _reader(self, entry: ContainerEntry, column_type: ColumnType) -> IndexReader | None:
         """The opened index; None from the second time on if it cannot be opened."""
         if entry not in self._readers:
             self._readers[entry] = None
             self._readers[entry] = self._open(entry, column_type)
         return self._readers[entry]
 
-    def _open(self, entry: IndexEntry, column_type: ColumnType) -> IndexReader:
+    def _open(self, entry: ContainerEntry, column_type: ColumnType) -> IndexReader:
         index_type = INDEX_TYPES.get(entry.index_type)
         if index_type is None:
             raise CorruptIndex(f"index type '{entry.index_type}' is not known here")
@@ -126,3 +126,6 @@ class FileIndexes:
 
 def _reason(error: object) -> str:
     return str(error) if isinstance(error, str | PaimonError) else f"{type(error).__name__}: {error}"
+
+
+__all__ = ["MAX_ROWS", "FileIndexes"]

@@ -11,7 +11,7 @@ from fileindex.format.container import ContainerReader
 from fileindex.format.range_bitmap_reader import RangeBitmapReader
 from fileindex.format.registry import IndexReader
 from fileindex.predicate.tree import ColumnRef
-from fileindex.query.metrics import IndexNotes
+from fileindex.query.metrics import IndexMetrics
 from fileindex.query.reader import MAX_ROWS, FileIndexes
 from fileindex.rowset.result import REMAIN, SKIP, FileIndexResult, RowSet
 
@@ -29,7 +29,7 @@ def top_n(
     strict: bool,
     candidates: BitMap | None,
     row_count: int,
-    notes: IndexNotes,
+    notes: IndexMetrics,
 ) -> FileIndexResult:
     """A row set that holds the first ``k`` rows of a file; REMAIN if no index tells. Never an exception.
 
@@ -55,7 +55,7 @@ def top_n(
     >>> kind, rows = ColumnType("INT"), ColumnRows(ColumnType("INT"))
     >>> rows.append(pa.array([10, 20, 30, 5, 15], pa.int32()))
     >>> container = ContainerReader.of(write_container([("a", "range-bitmap", write_range_bitmap(rows.grouped(), kind))]))
-    >>> how = dict(ascending=True, nulls_first=False, strict=True, candidates=None, row_count=5, notes=IndexNotes())
+    >>> how = dict(ascending=True, nulls_first=False, strict=True, candidates=None, row_count=5, notes=IndexMetrics())
     >>> top_n(container, ColumnRef("a"), {"a": kind}, 3, **how).rows
     BitMap([0, 3, 4])
     """

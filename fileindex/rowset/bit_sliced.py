@@ -79,3 +79,6 @@ class BitSlices:
         if bit not in self._slices:
             self._slices[bit] = self._read(bit)
         return self._slices[bit]
+
+
+__all__ = ["BitSlices"]

@@ -86,3 +86,6 @@ class RowSet:
 
 
 FileIndexResult: TypeAlias = Verdict | RowSet
+
+
+__all__ = ["REMAIN", "SKIP", "FileIndexResult", "RowSet"]

@@ -259,3 +259,6 @@ def _put(out: _Bytes, at: _Longs, values: _Longs, width: int) -> None:
     """Write ``values`` as little-endian numbers of ``width`` bytes at the byte positions ``at``."""
     for byte in range(width):
         out[at + byte] = (values >> (8 * byte)) & 0xFF
+
+
+__all__ = ["SINGLETON_BYTES", "all_rows", "bitmap_to_rows", "deserialize", "ranges_of", "rows_to_bitmap", "serialize", "serialize_groups"]

@@ -29,7 +29,7 @@ from fileindex.rowset.result import FileIndexResult, RowSet
 ASKED_VALUES = 512
 """Distinct values of a column that are asked for, where the bytes differ."""
 
-BROKEN = (PaimonError, ValueError, LookupError, TypeError, ArithmeticError, MemoryError, pa.ArrowException)
+BROKEN_INDEX = (PaimonError, ValueError, LookupError, TypeError, ArithmeticError, MemoryError, pa.ArrowException)
 """What decoding a payload that is not what it should be may raise."""
 
 _RANGES = frozenset({"bsi", "range-bitmap"})
@@ -178,4 +178,4 @@ def _shown(leaf: Leaf) -> str:
     return str(leaf)
 
 
-__all__ = ["ASKED_VALUES", "BROKEN", "Twin", "twin_of"]
+__all__ = ["ASKED_VALUES", "BROKEN_INDEX", "Twin", "twin_of"]

@@ -26,10 +26,10 @@ DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 _SIXTEEN_BYTES = pa.decimal128(38)
 
 
-def movable(column: Any) -> Any:
+def encode_for_gather(column: Any) -> Any:
     """A text array as a dictionary array if a sample shows few distinct texts and there is no null, else as a view array; others as they are.
 
-    >>> movable(pa.array(["a", "b", "a", "a", "b", "a"])).type, movable(pa.array(["a", "b"])).type, movable(pa.array([1])).type
+    >>> encode_for_gather(pa.array(["a", "b", "a", "a", "b", "a"])).type, encode_for_gather(pa.array(["a", "b"])).type, encode_for_gather(pa.array([1])).type
     (DictionaryType(dictionary<values=string, indices=int8, ordered=0>), DataType(string_view), DataType(int64))
     """
     if not pa.types.is_string(column.type):
@@ -45,10 +45,10 @@ def movable(column: Any) -> Any:
     return column.cast(pa.string_view())
 
 
-def moved(column: Any, rows: Any) -> Any:
-    """The values of a ``movable`` array at ``rows`` (an Arrow array of positions): plain texts, or dictionary arrays with 32-bit codes.
+def gather(column: Any, rows: Any) -> Any:
+    """The values of a ``encode_for_gather`` array at ``rows`` (an Arrow array of positions): plain texts, or dictionary arrays with 32-bit codes.
 
-    >>> moved(movable(pa.array(["c", "a"])), pa.array([1, 0])).to_pylist()
+    >>> gather(encode_for_gather(pa.array(["c", "a"])), pa.array([1, 0])).to_pylist()
     ['a', 'c']
     """
     if column.type == pa.string_view():
@@ -72,4 +72,4 @@ def _texts(views: Any, rows: Any) -> Any:
     return pa.Array.from_buffers(pa.string_view(), len(rows), [known, wide, *data]).cast(pa.string())
 
 
-__all__ = ["DICTIONARY", "WORTH_ROWS", "joined", "movable", "moved"]
+__all__ = ["DICTIONARY", "WORTH_ROWS", "encode_for_gather", "gather", "joined"]

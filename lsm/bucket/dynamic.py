@@ -12,7 +12,7 @@ import numpy as np
 
 from fileindex.base.arrays import Int32s, Mask
 from lsm.bucket.hash_index import read_hashes
-from manifest.entry.index_manifest import HASH, IndexEntry
+from manifest.entry.index_manifest import HASH, IndexManifestEntry
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
 
@@ -127,7 +127,7 @@ class HashBucketAssigner:
     def __init__(self, store: FileStore, snapshot: Snapshot | None, owned: Owned | None = None) -> None:
         self._store = store
         self._owned = owned or _ALL
-        self._entries: dict[bytes, list[IndexEntry]] = {}
+        self._entries: dict[bytes, list[IndexManifestEntry]] = {}
         for entry in store.index_entries(snapshot):
             if entry.index_type == HASH:
                 self._entries.setdefault(entry.partition, []).append(entry)
@@ -142,7 +142,7 @@ class HashBucketAssigner:
         index = self._partitions.get(partition)
         return index.hashes_of(bucket) if index is not None and bucket in index.changed else None
 
-    def entries(self, partition: bytes) -> list[IndexEntry]:
+    def entries(self, partition: bytes) -> list[IndexManifestEntry]:
         """The hash index files of a partition at the snapshot, one for each of its buckets."""
         return self._entries.get(partition, [])
 

@@ -22,13 +22,13 @@ _BATCH = 1 << 16
 """Rows hashed at once: the words of a batch stay in the processor's cache."""
 
 
-def hash_keys(columns: Sequence[Any], types: Sequence[DataType]) -> Int32s:
+def bucket_hashes(columns: Sequence[Any], types: Sequence[DataType]) -> Int32s:
     """Hash of every row of the key ``columns`` (Arrow arrays of one length, chunked or not), as Paimon's int32.
 
     Raises ``UnsupportedType`` for a nested column.
 
     >>> from fileindex.base.column_type import Kind
-    >>> hash_keys([pa.array([0, 1, 42], pa.int32())], [DataType(Kind.INT)]).tolist()
+    >>> bucket_hashes([pa.array([0, 1, 42], pa.int32())], [DataType(Kind.INT)]).tolist()
     [-300363099, 1465514398, 907821237]
     """
     count = len(columns[0])
@@ -88,7 +88,7 @@ def _buckets(columns: Sequence[Any], schema: TableSchema, buckets: int) -> Int32
     if schema.core.bucket_function_type == "mod":
         found: Int32s = np.mod(_integers(columns[0], types[0]), buckets).astype(np.int32)
         return found
-    return np.abs(np.fmod(hash_keys(columns, types), np.int32(buckets)))
+    return np.abs(np.fmod(bucket_hashes(columns, types), np.int32(buckets)))
 
 
 def _integers(column: Any, data_type: DataType) -> Any:
@@ -102,3 +102,6 @@ def bucket_of(values: Sequence[Plain], schema: TableSchema, buckets: int) -> int
     scalars = [to_scalar(value, data_type.column_type) for value, data_type in zip(values, types, strict=True)]
     columns = [pa.repeat(scalar, 1) for scalar in scalars]
     return int(_buckets(columns, schema, buckets)[0])
+
+
+__all__ = ["bucket_hashes", "bucket_ids", "bucket_of"]

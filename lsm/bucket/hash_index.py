@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from fileindex.base.arrays import Int32s
-from manifest.entry.index_manifest import IndexEntry, IndexFile
-from manifest.io.errors import CorruptFile
+from fileindex.base.errors import CorruptFile
+from manifest.entry.index_manifest import IndexFile, IndexManifestEntry
 from manifest.io.paths import FileNames
 from manifest.store import FileStore
 
 _ON_DISK = np.dtype(">i4")
 
 
-def read_hashes(store: FileStore, entry: IndexEntry) -> Int32s:
+def read_hashes(store: FileStore, entry: IndexManifestEntry) -> Int32s:
     """The hashes of an index file, in no order: big-endian int32, nothing else.
 
     Raises:

@@ -11,7 +11,7 @@ import numpy as np
 from fileindex.base.arrays import AnyArray, Int32s, Int64s
 from fileindex.base.column_type import Plain
 from fileindex.base.plain_value import from_scalar
-from lsm.bucket.hash import bucket_ids, hash_keys
+from lsm.bucket.hash import bucket_hashes, bucket_ids
 from lsm.keys.encoding import one_array
 from manifest.schema.table_schema import TableSchema
 
@@ -80,7 +80,7 @@ def _groups(codes: Int64s, groups: int) -> Iterator[tuple[int, Int64s | None]]:
 def _assigned(table: Any, schema: TableSchema, codes: Int64s, partitions: Sequence[tuple[Plain, ...]], assign: Assign) -> Int64s:
     """The dynamic bucket of every row."""
     keys = schema.trimmed_primary_keys
-    hashes = hash_keys([table.column(name) for name in keys], schema.types_of(keys))
+    hashes = bucket_hashes([table.column(name) for name in keys], schema.types_of(keys))
     found = np.empty(table.num_rows, np.int64)
     for code, rows in _groups(codes, len(partitions)):
         inside = slice(None) if rows is None else rows
@@ -101,13 +101,13 @@ def _partitions(table: Any, schema: TableSchema) -> tuple[Int64s, list[tuple[Pla
     return codes, partitions
 
 
-def describe(partition: Sequence[Plain], keys: Sequence[str]) -> str:
+def describe_bucket(partition: Sequence[Plain], keys: Sequence[str]) -> str:
     """A partition for people: ``day=3/city='Oslo'``, or nothing.
 
-    >>> describe((3, None), ("day", "hour"))
+    >>> describe_bucket((3, None), ("day", "hour"))
     'day=3/hour=None'
     """
     return "/".join(f"{key}={value!r}" for key, value in zip(keys, partition, strict=True))
 
 
-__all__ = ["Assign", "Share", "describe", "route"]
+__all__ = ["Assign", "Share", "describe_bucket", "route"]

@@ -31,7 +31,7 @@ _ATTEMPTS = 20
 """How often a bucket that somebody waits for is compacted again when other commits were faster."""
 
 
-def follow_up(
+def compact_after_commit(
     store: FileStore, user: str, result: CommitResult, messages: Iterable[CommitMessage], *, owned: bool = False, threads: int = 1
 ) -> CommitResult:
     """``result`` of the commit of ``messages`` after the compaction that is due, with the newest snapshot of one.
@@ -138,4 +138,4 @@ def _chunks(buckets: Sequence[BucketId]) -> Iterator[list[BucketId]]:
         yield chunk
 
 
-__all__ = ["finished", "follow_up"]
+__all__ = ["compact_after_commit", "finished"]

@@ -17,7 +17,7 @@ from manifest.store import FileStore
 _ASSIGNMENTS = 20
 
 
-def commit_rows(
+def commit_with_rebucket(
     commit: FileStoreCommit,
     messages: Sequence[CommitMessage],
     publish: Callable[[Sequence[CommitMessage]], CommitResult],
@@ -36,14 +36,14 @@ def commit_rows(
         for _ in range(_ASSIGNMENTS if again and store.schema.has_dynamic_buckets else 0):
             with suppress(CommitConflict):
                 return publish(messages), messages
-            messages = reassign(store, messages, commit.user, threads=threads, overwrite=overwrite)
+            messages = rebucket(store, messages, commit.user, threads=threads, overwrite=overwrite)
         return publish(messages), messages
     except BaseException:
         commit.abort(messages)
         raise
 
 
-def reassign(
+def rebucket(
     store: FileStore, messages: Sequence[CommitMessage], commit_id: str, *, threads: int = 2, overwrite: bool = False
 ) -> list[CommitMessage]:
     """The rows of ``messages`` written again, in the buckets that the newest snapshot gives their keys.
@@ -65,4 +65,4 @@ def reassign(
     return made
 
 
-__all__ = ["commit_rows", "reassign"]
+__all__ = ["commit_with_rebucket", "rebucket"]

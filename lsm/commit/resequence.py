@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lsm.data_files.rolling import delete_files, key_value_writer
+from lsm.data_files.rolling import discard_files, key_value_writer
 from lsm.data_files.spill import SpillSpace
 from lsm.keys.sort import SEQUENCE_NUMBER
 from lsm.read.full_scan import file_rows
@@ -18,10 +18,10 @@ from manifest.entry.data_file import DataFileMeta, FileSource
 from manifest.io.paths import FileNames
 from manifest.store import FileStore
 
-Restamp = Callable[[bytes, int, list[DataFileMeta], int], list[DataFileMeta]]
+ResequencePlan = Callable[[bytes, int, list[DataFileMeta], int], list[DataFileMeta]]
 
 
-def restamp(store: FileStore, commit_id: str | None = None) -> Restamp:
+def resequence(store: FileStore, commit_id: str | None = None) -> ResequencePlan:
     """A function ``(partition, bucket, files, first sequence) -> files`` for ``FileStoreCommit``.
 
     It copies each file with all numbers shifted by the same amount, so that the smallest becomes ``first sequence``; the
@@ -40,7 +40,7 @@ def restamp(store: FileStore, commit_id: str | None = None) -> Restamp:
                 copies += writer.write_all(_shifted(file_rows(store, partition, bucket, file), shift))
         except BaseException:
             for copy in copies:
-                delete_files(store.file_io, target.directory, copy)
+                discard_files(store.file_io, target.directory, copy)
             raise
         return copies
 
@@ -53,4 +53,4 @@ def _shifted(tables: Iterator[Any], shift: int) -> Iterator[Any]:
         yield table.set_column(at, SEQUENCE_NUMBER, pc.add_checked(table.column(at), pa.scalar(shift, pa.int64())))
 
 
-__all__ = ["Restamp", "restamp"]
+__all__ = ["ResequencePlan", "resequence"]

@@ -13,13 +13,13 @@ import pyarrow as pa
 
 from fileindex.base.arrays import Mask
 from lsm.arrow.row_kind import drop_retracts
-from lsm.data_files.rolling import RollingFileWriter, delete_files, key_value_writer
+from lsm.data_files.rolling import RollingFileWriter, discard_files, key_value_writer
 from lsm.data_files.writer import FileTarget
 from lsm.keys.encoding import one_array
 from lsm.keys.sort import Sorted, SortKey, sort_rows
 from lsm.merge.lookup_function import LEVEL, without_level
 from lsm.merge.merge_iterator import MergeRound
-from lsm.merge.row_diff import row_changes
+from lsm.merge.row_diff import row_diff
 from manifest.entry.data_file import DataFileMeta, FileSource
 from manifest.schema.table_schema import TableSchema
 
@@ -70,7 +70,7 @@ class ChangelogWriter:
 
     def discard(self, file: DataFileMeta) -> None:
         """Delete a finished file that nothing refers to."""
-        delete_files(self.target.store.file_io, self.target.directory, file)
+        discard_files(self.target.store.file_io, self.target.directory, file)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class CompactionChangelog:
         levels = one_array(rows.column(LEVEL)).to_numpy(zero_copy_only=False)
         if merged.done is None:
             new = without_level(rows if (levels < self.settled_level).all() else rows.filter(pa.array(levels < self.settled_level)))
-            self.log.write(row_changes(new.slice(0, 0), drop_retracts(new), self.key))
+            self.log.write(row_diff(new.slice(0, 0), drop_retracts(new), self.key))
             return
         done = merged.done
         ordered = levels[done.order]
@@ -124,7 +124,7 @@ class CompactionChangelog:
         old = (ordered == np.repeat(shallowest, sizes)) & np.repeat(met, sizes)
         before = without_level(rows.take(pa.array(done.order[old])))
         after = self._results(merged, done, met)
-        self.log.write(row_changes(drop_retracts(before), drop_retracts(after), self.key, compared=self.compared))
+        self.log.write(row_diff(drop_retracts(before), drop_retracts(after), self.key, compared=self.compared))
 
     def _results(self, merged: MergeRound, done: Sorted, met: _Mask) -> Any:
         """The results of the keys that ``met`` marks; a key may have none."""

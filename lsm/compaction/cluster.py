@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from lsm.compaction.space_filling_curve import Quantiles, bits_per_column, hilbert, sample_rows, z_order
-from lsm.compaction.task import CompactResult
+from lsm.compaction.task import CompactTaskResult
 from lsm.data_files.rolling import row_writer
 from lsm.data_files.spill import SpillSpace
 from lsm.data_files.writer import FileTarget
@@ -25,7 +25,7 @@ from lsm.write_buffer.sort_buffer import SortBuffer
 from lsm.write_buffer.source import Source
 from manifest.entry.data_file import DataFileMeta, FileSource
 
-Strategy: TypeAlias = Literal["order", "zorder", "hilbert"]
+ClusterStrategy: TypeAlias = Literal["order", "zorder", "hilbert"]
 
 _CURVE, _ROW = "_CURVE_KEY", "_ROW_NUMBER"
 _SAMPLE_ROWS = 1 << 17
@@ -36,7 +36,7 @@ class Clustering:
     """By which columns rows are sorted: one after the other (``order``), or along a curve through all of them."""
 
     columns: tuple[str, ...]
-    strategy: Strategy = "order"
+    strategy: ClusterStrategy = "order"
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class BucketCluster:
     space: SpillSpace
     vectors: BucketVectors | None = None
 
-    def rewrite(self, files: Sequence[DataFileMeta]) -> CompactResult:
+    def rewrite(self, files: Sequence[DataFileMeta]) -> CompactTaskResult:
         """New files in the place of ``files``, key ranges ascending from one to the next; on failure none remains."""
         keyed = self._keyed(files)
         columns = self.clustering.columns if self.clustering.strategy == "order" else (_CURVE,)
@@ -70,7 +70,7 @@ class BucketCluster:
             buffer.clear()
         if self.vectors is not None:
             self.vectors.remove(file.file_name for file in files)
-        return CompactResult(list(files), made)
+        return CompactTaskResult(list(files), made)
 
     def _keyed(self, files: Sequence[DataFileMeta]) -> Iterator[Any]:
         """The rows with what they are sorted by."""
@@ -102,4 +102,4 @@ class BucketCluster:
             yield from file_rows(self.target.store, self.partition, self.bucket, file, dead=dead, columns=columns)
 
 
-__all__ = ["BucketCluster", "Clustering", "Strategy"]
+__all__ = ["BucketCluster", "ClusterStrategy", "Clustering"]

@@ -22,7 +22,7 @@ from lsm.merge.merge_iterator import MergeRound, merge_rounds
 from lsm.read.full_scan import row_columns
 from manifest.entry.data_file import DataFileMeta
 
-Observer: TypeAlias = Callable[[MergeRound], None]
+ChangeObserver: TypeAlias = Callable[[MergeRound], None]
 """Told of every round that level-0 rows take part in: all versions with their ``_LEVEL``, and what became of them."""
 
 
@@ -40,7 +40,7 @@ class LookupRewriter:
     plain: MergeTreeRewriter
     key_of: KeyOf
     files: Callable[[], Sequence[DataFileMeta]]
-    observe: Observer | None = None
+    observe: ChangeObserver | None = None
     _lookup: Lookup = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -122,4 +122,4 @@ def _level0(files: Iterable[DataFileMeta]) -> list[DataFileMeta]:
     return [file for file in files if file.level == 0]
 
 
-__all__ = ["LookupRewriter", "Observer"]
+__all__ = ["ChangeObserver", "LookupRewriter"]

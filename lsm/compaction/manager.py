@@ -7,10 +7,10 @@ from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from lsm.compaction.task import CompactResult, MergeTreeCompactTask, Rewriter
+from lsm.compaction.task import CompactTaskResult, MergeTreeCompactTask, Rewriter
 from lsm.deletion_vectors.maintainer import BucketVectors
 from lsm.levels.sorted_runs import KeyOf, LevelRun, Levels
-from lsm.levels.trivial_move import settled_base
+from lsm.levels.trivial_move import trivial_move
 from lsm.levels.universal import (
     CompactUnit,
     EarlyFullCompaction,
@@ -23,15 +23,15 @@ from lsm.levels.universal import (
 from manifest.entry.data_file import DataFileMeta, wall_clock_millis
 from manifest.options.core_options import CoreOptions
 
-Clock = Callable[[], int]
-Strategy: TypeAlias = UniversalCompaction | ForceUpLevel0
+MillisClock = Callable[[], int]
+CompactStrategy: TypeAlias = UniversalCompaction | ForceUpLevel0
 
 
 @dataclass(frozen=True, slots=True)
 class CompactionPolicy:
     """A table's options, as far as they decide about compaction."""
 
-    strategy: Strategy
+    strategy: CompactStrategy
     number_of_levels: int
     min_file_size: int
     force_rewrite: bool = False
@@ -75,7 +75,7 @@ class MergeTreeCompactManager:
         files: list[DataFileMeta],
         policy: CompactionPolicy,
         rewriter: Rewriter,
-        clock: Clock = wall_clock_millis,
+        clock: MillisClock = wall_clock_millis,
         *,
         vectors: BucketVectors | None = None,
     ) -> None:
@@ -91,20 +91,20 @@ class MergeTreeCompactManager:
         """Take new level-0 files."""
         self.levels.update((), files)
 
-    def settle(self) -> CompactResult | None:
+    def settle(self) -> CompactTaskResult | None:
         """Move the bucket's oldest files from level 0 to the deepest level, if the strategy then need not rewrite them; else None.
 
         The move is one that a compaction would make, too: nothing is read, no delete comes to rest, no changelog is due.
         """
         levels = self.levels
-        base = settled_base(levels.runs, levels.max_level, levels.key_of, self._asked, self._policy.min_file_size)
+        base = trivial_move(levels.runs, levels.max_level, levels.key_of, self._asked, self._policy.min_file_size)
         if base is None or not self._task(CompactUnit(levels.max_level, base.files)).only_moves(self._rewriter):
             return None
-        result = CompactResult(list(base.files), [file.upgrade(levels.max_level) for file in base.files])
+        result = CompactTaskResult(list(base.files), [file.upgrade(levels.max_level) for file in base.files])
         levels.update(result.before, result.after)
         return result
 
-    def compact(self, *, full: bool = False) -> CompactResult | None:
+    def compact(self, *, full: bool = False) -> CompactTaskResult | None:
         """Compact what the strategy picks, or everything; None if there is nothing to do. Levels change only on success."""
         unit = self._pick(full=full)
         if unit is None:
@@ -122,7 +122,7 @@ class MergeTreeCompactManager:
             marks or drops_deletes(unit.output_level, self.levels.highest_non_empty),
             self._policy.min_file_size,
             self._policy.force_rewrite,
-            each_alone=unit.each_alone,
+            rewrite_individually=unit.rewrite_individually,
         )
 
     def _pick(self, *, full: bool) -> CompactUnit | None:
@@ -143,7 +143,7 @@ class MergeTreeCompactManager:
         """What the strategy would pick now."""
         return self._by_strategy(self._policy.strategy, runs, self._clock())
 
-    def _by_strategy(self, strategy: Strategy, runs: Sequence[LevelRun], now: int) -> CompactUnit | None:
+    def _by_strategy(self, strategy: CompactStrategy, runs: Sequence[LevelRun], now: int) -> CompactUnit | None:
         hour = time.gmtime(now // 1000).tm_hour
         return strategy.pick(runs, self.levels.max_level, now_ms=now, last_full_ms=self._last_full_ms, hour=hour)
 
@@ -159,7 +159,7 @@ class CompactIncrement:
     before: dict[str, DataFileMeta] = field(default_factory=dict)
     after: list[DataFileMeta] = field(default_factory=list)
 
-    def add(self, result: CompactResult) -> None:
+    def add(self, result: CompactTaskResult) -> None:
         """Append one compaction's result."""
         made = {file.file_name for file in self.after}
         kept = {file.file_name for file in result.after}

@@ -6,8 +6,8 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lsm.compaction.task import CompactResult
-from lsm.data_files.rolling import delete_files, row_writer
+from lsm.compaction.task import CompactTaskResult
+from lsm.data_files.rolling import discard_files, row_writer
 from lsm.data_files.writer import FileTarget
 from lsm.deletion_vectors.maintainer import BucketVectors
 from lsm.read.full_scan import file_rows
@@ -64,7 +64,7 @@ def _arrival(file: DataFileMeta) -> tuple[int, int, str]:
 
 def join_files(
     target: FileTarget, partition: bytes, bucket: int, group: Sequence[DataFileMeta], vectors: BucketVectors | None = None
-) -> CompactResult:
+) -> CompactTaskResult:
     """Rewrite the live rows of a group into as few files as the target size allows, a batch in memory at a time."""
 
     def rows(file: DataFileMeta) -> Iterator[Any]:
@@ -74,7 +74,7 @@ def join_files(
     made = writer.write_all(table for file in group for table in rows(file))
     if vectors is not None:
         vectors.remove(file.file_name for file in group)
-    return CompactResult(list(group), made)
+    return CompactTaskResult(list(group), made)
 
 
 def join_small_files(
@@ -86,13 +86,13 @@ def join_small_files(
     *,
     full: bool = False,
     vectors: BucketVectors | None = None,
-) -> CompactResult | None:
+) -> CompactTaskResult | None:
     """Join what ``policy`` picks; None if it picks nothing. On failure nothing that was made remains.
 
     Files with more dead rows than ``compaction.delete-ratio-threshold`` allows are rewritten too, in a ``full`` compaction all
     that have any.
     """
-    joined = CompactResult()
+    joined = CompactTaskResult()
     limit = 0.0 if full else target.store.options.compaction_delete_ratio_threshold
     worn = set() if vectors is None else {f.file_name for f in files if vectors.dead_count(f.file_name) > limit * f.row_count}
     try:
@@ -102,7 +102,7 @@ def join_small_files(
             joined.after += result.after
     except BaseException:
         for file in joined.after:
-            delete_files(target.store.file_io, target.directory, file)
+            discard_files(target.store.file_io, target.directory, file)
         raise
     return joined if joined.before else None
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 from lsm.arrow.row_kind import drop_retracts
-from lsm.data_files.rolling import delete_files, key_value_writer
+from lsm.data_files.rolling import discard_files, key_value_writer
 from lsm.data_files.writer import FileTarget
 from lsm.deletion_vectors.maintainer import BucketVectors
 from lsm.keys.sort import SortKey
@@ -42,11 +42,11 @@ class Upgrade:
     file: DataFileMeta
 
 
-Step: TypeAlias = Rewrite | Upgrade
+CompactStep: TypeAlias = Rewrite | Upgrade
 
 
 @dataclass(slots=True)
-class CompactResult:
+class CompactTaskResult:
     """Files that a compaction takes away and those that it brings; an upgraded file is in both."""
 
     before: list[DataFileMeta] = field(default_factory=list)
@@ -59,13 +59,13 @@ class CompactResult:
         return (file for file in self.after if file.file_name not in older)
 
 
-def plan_steps(files: Sequence[DataFileMeta], key_of: KeyOf, min_file_size: int) -> list[Step]:
+def plan_steps(files: Sequence[DataFileMeta], key_of: KeyOf, min_file_size: int) -> list[CompactStep]:
     """What to do with the files of a compaction, in key order.
 
     Overlapping files are merged. A large file that overlaps nothing moves as it is; smaller ones are merged with their
     neighbours, unless there are none.
     """
-    steps: list[Step] = []
+    steps: list[CompactStep] = []
     candidates: list[Section] = []
 
     def flush() -> None:
@@ -109,7 +109,7 @@ class Rewriter(Protocol):
 class MergeTreeCompactTask:
     """Compacts ``files`` to ``output_level``.
 
-    ``force_rewrite``: no file may just move (``compaction.force-rewrite-all-files``). ``each_alone``: rewrite every file by itself.
+    ``force_rewrite``: no file may just move (``compaction.force-rewrite-all-files``). ``rewrite_individually``: rewrite every file by itself.
     """
 
     files: Sequence[DataFileMeta]
@@ -118,11 +118,11 @@ class MergeTreeCompactTask:
     drop_delete: bool
     min_file_size: int
     force_rewrite: bool = False
-    each_alone: bool = False
+    rewrite_individually: bool = False
 
-    def run(self, key_of: KeyOf, rewriter: Rewriter) -> CompactResult:
+    def run(self, key_of: KeyOf, rewriter: Rewriter) -> CompactTaskResult:
         """Do it; on failure nothing that was made remains."""
-        result = CompactResult()
+        result = CompactTaskResult()
         try:
             for step in self._steps(key_of):
                 self._run_step(step, rewriter, result)
@@ -136,12 +136,12 @@ class MergeTreeCompactTask:
         """Whether each file, if it overlaps nothing, can go to ``output_level`` without being read."""
         return all(self._may_stay(file) and rewriter.only_moves(file, self.output_level) for file in self.files)
 
-    def _steps(self, key_of: KeyOf) -> Sequence[Step]:
-        if self.each_alone:
+    def _steps(self, key_of: KeyOf) -> Sequence[CompactStep]:
+        if self.rewrite_individually:
             return [Rewrite(([SortedRun((file,))],)) for file in self.files]
         return plan_steps(self.files, key_of, self.min_file_size)
 
-    def _run_step(self, step: Step, rewriter: Rewriter, result: CompactResult) -> None:
+    def _run_step(self, step: CompactStep, rewriter: Rewriter, result: CompactTaskResult) -> None:
         if isinstance(step, Upgrade) and self._moves(step.file, rewriter):
             if step.file.level != self.output_level:
                 result.before.append(step.file)
@@ -190,7 +190,7 @@ class MergeTreeRewriter:
 
     def discard(self, file: DataFileMeta) -> None:
         """See ``Rewriter``."""
-        delete_files(self.target.store.file_io, self.target.directory, file)
+        discard_files(self.target.store.file_io, self.target.directory, file)
 
     def written(self, rewrite: Rewrite, output_level: int, rows: Iterator[Any]) -> list[DataFileMeta]:
         """New files of ``rows``, in the place of those of ``rewrite``."""
@@ -233,4 +233,14 @@ def _has_rows(table: Any) -> bool:
     return bool(table.num_rows)
 
 
-__all__ = ["CompactResult", "MergeTreeCompactTask", "MergeTreeRewriter", "Rewrite", "Rewriter", "Step", "Upgrade", "by_age", "plan_steps"]
+__all__ = [
+    "CompactStep",
+    "CompactTaskResult",
+    "MergeTreeCompactTask",
+    "MergeTreeRewriter",
+    "Rewrite",
+    "Rewriter",
+    "Upgrade",
+    "by_age",
+    "plan_steps",
+]

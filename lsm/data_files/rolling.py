@@ -77,7 +77,7 @@ class RollingFileWriter:
             self._current.abort()
             self._current = None
         for file in self._closed:
-            delete_files(self._file_io, self._directory, file)
+            discard_files(self._file_io, self._directory, file)
         self._closed = []
 
     def _append(self, piece: Any) -> None:
@@ -96,7 +96,7 @@ class RollingFileWriter:
             self._current_rows = 0
 
 
-def delete_files(file_io: FileIO, directory: str, file: DataFileMeta) -> None:
+def discard_files(file_io: FileIO, directory: str, file: DataFileMeta) -> None:
     """Delete a data file that nothing refers to, and its side files; never raises, for orphan removal finds the rest."""
     for name in file.file_names:
         with suppress(Exception):
@@ -120,4 +120,4 @@ def row_writer(target: FileTarget, source: FileSource, first_sequence: int) -> R
     )
 
 
-__all__ = ["RollingFileWriter", "delete_files", "key_value_writer", "row_writer"]
+__all__ = ["RollingFileWriter", "discard_files", "key_value_writer", "row_writer"]

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from manifest.io.file_io import disk_errors
 
-BATCH_BYTES = 2 << 20
+SPILL_BATCH_BYTES = 2 << 20
 _MIN_BATCH_ROWS = 1024
 
 
@@ -47,7 +47,7 @@ class SpillSpace:
     directory: str
     codec: str = "zstd"
     level: int | None = 1
-    batch_bytes: int = BATCH_BYTES
+    batch_bytes: int = SPILL_BATCH_BYTES
 
     def write(self, tables: Iterable[Any]) -> SpillFile:
         """Write one sorted run; nothing is left behind if that fails, be it for want of disk space (``OutOfDisk``)."""
@@ -82,4 +82,4 @@ def batch_rows(table: Any, size: int) -> int:
     return max(_MIN_BATCH_ROWS, size * int(table.num_rows) // max(1, int(table.nbytes)))
 
 
-__all__ = ["BATCH_BYTES", "SpillFile", "SpillSpace", "batch_rows"]
+__all__ = ["SPILL_BATCH_BYTES", "SpillFile", "SpillSpace", "batch_rows"]

@@ -11,7 +11,7 @@ from fileindex.rowset.roaring import rows_to_bitmap
 from lsm.deletion_vectors.reader import DeletionFile, dead_rows
 from lsm.deletion_vectors.writer import DeletionVectorWriter
 from manifest.commit.index_change import IndexChange
-from manifest.entry.index_manifest import DELETION_VECTORS, IndexEntry
+from manifest.entry.index_manifest import DELETION_VECTORS, IndexManifestEntry
 
 
 class BucketVectors:
@@ -23,7 +23,7 @@ class BucketVectors:
         files: names of the live data files; vectors of others are left behind.
     """
 
-    def __init__(self, writer: DeletionVectorWriter, entries: Sequence[IndexEntry], files: Collection[str]) -> None:
+    def __init__(self, writer: DeletionVectorWriter, entries: Sequence[IndexManifestEntry], files: Collection[str]) -> None:
         self._writer = writer
         self._entries = list(entries)
         self._stored = {

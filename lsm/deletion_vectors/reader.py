@@ -12,15 +12,16 @@ from dataclasses import dataclass
 from pyroaring import BitMap
 
 from fileindex.base.corrupt import CorruptIndex
+from fileindex.base.errors import CorruptFile
 from fileindex.rowset.roaring import deserialize
-from manifest.io.errors import CorruptFile, UnsupportedTable
+from manifest.io.errors import UnsupportedTable
 from manifest.io.file_io import FileIO
 
-VERSION = 1
+VECTOR_FILE_VERSION = 1
 _SIZE_BYTES = 4
 _CRC_BYTES = 4
 _MAGIC_BYTES = 4
-FRAME = _SIZE_BYTES + _CRC_BYTES
+VECTOR_FRAME = _SIZE_BYTES + _CRC_BYTES
 MAGIC_32 = bytes.fromhex("5e43f2d0")
 MAGIC_64 = bytes.fromhex("d1d33964")
 _LEAST = _SIZE_BYTES + _MAGIC_BYTES
@@ -50,11 +51,11 @@ def read_deletion_vector(file_io: FileIO, file: DeletionFile) -> BitMap:
         raise CorruptFile(file.path, f"a deletion vector of {file.length} bytes")
     try:
         version = file_io.read_range(file.path, 0, 1)[0]
-        if version != VERSION:
-            raise CorruptFile(file.path, f"deletion vectors of version {version}; {VERSION} is read")
+        if version != VECTOR_FILE_VERSION:
+            raise CorruptFile(file.path, f"deletion vectors of version {version}; {VECTOR_FILE_VERSION} is read")
         record = file_io.read_range(file.path, file.offset, file.length)
         if record[_SIZE_BYTES:_LEAST] == MAGIC_32:  # here the length leaves out the size field and the checksum
-            record += file_io.read_range(file.path, file.offset + file.length, FRAME)
+            record += file_io.read_range(file.path, file.offset + file.length, VECTOR_FRAME)
     except FileNotFoundError as error:
         raise CorruptFile(file.path, "the deletion-vector file is missing") from error
     try:
@@ -83,8 +84,8 @@ def decode_deletion_vector(record: bytes) -> BitMap:
     BitMap([3, 4, 5])
     """
     size = int.from_bytes(record[:_SIZE_BYTES], "big")
-    if size != len(record) - FRAME:
-        raise CorruptIndex(f"it says {size} bytes where it has {len(record) - FRAME}")
+    if size != len(record) - VECTOR_FRAME:
+        raise CorruptIndex(f"it says {size} bytes where it has {len(record) - VECTOR_FRAME}")
     body = record[_SIZE_BYTES:-_CRC_BYTES]
     if zlib.crc32(body) != int.from_bytes(record[-_CRC_BYTES:], "big"):
         raise CorruptIndex("wrong checksum")
@@ -112,4 +113,13 @@ def _decode_64(data: bytes) -> BitMap:
     return rows
 
 
-__all__ = ["FRAME", "MAGIC_32", "MAGIC_64", "VERSION", "DeletionFile", "dead_rows", "decode_deletion_vector", "read_deletion_vector"]
+__all__ = [
+    "MAGIC_32",
+    "MAGIC_64",
+    "VECTOR_FILE_VERSION",
+    "VECTOR_FRAME",
+    "DeletionFile",
+    "dead_rows",
+    "decode_deletion_vector",
+    "read_deletion_vector",
+]

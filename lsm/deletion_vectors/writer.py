@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 from pyroaring import BitMap
 
-from lsm.deletion_vectors.reader import FRAME, MAGIC_32, MAGIC_64, VERSION
+from lsm.deletion_vectors.reader import MAGIC_32, MAGIC_64, VECTOR_FILE_VERSION, VECTOR_FRAME
 from manifest.entry.index_manifest import DeletionVectorRange, IndexFile
 from manifest.io.paths import FileNames
 from manifest.store import FileStore
 
-_VERSION = bytes([VERSION])
+_VERSION = bytes([VECTOR_FILE_VERSION])
 
 
 def encode_deletion_vector(rows: BitMap, *, bits64: bool = False) -> bytes:
@@ -70,7 +70,7 @@ class DeletionVectorWriter:
         for name, rows in vectors.items():
             record = encode_deletion_vector(rows, bits64=bits64)
             # the 64-bit flavour counts the size field and the checksum
-            length = len(record) if bits64 else len(record) - FRAME
+            length = len(record) if bits64 else len(record) - VECTOR_FRAME
             ranges.append(DeletionVectorRange(data_file=name, offset=len(data), length=length, cardinality=len(rows)))
             data += record
             if self.target_size is not None and len(data) >= self.target_size:

@@ -12,11 +12,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
+from fileindex.base.errors import PaimonError
 from fileindex.build.options import FileIndexOptions, IndexSpec
 from fileindex.build.writer import DataFileIndexWriter
-from fileindex.format.container import ContainerReader, IndexEntry, write_container
+from fileindex.format.container import ContainerEntry, ContainerReader, write_index_container
 from fileindex.format.registry import INDEX_TYPES
-from fileindex.format.same_options import is_built_with
+from fileindex.format.same_options import has_same_options
 from fileindex.predicate.evaluate_rows import type_of
 from fileindex.predicate.tree import ColumnRef
 from lsm.data_files.writer import INDEX_SUFFIX
@@ -26,7 +27,6 @@ from lsm.read.metrics import ReadReport
 from manifest.commit.message import CommitMessage
 from manifest.entry.data_file import DataFileMeta
 from manifest.entry.manifest_entry import ManifestEntry
-from manifest.io.errors import PaimonError
 from manifest.schema.table_schema import TableSchema
 from manifest.store import FileStore
 
@@ -78,7 +78,7 @@ class FileIndexRewriter:
         if set(payloads) == kept and self._is_in_place(entry.file, old, kept):  # what is missing cannot hold this file's values
             return RewrittenIndex(bytes_read=bytes_read)
         parts = [(*key, payloads[key]) for key in map(_key, wanted.specs) if key in payloads]
-        return self._stored(entry, write_container(parts) if parts else None, bytes_read)
+        return self._stored(entry, write_index_container(parts) if parts else None, bytes_read)
 
     def _wanted(self, file: DataFileMeta) -> _Wanted:
         found = self._known.get((file.schema_id, file.write_cols))
@@ -173,7 +173,7 @@ class _Existing:
     """The container that a file has; without entries if it has none, or none that can be read."""
 
     place: IndexPlace | None = None
-    entries: Mapping[Key, IndexEntry] = field(default_factory=dict)
+    entries: Mapping[Key, ContainerEntry] = field(default_factory=dict)
 
     @classmethod
     def of(cls, store: FileStore, entry: ManifestEntry) -> Self:
@@ -206,7 +206,7 @@ class _Existing:
         column_type = type_of(spec.column, schema.column_types)
         try:
             payload = None if index.is_empty else self.place.container.payload(index)
-            return is_built_with(spec.index_type, payload, column_type, spec.options, row_count)
+            return has_same_options(spec.index_type, payload, column_type, spec.options, row_count)
         except (PaimonError, OSError):
             return False
 

@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fileindex.base.arrays import Int32s
+from fileindex.base.errors import CorruptFile
 from lsm.bucket.hash_index import read_hashes
 from lsm.fsck.data_file import CheckedDataFile
 from lsm.fsck.indexes import check_index_file
-from manifest.entry.index_manifest import IndexEntry
+from manifest.entry.index_manifest import IndexManifestEntry
 from manifest.fsck.problem import Depth, Findings
 from manifest.fsck.unit import DataUnit, Unit, is_whole
 from manifest.fsck.walk import branch_store
-from manifest.io.errors import CorruptFile
 from manifest.store import FileStore
 
 _BUCKETS = 8
@@ -55,7 +55,7 @@ class FileCheck:
                 self._branches[name] = branch_store(self.store, name)
             return self._branches[name]
 
-    def _known_hashes(self, store: FileStore, entry: IndexEntry | None) -> Int32s | None:
+    def _known_hashes(self, store: FileStore, entry: IndexManifestEntry | None) -> Int32s | None:
         """The sorted hashes of a bucket; None if they cannot be read, which the check of that file tells."""
         if entry is None:
             return None

@@ -14,9 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from fileindex.base.arrays import Int32s
+from fileindex.base.errors import CorruptFile
 from fileindex.base.plain_value import from_scalar
 from fileindex.predicate.tree import TRUE
-from lsm.bucket.hash import bucket_ids, hash_keys
+from lsm.bucket.hash import bucket_hashes, bucket_ids
 from lsm.fsck.indexes import CheckedFileIndexes
 from lsm.fsck.keys import KeyOrder, RowNumbersSeen
 from lsm.fsck.statistics import CheckedStatistics
@@ -30,13 +31,13 @@ from lsm.schema.parquet_schema import KEY_PREFIX, KIND_FIELD, SEQUENCE_FIELD, ke
 from manifest.entry.data_file import DataFileMeta
 from manifest.fsck.problem import Depth, Findings, ProblemKind
 from manifest.fsck.unit import DataUnit, place_of
-from manifest.io.errors import CastFailed, CorruptFile, UnsupportedTable
+from manifest.io.errors import CastFailed, UnsupportedTable
 from manifest.schema.table_schema import TableSchema
 from manifest.stats.column_stats import decode_bounds
 from manifest.stats.partition_stats import PartitionType
 from manifest.store import FileStore
 
-PARQUET = "parquet"
+CHECKED_FORMAT = "parquet"
 _BUCKET_FUNCTIONS = frozenset({"default", "mod"})
 
 
@@ -79,7 +80,7 @@ class CheckedDataFile:
 
     def check(self) -> None:
         """Everything; what is wrong is noted."""
-        if self.file.format != PARQUET:
+        if self.file.format != CHECKED_FORMAT:
             self.found.unchecked[f"{self.file.format} files"] += 1
             return
         try:
@@ -188,7 +189,7 @@ class CheckedDataFile:
             return
         known = self.hashes() if self.unit.hashes is not None else None
         if known is not None:
-            hashes = hash_keys([rows.column(name) for name in schema.trimmed_primary_keys], schema.key_types)
+            hashes = bucket_hashes([rows.column(name) for name in schema.trimmed_primary_keys], schema.key_types)
             self._strange_hashes += int(np.count_nonzero(~np.isin(hashes, known)))
 
     def _check_key_columns(self, rows: Any) -> None:

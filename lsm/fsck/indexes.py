@@ -8,19 +8,20 @@ from typing import Any
 
 import numpy as np
 
+from fileindex.base.errors import CorruptFile, PaimonError
 from fileindex.build.options import parse_column
-from fileindex.format.container import ContainerReader, IndexEntry
+from fileindex.format.container import ContainerEntry, ContainerReader
 from fileindex.format.registry import INDEX_TYPES
 from fileindex.predicate.evaluate_rows import type_of
 from fileindex.predicate.tree import ColumnRef
-from fileindex.verify.rebuild import BROKEN, Twin, twin_of
+from fileindex.verify.rebuild import BROKEN_INDEX, Twin, twin_of
 from lsm.bucket.hash_index import read_hashes
 from lsm.deletion_vectors.reader import DeletionFile, read_deletion_vector
 from lsm.file_index.locate import index_place
 from manifest.entry.index_manifest import DELETION_VECTORS, HASH
 from manifest.fsck.problem import Findings, ProblemKind
 from manifest.fsck.unit import DataUnit, IndexUnit, place_of
-from manifest.io.errors import CorruptFile, PaimonError, UnsupportedTable
+from manifest.io.errors import UnsupportedTable
 from manifest.schema.table_schema import TableSchema
 from manifest.store import FileStore
 
@@ -56,14 +57,14 @@ class CheckedFileIndexes:
             entries = place.container.entries()
         except FileNotFoundError:
             return  # noted as missing already
-        except (*BROKEN, OSError) as error:
+        except (*BROKEN_INDEX, OSError) as error:
             self._wrong(ProblemKind.FILE_INDEX, f"its index container cannot be read: {_reason(error)}")
             return
         self.found.counts["index containers"] += 1
         for entry in entries:
             self._open_one(place.container, entry, deep=deep)
 
-    def _open_one(self, container: ContainerReader, entry: IndexEntry, *, deep: bool) -> None:
+    def _open_one(self, container: ContainerReader, entry: ContainerEntry, *, deep: bool) -> None:
         self.found.counts["file indexes"] += 1
         name = f"{entry.index_type} of '{entry.column}'"
         column = parse_column(entry.column)
@@ -82,7 +83,7 @@ class CheckedFileIndexes:
             if deep:
                 twin = twin_of(column, entry.index_type, payload, column_type, self._options(column, entry.index_type))
                 self._twins.append((column, name, twin))
-        except (*BROKEN, OSError) as error:
+        except (*BROKEN_INDEX, OSError) as error:
             self._wrong(ProblemKind.FILE_INDEX, f"its {name} cannot be read: {_reason(error)}")
 
     def _options(self, column: ColumnRef, index_type: str) -> dict[str, str]:
@@ -98,7 +99,7 @@ class CheckedFileIndexes:
         for at, (column, name, twin) in reversed(list(enumerate(self._twins))):
             try:
                 twin.write(rows.column(column.name))
-            except (*BROKEN, OSError) as error:
+            except (*BROKEN_INDEX, OSError) as error:
                 del self._twins[at]
                 self._wrong(ProblemKind.FILE_INDEX, f"its {name} cannot be compared with the rows: {_reason(error)}")
 
@@ -107,7 +108,7 @@ class CheckedFileIndexes:
         for _, name, twin in self._twins:
             try:
                 lie = twin.lie()
-            except (*BROKEN, OSError) as error:
+            except (*BROKEN_INDEX, OSError) as error:
                 self._wrong(ProblemKind.FILE_INDEX, f"its {name} cannot be read: {_reason(error)}")
                 continue
             if lie is not None:

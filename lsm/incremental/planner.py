@@ -15,8 +15,9 @@ from typing import TypeAlias
 import numpy as np
 from pydantic import TypeAdapter
 
+from fileindex.base.errors import InvalidArgument
 from fileindex.predicate.tree import FALSE, TRUE, Predicate
-from fileindex.query.evaluate import IndexNotes
+from fileindex.query.metrics import IndexMetrics
 from lsm.deletion_vectors.reader import DeletionFile
 from lsm.levels.sorted_runs import interval_partition, key_decoder
 from lsm.scan.bucket_pruner import BucketPruner
@@ -28,7 +29,7 @@ from lsm.scan.splits import DataSplit, append_groups
 from manifest.entry.columns import EntryColumns
 from manifest.entry.data_file import DataFileMeta
 from manifest.entry.manifest_entry import FileKind, ManifestEntry
-from manifest.io.errors import InvalidArgument, SnapshotExpired, SnapshotNotFound, UnsupportedTable
+from manifest.io.errors import SnapshotExpired, SnapshotNotFound, UnsupportedTable
 from manifest.snapshot.snapshot import CommitKind, Snapshot
 from manifest.store import FileStore
 
@@ -155,7 +156,7 @@ class Additions:
     def __init__(self, store: FileStore, predicate: Predicate) -> None:
         self._store = store
         self._predicate = predicate
-        self._pruner = FilePruner(store, predicate, IndexNotes())
+        self._pruner = FilePruner(store, predicate, IndexMetrics())
         self._report = Report()
 
     def plan(self, pieces: Sequence[Piece], snapshot_id: int) -> ScanPlan:

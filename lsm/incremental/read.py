@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from fileindex.base.errors import UnknownColumn
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.tree import TRUE, Predicate, columns_of
 from lsm.arrow.row_kind import ROW_KIND, kind_texts
@@ -15,13 +16,12 @@ from lsm.incremental.planner import IncrementalMode, IncrementalSplit
 from lsm.keys.encoding import one_array
 from lsm.keys.sort import INSERT, VALUE_KIND, SortKey
 from lsm.merge.merge_iterator import aligned
-from lsm.merge.row_diff import row_changes
+from lsm.merge.row_diff import row_diff
 from lsm.read.data_file import DataFileRead
 from lsm.read.metrics import ReadReport
 from lsm.read.split import read_split
 from lsm.scan.splits import DataSplit
 from manifest.entry.data_file import DataFileMeta
-from manifest.io.errors import UnknownColumn
 from manifest.store import FileStore
 
 
@@ -96,7 +96,7 @@ def _difference(store: FileStore, split: IncrementalSplit, predicate: Predicate,
     empty = pa.schema([*schema.arrow, pa.field(VALUE_KIND, pa.int8())]).empty_table()
     for pieces in aligned(states, key):
         by_side = dict(pieces)
-        changes = row_changes(by_side.get(0, empty), by_side.get(1, empty), key, compared=schema.names)
+        changes = row_diff(by_side.get(0, empty), by_side.get(1, empty), key, compared=schema.names)
         yield changes if predicate == TRUE else changes.filter(mask(predicate, changes, schema.column_types))
 
 

@@ -15,11 +15,12 @@ from functools import cached_property
 import numpy as np
 
 from fileindex.base.arrays import Int64s
+from fileindex.base.errors import InvalidArgument
 from fileindex.predicate.tree import TRUE, Predicate
 from lsm.incremental.planner import Additions, IncrementalMode, IncrementalPlanner, Piece
 from lsm.incremental.stream_units import WholeState, file_sizes
 from lsm.scan.plan import ScanPlan
-from manifest.io.errors import InvalidArgument, SnapshotExpired, SnapshotNotFound, UnsupportedTable
+from manifest.io.errors import SnapshotExpired, SnapshotNotFound, UnsupportedTable
 from manifest.snapshot.snapshot import CommitKind, Snapshot
 from manifest.store import FileStore
 
@@ -94,7 +95,7 @@ class _Budget:
 
 
 @dataclass(frozen=True)
-class Follower:
+class StreamScan:
     """Walks through the snapshots of ``store``. Keeps nothing: positions say it all.
 
     ``overwrites``: tell what an overwrite has replaced, too (Paimon's ``streaming-read-overwrite``), key by key, in a batch of
@@ -271,4 +272,4 @@ class Follower:
             ) from None
 
 
-__all__ = ["UNLIMITED", "Follower", "Limits", "Position", "StartMode"]
+__all__ = ["UNLIMITED", "Limits", "Position", "StartMode", "StreamScan"]

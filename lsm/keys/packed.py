@@ -13,13 +13,13 @@ from lsm.keys.encoding import fixed_words, is_variable
 _BITS = 64
 
 
-def key_codes(tables: Sequence[Sequence[Any]]) -> list[UInt64s] | None:
+def packed_keys(tables: Sequence[Sequence[Any]]) -> list[UInt64s] | None:
     """Of every table, given as the arrays of its key columns, a number for each row: of all tables' keys equal or less just as the keys.
 
     None if the columns are not all of fixed width and without nulls, or their values range too widely for 64 bits.
 
     >>> import pyarrow as pa
-    >>> [codes.tolist() for codes in key_codes([[pa.array([7, 9]), pa.array([2, 1])], [pa.array([8]), pa.array([1])]])]
+    >>> [codes.tolist() for codes in packed_keys([[pa.array([7, 9]), pa.array([2, 1])], [pa.array([8]), pa.array([1])]])]
     [[1, 4], [2]]
     """
     if any(is_variable(array.type) or array.null_count or not len(array) for arrays in tables for array in arrays):
@@ -47,4 +47,4 @@ def _append(code: UInt64s, word: UInt64s, low: int, width: int) -> None:
     np.bitwise_or(code, word - np.uint64(low), out=code)
 
 
-__all__ = ["key_codes"]
+__all__ = ["packed_keys"]

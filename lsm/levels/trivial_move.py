@@ -17,7 +17,7 @@ from manifest.entry.data_file import DataFileMeta
 Pick = Callable[[Sequence[LevelRun]], CompactUnit | None]
 
 
-def settled_base(runs: Sequence[LevelRun], max_level: int, key_of: KeyOf, pick: Pick, min_file_size: int) -> SortedRun | None:
+def trivial_move(runs: Sequence[LevelRun], max_level: int, key_of: KeyOf, pick: Pick, min_file_size: int) -> SortedRun | None:
     """The files that had better move to ``max_level`` before ``pick`` is followed; None if it may be followed as it is.
 
     They are the oldest of a bucket that has files on level 0 only, as many as are one sorted run and older than all others,
@@ -59,4 +59,4 @@ def _is_run_below(files: Sequence[DataFileMeta], newer: Sequence[DataFileMeta], 
     return all(len(section) == 1 for section in interval_partition(files, key_of))
 
 
-__all__ = ["Pick", "settled_base"]
+__all__ = ["Pick", "trivial_move"]

@@ -17,13 +17,13 @@ from manifest.entry.data_file import DataFileMeta
 class CompactUnit:
     """What to compact together, and the level that the result goes to. ``full``: all runs of the bucket.
 
-    ``each_alone``: files of one run with others between them, so that each is rewritten by itself.
+    ``rewrite_individually``: files of one run with others between them, so that each is rewritten by itself.
     """
 
     output_level: int
     files: tuple[DataFileMeta, ...]
     full: bool = False
-    each_alone: bool = False
+    rewrite_individually: bool = False
 
     @classmethod
     def of(cls, output_level: int, runs: Sequence[LevelRun], *, full: bool) -> CompactUnit:
@@ -171,7 +171,7 @@ def pick_full(runs: Sequence[LevelRun], max_level: int, *, force_rewrite: bool =
     if len(runs) > 1 or runs[0].level != max_level or force_rewrite:
         return CompactUnit.of(max_level, runs, full=True)
     files = tuple(file for file in runs[0].run.files if file.file_name in marked)
-    return CompactUnit(max_level, files, full=True, each_alone=True) if files else None
+    return CompactUnit(max_level, files, full=True, rewrite_individually=True) if files else None
 
 
 def drops_deletes(output_level: int, highest_non_empty: int) -> bool:

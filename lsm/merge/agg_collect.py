@@ -19,12 +19,12 @@ from fileindex.base.arrays import Int64s, Mask
 from lsm.keys.encoding import one_array
 from lsm.merge.agg_first_last import last_non_null_value
 from lsm.merge.elements import Elements, codes_of
-from lsm.merge.version_groups import History
+from lsm.merge.version_groups import VersionHistory
 from manifest.io.errors import UnmergeableRows
 from manifest.schema.merge_options import FieldAggregate
 
 
-def listagg(history: History, column: Any, valid: Mask, rule: FieldAggregate) -> Any:
+def listagg(history: VersionHistory, column: Any, valid: Mask, rule: FieldAggregate) -> Any:
     """Texts joined by the delimiter, but those of nothing but spaces; ``distinct``: no token twice, after the first text."""
     texts = one_array(column).take(pa.array(history.versions.rows))
     filled = pc.greater(pc.utf8_length(pc.utf8_trim_whitespace(pc.fill_null(texts, ""))), 0).to_numpy(zero_copy_only=False)
@@ -47,7 +47,7 @@ def _starts(keys: Int64s) -> Mask:
     return np.append(True, keys[1:] != keys[:-1])[: len(keys)]
 
 
-def in_joined_order(history: History, places: Int64s) -> Int64s:
+def in_joined_order(history: VersionHistory, places: Int64s) -> Int64s:
     """Places of every key in the order in which a function joins them: late versions go before what is there."""
     if history.older is None:
         return places
@@ -69,7 +69,7 @@ def _distinct_tokens(texts: Any, keys: Int64s, delimiter: str) -> tuple[Any, Int
     return tokens.filter(pa.array(kept)), keys[owners][kept]
 
 
-def collect(history: History, column: Any, valid: Mask, rule: FieldAggregate) -> Any:
+def collect(history: VersionHistory, column: Any, valid: Mask, rule: FieldAggregate) -> Any:
     """All elements in order; ``distinct``: each once. Taking an array back removes one occurrence of each of its elements."""
     wanted = history.in_order if history.older is None else history.in_order | history.older
     elements = Elements.of(history, column, wanted & valid)
@@ -85,7 +85,7 @@ def collect(history: History, column: Any, valid: Mask, rule: FieldAggregate) ->
     return elements.packed(chosen[~is_null[elements.keys[chosen]]], is_null)
 
 
-def _collected(history: History, places: Int64s, codes: Int64s, *, distinct: bool) -> list[bool]:
+def _collected(history: VersionHistory, places: Int64s, codes: Int64s, *, distinct: bool) -> list[bool]:
     """Which elements of one key are left: version by version, for an element that is taken back may come again."""
     kept = [False] * len(codes)
     held: dict[int, list[int]] = {}
@@ -109,7 +109,7 @@ def _collected(history: History, places: Int64s, codes: Int64s, *, distinct: boo
     return kept
 
 
-def merge_map(history: History, column: Any, valid: Mask) -> Any:
+def merge_map(history: VersionHistory, column: Any, valid: Mask) -> Any:
     """The entries of all maps, the last of every key; taking a map back removes its keys."""
     wanted = history.in_order if history.older is None else history.in_order | history.older
     elements = Elements.of(history, column, wanted & valid)
@@ -119,12 +119,12 @@ def merge_map(history: History, column: Any, valid: Mask) -> Any:
     if len(by):
         places = elements.places[by]
         masks = (None if mask is None else mask[places] for mask in (history.older, history.retract, history.seed))
-        entry = History(versions, history.newer[places], *masks)
+        entry = VersionHistory(versions, history.newer[places], *masks)
         chosen = by[(found := last_non_null_value(entry, np.ones(len(by), np.bool_)))[found >= 0]]
     return elements.packed(chosen[~is_null[elements.keys[chosen]]], is_null)
 
 
-def merge_map_with_keytime(history: History, column: Any, valid: Mask, rule: FieldAggregate) -> Any:
+def merge_map_with_keytime(history: VersionHistory, column: Any, valid: Mask, rule: FieldAggregate) -> Any:
     """The entries of all maps, of every key the one with the greatest time; an entry without a value removes its key."""
     wanted = history.sets & valid
     elements = Elements.of(history, column, wanted)
@@ -159,7 +159,7 @@ def merge_map_with_keytime(history: History, column: Any, valid: Mask, rule: Fie
     return elements.packed(np.array(chosen, np.int64), history.versions.last_where(wanted) < 0)
 
 
-def union_bitmaps(history: History, column: Any, valid: Mask, name: str) -> Any:
+def union_bitmaps(history: VersionHistory, column: Any, valid: Mask, name: str) -> Any:
     """The union of serialised 32-bit roaring bitmaps."""
     places = np.flatnonzero(history.sets & valid)
     keys = history.versions.keys[places]

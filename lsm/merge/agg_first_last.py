@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 
 from fileindex.base.arrays import Int64s, Mask
-from lsm.merge.version_groups import Best, History
+from lsm.merge.version_groups import Best, VersionHistory
 
 
-def last_value(history: History) -> Int64s:
+def last_value(history: VersionHistory) -> Int64s:
     """The last value, null included; null if the last word was to take it back."""
     last = history.versions.last_where(history.in_order)
     return _not_retracted(history, last)
 
 
-def last_non_null_value(history: History, valid: Mask) -> Int64s:
+def last_non_null_value(history: VersionHistory, valid: Mask) -> Int64s:
     """The last value that is not null; taking back one that is not null leaves null, which a late value may fill."""
     versions = history.versions
     last = versions.last_where(history.in_order & valid)
@@ -30,7 +30,7 @@ def last_non_null_value(history: History, valid: Mask) -> Int64s:
     return found
 
 
-def first_value(history: History) -> Int64s:
+def first_value(history: VersionHistory) -> Int64s:
     """The first value, null included. A late one comes before what is there and so replaces it."""
     versions = history.versions
     if history.older is None:
@@ -43,7 +43,7 @@ def first_value(history: History) -> Int64s:
     return np.where(late >= 0, late, _seeded(history, started, history.past))
 
 
-def first_non_null_value(history: History, valid: Mask) -> Int64s:
+def first_non_null_value(history: VersionHistory, valid: Mask) -> Int64s:
     """The first value that is not null."""
     found = history.versions.first_where(history.newer & valid)
     found = _seeded(history, found, None if history.past is None else history.past & valid)
@@ -53,23 +53,23 @@ def first_non_null_value(history: History, valid: Mask) -> Int64s:
     return found
 
 
-def greatest(history: History, column: Any, valid: Mask) -> Int64s:
+def greatest(history: VersionHistory, column: Any, valid: Mask) -> Int64s:
     """The greatest value that is not null."""
     return Best(history.versions).of(column, history.sets & valid)
 
 
-def least(history: History, column: Any, valid: Mask) -> Int64s:
+def least(history: VersionHistory, column: Any, valid: Mask) -> Int64s:
     """The smallest value that is not null."""
     return Best(history.versions, greatest=False).of(column, history.sets & valid)
 
 
-def _not_retracted(history: History, places: Int64s) -> Int64s:
+def _not_retracted(history: VersionHistory, places: Int64s) -> Int64s:
     if history.retract is None:
         return places
     return np.where((places >= 0) & history.retract[places], -1, places)
 
 
-def _seeded(history: History, found: Int64s, past: Mask | None) -> Int64s:
+def _seeded(history: VersionHistory, found: Int64s, past: Mask | None) -> Int64s:
     """The seed where no first add was found, or where one was seen before the seed."""
     if history.seed is None:
         return found
@@ -80,7 +80,7 @@ def _seeded(history: History, found: Int64s, past: Mask | None) -> Int64s:
     return np.where(keep & (seed >= 0), seed, found)
 
 
-def _first_non_null_with_late_ones(history: History, valid: Mask, key: int) -> int:
+def _first_non_null_with_late_ones(history: VersionHistory, valid: Mask, key: int) -> int:
     """One key, version by version: whether an add counts depends on what late ones did before it."""
     start, end = int(history.versions.starts[key]), int(history.versions.last[key]) + 1
     found, has_value = -1, False

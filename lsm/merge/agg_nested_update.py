@@ -14,12 +14,12 @@ from lsm.keys.sort import sort_rows
 from lsm.merge.agg_collect import in_joined_order
 from lsm.merge.agg_first_last import last_non_null_value
 from lsm.merge.elements import Elements, codes_of, joined_codes
-from lsm.merge.version_groups import History
+from lsm.merge.version_groups import VersionHistory
 from manifest.io.errors import UnmergeableRows
 from manifest.schema.merge_options import FieldAggregate
 
 
-def nested_update(history: History, column: Any, valid: Mask, rule: FieldAggregate, name: str) -> Any:
+def nested_update(history: VersionHistory, column: Any, valid: Mask, rule: FieldAggregate, name: str) -> Any:
     """All rows; with a nested key one row for each: the last, or the one with the greatest sequence. Retracts remove rows."""
     elements, lone = _rows(history, column, valid, rule, name)
     codes, ranks = _codes(elements, rule), _ranks(elements, rule.nested_sequence)
@@ -33,14 +33,14 @@ def nested_update(history: History, column: Any, valid: Mask, rule: FieldAggrega
     return _with_lone(elements, chosen, lone, history.versions.last_where(history.sets & valid) < 0)
 
 
-def nested_partial_update(history: History, column: Any, valid: Mask, rule: FieldAggregate, name: str) -> Any:
+def nested_partial_update(history: VersionHistory, column: Any, valid: Mask, rule: FieldAggregate, name: str) -> Any:
     """One row for each nested key; of each of its fields the last value that is not null."""
     elements, lone = _rows(history, column, valid, rule, name)
     is_null = history.versions.last_where(history.sets & valid) < 0
     by, versions = elements.grouped(_codes(elements, rule), _joined_places(elements))
     if not len(by):
         return _with_lone(elements, by, lone, is_null)
-    every = History(versions, np.ones(len(by), np.bool_))
+    every = VersionHistory(versions, np.ones(len(by), np.bool_))
     fields = []
     for part in elements.values.flatten():
         found = versions.taken(last_non_null_value(every, versions.valid(part)))
@@ -63,7 +63,7 @@ def _with_lone(elements: Elements, chosen: Int64s, lone: Elements, is_null: Mask
     return joined.packed(chosen[np.argsort(joined.keys[chosen], kind="stable")], is_null)
 
 
-def _rows(history: History, column: Any, valid: Mask, rule: FieldAggregate, name: str) -> tuple[Elements, Elements]:
+def _rows(history: VersionHistory, column: Any, valid: Mask, rule: FieldAggregate, name: str) -> tuple[Elements, Elements]:
     """The rows to merge, without nulls and those that ``nested-key-null-strategy`` leaves out; and those of arrays that meet no other."""
     wanted = (history.in_order if history.older is None else history.in_order | history.older) & valid
     elements = Elements.of(history, column, wanted)

@@ -17,7 +17,7 @@ import pyarrow as pa
 from fileindex.base.arrays import AnyArray, Int64s, Mask
 from lsm.keys.encoding import one_array
 from lsm.merge.int128 import Int128
-from lsm.merge.version_groups import History
+from lsm.merge.version_groups import VersionHistory
 from manifest.io.errors import UnmergeableRows
 
 _Numbers = AnyArray
@@ -30,7 +30,7 @@ _EXACT = Context(prec=120)
 
 
 @dataclass(frozen=True)
-class Steps:
+class NumberSteps:
     """What is done to every key: the ``rows`` of the values, whether each is taken ``back``; where ``keys`` begin, and how many."""
 
     rows: Int64s
@@ -40,7 +40,7 @@ class Steps:
     sizes: Int64s
 
     @classmethod
-    def of(cls, history: History, valid: Mask) -> Steps:
+    def of(cls, history: VersionHistory, valid: Mask) -> NumberSteps:
         """The steps with values; a version that seeds and takes back makes two."""
         versions, adds = history.versions, history.sets & valid
         if history.retract is None:
@@ -74,10 +74,10 @@ class Steps:
         return [slice(start, end) for start, end in zip(at.tolist(), ends.tolist(), strict=True)]
 
 
-def total(history: History, column: Any, valid: Mask, name: str) -> Any:
+def total(history: VersionHistory, column: Any, valid: Mask, name: str) -> Any:
     """The sum of a numeric column, null where there is nothing to sum. Raises ``UnmergeableRows`` where it does not fit."""
     array = one_array(column)
-    steps = Steps.of(history, valid)
+    steps = NumberSteps.of(history, valid)
     if not len(steps.rows):
         return pa.nulls(len(history.versions.starts), array.type)
     if pa.types.is_decimal(array.type) and array.type.precision > _INT64_DIGITS:
@@ -91,10 +91,10 @@ def total(history: History, column: Any, valid: Mask, name: str) -> Any:
     return _placed(history, steps, summed)
 
 
-def multiplied(history: History, column: Any, valid: Mask, name: str) -> Any:
+def multiplied(history: VersionHistory, column: Any, valid: Mask, name: str) -> Any:
     """The product of a numeric column; taking a value back divides by it, and does nothing while there is no product."""
     array = one_array(column)
-    steps = _without_leading_retracts(Steps.of(history, valid))
+    steps = _without_leading_retracts(NumberSteps.of(history, valid))
     if not len(steps.rows):
         return pa.nulls(len(history.versions.starts), array.type)
     if pa.types.is_decimal(array.type):
@@ -104,7 +104,7 @@ def multiplied(history: History, column: Any, valid: Mask, name: str) -> Any:
     return _placed(history, steps, _integers(_products(steps, numbers, step), array.type))
 
 
-def _placed(history: History, steps: Steps, values: Any) -> Any:
+def _placed(history: VersionHistory, steps: NumberSteps, values: Any) -> Any:
     """``values`` of the keys that have steps, null for the others."""
     count = len(history.versions.starts)
     if len(steps.keys) == count:
@@ -137,7 +137,7 @@ def _range(kind: Any) -> tuple[int, int]:
     return -(1 << (kind.bit_width - 1)), (1 << (kind.bit_width - 1)) - 1
 
 
-def _float_sums(steps: Steps, numbers: _Numbers) -> _Numbers:
+def _float_sums(steps: NumberSteps, numbers: _Numbers) -> _Numbers:
     signed = np.where(steps.back, -numbers, numbers)
     order = steps.longest_first
     sums = signed[steps.starts[order]]
@@ -151,7 +151,7 @@ def _float_sums(steps: Steps, numbers: _Numbers) -> _Numbers:
     return _unordered(sums, order)
 
 
-def _whole_sums(steps: Steps, numbers: _Numbers, low: int, high: int, name: str) -> _Numbers:
+def _whole_sums(steps: NumberSteps, numbers: _Numbers, low: int, high: int, name: str) -> _Numbers:
     order = steps.longest_first
     sums = np.zeros(len(order), np.int64)
 
@@ -175,7 +175,7 @@ def _whole_sums(steps: Steps, numbers: _Numbers, low: int, high: int, name: str)
     return _unordered(sums, order)
 
 
-def _wide_sums(steps: Steps, values: Int128, precision: int, name: str) -> Int128:
+def _wide_sums(steps: NumberSteps, values: Int128, precision: int, name: str) -> Int128:
     order = steps.longest_first
     signed = values.negated_where(steps.back)
     sums = Int128.zeros(len(order))
@@ -193,7 +193,7 @@ def _unordered(values: _Numbers, order: Int64s) -> _Numbers:
     return result
 
 
-def _without_leading_retracts(steps: Steps) -> Steps:
+def _without_leading_retracts(steps: NumberSteps) -> NumberSteps:
     if not steps.back.any():
         return steps
     count = len(steps.rows)
@@ -202,10 +202,10 @@ def _without_leading_retracts(steps: Steps) -> Steps:
     sizes = np.add.reduceat(keep.astype(np.int64), steps.starts)
     left = sizes > 0
     sizes = sizes[left]
-    return Steps(steps.rows[keep], steps.back[keep], steps.keys[left], np.cumsum(sizes) - sizes, sizes)
+    return NumberSteps(steps.rows[keep], steps.back[keep], steps.keys[left], np.cumsum(sizes) - sizes, sizes)
 
 
-def _products(steps: Steps, numbers: _Numbers, step: _Step) -> _Numbers:
+def _products(steps: NumberSteps, numbers: _Numbers, step: _Step) -> _Numbers:
     order = steps.longest_first
     product = numbers[steps.starts[order]]
     with np.errstate(all="ignore"):
@@ -240,7 +240,7 @@ def _whole_step(kind: Any, name: str) -> _Step:
     return step
 
 
-def _decimal_products(steps: Steps, values: Any, name: str) -> Any:
+def _decimal_products(steps: NumberSteps, values: Any, name: str) -> Any:
     """Key by key: a step multiplies or divides exactly, then rounds half up to the column's scale."""
     numbers: list[Decimal] = values.to_pylist()
     unit = Decimal(1).scaleb(-values.type.scale)
@@ -259,4 +259,4 @@ def _decimal_products(steps: Steps, values: Any, name: str) -> Any:
     return pa.array(products, values.type)
 
 
-__all__ = ["Steps", "multiplied", "total"]
+__all__ = ["NumberSteps", "multiplied", "total"]

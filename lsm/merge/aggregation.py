@@ -12,7 +12,7 @@ import pyarrow as pa
 from lsm.arrow.row_kind import retracts
 from lsm.keys.sort import DELETE, INSERT, SEQUENCE_NUMBER, VALUE_KIND, Sorted
 from lsm.merge.aggregators import folded, retract_refusal
-from lsm.merge.version_groups import Folding, History
+from lsm.merge.version_groups import GroupFold, VersionHistory
 from manifest.schema.merge_options import FieldAggregate
 
 
@@ -32,7 +32,7 @@ class Aggregation:
     remove_on_delete: bool = False
 
     @property
-    def folds_in_steps(self) -> bool:
+    def is_associative(self) -> bool:
         """See ``MergeFunction``; so for every other method."""
         return False
 
@@ -53,7 +53,7 @@ class Aggregation:
 
     def fold(self, rows: Any, done: Sorted) -> Any:
         """One ``+I`` row a key; ``-D`` if ``remove_on_delete`` and the last version is one."""
-        folding = Folding.of(rows, done)
+        folding = GroupFold.of(rows, done)
         if folding.is_single.all():
             return rows.take(pa.array(done.order))
         versions = folding.versions
@@ -71,18 +71,18 @@ class Aggregation:
                 columns.append(folded(folding, name, self.aggregates[name], history))
         return folding.table(columns)
 
-    def _history(self, folding: Folding, kinds: Any) -> History:
+    def _history(self, folding: GroupFold, kinds: Any) -> VersionHistory:
         versions = folding.versions
         retract = retracts(kinds)
         if not retract.any():
-            return History(versions, ~retract)
+            return VersionHistory(versions, ~retract)
         deletes = kinds == DELETE
         if not self.remove_on_delete or not deletes.any():
-            return History(versions, ~retract, retract=retract)
+            return VersionHistory(versions, ~retract, retract=retract)
         base = versions.last_where(deletes)[versions.keys]
         counts = versions.places > base
         left = retract & counts
-        return History(
+        return VersionHistory(
             versions,
             ~retract & counts,
             retract=left if left.any() else None,

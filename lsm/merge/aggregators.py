@@ -8,13 +8,13 @@ from lsm.merge import agg_collect as nested
 from lsm.merge import agg_first_last as choice
 from lsm.merge import agg_nested_update as tables
 from lsm.merge import agg_sum_product as number
-from lsm.merge.version_groups import Folding, History
+from lsm.merge.version_groups import GroupFold, VersionHistory
 from manifest.io.errors import UnmergeableRows
 from manifest.options.aggregate_functions import FUNCTIONS
 from manifest.schema.merge_options import FieldAggregate
 
 
-def folded(folding: Folding, name: str, rule: FieldAggregate, history: History) -> Any:
+def folded(folding: GroupFold, name: str, rule: FieldAggregate, history: VersionHistory) -> Any:
     """The column ``name`` of the result, keys with one version included.
 
     Raises:
@@ -44,7 +44,7 @@ def folded(folding: Folding, name: str, rule: FieldAggregate, history: History) 
     return folding.made(name, _made(history, column, rule, name))
 
 
-def _made(history: History, column: Any, rule: FieldAggregate, name: str) -> Any:
+def _made(history: VersionHistory, column: Any, rule: FieldAggregate, name: str) -> Any:
     valid = history.versions.valid(column)
     match rule.function:
         case "sum":

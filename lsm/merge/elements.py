@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from fileindex.base.arrays import Int64s, Mask
 from lsm.keys.encoding import one_array
-from lsm.merge.version_groups import History, Versions
+from lsm.merge.version_groups import VersionHistory, Versions
 
 
 @dataclass(frozen=True)
@@ -27,11 +27,11 @@ class Elements:
 
     values: Any
     places: Int64s
-    history: History
+    history: VersionHistory
     kind: Any
 
     @classmethod
-    def of(cls, history: History, column: Any, wanted: Mask) -> Elements:
+    def of(cls, history: VersionHistory, column: Any, wanted: Mask) -> Elements:
         """The elements of the versions where ``wanted`` holds; their values are not null."""
         places = np.flatnonzero(wanted)
         chosen = one_array(column).take(pa.array(history.versions.rows[places]))

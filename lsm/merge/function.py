@@ -18,12 +18,12 @@ from manifest.io.errors import UnmergeableRows
 class MergeFunction(Protocol):
     """Folds groups of versions; a table's engine decides which (``lsm.merge.engines.merge_function_for``).
 
-    Engines differ in whether folding some versions of a key first changes the result (``folds_in_steps``): what one flush,
+    Engines differ in whether folding some versions of a key first changes the result (``is_associative``): what one flush,
     compaction or read sees of a key must then be folded once.
     """
 
     @property
-    def folds_in_steps(self) -> bool:
+    def is_associative(self) -> bool:
         """Whether folding parts first, and then the results, always gives what folding everything at once gives."""
 
     def refusal(self, kind: int) -> str | None:
@@ -55,7 +55,7 @@ class Deduplicate:
     ignore_delete: bool = False
 
     @property
-    def folds_in_steps(self) -> bool:
+    def is_associative(self) -> bool:
         """See ``MergeFunction``; so for every other method."""
         return True
 
@@ -108,7 +108,7 @@ class FirstRow:
     ignore_delete: bool = False
 
     @property
-    def folds_in_steps(self) -> bool:
+    def is_associative(self) -> bool:
         """See ``MergeFunction``; so for every other method."""
         return True
 

@@ -13,11 +13,11 @@ from lsm.merge.merge_iterator import Fold
 
 
 @dataclass(frozen=True, slots=True)
-class KeepEvery:
+class KeepAll:
     """The merge function of a buffer that folds nothing: all versions come out, by key and then by age."""
 
     @property
-    def folds_in_steps(self) -> bool:
+    def is_associative(self) -> bool:
         """See ``MergeFunction``; so for every other method."""
         return True
 
@@ -38,11 +38,11 @@ class KeepEvery:
         return done
 
 
-def whole_keys(tables: Iterator[Any], key: SortKey) -> Iterator[Any]:
+def key_aligned(tables: Iterator[Any], key: SortKey) -> Iterator[Any]:
     """The same rows, sorted by key, cut so that no key is in two tables.
 
     >>> parts = iter([pa.table({"id": [1, 2]}), pa.table({"id": [2, 2]}), pa.table({"id": [3]})])
-    >>> [table["id"].to_pylist() for table in whole_keys(parts, SortKey(("id",)))]
+    >>> [table["id"].to_pylist() for table in key_aligned(parts, SortKey(("id",)))]
     [[1], [2, 2, 2], [3]]
     """
     held: Any = None
@@ -58,7 +58,7 @@ def whole_keys(tables: Iterator[Any], key: SortKey) -> Iterator[Any]:
         yield held
 
 
-def folded(rows: Any, key: SortKey, fold: Fold) -> Any:
+def fold_key_aligned(rows: Any, key: SortKey, fold: Fold) -> Any:
     """The fold of a table of whole keys, whose rows lie by key and age."""
     done = _groups(rows, key)
     return rows if len(done.starts) == rows.num_rows else fold.fold(rows, done)
@@ -68,4 +68,4 @@ def _groups(rows: Any, key: SortKey) -> Sorted:
     return sort_rows(key.key_words(rows), length=rows.num_rows, runs=True)
 
 
-__all__ = ["KeepEvery", "folded", "whole_keys"]
+__all__ = ["KeepAll", "fold_key_aligned", "key_aligned"]

@@ -20,7 +20,7 @@ from lsm.keys.sort import DELETE, INSERT, SEQUENCE_NUMBER, VALUE_KIND, Sorted
 from lsm.merge.agg_first_last import last_non_null_value, last_value
 from lsm.merge.aggregators import folded, retract_refusal
 from lsm.merge.sequence_groups import GroupEvents, Ordering, events
-from lsm.merge.version_groups import Folding, History
+from lsm.merge.version_groups import GroupFold, VersionHistory
 from manifest.io.errors import UnmergeableRows
 from manifest.schema.merge_options import FieldAggregate, SequenceGroup
 
@@ -47,7 +47,7 @@ class PartialUpdate:
     remove_on_groups: frozenset[str] = frozenset()
 
     @property
-    def folds_in_steps(self) -> bool:
+    def is_associative(self) -> bool:
         """See ``MergeFunction``; so for every other method."""
         return False
 
@@ -79,7 +79,7 @@ class PartialUpdate:
 
     def fold(self, rows: Any, done: Sorted) -> Any:
         """One row a key: ``-D`` if it was removed, or if no version was an add; else ``+I``."""
-        folding = Folding.of(rows, done)
+        folding = GroupFold.of(rows, done)
         if folding.is_single.all():
             return rows.take(pa.array(done.order))
         kinds = rows.column(VALUE_KIND).to_numpy()[folding.versions.rows]
@@ -91,7 +91,7 @@ class _Fold:
     """One fold of ``rows``; ``kinds`` by place."""
 
     engine: PartialUpdate
-    folding: Folding
+    folding: GroupFold
     kinds: Any
 
     def result(self) -> Any:
@@ -115,10 +115,10 @@ class _Fold:
         for ordering, event in zip(self._orderings, self._events[0], strict=True):
             if name in ordering.group.ordering:
                 newer = event.in_order & self._counts
-                return self.folding.picked(name, versions.taken(last_value(History(versions, newer, seed=self._seed))))
+                return self.folding.picked(name, versions.taken(last_value(VersionHistory(versions, newer, seed=self._seed))))
             if name in ordering.group.protected:
                 return self._protected(name, event)
-        history = History(versions, self._adds & self._counts, seed=self._seed)
+        history = VersionHistory(versions, self._adds & self._counts, seed=self._seed)
         valid = versions.valid(self.folding.rows.column(name))
         return self.folding.picked(name, versions.taken(last_non_null_value(history, valid)))
 
@@ -128,12 +128,12 @@ class _Fold:
         back = self._retract & self._counts & (not self.engine.ignore_delete)
         if rule is None:
             applied = event.in_order & back
-            history = History(versions, newer & self._counts, retract=_or_none(applied), seed=self._seed)
+            history = VersionHistory(versions, newer & self._counts, retract=_or_none(applied), seed=self._seed)
             return self.folding.picked(name, versions.taken(last_value(history)))
         touched = (event.in_order | event.late) & back
         past = None if self._counts.all() else (newer | late) & ~self._counts
         older = _or_none(late & self._counts)
-        history = History(versions, newer & self._counts, older, _or_none(touched), self._seed, past)
+        history = VersionHistory(versions, newer & self._counts, older, _or_none(touched), self._seed, past)
         return folded(self.folding, name, rule, history)
 
     @cached_property

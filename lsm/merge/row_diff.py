@@ -23,7 +23,7 @@ from lsm.keys.encoding import WordColumn
 from lsm.keys.sort import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, VALUE_KIND, SortKey, sort_rows
 
 
-def row_changes(before: Any, after: Any, key: SortKey, *, compared: Sequence[str] | None = None) -> Any:
+def row_diff(before: Any, after: Any, key: SortKey, *, compared: Sequence[str] | None = None) -> Any:
     """The changes, in key order, as a table with the columns of ``after`` and their kinds in ``_VALUE_KIND``.
 
     Args:
@@ -33,7 +33,7 @@ def row_changes(before: Any, after: Any, key: SortKey, *, compared: Sequence[str
         compared: columns in which an old and a new row must differ to be a change; None: every pair is one.
 
     >>> state = lambda ids, values: pa.table({"id": ids, "v": values, "_VALUE_KIND": pa.array([0] * len(ids), pa.int8())})
-    >>> found = row_changes(state([1, 2, 3], ["a", "b", "c"]), state([2, 3, 4], ["b", "C", "d"]), SortKey(("id",)), compared=["v"])
+    >>> found = row_diff(state([1, 2, 3], ["a", "b", "c"]), state([2, 3, 4], ["b", "C", "d"]), SortKey(("id",)), compared=["v"])
     >>> list(zip(found["id"].to_pylist(), found["v"].to_pylist(), found["_VALUE_KIND"].to_pylist()))
     [(1, 'a', 3), (3, 'c', 1), (3, 'C', 2), (4, 'd', 0)]
     """
@@ -59,4 +59,4 @@ def _equal(rows: Any, order: Int64s, first: Int64s, compared: Sequence[str]) -> 
     return equal_rows(old, new, compared)
 
 
-__all__ = ["row_changes"]
+__all__ = ["row_diff"]

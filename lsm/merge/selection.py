@@ -18,7 +18,7 @@ from fileindex.base.arrays import Int64s, Mask, UInt64s
 from lsm.arrow.decode import plain_texts
 from lsm.arrow.row_kind import retracts
 from lsm.keys.encoding import one_array
-from lsm.keys.packed import key_codes
+from lsm.keys.packed import packed_keys
 from lsm.keys.sort import SEQUENCE_NUMBER, VALUE_KIND, Sorted, SortKey
 from lsm.merge.merge_iterator import aligned, sort_versions
 
@@ -34,7 +34,7 @@ class Chooses(Protocol):
         """Positions of the surviving rows."""
 
 
-def surviving_rows(runs: Sequence[Iterator[Any]], key: SortKey, fold: Chooses) -> Iterator[Any]:
+def selection_vectors(runs: Sequence[Iterator[Any]], key: SortKey, fold: Chooses) -> Iterator[Any]:
     """The rows of ``runs`` that ``fold`` chooses and that are no retractions.
 
     Args:
@@ -49,7 +49,7 @@ def surviving_rows(runs: Sequence[Iterator[Any]], key: SortKey, fold: Chooses) -
     ...     n = len(ids)
     ...     yield pa.table({"id": ids, "_SEQUENCE_NUMBER": [sequence] * n, "_VALUE_KIND": pa.array([0] * n, pa.int8())})
     >>> from lsm.merge.function import Deduplicate
-    >>> rows = pa.concat_tables(surviving_rows([run([1, 3, 4], 1), run([2, 3], 2)], SortKey(("id",)), Deduplicate()))
+    >>> rows = pa.concat_tables(selection_vectors([run([1, 3, 4], 1), run([2, 3], 2)], SortKey(("id",)), Deduplicate()))
     >>> sorted(zip(rows["id"].to_pylist(), rows["_SEQUENCE_NUMBER"].to_pylist()))
     [(1, 1), (2, 2), (3, 2), (4, 1)]
     """
@@ -69,7 +69,7 @@ def surviving_rows(runs: Sequence[Iterator[Any]], key: SortKey, fold: Chooses) -
 def _chosen(tables: Sequence[Any], names: Sequence[str], key: SortKey, fold: Chooses) -> list[Mask]:
     """Of every table, a piece of a run, oldest run first, a mask of its surviving rows."""
     if len(tables) > 1 and fold.newest_wins and not key.sequence_fields and _is_base(tables):
-        codes = key_codes([[one_array(table.column(name)) for name in key.columns] for table in tables])
+        codes = packed_keys([[one_array(table.column(name)) for name in key.columns] for table in tables])
         if codes is not None:
             return [_not_overwritten(tables[0], codes), *_sorted_out(tables[1:], names, key, fold)]
     return _sorted_out(tables, names, key, fold)
@@ -109,4 +109,4 @@ def _masked(table: Any, mask: Mask) -> Any:
     return table if mask.all() else table.filter(pa.array(mask))
 
 
-__all__ = ["Chooses", "surviving_rows"]
+__all__ = ["Chooses", "selection_vectors"]

@@ -79,7 +79,7 @@ class Versions:
 
 
 @dataclass(frozen=True)
-class History:
+class VersionHistory:
     """What every version does to one column; a version with none of the marks leaves it as it is.
 
     Args:
@@ -114,13 +114,13 @@ class History:
             found = found if more is None else found | more
         return found
 
-    def without_retracts(self) -> History:
+    def without_retracts(self) -> VersionHistory:
         """The same history where nothing is taken back."""
         return self if self.retract is None else replace(self, retract=None)
 
 
 @dataclass(frozen=True)
-class Folding:
+class GroupFold:
     """One fold: rows of keys with one version pass, those with several are ``versions``."""
 
     rows: Any
@@ -129,7 +129,7 @@ class Folding:
     is_single: Mask
 
     @classmethod
-    def of(cls, rows: Any, done: Sorted) -> Folding:
+    def of(cls, rows: Any, done: Sorted) -> GroupFold:
         """Tell the two apart."""
         sizes = np.diff(np.append(done.starts, len(done.order)))
         is_single = sizes == 1
@@ -204,4 +204,4 @@ class Best:
         return found
 
 
-__all__ = ["Best", "Folding", "History", "Versions"]
+__all__ = ["Best", "GroupFold", "VersionHistory", "Versions"]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from fileindex.base.arrays import Mask
-from lsm.parquet.footer_writer import MAGIC, extent, file_end
+from lsm.parquet.footer_writer import PARQUET_MAGIC, extent, file_end
 from lsm.parquet.page_header import LONGEST, data_page, dictionary_page
 from lsm.parquet.page_index import LAST_OF_META_HEAD, ColumnPages
 from lsm.parquet.thrift import BINARY, I32, I64, LIST, STRUCT, encode_struct, with_fields
@@ -45,8 +45,8 @@ def chunk_file(groups: Sequence[ChunkGroup], mask_name: str = "") -> bytes:
 
     Raises ``ValueError`` or ``LookupError`` if a page has another checksum, or other rows, than the file promises.
     """
-    parts = [MAGIC]
-    size = len(MAGIC)
+    parts = [PARQUET_MAGIC]
+    size = len(PARQUET_MAGIC)
     encoded = []
     for group in groups:
         chunks = []

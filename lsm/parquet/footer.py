@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 
 from lsm.parquet.footer_promise import FooterPromise
 from lsm.parquet.footer_structure import check_footer
-from lsm.parquet.footer_writer import MAGIC
+from lsm.parquet.footer_writer import PARQUET_MAGIC
 from lsm.parquet.nested import leaf_count
 from lsm.parquet.page_index import PageFooter, ReadRange
-from lsm.parquet.row_group_pages import BROKEN
+from lsm.parquet.row_group_pages import DAMAGE
 from lsm.parquet.thrift import decode_struct
 
 _IN_MEMORY = 60
@@ -41,7 +41,7 @@ class RowGroup:
 
 
 @dataclass(frozen=True)
-class KnownFooter:
+class CachedFooter:
     """The decoder's ``metadata`` and Arrow ``schema`` of a file; holds nothing that is open.
 
     Args:
@@ -57,7 +57,7 @@ class KnownFooter:
     kept: set[Hashable] = field(default_factory=set, repr=False)
 
     @classmethod
-    def read(cls, read_range: ReadRange, size: int, promise: FooterPromise | None) -> KnownFooter:
+    def read(cls, read_range: ReadRange, size: int, promise: FooterPromise | None) -> CachedFooter:
         """The footer of an open file of ``size`` bytes. The decoder gets its very bytes, once they have been looked through here.
 
         Raises ``ValueError``, or whatever else ``page_read.BROKEN`` lists, if it does not hold together, or breaks the promise.
@@ -69,11 +69,11 @@ class KnownFooter:
         leaves = check_footer(footer, size - _MAGIC_AND_LENGTH - len(encoded))
         if promise is not None:
             promise.check(footer, leaves, size)
-        content = b"".join([MAGIC, encoded, len(encoded).to_bytes(4, "little"), MAGIC])
+        content = b"".join([PARQUET_MAGIC, encoded, len(encoded).to_bytes(4, "little"), PARQUET_MAGIC])
         file = pq.ParquetFile(pa.BufferReader(content), coerce_int96_timestamp_unit="us")
         try:
             pages = PageFooter.of(footer, len(encoded))
-        except BROKEN:
+        except DAMAGE:
             pages = None
         return cls(file.metadata, file.schema_arrow, pages, set() if promise is None else {promise.key})
 
@@ -113,15 +113,15 @@ class KnownFooter:
 
 def _encoded(read_range: ReadRange, size: int) -> bytes:
     """The bytes of the footer alone."""
-    if size < len(MAGIC) + _MAGIC_AND_LENGTH:
+    if size < len(PARQUET_MAGIC) + _MAGIC_AND_LENGTH:
         raise ValueError(f"it has {size} bytes")
     end = read_range(max(0, size - _FIRST_READ), min(size, _FIRST_READ))
-    length = int.from_bytes(end[-_MAGIC_AND_LENGTH : -len(MAGIC)], "little")
-    if end[-len(MAGIC) :] != MAGIC or length > size - len(MAGIC) - _MAGIC_AND_LENGTH:
+    length = int.from_bytes(end[-_MAGIC_AND_LENGTH : -len(PARQUET_MAGIC)], "little")
+    if end[-len(PARQUET_MAGIC) :] != PARQUET_MAGIC or length > size - len(PARQUET_MAGIC) - _MAGIC_AND_LENGTH:
         raise ValueError("it does not end as a Parquet file does")
     if length > len(end) - _MAGIC_AND_LENGTH:
         end = read_range(size - _MAGIC_AND_LENGTH - length, length + _MAGIC_AND_LENGTH)
     return end[-_MAGIC_AND_LENGTH - length : -_MAGIC_AND_LENGTH]
 
 
-__all__ = ["KnownFooter", "RowGroup"]
+__all__ = ["CachedFooter", "RowGroup"]

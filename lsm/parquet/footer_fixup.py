@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lsm.parquet.thrift import I32, STRUCT, TRUE, Struct, decode_struct, encode_struct
+from lsm.parquet.thrift import I32, STRUCT, TRUE_FIELD, Struct, decode_struct, encode_struct
 
 _MAGIC = b"PAR1"
 _TAIL = 8
@@ -140,7 +140,7 @@ def _annotation(kind: Any) -> Struct:
     """The fields of a schema element that make INT64 a timestamp; only instants have the older ``converted_type`` too."""
     instant = kind.tz is not None
     unit: Struct = {_UNITS[kind.unit]: (STRUCT, {})}
-    found: Struct = {_LOGICAL: (STRUCT, {_TIMESTAMP: (STRUCT, {1: (TRUE, instant), 2: (STRUCT, unit)})})}
+    found: Struct = {_LOGICAL: (STRUCT, {_TIMESTAMP: (STRUCT, {1: (TRUE_FIELD, instant), 2: (STRUCT, unit)})})}
     return {**found, _CONVERTED: (I32, _CONVERTED_TYPES[kind.unit])} if instant else found
 
 

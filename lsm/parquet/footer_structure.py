@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
 
-from lsm.parquet.thrift import BINARY, FALSE, I16, I32, I64, LIST, STRUCT, TRUE, Struct
+from lsm.parquet.thrift import BINARY, FALSE_FIELD, I16, I32, I64, LIST, STRUCT, TRUE_FIELD, Struct
 
 MAGIC_BYTES = 4
 Extent: TypeAlias = tuple[int, int]
@@ -40,7 +40,7 @@ _META = {
     16: STRUCT,
     17: STRUCT,
 }
-_STATISTICS = {1: BINARY, 2: BINARY, 3: I64, 4: I64, 5: BINARY, 6: BINARY, 7: TRUE, 8: TRUE}
+_STATISTICS = {1: BINARY, 2: BINARY, 3: I64, 4: I64, 5: BINARY, 6: BINARY, 7: TRUE_FIELD, 8: TRUE_FIELD}
 _LEVELS = {1: I64, 2: LIST, 3: LIST}
 _BY_NUMBER = {
     kind: tuple(fields.items())
@@ -139,7 +139,7 @@ def _check_fields(struct_: Struct, kind: str) -> None:
 def _check_signature(signature: tuple[tuple[int, int], ...], kind: str) -> None:
     known = dict(_BY_NUMBER[kind])
     for number, type_ in signature:
-        if known.get(number) != (TRUE if type_ == FALSE else type_):
+        if known.get(number) != (TRUE_FIELD if type_ == FALSE_FIELD else type_):
             raise ValueError(f"its footer has a field {number} of type {type_} in a {kind}")
     missing = _NEEDED.get(kind, set()) - {number for number, _ in signature}
     if missing:

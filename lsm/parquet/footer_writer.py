@@ -8,7 +8,7 @@ from typing import Any
 from lsm.parquet.page_index import PageFooter
 from lsm.parquet.thrift import BINARY, I32, I64, LIST, STRUCT, Struct, encode_struct
 
-MAGIC = b"PAR1"
+PARQUET_MAGIC = b"PAR1"
 
 
 def file_end(source: PageFooter, columns: int, elements: Sequence[Any], groups: Sequence[Any], rows: int) -> bytes:
@@ -31,7 +31,7 @@ def file_end(source: PageFooter, columns: int, elements: Sequence[Any], groups: 
             6: (BINARY, b"pyspark-paimon"),
         }
     )
-    return b"".join([footer, len(footer).to_bytes(4, "little"), MAGIC])
+    return b"".join([footer, len(footer).to_bytes(4, "little"), PARQUET_MAGIC])
 
 
 def extent(values: int, size: int) -> Struct:
@@ -39,4 +39,4 @@ def extent(values: int, size: int) -> Struct:
     return {5: (I64, values), 6: (I64, size), 7: (I64, size)}
 
 
-__all__ = ["MAGIC", "extent", "file_end"]
+__all__ = ["PARQUET_MAGIC", "extent", "file_end"]

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fileindex.base.arrays import Int64s
-from lsm.parquet.footer_writer import MAGIC, extent, file_end
+from lsm.parquet.footer_writer import PARQUET_MAGIC, extent, file_end
 from lsm.parquet.page_header import LONGEST, data_page
 from lsm.parquet.page_index import LAST_OF_META_HEAD, ColumnPages, TouchedPages
 from lsm.parquet.thrift import I64, LIST, STRUCT, Struct, encode_struct, with_fields
@@ -52,8 +52,8 @@ class _Pages:
         self._counts = leaves[0].starts[pages + 1] - self._first_row
         self._rows = int(self._counts.sum())
         self._is_nested = len(leaves[0].elements) > 1
-        self._parts = [MAGIC]
-        self._size = len(MAGIC)
+        self._parts = [PARQUET_MAGIC]
+        self._size = len(PARQUET_MAGIC)
 
     def take(self, rows: Int64s) -> list[Any]:
         which = np.searchsorted(self._first_row, rows, side="right") - 1

@@ -15,21 +15,22 @@ from typing import Any, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lsm.parquet.footer import KnownFooter, RowGroup
+from fileindex.base.errors import CorruptFile
+from lsm.parquet.footer import CachedFooter, RowGroup
 from lsm.parquet.footer_promise import BrokenPromise, FooterPromise
 from lsm.parquet.nested import NestedPages, can_weave
 from lsm.parquet.page_index import ColumnPages, PageIndexes
 from lsm.parquet.page_reader import take_leaves
 from lsm.parquet.polars_decoder import can_decode, masked_rows, rows_of_texts
-from lsm.parquet.row_group_pages import BROKEN, GroupPages
+from lsm.parquet.row_group_pages import DAMAGE, GroupPages
 from lsm.parquet.statistics import column_bounds, has_bounds
-from manifest.io.errors import CorruptFile, UnsupportedTable
+from manifest.io.errors import UnsupportedTable
 from manifest.io.file_cache import FileCache
 from manifest.io.file_io import FileIO
 from manifest.stats.column_stats import ColumnBounds
 from manifest.types.data_type import DataType
 
-BATCH_BYTES = 16 * 1024 * 1024
+DECODED_BATCH_BYTES = 16 * 1024 * 1024
 """About as many decoded bytes as a batch may have; the bound of a reader's memory, together with MAX_BATCH_ROWS."""
 MAX_BATCH_ROWS = 128 * 1024
 PAGED_ROWS = 32 * 1024
@@ -78,8 +79,8 @@ class ParquetDataFile:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
-    def _read_footer(self) -> KnownFooter:
-        return KnownFooter.read(self._read_range, int(self._source.size()), self._promise)
+    def _read_footer(self) -> CachedFooter:
+        return CachedFooter.read(self._read_range, int(self._source.size()), self._promise)
 
     def close(self) -> None:
         """Close the file; batches handed out stay valid."""
@@ -173,7 +174,7 @@ class ParquetDataFile:
         flat = [(one, self.schema.field(name).type) for one, name in zip(known, columns, strict=True) if isinstance(one, ColumnPages)]
         if sum(one.meta[7][1] for one, _ in flat) < _WORTH_MASKING:
             return None
-        with suppress(*BROKEN, pa.ArrowException, OSError):  # decoding all of it tells whether the file is broken
+        with suppress(*DAMAGE, pa.ArrowException, OSError):  # decoding all of it tells whether the file is broken
             found = masked_rows([one for one, _ in flat], [arrow for _, arrow in flat], mask)
             if found is not None:
                 taken = iter(found)
@@ -188,13 +189,13 @@ class ParquetDataFile:
         flat = [one for one in known if isinstance(one, ColumnPages)]
         if len(flat) < len(known) or sum(one.meta[7][1] for one in flat) < _WORTH_MASKING:
             return None
-        with suppress(*BROKEN, OSError):  # as above
+        with suppress(*DAMAGE, OSError):  # as above
             return rows_of_texts(flat, texts)
         return None
 
     def _taken_nested(self, known: NestedPages, column: str, rows: Any) -> Any | None:
         arrow = self.schema.field(column).type
-        with suppress(*BROKEN, pa.ArrowException, OSError):  # decoding all of it tells whether the file is broken
+        with suppress(*DAMAGE, pa.ArrowException, OSError):  # decoding all of it tells whether the file is broken
             return known.take(rows, arrow) if can_weave(arrow) else None
         return None
 
@@ -217,7 +218,7 @@ class ParquetDataFile:
         nanos: Collection[str] = (),
         keep_dictionaries: bool = False,
         threads: bool = True,
-        batch_bytes: int = BATCH_BYTES,
+        batch_bytes: int = DECODED_BATCH_BYTES,
     ) -> Iterator[Any]:
         """Decode ``columns`` of ``groups`` into record batches, in order; their rows add up to those of the groups.
 
@@ -337,11 +338,11 @@ class ParquetDataFile:
             raise CorruptFile(self.path, "the data file is missing") from error
         except BrokenPromise as error:
             raise CorruptFile(self.path, str(error)) from error
-        except (pa.ArrowException, OSError, *BROKEN) as error:
+        except (pa.ArrowException, OSError, *DAMAGE) as error:
             raise CorruptFile(self.path, f"is no readable Parquet file ({error})") from error
 
 
-def _weight(footer: KnownFooter) -> int:
+def _weight(footer: CachedFooter) -> int:
     return footer.weight
 
 
@@ -362,4 +363,4 @@ def rows_only(count: int) -> Any:
     return pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), count, [None]))
 
 
-__all__ = ["PAGED_ROWS", "ParquetDataFile", "RowGroup", "rows_only"]
+__all__ = ["PAGED_ROWS", "ParquetDataFile", "rows_only"]

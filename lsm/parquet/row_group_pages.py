@@ -20,7 +20,7 @@ from manifest.entry.bounds import combined
 from manifest.stats.column_stats import ColumnBounds, may_match
 from manifest.types.data_type import DataType
 
-BROKEN = (ValueError, LookupError, TypeError, AttributeError, struct.error)
+DAMAGE = (ValueError, LookupError, TypeError, AttributeError, struct.error)
 """What a page index that does not hold together raises when it is looked through."""
 
 _Mask = Mask
@@ -53,7 +53,7 @@ class GroupPages:
                 parts = self.indexes.column(self.group, name)
                 if parts is not None and all(len(part.starts) for part in parts):
                     self._columns[name] = NestedPages(parts) if len(parts[0].elements) > 1 else parts[0]
-            except BROKEN:
+            except DAMAGE:
                 return None
         return self._columns[name]
 
@@ -64,7 +64,7 @@ class GroupPages:
             return None
         try:
             known = pages.bounds(data_type)
-        except BROKEN:
+        except DAMAGE:
             return None
         return None if known is None else (known, pages.starts)
 

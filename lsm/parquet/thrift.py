@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range(1, 13)
+TRUE_FIELD, FALSE_FIELD, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range(1, 13)
 
 Struct: TypeAlias = dict[int, tuple[int, Any]]
 _MAX_DEPTH = 32
 _INTEGERS = frozenset({I16, I32, I64})
-_BOOLEANS = frozenset({TRUE, FALSE})
-_BYTES = frozenset({TRUE, FALSE, BYTE})
+_BOOLEANS = frozenset({TRUE_FIELD, FALSE_FIELD})
+_BYTES = frozenset({TRUE_FIELD, FALSE_FIELD, BYTE})
 
 
 def decode_struct(data: bytes) -> tuple[Struct, int]:
@@ -78,7 +78,7 @@ def _struct(data: bytes, at: int, depth: int) -> tuple[Struct, int]:
                 raw, at = _varint(data, at - 1)
             fields[number] = kind, raw >> 1 ^ -(raw & 1)
         elif kind in _BOOLEANS:
-            fields[number] = kind, kind == TRUE
+            fields[number] = kind, kind == TRUE_FIELD
         else:
             value, at = _value(data, at, kind, depth)
             fields[number] = kind, value
@@ -139,7 +139,7 @@ def _take(data: bytes, at: int, length: int) -> bytes:
 def _write_struct(out: bytearray, fields: Struct, previous: int = 0) -> None:
     """Append a struct, or the rest of one whose last field so far was ``previous``; integers in place, as ``_struct`` reads them."""
     for number, (kind, value) in sorted(fields.items()):
-        code = (TRUE if value else FALSE) if kind in _BOOLEANS else kind
+        code = (TRUE_FIELD if value else FALSE_FIELD) if kind in _BOOLEANS else kind
         if 0 < number - previous < 16:
             out.append((number - previous) << 4 | code)
         else:
@@ -198,4 +198,4 @@ def _unzigzag(value: int) -> int:
     return value >> 1 ^ -(value & 1)
 
 
-__all__ = ["BINARY", "I32", "I64", "LIST", "STRUCT", "TRUE", "Struct", "decode_struct", "encode_struct", "with_fields"]
+__all__ = ["BINARY", "I32", "I64", "LIST", "STRUCT", "TRUE_FIELD", "Struct", "decode_struct", "encode_struct", "with_fields"]

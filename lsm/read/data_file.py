@@ -18,10 +18,10 @@ from lsm.deletion_vectors.reader import DeletionFile, dead_rows
 from lsm.keys.order_by import RowOrder
 from lsm.keys.sort import INSERT, SEQUENCE_NUMBER, VALUE_KIND
 from lsm.parquet.footer_promise import FooterPromise
-from lsm.parquet.reader import BATCH_BYTES, ParquetDataFile, rows_only
+from lsm.parquet.reader import DECODED_BATCH_BYTES, ParquetDataFile, rows_only
 from lsm.read.index_selection import FileIndex, Selection, open_container
 from lsm.read.metrics import ReadReport
-from lsm.read.residual import without_proven
+from lsm.read.residual import residual_after_statistics
 from lsm.read.row_group import RowGroupRead, may_have_retracts
 from lsm.scan.file_pruner import FilePruner
 from lsm.scan.predicates import bind_constants
@@ -67,7 +67,7 @@ class DataFileRead:
     top: tuple[RowOrder, int] | None = None
     use_index: bool = True
     report: ReadReport = field(default_factory=ReadReport)
-    batch_bytes: int = BATCH_BYTES
+    batch_bytes: int = DECODED_BATCH_BYTES
     sequence: int | None = None
     keep_dictionaries: bool = False
 
@@ -201,7 +201,7 @@ class DataFileRead:
         """``predicate`` without what the file's statistics prove of all its rows."""
         if predicate in {TRUE, FALSE}:
             return predicate
-        return without_proven(predicate, FilePruner(self.store, predicate).bounds(self.file), self.types)
+        return residual_after_statistics(predicate, FilePruner(self.store, predicate).bounds(self.file), self.types)
 
     def _index(self) -> FileIndex | None:
         """The file's index, if it may select rows and there is something to ask it."""

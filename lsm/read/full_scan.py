@@ -11,7 +11,7 @@ from pyroaring import BitMap
 from lsm.arrow.decode import plain_texts
 from lsm.deletion_vectors.reader import DeletionFile
 from lsm.keys.sort import SEQUENCE_NUMBER, VALUE_KIND
-from lsm.parquet.reader import BATCH_BYTES
+from lsm.parquet.reader import DECODED_BATCH_BYTES
 from lsm.read.data_file import DataFileRead
 from manifest.entry.data_file import DataFileMeta
 from manifest.store import FileStore
@@ -28,7 +28,7 @@ def file_rows(
     bucket: int,
     file: DataFileMeta,
     *,
-    batch_bytes: int = BATCH_BYTES,
+    batch_bytes: int = DECODED_BATCH_BYTES,
     dead: DeletionFile | BitMap | None = None,
     columns: Sequence[str] | None = None,
     encoded: Collection[str] = (),
@@ -64,7 +64,7 @@ def row_columns(store: FileStore) -> tuple[str, ...]:
 
 def batch_bytes_of(runs: int) -> int:
     """How large batches may be if so many runs are merged: their sum stays bounded, up to a hundred runs."""
-    return max(_LEAST_BATCH_BYTES, min(BATCH_BYTES, _MERGE_BYTES // max(1, runs)))
+    return max(_LEAST_BATCH_BYTES, min(DECODED_BATCH_BYTES, _MERGE_BYTES // max(1, runs)))
 
 
 def runs_that_count(sizes: Sequence[int]) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 
-from fileindex.query.evaluate import IndexNotes
+from fileindex.query.metrics import IndexMetrics
 
 
 @dataclass(slots=True)
@@ -45,7 +45,7 @@ class ReadReport:
     rows_decoded: int = 0
     rows_merged: int = 0
     rows_returned: int = 0
-    index: IndexNotes = field(default_factory=IndexNotes)
+    index: IndexMetrics = field(default_factory=IndexMetrics)
 
     def merge(self, other: ReadReport) -> None:
         """Add what another has counted.

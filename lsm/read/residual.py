@@ -8,10 +8,10 @@ from dataclasses import replace
 
 from fileindex.base.column_type import FLOATS, ColumnType
 from fileindex.predicate.tree import TRUE, IsNull, Leaf, Predicate, map_leaves, negate
-from manifest.stats.column_stats import Lookup, may_match
+from manifest.stats.column_stats import BoundsLookup, may_match
 
 
-def without_proven(predicate: Predicate, bounds: Lookup, types: Mapping[str, ColumnType]) -> Predicate:
+def residual_after_statistics(predicate: Predicate, bounds: BoundsLookup, types: Mapping[str, ColumnType]) -> Predicate:
     """``predicate`` without the leaves that hold for every row within ``bounds``; TRUE if it always holds.
 
     A leaf always holds where its negation cannot match and no null can make it unknown.
@@ -21,13 +21,13 @@ def without_proven(predicate: Predicate, bounds: Lookup, types: Mapping[str, Col
     >>> from manifest.stats.column_stats import ColumnBounds
     >>> terms = [Compare(ColumnRef("id"), Op.GT, value) for value in (9, 10)]
     >>> known = ColumnBounds(10, 20, 0, 100)
-    >>> [without_proven(term, lambda _: known, {"id": ColumnType(Kind.INT)}) == TRUE for term in terms]
+    >>> [residual_after_statistics(term, lambda _: known, {"id": ColumnType(Kind.INT)}) == TRUE for term in terms]
     [True, False]
     """
     return map_leaves(predicate, lambda leaf: TRUE if _always(leaf, bounds, types) else leaf)
 
 
-def _always(leaf: Leaf, bounds: Lookup, types: Mapping[str, ColumnType]) -> bool:
+def _always(leaf: Leaf, bounds: BoundsLookup, types: Mapping[str, ColumnType]) -> bool:
     known = bounds(leaf.column)
     column_type = types.get(leaf.column.name)
     if known is not None and known.max is not None and column_type is not None and column_type.kind in FLOATS:
@@ -37,4 +37,4 @@ def _always(leaf: Leaf, bounds: Lookup, types: Mapping[str, ColumnType]) -> bool
     return known.null_count == 0 or isinstance(leaf, IsNull)
 
 
-__all__ = ["without_proven"]
+__all__ = ["residual_after_statistics"]

@@ -18,6 +18,7 @@ from pyroaring import BitMap
 
 from fileindex.base.arrays import Int64s, Mask
 from fileindex.base.column_type import ColumnType, Plain
+from fileindex.base.errors import CorruptFile
 from fileindex.base.plain_value import to_scalar
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.tree import FALSE, TRUE, ColumnRef, Predicate, columns_of
@@ -25,14 +26,15 @@ from fileindex.rowset.roaring import bitmap_to_rows
 from lsm.arrow.decode import plain_text, plain_texts
 from lsm.arrow.row_kind import retracts
 from lsm.keys.sort import VALUE_KIND
-from lsm.parquet.reader import BATCH_BYTES, ParquetDataFile, RowGroup
+from lsm.parquet.footer import RowGroup
+from lsm.parquet.reader import DECODED_BATCH_BYTES, ParquetDataFile
 from lsm.parquet.row_group_pages import GroupPages, matching_rows
 from lsm.read.metrics import ReadReport
 from lsm.read.text_search import TextRows
 from lsm.scan.predicates import texts_wanted
-from lsm.schema.evolution import SchemaMapping, conform, is_same
+from lsm.schema.evolution import SchemaMapping, is_same, to_read_schema
 from lsm.schema.parquet_schema import KIND_FIELD, needs_int96
-from manifest.io.errors import CastFailed, CorruptFile
+from manifest.io.errors import CastFailed
 from manifest.stats.column_stats import ColumnBounds, may_match
 
 _Mask = Mask
@@ -41,7 +43,7 @@ _SPARSE = 8
 """At most one row in so many is few: their pages are decoded alone, or texts stay dictionaries until they are filtered."""
 _DENSE = 2
 """More than one row in so many is a lot: leaving out the others would save little."""
-_MASKED_BYTES = 4 * BATCH_BYTES
+_MASKED_BYTES = 4 * DECODED_BATCH_BYTES
 """About as many decoded bytes as may come of a row group at once."""
 
 
@@ -72,7 +74,7 @@ class RowGroupRead:
     rows: BitMap | None
     drop_retracts: bool
     report: ReadReport
-    batch_bytes: int = BATCH_BYTES
+    batch_bytes: int = DECODED_BATCH_BYTES
     keep_dictionaries: bool = False
 
     def batches(self) -> Iterator[Any]:
@@ -147,7 +149,7 @@ class RowGroupRead:
                 raise CorruptFile(self.data.path, f"column '{source.name}' holds codes that its dictionary does not have")
             return array
         try:
-            return conform(array, source.type, wanted)
+            return to_read_schema(array, source.type, wanted)
         except CastFailed as error:
             raise CastFailed(f"{self.data.path}: column '{name}': {error}") from error
         except pa.ArrowException as error:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from fileindex.base.errors import UnknownColumn
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.tree import TRUE, Predicate, columns_of
 from lsm.arrow.decode import plain_texts
@@ -23,14 +24,13 @@ from lsm.merge.engines import merge_function_for
 from lsm.merge.function import Deduplicate, FirstRow
 from lsm.merge.lookup_function import LookupMerge, combines_versions, with_level
 from lsm.merge.merge_iterator import merge_runs
-from lsm.merge.selection import surviving_rows
+from lsm.merge.selection import selection_vectors
 from lsm.read.data_file import DataFileRead
 from lsm.read.full_scan import batch_bytes_of, runs_that_count
 from lsm.read.metrics import ReadReport
 from lsm.scan.predicates import only_columns
 from lsm.scan.splits import DataSplit
 from manifest.entry.data_file import DataFileMeta
-from manifest.io.errors import UnknownColumn
 from manifest.store import FileStore
 
 _SETTLED = -1
@@ -177,7 +177,7 @@ class _SplitRead:
         reads = self._runs(section, columns, keep_dictionaries=by_masks, settled_first=isinstance(fold, FirstRow))
         runs = [self._rows(run, by_level=by_level) for run in reads]
         if by_masks and isinstance(fold, Deduplicate | FirstRow):
-            merged = surviving_rows(runs, key, fold)
+            merged = selection_vectors(runs, key, fold)
         else:
             merged = merge_runs(runs, key, LookupMerge(fold) if by_level else fold, drop_delete=True)
         for rows in merged:

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fileindex.base.arrays import Int64s, Mask
-from lsm.parquet.reader import BATCH_BYTES, ParquetDataFile, RowGroup
+from lsm.parquet.footer import RowGroup
+from lsm.parquet.reader import DECODED_BATCH_BYTES, ParquetDataFile
 from lsm.read.metrics import ReadReport
 
 _Rows = Int64s
-_TOGETHER_BYTES = 2 * BATCH_BYTES
+_TOGETHER_BYTES = 2 * DECODED_BATCH_BYTES
 """Compressed bytes of row groups that are searched together: its threads share them."""
 
 

@@ -10,16 +10,17 @@ import numpy as np
 
 from fileindex.base.arrays import Indices, Mask
 from fileindex.base.column_type import Plain
+from fileindex.base.errors import CorruptFile
 from fileindex.format.container import ContainerReader
 from fileindex.predicate.tree import FALSE, TRUE, ColumnRef, Predicate, columns_of
-from fileindex.query.evaluate import IndexNotes, evaluate
+from fileindex.query.evaluate import evaluate
+from fileindex.query.metrics import IndexMetrics
 from lsm.scan.predicates import bind_constants, bind_rows, only_columns
 from lsm.schema.evolution import SchemaMapping, column_types
-from manifest.entry.bounds import BoundsColumn, Lookup, key_bounds, may_match_each, value_bounds
+from manifest.entry.bounds import BoundsColumn, BoundsColumnLookup, key_bounds, may_match_each, value_bounds
 from manifest.entry.column_ranges import same_values, stats_groups
 from manifest.entry.columns import EntryColumns
 from manifest.entry.data_file import DataFileMeta
-from manifest.io.errors import CorruptFile
 from manifest.row.binary_row import EMPTY_ROW
 from manifest.stats.column_stats import ColumnBounds, decode_bounds
 from manifest.store import FileStore
@@ -38,7 +39,7 @@ class FilePruner:
 
     store: FileStore
     predicate: Predicate
-    notes: IndexNotes = field(default_factory=IndexNotes)
+    notes: IndexMetrics = field(default_factory=IndexMetrics)
     _residuals: dict[bytes, Predicate] = field(default_factory=dict)
     _mappings: dict[int, SchemaMapping] = field(default_factory=dict)
 
@@ -135,7 +136,7 @@ class FilePruner:
         types = column_types(self._fields(schema_id))
         return evaluate(mapping.to_file(residual), ContainerReader.of(index), types, row_count, self.notes).remains
 
-    def _column_lookup(self, entries: EntryColumns, schema_id: int, covered: tuple[str, ...] | None) -> Lookup:
+    def _column_lookup(self, entries: EntryColumns, schema_id: int, covered: tuple[str, ...] | None) -> BoundsColumnLookup:
         """Bounds of the filter's columns in files of one schema."""
         mapping = self._mapping(schema_id)
         by_name = {column.name: column for column in self._fields(schema_id)}
@@ -204,7 +205,7 @@ def _of_name(known: Mapping[str, BoundsColumn], column: ColumnRef) -> BoundsColu
     return known.get(column.name) if column.key is None else None
 
 
-def _of_rows(lookup: Lookup, rows: Indices, column: ColumnRef) -> BoundsColumn | None:
+def _of_rows(lookup: BoundsColumnLookup, rows: Indices, column: ColumnRef) -> BoundsColumn | None:
     found = lookup(column)
     return found if found is None or rows.size == found.rows.size else found.take(rows)
 

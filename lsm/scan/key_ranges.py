@@ -8,8 +8,8 @@ import numpy as np
 
 from fileindex.base.arrays import AnyArray, Int64s
 from fileindex.base.column_type import FLOATS
+from fileindex.base.errors import CorruptFile
 from manifest.entry.columns import EntryColumns
-from manifest.io.errors import CorruptFile
 from manifest.row.columns import RowColumns
 from manifest.types.data_type import DataType
 

@@ -13,14 +13,15 @@ from typing import TypeAlias
 import numpy as np
 
 from fileindex.base.arrays import Int64s, Mask
+from fileindex.base.errors import UnknownColumn
 from fileindex.predicate.tree import FALSE, TRUE, Predicate, columns_of
-from fileindex.query.evaluate import IndexNotes
+from fileindex.query.metrics import IndexMetrics
 from lsm.deletion_vectors.reader import DeletionFile
 from lsm.scan.bucket_pruner import BucketPruner
 from lsm.scan.file_pruner import FilePruner
 from lsm.scan.key_ranges import key_ranks, sections
 from lsm.scan.manifest_pruner import ManifestPruner
-from lsm.scan.plan import Report, ScanPlan, Stage, Tally
+from lsm.scan.plan import Report, ScanPlan, Tally
 from lsm.scan.split_generator import bucket_numbers, file_groups
 from lsm.scan.splits import DataSplit
 from lsm.scan.table_statistics import own_statistics, proves_empty
@@ -29,7 +30,7 @@ from manifest.entry.index_manifest import DELETION_VECTORS
 from manifest.entry.live import EntryFilter, live
 from manifest.entry.manifest_entry import FileKind
 from manifest.entry.manifest_list import ManifestFileMeta
-from manifest.io.errors import UnknownColumn, UnsupportedTable
+from manifest.io.errors import UnsupportedTable
 from manifest.options.support import check_readable
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
@@ -88,7 +89,7 @@ class _Funnel:
         self._store = store
         self._predicate = predicate
         self._partitions = partitions
-        self._notes = IndexNotes()
+        self._notes = IndexMetrics()
         self._pruner = FilePruner(store, predicate, self._notes)
         self._report = Report()
         self._has_vectors = options.deletion_vectors_enabled
@@ -340,4 +341,4 @@ def _count_net(tally: Tally, before: EntryColumns, after: EntryColumns) -> None:
     tally.count(kept, total - kept, kept_bytes, total_bytes - kept_bytes)
 
 
-__all__ = ["DataSplit", "ScanPlan", "ScanPlanner", "Stage"]
+__all__ = ["ScanPlanner"]

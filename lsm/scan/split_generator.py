@@ -15,7 +15,7 @@ from manifest.types.data_type import DataType
 
 
 @dataclass(frozen=True, slots=True)
-class FileGroup:
+class WeightedFiles:
     """Entries of one bucket that must be read by one reader, and whether they need no merge."""
 
     rows: Indices
@@ -35,7 +35,7 @@ def bucket_numbers(entries: EntryColumns) -> Int64s:
 
 def file_groups(
     entries: EntryColumns, key_types: Sequence[DataType], target: int, open_cost: int, *, one_version: bool = False
-) -> list[FileGroup]:
+) -> list[WeightedFiles]:
     """Groups of about ``target`` bytes, bucket by bucket: of single files where no key has two versions, else of whole sections.
 
     Args:
@@ -76,7 +76,7 @@ def _settled(entries: EntryColumns, buckets: Int64s, clean: Mask, *, one_version
 
 def _packed(
     order: Indices, buckets: Int64s, begins: Mask, file_sizes: Int64s, *, alone: Mask, clean: Mask, sizes: tuple[int, int]
-) -> Iterator[FileGroup]:
+) -> Iterator[WeightedFiles]:
     """Fill groups with units (files or sections, beginning where ``begins``) of one bucket after the other."""
     target, open_cost = sizes
     units = np.flatnonzero(begins)
@@ -91,7 +91,7 @@ def _packed(
         for members in bins:
             here = slice(unit_starts[members[0]], unit_starts[members[-1] + 1])
             rows = order[here]
-            yield FileGroup(rows, bool(alone[here].all() or (rows.size == 1 and clean[here][0])))
+            yield WeightedFiles(rows, bool(alone[here].all() or (rows.size == 1 and clean[here][0])))
 
 
-__all__ = ["FileGroup", "bucket_numbers", "file_groups"]
+__all__ = ["WeightedFiles", "bucket_numbers", "file_groups"]

@@ -17,10 +17,10 @@ import pyarrow.compute as pc
 
 from fileindex.base.arrays import UInt64s
 from fileindex.base.column_type import BINARIES, FLOATS, STRINGS, ColumnType, Kind, Plain
+from fileindex.base.errors import CorruptFile
 from fileindex.base.plain_value import from_scalar, plain_array
 from fileindex.keys.hashing import hash_array, xxh64
 from fileindex.predicate.tree import ColumnRef, Predicate
-from manifest.io.errors import CorruptFile
 from manifest.snapshot.snapshot import Snapshot
 from manifest.stats.column_stats import ColumnBounds, may_match
 from manifest.stats.table_stats import ColumnStatistics, Statistics, parse_value, value_text

@@ -13,11 +13,12 @@ from typing import Any
 import pyarrow as pa
 
 from fileindex.base.column_type import BINARIES, STRINGS, ColumnType, Kind, Plain
+from fileindex.base.errors import PaimonError
 from fileindex.base.plain_value import from_scalar, to_scalar
 from fileindex.predicate.tree import TRUE, ColumnRef, Leaf, Predicate, map_leaves
-from fileindex.predicate.unwiden import devolve
+from fileindex.predicate.unwiden import unwiden
 from lsm.schema.cast import cast_values
-from manifest.io.errors import PaimonError, UnsupportedTable
+from manifest.io.errors import UnsupportedTable
 from manifest.stats.column_stats import ColumnBounds
 from manifest.types.cast_rules import Cast, cast_of, keeps_order, may_null, why_not_built
 from manifest.types.data_type import NESTED, DataField, DataType
@@ -79,7 +80,7 @@ class SchemaMapping:
             renamed = replace(leaf, column=ColumnRef(source.name, column.key))
             if self._is_unchanged(column.name, source):
                 return renamed
-            said = devolve(renamed, self.read[column.name].type.column_type, source.type.column_type) if column.key is None else None
+            said = unwiden(renamed, self.read[column.name].type.column_type, source.type.column_type) if column.key is None else None
             return TRUE if said is None else said
 
         return map_leaves(predicate, rename)
@@ -95,7 +96,7 @@ class SchemaMapping:
             return None, False
         try:
             array = pa.array([to_scalar(value, source.type.column_type)])
-            return from_scalar(conform(array, source.type, read.type)[0], read.type.column_type), True
+            return from_scalar(to_read_schema(array, source.type, read.type)[0], read.type.column_type), True
         except (PaimonError, pa.ArrowException):
             return None, False
 
@@ -143,7 +144,7 @@ def can_cast(file: DataType, read: DataType) -> bool:
             return not read.is_nested and cast_of(file, read) is not Cast.NONE and why_not_built(file, read) is None
 
 
-def conform(array: Any, file: DataType, read: DataType) -> Any:
+def to_read_schema(array: Any, file: DataType, read: DataType) -> Any:
     """``array``, decoded from a file with a column of type ``file``, as ``read.arrow``.
 
     Args:
@@ -155,7 +156,7 @@ def conform(array: Any, file: DataType, read: DataType) -> Any:
         CastFailed: a value is none of the type that readers want.
         pyarrow.ArrowException: the array does not hold values of the type that the file's schema promises.
 
-    >>> conform(pa.array([1, None], pa.int32()), DataType(Kind.INT), DataType(Kind.BIGINT)).type
+    >>> to_read_schema(pa.array([1, None], pa.int32()), DataType(Kind.INT), DataType(Kind.BIGINT)).type
     DataType(int64)
     """
     if pa.types.is_dictionary(array.type):
@@ -174,14 +175,14 @@ def conform(array: Any, file: DataType, read: DataType) -> Any:
         case Kind.ROW:
             return _conform_row(array, file, read)
         case Kind.ARRAY:
-            values = conform(array.values, file.part("element"), read.part("element"))
+            values = to_read_schema(array.values, file.part("element"), read.part("element"))
             return pa.ListArray.from_arrays(_offsets(array), values, type=target, mask=_nulls(array))
         case Kind.MAP:
-            keys = conform(array.keys, file.part("key"), read.part("key"))
-            items = conform(array.items, file.part("value"), read.part("value"))
+            keys = to_read_schema(array.keys, file.part("key"), read.part("key"))
+            items = to_read_schema(array.items, file.part("value"), read.part("value"))
             return pa.MapArray.from_arrays(_offsets(array), keys, items, type=target, mask=_nulls(array))
         case Kind.MULTISET:
-            keys = conform(array.keys, file.part("element"), read.part("element"))
+            keys = to_read_schema(array.keys, file.part("element"), read.part("element"))
             return pa.MapArray.from_arrays(_offsets(array), keys, array.items.cast(pa.int32()), type=target, mask=_nulls(array))
         case _:
             return array.cast(target)
@@ -212,7 +213,7 @@ def _conform_row(array: Any, file: DataType, read: DataType) -> Any:
             position = array.type.get_field_index(source.name)
             if position < 0:
                 raise pa.ArrowInvalid(f"the file has no nested field '{source.name}'")
-            children.append(conform(array.field(position), source.type, wanted.type))
+            children.append(to_read_schema(array.field(position), source.type, wanted.type))
     return pa.StructArray.from_arrays(children, fields=[wanted.arrow_field for wanted in read.fields], mask=_nulls(array))
 
 
@@ -229,4 +230,4 @@ def column_types(fields: Sequence[DataField]) -> dict[str, ColumnType]:
     return {column.name: column.type.column_type for column in fields}
 
 
-__all__ = ["SchemaMapping", "can_cast", "column_types", "conform", "is_same", "keeps_order"]
+__all__ = ["SchemaMapping", "can_cast", "column_types", "is_same", "to_read_schema"]

@@ -82,13 +82,4 @@ def _is_fine(data_type: DataType) -> bool:
     return any(_is_fine(child) for child in data_type.children)
 
 
-__all__ = [
-    "KEY_ID_OFFSET",
-    "KEY_PREFIX",
-    "KIND_FIELD",
-    "SEQUENCE_FIELD",
-    "file_schema",
-    "key_fields",
-    "key_value_fields",
-    "needs_int96",
-]
+__all__ = ["KEY_ID_OFFSET", "KEY_PREFIX", "KIND_FIELD", "SEQUENCE_FIELD", "file_schema", "key_fields", "key_value_fields", "needs_int96"]

@@ -8,10 +8,10 @@ from fileindex.base.arrays import Int64s
 from lsm.compaction.cluster import BucketCluster, Clustering
 from lsm.compaction.manager import CompactIncrement
 from lsm.compaction.small_files import SmallFilePolicy, join_small_files
-from lsm.compaction.task import CompactResult
-from lsm.data_files.rolling import RollingFileWriter, delete_files, row_writer
+from lsm.compaction.task import CompactTaskResult
+from lsm.data_files.rolling import RollingFileWriter, discard_files, row_writer
 from lsm.write.bucket_writer import BucketContext, WriteMetrics
-from lsm.write_buffer.source import HeldRows, Source
+from lsm.write_buffer.source import BufferedRows, Source
 from manifest.commit.message import CommitMessage
 from manifest.entry.data_file import DataFileMeta, FileSource
 
@@ -22,7 +22,7 @@ class AppendOnlyWriter:
     def __init__(self, context: BucketContext) -> None:
         self.context = context
         self.metrics = WriteMetrics()
-        self.held = HeldRows()
+        self.held = BufferedRows()
         self._target = context.target
         self._has_buckets = context.store.options.bucket > 0
         self._next_sequence = context.next_sequence if self._has_buckets else 0
@@ -72,7 +72,7 @@ class AppendOnlyWriter:
         if result is not None:
             self._replace(result)
 
-    def _replace(self, result: CompactResult) -> None:
+    def _replace(self, result: CompactTaskResult) -> None:
         gone = {file.file_name for file in result.before}
         self._files = [file for file in self._files if file.file_name not in gone] + result.after
         self._increment.add(result)
@@ -121,7 +121,7 @@ class AppendOnlyWriter:
         self.held.clear()
 
     def _discard(self, file: DataFileMeta) -> None:
-        delete_files(self.context.store.file_io, self._target.directory, file)
+        discard_files(self.context.store.file_io, self._target.directory, file)
 
     def _count(self, files: list[DataFileMeta]) -> None:
         self.metrics.files += len(files)

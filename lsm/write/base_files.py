@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fileindex.base.column_type import Plain
-from lsm.bucket.router import describe
+from lsm.bucket.router import describe_bucket
 from manifest.entry.data_file import DataFileMeta
-from manifest.entry.index_manifest import DELETION_VECTORS, IndexEntry
+from manifest.entry.index_manifest import DELETION_VECTORS, IndexManifestEntry
 from manifest.entry.live import EntryFilter
 from manifest.io.errors import UnsupportedTable
 from manifest.snapshot.snapshot import Snapshot
@@ -32,7 +32,7 @@ class ExistingFiles:
         self._files: dict[tuple[bytes, int], list[DataFileMeta]] = {}
         self._totals: dict[bytes, int] = {}
         self._loaded: set[bytes] = set()
-        self._vectors: dict[tuple[bytes, int], list[IndexEntry]] | None = None
+        self._vectors: dict[tuple[bytes, int], list[IndexManifestEntry]] | None = None
 
     @property
     def snapshot(self) -> Snapshot | None:
@@ -77,14 +77,14 @@ class ExistingFiles:
         wanted = self._store.options.bucket
         total = self._totals.get(encoded, wanted)
         if new_rows and total != wanted:
-            where = describe(partition, self._store.schema.partition_keys) or "the table"
+            where = describe_bucket(partition, self._store.schema.partition_keys) or "the table"
             raise UnsupportedTable(
                 f"{self._store.root}: {where} has {total} buckets, but option 'bucket' is {wanted}; "
                 "overwrite it to change its number of buckets"
             )
         return total
 
-    def deletion_vectors(self, encoded: bytes, bucket: int) -> list[IndexEntry]:
+    def deletion_vectors(self, encoded: bytes, bucket: int) -> list[IndexManifestEntry]:
         """The deletion-vector files of a bucket."""
         if self._vectors is None:
             self._vectors = {}

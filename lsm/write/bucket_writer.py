@@ -11,7 +11,7 @@ from fileindex.base.column_type import Plain
 from lsm.data_files.spill import SpillSpace
 from lsm.data_files.writer import FileTarget
 from lsm.deletion_vectors.maintainer import BucketVectors
-from lsm.write_buffer.source import HeldRows, Source
+from lsm.write_buffer.source import BufferedRows, Source
 from manifest.commit.message import CommitMessage
 from manifest.entry.data_file import DataFileMeta
 from manifest.io.paths import FileNames
@@ -110,7 +110,7 @@ class BucketWriter(Protocol):
     metrics: WriteMetrics
 
     @property
-    def held(self) -> HeldRows:
+    def held(self) -> BufferedRows:
         """The input rows that it holds in memory."""
 
     @property

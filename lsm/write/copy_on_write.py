@@ -17,7 +17,7 @@ from fileindex.base.arrays import Mask, UInt32s
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.tree import Predicate, columns_of
 from fileindex.rowset.roaring import bitmap_to_rows
-from lsm.data_files.rolling import delete_files, row_writer
+from lsm.data_files.rolling import discard_files, row_writer
 from lsm.data_files.writer import FileTarget
 from lsm.deletion_vectors.maintainer import BucketVectors
 from lsm.deletion_vectors.reader import DeletionFile, dead_rows
@@ -124,7 +124,7 @@ class AppendChange:
             count = sum(self._rewritten(rows, target, made) for rows in found)
         except BaseException:
             for file in made:
-                delete_files(self.store.file_io, target.directory, file)
+                discard_files(self.store.file_io, target.directory, file)
             raise
         before = tuple(rows.file for rows in found)
         return base.model_copy(update={"compact_before": before, "compact_after": tuple(made)}), count

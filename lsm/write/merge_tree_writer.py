@@ -11,15 +11,15 @@ from lsm.compaction.changelog import ChangelogWriter, CompactionChangelog, chang
 from lsm.compaction.full_changelog_rewriter import FullChangelogRewriter
 from lsm.compaction.lookup_rewriter import LookupRewriter
 from lsm.compaction.manager import CompactIncrement, CompactionPolicy, MergeTreeCompactManager
-from lsm.compaction.task import CompactResult, MergeTreeRewriter, Rewriter
-from lsm.data_files.rolling import delete_files, key_value_writer
+from lsm.compaction.task import CompactTaskResult, MergeTreeRewriter, Rewriter
+from lsm.data_files.rolling import discard_files, key_value_writer
 from lsm.keys.sort import SortKey
 from lsm.levels.sorted_runs import key_decoder
 from lsm.merge.engines import merge_function_for
-from lsm.merge.keep_all import KeepEvery, folded
+from lsm.merge.keep_all import KeepAll, fold_key_aligned
 from lsm.write.bucket_writer import BucketContext, WriteMetrics
 from lsm.write_buffer.sort_buffer import SortBuffer
-from lsm.write_buffer.source import HeldRows, Source
+from lsm.write_buffer.source import BufferedRows, Source
 from manifest.commit.message import CommitMessage
 from manifest.entry.data_file import DataFileMeta, FileSource
 from manifest.schema.table_schema import TableSchema
@@ -41,8 +41,8 @@ class MergeTreeWriter:
         self._target = context.target
         self._key, self._fold = key, fold
         self._logs_input = context.logs and context.store.options.changelog_producer == "input"
-        self._keeps_every = self._logs_input or not fold.folds_in_steps
-        self._buffer = SortBuffer(key, KeepEvery() if self._keeps_every else fold, context.next_sequence)
+        self._keeps_every = self._logs_input or not fold.is_associative
+        self._buffer = SortBuffer(key, KeepAll() if self._keeps_every else fold, context.next_sequence)
         plain = MergeTreeRewriter(self._target, context.partition, context.bucket, key, fold, context.vectors)
         key_of, policy = key_decoder(schema.key_types), CompactionPolicy.of(context.store.options)
         self._log = ChangelogWriter(changelog_target(self._target))
@@ -61,7 +61,7 @@ class MergeTreeWriter:
         self._compacted_fully = False
 
     @property
-    def held(self) -> HeldRows:
+    def held(self) -> BufferedRows:
         """See ``BucketWriter``; so for every other method."""
         return self._buffer.held
 
@@ -126,7 +126,7 @@ class MergeTreeWriter:
             self._buffer.clear()
         self._increment.undo()
         for file in self._new_files:
-            delete_files(self.context.store.file_io, self._target.directory, file)
+            discard_files(self.context.store.file_io, self._target.directory, file)
         for file in (*self._changelog, *self._compact_changelog):
             self._log.discard(file)
         self._new_files, self._changelog, self._compact_changelog = [], [], []
@@ -136,13 +136,13 @@ class MergeTreeWriter:
         for rows in self._buffer.drain(self.context.space):
             if self._logs_input:
                 self._log.write(rows)
-            yield folded(rows, self._key, self._fold) if self._keeps_every else rows
+            yield fold_key_aligned(rows, self._key, self._fold) if self._keeps_every else rows
 
     def _count(self, files: list[DataFileMeta]) -> None:
         self.metrics.files += len(files)
         self.metrics.bytes_written += sum(file.file_size for file in files)
 
-    def _take(self, result: CompactResult | None) -> None:
+    def _take(self, result: CompactTaskResult | None) -> None:
         if result is None:
             return
         self._increment.add(result)

@@ -24,7 +24,7 @@ from lsm.bucket.dynamic import HashBucketAssigner, Owned
 from lsm.bucket.hash_index import write_hashes
 from lsm.bucket.router import route
 from lsm.compaction.cluster import Clustering
-from lsm.data_files.spill import BATCH_BYTES, SpillSpace
+from lsm.data_files.spill import SPILL_BATCH_BYTES, SpillSpace
 from lsm.deletion_vectors.maintainer import BucketVectors
 from lsm.deletion_vectors.writer import DeletionVectorWriter
 from lsm.schema.conform_input import conform
@@ -42,7 +42,7 @@ from manifest.entry.data_file import DataFileMeta
 from manifest.entry.index_manifest import HASH
 from manifest.io import failpoints
 from manifest.io.errors import UnsupportedTable
-from manifest.io.group_sync import DurableTogether
+from manifest.io.group_sync import GroupSync
 from manifest.io.paths import FileNames
 from manifest.options.support import check_writable
 from manifest.store import FileStore
@@ -54,7 +54,7 @@ _MAX_OPEN_FILES = 128
 _KEPT_SHARE = 8
 """What buckets keep in memory when room is made, all together: this part of the buffer at most."""
 T = TypeVar("T")
-Progress = Callable[[WriteMetrics], None]
+WriteProgress = Callable[[WriteMetrics], None]
 
 
 class TableWrite:
@@ -87,7 +87,7 @@ class TableWrite:
         commit_id: str | None = None,
         spill_dir: str | None = None,
         threads: int = 2,
-        progress: Progress | None = None,
+        progress: WriteProgress | None = None,
         ignore_existing: bool = False,
         first_sequence: int | None = None,
         owned: Owned | None = None,
@@ -95,7 +95,7 @@ class TableWrite:
     ) -> None:
         check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
         _refuse_keys_across_partitions(store)
-        self._durable = DurableTogether(store.file_io)
+        self._durable = GroupSync(store.file_io)
         self.store = store.through(self._durable)
         self._kinds = WriteKinds(store.schema, store.root)
         self.commit_user = commit_user
@@ -109,7 +109,7 @@ class TableWrite:
             spill_dir or str(self._own_spill and self._own_spill.name),
             raw.get("spill-compression", "zstd"),
             int(raw.get("spill-compression.zstd-level", "1")),
-            min(BATCH_BYTES, store.options.write_buffer_size // MAX_SPILL_FAN_IN),
+            min(SPILL_BATCH_BYTES, store.options.write_buffer_size // MAX_SPILL_FAN_IN),
         )
         self._first_sequence = first_sequence
         self._pool = ThreadPoolExecutor(max(1, threads), thread_name_prefix="paimon-write")
@@ -357,4 +357,4 @@ def compact_bucket(
         return messages[0] if messages else None
 
 
-__all__ = ["Progress", "TableWrite", "compact_bucket"]
+__all__ = ["TableWrite", "WriteProgress", "compact_bucket"]

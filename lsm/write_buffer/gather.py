@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow as pa
 
 from fileindex.base.arrays import Int8s, Int64s
-from lsm.arrow.dictionary import joined, moved
+from lsm.arrow.dictionary import gather, joined
 
 
 @dataclass(frozen=True, slots=True)
-class InputRows:
-    """Some rows (None: all) of an input, whose columns are in forms that ``moved`` takes, by name."""
+class GatheredInput:
+    """Some rows (None: all) of an input, whose columns are in forms that ``gather`` takes, by name."""
 
     columns: dict[str, Any]
     rows: Int64s | None
@@ -31,14 +31,14 @@ class InputRows:
         if rows is None:
             return pa.table({name: self.columns[name] for name in names})
         at = pa.array(rows)
-        return pa.table({name: moved(self.columns[name], at) for name in names})
+        return pa.table({name: gather(self.columns[name], at) for name in names})
 
 
 @dataclass(frozen=True, slots=True)
 class RowsInPlace:
     """Rows of few inputs; row ``i`` is the one that arrived as number ``i``. Nothing but what ``take`` gives is copied."""
 
-    inputs: Sequence[InputRows]
+    inputs: Sequence[GatheredInput]
     kinds: Int8s | None
     size: int
 
@@ -73,4 +73,4 @@ class RowsInPlace:
         return joined(pieces).combine_chunks().take(pa.array(back))
 
 
-__all__ = ["InputRows", "RowsInPlace"]
+__all__ = ["GatheredInput", "RowsInPlace"]

@@ -13,11 +13,11 @@ from fileindex.base.arrays import Int8s, Int64s
 from lsm.data_files.spill import SpillFile, SpillSpace, batch_rows
 from lsm.keys.sort import INSERT, SEQUENCE_NUMBER, VALUE_KIND, Sorted, SortKey, rough_order, sort_rows
 from lsm.merge.function import MergeFunction
-from lsm.merge.keep_all import KeepEvery, whole_keys
+from lsm.merge.keep_all import KeepAll, key_aligned
 from lsm.merge.lookup_function import combines_versions
 from lsm.merge.merge_iterator import merge_runs
 from lsm.write_buffer.gather import RowsInPlace
-from lsm.write_buffer.source import Blocks, HeldRows, Source
+from lsm.write_buffer.source import Blocks, BufferedRows, Source
 
 EMIT_BYTES = 8 << 20
 MAX_SPILL_FAN_IN = 64
@@ -28,13 +28,13 @@ class SortBuffer:
     """Buffers the rows of one bucket. Call order: ``add`` and, at will, ``spill`` or ``gather``; then ``drain``.
 
     Spilling sorts and folds what is in memory into a file; the files are merged once, when the buffer is drained. With
-    ``KeepEvery`` for ``fold`` every version comes out, and no key is in two tables.
+    ``KeepAll`` for ``fold`` every version comes out, and no key is in two tables.
     """
 
     key: SortKey
     fold: MergeFunction
     next_sequence: int
-    held: HeldRows = field(default_factory=HeldRows)
+    held: BufferedRows = field(default_factory=BufferedRows)
     rows: int = 0
     spilled_bytes: int = 0
     _first_sequence: int = 0
@@ -101,7 +101,7 @@ class SortBuffer:
 
     def _whole(self, tables: Iterator[Any]) -> Iterator[Any]:
         """A merge takes all versions of a key that a run has at once."""
-        return whole_keys(tables, self.key) if isinstance(self.fold, KeepEvery) else tables
+        return key_aligned(tables, self.key) if isinstance(self.fold, KeepAll) else tables
 
     def _in_memory(self, *, encoded: bool = False) -> Iterator[Any]:
         """What is held, sorted and folded, a bounded piece at a time; ``encoded``: texts may be dictionaries."""

@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from fileindex.base.arrays import Int8s, Int64s
-from lsm.arrow.dictionary import movable
+from lsm.arrow.dictionary import encode_for_gather
 from lsm.keys.sort import INSERT
-from lsm.write_buffer.gather import InputRows, RowsInPlace
+from lsm.write_buffer.gather import GatheredInput, RowsInPlace
 
 _FEW_SOURCES = 64
 _BLOCK_ROWS = 1 << 16
@@ -25,11 +25,11 @@ _BLOCK_BYTES = 4 << 20
 
 @dataclass(slots=True)
 class Source:
-    """An input table, each column in one piece, and the kinds of its rows (None: all ``+I``); ``holders`` buckets use it."""
+    """An input table, each column in one piece, and the kinds of its rows (None: all ``+I``); ``refcount`` buckets use it."""
 
     table: Any
     kinds: Int8s | None = None
-    holders: int = 0
+    refcount: int = 0
     forms: dict[str, Any] = field(default_factory=dict, repr=False)
     """Columns in a form in which rows are copied out of them faster (``lsm.arrow.dictionary``)."""
 
@@ -44,7 +44,7 @@ class Source:
 
     def ready(self, name: str) -> None:
         """Give a column another form, if it has one."""
-        self.forms[name] = movable(self.table.column(name).chunk(0))
+        self.forms[name] = encode_for_gather(self.table.column(name).chunk(0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ class Blocks:
 
 
 @dataclass(slots=True)
-class HeldRows:
+class BufferedRows:
     """What one bucket holds; ``size`` is its share of the sources' bytes."""
 
     count: int = 0
@@ -136,7 +136,7 @@ class HeldRows:
         """Take ``rows`` of ``source``; how many they are."""
         part = _Part(source, rows)
         if part.count:
-            source.holders += 1
+            source.refcount += 1
             self._parts.append(part)
             self.count += part.count
             self.size += source.size * part.count // source.table.num_rows
@@ -155,7 +155,7 @@ class HeldRows:
             table = part.source.table
             columns = {name: column.chunk(0) for name, column in zip(table.schema.names, table.columns, strict=True)}
             forms = {name: form for name, form in part.source.forms.items() if name in known or not pa.types.is_dictionary(form.type)}
-            inputs.append(InputRows(columns | forms if encoded else columns, part.rows))
+            inputs.append(GatheredInput(columns | forms if encoded else columns, part.rows))
         kinds = joined_kinds([(part.count, part.kinds) for part in self._parts])
         return RowsInPlace(inputs, kinds, self.size)
 
@@ -172,7 +172,7 @@ class HeldRows:
 
     def gather(self) -> None:
         """Copy the rows out of sources that other buckets share."""
-        if all(part.source.holders == 1 and part.rows is None for part in self._parts):
+        if all(part.source.refcount == 1 and part.rows is None for part in self._parts):
             return
         gathered = [part.gathered() for part in self._parts]
         table = pa.concat_tables([table for table, _ in gathered]).combine_chunks()
@@ -183,7 +183,7 @@ class HeldRows:
     def clear(self) -> None:
         """Let go of everything."""
         for part in self._parts:
-            part.source.holders -= 1
+            part.source.refcount -= 1
         self._parts, self.count, self.size = [], 0, 0
 
 
@@ -240,4 +240,4 @@ def joined_kinds(parts: Sequence[tuple[int, Int8s | None]]) -> Int8s | None:
     return np.concatenate([np.full(count, INSERT, np.int8) if kinds is None else kinds for count, kinds in parts])
 
 
-__all__ = ["Blocks", "HeldRows", "Source", "joined_kinds"]
+__all__ = ["Blocks", "BufferedRows", "Source", "joined_kinds"]

@@ -14,7 +14,7 @@ from typing import Protocol, Self, TypeVar
 import numpy as np
 
 from fileindex.base.arrays import Indices, Int64s, Mask
-from manifest.avro.schemas import Json
+from manifest.avro.schemas import AvroSchema
 
 _PADDING = 16
 _MOST_ITEMS = 1 << 12
@@ -163,7 +163,7 @@ class RecordColumns:
         )
 
 
-def decode_columns(shape: Json, payload: bytes, count: int, starts: Int64s) -> RecordColumns | None:
+def decode_columns(shape: AvroSchema, payload: bytes, count: int, starts: Int64s) -> RecordColumns | None:
     """The columns of the ``count`` records of layout ``shape`` that begin at some of the offsets ``starts``; None if they cannot be proved."""
     if starts.size < max(count, 1):
         return None
@@ -262,7 +262,7 @@ class _Cursors:
         self._advance(rows, position, position > self._end)
         return present
 
-    def array(self, rows: Indices, item: Json) -> None:
+    def array(self, rows: Indices, item: AvroSchema) -> None:
         """Pass the next array of ``rows``; many blocks, or blocks with sizes, count as another layout."""
         count = self.longs(rows)
         wild = (count < 0) | (count > np.minimum(self._end - self.position[rows], _MOST_ITEMS))
@@ -274,7 +274,7 @@ class _Cursors:
             self._item(filled[left > passed], item)
         self.bad[filled[self.longs(filled) != 0]] = True
 
-    def _item(self, rows: Indices, item: Json) -> None:
+    def _item(self, rows: Indices, item: AvroSchema) -> None:
         match item:
             case "int" | "long":
                 self.longs(rows)
@@ -307,7 +307,7 @@ class _Walk:
     numbers: dict[str, Numbers]
     spans: dict[str, Spans]
 
-    def walk(self, shape: Json, path: str, rows: Indices, present: Mask) -> None:
+    def walk(self, shape: AvroSchema, path: str, rows: Indices, present: Mask) -> None:
         match shape:
             case "int" | "long":
                 values = np.zeros(present.size, np.int64)
@@ -354,3 +354,6 @@ def _chain(starts: Int64s, ends: Int64s, bad: Mask, count: int, size: int) -> In
             break
         row, offset = steps[row], int(ends[row])
     return np.array(chosen) if len(chosen) == count and ended[chosen[-1]] else None
+
+
+__all__ = ["RecordColumns", "Spans", "decode_columns", "optional_longs"]

@@ -19,8 +19,9 @@ import fastavro
 import zstandard
 from fastavro.schema import SchemaParseException
 
-from manifest.avro.schemas import Json, layout, parsed
-from manifest.io.errors import CorruptFile, UnsupportedOption, UnsupportedTable
+from fileindex.base.errors import CorruptFile, UnsupportedOption
+from manifest.avro.schemas import AvroSchema, layout, parsed
+from manifest.io.errors import UnsupportedTable
 
 _MAGIC = b"Obj\x01"
 _SYNC = 16
@@ -39,8 +40,8 @@ _CODECS = {"zstd": "zstandard", "zstandard": "zstandard", "none": "null", "null"
 class WriterSchema:
     """The schema in a file: its binary ``layout``, and itself as fastavro's decoder wants it."""
 
-    layout: Json
-    decoder: Json
+    layout: AvroSchema
+    decoder: AvroSchema
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ def read_container(path: str, data: bytes) -> Container:
 class ContainerWriter:
     """A container in memory: ``add`` uncompressed blocks, watch ``size``, take the ``content``."""
 
-    def __init__(self, schema: Json, *, codec: str, level: int) -> None:
+    def __init__(self, schema: AvroSchema, *, codec: str, level: int) -> None:
         self._compress = _compressor(codec, level)
         self._sync = os.urandom(_SYNC)
         metadata = {b"avro.schema": json.dumps(schema).encode(), b"avro.codec": codec.encode()}
@@ -90,7 +91,7 @@ class ContainerWriter:
         return b"".join(self._parts)
 
 
-def write_container(schema: Json, blocks: Iterable[tuple[int, bytes]], *, codec: str, level: int) -> bytes:
+def write_avro(schema: AvroSchema, blocks: Iterable[tuple[int, bytes]], *, codec: str, level: int) -> bytes:
     """A whole container of uncompressed ``blocks`` (record count, bytes)."""
     writer = ContainerWriter(schema, codec=codec, level=level)
     for count, block in blocks:
@@ -110,7 +111,7 @@ def codec_name(compression: str) -> str:
         raise UnsupportedOption("manifest.compression", f"'{compression}' is none of zstd, deflate, none") from None
 
 
-def encode_records(schema: Json, records: Iterable[dict[str, Any]]) -> list[bytes]:
+def encode_records(schema: AvroSchema, records: Iterable[dict[str, Any]]) -> list[bytes]:
     """Each record's bytes, without any container; ``schema`` as ``parsed`` returns it."""
     encoded = []
     for record in records:
@@ -120,7 +121,7 @@ def encode_records(schema: Json, records: Iterable[dict[str, Any]]) -> list[byte
     return encoded
 
 
-def decode_records(path: str, schema: Json, payload: bytes, count: int) -> Iterator[dict[str, Any]]:
+def decode_records(path: str, schema: AvroSchema, payload: bytes, count: int) -> Iterator[dict[str, Any]]:
     """``count`` records that must fill ``payload`` exactly; ``schema`` as ``parsed`` returns it, checked by ``read_container``."""
     source = io.BytesIO(payload)
     try:
@@ -232,14 +233,14 @@ def _long(value: int) -> bytes:
     return bytes(out)
 
 
-def _check_schema(schema: Json) -> None:
+def _check_schema(schema: AvroSchema) -> None:
     """Refuse (``ValueError``) writer schemas whose values could outgrow their bytes: recursion, arrays of nothing."""
     if not isinstance(schema, dict) or schema.get("type") != "record" or not schema["fields"]:
         raise ValueError("the schema is no record")
     _smallest(schema, {}, 0)
 
 
-def _smallest(schema: Json, named: dict[str, int], depth: int) -> int:
+def _smallest(schema: AvroSchema, named: dict[str, int], depth: int) -> int:
     """Fewest bytes of a value of ``schema``."""
     if depth > 16:
         raise ValueError("the schema is nested too deeply")
@@ -312,3 +313,6 @@ def _compressor(codec: str, level: int) -> Callable[[bytes], bytes]:
     if codec == "deflate":
         return lambda block: (stream := zlib.compressobj(wbits=-15)).compress(block) + stream.flush()
     return bytes
+
+
+__all__ = ["Container", "ContainerWriter", "blocks_of", "codec_name", "encode_records", "read_container", "write_avro"]

@@ -6,25 +6,25 @@ from typing import Any, TypeAlias
 
 import fastavro
 
-Json: TypeAlias = Any
+AvroSchema: TypeAlias = Any
 
 _ROOT = "org.apache.paimon.avro.generated.record"
 _NULLABLE_LONGS = {"type": "array", "items": ["null", "long"]}
 
 
-def _optional(name: str, kind: Json) -> Json:
+def _optional(name: str, kind: AvroSchema) -> AvroSchema:
     return {"name": name, "type": ["null", kind], "default": None}
 
 
-def _record(name: str, *fields: Json) -> Json:
+def _record(name: str, *fields: AvroSchema) -> AvroSchema:
     return {"type": "record", "name": f"{_ROOT}{name}", "fields": list(fields)}
 
 
-def _fields(kind: str, *names: str) -> list[Json]:
+def _fields(kind: str, *names: str) -> list[AvroSchema]:
     return [{"name": name, "type": kind} for name in names]
 
 
-def _stats(owner: str, name: str) -> Json:
+def _stats(owner: str, name: str) -> AvroSchema:
     record = _record(f"{owner}_{name}", *_fields("bytes", "_MIN_VALUES", "_MAX_VALUES"), _optional("_NULL_COUNTS", _NULLABLE_LONGS))
     return {"name": name, "type": record}
 
@@ -50,7 +50,7 @@ _FILE = _record(
     _optional("_WRITE_COLS_SEQUENCES", {"type": "array", "items": "long"}),
 )
 
-MANIFEST_ENTRY: Json = _record(
+MANIFEST_ENTRY: AvroSchema = _record(
     "",
     *_fields("int", "_VERSION", "_KIND"),
     *_fields("bytes", "_PARTITION"),
@@ -67,7 +67,7 @@ _COLUMN_RANGES = _record(
 )
 """Our own; readers go by field names and pass over it."""
 
-MANIFEST_LIST: Json = _record(
+MANIFEST_LIST: AvroSchema = _record(
     "",
     *_fields("int", "_VERSION"),
     *_fields("string", "_FILE_NAME"),
@@ -91,7 +91,7 @@ _GLOBAL_INDEX = _record(
     _optional("_SOURCE_META", "bytes"),
 )
 
-INDEX_MANIFEST: Json = _record(
+INDEX_MANIFEST: AvroSchema = _record(
     "",
     *_fields("int", "_VERSION", "_KIND"),
     *_fields("bytes", "_PARTITION"),
@@ -104,7 +104,7 @@ INDEX_MANIFEST: Json = _record(
 )
 
 
-def layout(schema: Json) -> Json:
+def layout(schema: AvroSchema) -> AvroSchema:
     """The part of a schema that decides its binary form: field names and types, without record names and annotations.
 
     >>> layout({"type": "record", "name": "r", "fields": [{"name": "a", "type": {"type": "long", "logicalType": "x"}}]})
@@ -123,7 +123,7 @@ def layout(schema: Json) -> Json:
             return layout(kind)
 
 
-def parsed(schema: Json) -> Json:
+def parsed(schema: AvroSchema) -> AvroSchema:
     """``schema`` prepared for fastavro's encoder and decoder.
 
     The timestamp annotation is dropped first: epoch milliseconds stay integers, as the rest of the metadata has them.
@@ -131,7 +131,7 @@ def parsed(schema: Json) -> Json:
     return fastavro.parse_schema(_plain(schema))
 
 
-def _plain(schema: Json) -> Json:
+def _plain(schema: AvroSchema) -> AvroSchema:
     if isinstance(schema, list):
         return [_plain(branch) for branch in schema]
     if not isinstance(schema, dict):
@@ -142,3 +142,6 @@ def _plain(schema: Json) -> Json:
     if "items" in cleaned:
         return cleaned | {"items": _plain(cleaned["items"])}
     return cleaned | {"type": _plain(cleaned["type"])} if isinstance(cleaned.get("type"), dict | list) else cleaned
+
+
+__all__ = ["INDEX_MANIFEST", "MANIFEST_ENTRY", "MANIFEST_LIST", "AvroSchema", "layout", "parsed"]

@@ -14,7 +14,7 @@ from manifest.entry.manifest_entry import FileKind
 from manifest.entry.manifest_merge import forget_deletes, merge_manifests
 from manifest.io import failpoints
 from manifest.io.file_io import FileIO, WrappedFileIO
-from manifest.io.group_sync import DurableTogether
+from manifest.io.group_sync import GroupSync
 from manifest.snapshot.snapshot import NO_WATERMARK, CommitKind, Snapshot
 from manifest.store import FileStore
 
@@ -31,7 +31,7 @@ class CommitIdentity:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class CommitChange:
     """The entries of a snapshot and of its changelog; ``index_manifest`` replaces the inherited one if ``index_changed``.
 
     ``index_files`` are the names of the index files that it adds; ``statistics`` replaces the inherited file. ``revives``: an ADD
@@ -51,11 +51,11 @@ class CommitAttempt:
     """Writes the metadata of one snapshot through ``store``, and knows every file that it wrote."""
 
     def __init__(self, store: FileStore) -> None:
-        self._together = DurableTogether(store.file_io)
+        self._together = GroupSync(store.file_io)
         self._record = _Recording(self._together)
         self.store = store.through(self._record)
 
-    def prepare(self, latest: Snapshot | None, change: Change, identity: CommitIdentity, *, merging: bool) -> Snapshot:
+    def prepare(self, latest: Snapshot | None, change: CommitChange, identity: CommitIdentity, *, merging: bool) -> Snapshot:
         """Write the manifests and the two lists of ``change`` on top of ``latest``, durably, and compose the snapshot."""
         store = self.store
         delta = store.manifests.write(change.entries)
@@ -143,3 +143,6 @@ class _Recording(WrappedFileIO):
         """Write and remember; a file that failed halfway is remembered too."""
         self.written.append(path)
         self.inner.write(path, data, overwrite=overwrite, durable=durable)
+
+
+__all__ = ["CommitAttempt", "CommitChange", "CommitIdentity"]

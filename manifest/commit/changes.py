@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 
-from manifest.commit.attempt import Change
+from manifest.commit.attempt import CommitChange
 from manifest.commit.conflicts import BucketId, Conflict, bucket_count_conflicts, file_conflicts, touched
 from manifest.commit.index_update import IndexUpdate, changelog_of, compaction_paths
 from manifest.commit.message import CommitMessage
-from manifest.commit.resequence import Restamper
+from manifest.commit.resequence import Resequencer
 from manifest.entry.columns import EntryColumns
 from manifest.entry.live import EntryFilter
 from manifest.entry.manifest_entry import ManifestEntry
@@ -20,19 +20,19 @@ from manifest.stats.table_stats import Statistics
 from manifest.store import FileStore
 
 
-def append_change(store: FileStore, latest: Snapshot | None, restamper: Restamper, read_snapshot_id: int | None) -> Change:
+def append_change(store: FileStore, latest: Snapshot | None, restamper: Resequencer, read_snapshot_id: int | None) -> CommitChange:
     """ADD the new files, numbered above what is there, and the index changes made with them. Raises ``CommitConflict``."""
     writing = [message for message in restamper.messages if message.has_rows or message.index_changes]
     _refuse_changed_since(store, latest, writing, read_snapshot_id)
     indexes = IndexUpdate.of(store, latest, writing, compaction=False)
     changelog = changelog_of(writing, compaction=False)
     if store.key is None and all(message.total_buckets <= 0 for message in writing) and not indexes.changes:
-        return Change(EntryColumns.of(entry for message in writing for entry in message.added()), changelog=changelog)
+        return CommitChange(EntryColumns.of(entry for message in writing for entry in message.added()), changelog=changelog)
     base = _live(store, latest, writing)
     restamper.fit(base)
     delta = EntryColumns.of(entry for message in restamper.messages for entry in message.added())
     _refuse(store, [*bucket_count_conflicts(base, delta), *file_conflicts(base, delta, store.key), *indexes.conflicts(base, delta)])
-    return indexes.completed(store, Change(delta, changelog=changelog))
+    return indexes.completed(store, CommitChange(delta, changelog=changelog))
 
 
 def overwrite_change(
@@ -41,7 +41,7 @@ def overwrite_change(
     messages: Sequence[CommitMessage],
     partitions: Collection[bytes] | None,
     read_snapshot_id: int | None,
-) -> Change | None:
+) -> CommitChange | None:
     """DELETE all live files of ``partitions`` (None: of the table) and ADD the new ones; None if that is nothing.
 
     Deletion vectors and hash indexes of these partitions go too; those of the new rows come. Files that nobody can overlap
@@ -57,12 +57,12 @@ def overwrite_change(
     _refuse(store, file_conflicts(base, EntryColumns.concat([base.deleted(), added]), store.key))
     indexes = IndexUpdate.of(store, latest, messages, compaction=False).overwriting(store, latest, partitions)
     _refuse(store, indexes.conflicts(EntryColumns.of(()), added))
-    return indexes.completed(store, Change(EntryColumns.concat([base.deleted(), added])))
+    return indexes.completed(store, CommitChange(EntryColumns.concat([base.deleted(), added])))
 
 
 def replace_change(
     store: FileStore, latest: Snapshot | None, messages: Sequence[CommitMessage], read_snapshot_id: int | None
-) -> Change | None:
+) -> CommitChange | None:
     """DELETE ``compact_before``, ADD ``compact_after`` and the new files; None if that is nothing. Raises ``CommitConflict``."""
     if not messages:
         return None
@@ -70,15 +70,15 @@ def replace_change(
     base = _live(store, latest, messages)
     delta = EntryColumns.of(entry for message in messages for entries in (message.compacted(), message.added()) for entry in entries)
     _refuse(store, [*bucket_count_conflicts(base, delta), *file_conflicts(base, delta, store.key)])
-    return Change(delta)
+    return CommitChange(delta)
 
 
-def analyze_change(store: FileStore, latest: Snapshot | None, statistics: Statistics) -> Change:
+def analyze_change(store: FileStore, latest: Snapshot | None, statistics: Statistics) -> CommitChange:
     """No rows, only a statistics file. Raises ``CommitConflict`` if the schema changed since the rows were counted."""
     newest = store.schemas.latest()
     if latest is None or (newest is not None and newest.id != statistics.schema_id):
         raise CommitConflict(f"{store.root}: the schema changed while its rows were counted; analyze the table again")
-    return Change(EntryColumns.of(()), statistics=store.statistics_files.write(statistics))
+    return CommitChange(EntryColumns.of(()), statistics=store.statistics_files.write(statistics))
 
 
 class Compactions:
@@ -95,7 +95,7 @@ class Compactions:
         """Buckets whose compaction was dropped."""
         return tuple(dict.fromkeys(message.bucket_id for message in (*self._dropped, *self._kept)))
 
-    def change(self, store: FileStore, latest: Snapshot | None) -> Change | None:
+    def change(self, store: FileStore, latest: Snapshot | None) -> CommitChange | None:
         """The compactions that still fit ``latest``; None if there are none left."""
         while self.messages:
             base = _live(store, latest, self.messages)
@@ -103,7 +103,7 @@ class Compactions:
             indexes = IndexUpdate.of(store, latest, self.messages, compaction=True)
             conflicts = [*bucket_count_conflicts(base, delta), *file_conflicts(base, delta, store.key), *indexes.conflicts(base, delta)]
             if not conflicts and self._files_exist():
-                return indexes.completed(store, Change(delta, changelog=changelog_of(self.messages, compaction=True)))
+                return indexes.completed(store, CommitChange(delta, changelog=changelog_of(self.messages, compaction=True)))
             beaten = {conflict.bucket for conflict in conflicts}
             partitions = {partition for partition, bucket in beaten if bucket < 0}
             losers = [m for m in self.messages if m.bucket_id in beaten or m.partition in partitions or not self._all_there(m)]
@@ -182,3 +182,6 @@ def _upgraded(store: FileStore, messages: Sequence[CommitMessage]) -> list[Manif
     lifted = [entry.model_copy(update={"file": entry.file.upgrade(store.options.max_level)}) for entry in entries]
     overlapping = file_conflicts(EntryColumns.of(()), EntryColumns.of(lifted), key)
     return entries if overlapping else lifted
+
+
+__all__ = ["Compactions", "analyze_change", "append_change", "overwrite_change", "replace_change"]

@@ -100,3 +100,6 @@ def _bucket(entries: EntryColumns, row: int) -> BucketId:
 
 def _buckets(entries: EntryColumns) -> list[BucketId]:
     return list(zip(entries.partition, entries.bucket.tolist(), strict=True))
+
+
+__all__ = ["BucketId", "Conflict", "bucket_count_conflicts", "file_conflicts", "max_sequences", "touched"]

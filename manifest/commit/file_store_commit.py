@@ -15,18 +15,19 @@ from contextlib import suppress
 from functools import partial
 from typing import Literal
 
-from manifest.commit.attempt import Change, CommitAttempt, CommitIdentity
+from fileindex.base.errors import InvalidArgument, PaimonError
+from manifest.commit.attempt import CommitAttempt, CommitChange, CommitIdentity
 from manifest.commit.changes import Compactions, analyze_change, append_change, overwrite_change, replace_change
-from manifest.commit.history import History, base_of, commit_history, committed_since, is_committed, refuse_expired_replay
+from manifest.commit.history import CommitHistory, base_of, commit_history, committed_since, refuse_expired_replay
 from manifest.commit.index_rewrite import IndexRewrites
 from manifest.commit.index_update import compaction_paths, index_path, row_paths
 from manifest.commit.message import CommitMessage, CommitResult
-from manifest.commit.resequence import Restamp, Restamper
+from manifest.commit.resequence import ResequenceFiles, Resequencer
 from manifest.commit.runs import CommitRun, begun
 from manifest.entry.manifest_entry import FileKind
 from manifest.expire.snapshots import expire_snapshots
 from manifest.io import failpoints
-from manifest.io.errors import CommitGaveUp, InvalidArgument, OutOfDisk, PaimonError, SnapshotExpired, SnapshotNotFound, UnsafeFileIO
+from manifest.io.errors import CommitGaveUp, OutOfDisk, SnapshotExpired, SnapshotNotFound, UnsafeFileIO
 from manifest.io.paths import MAIN_BRANCH
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER, CommitKind, Snapshot
 from manifest.stats.table_stats import EXACT, Statistics
@@ -34,21 +35,21 @@ from manifest.store import FileStore
 
 _LOG = logging.getLogger(__name__)
 
-Plan = Callable[[FileStore, Snapshot | None], Change | None]
+Plan = Callable[[FileStore, Snapshot | None], CommitChange | None]
 """The change to commit on top of a snapshot, its files written through the store given; None if nothing is left to do. Raises ``CommitConflict``."""
 
 
 class FileStoreCommit:
     """Commits of one ``user`` (a UUID made for the write, or the stable name of a streaming job).
 
-    ``restamp`` rewrites new level-0 files with other sequence numbers; a primary-key table needs it where writers race.
+    ``resequence`` rewrites new level-0 files with other sequence numbers; a primary-key table needs it where writers race.
     ``fresh``: the name was made for this object and nobody else knows it, so that no other run of its commits can be under way.
     """
 
-    def __init__(self, store: FileStore, user: str, *, restamp: Restamp | None = None, fresh: bool = False) -> None:
+    def __init__(self, store: FileStore, user: str, *, resequence: ResequenceFiles | None = None, fresh: bool = False) -> None:
         self.store = store
         self.user = user
-        self._restamp = restamp
+        self._restamp = resequence
         self._fresh = fresh
 
     def commit(
@@ -71,7 +72,7 @@ class FileStoreCommit:
         failpoints.point("after-data-files")
         filled = [message for message in messages if not message.is_empty]
         history = self._begun(filled, identifier, rows=any(message.has_rows for message in filled))
-        restamper = Restamper(self.store, filled, self._restamp)
+        restamper = Resequencer(self.store, filled, self._restamp)
         rows = history.rows
         if rows is None and not history.found and any(message.has_rows for message in filled):
             kind = CommitKind.OVERWRITE if any(message.marks_rows for message in filled) else CommitKind.APPEND
@@ -242,7 +243,7 @@ class FileStoreCommit:
         compactions.delete_lost_files()
         return committed, compactions.lost
 
-    def _begun(self, messages: Sequence[CommitMessage], identifier: int, *, rows: bool) -> History:
+    def _begun(self, messages: Sequence[CommitMessage], identifier: int, *, rows: bool) -> CommitHistory:
         """What the snapshots tell of the commit, before the first attempt; ``rows``: it changes some. Raises ``CommitReplayed``."""
         base = base_of(messages)
         if self._fresh or not rows:  # a compaction cannot be made twice: its files are gone
@@ -252,7 +253,7 @@ class FileStoreCommit:
         refuse_expired_replay(self.store, self.user, messages, history)
         return history
 
-    def _run(self, identity: CommitIdentity, plan: Plan, history: History | None = None) -> int | None:
+    def _run(self, identity: CommitIdentity, plan: Plan, history: CommitHistory | None = None) -> int | None:
         """Attempt until the snapshot exists: its id, None if there was nothing to commit.
 
         ``history`` was searched for the commit up to its newest snapshot: another run of the same write may be a step ahead.
@@ -349,7 +350,7 @@ class FileStoreCommit:
                 _LOG.warning("%s: creating snapshot %s failed", self.store.root, snapshot.id, exc_info=True)
                 return None
 
-    def _stands(self, snapshot: Snapshot, latest: Snapshot | None, change: Change) -> bool:
+    def _stands(self, snapshot: Snapshot, latest: Snapshot | None, change: CommitChange) -> bool:
         """Whether the snapshot just created is the successor of ``latest``, not in the place of one that has expired.
 
         Snapshots expire in order, so as long as ``latest`` is there, the next id was free. If it is gone, either others
@@ -396,4 +397,4 @@ def _wait_seconds(shortest_ms: int, longest_ms: int, retry: int) -> float:
     return wait * random.uniform(0.5, 1.2) / 1000  # noqa: S311 -- not a secret
 
 
-__all__ = ["CommitMessage", "CommitResult", "FileStoreCommit", "is_committed"]
+__all__ = ["FileStoreCommit"]

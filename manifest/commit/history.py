@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class CommitHistory:
     """What the snapshots after ``since`` say of one (user, identifier)."""
 
     found: dict[CommitKind, int] = field(default_factory=dict)
@@ -50,7 +50,7 @@ def is_committed(store: FileStore, user: str, identifier: int) -> CommitResult |
     return history.result if history.found else None
 
 
-def commit_history(store: FileStore, user: str, identifier: int, since: int | None) -> History:
+def commit_history(store: FileStore, user: str, identifier: int, since: int | None) -> CommitHistory:
     """Look for (``user``, ``identifier``) in the snapshots after ``since`` (None: all that ever were)."""
     found: dict[CommitKind, int] = {}
     later = False
@@ -59,14 +59,14 @@ def commit_history(store: FileStore, user: str, identifier: int, since: int | No
     for snapshot in store.snapshots.backwards():
         newest = max(newest, snapshot.id)
         if snapshot.id <= (since or 0):
-            return History(found, True, later, newest, since or 0)
+            return CommitHistory(found, True, later, newest, since or 0)
         oldest = snapshot
         if snapshot.commit_user == user:
             if snapshot.commit_identifier == identifier:
                 found.setdefault(snapshot.commit_kind, snapshot.id)
             later = later or identifier < snapshot.commit_identifier < BATCH_IDENTIFIER
     reached = (since or 0) if oldest is None else oldest.id - 1
-    return History(found, reached <= (since or 0), later, newest, reached)
+    return CommitHistory(found, reached <= (since or 0), later, newest, reached)
 
 
 def committed_since(store: FileStore, user: str, identifier: int, kind: CommitKind, seen: int | None) -> tuple[int | None, int]:
@@ -88,7 +88,7 @@ def base_of(messages: Iterable[CommitMessage]) -> int | None:
     return min(known) if known and len(known) == len(bases) else None
 
 
-def refuse_expired_replay(store: FileStore, user: str, messages: Sequence[CommitMessage], history: History) -> None:
+def refuse_expired_replay(store: FileStore, user: str, messages: Sequence[CommitMessage], history: CommitHistory) -> None:
     """Raise ``CommitReplayed`` if the commit may have happened in a snapshot that has expired since.
 
     It has if the user went on to greater identifiers, or if its files were used (they are live in the oldest retained
@@ -120,3 +120,6 @@ def _oldest_states(store: FileStore) -> list[Snapshot]:
     earliest = store.snapshots.earliest_id()
     states: list[Snapshot] = [*store.snapshots.tags().values()]
     return states if earliest is None else [store.snapshots.get(earliest), *states]
+
+
+__all__ = ["CommitHistory", "base_of", "commit_history", "committed_since", "is_committed", "refuse_expired_replay"]

@@ -12,7 +12,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from manifest.commit.conflicts import BucketId, Conflict
-from manifest.entry.index_manifest import DELETION_VECTORS, IndexEntry, IndexFile
+from manifest.entry.index_manifest import DELETION_VECTORS, IndexFile, IndexManifestEntry
 
 BucketChange = tuple[BucketId, "IndexChange"]
 """A change and the bucket that it belongs to."""
@@ -50,7 +50,7 @@ class IndexChange(BaseModel):
 
 
 def index_conflicts(
-    entries: Iterable[IndexEntry], changes: Sequence[BucketChange], live: Mapping[BucketId, Collection[str]]
+    entries: Iterable[IndexManifestEntry], changes: Sequence[BucketChange], live: Mapping[BucketId, Collection[str]]
 ) -> list[Conflict]:
     """Buckets whose index files are no longer those that a change was computed from.
 
@@ -80,13 +80,13 @@ def index_conflicts(
     return found
 
 
-def replaced(entries: Iterable[IndexEntry], changes: Iterable[BucketChange]) -> list[IndexEntry]:
+def replaced(entries: Iterable[IndexManifestEntry], changes: Iterable[BucketChange]) -> list[IndexManifestEntry]:
     """The complete list of index files after ``changes``."""
     kept = list(entries)
     for (partition, bucket), change in changes:
         gone = {(partition, bucket, change.kind, file.file_name) for file in change.removed}
         kept = [entry for entry in kept if (entry.partition, entry.bucket, entry.index_type, entry.file_name) not in gone]
-        kept += [IndexEntry.of(file, partition, bucket, change.kind) for file in change.new]
+        kept += [IndexManifestEntry.of(file, partition, bucket, change.kind) for file in change.new]
     return kept
 
 

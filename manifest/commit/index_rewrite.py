@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-from manifest.commit.attempt import Change
+from manifest.commit.attempt import CommitChange
 from manifest.commit.conflicts import BucketId
 from manifest.commit.index_update import compaction_paths
 from manifest.commit.message import CommitMessage
@@ -33,7 +33,7 @@ class IndexRewrites:
         """The bucket of each entry that was gone."""
         return tuple(message.bucket_id for message in self._lost)
 
-    def change(self, store: FileStore, latest: Snapshot | None) -> Change | None:
+    def change(self, store: FileStore, latest: Snapshot | None) -> CommitChange | None:
         """The rewrites whose old entry is live at ``latest``; None if there are none left."""
         wanted = EntryFilter(partitions={message.partition for message in self._left})
         live = set(store.live_entries(latest, wanted).identities())
@@ -48,7 +48,7 @@ class IndexRewrites:
             return None
         entries = EntryColumns.of(entry for message in self._left for entry in message.compacted())
         added = entries.select(entries.kind == FileKind.ADD)
-        return Change(entries, revives=not _deleted(store, latest, wanted).isdisjoint(added.identities()))
+        return CommitChange(entries, revives=not _deleted(store, latest, wanted).isdisjoint(added.identities()))
 
     def delete_lost_files(self) -> None:
         """Delete the side files that lost rewrites made, unless the newest state has them after all."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from manifest.commit.attempt import Change
+from manifest.commit.attempt import CommitChange
 from manifest.commit.conflicts import BucketId, Conflict
 from manifest.commit.index_change import BucketChange, index_conflicts, replaced
 from manifest.commit.message import CommitMessage
 from manifest.entry.columns import EntryColumns
-from manifest.entry.index_manifest import IndexEntry, IndexFile
+from manifest.entry.index_manifest import IndexFile, IndexManifestEntry
 from manifest.entry.manifest_entry import FileKind
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
@@ -20,7 +20,7 @@ from manifest.store import FileStore
 class IndexUpdate:
     """Changes of index files on top of the ``entries`` of a snapshot; ``dropped``: an overwrite took others away."""
 
-    entries: Sequence[IndexEntry]
+    entries: Sequence[IndexManifestEntry]
     changes: Sequence[BucketChange]
     dropped: bool = False
 
@@ -43,7 +43,7 @@ class IndexUpdate:
         buckets = {bucket for bucket, _ in self.changes}
         return index_conflicts(self.entries, self.changes, _names_after(base, delta, buckets))
 
-    def completed(self, store: FileStore, change: Change) -> Change:
+    def completed(self, store: FileStore, change: CommitChange) -> CommitChange:
         """``change`` with a new index manifest, if one is due."""
         if not self.dropped and all(update.is_empty for _, update in self.changes):
             return change

@@ -124,3 +124,6 @@ class CommitResult:
     def compact_lost(self) -> bool:
         """Whether some compaction was dropped."""
         return bool(self.lost_compactions)
+
+
+__all__ = ["CommitMessage", "CommitResult"]

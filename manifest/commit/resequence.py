@@ -14,21 +14,21 @@ from manifest.entry.data_file import DataFileMeta
 from manifest.io.errors import CommitConflict
 from manifest.store import FileStore
 
-Restamp: TypeAlias = Callable[[bytes, int, list[DataFileMeta], int], list[DataFileMeta]]
+ResequenceFiles: TypeAlias = Callable[[bytes, int, list[DataFileMeta], int], list[DataFileMeta]]
 """(partition, bucket, files, first sequence number) -> durable copies of the files, numbered from there in the same order."""
 
 
-class Restamper:
+class Resequencer:
     """The messages of a commit, rewritten when the table has moved past their sequence numbers.
 
     A bucket whose files are rewritten loses its own compaction: that one was made of the old numbers.
     """
 
-    def __init__(self, store: FileStore, messages: Sequence[CommitMessage], restamp: Restamp | None) -> None:
+    def __init__(self, store: FileStore, messages: Sequence[CommitMessage], resequence: ResequenceFiles | None) -> None:
         self.messages = list(messages)
         self.lost: tuple[BucketId, ...] = ()
         self._store = store
-        self._restamp = restamp
+        self._restamp = resequence
         self._original = tuple(messages)
         schema = store.schema
         self._ordered = schema.is_primary_key_table and not store.options.sequence_field
@@ -88,3 +88,6 @@ class Restamper:
                 for path in self._store.physical_files(message.partition, message.bucket, file):
                     with suppress(OSError):  # an orphan at worst
                         self._store.file_io.delete(path)
+
+
+__all__ = ["ResequenceFiles", "Resequencer"]

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
-from manifest.commit.history import History, commit_history
+from manifest.commit.history import CommitHistory, commit_history
 from manifest.commit.message import CommitResult
 from manifest.commit.stream import announce, earlier_commit
 from manifest.io.errors import CommitReplayed
@@ -38,7 +38,7 @@ def committed_before(store: FileStore, user: str, identifier: int = BATCH_IDENTI
     return None
 
 
-def begun(store: FileStore, user: str, identifier: int, since: int | None) -> History:
+def begun(store: FileStore, user: str, identifier: int, since: int | None) -> CommitHistory:
     """The history of a commit that is about to be made, with a note of this run if it was not made before.
 
     It reaches back to ``since`` (None: to the first snapshot) and to every note. Raises ``CommitReplayed``.

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 
+from fileindex.base.errors import CorruptFile, InvalidArgument
 from manifest.commit.history import commit_history
 from manifest.commit.message import CommitResult
-from manifest.io.errors import CommitReplayed, CorruptFile, InvalidArgument
+from manifest.io.errors import CommitReplayed
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER, CommitKind
 from manifest.store import FileStore
 

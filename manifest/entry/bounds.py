@@ -68,7 +68,7 @@ class BoundsColumn:
         ]
 
 
-Lookup: TypeAlias = Callable[[ColumnRef], BoundsColumn | None]
+BoundsColumnLookup: TypeAlias = Callable[[ColumnRef], BoundsColumn | None]
 
 
 def value_bounds(
@@ -136,7 +136,7 @@ def key_bounds(entries: EntryColumns, names: Sequence[str], types: Sequence[Data
     return found
 
 
-def may_match_each(predicate: Predicate, bounds: Lookup, types: Mapping[str, ColumnType], count: int) -> Mask:
+def may_match_each(predicate: Predicate, bounds: BoundsColumnLookup, types: Mapping[str, ColumnType], count: int) -> Mask:
     """For each of ``count`` files what ``stats.may_match`` says; ``bounds`` answers None for a column of which nothing is known.
 
     >>> column = BoundsColumn.of([ColumnBounds(1, 5, 0, 9), ColumnBounds(7, 9, 0, 9)], DataType(Kind.INT))
@@ -277,4 +277,4 @@ def _spread(values: AnyArray, rows: Int64s, size: int) -> AnyArray:
     return found
 
 
-__all__ = ["BoundsColumn", "Lookup", "combined", "float_order", "key_bounds", "may_match_each", "value_bounds"]
+__all__ = ["BoundsColumn", "BoundsColumnLookup", "combined", "float_order", "key_bounds", "may_match_each", "value_bounds"]

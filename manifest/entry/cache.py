@@ -103,3 +103,6 @@ def list_weight(metas: Sequence[ManifestFileMeta]) -> int:
 def entries_weight(entries: EntryColumns) -> int:
     """Bytes in memory, about."""
     return 4 * len(entries.payload)
+
+
+__all__ = ["EntryCache", "entries_weight", "list_weight", "nothing_held"]

@@ -17,10 +17,10 @@ import numpy as np
 
 from fileindex.base.arrays import Indices
 from fileindex.base.column_type import FLOATS, INTEGERS, STRINGS, Kind, Plain
+from fileindex.base.errors import PaimonError
 from manifest.entry.bounds import BoundsColumn, key_bounds, value_bounds
 from manifest.entry.columns import EntryColumns
 from manifest.entry.objects import names_of
-from manifest.io.errors import PaimonError
 from manifest.options.stats_mode import Keep, StatsMode
 from manifest.row.binary_row import EMPTY_ROW, decode_row, encode_row
 from manifest.stats.column_stats import ColumnBounds, SimpleStats, decode_bounds

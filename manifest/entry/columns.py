@@ -10,14 +10,14 @@ from itertools import groupby
 import numpy as np
 
 from fileindex.base.arrays import Indices, Int64s, Mask
+from fileindex.base.errors import CorruptFile
 from manifest.avro.columnar import RecordColumns, Spans, decode_columns
 from manifest.avro.container import Container, encode_records
-from manifest.avro.schemas import MANIFEST_ENTRY, Json, layout, parsed
+from manifest.avro.schemas import MANIFEST_ENTRY, AvroSchema, layout, parsed
 from manifest.entry.data_file import DataFileMeta
 from manifest.entry.manifest_entry import ENTRY_VERSION, FileKind, ManifestEntry
 from manifest.entry.objects import BuiltFiles, build_entries, build_files, names_of
-from manifest.io.errors import CorruptFile
-from manifest.io.gc_pause import no_collection
+from manifest.io.gc_pause import gc_paused
 
 _PARSED = parsed(MANIFEST_ENTRY)
 _LAYOUT = layout(MANIFEST_ENTRY)
@@ -89,7 +89,7 @@ class EntryColumns:
         return found, whole
 
     @classmethod
-    def _decoded_together(cls, shape: Json, containers: Sequence[Container]) -> tuple[list[EntryColumns], EntryColumns] | None:
+    def _decoded_together(cls, shape: AvroSchema, containers: Sequence[Container]) -> tuple[list[EntryColumns], EntryColumns] | None:
         """None if that cannot be done, or cannot be proved right."""
         if shape != _LAYOUT or len(containers) < 2 or not all(container.count for container in containers):
             return None
@@ -327,7 +327,7 @@ class EntryColumns:
         found = [built[source][row] for source, row in zip(sources, rows, strict=True)]
         missing = [at for at, file in enumerate(found) if file is None]
         if missing:
-            with no_collection():
+            with gc_paused():
                 for at, file in zip(missing, self._made(np.array(missing, np.intp)), strict=True):
                     built[sources[at]][rows[at]] = found[at] = file
         return [file for file in found if file is not None]
@@ -383,3 +383,6 @@ def _no_columns() -> RecordColumns:
 
 
 _NO_COLUMNS = _no_columns()
+
+
+__all__ = ["EntryColumns"]

@@ -14,7 +14,7 @@ from manifest.stats.column_stats import SimpleStats
 
 _INDEX_SUFFIX = ".index"
 
-Identity: TypeAlias = tuple[int, str, tuple[str, ...], bytes | None, str | None]
+FileIdentity: TypeAlias = tuple[int, str, tuple[str, ...], bytes | None, str | None]
 
 
 class FileSource(IntEnum):
@@ -56,7 +56,7 @@ class DataFileMeta(BaseModel):
     write_cols_sequences: tuple[int, ...] | None = None
 
     @property
-    def identity(self) -> Identity:
+    def identity(self) -> FileIdentity:
         """What, with partition and bucket, tells two files apart: a DELETE must repeat it exactly."""
         return self.level, self.file_name, self.extra_files, self.embedded_index, self.external_path
 
@@ -178,3 +178,6 @@ def _list(values: tuple[Any, ...] | None) -> list[Any] | None:
 
 def _tuple(values: list[Any] | None) -> tuple[Any, ...] | None:
     return None if values is None else tuple(values)
+
+
+__all__ = ["DataFileMeta", "FileIdentity", "FileSource", "stats_from_avro", "stats_to_avro", "wall_clock_millis"]

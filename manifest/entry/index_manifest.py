@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
 
-from manifest.avro.container import blocks_of, encode_records, read_container, write_container
+from fileindex.base.errors import CorruptFile
+from manifest.avro.container import blocks_of, encode_records, read_container, write_avro
 from manifest.avro.schemas import INDEX_MANIFEST, parsed
-from manifest.io.errors import CorruptFile
 from manifest.io.file_io import FileIO
 from manifest.io.paths import FileNames, TablePaths
 from manifest.snapshot.snapshot import FileName
@@ -46,7 +46,7 @@ class IndexFile(BaseModel):
     global_index: dict[str, Any] | None = None
 
 
-class IndexEntry(IndexFile):
+class IndexManifestEntry(IndexFile):
     """One live index file of a (partition, bucket)."""
 
     partition: bytes
@@ -54,7 +54,7 @@ class IndexEntry(IndexFile):
     index_type: str
 
     @classmethod
-    def of(cls, file: IndexFile, partition: bytes, bucket: int, index_type: str) -> IndexEntry:
+    def of(cls, file: IndexFile, partition: bytes, bucket: int, index_type: str) -> IndexManifestEntry:
         """The entry of ``file`` in its bucket."""
         values = {name: getattr(file, name) for name in IndexFile.model_fields}
         return cls(partition=partition, bucket=bucket, index_type=index_type, **values)
@@ -84,7 +84,7 @@ class IndexEntry(IndexFile):
         }
 
     @classmethod
-    def from_avro(cls, record: Mapping[str, Any]) -> IndexEntry:
+    def from_avro(cls, record: Mapping[str, Any]) -> IndexManifestEntry:
         """The entry of a record. Raises ``KeyError``, ``ValueError`` or ``ValidationError``."""
         if record["_VERSION"] != _VERSION or record["_KIND"] != 0:
             raise ValueError(f"version {record['_VERSION']} and kind {record['_KIND']} instead of {_VERSION} and 0")
@@ -112,26 +112,29 @@ class IndexManifest:
     level: int
     names: FileNames
 
-    def read(self, name: str | None) -> list[IndexEntry]:
+    def read(self, name: str | None) -> list[IndexManifestEntry]:
         """The index files of a snapshot, [] if it names no index manifest. ``FileNotFoundError``, ``CorruptFile``."""
         if name is None:
             return []
         path = self.paths.manifest(name)
         try:
-            return [IndexEntry.from_avro(record) for record in read_container(path, self.file_io.read(path)).records()]
+            return [IndexManifestEntry.from_avro(record) for record in read_container(path, self.file_io.read(path)).records()]
         except (ValidationError, ValueError, LookupError, TypeError) as error:
             raise CorruptFile(path, f"a record is no index file ({error})") from error
 
-    def write(self, entries: Iterable[IndexEntry]) -> str | None:
+    def write(self, entries: Iterable[IndexManifestEntry]) -> str | None:
         """A new index manifest; None, and no file, for no entries."""
         records = encode_records(_PARSED, (entry.to_avro() for entry in entries))
         if not records:
             return None
         name = self.names.next()
-        data = write_container(INDEX_MANIFEST, blocks_of(records), codec=self.codec, level=self.level)
+        data = write_avro(INDEX_MANIFEST, blocks_of(records), codec=self.codec, level=self.level)
         self.file_io.write(self.paths.manifest(name), data)
         return name
 
 
 def _range(record: Mapping[str, Any]) -> DeletionVectorRange:
     return DeletionVectorRange(data_file=record["f0"], offset=record["f1"], length=record["f2"], cardinality=record.get("_CARDINALITY"))
+
+
+__all__ = ["DELETION_VECTORS", "HASH", "DeletionVectorRange", "IndexFile", "IndexManifest", "IndexManifestEntry"]

@@ -107,3 +107,6 @@ class EntryFilter:
                     known[value] = partition.keeps(self.predicate, value, columns.path_of(0))
             wanted &= np.array([known[value] for value in present], np.bool_)[codes]
         return columns.select(wanted)
+
+
+__all__ = ["EntryFilter", "live", "merge"]

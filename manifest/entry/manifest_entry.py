@@ -8,11 +8,11 @@ from typing import Any, TypeAlias
 
 from pydantic import BaseModel, ConfigDict
 
-from manifest.entry.data_file import DataFileMeta, Identity
+from manifest.entry.data_file import DataFileMeta, FileIdentity
 
 ENTRY_VERSION = 2
 
-EntryIdentity: TypeAlias = tuple[bytes, int, Identity]
+EntryIdentity: TypeAlias = tuple[bytes, int, FileIdentity]
 
 
 class FileKind(IntEnum):
@@ -63,3 +63,6 @@ class ManifestEntry(BaseModel):
             total_buckets=record["_TOTAL_BUCKETS"],
             file=DataFileMeta.from_avro(record["_FILE"]),
         )
+
+
+__all__ = ["ENTRY_VERSION", "FileKind", "ManifestEntry"]

@@ -8,20 +8,20 @@ from typing import TypeAlias
 
 import numpy as np
 
+from fileindex.base.errors import CorruptFile
 from manifest.avro.container import Container, ContainerWriter, blocks_of, read_container
 from manifest.avro.schemas import MANIFEST_ENTRY
 from manifest.entry.cache import EntryCache, entries_weight
 from manifest.entry.column_ranges import RangePolicy
 from manifest.entry.columns import EntryColumns
 from manifest.entry.manifest_entry import FileKind, ManifestEntry
-from manifest.entry.manifest_list import ManifestFileMeta, ManifestList
-from manifest.io.errors import CorruptFile
-from manifest.io.file_cache import Identity
+from manifest.entry.manifest_list import ManifestFileMeta
+from manifest.io.file_cache import StatIdentity
 from manifest.io.file_io import FileIO
 from manifest.io.paths import FileNames, TablePaths
 from manifest.stats.partition_stats import PartitionType
 
-_Known: TypeAlias = tuple[ManifestFileMeta, Identity]
+_Known: TypeAlias = tuple[ManifestFileMeta, StatIdentity]
 _DECODED_TOGETHER = 4 << 20
 """Compressed bytes of manifests."""
 
@@ -155,4 +155,4 @@ def _batches(metas: Sequence[_Known]) -> Iterator[list[_Known]]:
         yield batch
 
 
-__all__ = ["EntryColumns", "FileKind", "ManifestEntry", "ManifestFile", "ManifestFileMeta", "ManifestList"]
+__all__ = ["ManifestFile"]

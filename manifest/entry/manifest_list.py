@@ -8,11 +8,11 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
 
-from manifest.avro.container import blocks_of, encode_records, read_container, write_container
+from fileindex.base.errors import CorruptFile
+from manifest.avro.container import blocks_of, encode_records, read_container, write_avro
 from manifest.avro.schemas import MANIFEST_LIST, parsed
 from manifest.entry.column_ranges import ColumnRanges
 from manifest.entry.data_file import stats_from_avro, stats_to_avro
-from manifest.io.errors import CorruptFile
 from manifest.io.file_io import FileIO
 from manifest.io.paths import FileNames, TablePaths
 from manifest.snapshot.snapshot import FileName
@@ -111,7 +111,10 @@ class ManifestList:
     def write(self, metas: Iterable[ManifestFileMeta]) -> tuple[str, int]:
         """A new list, possibly empty: (name, size in bytes)."""
         records = encode_records(_PARSED, (meta.to_avro() for meta in metas))
-        data = write_container(MANIFEST_LIST, blocks_of(records), codec=self.codec, level=self.level)
+        data = write_avro(MANIFEST_LIST, blocks_of(records), codec=self.codec, level=self.level)
         name = self.names.next()
         self.file_io.write(self.paths.manifest(name), data)
         return name, len(data)
+
+
+__all__ = ["ManifestFileMeta", "ManifestList"]

@@ -99,3 +99,6 @@ def _joined(group: Sequence[ManifestFileMeta], manifests: ManifestFile) -> list[
     if len(group) == 1:
         return list(group)
     return manifests.write(merge(EntryColumns.concat([manifests.read_meta(meta) for meta in group])).entries)
+
+
+__all__ = ["MergePolicy", "forget_deletes", "merge_manifests"]

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
+from fileindex.base.errors import InvalidArgument
 from manifest.expire.rollback import Removed, remove_unreachable
-from manifest.io.errors import InvalidArgument, SnapshotNotFound
+from manifest.io.errors import SnapshotNotFound
 from manifest.io.paths import MAIN_BRANCH, TablePaths, branch_name
 from manifest.schema.manager import SchemaManager
 from manifest.snapshot.manager import SnapshotManager

@@ -8,8 +8,8 @@ import numpy as np
 
 from fileindex.base.arrays import Int64s
 from fileindex.base.column_type import ColumnType, Plain
+from fileindex.base.errors import InvalidArgument
 from manifest.entry.columns import EntryColumns
-from manifest.io.errors import InvalidArgument
 from manifest.io.partition_path import partition_text
 from manifest.schema.partition_time import EXPIRATION_TIME, PartitionExpiration, PartitionTime
 from manifest.snapshot.snapshot import Snapshot

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
+from fileindex.base.errors import CorruptFile
 from manifest.entry.manifest_entry import FileKind
-from manifest.io.errors import CorruptFile
 from manifest.io.paths import MAIN_BRANCH
 from manifest.snapshot.manager import SnapshotManager
 from manifest.snapshot.snapshot import Snapshot
@@ -120,3 +120,6 @@ def _add_history(found: Reachable, store: FileStore, manager: SnapshotManager) -
     for snapshot in manager.changelogs():
         with suppress(FileNotFoundError):  # an expiry may be deleting it
             found.add_changelog(store, snapshot)  # of an expired snapshot nothing else is kept
+
+
+__all__ = ["Reachable", "branches_of", "everything_reachable", "reachable"]

@@ -11,11 +11,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
+from fileindex.base.errors import InvalidArgument
 from manifest.entry.manifest_entry import ManifestEntry
 from manifest.expire.delete_files import delete_files, delete_metadata, entries_of
 from manifest.expire.reachable import everything_reachable
 from manifest.io import failpoints
-from manifest.io.errors import InvalidArgument
 from manifest.snapshot.snapshot import Snapshot
 from manifest.snapshot.tag import Tag
 from manifest.store import FileStore

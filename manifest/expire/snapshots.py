@@ -25,7 +25,7 @@ _CHANGELOG_OPTIONS = ("changelog.num-retained.min", "changelog.num-retained.max"
 
 
 @dataclass(frozen=True, slots=True)
-class ExpireResult:
+class ExpiredSnapshots:
     """How many snapshots went, and how many files with them."""
 
     snapshots: int = 0
@@ -40,7 +40,7 @@ def expire_snapshots(
     retain_max: int | None = None,
     older_than_ms: int | None = None,
     limit: int | None = None,
-) -> ExpireResult:
+) -> ExpiredSnapshots:
     """Expire snapshots by the table's options, each of which an argument may replace.
 
     Kept are the newest ``retain_min``, those that became outdated after ``older_than_ms`` (milliseconds since the epoch), and
@@ -54,10 +54,10 @@ def expire_snapshots(
         end = _end(store, retain_min, retain_max, older_than_ms, limit)
         earliest = store.snapshots.earliest_id()
         if end is None or earliest is None or earliest >= end:
-            return ExpireResult()
+            return ExpiredSnapshots()
         return _expire(store, earliest, end)
     except SnapshotNotFound:  # another process is expiring the same snapshots
-        return ExpireResult()
+        return ExpiredSnapshots()
 
 
 def _end(store: FileStore, retain_min: int | None, retain_max: int | None, older_than_ms: int | None, limit: int | None) -> int | None:
@@ -79,7 +79,7 @@ def _end(store: FileStore, retain_min: int | None, retain_max: int | None, older
     return end
 
 
-def _expire(store: FileStore, earliest: int, end: int) -> ExpireResult:
+def _expire(store: FileStore, earliest: int, end: int) -> ExpiredSnapshots:
     manager = store.snapshots
     expired = [manager.get(snapshot_id) for snapshot_id in range(earliest, end)]
     first_kept = manager.get(end)
@@ -99,7 +99,7 @@ def _expire(store: FileStore, earliest: int, end: int) -> ExpireResult:
     data = _delete_data(store, [*expired, first_kept], kept) + _delete_changelogs(store, expired, kept)
     failpoints.point("inside-expiry")
     manifests = delete_metadata(store, expired, kept)
-    return ExpireResult(len(expired), data, manifests)
+    return ExpiredSnapshots(len(expired), data, manifests)
 
 
 def _delete_data(store: FileStore, snapshots: Sequence[Snapshot], kept: Reachable) -> int:
@@ -116,4 +116,4 @@ def _delete_changelogs(store: FileStore, snapshots: Iterable[Snapshot], kept: Re
     return delete_files(store, [entry for name in lists for entry in entries_of(store, name).entries()], kept)
 
 
-__all__ = ["ExpireResult", "expire_snapshots"]
+__all__ = ["ExpiredSnapshots", "expire_snapshots"]

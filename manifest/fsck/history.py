@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from fileindex.base.errors import CorruptFile, PaimonError
 from manifest.fsck.manifests import BROKEN
 from manifest.fsck.problem import Findings, Origin, ProblemKind
-from manifest.io.errors import CorruptFile, PaimonError, SnapshotNotFound
+from manifest.io.errors import SnapshotNotFound
 from manifest.io.paths import CHANGELOG, CONSUMER, TAG, numbered
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.manager import SnapshotManager

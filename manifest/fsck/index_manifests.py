@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from manifest.entry.index_manifest import DELETION_VECTORS, HASH, IndexEntry
-from manifest.fsck.live_files import BucketId, LiveFiles
+from manifest.entry.index_manifest import DELETION_VECTORS, HASH, IndexManifestEntry
+from manifest.fsck.live_files import LiveBucket, LiveFiles
 from manifest.fsck.manifests import BROKEN, CheckedManifests
 from manifest.fsck.problem import Findings, Origin, ProblemKind
 from manifest.fsck.unit import IndexUnit, Unit
@@ -30,13 +30,13 @@ class CheckedIndexes:
     store: FileStore
     manifests: CheckedManifests
     found: Findings
-    hashes: dict[BucketId, IndexUnit] = field(default_factory=dict)
+    hashes: dict[LiveBucket, IndexUnit] = field(default_factory=dict)
     since_beginning: bool = False
     were_live: set[str] = field(default_factory=set)
     _units: dict[str, IndexUnit] = field(default_factory=dict)
     _given: set[tuple[object, ...]] = field(default_factory=set)
     _name: str | None = None
-    _entries: Sequence[IndexEntry] | None = ()
+    _entries: Sequence[IndexManifestEntry] | None = ()
     _noted: set[tuple[str, str]] = field(default_factory=set)
     _marked: int = 0
 
@@ -85,7 +85,7 @@ class CheckedIndexes:
             self._given.add(_told(unit))
             yield unit
 
-    def _unit(self, entry: IndexEntry, live: LiveFiles, origin: Origin) -> IndexUnit:
+    def _unit(self, entry: IndexManifestEntry, live: LiveFiles, origin: Origin) -> IndexUnit:
         known = self._units.get(entry.file_name)
         if known is not None and known.entry == entry and len(known.rows) == len(entry.vectors or ()):
             return known
@@ -93,7 +93,7 @@ class CheckedIndexes:
         rows = {file.name: file.rows for file in live.bucket((entry.partition, entry.bucket)) if file.name in wanted} if wanted else {}
         return IndexUnit(origin=origin, entry=entry, manifest=self._name, rows=rows)
 
-    def _check_shape(self, entries: Sequence[IndexEntry], path: str, origin: Origin) -> None:
+    def _check_shape(self, entries: Sequence[IndexManifestEntry], path: str, origin: Origin) -> None:
         """One hash index a bucket, one deletion vector a data file."""
         hashes = Counter((entry.partition, entry.bucket) for entry in entries if entry.index_type == HASH)
         for (_, bucket), count in hashes.items():

@@ -13,13 +13,13 @@ from manifest.entry.columns import EntryColumns
 from manifest.fsck.manifests import kinds
 from manifest.stats.partition_stats import PartitionType
 
-BucketId = tuple[bytes, int]
+LiveBucket = tuple[bytes, int]
 
 
 class LiveFile(NamedTuple):
     """What is remembered of a live file; ``content`` tells whether two entries have the same data file and side files."""
 
-    bucket_id: BucketId
+    bucket_id: LiveBucket
     total_buckets: int
     level: int
     name: str
@@ -38,7 +38,7 @@ class Overlap(NamedTuple):
 
 
 @dataclass(slots=True)
-class Change:
+class LiveChange:
     """What applying entries came upon: positions among them.
 
     Attributes:
@@ -52,7 +52,7 @@ class Change:
     twice: list[int] = field(default_factory=list)
     absent: list[int] = field(default_factory=list)
     gone: list[int] = field(default_factory=list)
-    buckets: set[BucketId] = field(default_factory=set)
+    buckets: set[LiveBucket] = field(default_factory=set)
     rows: int = 0
 
 
@@ -65,14 +65,14 @@ class LiveFiles:
 
     manifests: tuple[str, ...] = ()
     files: dict[bytes, LiveFile] = field(default_factory=dict)
-    by_bucket: dict[BucketId, set[bytes]] = field(default_factory=dict)
+    by_bucket: dict[LiveBucket, set[bytes]] = field(default_factory=dict)
     contents: Counter[bytes] = field(default_factory=Counter)
     deleted: Counter[bytes] = field(default_factory=Counter)
     rows: int = 0
 
-    def apply(self, entries: EntryColumns) -> Change:
+    def apply(self, entries: EntryColumns) -> LiveChange:
         """Add and delete, in order."""
-        change = Change()
+        change = LiveChange()
         added, change.rows = kinds(entries)
         live = list(_live_files(entries))
         gone: list[tuple[int, bytes]] = []
@@ -120,11 +120,11 @@ class LiveFiles:
             {name for identity in old.keys() | new.keys() if old.get(identity) != new.get(identity) for name in _names(old, new, identity)}
         )
 
-    def bucket(self, bucket_id: BucketId) -> list[LiveFile]:
+    def bucket(self, bucket_id: LiveBucket) -> list[LiveFile]:
         """The files of a bucket."""
         return [self.files[identity] for identity in self.by_bucket.get(bucket_id, ())]
 
-    def overlaps(self, bucket_id: BucketId, key: PartitionType) -> Iterator[Overlap]:
+    def overlaps(self, bucket_id: LiveBucket, key: PartitionType) -> Iterator[Overlap]:
         """Neighbours on a level above 0 whose key ranges are not disjoint. Raises ``CorruptFile`` for keys that cannot be decoded."""
         by_level: dict[int, list[LiveFile]] = {}
         for file in self.bucket(bucket_id):
@@ -194,4 +194,4 @@ def digest(parts: Sequence[bytes]) -> bytes:
     return told.digest()
 
 
-__all__ = ["BucketId", "Change", "LiveFile", "LiveFiles", "Overlap", "digest"]
+__all__ = ["LiveBucket", "LiveChange", "LiveFile", "LiveFiles", "Overlap", "digest"]

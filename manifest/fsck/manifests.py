@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 import numpy as np
 
 from fileindex.base.column_type import Plain
+from fileindex.base.errors import CorruptFile, PaimonError
 from manifest.entry.columns import EntryColumns
 from manifest.entry.manifest_entry import FileKind
 from manifest.entry.manifest_list import ManifestFileMeta
 from manifest.fsck.problem import Findings, Origin, ProblemKind
-from manifest.io.errors import CorruptFile, PaimonError
 from manifest.stats.column_stats import ColumnBounds
 from manifest.store import FileStore
 

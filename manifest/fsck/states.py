@@ -15,7 +15,7 @@ import numpy as np
 from manifest.entry.columns import EntryColumns
 from manifest.entry.manifest_list import ManifestFileMeta
 from manifest.fsck.index_manifests import CheckedIndexes
-from manifest.fsck.live_files import BucketId, LiveFiles, digest
+from manifest.fsck.live_files import LiveBucket, LiveFiles, digest
 from manifest.fsck.manifests import BROKEN, CheckedManifests
 from manifest.fsck.problem import Findings, Origin, ProblemKind
 from manifest.fsck.unit import DataUnit, IndexUnit, Unit, place_of
@@ -201,7 +201,7 @@ class CheckedStates:
         yield from self._units(entries, origin, "changelog", {})
 
     def _units(
-        self, entries: EntryColumns, origin: Origin, unit: Literal["data", "changelog"], hashes: dict[BucketId, IndexUnit]
+        self, entries: EntryColumns, origin: Origin, unit: Literal["data", "changelog"], hashes: dict[LiveBucket, IndexUnit]
     ) -> Iterator[Unit]:
         """Files to check, those that were not given out before."""
         contents = zip(*(entries.content(f"_FILE.{name}") for name in ("_FILE_NAME", "_EXTRA_FILES", "_EMBEDDED_FILE_INDEX")), strict=True)
@@ -246,7 +246,7 @@ class CheckedStates:
         ):
             self._note(entries, np.flatnonzero(wrong).tolist(), ProblemKind.ENTRY, message, origin)
 
-    def _check_buckets(self, live: LiveFiles, buckets: set[BucketId], origin: Origin) -> None:
+    def _check_buckets(self, live: LiveFiles, buckets: set[LiveBucket], origin: Origin) -> None:
         """In each bucket levels above 0 are sorted runs; in each partition buckets are counted alike."""
         totals: dict[bytes, set[int]] = {}
         for bucket_id in sorted(buckets):

@@ -6,10 +6,10 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from manifest.entry.index_manifest import IndexEntry
+from fileindex.base.errors import PaimonError
+from manifest.entry.index_manifest import IndexManifestEntry
 from manifest.entry.manifest_entry import ManifestEntry
 from manifest.fsck.problem import Findings, Origin, ProblemKind
-from manifest.io.errors import PaimonError
 from manifest.io.partition_path import escape, partition_text
 from manifest.store import FileStore
 
@@ -23,7 +23,7 @@ class DataUnit(BaseModel):
     origin: Origin
     entry: ManifestEntry
     manifest: str | None = None
-    hashes: IndexEntry | None = None
+    hashes: IndexManifestEntry | None = None
 
     @property
     def size(self) -> int:
@@ -38,7 +38,7 @@ class IndexUnit(BaseModel):
 
     unit: Literal["index"] = "index"
     origin: Origin
-    entry: IndexEntry
+    entry: IndexManifestEntry
     manifest: str | None = None
     rows: dict[str, int] = Field(default_factory=dict)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
+from fileindex.base.errors import CorruptFile, PaimonError
 from manifest.entry.cache import nothing_held
 from manifest.expire.orphans import list_orphans
 from manifest.expire.reachable import branches_of
@@ -15,7 +16,6 @@ from manifest.fsck.history import CheckedHistory
 from manifest.fsck.problem import Findings, Origin, ProblemKind
 from manifest.fsck.states import CheckedStates
 from manifest.fsck.unit import Unit
-from manifest.io.errors import CorruptFile, PaimonError
 from manifest.io.paths import with_branch
 from manifest.store import FileStore
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fileindex.base.errors import CorruptFile, InvalidArgument, PaimonError, UnknownColumn, UnsupportedOption, UnsupportedType
+from fileindex.base.errors import PaimonError
 from fileindex.base.redaction import redacted
 
 
@@ -87,22 +87,16 @@ __all__ = [
     "CommitConflict",
     "CommitGaveUp",
     "CommitReplayed",
-    "CorruptFile",
-    "InvalidArgument",
     "InvalidSchema",
     "NullInKey",
     "OutOfDisk",
-    "PaimonError",
     "PathNotAllowed",
     "SchemaMismatch",
     "SnapshotExpired",
     "SnapshotNotFound",
     "TableExists",
     "TableNotFound",
-    "UnknownColumn",
     "UnmergeableRows",
     "UnsafeFileIO",
-    "UnsupportedOption",
     "UnsupportedTable",
-    "UnsupportedType",
 ]

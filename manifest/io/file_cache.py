@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, TypeVar
 from manifest.io.file_io import FileIO
 
 T = TypeVar("T")
-Identity: TypeAlias = tuple[int, ...] | None
+StatIdentity: TypeAlias = tuple[int, ...] | None
 
 CAPACITY = 128 << 20
 """Bytes of a process, about."""
@@ -50,13 +50,13 @@ class FileCache:
         self.keep(path, kind, identity, made, weight(made))
         return made
 
-    def recall(self, file_io: FileIO, path: str, kind: Hashable) -> tuple[Identity, Any]:
+    def recall(self, file_io: FileIO, path: str, kind: Hashable) -> tuple[StatIdentity, Any]:
         """The file that is at ``path`` now, and what is held of it (None: nothing). Raises ``FileNotFoundError``."""
         identity = file_io.identity(path) if self.capacity else None
         held = None if identity is None else self.get((kind, path))
         return identity, held[1] if held is not None and held[0] == identity else None
 
-    def keep(self, path: str, kind: Hashable, identity: Identity, value: object, weight: int) -> None:
+    def keep(self, path: str, kind: Hashable, identity: StatIdentity, value: object, weight: int) -> None:
         """Hold what was made of the file that ``recall`` told, before it was read."""
         if identity is not None:
             self.put((kind, path), (identity, value), weight)

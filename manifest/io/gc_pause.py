@@ -8,13 +8,13 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def no_collection() -> Iterator[None]:
+def gc_paused() -> Iterator[None]:
     """Put off the search for cycles while objects are made that have none.
 
     Thousands of new objects make the collector look at everything that the process holds: as long as half of a plan takes. Threads that
     make other objects meanwhile find theirs collected a little later. Where the collector is off, it stays off.
 
-    >>> with no_collection():
+    >>> with gc_paused():
     ...     gc.isenabled()
     False
     >>> gc.isenabled()
@@ -30,4 +30,4 @@ def no_collection() -> Iterator[None]:
         gc.enable()
 
 
-__all__ = ["no_collection"]
+__all__ = ["gc_paused"]

@@ -13,12 +13,12 @@ from manifest.io.file_io import FileIO, WrappedFileIO
 _AT_ONCE = 4
 
 
-class DurableTogether(WrappedFileIO):
+class GroupSync(WrappedFileIO):
     """Writes at once, waits for the disk later: nothing may refer to what was written before ``settle`` has returned.
 
     >>> import tempfile
     >>> from manifest.io.file_io import LocalFileIO
-    >>> together, folder = DurableTogether(LocalFileIO()), tempfile.mkdtemp()
+    >>> together, folder = GroupSync(LocalFileIO()), tempfile.mkdtemp()
     >>> together.write(f"{folder}/a", b"first")
     >>> together.settle()
     """
@@ -28,7 +28,7 @@ class DurableTogether(WrappedFileIO):
         self._waiting: list[Future[None]] = []
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        return DurableTogether, (self.inner,)
+        return GroupSync, (self.inner,)
 
     def write(self, path: str, data: bytes, *, overwrite: bool = False, durable: bool = True) -> None:
         """Write a whole file; if it is to be ``durable``, it is after ``settle``."""
@@ -59,4 +59,4 @@ def _threads(process: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(_AT_ONCE, thread_name_prefix=f"paimon-sync-{process}")
 
 
-__all__ = ["DurableTogether"]
+__all__ = ["GroupSync"]

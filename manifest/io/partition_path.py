@@ -10,7 +10,7 @@ from decimal import Context, Decimal
 import numpy as np
 
 from fileindex.base.column_type import ColumnType, Kind, Plain
-from manifest.io.errors import UnsupportedType
+from fileindex.base.errors import UnsupportedType
 
 _UNSAFE = re.compile(r"""[\x00-\x1f\x7f"#%'*/:=?\\{}\[\]^]""")
 _ALL_DIGITS = Context(prec=80)
@@ -113,3 +113,6 @@ def _timestamp_text(value: int, column: ColumnType, *, legacy: bool) -> str:
     if fraction:
         text += "." + nanos[: 3 if nanos.endswith("000000") else 6 if nanos.endswith("000") else 9]
     return text
+
+
+__all__ = ["escape", "java_float_text", "partition_text"]

@@ -266,3 +266,19 @@ def _plain(name: str, what: str) -> str:
 def local_form(path: str) -> str:
     """An absolute path without the ``file:`` scheme that Java writes into ``_EXTERNAL_PATH``."""
     return "/" + path.removeprefix("file:").lstrip("/") if path.startswith("file:") else path
+
+
+__all__ = [
+    "BUCKET",
+    "MAIN_BRANCH",
+    "POSTPONE_BUCKET",
+    "FileNames",
+    "TablePaths",
+    "branch_name",
+    "consumer_name",
+    "local_form",
+    "numbered",
+    "split_branch",
+    "tag_name",
+    "with_branch",
+]

@@ -313,3 +313,6 @@ def option_texts(options: Mapping[str, object] | None) -> dict[str, str]:
 
 
 _KEYS = frozenset(_alias(name) for name in CoreOptions.model_fields) - {"raw"}
+
+
+__all__ = ["FORMER_KEYS", "CoreOptions", "option_texts"]

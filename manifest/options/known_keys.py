@@ -234,3 +234,18 @@ LAYOUT = IMMUTABLE | {
 
 CORE = CoreOptions.keys()
 KNOWN = TUNING | frozenset(REFUSED) | CORE | frozenset([*FORMER_KEYS.values(), AGGREGATE_REMOVE, PARTIAL_REMOVE, GROUP_REMOVE])
+
+
+__all__ = [
+    "AT_CREATION",
+    "IMMUTABLE",
+    "KNOWN",
+    "LAYOUT",
+    "ONE_WAY",
+    "PREFIXES",
+    "REFUSED",
+    "REFUSED_PREFIXES",
+    "ROWS",
+    "STREAM_LIMITS",
+    "STREAM_ONLY",
+]

@@ -85,3 +85,6 @@ def truncate_up(value: Plain, length: int) -> Plain:
         return None
     last = ord(text[-1])
     return text[:-1] + chr(_AFTER_SURROGATES if last == _BEFORE_SURROGATES else last + 1)
+
+
+__all__ = ["SYSTEM_MODE", "Keep", "StatsMode", "truncate_up"]

@@ -10,7 +10,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 
-from manifest.io.errors import UnsupportedOption, UnsupportedTable
+from fileindex.base.errors import UnsupportedOption
+from manifest.io.errors import UnsupportedTable
 from manifest.options.core_options import CoreOptions
 from manifest.options.known_keys import AT_CREATION, IMMUTABLE, KNOWN, LAYOUT, ONE_WAY, PREFIXES, REFUSED, REFUSED_PREFIXES, ROWS
 from manifest.options.merge_keys import AGGREGATION, ENGINES, PARTIAL_UPDATE, field_option_reason

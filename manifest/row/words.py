@@ -27,7 +27,7 @@ _PER_MILLI = {"us": 1_000, "ns": 1_000_000}
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class WordStep:
     """One word of the images: of all rows, or of ``rows`` only (their variable part is that long)."""
 
     words: UInt32s
@@ -38,7 +38,7 @@ class Step:
 class RowImages:
     """The words of ``count`` images in order, and the bytes of each image."""
 
-    steps: Iterator[Step]
+    steps: Iterator[WordStep]
     sizes: Int64s
 
 
@@ -58,23 +58,23 @@ def row_images(columns: Sequence[pa.Array], types: Sequence[DataType]) -> RowIma
     return RowImages(_steps(fields, offsets, header, count), size)
 
 
-def _steps(fields: Sequence[_Field], offsets: Sequence[Int64s], header: int, count: int) -> Iterator[Step]:
+def _steps(fields: Sequence[_Field], offsets: Sequence[Int64s], header: int, count: int) -> Iterator[WordStep]:
     yield from _header_steps(fields, header, count)
     for field, offset in zip(fields, offsets, strict=True):
         slots = field.slots(offset.astype(np.uint64))
-        yield Step(slots.astype(np.uint32))
-        yield Step((slots >> np.uint64(32)).astype(np.uint32))
+        yield WordStep(slots.astype(np.uint32))
+        yield WordStep((slots >> np.uint64(32)).astype(np.uint32))
     for field in fields:
         yield from field.variable_steps()
 
 
-def _header_steps(fields: Sequence[_Field], header: int, count: int) -> Iterator[Step]:
+def _header_steps(fields: Sequence[_Field], header: int, count: int) -> Iterator[WordStep]:
     words = np.zeros((header // 4, count), dtype=np.uint32)
     for i, field in enumerate(fields):
         if field.nulls is not None:
             words[(i + 8) // 32] |= field.nulls.astype(np.uint32) << np.uint32((i + 8) % 32)
     for word in words:
-        yield Step(word)
+        yield WordStep(word)
 
 
 def _field(column: pa.Array, data_type: DataType) -> _Field:
@@ -104,7 +104,7 @@ class _Field:
     def slots(self, _offsets: UInt64s) -> UInt64s:
         raise AssertionError("every kind of field has slots")
 
-    def variable_steps(self) -> Iterator[Step]:
+    def variable_steps(self) -> Iterator[WordStep]:
         return iter(())
 
 
@@ -135,9 +135,9 @@ class _TimestampField(_Field):
     def slots(self, offsets: UInt64s) -> UInt64s:
         return self.nanos | offsets << np.uint64(32)
 
-    def variable_steps(self) -> Iterator[Step]:
-        yield Step(self.millis.astype(np.uint32))
-        yield Step((self.millis >> np.uint64(32)).astype(np.uint32))
+    def variable_steps(self) -> Iterator[WordStep]:
+        yield WordStep(self.millis.astype(np.uint32))
+        yield WordStep((self.millis >> np.uint64(32)).astype(np.uint32))
 
 
 class _DecimalField(_Field):
@@ -165,9 +165,9 @@ class _DecimalField(_Field):
     def slots(self, offsets: UInt64s) -> UInt64s:
         return self.lengths | offsets << np.uint64(32)
 
-    def variable_steps(self) -> Iterator[Step]:
+    def variable_steps(self) -> Iterator[WordStep]:
         for i in range(self.words.shape[1]):
-            yield Step(np.ascontiguousarray(self.words[:, i]))
+            yield WordStep(np.ascontiguousarray(self.words[:, i]))
 
 
 class _TextField(_Field):
@@ -198,7 +198,7 @@ class _TextField(_Field):
         inline = text | (lengths | np.uint64(0x80)) << np.uint64(56)
         return self.clear_nulls(np.where(self.lengths > _INLINE, lengths | offsets << np.uint64(32), inline))
 
-    def variable_steps(self) -> Iterator[Step]:
+    def variable_steps(self) -> Iterator[WordStep]:
         """Word by word over the rows that still have one, so that a few long texts cost no more than their own bytes."""
         words = (self.lengths + 7 & ~7) // 4
         rows = np.flatnonzero(self.lengths > _INLINE)
@@ -208,7 +208,7 @@ class _TextField(_Field):
             found = self._gather("<u4", np.minimum(self.starts[rows] + 4 * at, len(self.padded) - 8))
             bits = np.clip(rest, 0, 4).astype(np.uint64) * np.uint64(8)
             masks = ((np.uint64(1) << bits) - np.uint64(1)).astype(np.uint32)
-            yield Step(found & masks, rows)
+            yield WordStep(found & masks, rows)
             at += 1
             rows = rows[words[rows] > at]
 
@@ -223,3 +223,6 @@ def _numbers(plain: pa.Array) -> Any:
         plain = plain.cast(pa.uint8())
     dtype = plain.type.to_pandas_dtype()
     return np.frombuffer(plain.buffers()[1], dtype=dtype, count=len(plain), offset=plain.offset * np.dtype(dtype).itemsize)
+
+
+__all__ = ["row_images"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from fileindex.build.options import COLUMNS, PREFIX
+from fileindex.build.options import COLUMNS_OPTION, OPTION_PREFIX
 
 _LISTS = frozenset(
     [
@@ -59,7 +59,7 @@ def _key(key: str, rename: Rename) -> str:
     if key.startswith(_FIELDS):
         middle, dot, option = key.removeprefix(_FIELDS).rpartition(".")
         return f"{_FIELDS}{_list(middle, rename)}.{option}" if dot else key
-    if key.startswith(PREFIX) and not key.endswith(COLUMNS):
+    if key.startswith(OPTION_PREFIX) and not key.endswith(COLUMNS_OPTION):
         parts = key.split(".")
         if len(parts) == 4:
             return ".".join([*parts[:2], _map_column(parts[2], rename), parts[3]])
@@ -69,7 +69,7 @@ def _key(key: str, rename: Rename) -> str:
 def _value(key: str, text: str, rename: Rename) -> str:
     if key in _LISTS or (key.startswith(_FIELDS) and key.endswith(f".{_SEQUENCE_GROUP}")):
         return _list(text, rename)
-    if key.startswith(PREFIX) and key.endswith(COLUMNS):
+    if key.startswith(OPTION_PREFIX) and key.endswith(COLUMNS_OPTION):
         return ",".join(_map_column(part, rename) for part in text.split(","))
     return text
 

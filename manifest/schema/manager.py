@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from manifest.io.errors import CorruptFile, SchemaMismatch, TableExists, TableNotFound
+from fileindex.base.errors import CorruptFile
+from manifest.io.errors import SchemaMismatch, TableExists, TableNotFound
 from manifest.io.file_cache import SHARED, FileCache
 from manifest.io.file_io import FileIO
 from manifest.io.paths import MAIN_BRANCH, SCHEMA, TablePaths, numbered
@@ -90,3 +91,6 @@ class SchemaManager:
 
 def _weight(schema: TableSchema) -> int:
     return _BYTES_A_COLUMN * (len(schema.fields) + len(schema.options) + 1)
+
+
+__all__ = ["SchemaManager"]

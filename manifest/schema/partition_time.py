@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 
-from manifest.io.errors import UnsupportedOption
+from fileindex.base.errors import UnsupportedOption
 from manifest.options.durations import parse_duration_millis
 
 EXPIRATION_TIME = "partition.expiration-time"

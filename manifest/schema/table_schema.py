@@ -12,9 +12,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_serial
 from pydantic.alias_generators import to_camel
 
 from fileindex.base.column_type import ColumnType
-from fileindex.base.errors import PaimonError
+from fileindex.base.errors import CorruptFile, PaimonError, UnknownColumn, UnsupportedType
 from fileindex.build.options import FileIndexOptions
-from manifest.io.errors import CorruptFile, UnknownColumn, UnsupportedTable, UnsupportedType
+from manifest.io.errors import UnsupportedTable
 from manifest.options.core_options import CoreOptions
 from manifest.types.data_type import DataField, DataType, arrow_schema
 
@@ -164,3 +164,6 @@ class TableSchema(BaseModel):
     def key_types(self) -> tuple[DataType, ...]:
         """Types of the trimmed primary key."""
         return self.types_of(self.trimmed_primary_keys)
+
+
+__all__ = ["FILE_VERSION", "TableSchema"]

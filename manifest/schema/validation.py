@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 
 from fileindex.base.column_type import Kind
+from fileindex.base.errors import UnsupportedOption
 from fileindex.build.options import FileIndexOptions
-from manifest.io.errors import InvalidSchema, UnsupportedOption, UnsupportedTable
+from manifest.io.errors import InvalidSchema, UnsupportedTable
 from manifest.options.core_options import CoreOptions, option_texts
 from manifest.options.support import check_alter, check_settable
 from manifest.schema.changelog_validation import check_changelog
@@ -227,3 +228,6 @@ def _check_limits(schema: TableSchema, options: CoreOptions) -> None:
         if key.startswith("fields.") and key.endswith(".stats-mode") and key[len("fields.") : -len(".stats-mode")] not in schema.names:
             raise UnsupportedOption(key, f"names no column; columns are: {', '.join(schema.names)}")
     options.stats_modes(schema.names)
+
+
+__all__ = ["build_schema", "check_altered"]

@@ -8,8 +8,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from fileindex.base.errors import CorruptFile, InvalidArgument
 from manifest.io import failpoints
-from manifest.io.errors import CorruptFile, InvalidArgument, SnapshotExpired, SnapshotNotFound
+from manifest.io.errors import SnapshotExpired, SnapshotNotFound
 from manifest.io.file_io import FileIO
 from manifest.io.paths import BRANCH, CHANGELOG, CONSUMER, SNAPSHOT, TAG, TablePaths, consumer_name, numbered, tag_name
 from manifest.snapshot.snapshot import Snapshot

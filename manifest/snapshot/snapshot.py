@@ -8,7 +8,7 @@ from typing import Annotated, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError
 from pydantic.alias_generators import to_camel
 
-from manifest.io.errors import CorruptFile
+from fileindex.base.errors import CorruptFile
 
 BATCH_IDENTIFIER = 2**63 - 1
 """Commit identifier of jobs that commit once and count nothing."""
@@ -96,3 +96,6 @@ def _brief(error: Exception) -> str:
     if not isinstance(error, ValidationError):
         return str(error)
     return "; ".join(f"{'.'.join(map(str, item['loc'])) or 'file'}: {item['msg']}" for item in error.errors()[:3])
+
+
+__all__ = ["BATCH_IDENTIFIER", "NO_WATERMARK", "CommitKind", "FileName", "Snapshot"]

@@ -145,3 +145,6 @@ def _plain(raw: object, data_type: DataType) -> Plain:
             return int.from_bytes(raw, "big", signed=True)
     assert isinstance(raw, bool | int | float | str | bytes)
     return raw
+
+
+__all__ = ["StatsCollector"]

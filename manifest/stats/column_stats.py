@@ -72,10 +72,10 @@ def slot_type(data_type: DataType) -> DataType:
 
 
 _NULL_SLOT = DataType(Kind.BIGINT)
-Lookup = Callable[[ColumnRef], ColumnBounds | None]
+BoundsLookup = Callable[[ColumnRef], ColumnBounds | None]
 
 
-def may_match(predicate: Predicate, bounds: Lookup, types: Mapping[str, ColumnType]) -> bool:
+def may_match(predicate: Predicate, bounds: BoundsLookup, types: Mapping[str, ColumnType]) -> bool:
     """False only if no row within ``bounds`` can satisfy ``predicate``, floats compared as Spark SQL does.
 
     ``bounds`` answers None for a column (or map entry) of which nothing is known.

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from fileindex.base.column_type import ColumnType, Plain
+from fileindex.base.errors import CorruptFile
 from fileindex.predicate.tree import ColumnRef, Predicate
-from manifest.io.errors import CorruptFile
-from manifest.row.binary_row import EMPTY_ROW, decode_row, encode_row
+from manifest.row.binary_row import decode_row, encode_row
 from manifest.stats.column_stats import ColumnBounds, SimpleStats, may_match
 from manifest.types.data_type import DataType
 
@@ -110,4 +110,4 @@ def _total_order(value: Plain) -> tuple[object, ...]:
     return 1, value, 0
 
 
-__all__ = ["EMPTY_ROW", "PartitionType"]
+__all__ = ["PartitionType"]

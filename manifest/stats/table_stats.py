@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationErr
 from pydantic.alias_generators import to_camel
 
 from fileindex.base.column_type import FLOATS, STRINGS, TIMESTAMPS, Kind, Plain
-from manifest.io.errors import CorruptFile
+from fileindex.base.errors import CorruptFile
 from manifest.io.file_io import FileIO
 from manifest.io.paths import FileNames, TablePaths
 from manifest.snapshot.snapshot import CommitKind, Snapshot

@@ -131,3 +131,6 @@ class _Parser:
             return DataType.from_json(" ".join(words))
         except UnsupportedType as error:
             raise UnsupportedType(f"column '{column}': {error}") from error
+
+
+__all__ = ["parse_ddl"]

@@ -7,7 +7,7 @@ import re
 from fileindex.base.column_type import Kind
 from fileindex.base.errors import UnsupportedType
 
-MAX_LENGTH = 2**31 - 1
+LONGEST_TYPE = 2**31 - 1
 Atomic = tuple[Kind, bool, int, int, int]
 
 _SYNONYMS = {
@@ -102,10 +102,10 @@ def _atomic(text: str, root: str, nullable: bool, numbers: list[int]) -> Atomic:
     if root in _BARE and not numbers:
         return _BARE[root], nullable, 0, 0, 0
     if root in _UNBOUNDED and not numbers:
-        return _UNBOUNDED[root], nullable, MAX_LENGTH, 0, 0
+        return _UNBOUNDED[root], nullable, LONGEST_TYPE, 0, 0
     if root in _LENGTHS and len(numbers) <= 1:
         length = numbers[0] if numbers else 1
-        if 1 <= length <= MAX_LENGTH:
+        if 1 <= length <= LONGEST_TYPE:
             return _LENGTHS[root], nullable, length, 0, 0
     elif root == "DECIMAL" and len(numbers) <= 2:
         precision, scale = (*numbers, 10, 0)[:2] if not numbers else (*numbers, 0)[:2]
@@ -118,3 +118,6 @@ def _atomic(text: str, root: str, nullable: bool, numbers: list[int]) -> Atomic:
     else:
         raise UnsupportedType(f"'{text}' is no type that tables can have")
     raise UnsupportedType(f"'{text}': a parameter is out of range")
+
+
+__all__ = ["parse_atomic", "parse_geo", "quoted"]

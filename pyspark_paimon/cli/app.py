@@ -20,7 +20,7 @@ except ImportError:
 
 import pyarrow as pa
 
-from manifest.io.errors import PaimonError
+from fileindex.base.errors import PaimonError
 from pyspark_paimon.cli import fsck
 from pyspark_paimon.cli.history import add_commands
 from pyspark_paimon.cli.output import console, json_value, print_grid, print_json
@@ -32,17 +32,17 @@ app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_
 add_commands(app)
 fsck.add_command(app)
 
-Path = Annotated[str, typer.Argument(metavar="TABLE", help="Path of a table's directory.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
-Filter = Annotated[str | None, typer.Option("--filter", "-f", help="SQL as after WHERE: \"city = 'Oslo' AND attrs['clicks'] > 3\".")]
+TablePath = Annotated[str, typer.Argument(metavar="TABLE", help="Path of a table's directory.")]
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+FilterOption = Annotated[str | None, typer.Option("--filter", "-f", help="SQL as after WHERE: \"city = 'Oslo' AND attrs['clicks'] > 3\".")]
 Columns = Annotated[str | None, typer.Option("--columns", "-c", help="Columns to read, separated by commas.")]
 OrderBy = Annotated[str | None, typer.Option("--order-by", "-o", help='Sort, as in "price DESC NULLS LAST, id".')]
-Limit = Annotated[int, typer.Option("--limit", "-n", help="Rows to show at most.")]
-SnapshotId = Annotated[int | None, typer.Option("--snapshot", help="Snapshot to read; the newest by default.")]
+RowLimit = Annotated[int, typer.Option("--limit", "-n", help="Rows to show at most.")]
+SnapshotOption = Annotated[int | None, typer.Option("--snapshot", help="Snapshot to read; the newest by default.")]
 
 
 @app.command()
-def inspect(table: Path, as_json: Json = False) -> None:
+def inspect(table: TablePath, as_json: JsonFlag = False) -> None:
     """Show a table's columns, options, snapshots and LSM levels."""
     opened = Table.open(table)
     schema, snapshots, files = opened.table_schema, opened.snapshots(), opened.files()
@@ -90,14 +90,14 @@ def inspect(table: Path, as_json: Json = False) -> None:
 
 @app.command()
 def scan(
-    table: Path,
-    filter_: Filter = None,
+    table: TablePath,
+    filter_: FilterOption = None,
     columns: Columns = None,
-    limit: Limit = 20,
+    limit: RowLimit = 20,
     *,
     order_by: OrderBy = None,
-    snapshot: SnapshotId = None,
-    as_json: Json = False,
+    snapshot: SnapshotOption = None,
+    as_json: JsonFlag = False,
 ) -> None:
     """Show rows, merged and filtered; with --json a line of JSON for each."""
     wanted = Table.open(table).scan(filter_, columns=_names(columns), limit=limit, order_by=order_by, snapshot=snapshot)
@@ -113,7 +113,9 @@ def scan(
 
 
 @app.command()
-def explain(table: Path, filter_: Filter = None, columns: Columns = None, snapshot: SnapshotId = None, as_json: Json = False) -> None:
+def explain(
+    table: TablePath, filter_: FilterOption = None, columns: Columns = None, snapshot: SnapshotOption = None, as_json: JsonFlag = False
+) -> None:
     """Read what a filter asks for and show what every pruning stage kept and dropped."""
     explanation = Table.open(table).scan(filter_, columns=_names(columns), snapshot=snapshot).explain()
     if as_json:
@@ -124,9 +126,9 @@ def explain(table: Path, filter_: Filter = None, columns: Columns = None, snapsh
 
 @app.command()
 def compact(
-    table: Path,
+    table: TablePath,
     full: Annotated[bool, typer.Option("--full", help="Merge everything, not only what universal compaction picks.")] = False,
-    as_json: Json = False,
+    as_json: JsonFlag = False,
 ) -> None:
     """Merge sorted runs, or the small files of an append table."""
     result = Table.open(table).compact(full=full)
@@ -144,7 +146,7 @@ def compact(
 
 
 @app.command()
-def analyze(table: Path, columns: Columns = None, as_json: Json = False) -> None:
+def analyze(table: TablePath, columns: Columns = None, as_json: JsonFlag = False) -> None:
     """Count rows, distinct values, extremes and nulls, keep them with the table, and show them."""
     opened = Table.open(table)
     result = opened.analyze(_names(columns))
@@ -160,9 +162,9 @@ def analyze(table: Path, columns: Columns = None, as_json: Json = False) -> None
 
 @app.command()
 def indexes(
-    table: Path,
+    table: TablePath,
     health: Annotated[bool, typer.Option("--health", help="Read the indexes, and tell how well each serves.")] = False,
-    as_json: Json = False,
+    as_json: JsonFlag = False,
 ) -> None:
     """Show which file indexes the options ask for, and what the live files have."""
     opened = Table.open(table)
@@ -195,11 +197,11 @@ def indexes(
 
 @app.command("rewrite-index")
 def rewrite_index(
-    table: Path,
+    table: TablePath,
     partition: Annotated[
         list[str] | None, typer.Option("--partition", "-p", help="Only this one: day=2024-01-31/hour=7; repeatable.")
     ] = None,
-    as_json: Json = False,
+    as_json: JsonFlag = False,
 ) -> None:
     """Give the files that exist the indexes that the table's options ask for."""
     chosen = [dict(part.partition("=")[::2] for part in text.split("/")) for text in partition] if partition else None

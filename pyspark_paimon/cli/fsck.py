@@ -7,22 +7,22 @@ from typing import Annotated
 
 import typer
 
+from fileindex.base.errors import InvalidArgument, PaimonError
 from manifest.fsck.problem import Depth, Problem
-from manifest.io.errors import InvalidArgument, PaimonError
 from pyspark_paimon.cli.output import console, print_grid, print_json
-from pyspark_paimon.request.results import FsckResult, shown
+from pyspark_paimon.request.results import FsckResult, repr_fields
 from pyspark_paimon.table.table import Table
 
 FOUND, CANNOT = 1, 2
 
-Path = Annotated[str, typer.Argument(metavar="TABLE", help="Path of a table's directory.")]
+FsckPath = Annotated[str, typer.Argument(metavar="TABLE", help="Path of a table's directory.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Metadata only, and whether files are there with their sizes.")]
 Deep = Annotated[bool, typer.Option("--deep", help="Read every row too: keys, statistics, buckets, the truth of indexes.")]
-Limit = Annotated[int, typer.Option("--limit", "-n", help="Problems to show at most.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+ProblemLimit = Annotated[int, typer.Option("--limit", "-n", help="Problems to show at most.")]
+FsckJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 
-def fsck(table: Path, *, quick: Quick = False, deep: Deep = False, limit: Limit = 1000, as_json: Json = False) -> None:
+def fsck(table: FsckPath, *, quick: Quick = False, deep: Deep = False, limit: ProblemLimit = 1000, as_json: FsckJson = False) -> None:
     """Check that a table is whole: snapshots, manifests, data files, indexes. Exit code 0: clean, 1: problems, 2: could not check."""
     try:
         if quick and deep:
@@ -33,7 +33,7 @@ def fsck(table: Path, *, quick: Quick = False, deep: Deep = False, limit: Limit 
         typer.echo(f"{type(error).__name__}: {' '.join(str(error).split())}", err=True)
         raise typer.Exit(CANNOT) from error
     if as_json:
-        print_json({**shown(result), "clean": result.clean})
+        print_json({**repr_fields(result), "clean": result.clean})
     else:
         _print(result)
     if not result.clean:

@@ -6,23 +6,25 @@ from typing import Annotated, get_args
 
 import typer
 
-from manifest.io.errors import InvalidArgument
+from fileindex.base.errors import InvalidArgument
 from pyspark_paimon.cli.output import console, print_grid, print_json
 from pyspark_paimon.request.backend import View
 from pyspark_paimon.request.results import TableChangeResult
 from pyspark_paimon.table.table import Table
 
-Path = Annotated[str, typer.Argument(metavar="TABLE", help="Path of a table's directory; TABLE$branch_NAME for a branch.")]
-Column = Annotated[str, typer.Argument(metavar="COLUMN", help="A column's name; dots lead into nested ones: address.city, tags.element.")]
-Type = Annotated[str, typer.Argument(metavar="TYPE", help='As in DDL: "DECIMAL(10, 2)".')]
+HistoryPath = Annotated[str, typer.Argument(metavar="TABLE", help="Path of a table's directory; TABLE$branch_NAME for a branch.")]
+ColumnArgument = Annotated[
+    str, typer.Argument(metavar="COLUMN", help="A column's name; dots lead into nested ones: address.city, tags.element.")
+]
+TypeArgument = Annotated[str, typer.Argument(metavar="TYPE", help='As in DDL: "DECIMAL(10, 2)".')]
 After = Annotated[str | None, typer.Option("--after", help="The column to stand after.")]
 First = Annotated[bool, typer.Option("--first", help="Stand before all others.")]
 Comment = Annotated[str | None, typer.Option("--comment", help="What the column means.")]
 Default = Annotated[str | None, typer.Option("--default", help="What writers put for null.")]
 Name = Annotated[str, typer.Argument(metavar="NAME")]
 Delete = Annotated[bool, typer.Option("--delete", help="Delete it, with the files that only it uses.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
-SnapshotId = Annotated[int | None, typer.Option("--snapshot", help="Id of a snapshot.")]
+HistoryJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+SnapshotArgument = Annotated[int | None, typer.Option("--snapshot", help="Id of a snapshot.")]
 TagName = Annotated[str | None, typer.Option("--tag", help="Name of a tag.")]
 Forward = Annotated[bool, typer.Option("--fast-forward", help="Make the branch's history the table's.")]
 
@@ -32,9 +34,9 @@ alter = typer.Typer(no_args_is_help=True, help="Change columns and options; no f
 
 @alter.command("add")
 def add_column(
-    table: Path,
-    column: Column,
-    data_type: Type,
+    table: HistoryPath,
+    column: ColumnArgument,
+    data_type: TypeArgument,
     after: After = None,
     *,
     first: First = False,
@@ -46,31 +48,31 @@ def add_column(
 
 
 @alter.command("drop")
-def drop_column(table: Path, column: Column) -> None:
+def drop_column(table: HistoryPath, column: ColumnArgument) -> None:
     """Drop a column."""
     Table.open(table).drop_column(_path(column))
 
 
 @alter.command("rename")
-def rename_column(table: Path, column: Column, name: Name) -> None:
+def rename_column(table: HistoryPath, column: ColumnArgument, name: Name) -> None:
     """Rename a column, in options too."""
     Table.open(table).rename_column(_path(column), name)
 
 
 @alter.command("move")
-def move_column(table: Path, column: Column, after: After = None, *, first: First = False) -> None:
+def move_column(table: HistoryPath, column: ColumnArgument, after: After = None, *, first: First = False) -> None:
     """Give a column another place; last if none is named."""
     Table.open(table).move_column(_path(column), after=after, first=first)
 
 
 @alter.command("type")
-def change_type(table: Path, column: Column, data_type: Type) -> None:
+def change_type(table: HistoryPath, column: ColumnArgument, data_type: TypeArgument) -> None:
     """Give a column another type."""
     Table.open(table).change_type(_path(column), data_type)
 
 
 @alter.command("set")
-def set_options(table: Path, options: Annotated[list[str], typer.Argument(metavar="KEY=VALUE...", help="KEY= removes it.")]) -> None:
+def set_options(table: HistoryPath, options: Annotated[list[str], typer.Argument(metavar="KEY=VALUE...", help="KEY= removes it.")]) -> None:
     """Set and remove table options."""
     changes: dict[str, str | None] = {}
     for option in options:
@@ -81,7 +83,7 @@ def set_options(table: Path, options: Annotated[list[str], typer.Argument(metava
     Table.open(table).alter_options(changes)
 
 
-def history(table: Path, view: Annotated[str, typer.Argument(help=", ".join(_VIEWS))], as_json: Json = False) -> None:
+def history(table: HistoryPath, view: Annotated[str, typer.Argument(help=", ".join(_VIEWS))], as_json: HistoryJson = False) -> None:
     """Show snapshots, tags, branches, schemas, partitions or consumers."""
     if view not in _VIEWS:
         raise InvalidArgument(f"'{view}' is no view; there are: {', '.join(_VIEWS)}")
@@ -92,13 +94,13 @@ def history(table: Path, view: Annotated[str, typer.Argument(help=", ".join(_VIE
     print_grid(None, rows.column_names, [tuple(row.values()) for row in rows.to_pylist(maps_as_pydicts="lossy")])
 
 
-def tag(table: Path, name: Name, snapshot: SnapshotId = None, *, delete: Delete = False) -> None:
+def tag(table: HistoryPath, name: Name, snapshot: SnapshotArgument = None, *, delete: Delete = False) -> None:
     """Name a snapshot, so that it can be read after it has expired; or forget the name."""
     opened = Table.open(table)
     _tell(opened.delete_tag(name) if delete else opened.create_tag(name, snapshot))
 
 
-def branch(table: Path, name: Name, tag: TagName = None, *, delete: Delete = False, fast_forward: Forward = False) -> None:
+def branch(table: HistoryPath, name: Name, tag: TagName = None, *, delete: Delete = False, fast_forward: Forward = False) -> None:
     """Branch off at a tag; or forget a branch, or make it the table."""
     opened = Table.open(table)
     if delete:
@@ -109,12 +111,12 @@ def branch(table: Path, name: Name, tag: TagName = None, *, delete: Delete = Fal
         opened.create_branch(name, tag)
 
 
-def rollback(table: Path, snapshot: SnapshotId = None, tag: TagName = None) -> None:
+def rollback(table: HistoryPath, snapshot: SnapshotArgument = None, tag: TagName = None) -> None:
     """Make an older snapshot or a tag the newest state; what is newer is deleted for good."""
     _tell(Table.open(table).rollback_to(snapshot, tag=tag))
 
 
-def drop_partitions(table: Path, columns: Annotated[list[str], typer.Argument(metavar="COLUMN=VALUE...")]) -> None:
+def drop_partitions(table: HistoryPath, columns: Annotated[list[str], typer.Argument(metavar="COLUMN=VALUE...")]) -> None:
     """Remove all rows of the partitions with these values."""
     spec = dict(text.split("=", 1) for text in columns if "=" in text)
     if len(spec) < len(columns):
@@ -122,7 +124,7 @@ def drop_partitions(table: Path, columns: Annotated[list[str], typer.Argument(me
     _tell(Table.open(table).drop_partitions([spec]))
 
 
-def expire_partitions(table: Path) -> None:
+def expire_partitions(table: HistoryPath) -> None:
     """Remove the partitions that the table's options call too old."""
     _tell(Table.open(table).expire_partitions())
 

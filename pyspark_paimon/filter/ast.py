@@ -168,3 +168,25 @@ Condition: TypeAlias = Comparison | NullSafeEqual | Membership | NullTest | NanT
 
 MIRRORED = {Op.EQ: Op.EQ, Op.NE: Op.NE, Op.LT: Op.GT, Op.LE: Op.GE, Op.GT: Op.LT, Op.GE: Op.LE}
 """The operator that says the same with its sides swapped."""
+
+
+__all__ = [
+    "MIRRORED",
+    "All",
+    "Any",
+    "Clock",
+    "Comparison",
+    "Condition",
+    "Constant",
+    "Day",
+    "Literal",
+    "Membership",
+    "Moment",
+    "NanTest",
+    "Not",
+    "NullSafeEqual",
+    "NullTest",
+    "Prefix",
+    "Truth",
+    "literal_from_python",
+]

@@ -227,3 +227,6 @@ def _literal(scalar: Dynamic) -> Literal:
     if pa.types.is_duration(kind) or pa.types.is_nested(kind):
         raise InvalidFilter(f"a literal of type {kind} cannot be compared with a column")
     return literal_from_python(scalar.as_py())
+
+
+__all__ = ["arrow_condition"]

@@ -198,3 +198,6 @@ def _only(node: exp.Expression, *allowed: str) -> None:
 def _sql(node: exp.Expression) -> str:
     text: str = node.sql(dialect="spark")
     return text if len(text) <= 120 else text[:117] + "..."
+
+
+__all__ = ["sql_condition"]

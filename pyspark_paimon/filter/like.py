@@ -32,3 +32,6 @@ def like(column: ColumnRef, pattern: str, escape: str = "\\") -> Condition:
         else:
             fixed.append(letter)
     return Comparison(column, Op.EQ, "".join(fixed))
+
+
+__all__ = ["like"]

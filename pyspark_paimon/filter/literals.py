@@ -219,3 +219,6 @@ def _offset_nanos(zone: str, local: int, text: str) -> int:
     except (KeyError, ValueError, OSError, OverflowError) as error:
         raise InvalidFilter(f"'{text}' names no time zone that is known here: '{zone}'") from error
     return offset // timedelta(microseconds=1) * 1000
+
+
+__all__ = ["BOUNDS", "bounds", "cuts", "number_of", "parse_date", "parse_time", "parse_timestamp"]

@@ -53,3 +53,6 @@ def parse_filter(text: str, types: Types) -> Predicate:
     StartsWith(column=ColumnRef(name='city', key=None), prefix='Os', negated=False)
     """
     return bind(sql_condition(text), types)
+
+
+__all__ = ["Filter", "bind_filter", "parse_filter"]

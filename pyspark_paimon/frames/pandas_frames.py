@@ -14,7 +14,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from manifest.io.errors import InvalidArgument, SchemaMismatch
+from fileindex.base.errors import InvalidArgument
+from manifest.io.errors import SchemaMismatch
 
 _DROPPED = "__paimon_index_{}__"
 

@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fileindex.base.column_type import Kind
-from manifest.io.errors import SchemaMismatch, UnsupportedType
+from fileindex.base.errors import UnsupportedType
+from manifest.io.errors import SchemaMismatch
 from manifest.types.data_type import DataField, DataType, number_fields
 
 if TYPE_CHECKING:

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, get_args
 
 from fileindex.base.column_type import Kind
+from fileindex.base.errors import InvalidArgument
 from fileindex.predicate.json import from_json, to_json
 from fileindex.predicate.tree import columns_of
 from manifest.entry.live import EntryFilter
-from manifest.io.errors import InvalidArgument
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.filter.bind import resolve
 from pyspark_paimon.filter.parse import Filter, bind_filter
-from pyspark_paimon.request.backend import ClusterStrategy, CompactRequest
+from pyspark_paimon.request.backend import ClusterStrategyName, CompactRequest
 from pyspark_paimon.request.partition_spec import predicate_of, spec_of
 from pyspark_paimon.request.validate import checked_options, commit_identity
 
@@ -32,7 +32,7 @@ def compact_request(
     partitions: Sequence[Mapping[str, object]] | None,
     filter: Filter,  # noqa: A002  # as in Table.compact
     order_by: Sequence[str] | str | None,
-    strategy: ClusterStrategy,
+    strategy: ClusterStrategyName,
     options: Mapping[str, str] | None,
 ) -> CompactRequest:
     """The request of ``Table.compact``. Raises ``InvalidArgument``, ``InvalidFilter``, ``UnknownColumn``, ``UnsupportedOption``."""
@@ -44,8 +44,8 @@ def compact_request(
             raise InvalidArgument(
                 f"a compaction is limited by partition columns ({', '.join(schema.partition_keys) or 'none'}), not by '{name}'"
             )
-    if strategy not in get_args(ClusterStrategy):
-        raise InvalidArgument(f"strategy is one of {', '.join(get_args(ClusterStrategy))}, not {strategy!r}")
+    if strategy not in get_args(ClusterStrategyName):
+        raise InvalidArgument(f"strategy is one of {', '.join(get_args(ClusterStrategyName))}, not {strategy!r}")
     return CompactRequest(
         commit_id=commit_identity(None),
         full=full,
@@ -57,7 +57,7 @@ def compact_request(
     )
 
 
-def _order_columns(schema: TableSchema, order_by: Sequence[str] | str, strategy: ClusterStrategy) -> tuple[str, ...]:
+def _order_columns(schema: TableSchema, order_by: Sequence[str] | str, strategy: ClusterStrategyName) -> tuple[str, ...]:
     if schema.is_primary_key_table or schema.core.bucket > 0:
         raise InvalidArgument("rows can be sorted by columns in append tables without buckets only; others have an order of their own")
     names = tuple(resolve(name, schema.column_types) for name in ([order_by] if isinstance(order_by, str) else order_by))

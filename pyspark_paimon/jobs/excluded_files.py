@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from fileindex.base.errors import CorruptFile
 from lsm.scan.split_units import units
-from manifest.io.errors import CorruptFile
 
 if TYPE_CHECKING:
     from lsm.scan.plan import ScanPlan
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from pyspark_paimon.request.backend import ScanRequest
 
 
-def without_files(store: FileStore, plan: ScanPlan, left_out: Sequence[str]) -> ScanPlan:
-    """The plan without the data files at the paths ``left_out``, cut into parts that can be read apart.
+def without_files(store: FileStore, plan: ScanPlan, excluded_files: Sequence[str]) -> ScanPlan:
+    """The plan without the data files at the paths ``excluded_files``, cut into parts that can be read apart.
 
     Raises ``CorruptFile`` if one of them is needed to merge others: indexes changed between two plans of one snapshot.
     """
-    known = frozenset(left_out)
+    known = frozenset(excluded_files)
     kept = []
     for split in plan.splits:
         for unit in units(split, store.schema):
@@ -32,16 +32,16 @@ def without_files(store: FileStore, plan: ScanPlan, left_out: Sequence[str]) -> 
     return replace(plan, splits=tuple(kept))
 
 
-def check_left_out(store: FileStore, request: ScanRequest) -> None:
+def check_excluded(store: FileStore, request: ScanRequest) -> None:
     """Raise ``SnapshotExpired`` or ``CorruptFile`` if a file that Spark reads by itself is gone.
 
     Spark calls this after it has listed the files: one that vanishes just before the listing would be missing without a word.
     """
-    for path in request.left_out:
+    for path in request.excluded_files:
         if not store.file_io.exists(path):
             if request.snapshot_id is not None:
                 store.snapshots.readable(request.snapshot_id)
             raise CorruptFile(path, "the data file is missing")
 
 
-__all__ = ["check_left_out", "without_files"]
+__all__ = ["check_excluded", "without_files"]

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, TypeAlias
 import pyarrow as pa
 
 from fileindex.base.column_type import Kind
+from fileindex.base.errors import InvalidArgument
 from lsm.arrow.row_kind import ROW_KIND
-from manifest.io.errors import InvalidArgument
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.snapshot import CommitKind, Snapshot
 from manifest.types.data_type import DataField, DataType
-from pyspark_paimon.request.backend import Backend, IncrementalMode, IncrementalRange, ScanRequest, TravelRequest
+from pyspark_paimon.request.backend import Backend, IncrementalModeName, IncrementalRange, ScanRequest, TravelRequest
 from pyspark_paimon.request.validate import projection
 
 if TYPE_CHECKING:
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 Point: TypeAlias = int | str
 """A snapshot id (0: before the first), or the name of a tag."""
 
-MODES: tuple[IncrementalMode, ...] = ("delta", "changelog", "diff")
+MODES: tuple[IncrementalModeName, ...] = ("delta", "changelog", "diff")
 _KIND_FIELD = DataField(-1, ROW_KIND, DataType(Kind.VARCHAR, nullable=False, length=2**31 - 1))
 
 
-def range_of(backend: Backend, schema: TableSchema, start: Point, end: Point | None, mode: IncrementalMode | None) -> IncrementalRange:
+def range_of(backend: Backend, schema: TableSchema, start: Point, end: Point | None, mode: IncrementalModeName | None) -> IncrementalRange:
     """The range from after ``start`` up to and with ``end`` (None: the newest snapshot).
 
     Without ``mode`` Paimon's rule holds: two tags are compared, else a table's changelog is read if it has one, else the delta.
@@ -48,11 +48,11 @@ def range_of(backend: Backend, schema: TableSchema, start: Point, end: Point | N
     if not 0 <= first <= last:
         raise InvalidArgument(f"changes are read forward in time, not from snapshot {first} to {last}")
     tags = [point if isinstance(point, str) else None for point in (start, end)]
-    natural: IncrementalMode = "diff" if all(tags) else "delta" if schema.core.changelog_producer == "none" else "changelog"
+    natural: IncrementalModeName = "diff" if all(tags) else "delta" if schema.core.changelog_producer == "none" else "changelog"
     return IncrementalRange(start_id=first, start_tag=tags[0], end_id=last, end_tag=tags[1], mode=mode or natural)
 
 
-def exact_mode(backend: Backend, schema: TableSchema, wanted: IncrementalRange) -> IncrementalMode:
+def exact_mode(backend: Backend, schema: TableSchema, wanted: IncrementalRange) -> IncrementalModeName:
     """How the changes of a range are told without a gap.
 
     The changelog, unless a part of the range has none: before the table had its producer, or for an overwrite. Else the difference

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from fileindex.base.errors import InvalidArgument
 from fileindex.predicate.tree import TRUE
 from lsm.keys.order_by import RowOrder, SortColumn, TopRows
-from manifest.io.errors import InvalidArgument
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import arrow_schema
 from pyspark_paimon.filter.bind import resolve

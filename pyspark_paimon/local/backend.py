@@ -10,15 +10,16 @@ from typing import Any
 
 import pyarrow as pa
 
+from fileindex.base.errors import InvalidArgument
 from lsm.incremental.planner import split_from_json
 from lsm.read.metrics import ReadReport
-from lsm.scan.planner import ScanPlan, ScanPlanner
+from lsm.scan.plan import ScanPlan
+from lsm.scan.planner import ScanPlanner
 from lsm.scan.splits import DataSplit
 from lsm.scan.table_statistics import counted_rows, statistics_of
 from manifest.entry.cache import EntryCache, nothing_held
 from manifest.expire.orphans import list_orphans, remove_orphans
 from manifest.expire.snapshots import expire_snapshots
-from manifest.io.errors import InvalidArgument
 from manifest.io.file_io import FileIO
 from manifest.io.paths import MAIN_BRANCH, split_branch
 from manifest.io.resolve import file_io_for
@@ -272,7 +273,7 @@ class LocalBackend:
         snapshot = self._snapshot(store, request.snapshot_id)
         limit = None if request.order_by else request.limit  # sorted rows may come from any split
         plan = ScanPlanner(store).plan(request.tree, snapshot=snapshot, columns=request.columns, limit=limit)
-        return without_files(store, plan, request.left_out) if request.left_out else plan
+        return without_files(store, plan, request.excluded_files) if request.excluded_files else plan
 
 
 def _travel(store: FileStore, travel: TravelRequest) -> Snapshot | None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from fileindex.predicate.json import from_json
 from fileindex.predicate.tree import TRUE, Predicate
-from lsm.commit.post_commit import finished, follow_up
+from lsm.commit.post_commit import compact_after_commit, finished
 from lsm.keys.sort import DELETE, UPDATE_AFTER
 from lsm.scan.splits import DataSplit
 from lsm.write.copy_on_write import AppendChange, Update
@@ -76,7 +76,7 @@ class _Change:
                 if isinstance(error, CommitConflict) and evaluation < _EVALUATIONS:
                     continue
                 raise
-            result = follow_up(store, user, result, messages, owned=True, threads=self.threads)
+            result = compact_after_commit(store, user, result, messages, owned=True, threads=self.threads)
             return written(result, rows, sum(len(message.new_files) + len(message.compact_after) for message in messages), start)
         return written(CommitResult(), 0, 0, start)
 

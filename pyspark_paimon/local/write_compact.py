@@ -9,16 +9,16 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fileindex.base.errors import InvalidArgument
 from fileindex.predicate.tree import Predicate
-from lsm.commit.post_commit import finished, follow_up
-from lsm.commit.rebucket import commit_rows
-from lsm.commit.resequence import restamp
+from lsm.commit.post_commit import compact_after_commit, finished
+from lsm.commit.rebucket import commit_with_rebucket
+from lsm.commit.resequence import resequence
 from lsm.write.table_write import TableWrite
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage, CommitResult
 from manifest.commit.runs import committed_before
 from manifest.entry.live import EntryFilter
-from manifest.io.errors import InvalidArgument
 from manifest.options.support import check_writable
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
@@ -49,10 +49,10 @@ def write_rows(store: FileStore, request: WriteRequest, rows: ArrowRows, *, thre
             if progress is not None:
                 progress(ProgressEvent(stage="write", done=taken))
         messages = write.prepare_commit()
-    commit = FileStoreCommit(store, request.commit_id, restamp=restamp(store, request.commit_id), fresh=request.first_run)
+    commit = FileStoreCommit(store, request.commit_id, resequence=resequence(store, request.commit_id), fresh=request.first_run)
     publish = partial(_overwrite, store, commit, request) if overwriting else partial(commit.commit, identifier=request.identifier)
-    result, published = commit_rows(commit, messages, publish, threads=threads, overwrite=overwriting)
-    result = follow_up(store, request.compactor, result, published, owned=True, threads=threads)
+    result, published = commit_with_rebucket(commit, messages, publish, threads=threads, overwrite=overwriting)
+    result = compact_after_commit(store, request.compactor, result, published, owned=True, threads=threads)
     return written(result, taken, sum(len(message.new_files) for message in published), start)
 
 

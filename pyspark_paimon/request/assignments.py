@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import acero
 
+from fileindex.base.errors import InvalidArgument
 from lsm.schema.conform_input import conform
-from manifest.io.errors import InvalidArgument, SchemaMismatch, UnsupportedTable
+from manifest.io.errors import SchemaMismatch, UnsupportedTable
 from manifest.options.merge_keys import AGGREGATE_REMOVE, DEDUPLICATE, PARTIAL_REMOVE
 from manifest.schema.merge_options import MergeOptions
 from manifest.schema.table_schema import TableSchema

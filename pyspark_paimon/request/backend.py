@@ -17,7 +17,6 @@ from pydantic import Field
 
 from fileindex.predicate.json import from_json, to_json
 from fileindex.predicate.tree import Predicate
-from lsm.arrow.row_kind import ROW_KIND
 from lsm.keys.order_by import SortColumn
 from manifest.fsck.problem import Depth
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER
@@ -35,7 +34,7 @@ from pyspark_paimon.request.results import (
 )
 
 if TYPE_CHECKING:
-    from lsm.scan.planner import ScanPlan
+    from lsm.scan.plan import ScanPlan
     from manifest.schema.table_schema import TableSchema
     from manifest.snapshot.snapshot import Snapshot
     from manifest.stats.table_stats import Statistics
@@ -46,8 +45,8 @@ if TYPE_CHECKING:
 Mode: TypeAlias = Literal["upsert", "append", "overwrite"]
 Progress: TypeAlias = Callable[[ProgressEvent], None]
 
-ClusterStrategy: TypeAlias = Literal["order", "zorder", "hilbert"]
-IncrementalMode: TypeAlias = Literal["delta", "changelog", "diff"]
+ClusterStrategyName: TypeAlias = Literal["order", "zorder", "hilbert"]
+IncrementalModeName: TypeAlias = Literal["delta", "changelog", "diff"]
 View: TypeAlias = Literal["tags", "branches", "schemas", "partitions", "consumers"]
 IndexView: TypeAlias = Literal["file_indexes", "index_health"]
 
@@ -69,7 +68,7 @@ class IncrementalRange(Message):
 
     start_id: int
     end_id: int
-    mode: IncrementalMode
+    mode: IncrementalModeName
     start_tag: str | None = None
     end_tag: str | None = None
 
@@ -77,7 +76,7 @@ class IncrementalRange(Message):
 class ScanRequest(Message):
     """What to read: pinned snapshot (None: the table was empty), bound filter as JSON, columns in the order wanted.
 
-    ``order_by`` sorts the rows, ``limit`` then keeps the first ones. ``schema_id`` is the schema that filter and columns were bound to (None: the newest); time travel uses the snapshot's own. ``left_out`` names data files that the asker reads himself.
+    ``order_by`` sorts the rows, ``limit`` then keeps the first ones. ``schema_id`` is the schema that filter and columns were bound to (None: the newest); time travel uses the snapshot's own. ``excluded_files`` names data files that the asker reads himself.
 
     >>> from fileindex.predicate.tree import ColumnRef, Compare, Op
     >>> request = ScanRequest.of(Compare(ColumnRef("id"), Op.EQ, 7), columns=("id",), snapshot_id=3)
@@ -94,7 +93,7 @@ class ScanRequest(Message):
     limit: int | None = None
     schema_id: int | None = None
     incremental: IncrementalRange | None = None
-    left_out: tuple[str, ...] = ()
+    excluded_files: tuple[str, ...] = ()
     options: dict[str, str] = Field(default_factory=dict)
 
     @classmethod
@@ -178,7 +177,7 @@ class CompactRequest(Message):
     partitions: tuple[dict[str, str | None], ...] | None = None
     predicate: str | None = None
     order_by: tuple[str, ...] = ()
-    strategy: ClusterStrategy = "order"
+    strategy: ClusterStrategyName = "order"
     options: dict[str, str] = Field(default_factory=dict)
 
 
@@ -318,15 +317,14 @@ class Backend(Protocol):
 
 __all__ = [
     "EVERY_LEVEL",
-    "ROW_KIND",
     "ArrowRows",
     "Backend",
-    "ClusterStrategy",
+    "ClusterStrategyName",
     "CompactRequest",
     "DeleteRequest",
     "ExpireRequest",
     "FsckRequest",
-    "IncrementalMode",
+    "IncrementalModeName",
     "IncrementalRange",
     "IndexView",
     "Mode",

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lsm.arrow.row_kind import ROW_KINDS
-from manifest.io.errors import InvalidArgument, SchemaMismatch, UnsupportedType
+from fileindex.base.errors import InvalidArgument, UnsupportedType
+from lsm.arrow.row_kind import ROW_KIND, ROW_KINDS
+from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.frames.pandas_frames import index_levels, spark_frame
-from pyspark_paimon.request.backend import ROW_KIND, ArrowRows, Rows, SparkRows
+from pyspark_paimon.request.backend import ArrowRows, Rows, SparkRows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -182,4 +183,4 @@ def split_kinds(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.Array]:
     return batch.remove_column(at), codes.cast(pa.int8())
 
 
-__all__ = ["ROW_KINDS", "Data", "collected", "has_row_kinds", "rows_of", "split_kinds"]
+__all__ = ["Data", "collected", "has_row_kinds", "rows_of", "split_kinds"]

@@ -146,10 +146,10 @@ class ProgressEvent(Message):
     unit: str = "rows"
 
 
-def shown(result: Message) -> dict[str, Any]:
+def repr_fields(result: Message) -> dict[str, Any]:
     """``result`` as plain JSON values, for programs.
 
-    >>> shown(ExpireResult(snapshots=1, data_files=2, manifests=3))
+    >>> repr_fields(ExpireResult(snapshots=1, data_files=2, manifests=3))
     {'snapshots': 1, 'data_files': 2, 'manifests': 3}
     """
     return result.model_dump(mode="json")
@@ -167,5 +167,5 @@ __all__ = [
     "ProgressEvent",
     "TableChangeResult",
     "WriteResult",
-    "shown",
+    "repr_fields",
 ]

@@ -7,13 +7,14 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
+from fileindex.base.errors import InvalidArgument
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.runs import committed_before
 from manifest.entry.live import EntryFilter
 from manifest.expire.branches import create_branch, delete_branch, fast_forward
 from manifest.expire.partitions import expired_partitions
 from manifest.expire.rollback import Removed, delete_tag, expire_tags, rollback_to
-from manifest.io.errors import InvalidArgument, SnapshotNotFound
+from manifest.io.errors import SnapshotNotFound
 from manifest.options.durations import parse_duration_millis
 from manifest.options.support import check_writable
 from manifest.schema.change import SchemaChange

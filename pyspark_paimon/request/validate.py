@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import TypeAlias
 
-from manifest.io.errors import InvalidArgument
+from fileindex.base.errors import InvalidArgument
 from manifest.options.core_options import option_texts
 from manifest.options.support import check_call
 from manifest.schema.table_schema import TableSchema
@@ -129,3 +129,6 @@ def cutoff_of(time: Time | None) -> int:
     """The age of orphans: what is given, else a day ago."""
     given = millis_of(time)
     return int(datetime.now(UTC).timestamp() * 1000) - _ONE_DAY_MS if given is None else given
+
+
+__all__ = ["Time", "checked_options", "commit_identity", "cutoff_of", "millis_of", "projection", "travel_of", "write_request"]

@@ -14,7 +14,7 @@ from manifest.fsck.walk import gone
 from manifest.store import FileStore
 from pyspark_paimon.frames.spark_types import spark_schema
 from pyspark_paimon.jobs.compaction import wanted_buckets
-from pyspark_paimon.jobs.excluded_files import check_left_out
+from pyspark_paimon.jobs.excluded_files import check_excluded
 from pyspark_paimon.jobs.incremental import scan_fields
 from pyspark_paimon.jobs.index_rewrite import indexable_files
 from pyspark_paimon.local.backend import LocalBackend
@@ -58,8 +58,8 @@ def schema(options: MutableMapping[str, str]) -> StructType:
         backend = LocalBackend(table_path(given))
         with missing_table_told(options):
             request = scan_request(backend, given)
-        if request.left_out:
-            check_left_out(backend.store(), request)
+        if request.excluded_files:
+            check_excluded(backend.store(), request)
         options[rpc.SCAN] = request.model_dump_json()
         if rpc.form_of(options) != "rows":
             return _carrier(options[rpc.FORM])

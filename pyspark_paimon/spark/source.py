@@ -77,4 +77,4 @@ class ShortNamedSource(PaimonDataSource):
         return NAME
 
 
-__all__ = ["NAME", "UNIQUE_NAME", "PaimonDataSource", "ShortNamedSource"]
+__all__ = ["PaimonDataSource", "ShortNamedSource"]

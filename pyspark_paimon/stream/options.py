@@ -12,13 +12,13 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, PositiveInt, ValidationError
 
+from fileindex.base.errors import InvalidArgument, UnsupportedOption
 from lsm.incremental.stream_scan import Limits, Position, StartMode
-from manifest.io.errors import InvalidArgument, UnsupportedOption
 from manifest.options.known_keys import STREAM_LIMITS, STREAM_ONLY
 
 SNAPSHOT_ID, TIMESTAMP = "scan.snapshot-id", "scan.timestamp-millis"
 MODE, OVERWRITES = "scan.mode", "streaming-read-overwrite"
-KINDS, CONSUMER, IGNORE_PROGRESS = "read.changelog", "consumer-id", "consumer.ignore-progress"
+KINDS, CONSUMER_OPTION, IGNORE_PROGRESS = "read.changelog", "consumer-id", "consumer.ignore-progress"
 _KEYS = frozenset({*STREAM_ONLY, MODE, OVERWRITES, IGNORE_PROGRESS, SNAPSHOT_ID, TIMESTAMP})
 _FULL = {"full": StartMode.LATEST_FULL}
 _REFUSED = {
@@ -62,7 +62,7 @@ class StreamOptions(BaseModel):
         members: dict[str, Any] = {
             "snapshot_id": given.get(SNAPSHOT_ID),
             "timestamp_millis": given.get(TIMESTAMP),
-            "consumer": given.get(CONSUMER),
+            "consumer": given.get(CONSUMER_OPTION),
             "mode": _mode(given),
             **{member: given.get(key) for key, member in STREAM_LIMITS.items()},
         }

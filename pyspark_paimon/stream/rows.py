@@ -22,7 +22,7 @@ _CAME_TO_BE = pa.array(["+I", "+U"])
 
 
 def stream_rows(store: FileStore, request: ScanRequest, split: DataSplit | str) -> Iterator[pa.RecordBatch]:
-    """The rows of one split of a ``Follower``'s plan, in the columns of ``request``; those of a key in the order in which they happened.
+    """The rows of one split of a ``StreamScan``'s plan, in the columns of ``request``; those of a key in the order in which they happened.
 
     Without the column ``_row_kind`` deleted rows and the old rows of updates are left out, for nothing would tell them apart.
     """

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from fileindex.base.errors import InvalidArgument, UnknownColumn
 from fileindex.predicate.tree import Predicate
 from lsm.arrow.row_kind import ROW_KIND
-from lsm.incremental.stream_scan import UNLIMITED, Follower, Position
+from lsm.incremental.stream_scan import UNLIMITED, Position, StreamScan
 from lsm.scan.plan import ScanPlan
 from lsm.scan.splits import DataSplit
-from manifest.io.errors import InvalidArgument, SchemaMismatch, UnknownColumn
+from manifest.io.errors import SchemaMismatch
 from manifest.options.support import check_readable
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.local.backend import LocalBackend
@@ -58,7 +59,7 @@ class TableStream:
         request = ScanRequest.of(predicate, columns=names, snapshot_id=None)
         store = backend.store(settings)
         check_readable(store.options, has_primary_key=table.is_primary_key_table, table=store.root)
-        Follower(store, asked.overwrites)
+        StreamScan(store, asked.overwrites)
         every = table.names if columns is None else None
         return cls(path, request.model_copy(update={"schema_id": table.id, "options": settings}), asked, every)
 
@@ -94,12 +95,12 @@ class TableStream:
         if self.asked.consumer is not None:
             self._record(self._follower(), end)
 
-    def _follower(self) -> Follower:
+    def _follower(self) -> StreamScan:
         """The table as it is now. Raises ``SchemaMismatch`` if the columns that are read have changed under the stream."""
         newest = LocalBackend(self.path).store(self.request.options)
         if newest.schema.id != self.request.schema_id:
             self._check_columns(newest.schema, newest.schemas.get(self.request.schema_id or 0))
-        return Follower(newest, self.asked.overwrites)
+        return StreamScan(newest, self.asked.overwrites)
 
     def _check_columns(self, now: TableSchema, then: TableSchema) -> None:
         names = [name for name in self.request.columns if name in then.names]
@@ -112,7 +113,7 @@ class TableStream:
                 "with the same checkpoint; it goes on with the new columns"
             )
 
-    def _progress(self, follower: Follower) -> Position | None:
+    def _progress(self, follower: StreamScan) -> Position | None:
         """Where the consumer stands; None without one, or if its progress is to be ignored."""
         if self.asked.consumer is None or self.asked.ignore_progress:
             return None
@@ -124,7 +125,7 @@ class TableStream:
             return position
         return Position(found["nextSnapshot"])
 
-    def _record(self, follower: Follower, position: Position) -> None:
+    def _record(self, follower: StreamScan, position: Position) -> None:
         if self.asked.consumer is not None:
             follower.store.snapshots.record_consumer(self.asked.consumer, self._held(position), **{_POSITION: offset_of(position)})
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from manifest.io.errors import InvalidArgument, PaimonError, TableExists, TableNotFound
+from fileindex.base.errors import InvalidArgument, PaimonError
+from manifest.io.errors import TableExists, TableNotFound
 from manifest.io.file_io import FileIO
 from manifest.io.resolve import file_io_for
 from manifest.schema.manager import SchemaManager

@@ -9,7 +9,7 @@ from typing import Any, Self, TypeAlias
 
 import pyarrow as pa
 
-from manifest.io.errors import InvalidArgument
+from fileindex.base.errors import InvalidArgument
 from manifest.options.core_options import option_texts
 from manifest.schema.change import (
     AddColumn,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
-from manifest.io.errors import InvalidArgument
+from fileindex.base.errors import InvalidArgument
 from pyspark_paimon.request.partition_spec import spec_of
 from pyspark_paimon.request.results import TableChangeResult
 from pyspark_paimon.request.table_changes import (

@@ -6,8 +6,8 @@ from typing import Literal
 
 import pyarrow as pa
 
+from fileindex.base.errors import InvalidArgument
 from manifest.fsck.problem import Depth
-from manifest.io.errors import InvalidArgument
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.request.backend import Backend, FsckRequest, IndexView, TravelRequest
 from pyspark_paimon.request.results import FsckResult

@@ -8,7 +8,7 @@ from datetime import datetime
 from pyspark_paimon.filter.bind import resolve
 from pyspark_paimon.filter.parse import Filter
 from pyspark_paimon.jobs.compaction import compact_request
-from pyspark_paimon.request.backend import ClusterStrategy, ExpireRequest, OrphanFile
+from pyspark_paimon.request.backend import ClusterStrategyName, ExpireRequest, OrphanFile
 from pyspark_paimon.request.partition_spec import spec_of
 from pyspark_paimon.request.results import AnalyzeResult, CompactResult, ExpireResult, IndexRewriteResult
 from pyspark_paimon.request.validate import commit_identity, cutoff_of, millis_of
@@ -30,7 +30,7 @@ class TableMaintenance(TableHistory):
         *,
         filter: Filter = None,  # noqa: A002  # as in scan
         order_by: Sequence[str] | str | None = None,
-        strategy: ClusterStrategy = "order",
+        strategy: ClusterStrategyName = "order",
         options: Mapping[str, str] | None = None,
     ) -> CompactResult:
         """Merge sorted runs (or, without primary key, small files): those that universal compaction picks, or with ``full`` all.

@@ -18,7 +18,7 @@ from pyspark_paimon.views.explain import Explanation
 if TYPE_CHECKING:
     import pandas as pd
 
-    from lsm.scan.planner import ScanPlan
+    from lsm.scan.plan import ScanPlan
 
 
 @dataclass(frozen=True, repr=False, eq=False)

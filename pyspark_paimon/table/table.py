@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from fileindex.base.errors import InvalidArgument
 from fileindex.predicate.json import to_json
-from manifest.io.errors import InvalidArgument
 from manifest.io.paths import MAIN_BRANCH, with_branch
 from manifest.schema.validation import build_schema
 from pyspark_paimon.filter.parse import Filter, bind_filter
@@ -20,7 +20,7 @@ from pyspark_paimon.request.assignments import Assignments
 from pyspark_paimon.request.backend import (
     Backend,
     DeleteRequest,
-    IncrementalMode,
+    IncrementalModeName,
     IncrementalRange,
     Mode,
     Progress,
@@ -219,7 +219,7 @@ class Table(TableMaintenance):
         tag: str | None = None,
         timestamp: Time | None = None,
         incremental: tuple[Point, Point] | None = None,
-        incremental_mode: IncrementalMode | None = None,
+        incremental_mode: IncrementalModeName | None = None,
         options: Mapping[str, str] | None = None,
     ) -> Scan:
         """A lazy read of one snapshot: the newest, or that of an id, a tag, or a time (milliseconds or a datetime).
@@ -277,7 +277,7 @@ class Table(TableMaintenance):
         filter: Filter = None,  # noqa: A002  # as in scan
         columns: Sequence[str] | None = None,
         *,
-        mode: IncrementalMode | None = None,
+        mode: IncrementalModeName | None = None,
     ) -> Scan:
         """What changed after ``from_snapshot`` (0: from the beginning) up to ``to_snapshot`` (None: the newest), ids or tags.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark_paimon.request.results import FunnelStage
 
 if TYPE_CHECKING:
-    from lsm.scan.planner import ScanPlan
+    from lsm.scan.plan import ScanPlan
 
 _HEADER = ("stage", "kept", "dropped", "bytes kept", "bytes dropped", "ms", "")
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")

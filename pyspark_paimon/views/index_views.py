@@ -11,15 +11,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fileindex.base.column_type import ColumnType
+from fileindex.base.errors import CorruptFile, PaimonError
 from fileindex.build.options import parse_column
-from fileindex.format.container import IndexEntry
+from fileindex.format.container import ContainerEntry
 from fileindex.predicate.evaluate_rows import type_of
 from fileindex.predicate.tree import ColumnRef
 from fileindex.verify.health import payload_health
 from lsm.file_index.locate import IndexPlace, index_place
 from lsm.parquet.reader import ParquetDataFile
 from manifest.entry.manifest_entry import ManifestEntry
-from manifest.io.errors import CorruptFile, PaimonError
 from manifest.row.binary_row import decode_row
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
@@ -157,7 +157,7 @@ def _index_rows(store: FileStore, entry: ManifestEntry) -> list[Row]:
     ]
 
 
-def _opened(store: FileStore, entry: ManifestEntry, data_path: str) -> tuple[IndexPlace, tuple[IndexEntry, ...]]:
+def _opened(store: FileStore, entry: ManifestEntry, data_path: str) -> tuple[IndexPlace, tuple[ContainerEntry, ...]]:
     """The container of an entry that has one, and what its header lists."""
     name = entry.file.index_file
     path = data_path if entry.file.embedded_index is not None or name is None else store.paths.extra_file(data_path, name)
@@ -190,7 +190,7 @@ def _health_rows(store: FileStore, entry: ManifestEntry) -> list[Row]:
 _NO_INDEX: Mapping[str, Any] = {"column_name": None, "index_type": None, "index_size_in_bytes": 0, "bits_per_row": 0.0}
 
 
-def _column_of(index: IndexEntry, types: Mapping[str, ColumnType]) -> ColumnRef | None:
+def _column_of(index: ContainerEntry, types: Mapping[str, ColumnType]) -> ColumnRef | None:
     """The column or map entry that an index is on; None if the file's schema does not have it."""
     reference = parse_column(index.column)
     try:
@@ -209,7 +209,7 @@ class _IndexedFile:
     row_count: int
     sizes: Mapping[str, int]
 
-    def health(self, index: IndexEntry, reference: ColumnRef | None) -> Row:
+    def health(self, index: ContainerEntry, reference: ColumnRef | None) -> Row:
         """The columns of ``INDEX_HEALTH`` that tell of one index on ``reference``."""
         row: Row = {"column_name": index.column, "index_type": index.index_type, "index_size_in_bytes": index.length}
         if reference is None:
@@ -240,12 +240,4 @@ def _column_sizes(store: FileStore, path: str, columns: Collection[str]) -> dict
         return {}
 
 
-__all__ = [
-    "FILE_INDEXES",
-    "INDEX_HEALTH",
-    "built_indexes",
-    "file_indexes_table",
-    "health_summary",
-    "index_health_table",
-    "index_view",
-]
+__all__ = ["FILE_INDEXES", "INDEX_HEALTH", "built_indexes", "file_indexes_table", "health_summary", "index_health_table", "index_view"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, fields
 
-from fileindex.query.evaluate import IndexNotes
+from fileindex.query.metrics import IndexMetrics
 from lsm.incremental.planner import split_from_json
 from lsm.read.metrics import ReadReport
 from lsm.scan.plan import ScanPlan, Stage
@@ -27,7 +27,7 @@ def plan_from_json(text: str) -> ScanPlan:
 def report_to_json(report: ReadReport) -> str:
     """A report as JSON text that ``report_from_json`` turns into an equal report.
 
-    >>> report = ReadReport(files=2, index=IndexNotes(bytes_read=3))
+    >>> report = ReadReport(files=2, index=IndexMetrics(bytes_read=3))
     >>> report_from_json(report_to_json(report)) == report
     True
     """
@@ -38,7 +38,7 @@ def report_to_json(report: ReadReport) -> str:
 def report_from_json(text: str) -> ReadReport:
     """The report that ``report_to_json`` wrote."""
     value = json.loads(text)
-    return ReadReport(**value | {"index": IndexNotes.from_json(value["index"])})
+    return ReadReport(**value | {"index": IndexMetrics.from_json(value["index"])})
 
 
 __all__ = ["plan_from_json", "plan_to_json", "report_from_json", "report_to_json"]

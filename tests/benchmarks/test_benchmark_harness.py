@@ -60,7 +60,7 @@ def bench(tmp_path: Path) -> Bench:
 
 
 def report_of(bench: Bench) -> Report:
-    return Report("tiny", bench.results, bench.contenders, bench.left_out, {"rows": ROWS, "sixth": ROWS // 6, "small": 2})
+    return Report("tiny", bench.results, bench.contenders, bench.excluded_files, {"rows": ROWS, "sixth": ROWS // 6, "small": 2})
 
 
 def test_a_tiny_run_has_checked_answers_a_table_and_a_picture(bench: Bench) -> None:

@@ -14,7 +14,8 @@ from fileindex.base.column_type import BINARIES, FLOATS, ColumnType, Kind
 from fileindex.format.container import ContainerReader
 from fileindex.predicate.tree import Compare, In, Predicate, StartsWith, leaves
 from fileindex.predicate.tree import Op as Operator
-from fileindex.query.evaluate import IndexNotes, evaluate
+from fileindex.query.evaluate import evaluate
+from fileindex.query.metrics import IndexMetrics
 from fileindex.rowset.result import REMAIN, RowSet
 from lsm.read.split import read_split
 from lsm.scan.planner import ScanPlanner
@@ -106,7 +107,7 @@ def our_answer(store: FileStore, entry: ManifestEntry, predicate: Predicate) -> 
         own = store.schemas.get(entry.file.schema_id)
         said = SchemaMapping.of(store.schema.fields, own.fields, own.id).to_file(predicate)
         types = column_types(own.fields)
-    result = evaluate(said, ContainerReader.of(content), types, rows, IndexNotes())
+    result = evaluate(said, ContainerReader.of(content), types, rows, IndexMetrics())
     return set(range(rows)) if result is REMAIN else set(result.rows) if isinstance(result, RowSet) else set()
 
 

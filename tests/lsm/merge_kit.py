@@ -1,4 +1,4 @@
-"""Folding records with the product, in the form of ``tests.lsm.merge_model``."""
+"""GroupFold records with the product, in the form of ``tests.lsm.merge_model``."""
 
 from __future__ import annotations
 

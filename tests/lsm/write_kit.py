@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lsm.commit.resequence import restamp
+from lsm.commit.resequence import resequence
 from lsm.write.table_write import TableWrite, compact_bucket
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage
@@ -27,7 +27,7 @@ def make(path: Path, ddl: str, keys: tuple[str, ...] = (), partitions: tuple[str
 
 
 def commit(store: FileStore, messages: list[CommitMessage], identifier: int = 2**63 - 1) -> None:
-    FileStoreCommit(store, "test", restamp=restamp(store)).commit(messages, identifier)
+    FileStoreCommit(store, "test", resequence=resequence(store)).commit(messages, identifier)
 
 
 def write(store: FileStore, *tables: pa.Table, kinds: Any = None, **settings: Any) -> list[CommitMessage]:

@@ -2,11 +2,12 @@
 
 import uuid
 
+from fileindex.base.errors import CorruptFile
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage
 from manifest.entry.data_file import DataFileMeta
 from manifest.entry.manifest_entry import FileKind
-from manifest.io.errors import CorruptFile, UnsupportedTable
+from manifest.io.errors import UnsupportedTable
 from manifest.io.file_io import LocalFileIO
 from manifest.row.binary_row import encode_row
 from manifest.schema.manager import SchemaManager

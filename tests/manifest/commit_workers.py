@@ -25,7 +25,9 @@ def race(path, worker, commits):
     for number in range(commits):
         rows = 1 + worker * commits + number
         new = data_file(store, rows=rows)
-        result = committer(store, f"worker-{worker}", restamp=renumber(store)).commit([message(store, [new], base_snapshot_id=0)], number)
+        result = committer(store, f"worker-{worker}", resequence=renumber(store)).commit(
+            [message(store, [new], base_snapshot_id=0)], number
+        )
         acknowledged.append((result.snapshot_id, rows))
     return acknowledged
 

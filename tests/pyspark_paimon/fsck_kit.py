@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from manifest.entry.index_manifest import IndexEntry
+from manifest.entry.index_manifest import IndexManifestEntry
 from manifest.entry.manifest_entry import ManifestEntry
 from manifest.entry.manifest_list import ManifestFileMeta
 from manifest.fsck.problem import ProblemKind
@@ -185,16 +185,16 @@ class Surgeon:
         pq.write_table(table, path, store_decimal_as_integer=True)
         return self.change(lambda other: other.file.file_name == entry.file.file_name, file_size=path.stat().st_size, **fields)
 
-    def index_entries(self) -> list[IndexEntry]:
+    def index_entries(self) -> list[IndexManifestEntry]:
         return self.store.index_manifests.read(self.snapshot.index_manifest)
 
-    def reindex(self, entries: Sequence[IndexEntry]) -> Path:
+    def reindex(self, entries: Sequence[IndexManifestEntry]) -> Path:
         """Another index manifest."""
         name = self.store.index_manifests.write(entries)
         self.publish(index_manifest=name)
         return self.name(name or "")
 
-    def index_path(self, entry: IndexEntry) -> Path:
+    def index_path(self, entry: IndexManifestEntry) -> Path:
         return Path(self.store.paths.index(entry.file_name, self.store.partition.decode(entry.partition), entry.bucket))
 
     def schema(self, schema_id: int, **fields: Any) -> Path:

@@ -150,9 +150,9 @@ class Faults:
     def used(self, monkeypatch=None):
         """Have this process' clients ask for the faulty source."""
         if monkeypatch is None:
-            backend.NAME = self.name
+            backend.FORMAT_NAME = self.name
         else:
-            monkeypatch.setattr(backend, "NAME", self.name)
+            monkeypatch.setattr(backend, "FORMAT_NAME", self.name)
 
     def order(self, point, what, times=1):
         """``what`` shall happen at the next visits of ``point``: raise, die, hold, or ``die at`` a fault point of the commit."""

@@ -10,10 +10,10 @@ import pyarrow.compute as pc
 import pytest
 
 from fileindex.base.column_type import ColumnType, Kind
-from lsm.bucket.hash import hash_keys
+from lsm.bucket.hash import bucket_hashes
 from manifest.types.data_type import DataType
-from pyspark_paimon.spark.client.binary_row_expr import quoted
-from pyspark_paimon.spark.client.bucket_expr import BucketKey, expressible, with_bucket
+from pyspark_paimon.spark.client.binary_row_expr import BucketKey, expressible, quoted_name
+from pyspark_paimon.spark.client.bucket_expr import with_bucket
 
 pytestmark = pytest.mark.spark
 
@@ -60,7 +60,7 @@ def buckets_in_spark(spark, table: pa.Table, keys: list[BucketKey], counts: tupl
     df = spark.createDataFrame(table)
     for key in keys:
         if key.type.kind is Kind.TIMESTAMP:  # Spark takes every Arrow timestamp as one with a zone
-            df = df.withColumn(key.name, df[quoted(key.name)].cast("timestamp_ntz"))
+            df = df.withColumn(key.name, df[quoted_name(key.name)].cast("timestamp_ntz"))
     for count in counts:
         df = with_bucket(df, keys, count, f"of_{count}")
     got = df.toArrow()
@@ -140,7 +140,7 @@ def test_random_keys_fall_into_the_buckets_that_local_writers_compute(spark, nam
         DataType(kind.kind, precision=kind.precision, scale=kind.scale, length=2147483647 if kind in {STRING, BYTES} else 0)
         for kind in (TYPES[n] for n in names)
     ]
-    expected = np.abs(np.fmod(hash_keys([table.column(name) for name in names], types), 37)).tolist()
+    expected = np.abs(np.fmod(bucket_hashes([table.column(name) for name in names], types), 37)).tolist()
     keys = [BucketKey(name, TYPES[name]) for name in names]
     assert [bucket for (bucket,) in buckets_in_spark(spark, table, keys, (37,))] == expected
 
@@ -151,6 +151,6 @@ def test_a_nullable_key_hashes_its_nulls_as_local_writers_do(spark):
     valid = {name: pa.array(np.arange(40) % (3 + at) != 0) for at, name in enumerate(names)}
     gaps = {name: pc.if_else(valid[name], columns[name], None) for name in names}
     types = [DataType(Kind.BIGINT), DataType(Kind.VARCHAR, length=9), DataType(Kind.TIMESTAMP_LTZ, precision=6), DataType(Kind.INT)]
-    expected = np.abs(np.fmod(hash_keys(list(gaps.values()), types), 37)).tolist()
+    expected = np.abs(np.fmod(bucket_hashes(list(gaps.values()), types), 37)).tolist()
     keys = [BucketKey(name, TYPES[name], nullable=True) for name in names]
     assert [bucket for (bucket,) in buckets_in_spark(spark, pa.table(gaps), keys, (37,))] == expected

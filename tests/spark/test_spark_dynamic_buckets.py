@@ -5,10 +5,11 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from lsm.bucket.hash import hash_keys
+from lsm.bucket.hash import bucket_hashes
 from manifest.store import FileStore
 from pyspark_paimon import Table
-from pyspark_paimon.spark.client.bucket_expr import BucketKey, with_hash
+from pyspark_paimon.spark.client.binary_row_expr import BucketKey
+from pyspark_paimon.spark.client.bucket_expr import with_hash
 
 pytestmark = pytest.mark.spark
 
@@ -99,7 +100,7 @@ def test_the_hash_in_sql_is_the_hash_of_the_index_files(spark):
     source = spark.createDataFrame(pa.table({"k": values}))
     keys = [BucketKey("k", ColumnType(Kind.VARCHAR))]
     found = {row["k"]: row["h"] for row in with_hash(source, keys, "h").collect()}
-    assert [found[value] for value in values] == hash_keys([pa.array(values)], [DataType(Kind.VARCHAR)]).tolist()
+    assert [found[value] for value in values] == bucket_hashes([pa.array(values)], [DataType(Kind.VARCHAR)]).tolist()
 
 
 @pytest.mark.parametrize("local", [pytest.param(False, marks=pytest.mark.long), True], ids=["dataframe", "local rows"])

@@ -17,6 +17,7 @@ from manifest.io.errors import CommitConflict
 from pyspark_paimon import Table
 from pyspark_paimon.spark.driver.commit import outcome
 from pyspark_paimon.spark.server import schema as answer
+from pyspark_paimon.spark.wire import jobs as wire_jobs
 from pyspark_paimon.spark.wire import rpc
 from pyspark_paimon.spark.write.index_writer import IndexWriter
 
@@ -36,8 +37,8 @@ def table(tmp_path) -> Table:
     return made.alter_options(OPTIONS)
 
 
-def job(table: Table) -> rpc.IndexJob:
-    return rpc.IndexJob(commit_id=str(uuid.uuid4()), snapshot_id=table.snapshots().num_rows)
+def job(table: Table) -> wire_jobs.IndexJob:
+    return wire_jobs.IndexJob(commit_id=str(uuid.uuid4()), snapshot_id=table.snapshots().num_rows)
 
 
 def rows(table: Table, chosen=slice(None)) -> pa.RecordBatch:
@@ -115,7 +116,7 @@ def test_files_that_were_removed_meanwhile_are_a_conflict_and_the_others_are_com
     table.alter_options({"compaction.min.file-num": "2"}).compact(full=True, partitions=[{"day": "mon"}])
     with pytest.raises(CommitConflict, match="2 files"):
         writer.commit(messages)
-    told = rpc.Outcome.model_validate_json(outcome(table_store(table), rpc.IndexJob.model_validate_json(writer.job).commit_id))
+    told = rpc.Outcome.model_validate_json(outcome(table_store(table), wire_jobs.IndexJob.model_validate_json(writer.job).commit_id))
     assert told.counts["rewritten"] == 2
     assert sorted(name for name in table.files()["file_index"].to_pylist()) == side_files(table)
     assert table.rewrite_file_index().rewritten == 0

@@ -18,8 +18,9 @@ import pytest
 
 pytest.importorskip("pyspark.sql.datasource")
 
+from fileindex.base.errors import InvalidArgument
 from lsm.write.table_write import compact_bucket
-from manifest.io.errors import CommitConflict, InvalidArgument
+from manifest.io.errors import CommitConflict
 from manifest.schema.validation import build_schema
 from manifest.store import FileStore
 from pyspark_paimon import Table, UnknownColumn
@@ -31,6 +32,7 @@ from pyspark_paimon.spark.driver.commit import commit_compaction, job_name, outc
 from pyspark_paimon.spark.driver.options import flag, pushes_once, travel
 from pyspark_paimon.spark.driver.running_jobs import begins, runs
 from pyspark_paimon.spark.read.reader import PaimonReader
+from pyspark_paimon.spark.wire import jobs as wire_jobs
 from pyspark_paimon.spark.wire import rpc
 from pyspark_paimon.spark.wire.arrow_stream import BLOB, TASK, blob_frame, rows_of_blobs
 from pyspark_paimon.spark.write.writer import RowsWriter, writer_for
@@ -44,8 +46,8 @@ def table(tmp_path):
     return made
 
 
-def job(*, owned: bool = True) -> rpc.RowsJob:
-    return rpc.RowsJob(request=WriteRequest(commit_id=str(uuid.uuid4()), mode="upsert"), owned=owned)
+def job(*, owned: bool = True) -> wire_jobs.RowsJob:
+    return wire_jobs.RowsJob(request=WriteRequest(commit_id=str(uuid.uuid4()), mode="upsert"), owned=owned)
 
 
 def batches(*ids: int, v: str = "new"):
@@ -109,7 +111,7 @@ def test_tasks_that_share_a_bucket_number_their_rows_in_ranges_of_their_own(tabl
     writer = writer_for({"path": table.path}, spark_schema(table.table_schema.fields), overwrite=False)
     first = table.files().column("max_sequence_number").to_pylist()
     assert writer.first_sequence == max(first) + 1
-    late = RowsWriter(table.path, rpc.RowsJob.model_validate_json(writer.job), writer.first_sequence + (1 << 32))
+    late = RowsWriter(table.path, wire_jobs.RowsJob.model_validate_json(writer.job), writer.first_sequence + (1 << 32))
     messages = [late.write(batches(1, v="late")), writer.write(batches(1, v="early"))]
     writer.commit(messages)
     assert content(table)[1] == "late"
@@ -130,7 +132,9 @@ def test_compaction_follows_a_plain_write_that_makes_it_due(tmp_path, write_only
     given = {"path": made.path, **({"write-only": "true"} if write_only else {})}
     for low in (0, 30):
         writer = writer_for(given, spark_schema(made.table_schema.fields), overwrite=False)
-        tasks = [RowsWriter(made.path, rpc.RowsJob.model_validate_json(writer.job), writer.first_sequence + (at << 32)) for at in range(3)]
+        tasks = [
+            RowsWriter(made.path, wire_jobs.RowsJob.model_validate_json(writer.job), writer.first_sequence + (at << 32)) for at in range(3)
+        ]
         writer.commit([task.write(batches(*range(low + at, low + 60, 3))) for at, task in enumerate(tasks)])
     kinds = made.snapshots().column("commit_kind").to_pylist()
     levels = set(made.files().column("level").to_pylist())
@@ -139,7 +143,7 @@ def test_compaction_follows_a_plain_write_that_makes_it_due(tmp_path, write_only
         assert (kinds, levels) == (["APPEND", "APPEND"], {0})
     else:
         assert (kinds[-1], 0 in levels) == ("COMPACT", False)
-        commit_id = rpc.RowsJob.model_validate_json(writer.job).request.commit_id
+        commit_id = wire_jobs.RowsJob.model_validate_json(writer.job).request.commit_id
         told = rpc.Outcome.model_validate_json(outcome(FileStore.open(made.path), commit_id))
         assert (told.snapshot_id, told.compact_snapshot_id) == (len(kinds) - 1, len(kinds))
 
@@ -164,7 +168,7 @@ def test_a_compaction_that_loses_a_race_is_a_conflict_and_leaves_the_table(table
 def test_the_outcome_of_a_commit_tells_its_counts(table, monkeypatch):
     writer = RowsWriter(table.path, job(), None)
     writer.commit([writer.write(batches(7, 8, 7))])
-    commit_id = rpc.RowsJob.model_validate_json(writer.job).request.commit_id
+    commit_id = wire_jobs.RowsJob.model_validate_json(writer.job).request.commit_id
     found = rpc.Outcome.model_validate_json(outcome(FileStore.open(table.path), commit_id))
     monkeypatch.setattr(commit, "stored_answer", lambda _: None)
     assert rpc.Outcome.model_validate_json(outcome(FileStore.open(table.path), commit_id)) == found
@@ -174,7 +178,7 @@ def test_the_outcome_of_a_commit_tells_its_counts(table, monkeypatch):
 
 def test_the_outcome_of_a_commit_outlives_its_snapshot_but_not_its_table(table):
     writer = RowsWriter(table.path, job(), None)
-    commit_id = rpc.RowsJob.model_validate_json(writer.job).request.commit_id
+    commit_id = wire_jobs.RowsJob.model_validate_json(writer.job).request.commit_id
     writer.commit([writer.write(batches(7))])
     known = outcome(FileStore.open(table.path), commit_id)
     table.write(pa.table({"id": [1], "v": ["z"]}))
@@ -245,7 +249,7 @@ def test_blobs_of_wide_rows_are_bounded_in_bytes_and_long_inputs_are_cut():
 
 def test_who_asks_for_the_outcome_of_a_commit_that_is_being_made_waits_for_it(table):
     writer = RowsWriter(table.path, job(), None)
-    commit_id = rpc.RowsJob.model_validate_json(writer.job).request.commit_id
+    commit_id = wire_jobs.RowsJob.model_validate_json(writer.job).request.commit_id
     message = writer.write(batches(7))
     name = job_name(FileStore.open(table.path), commit_id)
     writer.begun(name)
@@ -264,7 +268,7 @@ def test_who_asks_for_the_outcome_of_a_commit_that_is_being_made_waits_for_it(ta
 
 def test_who_asks_for_the_outcome_of_a_job_that_was_given_up_hears_at_once(table):
     writer = writer_for({"path": table.path}, spark_schema(table.table_schema.fields), overwrite=False)
-    commit_id = rpc.RowsJob.model_validate_json(writer.job).request.commit_id
+    commit_id = wire_jobs.RowsJob.model_validate_json(writer.job).request.commit_id
     assert runs(writer.name)
     writer.abort([None])
     assert not runs(writer.name)
@@ -285,9 +289,9 @@ def test_a_change_that_conflicts_with_what_it_read_is_not_assigned_again(tmp_pat
     writer = RowsWriter(made.path, computed, 100)
     message = writer.write(batches(1, 2, v="computed"))
     made.write(pa.table({"id": [1], "v": ["newer"]}))
-    runs, once = [], commit.reassign
-    monkeypatch.setattr(commit, "reassign", lambda *args, **how: runs.append(args) or once(*args, **how))
-    monkeypatch.setattr("lsm.commit.rebucket.reassign", lambda *args, **how: runs.append(args) or once(*args, **how))
+    runs, once = [], commit.rebucket
+    monkeypatch.setattr(commit, "rebucket", lambda *args, **how: runs.append(args) or once(*args, **how))
+    monkeypatch.setattr("lsm.commit.rebucket.rebucket", lambda *args, **how: runs.append(args) or once(*args, **how))
     with pytest.raises(CommitConflict, match="have changed since snapshot 1"):
         writer.commit([message])
     assert len(runs) == 1
@@ -314,7 +318,7 @@ def test_questions_commands_and_jobs_come_back_from_json_as_they_were():
     assert rpc.parse_question(question.model_dump_json()) == question
     assert rpc.parse_command(command.model_dump_json()) == command
     assert rpc.parse_job(job().model_dump_json()).job == "rows"
-    rewrite = rpc.IndexJob(commit_id="c", snapshot_id=7)
+    rewrite = wire_jobs.IndexJob(commit_id="c", snapshot_id=7)
     assert rpc.parse_job(rewrite.model_dump_json()) == rewrite
 
 

@@ -24,6 +24,7 @@ TASK = """
 import json, resource, sys
 import numpy as np, pyarrow as pa
 from pyspark_paimon.spark.wire import rpc
+from pyspark_paimon.spark.wire import jobs as wire_jobs
 from pyspark_paimon import Table
 from pyspark_paimon.request.backend import WriteRequest
 from pyspark_paimon.spark.write.writer import RowsWriter
@@ -41,7 +42,7 @@ def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
 
 request = WriteRequest(commit_id="memory", mode="upsert", options={"write-buffer-size": buffer})
-writer = RowsWriter(path, rpc.RowsJob(request=request, owned=True), None)
+writer = RowsWriter(path, wire_jobs.RowsJob(request=request, owned=True), None)
 next(batches())
 before = peak()
 message = writer.write(batches())

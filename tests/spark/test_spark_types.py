@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 
 from fileindex.base.column_type import Kind
-from manifest.io.errors import SchemaMismatch, UnsupportedType
+from fileindex.base.errors import UnsupportedType
+from manifest.io.errors import SchemaMismatch
 from manifest.types.data_type import DataField, DataType, arrow_schema
 from pyspark_paimon import Table
 

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from fileindex.base.errors import InvalidArgument, PaimonError
 from manifest.fsck.problem import Findings
-from manifest.io.errors import CommitConflict, InvalidArgument, PaimonError
+from manifest.io.errors import CommitConflict
 from manifest.schema.table_schema import TableSchema
 from manifest.stats.table_stats import Statistics
 from pyspark_paimon.jobs.fsck import STAGE, findings_from_json, result_of, settled
@@ -51,6 +52,7 @@ from pyspark_paimon.spark.client.outcomes import compact_result, index_result, n
 from pyspark_paimon.spark.client.retry import Runner
 from pyspark_paimon.spark.client.scan_backend import SparkScans
 from pyspark_paimon.spark.client.staging import Staged, Target, bucket_frame, file_frame, staged, staged_changes
+from pyspark_paimon.spark.wire import jobs as wire_jobs
 from pyspark_paimon.spark.wire import rpc
 from pyspark_paimon.spark.wire.errors import errors_mapped
 from pyspark_paimon.spark.wire.names import UNIQUE_NAME
@@ -59,7 +61,7 @@ if TYPE_CHECKING:
     from pyspark_paimon.request.backend import View
     from pyspark_paimon.request.table_changes import TableChange
 
-NAME = UNIQUE_NAME
+FORMAT_NAME = UNIQUE_NAME
 """What every request is sent to; see ``spark_names``."""
 _ATTEMPTS = 10
 
@@ -166,7 +168,7 @@ class SparkBackend(SparkScans):
         if not schema.is_primary_key_table:
             ids = json.loads(self._ask(rpc.AskBuckets(request=CompactRequest(commit_id=request.commit_id))))
             sent = None if values is None else values.sent()
-            job = rpc.ChangeJob(request=request, snapshot_id=snapshot_id, values=sent)
+            job = wire_jobs.ChangeJob(request=request, snapshot_id=snapshot_id, values=sent)
             return bucket_frame(self._spark, ids, job) if ids else None
         if values is not None:
             values.refuse_expressions()
@@ -186,7 +188,7 @@ class SparkBackend(SparkScans):
         def stage(commit_id: str) -> Staged | None:
             this = request.model_copy(update={"commit_id": commit_id})
             buckets = json.loads(self._ask(rpc.AskBuckets(request=this)))
-            return bucket_frame(self._spark, buckets, rpc.CompactJob(request=this)) if buckets else None
+            return bucket_frame(self._spark, buckets, wire_jobs.CompactJob(request=this)) if buckets else None
 
         outcomes, attempts = self._runner.until_nothing_is_lost(request.commit_id, stage)
         return compact_result(outcomes, attempts, started)
@@ -200,7 +202,7 @@ class SparkBackend(SparkScans):
         def stage(this: str) -> Staged | None:
             found = json.loads(self._ask(question))
             counts.append(len(found["files"]))
-            job = rpc.IndexJob(commit_id=this, snapshot_id=found["snapshot_id"])
+            job = wire_jobs.IndexJob(commit_id=this, snapshot_id=found["snapshot_id"])
             return file_frame(self._spark, found["files"], job) if found["files"] else None
 
         outcomes, _ = self._runner.until_nothing_is_lost(commit_id, stage)
@@ -216,7 +218,7 @@ class SparkBackend(SparkScans):
         found = Findings(request.limit)
         options = {"path": self._path, rpc.FSCK: request.model_dump_json()}
         with errors_mapped(), told_of_tasks(self._spark, self._progress, STAGE):
-            for row in self._spark.read.format(NAME).options(**options).load().collect():
+            for row in self._spark.read.format(FORMAT_NAME).options(**options).load().collect():
                 found.merge(findings_from_json(row[rpc.ANSWER]))
         found = settled(found, lambda origins: json.loads(self._ask(rpc.AskGone(origins=tuple(origins)))))
         return result_of(found, request.depth, started)
@@ -235,7 +237,7 @@ class SparkBackend(SparkScans):
         job = self._spark.range(1)
         try:
             with errors_mapped():
-                job.write.format(NAME).mode("append").options(**options).save()
+                job.write.format(FORMAT_NAME).mode("append").options(**options).save()
         except PaimonError:
             raise
         except Exception:  # the connection was lost, or the job failed after the command: the answer tells
@@ -259,7 +261,7 @@ class SparkBackend(SparkScans):
         options = {"path": self._path, rpc.WRITE: job.job.model_dump_json()}
         try:
             with errors_mapped(), told_of_tasks(self._spark, self._progress, job.stage):
-                job.frame.write.format(NAME).mode("append").options(**options).save()
+                job.frame.write.format(FORMAT_NAME).mode("append").options(**options).save()
         except CommitConflict:
             raise
         except Exception as error:

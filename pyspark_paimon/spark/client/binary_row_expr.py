@@ -115,7 +115,7 @@ class RowImage:
         return 8 + 8 * len(self.keys)
 
     def _header(self) -> str | int:
-        bits = [f"if({quoted(key.name)} is null, {1 << (8 + i)}L, 0L)" for i, key in enumerate(self.keys) if key.nullable]
+        bits = [f"if({quoted_name(key.name)} is null, {1 << (8 + i)}L, 0L)" for i, key in enumerate(self.keys) if key.nullable]
         if not bits:
             return 0
         self._put(0, {"__paimon_nulls": " + ".join(bits)})
@@ -123,7 +123,7 @@ class RowImage:
 
     def _slot(self, i: int, key: BucketKey, offset: str) -> str:
         """Stages for the slot of a fixed-width field; returns its BIGINT column."""
-        slot, name, kind = f"__paimon_w{i}", quoted(key.name), key.type.kind
+        slot, name, kind = f"__paimon_w{i}", quoted_name(key.name), key.type.kind
         if kind in TIMESTAMPS:
             return self._timestamp_slot(i, key, offset)
         if kind in {Kind.FLOAT, Kind.DOUBLE}:
@@ -153,7 +153,7 @@ class RowImage:
     def _float_slot(self, i: int, key: BucketKey) -> str:
         """IEEE bits from Java's hexadecimal text, which is exact; Spark has no function for the bits themselves."""
         text, fraction, exponent, magnitude, slot = (f"__paimon_{part}{i}" for part in "tfemw")
-        name = quoted(key.name)
+        name = quoted_name(key.name)
         self._put(0, {text: f"format_string('%a', cast({name} as double))"})
         digits = f"substring_index(substring_index({text}, 'p', 1), '.', -1)"
         self._put(1, {fraction: f"if({text} like '%p%', cast(conv(rpad({digits}, 13, '0'), 16, 10) as bigint), 0L)"})
@@ -173,17 +173,17 @@ class RowImage:
         self._stages[stage].update(columns)
 
 
-def quoted(name: str) -> str:
+def quoted_name(name: str) -> str:
     """``name`` as an identifier of Spark SQL.
 
-    >>> quoted("a`b")
+    >>> quoted_name("a`b")
     '`a``b`'
     """
     return "`" + name.replace("`", "``") + "`"
 
 
 def _bytes_of(key: BucketKey) -> str:
-    text = quoted(key.name) if key.type.kind in BINARIES else f"cast({quoted(key.name)} as binary)"
+    text = quoted_name(key.name) if key.type.kind in BINARIES else f"cast({quoted_name(key.name)} as binary)"
     return f"coalesce({text}, X'')" if key.nullable else text
 
 
@@ -191,7 +191,7 @@ def _bytes_slot(i: int, key: BucketKey) -> str:
     """Up to 7 bytes lie in the slot, with 0x80 plus their number behind them; longer ones leave length and offset."""
     short = f"concat(rpad(__paimon_b{i}, 7, X'00'), unhex(hex(128 + __paimon_n{i})))"
     slot = f"if(__paimon_n{i} > 7, {_little_endian(f'__paimon_w{i}')}, {short})"
-    return f"if({quoted(key.name)} is null, X'0000000000000000', {slot})" if key.nullable else slot
+    return f"if({quoted_name(key.name)} is null, X'0000000000000000', {slot})" if key.nullable else slot
 
 
 def _little_endian(column: str) -> str:
@@ -202,7 +202,7 @@ def _little_endian(column: str) -> str:
 
 def _micros_of(key: BucketKey) -> str:
     """Microseconds since the epoch; a timestamp without zone must not pass through the session's zone."""
-    name = quoted(key.name)
+    name = quoted_name(key.name)
     if key.type.kind is Kind.TIMESTAMP_LTZ:
         return f"unix_micros({name})"
     span = f"({name} - {_EPOCH})"
@@ -216,4 +216,4 @@ def _float_bits(fraction: str, exponent: str) -> str:
     return f"if({exponent} < -126, {small}, shiftleft({exponent} + 127L, 23) + shiftright({fraction}, 29))"
 
 
-__all__ = ["BucketKey", "RowImage", "expressible", "quoted"]
+__all__ = ["BucketKey", "RowImage", "expressible", "quoted_name"]

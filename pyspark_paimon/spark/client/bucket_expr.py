@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pyspark_paimon.frames.spark_functions import functions_of
-from pyspark_paimon.spark.client.binary_row_expr import BucketKey, RowImage, expressible, quoted
+from pyspark_paimon.spark.client.binary_row_expr import BucketKey, RowImage, quoted_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -69,7 +69,7 @@ def bucket_stages(keys: Sequence[BucketKey], num_buckets: int, column: str) -> l
 
 def with_bucket_mod(df: DataFrame, key: BucketKey, num_buckets: int, column: str) -> DataFrame:
     """The same for ``bucket-function.type = mod``: the floor remainder of one INT or BIGINT column."""
-    return df.withColumns({column: functions_of(df).expr(f"cast(pmod({quoted(key.name)}, {num_buckets}) as int)")})
+    return df.withColumns({column: functions_of(df).expr(f"cast(pmod({quoted_name(key.name)}, {num_buckets}) as int)")})
 
 
 @dataclass
@@ -147,4 +147,4 @@ def _folded(text: str, bits: int) -> str:
     return f"{text} ^ shiftrightunsigned({text}, {bits})"
 
 
-__all__ = ["BucketKey", "bucket_stages", "expressible", "hash_stages", "with_bucket", "with_bucket_mod", "with_hash"]
+__all__ = ["bucket_stages", "hash_stages", "with_bucket", "with_bucket_mod", "with_hash"]

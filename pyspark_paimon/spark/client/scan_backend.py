@@ -23,7 +23,7 @@ from pyspark_paimon.spark.wire.native_plan import NativePlan, native_frame
 from pyspark_paimon.views.plan_json import plan_from_json, report_from_json
 
 if TYPE_CHECKING:
-    from lsm.scan.planner import ScanPlan
+    from lsm.scan.plan import ScanPlan
 
 
 class SparkScans:
@@ -106,7 +106,7 @@ class SparkScans:
 
     def _rows(self, request: ScanRequest, spark: Any, *, native: bool) -> Any:
         plan = NativePlan.model_validate_json(self._ask(rpc.AskNative(request=request), spark)) if native else NativePlan()
-        rest = self._load(request.model_copy(update={"left_out": plan.files}), spark, "rows")
+        rest = self._load(request.model_copy(update={"excluded_files": plan.files}), spark, "rows")
         with errors_mapped():
             return native_frame(spark, plan, rest) if plan.groups else rest
 

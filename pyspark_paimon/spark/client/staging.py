@@ -14,16 +14,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fileindex.base.column_type import TIMESTAMPS
+from fileindex.base.errors import InvalidArgument, UnsupportedOption
+from lsm.arrow.row_kind import ROW_KIND
 from lsm.schema.conform_input import conform
-from manifest.io.errors import InvalidArgument, SchemaMismatch, UnsupportedOption
+from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.frames.spark_functions import functions_of
 from pyspark_paimon.frames.spark_types import arrow_for_spark, spark_type
 from pyspark_paimon.request.assignments import is_spark_column
-from pyspark_paimon.request.backend import ROW_KIND, ArrowRows, Rows, SparkRows, WriteRequest
+from pyspark_paimon.request.backend import ArrowRows, Rows, SparkRows, WriteRequest
 from pyspark_paimon.scheduling.balance import balanced
-from pyspark_paimon.spark.client.binary_row_expr import BucketKey, expressible, quoted
+from pyspark_paimon.spark.client.binary_row_expr import BucketKey, expressible, quoted_name
 from pyspark_paimon.spark.client.bucket_expr import with_bucket, with_bucket_mod, with_hash
+from pyspark_paimon.spark.wire import jobs as wire_jobs
 from pyspark_paimon.spark.wire import rpc
 from pyspark_paimon.spark.wire.arrow_stream import BLOB, ORDINAL, TASK, blob_frame
 from pyspark_paimon.spark.wire.names import UNIQUE_NAME
@@ -36,12 +39,12 @@ class Staged:
     """A write job: the DataFrame to write, and what its tasks shall do with it."""
 
     frame: Any
-    job: rpc.Job
+    job: wire_jobs.Job
 
     @property
     def stage(self) -> str:
         """What the job does, for people."""
-        return "write" if isinstance(self.job, rpc.RowsJob) else self.job.job
+        return "write" if isinstance(self.job, wire_jobs.RowsJob) else self.job.job
 
 
 @dataclass(frozen=True)
@@ -61,9 +64,11 @@ def staged(spark: Any, rows: Rows, target: Target, request: WriteRequest) -> Sta
     tasks = _tasks(spark, schema)
     blobs = blob_frame(_ordered(rows, request.order_by), schema, tasks, kinds=request.row_kinds)
     if not blobs.num_rows:  # Spark cannot make a DataFrame of no rows from Arrow
-        return Staged(spark.range(0).selectExpr(f"cast(NULL AS binary) AS {BLOB}"), rpc.RowsJob(request=request, owned=True, blobs=True))
+        return Staged(
+            spark.range(0).selectExpr(f"cast(NULL AS binary) AS {BLOB}"), wire_jobs.RowsJob(request=request, owned=True, blobs=True)
+        )
     frame = spark.createDataFrame(blobs).repartitionById(tasks, TASK).sortWithinPartitions(ORDINAL).select(BLOB)
-    return Staged(frame, rpc.RowsJob(request=request, owned=True, blobs=True))
+    return Staged(frame, wire_jobs.RowsJob(request=request, owned=True, blobs=True))
 
 
 def staged_changes(spark: Any, frame: Any, target: Target, request: WriteRequest, values: Mapping[str, Any] | None = None) -> Staged:
@@ -92,7 +97,7 @@ def _literal(frame: Any, schema: TableSchema, name: str, value: Any) -> Any:
     return functions_of(frame).lit(value).cast(spark_type(schema.field(name).type))
 
 
-def bucket_frame(spark: Any, buckets: Sequence[tuple[str, int, int]], job: rpc.Job) -> Staged:
+def bucket_frame(spark: Any, buckets: Sequence[tuple[str, int, int]], job: wire_jobs.Job) -> Staged:
     """A ``job`` that does something for each of the buckets (partition in hexadecimal, number, bytes), balanced over the tasks."""
     partitions, numbers, sizes = zip(*buckets, strict=True)
     columns = {
@@ -102,7 +107,7 @@ def bucket_frame(spark: Any, buckets: Sequence[tuple[str, int, int]], job: rpc.J
     return Staged(_shared_out(spark, columns, sizes), job)
 
 
-def file_frame(spark: Any, files: Sequence[tuple[str, int, str, int]], job: rpc.Job) -> Staged:
+def file_frame(spark: Any, files: Sequence[tuple[str, int, str, int]], job: wire_jobs.Job) -> Staged:
     """A ``job`` that does something for each of the data files (as ``AskIndexFiles`` answers), balanced over the tasks."""
     partitions, buckets, names, sizes = zip(*files, strict=True)
     arrays = (
@@ -125,21 +130,21 @@ def _staged_frame(spark: Any, rows: SparkRows, target: Target, request: WriteReq
     extra = [ROW_KIND] if request.row_kinds else []
     given = [field for field in rows.schema if field.name not in extra]
     conform(pa.schema(given).empty_table(), schema)
-    wanted = [quoted(name) for name in [*schema.names, *extra] if name in rows.schema.names]
+    wanted = [quoted_name(name) for name in [*schema.names, *extra] if name in rows.schema.names]
     frame = rows.frame.select(*wanted)
-    job = rpc.RowsJob(request=request, owned=True)
+    job = wire_jobs.RowsJob(request=request, owned=True)
     if schema.has_dynamic_buckets:
         job = job.model_copy(update={"writers": _writers(spark, schema), "base_snapshot_id": target.snapshot_id or 0})
         by_task = _owned_by_hash(spark, frame, target, job)
     else:
         by_task = _owned(frame, schema, _tasks(spark, schema)) if schema.core.bucket >= 1 else None
     if by_task is not None:
-        frame = by_task if request.order_by is None else by_task.sortWithinPartitions(quoted(request.order_by))
+        frame = by_task if request.order_by is None else by_task.sortWithinPartitions(quoted_name(request.order_by))
     elif request.order_by is not None:
         raise UnsupportedOption(
             "order_by", f"Spark cannot compute the bucket of a key of {', '.join(schema.bucket_keys)}; use 'sequence.field'"
         )
-    return Staged(frame.select(*wanted), job if by_task is not None else rpc.RowsJob(request=request, owned=False))
+    return Staged(frame.select(*wanted), job if by_task is not None else wire_jobs.RowsJob(request=request, owned=False))
 
 
 @dataclass(frozen=True)
@@ -176,7 +181,7 @@ def _owned(frame: Any, schema: TableSchema, tasks: int) -> Any | None:
     return frame.repartitionById(tasks, _TASK)
 
 
-def _owned_by_hash(spark: Any, frame: Any, target: Target, job: rpc.RowsJob) -> Any | None:
+def _owned_by_hash(spark: Any, frame: Any, target: Target, job: wire_jobs.RowsJob) -> Any | None:
     """``frame`` with every row in the task that owns its key's dynamic bucket; None if Spark cannot compute the hash.
 
     A known key goes to the owner of its bucket, a new one to the owner of its hash: so no key is new to two tasks. An
@@ -188,7 +193,7 @@ def _owned_by_hash(spark: Any, frame: Any, target: Target, job: rpc.RowsJob) -> 
     frame = with_hash(keyed.frame, keyed.keys, _HASH)
     home = _HASH
     if job.request.mode != "overwrite" and target.snapshot_id is not None:
-        scan = rpc.HashScan(snapshot_id=target.snapshot_id)
+        scan = wire_jobs.HashScan(snapshot_id=target.snapshot_id)
         homes = spark.read.format(UNIQUE_NAME).options(path=target.path, **{rpc.HASHES: scan.model_dump_json()}).load()
         same = [f"{_HASH} = {rpc.HASH_COLUMN}", *(f"{part} <=> {rpc.HOME_PART}{at}" for at, part in enumerate(keyed.parts))]
         frame = frame.join(homes, functions_of(frame).expr(" AND ".join(same)), "left")
@@ -207,7 +212,7 @@ def _writers(spark: Any, schema: TableSchema) -> int:
 
 def _tried(schema: TableSchema, name: str) -> str:
     """A column in the table's type, null where a value does not fit: its task refuses that value by name."""
-    return f"try_cast({quoted(name)} as {spark_type(schema.field(name).type).simpleString()})"
+    return f"try_cast({quoted_name(name)} as {spark_type(schema.field(name).type).simpleString()})"
 
 
 def _ordered(rows: ArrowRows, by: str | None) -> pa.RecordBatchReader:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from manifest.io.errors import InvalidArgument
+from fileindex.base.errors import InvalidArgument
 from manifest.io.file_io import LocalFileIO
 
 _KEPT_SECONDS = 24 * 3600

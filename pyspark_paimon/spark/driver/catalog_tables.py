@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from manifest.io.errors import SchemaMismatch, TableNotFound, UnknownColumn, UnsupportedOption
+from fileindex.base.errors import UnknownColumn, UnsupportedOption
+from manifest.io.errors import SchemaMismatch, TableNotFound
 from manifest.options.known_keys import AT_CREATION, KNOWN
 from pyspark_paimon.spark.driver.options import asked_by_catalog, has_stored_options, properties
 

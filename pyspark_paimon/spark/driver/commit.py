@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Sequence
 
-from lsm.commit.post_commit import finished, follow_up
-from lsm.commit.rebucket import commit_rows as publish_rows
-from lsm.commit.rebucket import reassign
-from lsm.commit.resequence import restamp
-from manifest.commit.file_store_commit import CommitMessage, CommitResult, FileStoreCommit
+from lsm.commit.post_commit import compact_after_commit, finished
+from lsm.commit.rebucket import commit_with_rebucket as publish_rows
+from lsm.commit.rebucket import rebucket
+from lsm.commit.resequence import resequence
+from manifest.commit.file_store_commit import FileStoreCommit
+from manifest.commit.message import CommitMessage, CommitResult
 from manifest.commit.runs import committed_before
 from manifest.io.errors import CommitConflict, CommitReplayed
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER
@@ -23,7 +24,8 @@ from pyspark_paimon.request.backend import CompactRequest
 from pyspark_paimon.request.partition_spec import Spec, predicate_of, values_of
 from pyspark_paimon.spark.driver.answers import answered, stored_answer
 from pyspark_paimon.spark.driver.running_jobs import after_its_end, runs
-from pyspark_paimon.spark.wire.rpc import ChangeJob, Outcome, RowsJob
+from pyspark_paimon.spark.wire.jobs import ChangeJob, RowsJob
+from pyspark_paimon.spark.wire.rpc import Outcome
 
 PREFIX = "pyspark-paimon."
 _THREADS = 4
@@ -38,7 +40,7 @@ def commit_rows(store: FileStore, job: RowsJob, messages: Sequence[CommitMessage
     """Append or overwrite, as the request says; ``asked_for``: a client will ask how it ended. Raises as ``FileStoreCommit`` does."""
     request = job.request
     overwriting = request.mode == "overwrite"
-    commit = FileStoreCommit(store, request.commit_id, restamp=restamp(store, request.commit_id))
+    commit = FileStoreCommit(store, request.commit_id, resequence=resequence(store, request.commit_id))
     earlier = None if request.batch_id is None else committed_before(store, request.commit_id, request.batch_id)
     if earlier is not None:
         commit.abort(messages, request.identifier)
@@ -54,12 +56,12 @@ def commit_rows(store: FileStore, job: RowsJob, messages: Sequence[CommitMessage
         return commit.overwrite(made, request.identifier, partitions=target, dynamic=dynamic, properties=properties)
 
     if store.schema.has_dynamic_buckets and not job.owned:  # tasks that own nothing cannot tell where a key lives
-        assigned = reassign(store, messages, request.commit_id, overwrite=overwriting)
+        assigned = rebucket(store, messages, request.commit_id, overwrite=overwriting)
         again = job.read_snapshot_id is None  # else a conflict means to read again
         result, messages = publish_rows(commit, assigned, publish, overwrite=overwriting, again=again)
     else:
         result = publish(messages)
-    result = follow_up(store, request.compactor, result, messages, owned=job.owned, threads=_threads())
+    result = compact_after_commit(store, request.compactor, result, messages, owned=job.owned, threads=_threads())
     if asked_for:
         _keep(store, request.identity, result)
 
@@ -86,7 +88,9 @@ def commit_compaction(store: FileStore, request: CompactRequest, messages: Seque
         buckets=len(messages),
         rows=sum(file.row_count for file in after),
     )
-    result = FileStoreCommit(store, request.commit_id, restamp=restamp(store, request.commit_id)).commit(messages, properties=properties)
+    result = FileStoreCommit(store, request.commit_id, resequence=resequence(store, request.commit_id)).commit(
+        messages, properties=properties
+    )
     _keep(store, request.commit_id, result)
     if result.compact_lost:
         buckets = ", ".join(str(bucket) for _, bucket in result.lost_compactions[:10])

@@ -11,17 +11,17 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from manifest.io.errors import InvalidArgument, UnsupportedOption
+from fileindex.base.errors import InvalidArgument, UnsupportedOption
 from manifest.io.paths import with_branch
 from manifest.options.support import check_call, check_settable
 from pyspark_paimon.jobs.incremental import MODES, Point
-from pyspark_paimon.request.backend import IncrementalMode, TravelRequest
+from pyspark_paimon.request.backend import IncrementalModeName, TravelRequest
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 PATH = "path"
-BRANCH = "branch"
+BRANCH_OPTION = "branch"
 COLUMNS = "columns"
 FILTER = "filter"
 PUSHDOWN = "pushdown"
@@ -30,9 +30,9 @@ OVERWRITE_PARTITION = "overwrite-partition"
 SPARK_OVERWRITE_MODE = "partitionoverwritemode"  # as Spark's own sources call it, in lower case
 _TRAVEL = {"scan.snapshot-id": "snapshot_id", "scan.tag-name": "tag", "scan.timestamp-millis": "timestamp_millis"}
 _BETWEEN, _BETWEEN_MODE = "incremental-between", "incremental-between-scan-mode"
-_READ = frozenset({PATH, BRANCH, COLUMNS, FILTER, PUSHDOWN, *_TRAVEL, _BETWEEN, _BETWEEN_MODE})
+_READ = frozenset({PATH, BRANCH_OPTION, COLUMNS, FILTER, PUSHDOWN, *_TRAVEL, _BETWEEN, _BETWEEN_MODE})
 _METADATA = "paimon.options"
-_WRITE = frozenset({PATH, BRANCH, DYNAMIC_OVERWRITE})
+_WRITE = frozenset({PATH, BRANCH_OPTION, DYNAMIC_OVERWRITE})
 _CATALOG = "provider"  # among the options only while Spark's catalog makes or loads a table
 _SPARKS = frozenset({"owner", "location", "comment", "external", "is_managed_location", _CATALOG})
 """The catalog's own properties, some of which Paimon knows by the same name."""
@@ -54,7 +54,7 @@ def table_path(options: Mapping[str, str]) -> str:
     path = options.get(PATH)
     if not path:
         raise InvalidArgument(_NO_PATH)
-    return with_branch(path, options[BRANCH]) if BRANCH in options else path
+    return with_branch(path, options[BRANCH_OPTION]) if BRANCH_OPTION in options else path
 
 
 def asked_by_catalog(options: Mapping[str, str]) -> bool:
@@ -118,7 +118,7 @@ def travel(options: Mapping[str, str]) -> TravelRequest:
         raise InvalidArgument(f"{next(iter(given))}: {next(iter(given.values()))!r} is no number") from error
 
 
-def between(options: Mapping[str, str]) -> tuple[tuple[Point, Point], IncrementalMode | None] | None:
+def between(options: Mapping[str, str]) -> tuple[tuple[Point, Point], IncrementalModeName | None] | None:
     """The points that ``incremental-between`` names, ids or tags, and the mode; None without it. Raises ``InvalidArgument``.
 
     >>> between({"incremental-between": "3, v2", "incremental-between-scan-mode": "diff"})

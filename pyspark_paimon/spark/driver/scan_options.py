@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from manifest.io.errors import UnknownColumn
+from fileindex.base.errors import UnknownColumn
 from pyspark_paimon.filter.parse import bind_filter
 from pyspark_paimon.jobs.incremental import change_columns, range_of
 from pyspark_paimon.local.backend import LocalBackend

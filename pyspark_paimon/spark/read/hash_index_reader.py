@@ -11,7 +11,7 @@ from pyspark.sql import types as st
 
 from fileindex.base.plain_value import to_scalar
 from lsm.bucket.hash_index import read_hashes
-from manifest.entry.index_manifest import HASH, IndexEntry
+from manifest.entry.index_manifest import HASH, IndexManifestEntry
 from manifest.schema.table_schema import TableSchema
 from manifest.store import FileStore
 from pyspark_paimon.frames.spark_types import arrow_for_spark, cast_for_spark, spark_type
@@ -53,9 +53,9 @@ class HashReader(ds.DataSourceReader):  # type: ignore[misc]  # as above
         """The hashes of a file, beside its partition and bucket."""
         if isinstance(partition, HashFile):
             with errors_noted():
-                yield self._read(IndexEntry.model_validate_json(partition.entry))
+                yield self._read(IndexManifestEntry.model_validate_json(partition.entry))
 
-    def _read(self, entry: IndexEntry) -> pa.RecordBatch:
+    def _read(self, entry: IndexManifestEntry) -> pa.RecordBatch:
         store = self._store()
         hashes = pa.array(read_hashes(store, entry))
         types = store.schema.types_of(store.schema.partition_keys)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePosixPath
 
+from fileindex.base.errors import PaimonError
 from fileindex.predicate.tree import columns_of
 from lsm.parquet.footer_promise import FooterPromise
 from lsm.parquet.reader import ParquetDataFile
@@ -23,7 +24,6 @@ from lsm.schema.evolution import SchemaMapping, is_same
 from lsm.schema.parquet_schema import KIND_FIELD
 from manifest.entry.data_file import DataFileMeta
 from manifest.io.allowed_roots import allowed_roots
-from manifest.io.errors import PaimonError
 from manifest.store import FileStore
 from manifest.types.data_type import DataField, DataType
 from pyspark_paimon.frames.spark_types import spark_schema, spark_type
@@ -31,7 +31,7 @@ from pyspark_paimon.local.backend import LocalBackend
 from pyspark_paimon.request.backend import ScanRequest
 from pyspark_paimon.spark.read.native_footer import Footer, is_native
 from pyspark_paimon.spark.wire.native_plan import NativeColumn, NativeGroup, NativePlan
-from pyspark_paimon.spark.wire.native_sql import quoted, result_text, source_text, widened_text
+from pyspark_paimon.spark.wire.native_sql import quoted_text, result_text, source_text, widened_text
 
 MOST_FILES = 1000
 """Spark lists the files whenever it looks at the frame, with a job if they are many, and their footers are read here."""
@@ -177,8 +177,8 @@ def _group(store: FileStore, request: ScanRequest, schema_id: int, paths: Sequen
     return NativeGroup(
         files=tuple(paths),
         file_schema=spark_schema([*sources, *([KIND_FIELD] if has_retracts else [])]).json(),
-        condition=f"{quoted(KIND_FIELD.name)} IN (0, 2)" if has_retracts else None,
-        columns=tuple(f"{_expression(mapping, name)} AS {quoted(name)}" for name in request.columns),
+        condition=f"{quoted_text(KIND_FIELD.name)} IN (0, 2)" if has_retracts else None,
+        columns=tuple(f"{_expression(mapping, name)} AS {quoted_text(name)}" for name in request.columns),
     )
 
 

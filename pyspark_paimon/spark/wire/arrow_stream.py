@@ -15,15 +15,15 @@ import pyarrow as pa
 
 from fileindex.base.arrays import Int32s
 from fileindex.base.column_type import Plain
+from lsm.arrow.row_kind import ROW_KIND
 from lsm.bucket.router import Share, route
 from lsm.schema.conform_input import conform
 from manifest.schema.table_schema import TableSchema
-from pyspark_paimon.request.backend import ROW_KIND
 from pyspark_paimon.request.inputs import split_kinds
 
 TASK, ORDINAL, BLOB = "task", "ordinal", "blob"
 FRAME = pa.schema([(TASK, pa.int32()), (ORDINAL, pa.int32()), (BLOB, pa.binary())])
-ROWS, BYTES = 1 << 16, 8 << 20
+ROWS_FIELD, BYTES = 1 << 16, 8 << 20
 """Rows of a blob, and their bytes in memory, at most; a single row may be larger."""
 _CHUNK_ROWS, _CHUNK_BYTES = 1 << 19, 64 << 20
 _OWN_BLOB = 1 << 10
@@ -41,7 +41,7 @@ def blob_frame(reader: pa.RecordBatchReader, schema: TableSchema, num_tasks: int
         rows, codes = _checked(chunk, schema, kinds=kinds)
         for task, positions in _by_task(rows, schema, num_tasks, number):
             share = codes if positions is None else codes.take(positions)
-            step = max(1, min(ROWS, BYTES * share.num_rows // max(1, share.nbytes)))
+            step = max(1, min(ROWS_FIELD, BYTES * share.num_rows // max(1, share.nbytes)))
             for start in range(0, share.num_rows, step):
                 tasks.append(task)
                 blobs.append(encoded(share.slice(start, step)))

@@ -16,9 +16,9 @@ from types import TracebackType
 from typing import Any
 
 import fileindex.base.errors
+from fileindex.base.errors import PaimonError
 from fileindex.base.redaction import redacted
 from manifest.io import errors
-from manifest.io.errors import PaimonError
 from pyspark_paimon._version import __version__
 
 
@@ -47,10 +47,10 @@ _MARK = "paimon-error: "
 _NOTE = re.compile(r"^\s*" + re.escape(_MARK) + r"(\{.*\})\s*$", re.MULTILINE)
 
 
-def describe(error: PaimonError) -> str:
+def describe_error(error: PaimonError) -> str:
     """The note that carries ``error``: one line of ASCII.
 
-    >>> describe(errors.CommitConflict("bucket 3 was compacted"))
+    >>> describe_error(errors.CommitConflict("bucket 3 was compacted"))
     'paimon-error: {"class": "CommitConflict", "args": ["bucket 3 was compacted"], "text": "bucket 3 was compacted"}'
     """
     reduced = error.__reduce__()
@@ -75,7 +75,7 @@ class errors_noted(AbstractContextManager[None]):  # noqa: N801  # used as a fun
         if isinstance(error, PaimonError):
             if not any(_MARK in note for note in getattr(error, "__notes__", ())):
                 error.add_note(_raised_at(error.__traceback__))
-                error.add_note(describe(error))
+                error.add_note(describe_error(error))
             error.__cause__, error.__suppress_context__ = None, True
             if traceback is not None:
                 error.__traceback__ = TracebackType(None, traceback.tb_frame, traceback.tb_lasti, traceback.tb_lineno)
@@ -90,7 +90,7 @@ def _raised_at(traceback: TracebackType | None) -> str:
 def typed_error(text: str) -> PaimonError | None:
     r"""The typed error that a server's message carries, or None.
 
-    >>> typed_error("Traceback...\n" + describe(errors.UnknownColumn("citi", ("id", "city"))))
+    >>> typed_error("Traceback...\n" + describe_error(errors.UnknownColumn("citi", ("id", "city"))))
     UnknownColumn('citi', ('id', 'city'))
     """
     found = _NOTE.search(text)
@@ -134,7 +134,7 @@ __all__ = [
     "RemoteError",
     "SourceMissing",
     "SparkUnavailable",
-    "describe",
+    "describe_error",
     "errors_mapped",
     "errors_noted",
     "typed_error",

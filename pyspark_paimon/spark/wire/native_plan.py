@@ -7,7 +7,7 @@ from functools import reduce
 from typing import Any
 
 from pyspark_paimon.request.results import Message
-from pyspark_paimon.spark.wire.native_sql import quoted
+from pyspark_paimon.spark.wire.native_sql import quoted_text
 
 _READ = {
     "ignoreMissingFiles": "false",  # whatever the session says: a missing file must be an error, not missing rows
@@ -66,7 +66,7 @@ def _read(spark: Any, plan: NativePlan, group: NativeGroup) -> Any:
     schema = StructType.fromJson(json.loads(group.file_schema))
     files = spark.read.schema(schema).options(**_READ).parquet(*(f"file://{path}" for path in group.files))
     kept = files if group.condition is None else files.where(group.condition)
-    rows = kept.selectExpr(*group.columns).selectExpr(*(f"{column.text} AS {quoted(column.name)}" for column in plan.columns))
+    rows = kept.selectExpr(*group.columns).selectExpr(*(f"{column.text} AS {quoted_text(column.name)}" for column in plan.columns))
     for column in plan.columns:
         rows = rows if column.comment is None else rows.withMetadata(column.name, {"comment": column.comment})
     return rows

@@ -31,10 +31,10 @@ _ZEROS = {
 """Values that Spark takes for not null when it looks at their text; it does not of a text that is cast."""
 
 
-def quoted(name: str) -> str:
+def quoted_text(name: str) -> str:
     """A name as an identifier of Spark SQL.
 
-    >>> quoted("a `b`")
+    >>> quoted_text("a `b`")
     '`a ``b```'
     """
     return f"`{name.replace('`', '``')}`"
@@ -47,8 +47,8 @@ def source_text(file_name: str, type_: DataType) -> str:
     do not take the two zeros for equal: a filter of a user on the frame would lose rows.
     """
     if type_.kind in FLOATS:
-        return f"nanvl({quoted(file_name)}, CAST('NaN' AS {_NAMES[type_.kind]}))"
-    return quoted(file_name)
+        return f"nanvl({quoted_text(file_name)}, CAST('NaN' AS {_NAMES[type_.kind]}))"
+    return quoted_text(file_name)
 
 
 def result_text(name: str, type_: DataType) -> str:
@@ -58,11 +58,11 @@ def result_text(name: str, type_: DataType) -> str:
     'coalesce(`n`, raise_error'
     """
     if type_.nullable:
-        return quoted(name)
+        return quoted_text(name)
     digits = f".{'0' * type_.scale}" if type_.scale else ""
     zero = f"CAST(0{digits}BD AS {type_.with_nullable(nullable=True)})" if type_.kind is Kind.DECIMAL else _ZEROS[type_.kind]
     message = f"column {name} is NOT NULL, but a data file holds a null".encode().hex()
-    return f"coalesce({quoted(name)}, raise_error(CAST(X'{message}' AS STRING)), {zero})"
+    return f"coalesce({quoted_text(name)}, raise_error(CAST(X'{message}' AS STRING)), {zero})"
 
 
 def widened_text(expression: str, file: DataType, read: DataType) -> str | None:
@@ -79,4 +79,4 @@ def widened_text(expression: str, file: DataType, read: DataType) -> str | None:
     return None
 
 
-__all__ = ["quoted", "result_text", "source_text", "widened_text"]
+__all__ = ["quoted_text", "result_text", "source_text", "widened_text"]

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationError
 
+from fileindex.base.errors import InvalidArgument
 from manifest.fsck.problem import Origin
-from manifest.io.errors import InvalidArgument
 from pyspark_paimon.request.backend import CompactRequest, ExpireRequest, IndexView, ScanRequest, TravelRequest, View
 from pyspark_paimon.request.results import CommitId, Message
 from pyspark_paimon.request.table_changes import TableChange
-from pyspark_paimon.spark.wire.jobs import ChangeJob, CompactJob, HashScan, IndexJob, Job, RowsJob
+from pyspark_paimon.spark.wire.jobs import HashScan, Job
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -344,19 +344,13 @@ __all__ = [
     "AskStart",
     "AskStatistics",
     "AskView",
-    "ChangeJob",
     "ChangeTable",
     "Command",
-    "CompactJob",
     "Create",
     "Expire",
-    "HashScan",
-    "IndexJob",
-    "Job",
     "Outcome",
     "Question",
     "RemoveOrphans",
-    "RowsJob",
     "answer_of",
     "answer_schema",
     "form_of",

@@ -14,6 +14,7 @@ from manifest.entry.manifest_entry import ManifestEntry
 from manifest.store import FileStore
 from pyspark_paimon.jobs.index_rewrite import messages_of
 from pyspark_paimon.spark.driver.commit import commit_index_rewrite
+from pyspark_paimon.spark.wire import jobs as wire_jobs
 from pyspark_paimon.spark.wire import rpc
 from pyspark_paimon.spark.wire.errors import errors_noted
 from pyspark_paimon.spark.write.task import JobWriter, TaskMessage, commit_messages
@@ -30,7 +31,7 @@ class IndexTaskMessage(TaskMessage):
 class IndexWriter(JobWriter):
     """Rewrites the indexes of the data files that the job's rows name."""
 
-    def __init__(self, path: str, job: rpc.IndexJob) -> None:
+    def __init__(self, path: str, job: wire_jobs.IndexJob) -> None:
         self.path = path
         self.job = job.model_dump_json()
 
@@ -64,8 +65,8 @@ class IndexWriter(JobWriter):
         FileStoreCommit(FileStore.open(self.path), self._job.commit_id).abort(commit_messages(messages))
 
     @property
-    def _job(self) -> rpc.IndexJob:
-        return rpc.IndexJob.model_validate_json(self.job)
+    def _job(self) -> wire_jobs.IndexJob:
+        return wire_jobs.IndexJob.model_validate_json(self.job)
 
 
 def _entries(store: FileStore, snapshot_id: int, iterator: Iterator[pa.RecordBatch]) -> list[ManifestEntry]:

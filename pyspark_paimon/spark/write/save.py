@@ -9,12 +9,13 @@ import uuid
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from fileindex.base.errors import InvalidArgument
+from lsm.arrow.row_kind import ROW_KIND
 from lsm.schema.conform_input import conform
-from manifest.io.errors import InvalidArgument
 from manifest.schema.table_schema import TableSchema
 from manifest.store import FileStore
 from pyspark_paimon.frames.spark_types import arrow_for_spark
-from pyspark_paimon.request.backend import ROW_KIND, SparkRows, WriteRequest
+from pyspark_paimon.request.backend import SparkRows, WriteRequest
 from pyspark_paimon.request.inputs import has_row_kinds
 from pyspark_paimon.request.partition_spec import Spec, spec_of
 from pyspark_paimon.spark.driver.catalog_tables import stale_columns_told
@@ -25,7 +26,7 @@ from pyspark_paimon.spark.driver.options import (
     flag,
     write_options,
 )
-from pyspark_paimon.spark.wire.rpc import RowsJob
+from pyspark_paimon.spark.wire.jobs import RowsJob
 from pyspark_paimon.spark.write.task import open_store
 
 if TYPE_CHECKING:

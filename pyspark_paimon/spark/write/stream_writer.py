@@ -15,15 +15,15 @@ from pyspark import TaskContext
 from pyspark.sql import datasource as ds
 from pyspark.sql.types import StructType
 
+from fileindex.base.errors import InvalidArgument, UnsupportedOption
 from manifest.commit.file_store_commit import FileStoreCommit
-from manifest.io.errors import InvalidArgument, UnsupportedOption
 from manifest.options.support import check_writable
 from pyspark_paimon.request.backend import WriteRequest
 from pyspark_paimon.request.validate import commit_identity
 from pyspark_paimon.spark.driver.commit import commit_rows
 from pyspark_paimon.spark.driver.options import DYNAMIC_OVERWRITE, table_path, write_options
 from pyspark_paimon.spark.wire.errors import errors_noted
-from pyspark_paimon.spark.wire.rpc import RowsJob
+from pyspark_paimon.spark.wire.jobs import RowsJob
 from pyspark_paimon.spark.write.save import fitting_kinds
 from pyspark_paimon.spark.write.task import TaskMessage, commit_messages, open_store
 from pyspark_paimon.spark.write.writer import RowsWriter, first_sequence

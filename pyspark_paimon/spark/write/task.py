@@ -77,10 +77,10 @@ def commit_messages(messages: Sequence[TaskMessage | None]) -> list[CommitMessag
     return [CommitMessage.model_validate_json(text) for message in messages if message is not None for text in message.messages]
 
 
-def bucket_ids(iterator: Iterator[pa.RecordBatch]) -> Iterator[tuple[bytes, int]]:
+def touched_buckets(iterator: Iterator[pa.RecordBatch]) -> Iterator[tuple[bytes, int]]:
     """The (partition, bucket) ids in the columns ``partition`` and ``bucket``."""
     for batch in iterator:
         yield from zip(batch.column("partition").to_pylist(), batch.column("bucket").to_pylist(), strict=True)
 
 
-__all__ = ["JobWriter", "TaskMessage", "bucket_ids", "commit_messages", "open_store"]
+__all__ = ["JobWriter", "TaskMessage", "commit_messages", "open_store", "touched_buckets"]

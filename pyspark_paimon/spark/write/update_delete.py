@@ -13,15 +13,15 @@ from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage
 from pyspark_paimon.request.assignments import Assignments
 from pyspark_paimon.spark.driver.commit import commit_change
-from pyspark_paimon.spark.wire import rpc
+from pyspark_paimon.spark.wire import jobs as wire_jobs
 from pyspark_paimon.spark.wire.errors import errors_noted
-from pyspark_paimon.spark.write.task import JobWriter, TaskMessage, bucket_ids, commit_messages, open_store
+from pyspark_paimon.spark.write.task import JobWriter, TaskMessage, commit_messages, open_store, touched_buckets
 
 
 class ChangeWriter(JobWriter):
     """Changes the matching rows of the buckets that the job's rows name."""
 
-    def __init__(self, path: str, job: rpc.ChangeJob) -> None:
+    def __init__(self, path: str, job: wire_jobs.ChangeJob) -> None:
         self.path = path
         self.job = job.model_dump_json()
 
@@ -36,7 +36,7 @@ class ChangeWriter(JobWriter):
             made: list[CommitMessage] = []
             rows = 0
             try:
-                for partition, bucket in bucket_ids(iterator):
+                for partition, bucket in touched_buckets(iterator):
                     splits = change.buckets([partition]).get((partition, bucket), ())
                     changed = change.run(splits) if splits else None
                     if changed is not None:
@@ -58,8 +58,8 @@ class ChangeWriter(JobWriter):
         FileStoreCommit(open_store(self.path, request), request.commit_id).abort(commit_messages(messages))
 
     @property
-    def _job(self) -> rpc.ChangeJob:
-        return rpc.ChangeJob.model_validate_json(self.job)
+    def _job(self) -> wire_jobs.ChangeJob:
+        return wire_jobs.ChangeJob.model_validate_json(self.job)
 
 
 __all__ = ["ChangeWriter"]

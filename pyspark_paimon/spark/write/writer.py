@@ -15,7 +15,8 @@ from pyspark.sql.types import StructType
 
 from lsm.bucket.dynamic import Owned
 from lsm.write.table_write import TableWrite
-from manifest.commit.file_store_commit import CommitMessage, FileStoreCommit
+from manifest.commit.file_store_commit import FileStoreCommit
+from manifest.commit.message import CommitMessage
 from manifest.io.errors import CommitConflict, UnsupportedTable
 from manifest.options.support import check_writable
 from manifest.store import FileStore
@@ -26,12 +27,13 @@ from pyspark_paimon.spark.driver.commands import run_command
 from pyspark_paimon.spark.driver.commit import commit_compaction, commit_rows, job_name
 from pyspark_paimon.spark.driver.options import table_path
 from pyspark_paimon.spark.read.threads import use_task_cpus
+from pyspark_paimon.spark.wire import jobs as wire_jobs
 from pyspark_paimon.spark.wire import rpc
 from pyspark_paimon.spark.wire.arrow_stream import rows_of_blobs
 from pyspark_paimon.spark.wire.errors import errors_noted
 from pyspark_paimon.spark.write.index_writer import IndexWriter
 from pyspark_paimon.spark.write.save import plain_write
-from pyspark_paimon.spark.write.task import JobWriter, TaskMessage, bucket_ids, commit_messages, open_store
+from pyspark_paimon.spark.write.task import JobWriter, TaskMessage, commit_messages, open_store, touched_buckets
 from pyspark_paimon.spark.write.update_delete import ChangeWriter
 
 STRIDE = 1 << 32
@@ -41,7 +43,7 @@ STRIDE = 1 << 32
 class RowsWriter(JobWriter):
     """Writes rows to the table at ``path``; ``first_sequence`` is where the ranges of unowned tasks begin."""
 
-    def __init__(self, path: str, job: rpc.RowsJob, first_sequence: int | None) -> None:
+    def __init__(self, path: str, job: wire_jobs.RowsJob, first_sequence: int | None) -> None:
         self.path = path
         self.job = job.model_dump_json()
         self.first_sequence = first_sequence
@@ -49,7 +51,7 @@ class RowsWriter(JobWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
         """One task: rows into files. On an error its files are deleted; if it is killed they are orphans."""
         with errors_noted():
-            job = rpc.RowsJob.model_validate_json(self.job)
+            job = wire_jobs.RowsJob.model_validate_json(self.job)
             batches = (rows for batch in iterator for rows in (rows_of_blobs(batch) if job.blobs else (batch,)) if rows.num_rows)
             first = next(batches, None)
             if first is None:
@@ -64,7 +66,7 @@ class RowsWriter(JobWriter):
 
     def publish(self, messages: Sequence[TaskMessage | None]) -> None:
         """Commit what the tasks made; a repetition finds the first run's snapshot."""
-        job = rpc.RowsJob.model_validate_json(self.job)
+        job = wire_jobs.RowsJob.model_validate_json(self.job)
         made = commit_messages(messages)
         if job.owned:
             _check_owned(made)
@@ -73,10 +75,10 @@ class RowsWriter(JobWriter):
 
     def discard(self, messages: Sequence[TaskMessage | None]) -> None:
         """Delete the files of a write that surely was not committed."""
-        request = rpc.RowsJob.model_validate_json(self.job).request
+        request = wire_jobs.RowsJob.model_validate_json(self.job).request
         FileStoreCommit(open_store(self.path, request), request.commit_id).abort(commit_messages(messages))
 
-    def _table_write(self, store: FileStore, job: rpc.RowsJob) -> TableWrite:
+    def _table_write(self, store: FileStore, job: wire_jobs.RowsJob) -> TableWrite:
         context = TaskContext.get()
         task = context.partitionId() if context is not None else 0
         sequence = None if self.first_sequence is None else self.first_sequence + task * STRIDE
@@ -107,7 +109,7 @@ class CompactWriter(JobWriter):
             store = open_store(self.path, request)
             made: list[CommitMessage] = []
             try:
-                for partition, bucket in bucket_ids(iterator):
+                for partition, bucket in touched_buckets(iterator):
                     message = compact_one(store, request, (partition, bucket))
                     if message is not None:
                         made.append(message)
@@ -157,21 +159,21 @@ def writer_for(options: Mapping[str, str], schema: StructType, *, overwrite: boo
             return CommandWriter(path, options[rpc.COMMAND]).begun(command.id)
         if rpc.WRITE in options:
             job = rpc.parse_job(options[rpc.WRITE])
-            store = FileStore.open(path) if isinstance(job, rpc.IndexJob) else open_store(path, job.request)
+            store = FileStore.open(path) if isinstance(job, wire_jobs.IndexJob) else open_store(path, job.request)
         else:
             job, store = plain_write(path, options, schema, overwrite=overwrite)
         return _writer(path, job, store).begun(job_name(store, job.identity))
 
 
-def _writer(path: str, job: rpc.Job, store: FileStore) -> JobWriter:
+def _writer(path: str, job: wire_jobs.Job, store: FileStore) -> JobWriter:
     match job:
-        case rpc.CompactJob():
+        case wire_jobs.CompactJob():
             return CompactWriter(path, job.request)
-        case rpc.ChangeJob():
+        case wire_jobs.ChangeJob():
             return ChangeWriter(path, job)
-        case rpc.IndexJob():
+        case wire_jobs.IndexJob():
             return IndexWriter(path, job)
-        case rpc.RowsJob():
+        case wire_jobs.RowsJob():
             check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
             return RowsWriter(path, job, None if job.owned else first_sequence(store))
 

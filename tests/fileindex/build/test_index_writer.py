@@ -17,7 +17,8 @@ from pyroaring import BitMap
 from fileindex.base.column_type import ColumnType, Kind
 from fileindex.format.container import ContainerReader
 from fileindex.base.errors import UnknownColumn
-from fileindex.query.evaluate import IndexNotes, evaluate
+from fileindex.query.metrics import IndexMetrics
+from fileindex.query.evaluate import evaluate
 from fileindex.build.options import FileIndexOptions
 from fileindex.predicate.tree import And, ColumnRef, Compare, In, IsNull, Op, Or
 from fileindex.format.registry import INDEX_TYPES
@@ -44,7 +45,7 @@ def container_of(table, types, options, batch_rows=1000):
 
 
 def answer(predicate, container, types, row_count):
-    notes = IndexNotes()
+    notes = IndexMetrics()
     result = evaluate(predicate, container, types, row_count, notes)
     assert not notes.warnings
     return result

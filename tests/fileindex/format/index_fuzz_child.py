@@ -20,10 +20,11 @@ from fileindex.base.column_type import ColumnType, Kind
 from fileindex.base.corrupt import CorruptIndex
 from fileindex.build.options import FileIndexOptions
 from fileindex.build.writer import DataFileIndexWriter
-from fileindex.format.container import ContainerReader, write_container
+from fileindex.format.container import ContainerReader, write_index_container
 from fileindex.format.registry import INDEX_TYPES
 from fileindex.predicate.tree import ColumnRef, Compare, In, IsNull, Op
-from fileindex.query.evaluate import IndexNotes, evaluate
+from fileindex.query.evaluate import evaluate
+from fileindex.query.metrics import IndexMetrics
 from fileindex.query.top_n import top_n
 from fileindex.rowset.result import REMAIN, SKIP, RowSet
 from fileindex.verify.health import payload_health
@@ -83,7 +84,7 @@ def damaged(data: bytes, rng: random.Random, times: int) -> Iterator[bytes]:
 
 def ask(column: str, name: str, container: bytes) -> int:
     """Everything that can be asked of one container; the number of warnings."""
-    notes = IndexNotes()
+    notes = IndexMetrics()
     for leaf in LEAVES:
         if leaf.column.name == column:
             result = evaluate(leaf, ContainerReader.of(container), TYPES, ROWS, notes)
@@ -103,14 +104,14 @@ def main() -> None:
     rng = random.Random(int(sys.argv[1]))
     sound = list(payloads())
     for column, name, payload in sound:
-        assert ask(column, name, write_container([(column, name, payload)])) == 0
+        assert ask(column, name, write_index_container([(column, name, payload)])) == 0
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     asked = warned = 0
     for column, name, payload in sound:
         for bad in damaged(payload, rng, int(sys.argv[2])):
-            warned += ask(column, name, write_container([(column, name, bad)])) > 0
+            warned += ask(column, name, write_index_container([(column, name, bad)])) > 0
             asked += 1
-        for bad in damaged(write_container([(column, name, payload)]), rng, 10):
+        for bad in damaged(write_index_container([(column, name, payload)]), rng, 10):
             warned += ask(column, name, bad) > 0
             asked += 1
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024

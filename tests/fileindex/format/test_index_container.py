@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fileindex.base.corrupt import CorruptIndex
-from fileindex.format.container import ContainerReader, IndexEntry, Payload, write_container
+from fileindex.format.container import ContainerEntry, ContainerReader, Payload, write_index_container
 
 EXAMPLE = [
     ("user_id", "bitmap", b"\1\2\3"),
@@ -27,13 +27,13 @@ def listed(reader):
 
 
 def test_a_container_has_the_bytes_of_the_java_writer():
-    data = write_container(EXAMPLE)
+    data = write_index_container(EXAMPLE)
     assert data.hex() == EXAMPLE_BYTES
     assert len(data) == 108
 
 
 def test_names_are_modified_utf8():
-    assert write_container([("é\0😀", "bsi", b"\t")]).hex() == UNICODE_BYTES
+    assert write_index_container([("é\0😀", "bsi", b"\t")]).hex() == UNICODE_BYTES
     assert listed(ContainerReader.of(bytes.fromhex(UNICODE_BYTES))) == [("é\0😀", "bsi", 1, False)]
 
 
@@ -44,7 +44,7 @@ def test_the_listing_names_every_index_without_its_payload():
 
 
 def test_a_container_without_indexes_is_its_header():
-    assert listed(ContainerReader.of(write_container([]))) == []
+    assert listed(ContainerReader.of(write_index_container([]))) == []
 
 
 def test_unknown_trailing_header_bytes_are_passed_over():
@@ -53,7 +53,7 @@ def test_unknown_trailing_header_bytes_are_passed_over():
 
 
 def test_of_a_repeated_index_the_last_counts():
-    reader = ContainerReader.of(write_container([("a", "bitmap", b"x"), ("b", "bsi", b"y"), ("a", "bitmap", b"zz")]))
+    reader = ContainerReader.of(write_index_container([("a", "bitmap", b"x"), ("b", "bsi", b"y"), ("a", "bitmap", b"zz")]))
     assert [reader.payload(entry).whole() for entry in reader.of_column("a")] == [b"zz"]
 
 
@@ -63,14 +63,14 @@ NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 @settings(max_examples=100, deadline=None)
 @given(st.dictionaries(st.tuples(NAMES, NAMES), st.none() | st.binary(max_size=200), max_size=20))
 def test_every_payload_comes_back_by_column_and_type(payloads):
-    reader = ContainerReader.of(write_container([(*key, payload) for key, payload in payloads.items()]))
+    reader = ContainerReader.of(write_index_container([(*key, payload) for key, payload in payloads.items()]))
     found = {(entry.column, entry.index_type): None if entry.is_empty else reader.payload(entry).whole() for entry in reader.entries()}
     assert found == payloads
 
 
 def test_of_a_large_payload_only_the_bytes_asked_for_are_read():
     payload = bytes(range(256)) * 1000
-    data = write_container([("a", "bloom-filter", payload)])
+    data = write_index_container([("a", "bloom-filter", payload)])
     reads = []
 
     def read(offset, length):
@@ -104,7 +104,7 @@ def test_a_payload_outside_the_container_is_refused():
     with pytest.raises(CorruptIndex, match="has payloads up to byte 108"):
         reader.of_column("user_id")
     with pytest.raises(CorruptIndex, match="outside its container"):
-        reader.payload(IndexEntry("user_id", "bloom-filter", 106, 2))
+        reader.payload(ContainerEntry("user_id", "bloom-filter", 106, 2))
 
 
 def test_a_store_that_returns_too_little_is_noticed():
@@ -121,4 +121,4 @@ def test_a_payload_is_not_read_beyond_its_end(offset, length):
 
 def test_names_that_are_too_long_are_refused():
     with pytest.raises(OverflowError, match="65535"):
-        write_container([("x" * 65536, "bitmap", b"")])
+        write_index_container([("x" * 65536, "bitmap", b"")])

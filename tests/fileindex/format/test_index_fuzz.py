@@ -18,10 +18,12 @@ from fileindex.base.column_type import ColumnType, Kind
 from fileindex.base.corrupt import CorruptIndex
 from fileindex.build.options import FileIndexOptions
 from fileindex.build.writer import DataFileIndexWriter
-from fileindex.format.container import ContainerReader, write_container
+from fileindex.format.container import ContainerReader, write_index_container
 from fileindex.format.registry import INDEX_TYPES
 from fileindex.predicate.tree import ColumnRef, Compare, In, IsNull, Op, StartsWith
-from fileindex.query.evaluate import MAX_ROWS, IndexNotes, evaluate
+from fileindex.query.evaluate import evaluate
+from fileindex.query.metrics import IndexMetrics
+from fileindex.query.reader import MAX_ROWS
 from fileindex.rowset.result import REMAIN, SKIP, RowSet
 from tests.damage import damaged
 
@@ -77,7 +79,7 @@ def test_damaged_bytes_never_raise(original, leaf, data):
             st.sampled_from([b"\xff" * width, b"\x7f" + b"\xff" * (width - 1), b"\0" * width]) | st.binary(min_size=width, max_size=width)
         )
     damaged = bytes(damaged[: data.draw(st.integers(0, len(damaged)) | st.just(len(damaged)))])
-    notes = IndexNotes()
+    notes = IndexMetrics()
     assert sound(evaluate(leaf, ContainerReader.of(damaged), TYPES, ROWS, notes))
     assert notes.bytes_read <= 50 * max(1, len(damaged))
 
@@ -90,8 +92,8 @@ def test_damaged_bytes_never_raise(original, leaf, data):
     st.sampled_from([b"", b"\1", b"\2", struct.pack(">bi", 2, ROWS)]),
 )
 def test_payloads_of_noise_never_raise(name, leaf, noise, start):
-    container = ContainerReader.of(write_container([("a", name, start + noise), ("b", name, start + noise)]))
-    assert sound(evaluate(leaf, container, TYPES, ROWS, IndexNotes()))
+    container = ContainerReader.of(write_index_container([("a", name, start + noise), ("b", name, start + noise)]))
+    assert sound(evaluate(leaf, container, TYPES, ROWS, IndexMetrics()))
 
 
 @pytest.mark.parametrize("number", range(len(NAMES)), ids=NAMES)
@@ -99,7 +101,7 @@ def test_every_cut_of_a_container_is_survived(number):
     original = CONTAINERS[number]
     for cut in range(0, len(original), max(1, len(original) // 150)):
         for leaf in LEAVES:
-            assert sound(evaluate(leaf, ContainerReader.of(original[:cut]), TYPES, ROWS, IndexNotes()))
+            assert sound(evaluate(leaf, ContainerReader.of(original[:cut]), TYPES, ROWS, IndexMetrics()))
 
 
 def test_no_damage_crashes_hangs_or_grows_the_process():
@@ -114,7 +116,7 @@ def test_no_damage_crashes_hangs_or_grows_the_process():
 @settings(max_examples=200, deadline=None)
 @given(st.sampled_from(CONTAINERS), st.sampled_from(LEAVES), st.integers(0, 2**32), st.sampled_from(["cut", "double", "end"]))
 def test_a_container_of_another_length_says_nothing(original, leaf, seed, kind):
-    assert evaluate(leaf, ContainerReader.of(damaged(original, seed, kinds=(kind,))), TYPES, ROWS, IndexNotes()) is REMAIN
+    assert evaluate(leaf, ContainerReader.of(damaged(original, seed, kinds=(kind,))), TYPES, ROWS, IndexMetrics()) is REMAIN
 
 
 def test_payloads_that_do_not_fill_their_container_say_nothing():
@@ -126,18 +128,18 @@ def test_payloads_that_do_not_fill_their_container_say_nothing():
 
 
 def noted(predicate, container, row_count=ROWS, types=TYPES):
-    notes = IndexNotes()
+    notes = IndexMetrics()
     assert evaluate(predicate, container, types, row_count, notes) is REMAIN
     return " ".join(notes.warnings)
 
 
 def test_an_unknown_index_type_is_passed_over_with_a_note():
-    container = ContainerReader.of(write_container([("a", "full-text", b"abc")]))
+    container = ContainerReader.of(write_index_container([("a", "full-text", b"abc")]))
     assert "'full-text' is not known" in noted(Compare(A, Op.EQ, 1), container)
 
 
 def test_an_index_on_a_type_it_cannot_have_is_passed_over_with_a_note():
-    container = ContainerReader.of(write_container([("a", "bitmap", b"abc")]))
+    container = ContainerReader.of(write_index_container([("a", "bitmap", b"abc")]))
     assert "cannot have it" in noted(Compare(A, Op.EQ, b""), container, types={"a": ColumnType(Kind.VARBINARY)})
 
 
@@ -149,8 +151,8 @@ def test_an_index_of_another_number_of_rows_says_nothing():
 def test_a_broken_index_leaves_the_others():
     good = ContainerReader.of(CONTAINERS[NAMES.index("bitmap")])
     payload = good.payload(good.of_column("a")[0]).whole()
-    container = ContainerReader.of(write_container([("a", "bloom-filter", b"x"), ("a", "bitmap", payload)]))
-    notes = IndexNotes()
+    container = ContainerReader.of(write_index_container([("a", "bloom-filter", b"x"), ("a", "bitmap", payload)]))
+    notes = IndexMetrics()
     assert not evaluate(Compare(A, Op.EQ, 99), container, TYPES, ROWS, notes).remains
     assert notes.warnings.total() == 1
     assert notes.used["a: bitmap"] == 1
@@ -175,7 +177,7 @@ def test_a_column_the_file_does_not_have_says_nothing():
 
 
 def test_files_beyond_32_bit_positions_are_not_judged():
-    assert evaluate(Compare(A, Op.EQ, 99), ContainerReader.of(CONTAINERS[0]), TYPES, MAX_ROWS + 1, IndexNotes()) is REMAIN
+    assert evaluate(Compare(A, Op.EQ, 99), ContainerReader.of(CONTAINERS[0]), TYPES, MAX_ROWS + 1, IndexMetrics()) is REMAIN
 
 
 @pytest.mark.parametrize(
@@ -192,13 +194,13 @@ def test_files_beyond_32_bit_positions_are_not_judged():
     ],
 )
 def test_an_index_that_was_fed_nothing_holds_no_value(leaf, skips):
-    container = ContainerReader.of(write_container([("a", "bitmap", None), ("b", "bitmap", None)]))
-    assert evaluate(leaf, container, TYPES, ROWS, IndexNotes()) is (SKIP if skips else REMAIN)
+    container = ContainerReader.of(write_index_container([("a", "bitmap", None), ("b", "bitmap", None)]))
+    assert evaluate(leaf, container, TYPES, ROWS, IndexMetrics()) is (SKIP if skips else REMAIN)
 
 
 def test_notes_say_what_was_used_and_read():
     container = ContainerReader.of(CONTAINERS[NAMES.index("bloom-filter")])
-    notes, total = IndexNotes(), IndexNotes()
+    notes, total = IndexMetrics(), IndexMetrics()
     evaluate(Compare(A, Op.EQ, 3), container, TYPES, ROWS, notes)
     total.merge(notes)
     total.merge(notes)

@@ -11,7 +11,7 @@ from fileindex.base.column_type import ColumnType, Kind
 from fileindex.build.options import FileIndexOptions, IndexSpec
 from fileindex.build.writer import DataFileIndexWriter
 from fileindex.format.container import ContainerReader, Payload
-from fileindex.format.same_options import is_built_with
+from fileindex.format.same_options import has_same_options
 from fileindex.predicate.tree import ColumnRef
 from tests.odd_bytes import odd_texts
 
@@ -52,9 +52,9 @@ def test_what_we_build_is_known_by_its_options(index, column):
     if index_type == "bsi" and column_type is TEXT:
         return
     payload = build(index_type, column_type, values, options)
-    assert is_built_with(index_type, payload, column_type, options, len(values))
+    assert has_same_options(index_type, payload, column_type, options, len(values))
     tells_rows = payload is not None and index_type != "bloom-filter"
-    assert not tells_rows or not is_built_with(index_type, payload, column_type, options, len(values) + 1)
+    assert not tells_rows or not has_same_options(index_type, payload, column_type, options, len(values) + 1)
 
 
 def test_a_range_bitmap_of_nulls_is_left_empty():
@@ -84,28 +84,28 @@ def test_a_range_bitmap_of_nulls_is_left_empty():
 def test_other_options_show(index_type, column_type, built, wanted):
     values = [value if column_type is INT else f"text-{value:05}" for value in range(1000)]
     payload = build(index_type, column_type, values, built)
-    assert is_built_with(index_type, payload, column_type, built, 1000)
-    assert not is_built_with(index_type, payload, column_type, wanted, 1000)
+    assert has_same_options(index_type, payload, column_type, built, 1000)
+    assert not has_same_options(index_type, payload, column_type, wanted, 1000)
 
 
 def test_one_large_text_fills_a_block_or_chunk_of_its_own():
     values = ["a", "b" * 100, "c"]
     for index_type, options in (("bitmap", {"index-block-size": "40b"}), ("range-bitmap", {"chunk-size": "40b"})):
-        assert is_built_with(index_type, build(index_type, TEXT, values, options), TEXT, options, 3)
+        assert has_same_options(index_type, build(index_type, TEXT, values, options), TEXT, options, 3)
 
 
 def test_the_marker_of_an_index_that_was_fed_nothing_fits_a_file_without_rows():
-    assert is_built_with("bitmap", None, INT, {}, 0)
-    assert not is_built_with("bitmap", None, INT, {}, 1)
+    assert has_same_options("bitmap", None, INT, {}, 0)
+    assert not has_same_options("bitmap", None, INT, {}, 1)
 
 
 def test_unknown_types_and_broken_payloads_were_built_with_nothing():
     payload = build("range-bitmap", TEXT, [f"text-{value}" for value in range(300)], {"chunk-size": "64b"})
-    assert not is_built_with("inverted", payload, TEXT, {}, 300)
+    assert not has_same_options("inverted", payload, TEXT, {}, 300)
     whole = payload.whole()
     for end in range(0, 200, 7):
         for index_type in ("bitmap", "range-bitmap", "bloom-filter", "bsi"):
-            assert not is_built_with(
+            assert not has_same_options(
                 index_type, Payload.of(whole[:end]), TEXT, {"chunk-size": "64b"} if index_type == "range-bitmap" else {}, 300
             )
 
@@ -113,7 +113,7 @@ def test_unknown_types_and_broken_payloads_were_built_with_nothing():
 @settings(deadline=None, max_examples=80)
 @given(st.binary(max_size=300), st.sampled_from(["bitmap", "range-bitmap", "bloom-filter", "bsi"]), st.sampled_from([INT, TEXT]))
 def test_any_bytes_get_an_answer(data, index_type, column_type):
-    assert is_built_with(index_type, Payload.of(data), column_type, {}, 5) in {True, False}
+    assert has_same_options(index_type, Payload.of(data), column_type, {}, 5) in {True, False}
 
 
 def test_of_a_large_index_only_its_beginning_is_read():
@@ -125,5 +125,5 @@ def test_of_a_large_index_only_its_beginning_is_read():
         return payload.read(offset, length)
 
     container = ContainerReader(reading, payload.length)
-    assert is_built_with("bitmap", Payload(container.read, 0, payload.length), INT, {}, 200_000)
+    assert has_same_options("bitmap", Payload(container.read, 0, payload.length), INT, {}, 200_000)
     assert sum(read) < 70_000 < payload.length / 10

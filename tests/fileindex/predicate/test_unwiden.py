@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fileindex.base.column_type import ColumnType, Kind
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.tree import FALSE, ColumnRef, Compare, In, IsNull, Op, StartsWith
-from fileindex.predicate.unwiden import devolve
+from fileindex.predicate.unwiden import unwiden
 from tests.fileindex.index_models import arrow_column, columns, leaves_on, literals, type_name
 
 A = ColumnRef("a")
@@ -24,7 +24,7 @@ def test_the_same_rows_match(file, read):
     @settings(max_examples=25, deadline=None)
     @given(columns(file, 20), leaves_on(A, read) | st.builds(Compare, st.just(A), st.sampled_from(Op), literals(file)))
     def check(values, leaf):
-        said = devolve(leaf, read, file)
+        said = unwiden(leaf, read, file)
         found = mask(said, pa.table({"a": arrow_column(values, file)}), {"a": file})
         assert found.equals(mask(leaf, pa.table({"a": arrow_column(values, read)}), {"a": read}))
 
@@ -32,10 +32,10 @@ def test_the_same_rows_match(file, read):
 
 
 def test_numbers_beyond_the_old_type_decide_for_all_values():
-    assert devolve(Compare(A, Op.NE, 300), INT, TINY) == IsNull(A, negated=True)
-    assert devolve(Compare(A, Op.GT, -300), INT, TINY) == IsNull(A, negated=True)
-    assert devolve(Compare(A, Op.GT, 300), INT, TINY) == FALSE
-    assert devolve(In(A, (1, 300)), INT, TINY) == In(A, (1,))
+    assert unwiden(Compare(A, Op.NE, 300), INT, TINY) == IsNull(A, negated=True)
+    assert unwiden(Compare(A, Op.GT, -300), INT, TINY) == IsNull(A, negated=True)
+    assert unwiden(Compare(A, Op.GT, 300), INT, TINY) == FALSE
+    assert unwiden(In(A, (1, 300)), INT, TINY) == In(A, (1,))
 
 
 @pytest.mark.parametrize(
@@ -50,8 +50,8 @@ def test_numbers_beyond_the_old_type_decide_for_all_values():
     ids=type_name,
 )
 def test_of_other_changes_nothing_is_said(read, file):
-    assert devolve(IsNull(A), read, file) is None
+    assert unwiden(IsNull(A), read, file) is None
 
 
 def test_a_prefix_is_nothing_to_ask_of_numbers():
-    assert devolve(StartsWith(A, "1"), LONG, INT) is None
+    assert unwiden(StartsWith(A, "1"), LONG, INT) is None

@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from fileindex.base.column_type import ColumnType, Kind
 from fileindex.build.options import FileIndexOptions
 from fileindex.build.writer import DataFileIndexWriter
-from fileindex.format.container import ContainerReader, write_container
+from fileindex.format.container import ContainerReader, write_index_container
 from fileindex.format.registry import INDEX_TYPES
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.tree import And, ColumnRef, Compare, In, IsNull, Op, Or, StartsWith, negate
-from fileindex.query.evaluate import IndexNotes, evaluate
+from fileindex.query.evaluate import evaluate
+from fileindex.query.metrics import IndexMetrics
 from fileindex.rowset.result import REMAIN, SKIP, RowSet
 from tests.fileindex.index_models import ATOMIC_TYPES, arrow_column, columns, leaves_on, trees, type_name
 
@@ -43,7 +44,7 @@ def container_of(values, column_type, variant):
 
 
 def ask(predicate, container, types, row_count):
-    notes = IndexNotes()
+    notes = IndexMetrics()
     result = evaluate(predicate, container, types, row_count, notes)
     assert not notes.warnings
     return result
@@ -169,8 +170,8 @@ def test_a_map_index_whose_rows_drifted_at_a_repeated_key_says_nothing():
     """Paimon's Java writer feeds every occurrence of a repeated key, so that positions after it belong to other rows."""
     drifted = container_of([1, 2, 3], INT, "bitmap 2")
     payload = drifted.payload(drifted.of_column("a")[0]).whole()
-    notes = IndexNotes()
-    container = ContainerReader.of(write_container([("m[k]", "bitmap", payload)]))
+    notes = IndexMetrics()
+    container = ContainerReader.of(write_index_container([("m[k]", "bitmap", payload)]))
     assert evaluate(Compare(K, Op.EQ, 3), container, {"m": MAP}, 2, notes) is REMAIN
     assert notes.by_index["m[k]", "bitmap"].unusable == {"it has 3 rows, the file 2": 1}
 
@@ -180,14 +181,14 @@ def test_an_exact_index_is_enough_and_others_are_not_asked():
     raw = {**VARIANTS["bitmap 1"], "file-index.range-bitmap.columns": "a"}
     writer = DataFileIndexWriter.create(FileIndexOptions.parse(raw, types), types)
     writer.write(pa.record_batch({"a": pa.array(VALUES, pa.int32())}))
-    notes = IndexNotes()
+    notes = IndexMetrics()
     evaluate(Compare(A, Op.EQ, 2), ContainerReader.of(writer.finish()), types, len(VALUES), notes)
     assert set(notes.by_index) == {("a", "bitmap")}
 
 
 def test_what_each_index_did_is_counted():
     values = [1, 2, 2, 3, None]
-    notes = IndexNotes()
+    notes = IndexMetrics()
     container = container_of(values, INT, "bitmap 2")
     types = {"a": INT}
     evaluate(And((Compare(A, Op.EQ, 2), IsNull(A, negated=True))), container, types, 5, notes)
@@ -208,15 +209,15 @@ def test_only_the_index_that_found_nothing_is_said_to_have_skipped_the_file():
     raw = {"file-index.bitmap.columns": "a", "file-index.bloom-filter.columns": "b", "file-index.bloom-filter.b.items": "9"}
     writer = DataFileIndexWriter.create(FileIndexOptions.parse(raw, types), types)
     writer.write(pa.record_batch({"a": pa.array([1, 2], pa.int32()), "b": pa.array([1, 2], pa.int32())}))
-    notes = IndexNotes()
+    notes = IndexMetrics()
     both = And((Compare(A, Op.EQ, 1), Compare(ColumnRef("b"), Op.EQ, 99)))
     assert evaluate(both, ContainerReader.of(writer.finish()), types, 2, notes) is SKIP
     assert {name: use.skipped for name, use in notes.by_index.items()} == {("a", "bitmap"): 0, ("b", "bloom-filter"): 1}
 
 
 def test_an_index_that_cannot_be_opened_is_counted_once_a_file():
-    notes = IndexNotes()
-    container = ContainerReader.of(write_container([("a", "bitmap", b"nonsense")]))
+    notes = IndexMetrics()
+    container = ContainerReader.of(write_index_container([("a", "bitmap", b"nonsense")]))
     evaluate(And((Compare(A, Op.EQ, 2), Compare(A, Op.EQ, 3))), container, {"a": INT}, 5, notes)
     assert notes.by_index["a", "bitmap"].unusable.total() == 1
     assert notes.warnings.total() == 1

@@ -12,11 +12,12 @@ from fileindex.build.options import FileIndexOptions
 from fileindex.build.writer import DataFileIndexWriter
 from fileindex.format.bloom_filter import BloomFilterBuilder, BloomFilterReader, BloomSize, bit_positions
 from fileindex.format.bsi import BsiReader
-from fileindex.format.container import ContainerReader, Payload, write_container
+from fileindex.format.container import ContainerReader, Payload, write_index_container
 from fileindex.keys.hashing import hash_array
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.tree import ColumnRef, Compare, In, IsNull, Op
-from fileindex.query.evaluate import IndexNotes, evaluate
+from fileindex.query.evaluate import evaluate
+from fileindex.query.metrics import IndexMetrics
 from fileindex.query.top_n import top_n
 from fileindex.rowset.bit_sliced import BitSlices
 from fileindex.rowset.result import REMAIN, SKIP, RowSet
@@ -36,15 +37,15 @@ def container_of(table, types, raw):
 
 
 def rows(predicate, container, types, row_count):
-    notes = IndexNotes()
+    notes = IndexMetrics()
     result = evaluate(predicate, container, types, row_count, notes)
     assert not notes.warnings
     return list(result.rows) if isinstance(result, RowSet) else [] if result is SKIP else None
 
 
 def test_empty_markers_are_read_as_one_whatever_their_types_are_called():
-    container = ContainerReader.of(write_container([("a", "b", None), ("a", "c", None)]))
-    notes = IndexNotes()
+    container = ContainerReader.of(write_index_container([("a", "b", None), ("a", "c", None)]))
+    notes = IndexMetrics()
     assert evaluate(Compare(A, Op.EQ, 1), container, {"a": INT}, 5, notes) is SKIP
     assert evaluate(IsNull(A), container, {"a": INT}, 5, notes) is REMAIN
     assert not notes.warnings
@@ -165,7 +166,7 @@ def test_the_first_of_many_texts(nulls_first, some):
     types, table = {"a": TEXT}, pa.table({"a": pa.array([f"hello-{number}" for number in numbers.tolist()], mask=missing)})
     container = container_of(table, types, {"file-index.range-bitmap.columns": "a"})
     among = BitMap(np.flatnonzero(rng.random(10_000) < 0.3).tolist()) if some else None
-    how = {"ascending": True, "nulls_first": nulls_first, "strict": True, "candidates": among, "row_count": 10_000, "notes": IndexNotes()}
+    how = {"ascending": True, "nulls_first": nulls_first, "strict": True, "candidates": among, "row_count": 10_000, "notes": IndexMetrics()}
     found = top_n(container, A, types, 150, **how).rows
     wanted = range(10_000) if among is None else among
     nulls, texts = [row for row in wanted if missing[row]], [row for row in wanted if not missing[row]]
@@ -182,7 +183,7 @@ def test_two_columns_with_three_indexes():
     assert sorted(entry.index_type for entry in container.of_column("f0")) == ["bitmap", "bsi"]
     assert [entry.index_type for entry in container.of_column("f1")] == ["bloom-filter"]
     for entry in container.of_column("f0"):
-        alone = ContainerReader.of(write_container([("f0", entry.index_type, container.payload(entry).whole())]))
+        alone = ContainerReader.of(write_index_container([("f0", entry.index_type, container.payload(entry).whole())]))
         assert rows(Compare(ColumnRef("f0"), Op.EQ, 1), alone, types, 3) == [0, 1]
 
 

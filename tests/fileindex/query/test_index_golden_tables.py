@@ -19,7 +19,8 @@ from fileindex.build.writer import DataFileIndexWriter
 from fileindex.format.container import ContainerReader
 from fileindex.predicate.evaluate_rows import mask, type_of
 from fileindex.predicate.tree import And, Compare, In, IsNull, Op, Or, StartsWith, leaves
-from fileindex.query.evaluate import IndexNotes, evaluate
+from fileindex.query.evaluate import evaluate
+from fileindex.query.metrics import IndexMetrics
 from fileindex.rowset.result import REMAIN, RowSet
 from lsm.schema.evolution import SchemaMapping, column_types
 from manifest.avro.container import read_container
@@ -117,7 +118,7 @@ def test_an_index_answers_as_the_java_engine_does(table, node, answers):
     predicate = predicate_of(node, types)
     for answer in answers:
         container = ContainerReader.of(containers(table)[answer["file"]])
-        notes = IndexNotes()
+        notes = IndexMetrics()
         result = evaluate(predicate, container, types, answer["rowCount"], notes)
         rows = rows_of(table, answer["file"])
         assert len(rows) == answer["rowCount"]
@@ -154,7 +155,7 @@ def test_indexes_of_older_schemas_answer_as_the_java_engine_does():
             mapping = SchemaMapping.of(today, schemas[schema_id], schema_id)
             predicate = mapping.to_file(predicate_of(plan["filter"], column_types(today)))
             container = ContainerReader.of(containers(table)[answer["file"]])
-            result = evaluate(predicate, container, column_types(schemas[schema_id]), rows, IndexNotes())
+            result = evaluate(predicate, container, column_types(schemas[schema_id]), rows, IndexMetrics())
             found = rows if result is REMAIN else len(result.rows) if isinstance(result, RowSet) else 0
             java = answer["index"]
             expected = int(java.removeprefix("BITMAP:")) if java.startswith("BITMAP:") else rows if java == "REMAIN" else 0

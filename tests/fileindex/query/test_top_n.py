@@ -13,10 +13,10 @@ from pyroaring import BitMap
 from fileindex.base.column_type import ColumnType, Kind
 from fileindex.build.options import FileIndexOptions
 from fileindex.build.writer import DataFileIndexWriter
-from fileindex.format.container import ContainerReader, write_container
+from fileindex.format.container import ContainerReader, write_index_container
 from fileindex.format.registry import INDEX_TYPES
 from fileindex.predicate.tree import ColumnRef
-from fileindex.query.evaluate import IndexNotes
+from fileindex.query.metrics import IndexMetrics
 from fileindex.query.top_n import top_n
 from fileindex.rowset.result import REMAIN, SKIP
 from tests.fileindex.index_models import ATOMIC_TYPES, arrow_column, columns, type_name
@@ -45,7 +45,7 @@ def first(values, k, order="ASC NL", *, strict=True, among=None, column_type=INT
         strict=strict,
         candidates=None if among is None else BitMap(among),
         row_count=len(values),
-        notes=IndexNotes(),
+        notes=IndexMetrics(),
     )
     return [] if result is SKIP else list(result.rows)
 
@@ -162,18 +162,18 @@ def test_other_indexes_do_not_know_the_order():
 
 
 def test_an_index_of_another_file_says_nothing_and_is_noted():
-    notes = IndexNotes()
+    notes = IndexMetrics()
     assert _ask(container_of([1, 2, 3], INT), 4, notes) is REMAIN
     assert notes.by_index["a", "range-bitmap"].unusable == {"it has 3 rows, the file 4": 1}
 
 
 def test_broken_bytes_say_nothing_and_are_noted():
-    notes = IndexNotes()
-    assert _ask(ContainerReader.of(write_container([("a", "range-bitmap", b"\0\0\0\5nonsense")])), 3, notes) is REMAIN
+    notes = IndexMetrics()
+    assert _ask(ContainerReader.of(write_index_container([("a", "range-bitmap", b"\0\0\0\5nonsense")])), 3, notes) is REMAIN
     assert _ask(ContainerReader.of(b"nonsense"), 3, notes) is REMAIN
     assert notes.warnings.total() == 2
 
 
 def _ask(container, row_count, notes=None):
     how = {"ascending": True, "nulls_first": False, "strict": True, "candidates": None}
-    return top_n(container, A, {"a": INT}, 1, row_count=row_count, notes=notes or IndexNotes(), **how)
+    return top_n(container, A, {"a": INT}, 1, row_count=row_count, notes=notes or IndexMetrics(), **how)

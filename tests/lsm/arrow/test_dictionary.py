@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lsm.arrow.decode import plain_texts
-from lsm.arrow.dictionary import DICTIONARY, movable, moved
+from lsm.arrow.dictionary import DICTIONARY, encode_for_gather, gather
 from lsm.data_files.spill import SpillSpace
 from lsm.keys.sort import SortKey
 from lsm.merge.function import Deduplicate
 from lsm.parquet.writer import ParquetFileWriter
 from lsm.write_buffer.sort_buffer import SortBuffer
-from lsm.write_buffer.source import HeldRows, Source
+from lsm.write_buffer.source import BufferedRows, Source
 from manifest.io.file_io import LocalFileIO
 from pyspark_paimon import Table
 from tests.odd_bytes import odd_texts
@@ -38,7 +38,7 @@ COLUMNS = {
 def test_moved_texts_are_the_texts(name: str) -> None:
     column = pa.array([*COLUMNS[name], "left out"], pa.string()).slice(1, 9_999)
     rows = pa.array(np.random.default_rng(1).permutation(9_999)[:5_000])
-    found = moved(movable(column), rows)
+    found = gather(encode_for_gather(column), rows)
     found.validate(full=True)
     assert found.type in {DICTIONARY, pa.string()}
     assert found.cast(pa.string()).equals(column.take(rows))
@@ -48,12 +48,12 @@ def test_moved_texts_are_the_texts(name: str) -> None:
 def test_moved_texts_are_the_texts_whatever_they_are(texts: list[str | None], random) -> None:
     column = pa.array(texts, pa.string())
     rows = [random.randrange(len(texts)) for _ in range(20)] if texts else []
-    assert moved(movable(column), pa.array(rows, pa.int64())).to_pylist() == [texts[row] for row in rows]
+    assert gather(encode_for_gather(column), pa.array(rows, pa.int64())).to_pylist() == [texts[row] for row in rows]
 
 
 def test_a_column_of_another_type_stays_as_it_is() -> None:
     column = pa.array([b"a", b"a", b"b"])
-    assert movable(column) is column
+    assert encode_for_gather(column) is column
 
 
 def ready(ids: list[int], texts: list[str]) -> Source:
@@ -77,7 +77,7 @@ def test_inputs_with_different_forms_of_a_column_come_out_sorted(tmp_path: Path,
 
 
 def test_dictionaries_are_handed_to_the_encoder_only_where_rows_are_not_combined() -> None:
-    held = HeldRows()
+    held = BufferedRows()
     held.add(ready([1, 2, 3], ["a", "a", "a"]), None)
     assert held.in_place(encoded=True).take(np.array([2, 0])).schema.field("v").type == DICTIONARY
     assert held.in_place(encoded=False).take(np.array([2, 0])).schema.field("v").type == pa.string()
@@ -85,11 +85,11 @@ def test_dictionaries_are_handed_to_the_encoder_only_where_rows_are_not_combined
 
 def test_a_column_with_nulls_in_any_input_is_encoded_as_texts() -> None:
     """Arrow's encoder takes all of a dictionary for used if one text is missing and there is a null."""
-    held = HeldRows()
+    held = BufferedRows()
     held.add(ready([1, 2, 3], ["a", "a", "a"]), None)
     held.add(Source(pa.table({"id": [4], "v": pa.array([None], pa.string())})), None)
     assert held.in_place(encoded=True).take(np.array([3, 2, 0]))["v"].chunks == [pa.array([None, "a", "a"])]
-    assert movable(pa.array([None, *["a"] * 9])).type == pa.string_view()
+    assert encode_for_gather(pa.array([None, *["a"] * 9])).type == pa.string_view()
 
 
 def file_of(path: Path, pieces: list[pa.Table]) -> pq.FileMetaData:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from fileindex.base.column_type import Plain
 from fileindex.base.plain_value import to_scalar
-from lsm.bucket.hash import bucket_ids, bucket_of, hash_keys
+from lsm.bucket.hash import bucket_hashes, bucket_ids, bucket_of
 from manifest.row.binary_row import decode_row, encode_row
 from manifest.schema.validation import build_schema
 from manifest.store import FileStore
@@ -83,7 +83,7 @@ def test_rows_and_hashes_are_the_engines(names: list[str], values: list[Plain], 
     types = [DataType.from_json(name) for name in names]
     assert encode_row(values, types) == bytes.fromhex(row.replace(" ", ""))
     assert decode_row(encode_row(values, types), types) == tuple(values)
-    assert hash_keys(columns_of(values, types), types).tolist() == [expected]
+    assert bucket_hashes(columns_of(values, types), types).tolist() == [expected]
 
 
 def test_57_fields_take_a_second_header_word() -> None:
@@ -92,7 +92,7 @@ def test_57_fields_take_a_second_header_word() -> None:
     assert row[4:20].hex() == "0000000000000000" + "0100000000000000"
     assert len(row) == 4 + 16 + 57 * 8
     assert decode_row(row, types) == (*range(56), None)
-    assert hash_keys(columns_of([*range(56), None], types), types).tolist() == [scalar_hash(row[4:])]
+    assert bucket_hashes(columns_of([*range(56), None], types), types).tolist() == [scalar_hash(row[4:])]
 
 
 def scalar_hash(image: bytes) -> int:
@@ -136,7 +136,7 @@ def test_whole_columns_hash_as_single_rows_do(case: tuple[list[str], list[tuple[
     types = [DataType.from_json(name) for name in names]
     single = [columns_of(list(row), types) for row in rows]
     columns = [pa.chunked_array([row[i] for row in single]) for i in range(len(types))]
-    assert hash_keys(columns, types).tolist() == [scalar_hash(encode_row(row, types)[4:]) for row in rows]
+    assert bucket_hashes(columns, types).tolist() == [scalar_hash(encode_row(row, types)[4:]) for row in rows]
     assert [decode_row(encode_row(row, types), types) for row in rows] == rows
 
 
@@ -144,8 +144,8 @@ def test_slices_hash_as_whole_arrays_do() -> None:
     types = [DataType.from_json("STRING"), DataType.from_json("BOOLEAN"), DataType.from_json("DECIMAL(30, 3)")]
     rows = [(str(i) * (i % 5), i % 3 == 0, i * 7 - 50) for i in range(100)]
     columns = [pa.concat_arrays([columns_of(list(row), types)[i] for row in rows]) for i in range(3)]
-    whole = hash_keys(columns, types)
-    assert hash_keys([column.slice(13, 50) for column in columns], types).tolist() == whole[13:63].tolist()
+    whole = bucket_hashes(columns, types)
+    assert bucket_hashes([column.slice(13, 50) for column in columns], types).tolist() == whole[13:63].tolist()
 
 
 def test_the_bucket_is_the_truncating_remainder() -> None:
@@ -174,8 +174,8 @@ def test_chunks_of_different_lengths_hash_as_one_column_does() -> None:
     types = [DataType.from_json("BIGINT"), DataType.from_json("STRING")]
     numbers, texts = pa.array(range(100)), pa.array([f"text of row {i}" for i in range(100)])
     chunked = pa.chunked_array([numbers[:7], numbers[7:93], numbers[93:]]), pa.chunked_array([texts[:50], texts[50:]])
-    assert hash_keys(chunked, types).tolist() == hash_keys([numbers, texts], types).tolist()
-    assert hash_keys([pa.chunked_array([], pa.int64()), pa.chunked_array([], pa.string())], types).tolist() == []
+    assert bucket_hashes(chunked, types).tolist() == bucket_hashes([numbers, texts], types).tolist()
+    assert bucket_hashes([pa.chunked_array([], pa.int64()), pa.chunked_array([], pa.string())], types).tolist() == []
 
 
 GOLDEN = Path(__file__).parents[2] / "golden"

@@ -8,15 +8,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from fileindex.base.errors import CorruptFile
 from lsm.bucket.hash_index import read_hashes
-from lsm.commit.rebucket import commit_rows
-from lsm.commit.resequence import restamp
+from lsm.commit.rebucket import commit_with_rebucket
+from lsm.commit.resequence import resequence
 from lsm.read.split import read_split
 from lsm.scan.planner import ScanPlanner
 from lsm.write.table_write import TableWrite
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage
-from manifest.io.errors import CommitConflict, CorruptFile, UnsupportedTable
+from manifest.io.errors import CommitConflict, UnsupportedTable
 from manifest.store import FileStore
 from tests.lsm.write_kit import compact_all, live, make
 
@@ -34,8 +35,8 @@ def prepared(store: FileStore, table: pa.Table, **settings: object) -> list[Comm
 
 
 def committed(store: FileStore, messages: list[CommitMessage], user: str = "test") -> list[CommitMessage]:
-    commit = FileStoreCommit(store, user, restamp=restamp(store))
-    return list(commit_rows(commit, messages, commit.commit)[1])
+    commit = FileStoreCommit(store, user, resequence=resequence(store))
+    return list(commit_with_rebucket(commit, messages, commit.commit)[1])
 
 
 def content(store: FileStore) -> dict[int, str]:
@@ -97,7 +98,7 @@ def test_a_race_for_new_keys_assigns_them_again(tmp_path: Path, other: pa.Table)
     committed(store, prepared(store, other, commit_id="other"), "other")
     state = content(store)
     with pytest.raises(CommitConflict):
-        FileStoreCommit(store, "mine", restamp=restamp(store)).commit(mine)
+        FileStoreCommit(store, "mine", resequence=resequence(store)).commit(mine)
     published = committed(store, mine, "mine")
     assert content(store) == state | {i: f"a{i}" for i in range(2, 6)}
     named = {path.name for path in tmp_path.rglob("*") if path.is_file()}

@@ -8,11 +8,11 @@ import pyarrow as pa
 import pytest
 
 import lsm.commit.post_commit
-from lsm.commit.post_commit import follow_up
-from lsm.commit.resequence import restamp
+from lsm.commit.post_commit import compact_after_commit
+from lsm.commit.resequence import resequence
 from lsm.write.table_write import TableWrite, compact_bucket
-from manifest.commit.file_store_commit import CommitResult, FileStoreCommit
-from manifest.commit.message import CommitMessage
+from manifest.commit.file_store_commit import FileStoreCommit
+from manifest.commit.message import CommitMessage, CommitResult
 from manifest.io.errors import OutOfDisk
 from manifest.snapshot.snapshot import CommitKind
 from manifest.store import FileStore
@@ -29,7 +29,7 @@ def unowned(store: FileStore, user: str, ids: range, v: str) -> tuple[CommitResu
         with TableWrite(store, write_only=True, commit_id=user, first_sequence=at << 32) as write:
             write.write(pa.table({"id": list(part), "v": [v] * len(part)}))
             messages += write.prepare_commit()
-    return FileStoreCommit(store, user, restamp=restamp(store)).commit(messages), messages
+    return FileStoreCommit(store, user, resequence=resequence(store)).commit(messages), messages
 
 
 def kinds(store: FileStore) -> list[CommitKind]:
@@ -40,7 +40,7 @@ def test_buckets_with_new_files_are_compacted_where_the_strategy_picks_something
     store = make(tmp_path / "t", DDL, ("id",), bucket="3", **EAGER)
     result, messages = unowned(store, "a", range(400), "x")
     assert {file.level for file in live_files(store)} == {0}
-    done = follow_up(store, "a", result, messages, threads=2)
+    done = compact_after_commit(store, "a", result, messages, threads=2)
     assert (done.snapshot_id, done.compact_snapshot_id, done.compact_lost) == (1, 2, False)
     assert kinds(store) == [CommitKind.APPEND, CommitKind.COMPACT]
     assert {file.level for file in live_files(store)} == {store.options.max_level}
@@ -50,7 +50,7 @@ def test_buckets_with_new_files_are_compacted_where_the_strategy_picks_something
 def test_a_patient_strategy_leaves_level_0_and_makes_no_snapshot(tmp_path: Path) -> None:
     store = make(tmp_path / "t", DDL, ("id",), bucket="1")
     result, messages = unowned(store, "a", range(10), "x")
-    assert follow_up(store, "a", result, messages) == result
+    assert compact_after_commit(store, "a", result, messages) == result
     assert kinds(store) == [CommitKind.APPEND]
 
 
@@ -61,7 +61,7 @@ def test_write_only_leaves_compaction_to_others(tmp_path: Path, how: str) -> Non
     if how == "call":
         store = FileStore.open(store.root, dynamic_options={"write-only": "true"})
     result, messages = unowned(store, "a", range(10), "x")
-    assert follow_up(store, "a", result, messages) == result
+    assert compact_after_commit(store, "a", result, messages) == result
 
 
 def test_a_commit_that_was_there_before_is_not_followed_again(tmp_path: Path) -> None:
@@ -69,14 +69,14 @@ def test_a_commit_that_was_there_before_is_not_followed_again(tmp_path: Path) ->
     _, messages = unowned(store, "a", range(10), "x")
     again = FileStoreCommit(store, "a").commit(messages)
     assert again.replayed
-    assert follow_up(store, "a", again, messages) == again
+    assert compact_after_commit(store, "a", again, messages) == again
 
 
 def test_more_buckets_than_are_committed_together_take_a_snapshot_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lsm.commit.post_commit, "_TOGETHER", 2)
     store = make(tmp_path / "t", DDL, ("id",), bucket="5", **EAGER)
     result, messages = unowned(store, "a", range(400), "x")
-    done = follow_up(store, "a", result, messages)
+    done = compact_after_commit(store, "a", result, messages)
     assert kinds(store) == [CommitKind.APPEND, *[CommitKind.COMPACT] * 3]
     assert done.compact_snapshot_id == 4
     assert {file.level for file in live_files(store)} == {store.options.max_level}
@@ -95,7 +95,7 @@ def test_a_lost_race_leaves_the_rows_and_no_file(tmp_path: Path, monkeypatch: py
         return made
 
     monkeypatch.setattr(lsm.commit.post_commit, "compact_bucket", beaten)
-    done = follow_up(store, "a", result, messages)
+    done = compact_after_commit(store, "a", result, messages)
     assert [bucket for _, bucket in done.lost_compactions] == [1]
     assert len(newest_rows(store)) == 60
     assert len(data_files(store)) == 6 + 2, "what the loser made is gone"
@@ -114,7 +114,7 @@ def test_an_error_of_the_compaction_does_not_fail_the_commit_and_leaves_no_file(
         return compact_bucket(store, partition, bucket, **how)  # type: ignore[arg-type]
 
     monkeypatch.setattr(lsm.commit.post_commit, "compact_bucket", full)
-    done = follow_up(store, "a", result, messages)
+    done = compact_after_commit(store, "a", result, messages)
     assert (done.snapshot_id, done.compact_snapshot_id) == (1, None)
     assert "the compaction after them failed" in caplog.text
     assert data_files(store) == before
@@ -123,7 +123,7 @@ def test_an_error_of_the_compaction_does_not_fail_the_commit_and_leaves_no_file(
 def test_rows_that_others_see_by_compaction_only_are_compacted(tmp_path: Path) -> None:
     store = make(tmp_path / "t", DDL, ("id",), bucket="2", deletion_vectors__enabled="true")
     result, messages = unowned(store, "a", range(60), "x")
-    done = follow_up(store, "a", result, messages)
+    done = compact_after_commit(store, "a", result, messages)
     assert (done.snapshot_id, done.compact_snapshot_id) == (1, store.snapshots.latest_id()) == (1, 2)
     assert all(file.level > 0 for file in live_files(store))
 

@@ -9,7 +9,7 @@ import pytest
 
 from fileindex.base.column_type import Kind
 from lsm.compaction.manager import CompactIncrement, CompactionPolicy, MergeTreeCompactManager
-from lsm.compaction.task import CompactResult, Rewrite
+from lsm.compaction.task import CompactTaskResult, Rewrite
 from lsm.levels.sorted_runs import LevelRun, key_decoder
 from lsm.levels.universal import CompactUnit, UniversalCompaction
 from manifest.entry.data_file import DataFileMeta
@@ -184,8 +184,8 @@ def named(*names: str) -> list[DataFileMeta]:
 def test_a_file_made_and_replaced_in_one_cycle_is_discarded_and_never_committed() -> None:
     discarded: list[str] = []
     increment = CompactIncrement(lambda f: discarded.append(f.file_name))
-    increment.add(CompactResult(named("a", "b"), named("ab")))
-    increment.add(CompactResult(named("ab", "c"), named("abc")))
+    increment.add(CompactTaskResult(named("a", "b"), named("ab")))
+    increment.add(CompactTaskResult(named("ab", "c"), named("abc")))
     before, after = increment.drain()
     assert ([f.file_name for f in before], [f.file_name for f in after], discarded) == (["a", "b", "c"], ["abc"], ["ab"])
     assert increment.drain() == ((), ())
@@ -194,8 +194,8 @@ def test_a_file_made_and_replaced_in_one_cycle_is_discarded_and_never_committed(
 def test_an_upgraded_file_that_is_rewritten_later_is_not_deleted_for_older_snapshots_have_it() -> None:
     discarded: list[str] = []
     increment = CompactIncrement(lambda f: discarded.append(f.file_name))
-    increment.add(CompactResult(named("a"), [named("a")[0].upgrade(3)]))
-    increment.add(CompactResult([named("a")[0].upgrade(3)], named("new")))
+    increment.add(CompactTaskResult(named("a"), [named("a")[0].upgrade(3)]))
+    increment.add(CompactTaskResult([named("a")[0].upgrade(3)], named("new")))
     before, after = increment.drain()
     assert [(f.file_name, f.level) for f in before] == [("a", 0)]
     assert [f.file_name for f in after] == ["new"]
@@ -205,6 +205,6 @@ def test_an_upgraded_file_that_is_rewritten_later_is_not_deleted_for_older_snaps
 def test_undoing_discards_new_files_only() -> None:
     discarded: list[str] = []
     increment = CompactIncrement(lambda f: discarded.append(f.file_name))
-    increment.add(CompactResult(named("a", "b"), [*named("ab"), named("b")[0].upgrade(2)]))
+    increment.add(CompactTaskResult(named("a", "b"), [*named("ab"), named("b")[0].upgrade(2)]))
     increment.undo()
     assert discarded == ["ab"]

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from pyroaring import BitMap, BitMap64
 
 from fileindex.base.corrupt import CorruptIndex
+from fileindex.base.errors import CorruptFile
 from lsm.deletion_vectors.reader import DeletionFile, decode_deletion_vector, read_deletion_vector
-from manifest.io.errors import CorruptFile, UnsupportedTable
+from manifest.io.errors import UnsupportedTable
 from manifest.io.file_io import LocalFileIO
 
 FILE_32 = bytes.fromhex("010000001a5e43f2d03a300000010000000000020010000000030004000500238d0859")

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fileindex.base.column_type import Kind
+from fileindex.base.errors import CorruptFile
 from lsm.levels.sorted_runs import Levels, interval_partition, key_decoder
 from manifest.entry.data_file import DataFileMeta
-from manifest.io.errors import CorruptFile
 from manifest.row.binary_row import encode_row
 from manifest.types.data_type import DataType
 

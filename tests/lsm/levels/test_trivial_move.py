@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from fileindex.base.column_type import Kind
 from lsm.levels.sorted_runs import Levels, key_decoder
-from lsm.levels.trivial_move import settled_base
+from lsm.levels.trivial_move import trivial_move
 from lsm.levels.universal import EarlyFullCompaction, ForceUpLevel0, UniversalCompaction
 from manifest.entry.data_file import DataFileMeta
 from manifest.row.binary_row import encode_row
@@ -51,7 +51,7 @@ BASE = file("base", 100, (0, 999), (0, 99))
 
 def settled(files: Sequence[DataFileMeta], strategy: Strategy | None = None, max_level: int = MAX_LEVEL) -> list[str] | None:
     asked = strategy or UniversalCompaction()
-    run = settled_base(
+    run = trivial_move(
         Levels(KEY_OF, list(files), max_level + 1).runs, max_level, KEY_OF, lambda runs: copy.copy(asked).pick(runs, max_level), MIN_SIZE
     )
     return None if run is None else [each.file_name for each in run.files]

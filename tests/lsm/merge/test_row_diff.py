@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from lsm.arrow.equality import equal_rows, equal_values
 from lsm.keys.sort import SortKey
-from lsm.merge.row_diff import row_changes
+from lsm.merge.row_diff import row_diff
 
 KEY = SortKey(("id",))
 TYPES = {
@@ -100,5 +100,5 @@ def test_changes_are_the_difference_key_by_key(before: dict, after: dict, *, ded
             expected.append((key, after[key], 0))
         elif not deduplicates or before[key] != after[key]:
             expected += [(key, before[key], 1), (key, after[key], 2)]
-    found = row_changes(state(before), state(after), KEY, compared=["v"] if deduplicates else None)
+    found = row_diff(state(before), state(after), KEY, compared=["v"] if deduplicates else None)
     assert list(zip(*(found.column(name).to_pylist() for name in ("id", "v", "_VALUE_KIND")), strict=True)) == expected

@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fileindex.base.errors import CorruptFile
 from fileindex.predicate.tree import ColumnRef, Compare, In, Op
 from lsm.arrow.decode import plain_texts
-from lsm.keys.packed import key_codes
+from lsm.keys.packed import packed_keys
 from lsm.keys.sort import SortKey
 from lsm.merge.function import Deduplicate, FirstRow
 from lsm.merge.merge_iterator import merge_runs
-from lsm.merge.selection import surviving_rows
+from lsm.merge.selection import selection_vectors
 from lsm.parquet.reader import ParquetDataFile
 from lsm.read.split import read_split
-from manifest.io.errors import CorruptFile
 from manifest.store import FileStore
 from tests.lsm.small_tables import create, scan, write
 
@@ -69,14 +69,14 @@ def test_the_rows_that_survive_are_those_of_the_merge_that_sorts(*, runs: list, 
     tables = [run_of(run, 100 * number) for number, run in enumerate(runs)]
     schema = run_of({}, 0).schema
     sorted_rows = list(merge_runs([batches(table, size, encoded=False) for table in tables], key, engine, drop_delete=True))
-    masked = list(surviving_rows([batches(table, size, encoded) for table in tables], key, engine))
+    masked = list(selection_vectors([batches(table, size, encoded) for table in tables], key, engine))
     assert all(table.num_rows for table in masked)
     assert in_order(masked, schema) == in_order(sorted_rows, schema)
 
 
 def test_rows_that_nothing_overwrites_are_not_copied() -> None:
     older, newer = run_of({1: (0, 1), 5: (0, 1)}, 0), run_of({2: (0, 1)}, 100)
-    largest = next(surviving_rows([iter([older]), iter([newer])], SortKey(("k",)), Deduplicate()))
+    largest = next(selection_vectors([iter([older]), iter([newer])], SortKey(("k",)), Deduplicate()))
     assert largest["version"].chunk(0).buffers()[1].address == older["version"].chunk(0).buffers()[1].address
 
 
@@ -174,7 +174,7 @@ def test_keys_of_newer_runs_are_looked_up_in_the_oldest_and_the_same_rows_surviv
     def rows(found: Iterator[pa.Table]) -> list[dict]:
         return sorted((row for table in found for row in table.to_pylist()), key=lambda row: (row["a"], row["b"]))
 
-    assert rows(surviving_rows(pieces(), key, engine)) == rows(merge_runs(pieces(), key, engine, drop_delete=True))
+    assert rows(selection_vectors(pieces(), key, engine)) == rows(merge_runs(pieces(), key, engine, drop_delete=True))
 
 
 @given(
@@ -184,7 +184,7 @@ def test_keys_of_newer_runs_are_looked_up_in_the_oldest_and_the_same_rows_surviv
 )
 def test_codes_of_keys_compare_as_the_keys(tables: list) -> None:
     types = [pa.int64(), pa.float32(), pa.bool_()]
-    codes = key_codes([[pa.array(column, kind) for column, kind in zip(zip(*rows, strict=True), types, strict=True)] for rows in tables])
+    codes = packed_keys([[pa.array(column, kind) for column, kind in zip(zip(*rows, strict=True), types, strict=True)] for rows in tables])
     if codes is None:  # more than 64 bits
         return
     keys = [(a, (x, math.copysign(1, x)), b) for rows in tables for a, x, b in rows]
@@ -195,6 +195,6 @@ def test_codes_of_keys_compare_as_the_keys(tables: list) -> None:
 
 
 def test_keys_of_other_types_have_no_codes() -> None:
-    assert key_codes([[pa.array(["a"])], [pa.array(["b"])]]) is None
-    assert key_codes([[pa.array([1, None])], [pa.array([1])]]) is None
-    assert key_codes([[pa.array([-(2**63), 0]), pa.array([1, 2])], [pa.array([2**63 - 1]), pa.array([1])]]) is None
+    assert packed_keys([[pa.array(["a"])], [pa.array(["b"])]]) is None
+    assert packed_keys([[pa.array([1, None])], [pa.array([1])]]) is None
+    assert packed_keys([[pa.array([-(2**63), 0]), pa.array([1, 2])], [pa.array([2**63 - 1]), pa.array([1])]]) is None

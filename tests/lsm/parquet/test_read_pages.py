@@ -19,6 +19,7 @@ import lsm.parquet.reader
 import lsm.parquet.row_group_pages
 import lsm.read.row_group
 from fileindex.base.column_type import ColumnType, Kind
+from fileindex.base.errors import CorruptFile
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.tree import And, ColumnRef, Compare, In, IsNull, Op, Or
 from lsm.parquet.offset_index import layouts, page_locations
@@ -26,7 +27,6 @@ from lsm.parquet.page_header import data_page
 from lsm.parquet.reader import ParquetDataFile
 from lsm.parquet.row_group_pages import matching_rows
 from lsm.parquet.thrift import BINARY, I32, I64, LIST, STRUCT, decode_struct, encode_struct, with_fields
-from manifest.io.errors import CorruptFile
 from manifest.io.file_io import LocalFileIO
 from manifest.stats.column_stats import ColumnBounds, may_match
 from manifest.types.data_type import DataType

@@ -14,11 +14,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fileindex.base.column_type import Kind
+from fileindex.base.errors import CorruptFile, UnknownColumn
 from fileindex.predicate.tree import And, ColumnRef, Compare, In, IsNull, Op, Or, all_of, any_of
 from lsm.parquet.reader import ParquetDataFile
 from lsm.read.split import read_split
 from lsm.scan.planner import ScanPlanner
-from manifest.io.errors import CorruptFile, UnknownColumn, UnsupportedTable
+from manifest.io.errors import UnsupportedTable
 from manifest.io.file_io import LocalFileIO, WrappedFileIO
 from manifest.store import FileStore
 from tests.golden_rows import GOLDEN

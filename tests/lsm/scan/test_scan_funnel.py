@@ -6,13 +6,13 @@ from itertools import pairwise
 
 import pytest
 
-from fileindex.base.errors import UnknownColumn
+from fileindex.base.errors import CorruptFile, UnknownColumn
 from fileindex.predicate.tree import And, ColumnRef, Compare, In, IsNull, Op, Or
 from lsm.scan.manifest_pruner import ManifestPruner
 from lsm.scan.planner import ScanPlanner
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage
-from manifest.io.errors import CorruptFile, UnsupportedTable
+from manifest.io.errors import UnsupportedTable
 from manifest.schema.manager import SchemaManager
 from manifest.store import FileStore
 from manifest.types.data_type import DataField

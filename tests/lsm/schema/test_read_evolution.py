@@ -10,8 +10,9 @@ import pytest
 
 from fileindex.base.column_type import Kind
 from fileindex.predicate.tree import FALSE, TRUE, And, ColumnRef, Compare, IsNull, Op, Or
-from lsm.schema.evolution import SchemaMapping, can_cast, conform, is_same, keeps_order
+from lsm.schema.evolution import SchemaMapping, can_cast, is_same, to_read_schema
 from manifest.io.errors import UnsupportedTable
+from manifest.types.cast_rules import keeps_order
 from manifest.types.data_type import DataField, DataType
 
 INT, BIGINT, STRING = DataType(Kind.INT), DataType(Kind.BIGINT), DataType(Kind.VARCHAR, length=2**31 - 1)
@@ -58,7 +59,7 @@ LOSSLESS = [
 @pytest.mark.parametrize(("old", "new", "values", "expected"), LOSSLESS, ids=lambda v: str(v) if isinstance(v, DataType) else "")
 def test_values_of_an_old_type_read_as_the_new_one(old, new, values, expected):
     assert can_cast(old, new)
-    found = conform(pa.array(values, old.arrow), old, new)
+    found = to_read_schema(pa.array(values, old.arrow), old, new)
     assert found.type == new.arrow
     assert found.to_pylist() == expected
 
@@ -94,7 +95,7 @@ def test_nested_fields_map_by_id_too_and_missing_ones_are_null():
     new = array_of(row((11, "z", STRING), (12, "w", DOUBLE), (10, "x", BIGINT)))
     values = pa.array([[{"x": 1, "y": "a"}, None], None, [], [{"x": None, "y": "b"}]], old.arrow)
     for array in (values, values.slice(1), values.slice(3, 1)):
-        found = conform(array, old, new)
+        found = to_read_schema(array, old, new)
         assert found.type == new.arrow
         expected = [
             None if rows is None else [None if r is None else {"z": r["y"], "w": None, "x": r["x"]} for r in rows]
@@ -106,19 +107,19 @@ def test_nested_fields_map_by_id_too_and_missing_ones_are_null():
 def test_a_row_of_dropped_fields_only_is_null_as_paimon_reads_it():
     old, new = row((3, "a", INT)), row((4, "a", INT))
     lists = pa.array([[{"a": 1}], [], None], array_of(old).arrow)
-    assert conform(lists, array_of(old), array_of(new)).to_pylist() == [None] * 3
+    assert to_read_schema(lists, array_of(old), array_of(new)).to_pylist() == [None] * 3
     beside_old, beside_new = row((1, "kept", INT), (2, "inner", old)), row((1, "kept", INT), (2, "inner", new))
     rows = pa.array([{"kept": 1, "inner": {"a": 1}}, None, {"kept": None, "inner": None}], beside_old.arrow)
-    assert conform(rows, beside_old, beside_new).to_pylist() == [{"kept": 1, "inner": None}, None, {"kept": None, "inner": None}]
+    assert to_read_schema(rows, beside_old, beside_new).to_pylist() == [{"kept": 1, "inner": None}, None, {"kept": None, "inner": None}]
 
 
 def test_maps_and_multisets_convert_inside():
     old, new = map_of(STRING, row((5, "x", INT))), map_of(STRING, row((5, "y", BIGINT)))
     values = pa.array([[("k", {"x": 1})], None, [("l", None)]], old.arrow)
-    assert conform(values.slice(1), old, new).to_pylist() == [None, [("l", None)]]
-    assert conform(values, old, new).to_pylist()[0] == [("k", {"y": 1})]
+    assert to_read_schema(values.slice(1), old, new).to_pylist() == [None, [("l", None)]]
+    assert to_read_schema(values, old, new).to_pylist()[0] == [("k", {"y": 1})]
     bag, wide = DataType(Kind.MULTISET, element=INT), DataType(Kind.MULTISET, element=BIGINT)
-    assert conform(pa.array([[(3, 2)]], bag.arrow), bag, wide).to_pylist() == [[(3, 2)]]
+    assert to_read_schema(pa.array([[(3, 2)]], bag.arrow), bag, wide).to_pylist() == [[(3, 2)]]
 
 
 def test_a_predicate_on_the_file_says_only_what_is_true_of_it():

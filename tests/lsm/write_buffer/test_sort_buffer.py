@@ -14,7 +14,7 @@ from lsm.data_files.spill import SpillFile, SpillSpace
 from lsm.keys.sort import Sorted, SortKey
 from lsm.merge.function import Deduplicate
 from lsm.write_buffer.sort_buffer import SortBuffer
-from lsm.write_buffer.source import HeldRows, Source
+from lsm.write_buffer.source import BufferedRows, Source
 from manifest.io.errors import OutOfDisk
 
 
@@ -60,10 +60,10 @@ def test_rows_of_shared_tables_are_numbered_in_the_order_of_their_bucket(tmp_pat
     shared = source([5, 1, 5, 2, 5], [0, 1, 2, 3, 4], [0, 0, 3, 2, 0])
     buffer.add(shared, np.array([0, 2, 3]))
     buffer.add(shared, np.array([1]))
-    assert (buffer.rows, buffer.next_sequence, shared.holders) == (4, 4, 2)
+    assert (buffer.rows, buffer.next_sequence, shared.refcount) == (4, 4, 2)
     table = drained(buffer, SpillSpace(str(tmp_path)))
     assert table.to_pydict() == {"_SEQUENCE_NUMBER": [3, 2, 1], "_VALUE_KIND": [0, 2, 3], "id": [1, 2, 5], "v": [1, 3, 2]}
-    assert (shared.holders, buffer.rows) == (0, 0)
+    assert (shared.refcount, buffer.rows) == (0, 0)
 
 
 def test_gathering_lets_go_of_the_shared_table_and_keeps_the_rows(tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_gathering_lets_go_of_the_shared_table_and_keeps_the_rows(tmp_path: Path
     shared = source([3, 1, 2], [30, 10, 20], [0, 3, 0])
     buffer.add(shared, np.array([0, 1]))
     buffer.held.gather()
-    assert shared.holders == 0
+    assert shared.refcount == 0
     buffer.add(source([1], [11]), None)
     assert drained(buffer, SpillSpace(str(tmp_path))).to_pydict() == {
         "_SEQUENCE_NUMBER": [9, 7],
@@ -83,7 +83,7 @@ def test_gathering_lets_go_of_the_shared_table_and_keeps_the_rows(tmp_path: Path
 
 @pytest.mark.parametrize("sizes", [[10], [100_000], [70_000, 10, 20, 90_000], [1] * 300])
 def test_blocks_of_any_size_give_the_rows_back(sizes: list[int]) -> None:
-    held = HeldRows()
+    held = BufferedRows()
     rng = np.random.default_rng(2)
     everything = []
     for size in sizes:

@@ -4,8 +4,10 @@ import json
 
 import pytest
 
-from manifest.commit.file_store_commit import FileStoreCommit, is_committed
-from manifest.io.errors import CommitConflict, CommitReplayed, InvalidArgument
+from fileindex.base.errors import InvalidArgument
+from manifest.commit.file_store_commit import FileStoreCommit
+from manifest.commit.history import is_committed
+from manifest.io.errors import CommitConflict, CommitReplayed
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER, CommitKind
 from tests.manifest.commit_kit import EMPTY, check_table, committer, data_file, live_model, live_names, make_table, message, renumber
 
@@ -196,7 +198,7 @@ def test_files_are_never_added_twice(store):
 def test_sequence_order_is_commit_order(store):
     slow = message(store, [data_file(store, seq=(0, 4)), data_file(store, seq=(5, 9))], base_snapshot_id=0)
     committer(store).commit([message(store, [data_file(store, seq=(0, 6))])])
-    result = committer(store, restamp=renumber(store)).commit([slow])
+    result = committer(store, resequence=renumber(store)).commit([slow])
     entries = [entry.file for entry in store.live_entries(store.snapshots.latest()).entries()]
     assert sorted((file.min_sequence_number, file.max_sequence_number) for file in entries) == [(0, 6), (7, 11), (12, 16)]
     assert result.snapshot_id == 2
@@ -209,7 +211,7 @@ def test_a_renumbered_bucket_drops_its_own_compaction(store):
     new, after = data_file(store), data_file(store, level=5)
     other, other_after = data_file(store, bucket=1), data_file(store, bucket=1, level=5)
     committer(store).commit([message(store, [data_file(store)])])
-    result = committer(store, restamp=renumber(store)).commit(
+    result = committer(store, resequence=renumber(store)).commit(
         [message(store, [new], [new], [after]), message(store, [other], [other], [other_after], bucket=1)]
     )
     assert result.lost_compactions == ((EMPTY, 0),)
@@ -222,7 +224,7 @@ def test_a_renumbered_bucket_drops_its_own_compaction(store):
 def test_several_tasks_of_one_bucket_are_renumbered_in_their_order(store):
     tasks = [message(store, [data_file(store, seq=(start, start + 9))]) for start in (100, 0)]
     committer(store).commit([message(store, [data_file(store, seq=(0, 4))])])
-    committer(store, restamp=renumber(store)).commit(tasks)
+    committer(store, resequence=renumber(store)).commit(tasks)
     files = sorted(
         (entry.file.min_sequence_number, entry.file.max_sequence_number) for entry in store.live_entries(store.snapshots.latest()).entries()
     )

@@ -13,15 +13,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fileindex.base.errors import CorruptFile, UnsupportedOption
 from manifest.avro import container as avro
-from manifest.avro.container import blocks_of, codec_name, encode_records, read_container, write_container
+from manifest.avro.container import blocks_of, codec_name, encode_records, read_container, write_avro
 from manifest.avro.schemas import MANIFEST_ENTRY, MANIFEST_LIST, parsed
 from manifest.entry.columns import EntryColumns
 from manifest.entry.data_file import DataFileMeta, wall_clock_millis
-from manifest.entry.index_manifest import DELETION_VECTORS, HASH, DeletionVectorRange, IndexEntry
+from manifest.entry.index_manifest import DELETION_VECTORS, HASH, DeletionVectorRange, IndexManifestEntry
 from manifest.entry.manifest_entry import FileKind, ManifestEntry
 from manifest.entry.manifest_list import ManifestFileMeta
-from manifest.io.errors import CorruptFile, UnsupportedOption, UnsupportedTable
+from manifest.io.errors import UnsupportedTable
 from manifest.stats.column_stats import SimpleStats
 from tests.manifest.commit_kit import make_table, outcome
 
@@ -84,7 +85,7 @@ def store(tmp_path_factory):
 def encoded(entries, schema=MANIFEST_ENTRY, codec="zstandard"):
     """The same bytes at every call."""
     with patch("os.urandom", return_value=b"sixteen sync-ing"):
-        return write_container(schema, blocks_of(encode_records(parsed(schema), (e.to_avro() for e in entries))), codec=codec, level=1)
+        return write_avro(schema, blocks_of(encode_records(parsed(schema), (e.to_avro() for e in entries))), codec=codec, level=1)
 
 
 def entry(number, **fields):
@@ -155,7 +156,7 @@ def test_nested_fields_in_any_order_unknown_or_missing_are_read(store):
 @pytest.mark.parametrize("change", [{"_VERSION": 3}, {"_KIND": 2}, {"_KIND": -1}])
 def test_entries_of_another_version_or_kind_are_refused(change):
     record = entry(1).to_avro() | change
-    data = write_container(MANIFEST_ENTRY, blocks_of(encode_records(parsed(MANIFEST_ENTRY), [record])), codec="null", level=1)
+    data = write_avro(MANIFEST_ENTRY, blocks_of(encode_records(parsed(MANIFEST_ENTRY), [record])), codec="null", level=1)
     with pytest.raises(CorruptFile, match=r"^m: "):
         EntryColumns.from_container(read_container("m", data))
 
@@ -165,7 +166,7 @@ def test_an_entry_cannot_point_out_of_its_directory(name):
     record = entry(1).to_avro()
     record["_FILE"]["_FILE_NAME"] = name
     other = encode_records(parsed(MANIFEST_ENTRY), [entry(0).to_avro(), record])
-    columns = EntryColumns.from_container(read_container("bad", write_container(MANIFEST_ENTRY, blocks_of(other), codec="null", level=1)))
+    columns = EntryColumns.from_container(read_container("bad", write_avro(MANIFEST_ENTRY, blocks_of(other), codec="null", level=1)))
     with pytest.raises(CorruptFile, match=r"^bad: "):
         EntryColumns.concat([EntryColumns.of([entry(3)]), columns]).entries()
 
@@ -206,7 +207,7 @@ def test_damaged_records_without_a_checksum_end_in_entries_or_a_typed_error(data
 
 
 def container_of(schema, payload, *, count=1, codec="null"):
-    return write_container(schema, [(count, payload)], codec=codec, level=1)
+    return write_avro(schema, [(count, payload)], codec=codec, level=1)
 
 
 def test_lengths_are_bounded_before_anything_is_allocated():
@@ -238,7 +239,7 @@ def test_a_schema_of_values_without_bytes_is_refused(field):
 
 @pytest.mark.parametrize("codec", ["zstandard", "deflate", "null"])
 def test_decompression_is_bounded(monkeypatch, codec):
-    data = write_container(MANIFEST_ENTRY, [(1, bytes(3_000_000))], codec=codec, level=1)
+    data = write_avro(MANIFEST_ENTRY, [(1, bytes(3_000_000))], codec=codec, level=1)
     monkeypatch.setattr(avro, "MAX_PAYLOAD", 2_000_000)
     with pytest.raises(CorruptFile):
         read_container("m", data)
@@ -303,7 +304,7 @@ def test_a_damaged_list_reads_right_or_is_refused_by_name(store, position, bit):
 
 def test_a_list_of_another_version_is_refused(store):
     record = store.manifests.write([entry(1)])[0].to_avro() | {"_VERSION": 1}
-    data = write_container(MANIFEST_LIST, blocks_of(encode_records(parsed(MANIFEST_LIST), [record])), codec="null", level=1)
+    data = write_avro(MANIFEST_LIST, blocks_of(encode_records(parsed(MANIFEST_LIST), [record])), codec="null", level=1)
     store.file_io.write(store.paths.manifest("manifest-list-old"), data)
     with pytest.raises(CorruptFile, match="manifest-list-old"):
         store.manifest_lists.read("manifest-list-old")
@@ -311,8 +312,8 @@ def test_a_list_of_another_version_is_refused(store):
 
 def test_an_index_manifest_survives_a_round_trip(store):
     entries = [
-        IndexEntry(partition=bytes(12), bucket=0, index_type=HASH, file_name="index-1", file_size=8, row_count=2),
-        IndexEntry(
+        IndexManifestEntry(partition=bytes(12), bucket=0, index_type=HASH, file_name="index-1", file_size=8, row_count=2),
+        IndexManifestEntry(
             partition=bytes(12),
             bucket=1,
             index_type=DELETION_VECTORS,

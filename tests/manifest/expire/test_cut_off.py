@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
+from fileindex.base.errors import CorruptFile
 from manifest.expire.branches import create_branch, delete_branch
 from manifest.expire.orphans import list_orphans, remove_orphans
 from manifest.expire.reachable import branches_of
@@ -15,7 +16,7 @@ from manifest.expire.rollback import delete_tag, rollback_to
 from manifest.expire.snapshots import expire_snapshots
 from manifest.fsck.problem import Findings
 from manifest.fsck.walk import walk
-from manifest.io.errors import CorruptFile, SnapshotExpired, SnapshotNotFound
+from manifest.io.errors import SnapshotExpired, SnapshotNotFound
 from manifest.io.file_io import LocalFileIO, WrappedFileIO
 from manifest.store import FileStore
 from tests.manifest.commit_kit import check_table, committer, data_file, live_names, make_table, message

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manifest.expire.orphans import list_orphans, remove_orphans
-from manifest.expire.snapshots import ExpireResult, expire_snapshots
+from manifest.expire.snapshots import ExpiredSnapshots, expire_snapshots
 from manifest.io.errors import SnapshotExpired, UnsupportedTable
 from manifest.store import FileStore
 from tests.manifest.commit_kit import EMPTY, check_table, committer, data_file, live_names, make_table, message
@@ -46,7 +46,7 @@ def files_below(store):
 def test_young_snapshots_stay(store):
     for number in range(15):
         append(store, number)
-    assert expire_snapshots(store) == ExpireResult()
+    assert expire_snapshots(store) == ExpiredSnapshots()
     assert len(store.snapshots.ids()) == 15
 
 

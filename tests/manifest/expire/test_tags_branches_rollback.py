@@ -12,13 +12,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fileindex.base.errors import InvalidArgument
+from fileindex.base.errors import CorruptFile, InvalidArgument
 from manifest.expire.branches import create_branch, delete_branch, fast_forward
 from manifest.expire.orphans import list_orphans
 from manifest.expire.reachable import branches_of
 from manifest.expire.rollback import delete_tag, expire_tags, rollback_to
 from manifest.expire.snapshots import expire_snapshots
-from manifest.io.errors import CommitConflict, CorruptFile, SnapshotNotFound, TableNotFound
+from manifest.io.errors import CommitConflict, SnapshotNotFound, TableNotFound
 from manifest.io.file_io import LocalFileIO, WrappedFileIO
 from manifest.io.paths import branch_name, split_branch, tag_name, with_branch
 from manifest.schema.change import AddColumn

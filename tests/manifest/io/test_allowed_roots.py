@@ -5,8 +5,9 @@ import pickle
 import pyarrow as pa
 import pytest
 
+from fileindex.base.errors import InvalidArgument
 from manifest.io.allowed_roots import ROOTS, ROOTS_FILE, AllowedRoots, GuardedFileIO, allowed_roots, guarded
-from manifest.io.errors import InvalidArgument, PathNotAllowed
+from manifest.io.errors import PathNotAllowed
 from manifest.io.file_io import FileIO, LocalFileIO
 from manifest.io.resolve import file_io_for
 

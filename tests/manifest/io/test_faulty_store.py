@@ -182,7 +182,7 @@ def test_a_lost_race_is_retried_on_the_newer_state(store):
 def test_a_lost_race_renumbers_rows_that_would_be_older(store):
     rival, mine = next_message(store, 5), next_message(store, 1)
     beaten_once(store, rival)
-    assert committer(store, restamp=renumber(store)).commit([mine]).snapshot_id == 3
+    assert committer(store, resequence=renumber(store)).commit([mine]).snapshot_id == 3
     newest = max(store.live_entries(store.snapshots.latest()).entries(), key=lambda entry: entry.file.max_sequence_number)
     assert newest.file.min_sequence_number == 60
     assert list_orphans(store, ALWAYS) == []
@@ -203,7 +203,7 @@ def test_renumbered_files_go_when_the_commit_fails_after_all(store):
     committer(FileStore.open(store.root)).commit([rival])
     store.file_io.fault = lambda call, path: (lambda *_: False) if call == "create" else None
     with pytest.raises(CommitGaveUp):
-        committer(store, restamp=renumber(store)).commit([mine])
+        committer(store, resequence=renumber(store)).commit([mine])
     assert [orphan.path for orphan in list_orphans(store, ALWAYS)] == [store.physical_files(mine.partition, 0, mine.new_files[0])[0]]
 
 
@@ -239,7 +239,7 @@ def outrun(store):
     """Two commits and an expiry of all but the newest snapshot."""
     fresh = FileStore.open(store.root)
     for number in (1, 2):
-        committer(fresh, restamp=renumber(fresh)).commit([next_message(fresh, number)])
+        committer(fresh, resequence=renumber(fresh)).commit([next_message(fresh, number)])
     expire_snapshots(fresh, retain_min=1, older_than_ms=ALWAYS)
 
 
@@ -271,7 +271,7 @@ def test_a_commit_that_others_build_on_and_outrun_at_once_stands(store):
 
     store.file_io.fault = lambda call, path: made_then_outrun if call == "create" else None
     mine = message(store, [data_file(store, seq=(5, 9))], base_snapshot_id=1)
-    assert committer(store, restamp=renumber(store)).commit([mine]).snapshot_id == 2
+    assert committer(store, resequence=renumber(store)).commit([mine]).snapshot_id == 2
     assert store.snapshots.ids() == [4]
     assert len(live_names(store)) == 4
     assert list_orphans(store, ALWAYS) == []
@@ -292,6 +292,6 @@ def test_an_interrupt_leaves_no_more_than_an_error_does(store):
 
     store.file_io.fault = interrupted
     with pytest.raises(KeyboardInterrupt):
-        committer(store, restamp=renumbered).commit([committed])
+        committer(store, resequence=renumbered).commit([committed])
     assert rewritten
     assert not any(store.file_io.exists(path) for file in rewritten for path in store.physical_files(b"\0" * 12, 0, file))

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from manifest.io.errors import CorruptFile, InvalidArgument, OutOfDisk, UnsafeFileIO, UnsupportedOption
+from fileindex.base.errors import CorruptFile, InvalidArgument, UnsupportedOption
+from manifest.io.errors import OutOfDisk, UnsafeFileIO
 from manifest.io.file_io import FileIO, LocalFileIO, WrappedFileIO, disk_errors
 from manifest.io.resolve import file_io_for
 

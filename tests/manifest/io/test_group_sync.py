@@ -9,7 +9,7 @@ import pytest
 
 from manifest.io.errors import OutOfDisk
 from manifest.io.file_io import LocalFileIO, WrappedFileIO
-from manifest.io.group_sync import DurableTogether
+from manifest.io.group_sync import GroupSync
 from manifest.schema.validation import build_schema
 from manifest.store import FileStore
 
@@ -39,7 +39,7 @@ class Watched(WrappedFileIO):
 def test_everything_written_is_durable_once_it_has_settled(tmp_path: Path) -> None:
     disk = Watched()
     disk.open.clear()
-    together = DurableTogether(disk)
+    together = GroupSync(disk)
     for name in "abc":
         together.write(f"{tmp_path}/{name}", name.encode())
     together.write(f"{tmp_path}/hint", b"1", durable=False)
@@ -54,7 +54,7 @@ def test_everything_written_is_durable_once_it_has_settled(tmp_path: Path) -> No
 
 
 def test_a_file_that_cannot_become_durable_is_an_error_of_all(tmp_path: Path) -> None:
-    together = DurableTogether(Watched(failing="b"))
+    together = GroupSync(Watched(failing="b"))
     for name in "abc":
         together.write(f"{tmp_path}/{name}", name.encode())
     with pytest.raises(OutOfDisk, match="no space left"):
@@ -65,7 +65,7 @@ def test_a_file_that_cannot_become_durable_is_an_error_of_all(tmp_path: Path) ->
 def test_what_was_deleted_before_it_was_durable_is_no_error_of_an_abort(tmp_path: Path) -> None:
     disk = Watched()
     disk.open.clear()
-    together = DurableTogether(disk)
+    together = GroupSync(disk)
     together.write(f"{tmp_path}/a", b"a")
     together.delete(f"{tmp_path}/a")
     disk.open.set()
@@ -76,7 +76,7 @@ def test_what_was_deleted_before_it_was_durable_is_no_error_of_an_abort(tmp_path
 def test_a_store_seen_through_another_storage_is_the_same_table(tmp_path: Path) -> None:
     store = FileStore(LocalFileIO(), str(tmp_path), build_schema("k INT", primary_keys=["k"], options={"bucket": "1"}))
     known = store.options
-    seen = store.through(DurableTogether(store.file_io))
+    seen = store.through(GroupSync(store.file_io))
     assert seen.options is known
     assert seen == store.through(seen.file_io)
     assert seen.manifests.file_io is seen.file_io is not store.file_io

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fileindex.base.column_type import ColumnType, Kind
-from manifest.io.errors import UnsupportedType
+from fileindex.base.errors import UnsupportedType
 from manifest.io.partition_path import escape, java_float_text, partition_text
 from manifest.io.paths import FileNames, TablePaths, local_form, numbered
 

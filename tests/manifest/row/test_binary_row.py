@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fileindex.base.column_type import Plain
-from manifest.io.errors import UnsupportedType
+from fileindex.base.errors import UnsupportedType
 from manifest.row.binary_row import EMPTY_ROW, decode_fields, decode_row, encode_row, header_size
 from manifest.types.data_type import DataType
 from tests.odd_bytes import odd_bytes, odd_texts

@@ -10,15 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manifest.io.errors import (
-    CorruptFile,
-    InvalidSchema,
-    SchemaMismatch,
-    TableExists,
-    TableNotFound,
-    UnsupportedOption,
-    UnsupportedTable,
-)
+from fileindex.base.errors import CorruptFile, UnsupportedOption
+from manifest.io.errors import InvalidSchema, SchemaMismatch, TableExists, TableNotFound, UnsupportedTable
 from manifest.io.file_io import LocalFileIO, WrappedFileIO
 from manifest.options.core_options import CoreOptions
 from manifest.options.support import check_call, check_readable, check_settable, check_writable

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from manifest.io.errors import CorruptFile, InvalidArgument, SnapshotExpired, SnapshotNotFound
+from fileindex.base.errors import CorruptFile, InvalidArgument
+from manifest.io.errors import SnapshotExpired, SnapshotNotFound
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
 from tests.manifest.commit_kit import committer, data_file, make_table, message, outcome

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fileindex.base.column_type import ColumnType, Kind
+from fileindex.base.errors import UnsupportedOption
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.tree import ColumnRef, Compare, In, IsNull, Op, Predicate, StartsWith, all_of, any_of, negate
 from lsm.parquet.writer import ParquetFileWriter
-from manifest.io.errors import UnsupportedOption
 from manifest.io.file_io import LocalFileIO
 from manifest.options.core_options import CoreOptions
 from manifest.options.stats_mode import StatsMode, truncate_up

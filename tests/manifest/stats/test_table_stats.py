@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fileindex.base.column_type import Kind
+from fileindex.base.errors import CorruptFile
 from manifest.expire.orphans import list_orphans
 from manifest.expire.snapshots import expire_snapshots
-from manifest.io.errors import CommitConflict, CorruptFile
+from manifest.io.errors import CommitConflict
 from manifest.snapshot.snapshot import CommitKind
 from manifest.stats.table_stats import EXACT, MAX_TEXT, ColumnStatistics, Statistics, parse_value, value_text
 from manifest.types.data_type import DataType

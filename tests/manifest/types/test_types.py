@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fileindex.base.column_type import Kind
-from manifest.io.errors import InvalidSchema, UnsupportedType
+from fileindex.base.errors import UnsupportedType
+from manifest.io.errors import InvalidSchema
 from manifest.types.data_type import MAX_LENGTH, DataField, DataType, arrow_schema, from_arrow, highest_id, number_fields
 from manifest.types.ddl import parse_ddl
 

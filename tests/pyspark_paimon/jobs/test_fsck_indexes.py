@@ -14,7 +14,7 @@ from pyroaring import BitMap
 
 from fileindex.build.options import FileIndexOptions
 from fileindex.build.writer import DataFileIndexWriter
-from fileindex.format.container import ContainerReader, write_container
+from fileindex.format.container import ContainerReader, write_index_container
 from lsm.deletion_vectors.writer import DeletionVectorWriter
 from manifest.entry.manifest_entry import FileKind, ManifestEntry
 from manifest.fsck.index_manifests import LEFT_BEHIND
@@ -45,7 +45,7 @@ def _built_from(edit: Edit, *types: str) -> Damage:
         theirs, ours = ContainerReader.of(writer.finish()), ContainerReader.of(sidecar.read_bytes())
         chosen = [(theirs if index.index_type in types else ours, index) for index in ours.entries()]
         mixed = [(index.column, index.index_type, _payload(source, index.column, index.index_type)) for source, index in chosen]
-        sidecar.write_bytes(write_container(mixed))
+        sidecar.write_bytes(write_index_container(mixed))
         return sidecar
 
     return damage

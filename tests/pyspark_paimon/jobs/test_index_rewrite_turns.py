@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from manifest.io.errors import UnsupportedOption
+from fileindex.base.errors import UnsupportedOption
 from manifest.store import FileStore
 from pyspark_paimon import CommitConflict, Table
 

@@ -16,8 +16,8 @@ import test_fsck_rows
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from fileindex.base.errors import InvalidArgument, PaimonError
 from manifest.fsck.problem import ADVICE, Problem, ProblemKind
-from manifest.io.errors import InvalidArgument, PaimonError
 from manifest.io.file_io import LocalFileIO
 from pyspark_paimon import Table
 from pyspark_paimon.cli import main

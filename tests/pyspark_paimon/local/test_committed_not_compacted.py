@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lsm.commit.post_commit import follow_up
-from lsm.commit.resequence import restamp
+from lsm.commit.post_commit import compact_after_commit
+from lsm.commit.resequence import resequence
 from lsm.write.table_write import TableWrite
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.io import failpoints
@@ -192,8 +192,8 @@ def test_who_follows_a_changelog_has_all_of_it_once_rows_of_shared_buckets_are_c
         with TableWrite(store, write_only=True, commit_id=user) as write:
             write.write(rows(dict.fromkeys(range(number, number + 6), number)))
             messages = write.prepare_commit()
-        result = FileStoreCommit(store, user, restamp=restamp(store, user)).commit(messages)
-        follow_up(store, user, result, messages)
+        result = FileStoreCommit(store, user, resequence=resequence(store, user)).commit(messages)
+        compact_after_commit(store, user, result, messages)
         for batch in table.follow(start="from-snapshot", snapshot=1) if offset is None else table.follow(offset=offset):
             offset = batch.offset
             for row in batch.rows.to_pylist():

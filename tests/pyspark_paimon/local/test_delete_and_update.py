@@ -14,8 +14,9 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from fileindex.base.errors import InvalidArgument, UnknownColumn
 from manifest.entry.index_manifest import DELETION_VECTORS
-from manifest.io.errors import CommitConflict, InvalidArgument, SchemaMismatch, UnknownColumn, UnsupportedTable
+from manifest.io.errors import CommitConflict, SchemaMismatch, UnsupportedTable
 from manifest.snapshot.snapshot import CommitKind
 from manifest.store import FileStore
 from pyspark_paimon import Table

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import manifest.io.file_io
-from manifest.io.errors import CorruptFile
+from fileindex.base.errors import CorruptFile
 from manifest.io.file_cache import SHARED
 from manifest.io.file_io import LocalFileIO
 from pyspark_paimon import Table

@@ -10,10 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from fileindex.base.errors import CorruptFile
 from manifest.io.allowed_roots import ROOTS
-from manifest.io.errors import CorruptFile, SnapshotExpired
+from manifest.io.errors import SnapshotExpired
 from pyspark_paimon import Table
-from pyspark_paimon.jobs.excluded_files import check_left_out
+from pyspark_paimon.jobs.excluded_files import check_excluded
 from pyspark_paimon.local.backend import LocalBackend
 from pyspark_paimon.request.backend import ScanRequest
 from pyspark_paimon.scheduling.task_packing import tasks_of
@@ -63,11 +64,11 @@ def test_files_to_merge_stay_ours_and_those_beside_them_are_left_out_of_our_plan
     plan = planned(table)
     assert (len(plan.files), plan.has_rest) == (1, True)
     backend = LocalBackend(table.path)
-    rest = table.scan().request.model_copy(update={"left_out": plan.files})
+    rest = table.scan().request.model_copy(update={"excluded_files": plan.files})
     assert sorted(i for batch in backend.read(rest) for i in batch["id"].to_pylist()) == list(range(2000, 2015))
     overlapping = table.files().to_pylist()[1]["file_name"]
     with pytest.raises(CorruptFile, match="make it again"):
-        backend.plan(rest.model_copy(update={"left_out": (f"{table.path}/bucket-0/{overlapping}",)}))
+        backend.plan(rest.model_copy(update={"excluded_files": (f"{table.path}/bucket-0/{overlapping}",)}))
 
 
 def test_rows_that_retract_are_left_out_where_a_footer_does_not_rule_them_out(tmp_path):
@@ -225,22 +226,22 @@ def test_a_plan_of_too_many_files_stays_ours(tmp_path, monkeypatch):
 def test_a_vanished_file_is_told_by_the_name_of_its_cause(tmp_path):
     table = compacted(tmp_path / "t")
     plan = planned(table)
-    request = table.scan().request.model_copy(update={"left_out": plan.files})
+    request = table.scan().request.model_copy(update={"excluded_files": plan.files})
     store = LocalBackend(table.path).store()
-    check_left_out(store, request)
+    check_excluded(store, request)
     Path(plan.files[0]).unlink()
     with pytest.raises(CorruptFile, match="missing"):
-        check_left_out(store, request)
+        check_excluded(store, request)
 
 
 def test_a_file_that_went_with_its_snapshot_is_told_so(tmp_path):
     table = compacted(tmp_path / "t")
-    request = table.scan().request.model_copy(update={"left_out": planned(table).files})
+    request = table.scan().request.model_copy(update={"excluded_files": planned(table).files})
     table.write(rows(range(5)))
     table.compact(full=True)
     table.expire_snapshots(retain_min=1, retain_max=1)
     with pytest.raises(SnapshotExpired):
-        check_left_out(LocalBackend(table.path).store(), request)
+        check_excluded(LocalBackend(table.path).store(), request)
 
 
 def test_an_expired_snapshot_has_no_plan(tmp_path):

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lsm.incremental.stream_scan import UNLIMITED, Follower, Limits, Position, StartMode
+from lsm.incremental.stream_scan import UNLIMITED, Limits, Position, StartMode, StreamScan
 from manifest.store import FileStore
 from pyspark_paimon import InvalidArgument, SnapshotExpired, SnapshotNotFound, Table, UnsupportedTable
 from pyspark_paimon.filter.parse import bind_filter
@@ -31,8 +31,8 @@ def inserts(*ids: int, n: int = 0) -> pa.Table:
     return rows(*[("+I", key, n) for key in ids])
 
 
-def follower(table: Table, **options: Any) -> Follower:
-    return Follower(FileStore.open(table.path), **options)
+def follower(table: Table, **options: Any) -> StreamScan:
+    return StreamScan(FileStore.open(table.path), **options)
 
 
 def read(table: Table, start: Position, end: Position, where: str | None = None, columns: tuple = COLUMNS, **options: Any) -> list[tuple]:

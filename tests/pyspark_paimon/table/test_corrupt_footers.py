@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from manifest.io.errors import CorruptFile
+from fileindex.base.errors import CorruptFile
 from pyspark_paimon import Table
 
 ROOT = Path(__file__).parents[3]

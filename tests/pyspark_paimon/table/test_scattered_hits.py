@@ -11,9 +11,9 @@ import pytest
 
 import lsm.parquet.reader
 import lsm.read.row_group
+from fileindex.base.errors import CorruptFile
 from lsm.read.row_group import RowGroupRead
 from lsm.read.text_search import TextRows
-from manifest.io.errors import CorruptFile
 from pyspark_paimon import Table
 
 ROWS = 4000

@@ -11,8 +11,7 @@ from datetime import timedelta
 import pyarrow as pa
 import pytest
 
-from fileindex.base.errors import UnsupportedOption
-from manifest.io.errors import UnknownColumn
+from fileindex.base.errors import UnknownColumn, UnsupportedOption
 from manifest.schema.partition_time import PartitionTime
 from manifest.store import FileStore
 from pyspark_paimon import InvalidArgument, SnapshotExpired, SnapshotNotFound, Table, TableNotFound
