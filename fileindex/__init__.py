@@ -3,3 +3,5 @@
 from fileindex.siblings import check_siblings
 
 check_siblings(__file__)
+
+__all__ = ["check_siblings"]

@@ -1,24 +1,30 @@
-"""The four packages of this distribution have short names; this finds out if another distribution's package stands in for one."""
+"""The four packages of this distribution have short names; this finds out if something else stands in for one of them."""
 
 from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import PurePath
 
-DISTRIBUTION = "pyspark-paimon"
 PACKAGES = ("fileindex", "manifest", "lsm", "pyspark_paimon")
 
 
 def check_siblings(init_file: str) -> None:
-    """Raise ImportError unless all of our packages stand beside the one whose ``__init__`` file is ``init_file``."""
+    """Raise ImportError unless all of our packages stand beside the one whose ``__init__`` file is ``init_file``.
+
+    The error names the file that Python found instead, and the way out.
+    """
     home = PurePath(init_file).parent.parent
     for name in PACKAGES:
         spec = find_spec(name)
         origin = None if spec is None else spec.origin
-        if origin is None or PurePath(origin).parent.parent != home:
+        if origin is None:
             raise ImportError(
-                f"{DISTRIBUTION} needs its own package '{name}' in {home}, but Python finds {origin or 'none'}: "
-                f"another distribution shadows it; remove that one, or install {DISTRIBUTION} into an environment of its own",
+                f"pyspark-paimon needs its package '{name}' in {home}, and it is not there: install pyspark-paimon anew", name=name
+            )
+        if PurePath(origin).parent != home / name:
+            raise ImportError(
+                f"{origin} shadows the package '{name}' of pyspark-paimon: rename that file or folder if it is yours (or run from another "
+                "directory); if another distribution brought it, install pyspark-paimon into an environment of its own",
                 name=name,
             )
 

@@ -1,8 +1,11 @@
 """The data of record of a Paimon table: buckets, sort buffer, sorted runs, compaction, scan planning and reading."""
 
-try:
-    from fileindex.siblings import check_siblings
-except ImportError as error:
-    raise ImportError("another distribution's package 'fileindex' shadows that of pyspark-paimon", name="fileindex") from error
+import fileindex
 
-check_siblings(__file__)
+if not hasattr(fileindex, "check_siblings"):  # not ours: the check itself is shadowed
+    raise ImportError(
+        f"{fileindex.__file__ or fileindex.__path__} shadows the package 'fileindex' of pyspark-paimon: rename that file or folder if it "
+        "is yours (or run from another directory); if another distribution brought it, install pyspark-paimon into an environment of its own",
+        name="fileindex",
+    )
+fileindex.check_siblings(__file__)

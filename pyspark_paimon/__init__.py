@@ -14,12 +14,15 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-try:
-    from fileindex.siblings import check_siblings
-except ImportError as error:
-    raise ImportError("another distribution's package 'fileindex' shadows that of pyspark-paimon", name="fileindex") from error
+import fileindex
 
-check_siblings(__file__)
+if not hasattr(fileindex, "check_siblings"):  # not ours: the check itself is shadowed
+    raise ImportError(
+        f"{fileindex.__file__ or fileindex.__path__} shadows the package 'fileindex' of pyspark-paimon: rename that file or folder if it "
+        "is yours (or run from another directory); if another distribution brought it, install pyspark-paimon into an environment of its own",
+        name="fileindex",
+    )
+fileindex.check_siblings(__file__)
 
 from pyspark_paimon._version import __version__  # noqa: E402  # ours, now that nothing shadows us
 
@@ -67,33 +70,29 @@ if TYPE_CHECKING:
     from pyspark_paimon.table.scan import Scan
     from pyspark_paimon.table.table import Table
 
+_BASE_ERRORS = ("InvalidArgument", "InvalidFilter", "PaimonError", "UnknownColumn", "UnsupportedOption", "UnsupportedType", "CorruptFile")
 _ERRORS = (
     "CastFailed",
     "CommitConflict",
     "CommitGaveUp",
     "CommitReplayed",
-    "CorruptFile",
-    "InvalidArgument",
     "InvalidSchema",
     "NullInKey",
     "OutOfDisk",
-    "PaimonError",
     "PathNotAllowed",
     "SchemaMismatch",
     "SnapshotExpired",
     "SnapshotNotFound",
     "TableExists",
     "TableNotFound",
-    "UnknownColumn",
     "UnmergeableRows",
     "UnsafeFileIO",
-    "UnsupportedOption",
     "UnsupportedTable",
-    "UnsupportedType",
 )
 _RESULTS = ("CompactResult", "ExpireResult", "IndexRewriteResult", "ProgressEvent", "TableChangeResult", "WriteResult")
 
 _HOMES: dict[str, tuple[str, str]] = {
+    **{name: ("fileindex.base.errors", name) for name in _BASE_ERRORS},
     **{name: ("manifest.io.errors", name) for name in _ERRORS},
     **{name: ("pyspark_paimon.request.results", name) for name in _RESULTS},
     "Catalog": ("pyspark_paimon.table.catalog", "Catalog"),
@@ -102,7 +101,6 @@ _HOMES: dict[str, tuple[str, str]] = {
     "DefaultSource": ("pyspark_paimon.spark.source", "PaimonDataSource"),
     "InstallRefused": ("pyspark_paimon.spark.wire.errors", "InstallRefused"),
     "InstallResult": ("pyspark_paimon.spark.install", "InstallResult"),
-    "InvalidFilter": ("fileindex.base.errors", "InvalidFilter"),
     "RemoteError": ("pyspark_paimon.spark.wire.errors", "RemoteError"),
     "Scan": ("pyspark_paimon.table.scan", "Scan"),
     "SourceMissing": ("pyspark_paimon.spark.wire.errors", "SourceMissing"),
