@@ -32,9 +32,6 @@ from manifest.stats.partition_stats import PartitionType
 from manifest.stats.table_stats import StatisticsFile
 from manifest.types.data_type import DataField
 
-PlanObserver = Callable[[str, int, int], None]
-"""Told (stage, kept, dropped) while a scan goes through manifests."""
-
 EVERYTHING = EntryFilter()
 _INDEPENDENT_OF_STORAGE = ("options", "paths", "partition", "key")
 """Cached properties that hold for whatever storage: parsing options takes longer than reading a small file."""
@@ -218,9 +215,7 @@ class FileStore:
             metas = self.manifest_lists.read(snapshot.delta_manifest_list, snapshot.delta_manifest_list_size)
             return self.manifests.read_metas(metas)
 
-    def live_entries(
-        self, snapshot: Snapshot | None, wanted: EntryFilter = EVERYTHING, *, observe: PlanObserver | None = None
-    ) -> EntryColumns:
+    def live_entries(self, snapshot: Snapshot | None, wanted: EntryFilter = EVERYTHING) -> EntryColumns:
         """The live files at ``snapshot`` (None: an empty table) that ``wanted`` asks for, all of them ADD entries.
 
         Raises ``SnapshotExpired`` if the snapshot's files went away with it, ``CorruptFile`` if they should be there.
@@ -233,9 +228,6 @@ class FileStore:
             read = [self.manifests.read_metas(metas)]
         known: dict[bytes, bool] = {}
         kept = [wanted.entries(entries, self.partition, known) for entries in read]
-        if observe is not None:
-            observe("manifests", len(metas), len(listed) - len(metas))
-            observe("entries", sum(map(len, kept)), sum(map(len, read)) - sum(map(len, kept)))
         return live(EntryColumns.concat(kept))
 
     def index_entries(self, snapshot: Snapshot | None) -> list[IndexManifestEntry]:

@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fileindex.base.arrays import Int32s, UInt32s
-from fileindex.base.column_type import Plain
-from fileindex.base.plain_value import plain_array, to_scalar
+from fileindex.base.plain_value import plain_array
 from manifest.row.words import row_images
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import DataType
@@ -96,12 +95,4 @@ def _integers(column: Any, data_type: DataType) -> Any:
     return np.asarray(pc.fill_null(plain_array(column, data_type.column_type), 0)).astype(np.int64)
 
 
-def bucket_of(values: Sequence[Plain], schema: TableSchema, buckets: int) -> int:
-    """Bucket of one key, given as plain values of the bucket-key columns."""
-    types = schema.types_of(schema.bucket_keys)
-    scalars = [to_scalar(value, data_type.column_type) for value, data_type in zip(values, types, strict=True)]
-    columns = [pa.repeat(scalar, 1) for scalar in scalars]
-    return int(_buckets(columns, schema, buckets)[0])
-
-
-__all__ = ["bucket_hashes", "bucket_ids", "bucket_of"]
+__all__ = ["bucket_hashes", "bucket_ids"]

@@ -58,7 +58,6 @@ class ParquetFileWriter:
         compression: str = "zstd",
         level: int = 1,
         int96: bool = False,
-        row_group_rows: int = ROW_GROUP_ROWS,
         row_group_bytes: int = ROW_GROUP_BYTES,
         plain: frozenset[str] = frozenset(),
     ) -> None:
@@ -69,7 +68,7 @@ class ParquetFileWriter:
         self._codec = compression.lower()
         self._level = level if self._codec == "zstd" else None
         self._int96 = int96
-        self._group_rows = row_group_rows
+        self._group_rows = ROW_GROUP_ROWS
         self._group_bytes = row_group_bytes
         self._plain = plain
         self._groups = 0

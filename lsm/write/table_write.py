@@ -54,7 +54,6 @@ _MAX_OPEN_FILES = 128
 _KEPT_SHARE = 8
 """What buckets keep in memory when room is made, all together: this part of the buffer at most."""
 T = TypeVar("T")
-WriteProgress = Callable[[WriteMetrics], None]
 
 
 class TableWrite:
@@ -65,9 +64,7 @@ class TableWrite:
         commit_user: Who will commit; only for error texts and names.
         write_only: No compaction after flushing; None: as the table's option says.
         commit_id: Leads the names of all files, so that an abort can tell whose they are.
-        spill_dir: Where to spill; None: a directory that is removed at the end.
         threads: Buckets that are flushed and compacted at a time.
-        progress: Called with the running totals after every bucket.
         ignore_existing: Write as if the buckets were empty, as an overwrite does.
         first_sequence: Number rows from here in every bucket: writers that share a bucket in one commit have ranges of their
             own. The commit numbers anew what it finds below rows that were committed meanwhile. None: above the bucket's rows.
@@ -85,9 +82,7 @@ class TableWrite:
         commit_user: str = "",
         write_only: bool | None = None,
         commit_id: str | None = None,
-        spill_dir: str | None = None,
         threads: int = 2,
-        progress: WriteProgress | None = None,
         ignore_existing: bool = False,
         first_sequence: int | None = None,
         owned: Owned | None = None,
@@ -103,17 +98,16 @@ class TableWrite:
         told = store.options.changelog_producer == "lookup"  # an overwrite is in no changelog, its compaction neither: so it is done here
         self._compacts = compacts and (not ignore_existing or told)  # others are settled where they are alone in their buckets
         self._names = FileNames(store.options.data_file_prefix, _suffix(store), commit_id or str(uuid.uuid4()))
-        self._own_spill = None if spill_dir else tempfile.TemporaryDirectory(prefix="paimon-spill-", ignore_cleanup_errors=True)
+        self._spill = tempfile.TemporaryDirectory(prefix="paimon-spill-", ignore_cleanup_errors=True)
         raw = store.options.raw
         self._space = SpillSpace(
-            spill_dir or str(self._own_spill and self._own_spill.name),
+            self._spill.name,
             raw.get("spill-compression", "zstd"),
             int(raw.get("spill-compression.zstd-level", "1")),
             min(SPILL_BATCH_BYTES, store.options.write_buffer_size // MAX_SPILL_FAN_IN),
         )
         self._first_sequence = first_sequence
         self._pool = ThreadPoolExecutor(max(1, threads), thread_name_prefix="paimon-write")
-        self._progress = progress
         self._logs = not ignore_existing
         self._existing = ExistingFiles(store, ignore=ignore_existing, snapshot_id=base_snapshot_id)
         self._owned = owned
@@ -201,8 +195,7 @@ class TableWrite:
         """Free threads and the spill directory."""
         self._pool.shutdown(wait=True, cancel_futures=True)
         self._durable.close()
-        if self._own_spill is not None:
-            self._own_spill.cleanup()
+        self._spill.cleanup()
 
     def _with_hashes(self, message: CommitMessage) -> CommitMessage:
         """The message with the bucket's hash index: a new one, or the one that the rows rely on."""
@@ -228,8 +221,6 @@ class TableWrite:
     def _prepare(self, writer: BucketWriter) -> CommitMessage:
         message = writer.prepare()
         self._prepared.append(message)
-        if self._progress is not None:
-            self._progress(self.metrics)
         return message
 
     def _route(self) -> None:
@@ -357,4 +348,4 @@ def compact_bucket(
         return messages[0] if messages else None
 
 
-__all__ = ["TableWrite", "WriteProgress", "compact_bucket"]
+__all__ = ["TableWrite", "compact_bucket"]

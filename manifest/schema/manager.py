@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from fileindex.base.errors import CorruptFile
 from manifest.io.errors import SchemaMismatch, TableExists, TableNotFound
 from manifest.io.file_cache import SHARED, FileCache
 from manifest.io.file_io import FileIO
 from manifest.io.paths import MAIN_BRANCH, SCHEMA, TablePaths, numbered
-from manifest.schema.change import ChangeOptions, SchemaChange
+from manifest.schema.change import SchemaChange
 from manifest.schema.evolution import evolve
 from manifest.schema.table_schema import TableSchema
 
@@ -83,10 +83,6 @@ class SchemaManager:
             if altered is current or self._put(altered):
                 return altered
         raise SchemaMismatch(f"{self._table_path}: the schema changed {_ATTEMPTS} times while it was altered; try again")
-
-    def replace_options(self, change: Mapping[str, str | None]) -> TableSchema:
-        """Write a new version with options set (or, for None, removed). Raises ``UnsupportedOption`` for what may not change."""
-        return self.alter([ChangeOptions(options=dict(change))])
 
 
 def _weight(schema: TableSchema) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -93,7 +94,8 @@ def test_a_column_with_nulls_in_any_input_is_encoded_as_texts() -> None:
 
 
 def file_of(path: Path, pieces: list[pa.Table]) -> pq.FileMetaData:
-    writer = ParquetFileWriter(LocalFileIO(), str(path), pa.schema([("s", pa.string())]), row_group_rows=2500)
+    with patch("lsm.parquet.writer.ROW_GROUP_ROWS", 2500):
+        writer = ParquetFileWriter(LocalFileIO(), str(path), pa.schema([("s", pa.string())]))
     for piece in pieces:
         writer.write(piece)
     return writer.close()[0]

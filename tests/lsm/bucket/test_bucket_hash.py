@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from fileindex.base.column_type import Plain
 from fileindex.base.plain_value import to_scalar
-from lsm.bucket.hash import bucket_hashes, bucket_ids, bucket_of
+from lsm.bucket.hash import bucket_hashes, bucket_ids
 from manifest.row.binary_row import decode_row, encode_row
 from manifest.schema.validation import build_schema
 from manifest.store import FileStore
@@ -154,7 +154,7 @@ def test_the_bucket_is_the_truncating_remainder() -> None:
     expected = {4: [3, 2, 0, 1, 3, 1, 3], 7: [1, 5, 4, 1, 6, 1, 0], 16: [11, 14, 0, 5, 3, 5, 3], 100: [99, 98, 84, 37, 67, 1, 19]}
     for buckets, answers in expected.items():
         assert bucket_ids(rows, schema, buckets).tolist() == answers
-        assert [bucket_of([value], schema, buckets) for value in rows["id"].to_pylist()] == answers
+        assert [bucket_ids(rows.slice(at, 1), schema, buckets).item() for at in range(rows.num_rows)] == answers
 
 
 def test_mod_takes_the_floor_remainder() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -154,6 +155,8 @@ def batches(table: pa.Table, rows: int) -> Iterator[pa.Table]:
 @pytest.mark.parametrize("sequence", [None, "version"])
 def test_spilling_changes_nothing_but_where_rows_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sequence: str | None) -> None:
     monkeypatch.setattr(lsm.write.table_write, "_ROUTE_ROWS", 500)
+    (tmp_path / "spill").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "spill"))
     monkeypatch.setattr(lsm.write_buffer.sort_buffer, "MAX_SPILL_FAN_IN", 3)
     more = {} if sequence is None else {"sequence__field": sequence}
     small = make(tmp_path / "small", DDL, ("id",), bucket="3", write_buffer_size="64 kb", **more)
@@ -162,7 +165,7 @@ def test_spilling_changes_nothing_but_where_rows_wait(tmp_path: Path, monkeypatc
     kinds = pa.array((np.arange(20_000) % 7 == 0) * 3, pa.int8())
     metrics = []
     for store in (small, large):
-        with TableWrite(store, spill_dir=str(tmp_path / "spill")) as job:
+        with TableWrite(store) as job:
             for part, of_part in zip(batches(table, 250), (kinds.slice(at, 250) for at in range(0, 20_000, 250)), strict=True):
                 job.write(part, kinds=of_part)
             commit(store, job.prepare_commit())
@@ -419,15 +422,13 @@ def test_without_restamping_the_lost_race_is_a_conflict(tmp_path: Path) -> None:
         FileStoreCommit(store, "b").commit(prepared[1])
 
 
-def test_progress_and_metrics_count_rows_files_and_bytes(tmp_path: Path) -> None:
+def test_metrics_count_rows_files_and_bytes(tmp_path: Path) -> None:
     store = make(tmp_path / "t", DDL, ("id",), bucket="2", num_sorted_run__compaction_trigger="1")
     write(store, many(store, 100, 1), write_only=True)
-    seen = []
-    with TableWrite(store, progress=lambda metrics: seen.append(metrics.rows)) as job:
+    with TableWrite(store) as job:
         job.write(many(store, 100))
         messages = job.prepare_commit()
         metrics = job.metrics
     made = [f for m in messages for f in (*m.new_files, *m.made_by_compaction())]
     assert (metrics.rows, metrics.files, metrics.bytes_written) == (100, len(made), sum(f.file_size for f in made))
     assert metrics.compactions == 2
-    assert max(seen) == 100

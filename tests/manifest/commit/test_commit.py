@@ -8,6 +8,7 @@ from fileindex.base.errors import InvalidArgument
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.history import is_committed
 from manifest.io.errors import CommitConflict, CommitReplayed
+from manifest.schema.change import ChangeOptions
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER, CommitKind
 from tests.manifest.commit_kit import EMPTY, check_table, committer, data_file, live_model, live_names, make_table, message, renumber
 
@@ -342,7 +343,7 @@ def test_statistics_are_inherited_only_under_one_schema(store):
     store.file_io.write(path, json.dumps(text).encode(), overwrite=True)
     committer(store).commit([message(store, [data_file(store, seq=(10, 19))])])
     assert store.snapshots.latest().statistics == "stat-1"
-    store.schemas.replace_options({"write-only": "true"})
+    store.schemas.alter([ChangeOptions(options={"write-only": "true"})])
     committer(store).commit([message(store, [data_file(store, seq=(20, 29))])])
     latest = store.snapshots.latest()
     assert (latest.statistics, latest.schema_id) == (None, 1)

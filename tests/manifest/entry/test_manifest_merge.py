@@ -181,11 +181,11 @@ def test_manifests_are_pruned_before_they_are_read(tmp_path):
     latest = store.snapshots.latest()
 
     def scan(**wanted):
-        seen = {}
-        found = store.live_entries(
-            latest, EntryFilter(**wanted), observe=lambda stage, kept, dropped: seen.update({stage: (kept, dropped)})
-        )
-        return [store.partition.decode(p)[0] for p in found.partition], seen["manifests"]
+        filtered = EntryFilter(**wanted)
+        listed = store.manifest_metas(latest)
+        kept = len(filtered.manifests(listed, store.partition, store.paths.manifests))
+        found = store.live_entries(latest, filtered)
+        return [store.partition.decode(p)[0] for p in found.partition], (kept, len(listed) - kept)
 
     column = ColumnRef("part")
     assert scan() == (["a", "b", "c", None], (4, 0))

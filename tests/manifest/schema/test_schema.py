@@ -15,6 +15,7 @@ from manifest.io.errors import InvalidSchema, SchemaMismatch, TableExists, Table
 from manifest.io.file_io import LocalFileIO, WrappedFileIO
 from manifest.options.core_options import CoreOptions
 from manifest.options.support import check_call, check_readable, check_settable, check_writable
+from manifest.schema.change import ChangeOptions
 from manifest.schema.manager import SchemaManager
 from manifest.schema.table_schema import TableSchema
 from manifest.schema.validation import build_schema
@@ -210,11 +211,11 @@ def test_a_table_is_created_once(tmp_path: Path) -> None:
 def test_altered_options_make_a_new_version(tmp_path: Path) -> None:
     schemas = manager(tmp_path)
     schemas.create(build_schema(DDL, primary_keys=["id"], options=BUCKETS | {"write-only": "true"}))
-    altered = schemas.replace_options({"write-only": None, "file-index.bitmap.columns": "name"})
+    altered = schemas.alter([ChangeOptions(options={"write-only": None, "file-index.bitmap.columns": "name"})])
     assert altered.id == 1
     assert altered.options == BUCKETS | {"file-index.bitmap.columns": "name"}
     assert manager(tmp_path).require() == altered
-    assert schemas.replace_options({"write-only": None}).id == 1
+    assert schemas.alter([ChangeOptions(options={"write-only": None})]).id == 1
     assert schemas.ids() == [0, 1]
 
 
@@ -222,7 +223,7 @@ def test_altered_options_make_a_new_version(tmp_path: Path) -> None:
 def test_options_that_may_not_change_are_refused(tmp_path: Path, change: dict[str, str | None]) -> None:
     manager(tmp_path).create(build_schema(DDL, primary_keys=["id"], options=BUCKETS))
     with pytest.raises(UnsupportedOption, match=next(iter(change))):
-        manager(tmp_path).replace_options(change)
+        manager(tmp_path).alter([ChangeOptions(options=change)])
     assert manager(tmp_path).ids() == [0]
 
 
@@ -297,9 +298,9 @@ def stored(tmp_path: Path, options: dict[str, str]) -> SchemaManager:
 
 def test_what_others_have_set_does_not_stand_in_the_way_of_a_change(tmp_path: Path) -> None:
     theirs = {"made.by": "someone", "changelog-producer": "input", "fields.price.aggregate-function": "sum"}
-    altered = stored(tmp_path, theirs).replace_options({"snapshot.num-retained.min": "3", "bucket": "5"})
+    altered = stored(tmp_path, theirs).alter([ChangeOptions(options={"snapshot.num-retained.min": "3", "bucket": "5"})])
     assert altered.options == theirs | {"snapshot.num-retained.min": "3", "bucket": "5"}
-    assert manager(tmp_path).replace_options({"made.by": None}).id == 2
+    assert manager(tmp_path).alter([ChangeOptions(options={"made.by": None})]).id == 2
 
 
 @pytest.mark.parametrize(
@@ -319,7 +320,7 @@ def test_what_others_have_set_does_not_stand_in_the_way_of_a_change(tmp_path: Pa
 def test_changes_that_break_a_promise_or_a_rule_are_refused(tmp_path: Path, change: dict[str, str | None]) -> None:
     schemas = stored(tmp_path, {"ignore-delete": "true", "deletion-vectors.enabled": "true"})
     with pytest.raises(UnsupportedOption, match=next(iter(change))):
-        schemas.replace_options(change)
+        schemas.alter([ChangeOptions(options=change)])
     assert schemas.ids() == [0]
 
 
@@ -342,7 +343,7 @@ class _Racing(WrappedFileIO):
 def test_a_lost_race_is_run_again_on_the_winners_schema(tmp_path: Path) -> None:
     schemas = SchemaManager(_Racing(2), str(tmp_path))
     schemas.create(build_schema(DDL, primary_keys=["id"], options=BUCKETS))
-    altered = schemas.replace_options({"write-only": "true"})
+    altered = schemas.alter([ChangeOptions(options={"write-only": "true"})])
     assert altered.id == 3
     assert altered.options == BUCKETS | {"made.by": "the winner of 2", "write-only": "true"}
 
@@ -351,7 +352,7 @@ def test_races_without_end_are_given_up(tmp_path: Path) -> None:
     schemas = SchemaManager(_Racing(99), str(tmp_path))
     schemas.create(build_schema(DDL, primary_keys=["id"], options=BUCKETS))
     with pytest.raises(SchemaMismatch, match="changed 10 times"):
-        schemas.replace_options({"write-only": "true"})
+        schemas.alter([ChangeOptions(options={"write-only": "true"})])
 
 
 @given(st.sampled_from(sorted(GOLDEN.glob("*/table/schema/schema-*"))), st.data())

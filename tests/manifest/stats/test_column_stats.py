@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -33,7 +34,8 @@ def collect(table: pa.Table, path: Path, **options: str) -> tuple[dict[str, Colu
     collector = StatsCollector(fields, core.stats_modes(tuple(table.column_names)), dense=core.stats_dense_store)
     collector.update(table)
     if any(pa.types.is_timestamp(kind) and kind.unit == "ns" for kind in table.schema.types):
-        writer = ParquetFileWriter(LocalFileIO(), str(path), table.schema, int96=True, row_group_rows=4)
+        with patch("lsm.parquet.writer.ROW_GROUP_ROWS", 4):
+            writer = ParquetFileWriter(LocalFileIO(), str(path), table.schema, int96=True)
         for batch in table.to_batches(max_chunksize=4):
             writer.write(batch)
         footer, _ = writer.close()

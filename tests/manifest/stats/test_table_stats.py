@@ -15,6 +15,7 @@ from fileindex.base.errors import CorruptFile
 from manifest.expire.orphans import list_orphans
 from manifest.expire.snapshots import expire_snapshots
 from manifest.io.errors import CommitConflict
+from manifest.schema.change import ChangeOptions
 from manifest.snapshot.snapshot import CommitKind
 from manifest.stats.table_stats import EXACT, MAX_TEXT, ColumnStatistics, Statistics, parse_value, value_text
 from manifest.types.data_type import DataType
@@ -136,7 +137,7 @@ def test_analyze_commits_a_snapshot_without_changes_that_later_ones_carry_on(tmp
 def test_statistics_of_another_schema_conflict(tmp_path):
     store = make_table(tmp_path / "t", keys=())
     committer(store).commit([message(store, [data_file(store)])])
-    store.schemas.replace_options({"target-file-size": "1 mb"})
+    store.schemas.alter([ChangeOptions(options={"target-file-size": "1 mb"})])
     with pytest.raises(CommitConflict, match="schema changed"):
         analyzed(store)
     assert store.snapshots.latest().id == 1
