@@ -26,7 +26,7 @@ from manifest.schema.change import (
 from manifest.types.data_type import DataType, from_arrow
 from manifest.types.ddl import parse_ddl
 from pyspark_paimon.request.table_changes import Alter
-from pyspark_paimon.table.inspection import TableInspection
+from pyspark_paimon.table.role import TableRole
 
 Column: TypeAlias = str | Sequence[str]
 """A column's name or, for a part of a nested one, its path: ``["address", "city"]``, ``["tags", "element", "name"]``."""
@@ -35,8 +35,8 @@ Type: TypeAlias = str | pa.DataType | Any
 """A type as DDL text (``"DECIMAL(10, 2)"``), as Arrow's or as Spark's."""
 
 
-class TableEvolution(TableInspection):
-    """The part of ``Table`` that changes its schema.
+class TableEvolution(TableRole):
+    """The role that changes the schema.
 
     Rows that were written before keep their files; readers match columns by id, so an old name means nothing. Every method
     returns the table, and raises ``InvalidSchema``, ``UnknownColumn``, ``UnsupportedType`` or ``UnsupportedOption`` for a change

@@ -21,11 +21,11 @@ from pyspark_paimon.request.table_changes import (
     Rollback,
 )
 from pyspark_paimon.request.validate import commit_identity
-from pyspark_paimon.table.evolution import TableEvolution
+from pyspark_paimon.table.role import TableRole
 
 
-class TableHistory(TableEvolution):
-    """The part of ``Table`` that names states, branches off, and goes back.
+class TableHistory(TableRole):
+    """The role that names states, branches off, and goes back.
 
     >>> from pyspark_paimon.example import cities
     >>> table = cities()
@@ -131,7 +131,7 @@ class TableHistory(TableEvolution):
         >>> table.drop_partitions([{"day": "2022-01-08"}]).partitions, table.scan().count()
         (('day=2022-01-08',), 1)
         """
-        schema = self.table_schema
+        schema = self._backend.schema()
         specs = tuple(spec_of(spec, schema) for spec in partitions)
         if not specs:
             raise InvalidArgument("no partition is named; overwrite the table to empty it")

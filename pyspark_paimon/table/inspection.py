@@ -9,22 +9,20 @@ import pyarrow as pa
 from fileindex.base.errors import InvalidArgument
 from manifest.fsck.problem import Depth
 from manifest.schema.table_schema import TableSchema
-from pyspark_paimon.request.backend import Backend, FsckRequest, IndexView, TravelRequest
+from pyspark_paimon.request.backend import FsckRequest, IndexView, TravelRequest
 from pyspark_paimon.request.results import FsckResult
+from pyspark_paimon.table.role import TableRole
 from pyspark_paimon.views.statistics_view import statistics_table
 from pyspark_paimon.views.table_views import snapshots_table
 
 
-class TableInspection:
-    """The half of ``Table`` that only looks.
+class TableInspection(TableRole):
+    """The role that only looks.
 
     >>> from pyspark_paimon.example import cities
     >>> cities().primary_keys
     ('id',)
     """
-
-    def __init__(self, backend: Backend) -> None:
-        self._backend = backend
 
     @property
     def path(self) -> str:

@@ -12,11 +12,11 @@ from pyspark_paimon.request.backend import ClusterStrategyName, ExpireRequest, O
 from pyspark_paimon.request.partition_spec import spec_of
 from pyspark_paimon.request.results import AnalyzeResult, CompactResult, ExpireResult, IndexRewriteResult
 from pyspark_paimon.request.validate import commit_identity, cutoff_of, millis_of
-from pyspark_paimon.table.history import TableHistory
+from pyspark_paimon.table.role import TableRole
 
 
-class TableMaintenance(TableHistory):
-    """The part of ``Table`` that changes how its rows are kept, not which they are.
+class TableMaintenance(TableRole):
+    """The role that changes how its rows are kept, not which they are.
 
     >>> from pyspark_paimon.example import cities
     >>> cities().list_orphan_files()
@@ -51,7 +51,7 @@ class TableMaintenance(TableHistory):
         (1, 1, 2)
         """
         request = compact_request(
-            self.table_schema, full=full, partitions=partitions, filter=filter, order_by=order_by, strategy=strategy, options=options
+            self._backend.schema(), full=full, partitions=partitions, filter=filter, order_by=order_by, strategy=strategy, options=options
         )
         return self._backend.compact(request)
 
@@ -72,7 +72,7 @@ class TableMaintenance(TableHistory):
         >>> table.rewrite_file_index().rewritten
         0
         """
-        schema = self.table_schema
+        schema = self._backend.schema()
         specs = None if partitions is None else tuple(spec_of(spec, schema) for spec in partitions)
         return self._backend.rewrite_file_index(commit_identity(None), specs)
 
@@ -89,7 +89,7 @@ class TableMaintenance(TableHistory):
         >>> result.rows, result.columns, result.snapshot_id
         (3, 4, 2)
         """
-        types = self.table_schema.column_types
+        types = self._backend.schema().column_types
         names = tuple(types) if columns is None else tuple(dict.fromkeys(resolve(name, types) for name in columns))
         return self._backend.analyze(commit_identity(None), names)
 

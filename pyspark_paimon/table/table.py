@@ -30,6 +30,9 @@ from pyspark_paimon.request.backend import (
 from pyspark_paimon.request.inputs import Data, has_row_kinds, rows_of
 from pyspark_paimon.request.results import WriteResult
 from pyspark_paimon.request.validate import Time, checked_options, commit_identity, millis_of, projection, travel_of, write_request
+from pyspark_paimon.table.evolution import TableEvolution
+from pyspark_paimon.table.history import TableHistory
+from pyspark_paimon.table.inspection import TableInspection
 from pyspark_paimon.table.maintenance import TableMaintenance
 from pyspark_paimon.table.scan import Scan
 
@@ -39,7 +42,7 @@ if TYPE_CHECKING:
     from pyspark_paimon.stream.follow import StreamBatch
 
 
-class Table(TableMaintenance):
+class Table(TableInspection, TableEvolution, TableHistory, TableMaintenance):
     """A Paimon table at a path, in process or, with a Spark session, where that session's server runs.
 
     >>> import tempfile
