@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, get_args
 
 from fileindex.base.column_type import Kind
 from fileindex.base.errors import InvalidArgument
-from fileindex.predicate.json import from_json, to_json
 from fileindex.predicate.tree import columns_of
 from manifest.entry.live import EntryFilter
 from manifest.schema.table_schema import TableSchema
@@ -50,7 +49,7 @@ def compact_request(
         commit_id=commit_identity(None),
         full=full,
         partitions=None if partitions is None else tuple(spec_of(spec, schema) for spec in partitions),
-        predicate=None if predicate is None else to_json(predicate),
+        predicate=predicate,
         order_by=() if order_by is None else _order_columns(schema, order_by, strategy),
         strategy=strategy,
         options=checked_options(options),
@@ -75,7 +74,7 @@ def _order_columns(schema: TableSchema, order_by: Sequence[str] | str, strategy:
 
 def wanted_buckets(store: FileStore, request: CompactRequest) -> list[tuple[bytes, int]]:
     """(partition, bucket) with files at the newest snapshot that the request means."""
-    wanted = None if request.predicate is None else from_json(request.predicate)
+    wanted = request.predicate
     if request.partitions is not None:
         wanted = predicate_of(request.partitions, store.schema)
     entries = store.live_entries(store.snapshots.latest(), EntryFilter(predicate=wanted))

@@ -102,14 +102,14 @@ def plan_changes(store: FileStore, request: ScanRequest, wanted: IncrementalRang
     from lsm.incremental import planner as incremental  # noqa: PLC0415  # a client of a server needs no storage engine
 
     planner = incremental.IncrementalPlanner(store, wanted.start_id, wanted.end_id, wanted.start_tag, wanted.end_tag)
-    return planner.plan(incremental.IncrementalMode(wanted.mode), request.tree)
+    return planner.plan(incremental.IncrementalMode(wanted.mode), request.predicate)
 
 
 def read_changes(store: FileStore, split: IncrementalSplit, request: ScanRequest, report: ReadReport | None) -> Iterator[pa.RecordBatch]:
     """The rows of one split of such a plan."""
     from lsm.incremental.read import read_incremental  # noqa: PLC0415  # as above
 
-    return read_incremental(store, split, columns=request.columns, predicate=request.tree, limit=request.limit, report=report)
+    return read_incremental(store, split, columns=request.columns, predicate=request.predicate, limit=request.limit, report=report)
 
 
 __all__ = ["MODES", "Point", "change_columns", "exact_mode", "plan_changes", "range_of", "read_changes", "scan_fields"]

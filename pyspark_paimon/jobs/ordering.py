@@ -103,7 +103,7 @@ def first_rows(
     from lsm.read.top_n import TopRead  # noqa: PLC0415  # as above
 
     assert request.limit is not None
-    tree = request.tree
+    tree = request.predicate
     read = TopRead(store, request.columns, TRUE if tree is None else tree, row_order(request), request.limit)
     units = read.units(splits)
     reports = [ReadReport() for _ in units]

@@ -272,7 +272,7 @@ class LocalBackend:
             return plan_changes(store, request, request.incremental)
         snapshot = self._snapshot(store, request.snapshot_id)
         limit = None if request.order_by else request.limit  # sorted rows may come from any split
-        plan = ScanPlanner(store).plan(request.tree, snapshot=snapshot, columns=request.columns, limit=limit)
+        plan = ScanPlanner(store).plan(request.predicate, snapshot=snapshot, columns=request.columns, limit=limit)
         return without_files(store, plan, request.excluded_files) if request.excluded_files else plan
 
 

@@ -57,7 +57,7 @@ def split_rows(store: FileStore, request: ScanRequest, split: Split, report: Rea
         return read_changes(store, split, request.model_copy(update={"limit": None}) if request.order_by else request, report)
     if request.order_by and request.limit is not None:
         return iter(first_rows(store, request, [split], 1, report).to_batches())
-    return read_split(store, split, columns=request.columns, predicate=request.tree, limit=_limit(request), report=report)
+    return read_split(store, split, columns=request.columns, predicate=request.predicate, limit=_limit(request), report=report)
 
 
 def count_rows(store: FileStore, request: ScanRequest, plan: ScanPlan, threads: int) -> int:
@@ -77,7 +77,7 @@ def _count_by_indexes(store: FileStore, request: ScanRequest, split: Split) -> i
         file.embedded_index is not None or file.index_file is not None for file in split.files
     ):
         return None
-    return known_count(store, split, request.tree)
+    return known_count(store, split, request.predicate)
 
 
 def cheap_count(store: FileStore, request: ScanRequest, plan: ScanPlan) -> int | None:
@@ -87,7 +87,7 @@ def cheap_count(store: FileStore, request: ScanRequest, plan: ScanPlan) -> int |
     total = 0
     footers = _CHEAP_FILES
     for split in plan.splits:
-        count = split.merged_row_count if request.predicate is None else known_count(store, split, request.tree)
+        count = split.merged_row_count if request.predicate is None else known_count(store, split, request.predicate)
         if count is None and request.predicate is None and request.incremental is None and len(split.files) <= footers:
             footers -= len(split.files)
             count = counted_by_footers(store, split)

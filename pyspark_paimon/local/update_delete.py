@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from fileindex.predicate.json import from_json
 from fileindex.predicate.tree import TRUE, Predicate
 from lsm.commit.post_commit import compact_after_commit, finished
 from lsm.keys.sort import DELETE, UPDATE_AFTER
@@ -116,7 +115,7 @@ class _Change:
 
     @property
     def _predicate(self) -> Predicate:
-        return TRUE if self.request.predicate is None else from_json(self.request.predicate)
+        return TRUE if self.request.predicate is None else self.request.predicate
 
     def _published(self, commit: FileStoreCommit, messages: Sequence[CommitMessage], base: Snapshot) -> CommitResult:
         rewrites = not self.store.schema.is_primary_key_table and not self.store.options.deletion_vectors_enabled

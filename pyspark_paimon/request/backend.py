@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, TypeAlias
 
 import pyarrow as pa
-from pydantic import Field
+from pydantic import Field, PlainSerializer, PlainValidator
 
 from fileindex.predicate.json import from_json, to_json
 from fileindex.predicate.tree import Predicate
@@ -52,7 +52,23 @@ IndexView: TypeAlias = Literal["file_indexes", "index_health"]
 
 
 _TREES = 8
-"""Filters that are held parsed: every split of a scan asks for its own."""
+"""Filters from the wire that are held parsed: every split of a scan brings its own."""
+
+
+@lru_cache(maxsize=_TREES)
+def _parsed(text: str) -> Predicate:
+    return from_json(text)
+
+
+def _as_tree(given: Any) -> Predicate:
+    found: Predicate = _parsed(given) if isinstance(given, str) else given
+    if not isinstance(found, Predicate):
+        raise ValueError(f"a filter is a predicate or its JSON text, not {type(given).__name__}")  # noqa: TRY004  # pydantic's word
+    return found
+
+
+BoundFilter: TypeAlias = Annotated[Predicate, PlainValidator(_as_tree), PlainSerializer(to_json, return_type=str)]
+"""A predicate, bound to the table's types: a tree in a process, JSON text on the wire."""
 
 
 class TravelRequest(Message):
@@ -74,7 +90,7 @@ class IncrementalRange(Message):
 
 
 class ScanRequest(Message):
-    """What to read: pinned snapshot (None: the table was empty), bound filter as JSON, columns in the order wanted.
+    """What to read: pinned snapshot (None: the table was empty), bound filter, columns in the order wanted.
 
     ``order_by`` sorts the rows, ``limit`` then keeps the first ones. ``schema_id`` is the schema that filter and columns were bound to (None: the newest); time travel uses the snapshot's own. ``excluded_files`` names data files that the asker reads himself.
 
@@ -82,13 +98,13 @@ class ScanRequest(Message):
     >>> request = ScanRequest.of(Compare(ColumnRef("id"), Op.EQ, 7), columns=("id",), snapshot_id=3)
     >>> ScanRequest.model_validate_json(request.model_dump_json()) == request
     True
-    >>> request.tree
+    >>> request.predicate
     Compare(column=ColumnRef(name='id', key=None), op=<Op.EQ: '='>, value=7)
     """
 
     columns: tuple[str, ...]
     snapshot_id: int | None
-    predicate: str | None = None
+    predicate: BoundFilter | None = None
     order_by: tuple[SortColumn, ...] = ()
     limit: int | None = None
     schema_id: int | None = None
@@ -99,18 +115,7 @@ class ScanRequest(Message):
     @classmethod
     def of(cls, predicate: Predicate | None, *, columns: Sequence[str], snapshot_id: int | None, limit: int | None = None) -> ScanRequest:
         """A request for a predicate tree."""
-        text = None if predicate is None else to_json(predicate)
-        return cls(predicate=text, columns=tuple(columns), snapshot_id=snapshot_id, limit=limit)
-
-    @property
-    def tree(self) -> Predicate | None:
-        """The predicate as a tree."""
-        return None if self.predicate is None else _tree(self.predicate)
-
-
-@lru_cache(maxsize=_TREES)
-def _tree(text: str) -> Predicate:
-    return from_json(text)
+        return cls(predicate=predicate, columns=tuple(columns), snapshot_id=snapshot_id, limit=limit)
 
 
 class WriteRequest(Message):
@@ -157,25 +162,25 @@ EVERY_LEVEL = {"deletion-vectors.merge-on-read": "true"}
 
 
 class DeleteRequest(Message):
-    """Delete, or update, the rows for which ``predicate`` (bound, JSON; None: all) is true; ``first_run`` as in ``WriteRequest``."""
+    """Delete, or update, the rows for which ``predicate`` (bound; None: all) is true; ``first_run`` as in ``WriteRequest``."""
 
     commit_id: CommitId
     first_run: bool = Field(default=False, exclude=True)
-    predicate: str | None
+    predicate: BoundFilter | None
     options: dict[str, str] = Field(default_factory=dict)
 
 
 class CompactRequest(Message):
     """Compact all buckets of ``partitions`` (each a full partition specification; None: of all partitions).
 
-    ``predicate`` (bound, on partition columns, JSON) limits it instead. With ``order_by`` the rows of an append table without
+    ``predicate`` (bound, on partition columns) limits it instead. With ``order_by`` the rows of an append table without
     buckets are sorted anew, as ``strategy`` says.
     """
 
     commit_id: CommitId
     full: bool = False
     partitions: tuple[dict[str, str | None], ...] | None = None
-    predicate: str | None = None
+    predicate: BoundFilter | None = None
     order_by: tuple[str, ...] = ()
     strategy: ClusterStrategyName = "order"
     options: dict[str, str] = Field(default_factory=dict)

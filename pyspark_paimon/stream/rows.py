@@ -30,14 +30,14 @@ def stream_rows(store: FileStore, request: ScanRequest, split: DataSplit | str) 
     if not isinstance(parsed, IncrementalSplit):
         return _state_rows(store, request, parsed)
     if ROW_KIND in request.columns:
-        return read_incremental(store, parsed, columns=request.columns, predicate=request.tree)
+        return read_incremental(store, parsed, columns=request.columns, predicate=request.predicate)
     return _new_rows(store, request, parsed)
 
 
 def _state_rows(store: FileStore, request: ScanRequest, split: DataSplit) -> Iterator[pa.RecordBatch]:
     """Rows of a whole state: each was inserted, as far as the stream knows."""
     values = tuple(name for name in request.columns if name != ROW_KIND)
-    for batch in read_split(store, split, columns=values, predicate=request.tree):
+    for batch in read_split(store, split, columns=values, predicate=request.predicate):
         if ROW_KIND in request.columns:
             kinds = pa.repeat(pa.scalar("+I"), batch.num_rows)
             whole = batch.append_column(pa.field(ROW_KIND, pa.string(), nullable=False), kinds)
@@ -47,7 +47,7 @@ def _state_rows(store: FileStore, request: ScanRequest, split: DataSplit) -> Ite
 
 
 def _new_rows(store: FileStore, request: ScanRequest, split: IncrementalSplit) -> Iterator[pa.RecordBatch]:
-    for batch in read_incremental(store, split, columns=(*request.columns, ROW_KIND), predicate=request.tree):
+    for batch in read_incremental(store, split, columns=(*request.columns, ROW_KIND), predicate=request.predicate):
         kept = batch.filter(pc.is_in(batch.column(ROW_KIND), value_set=_CAME_TO_BE))
         if kept.num_rows:
             yield kept.select(list(request.columns))

@@ -84,7 +84,7 @@ class TableStream:
     def plan(self, start: Position, end: Position) -> tuple[ScanPlan, TableSchema]:
         """The splits of a batch, and the schema that they are read with."""
         follower = self._follower()
-        return follower.plan(start, end, self.request.tree), follower.store.schema
+        return follower.plan(start, end, self.request.predicate), follower.store.schema
 
     def rows(self, split: DataSplit | str) -> Iterator[pa.RecordBatch]:
         """The rows of a split of ``plan``."""

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from fileindex.base.errors import InvalidArgument
-from fileindex.predicate.json import to_json
 from manifest.io.paths import MAIN_BRANCH, with_branch
 from manifest.schema.validation import build_schema
 from pyspark_paimon.filter.parse import Filter, bind_filter
@@ -207,7 +206,7 @@ class Table(TableInspection, TableEvolution, TableHistory, TableMaintenance):
         return DeleteRequest(
             commit_id=commit_identity(commit_id),
             first_run=commit_id is None,
-            predicate=to_json(predicate),
+            predicate=predicate,
             options=checked_options(options),
         )
 

@@ -90,7 +90,7 @@ def _why_not(store: FileStore, request: ScanRequest) -> str:
             return f"column '{name}' of type {type_}"
     if len({name.lower() for name in request.columns}) < len(request.columns):
         return "names that differ in case only"
-    if not set(columns_of(request.tree)) <= set(store.schema.partition_keys):
+    if not set(columns_of(request.predicate)) <= set(store.schema.partition_keys):
         return "a filter on columns: our own reader decodes the rest of a row only where it is true"
     return ""
 

@@ -18,7 +18,6 @@ from pyspark.sql import datasource as ds
 from pyspark.sql.types import StructType
 
 from fileindex.base.errors import InvalidFilter, UnknownColumn
-from fileindex.predicate.json import to_json
 from fileindex.predicate.tree import ColumnRef, Op, all_of
 from lsm.read.metrics import ReadReport
 from pyspark_paimon.filter.ast import Comparison, Condition, Membership, Not, NullSafeEqual, NullTest, Prefix, literal_from_python
@@ -99,14 +98,14 @@ class PushdownReader(PaimonReader):
         with errors_noted():
             request = ScanRequest.model_validate_json(self.request)
             types = LocalBackend(self.path).schema(request.schema_id).column_types
-            pushed, rest = [request.tree], []
+            pushed, rest = [request.predicate], []
             for filter_ in filters:
                 try:
                     pushed.append(bind(_condition(filter_), types))
                 except (InvalidFilter, UnknownColumn):
                     rest.append(filter_)
             tree = all_of(*pushed)
-            self.request = request.model_copy(update={"predicate": to_json(tree)}).model_dump_json()
+            self.request = request.model_copy(update={"predicate": tree}).model_dump_json()
         return rest
 
 

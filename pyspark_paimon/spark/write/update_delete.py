@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from fileindex.predicate.json import from_json
 from fileindex.predicate.tree import TRUE
 from lsm.write.copy_on_write import AppendChange
 from manifest.commit.file_store_commit import FileStoreCommit
@@ -31,7 +30,7 @@ class ChangeWriter(JobWriter):
             job = self._job
             store = open_store(self.path, job.request)
             update = None if job.values is None else Assignments.received(job.values, store.schema).applied
-            predicate = TRUE if job.request.predicate is None else from_json(job.request.predicate)
+            predicate = TRUE if job.request.predicate is None else job.request.predicate
             change = AppendChange(store, store.snapshots.get(job.snapshot_id), predicate, job.request.commit_id, update)
             made: list[CommitMessage] = []
             rows = 0

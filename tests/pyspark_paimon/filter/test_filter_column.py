@@ -81,7 +81,7 @@ CLASSIC = f"""
 import sys, json, datetime as dt
 from decimal import Decimal
 from pyspark.sql import SparkSession, functions as sf
-sys.path.insert(0, {str(ROOT / "tests" / "pyspark_paimon")!r})
+sys.path.insert(0, {str(ROOT / "tests" / "pyspark_paimon" / "filter")!r})
 from test_filter_column import SAME, REFUSED, TYPES, json_of
 spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").config("spark.sql.session.timeZone", "UTC").getOrCreate()
 print(json.dumps({{text: json_of(eval(text)) for text in [*SAME, *REFUSED]}}))

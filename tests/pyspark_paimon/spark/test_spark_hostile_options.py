@@ -139,7 +139,7 @@ def test_what_users_may_say_is_checked_by_name(path, options):
 )
 def test_a_filter_tree_that_is_none_is_refused_when_it_is_read(predicate):
     with pytest.raises(PaimonError):
-        assert rpc.parse_scan(json.dumps({"columns": ["id"], "snapshot_id": 1, "predicate": predicate})).tree
+        assert rpc.parse_scan(json.dumps({"columns": ["id"], "snapshot_id": 1, "predicate": predicate}))
 
 
 def test_blobs_are_arrow_streams_or_nothing(mark):
