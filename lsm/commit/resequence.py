@@ -31,7 +31,7 @@ def resequence(store: FileStore, commit_id: str | None = None) -> ResequencePlan
 
     def shifted(partition: bytes, bucket: int, files: list[DataFileMeta], first: int) -> list[DataFileMeta]:
         values = store.partition.decode(partition)
-        target = BucketContext(store, partition, values, bucket, names, SpillSpace("")).target
+        target = BucketContext(store=store, partition=partition, values=values, bucket=bucket, names=names, space=SpillSpace("")).target
         shift = first - min((file.min_sequence_number for file in files), default=first)
         copies: list[DataFileMeta] = []
         try:

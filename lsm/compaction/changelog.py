@@ -38,7 +38,8 @@ def changelog_target(target: FileTarget) -> FileTarget:
         if own in options:
             options = {key: value for key, value in options.items() if key != f"{general}.per.level"} | {general: options[own]}
     names = replace(target.names, prefix=options.get("changelog-file.prefix", _DEFAULT_PREFIX))
-    return FileTarget(target.store.with_schema(schema.model_copy(update={"options": options})), target.directory, names, target.target_size)
+    logged = target.store.with_schema(schema.model_copy(update={"options": options}))
+    return FileTarget(store=logged, directory=target.directory, names=names, target_size=target.target_size)
 
 
 @dataclass

@@ -51,7 +51,7 @@ class DataFileWriter(Protocol):
         """Delete everything written."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class FileTarget:
     """Where files of one bucket go and how they are written; shared by all files of one writer."""
 

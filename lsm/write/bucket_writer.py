@@ -18,7 +18,7 @@ from manifest.io.paths import FileNames
 from manifest.store import FileStore
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class BucketContext:
     """One bucket as a writer finds it: its live files when the write began, and where new ones go."""
 
@@ -44,7 +44,8 @@ class BucketContext:
         """Where and how data files are written."""
         schema = self.store.schema
         size = self.store.options.target_size(has_primary_key=schema.is_primary_key_table)
-        return FileTarget(self.store, self.store.paths.bucket_dir(self.values, self.bucket), self.names, size)
+        directory = self.store.paths.bucket_dir(self.values, self.bucket)
+        return FileTarget(store=self.store, directory=directory, names=self.names, target_size=size)
 
     @property
     def next_sequence(self) -> int:

@@ -133,7 +133,7 @@ class AppendChange:
         directory = self.store.paths.bucket_dir(self.store.partition.decode(base.partition), base.bucket)
         options = self.store.options
         names = FileNames(options.data_file_prefix, ".parquet", self.commit_id)
-        return FileTarget(self.store, directory, names, options.target_size(has_primary_key=False))
+        return FileTarget(store=self.store, directory=directory, names=names, target_size=options.target_size(has_primary_key=False))
 
     def _marked(self, base: CommitMessage, found: Sequence[MatchingRows], target: FileTarget, made: list[DataFileMeta]) -> CommitMessage:
         """Marks in the place of the rows, and their successors in new files."""

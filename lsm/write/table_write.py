@@ -284,10 +284,21 @@ class TableWrite:
             looks = compacting or not self._is_unaware
             files = self._existing.of(partition, encoded, bucket) if looks else []
             total = self._existing.total_buckets(partition, encoded, new_rows=not compacting) if looks else None
-            snapshot_id = self._existing.snapshot_id
-            shared = (self._names, self._space, files, snapshot_id, self._compacts, self._first_sequence)
-            vectors = self._vectors(encoded, bucket, files)
-            context = BucketContext(self.store, encoded, partition, bucket, *shared, vectors, logs=self._logs, total_buckets=total)
+            context = BucketContext(
+                store=self.store,
+                partition=encoded,
+                values=partition,
+                bucket=bucket,
+                names=self._names,
+                space=self._space,
+                existing=files,
+                snapshot_id=self._existing.snapshot_id,
+                compacts=self._compacts,
+                first_sequence=self._first_sequence,
+                vectors=self._vectors(encoded, bucket, files),
+                logs=self._logs,
+                total_buckets=total,
+            )
             found = MergeTreeWriter(context) if self.store.schema.is_primary_key_table else AppendOnlyWriter(context)
             self._writers[encoded, bucket] = found
         return found
