@@ -49,12 +49,12 @@ def top_n(
         notes: gets what was read, used, and could not be used.
 
     >>> import pyarrow as pa
-    >>> from fileindex.format.container import write_container
+    >>> from fileindex.format.container import write_index_container
     >>> from fileindex.keys.group_by import ColumnRows
     >>> from fileindex.format.range_bitmap_writer import write_range_bitmap
     >>> kind, rows = ColumnType("INT"), ColumnRows(ColumnType("INT"))
     >>> rows.append(pa.array([10, 20, 30, 5, 15], pa.int32()))
-    >>> container = ContainerReader.of(write_container([("a", "range-bitmap", write_range_bitmap(rows.grouped(), kind))]))
+    >>> container = ContainerReader.of(write_index_container([("a", "range-bitmap", write_range_bitmap(rows.grouped(), kind))]))
     >>> how = dict(ascending=True, nulls_first=False, strict=True, candidates=None, row_count=5, notes=IndexMetrics())
     >>> top_n(container, ColumnRef("a"), {"a": kind}, 3, **how).rows
     BitMap([0, 3, 4])

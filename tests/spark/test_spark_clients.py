@@ -109,9 +109,9 @@ def test_the_archive_is_named_for_its_content_and_the_same_each_time():
     assert name.startswith(f"pyspark_paimon-{__version__}-")
     packed = zipfile.ZipFile(io.BytesIO(content)).namelist()
     assert {entry.split("/")[0] for entry in packed} == set(SHIPPED_PACKAGES)
-    assert {entry for entry in packed if entry.startswith("lsm/")} == {
-        f"lsm/{path.name}" for path in Path(package_root(), "lsm").glob("*.py")
-    }
+    root = Path(package_root())
+    assert set(packed) == {path.relative_to(root).as_posix() for name in SHIPPED_PACKAGES for path in (root / name).rglob("*.py")}
+    assert "pyspark_paimon/spark/read/reader.py" in packed
 
 
 def test_the_archive_works_without_the_directory_it_was_made_of(tmp_path):

@@ -90,7 +90,7 @@ def _raised_at(traceback: TracebackType | None) -> str:
 def typed_error(text: str) -> PaimonError | None:
     r"""The typed error that a server's message carries, or None.
 
-    >>> typed_error("Traceback...\n" + describe_error(errors.UnknownColumn("citi", ("id", "city"))))
+    >>> typed_error("Traceback...\n" + describe_error(fileindex.base.errors.UnknownColumn("citi", ("id", "city"))))
     UnknownColumn('citi', ('id', 'city'))
     """
     found = _NOTE.search(text)

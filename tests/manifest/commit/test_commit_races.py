@@ -22,7 +22,7 @@ ALWAYS = 2**62
 @pytest.fixture(scope="module")
 def pool():
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["commit_workers"])
+    context.set_forkserver_preload(["tests.manifest.commit_workers"])
     with ProcessPoolExecutor(6, mp_context=context) as executor:
         yield executor
 
