@@ -23,7 +23,8 @@ from manifest.commit.index_rewrite import IndexRewrites
 from manifest.commit.index_update import compaction_paths, index_path, row_paths
 from manifest.commit.message import CommitMessage, CommitResult
 from manifest.commit.resequence import ResequenceFiles, Resequencer
-from manifest.commit.runs import CommitRun, begun
+from manifest.commit.run_notes import CommitRun
+from manifest.commit.runs import begun
 from manifest.entry.manifest_entry import FileKind
 from manifest.expire.snapshots import expire_snapshots
 from manifest.io import failpoints

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from manifest.commit.index_update import row_paths
 from manifest.commit.message import CommitMessage, CommitResult
+from manifest.commit.run_notes import CommitRun
 from manifest.entry.live import EntryFilter
 from manifest.io.errors import CommitReplayed
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER, CommitKind, Snapshot
 from manifest.store import FileStore
-
-if TYPE_CHECKING:
-    from manifest.commit.runs import CommitRun
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pytest
 
 from lsm.write.table_write import TableWrite
-from manifest.commit import runs
+from manifest.commit import run_notes, runs
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.io.paths import TablePaths
 from manifest.store import FileStore
@@ -262,7 +262,7 @@ def test_notes_go_after_their_time_and_ids_made_here_leave_none(create) -> None:
     for note in notes(table):
         os.utime(note, (note.stat().st_mtime - long_ago,) * 2)
     store = FileStore.open(table.path)
-    runs._noted(store, "old", 0, 5)
+    run_notes.leave_note(store, "old", 0, 5)
     assert [note.name for note in notes(table) if note.name.startswith("old.")] == [
         note.name for note in notes(table) if note.name.startswith("old.0.5.")
     ]
@@ -351,8 +351,14 @@ def test_any_interleaving_of_runs_of_one_id_with_commits_and_expiries(create, mo
             Table.open(table.path).expire_snapshots(retain_min=1, retain_max=1, limit=100)
 
     monkeypatch.setattr("manifest.io.failpoints.point", turns.point)
-    for name in ("_notes", "_noted", "commit_history"):
-        monkeypatch.setattr(runs, name, stopping(turns, getattr(runs, name)))
+    for module, name in (
+        (runs, "notes_of"),
+        (run_notes, "notes_of"),
+        (runs, "leave_note"),
+        (run_notes, "leave_note"),
+        (runs, "commit_history"),
+    ):
+        monkeypatch.setattr(module, name, stopping(turns, getattr(module, name)))
     monkeypatch.setattr(write_compact, "committed_before", stopping(turns, runs.committed_before))
     monkeypatch.setattr(FileStoreCommit, "_attempt", stopping(turns, FileStoreCommit._attempt))
     monkeypatch.setattr("manifest.io.file_io.LocalFileIO.turn", lambda *_: nullcontext())  # fairness only: safety must not rest on it
