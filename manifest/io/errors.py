@@ -78,6 +78,10 @@ class PathNotAllowed(PaimonError):
         return type(self), (self.path,)
 
 
+class StorageError(PaimonError, OSError):
+    """The storage refuses or fails (permission, I/O error): nothing is known of the file's content; ``errno`` and ``filename`` tell more."""
+
+
 class OutOfDisk(PaimonError, OSError):
     """The disk or the quota is full; what this attempt wrote is removed, the table is as it was."""
 
@@ -94,6 +98,7 @@ __all__ = [
     "SchemaMismatch",
     "SnapshotExpired",
     "SnapshotNotFound",
+    "StorageError",
     "TableExists",
     "TableNotFound",
     "UnmergeableRows",

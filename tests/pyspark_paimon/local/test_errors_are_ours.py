@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from manifest.io.file_io import LocalFileIO
-from pyspark_paimon import CommitConflict, InvalidArgument, UnsupportedOption
+from pyspark_paimon import CommitConflict, InvalidArgument, StorageError, UnsupportedOption
 
 ROWS = pa.table({"id": pa.array([1, 2], pa.int64()), "n": pa.array([1, 2], pa.int32())})
 
@@ -62,3 +62,17 @@ def test_a_clean_up_that_fails_does_not_hide_the_first_error(create, monkeypatch
     for change in (lambda: table.write(ROWS), lambda: table.delete("id = 1")):
         with pytest.raises(CommitConflict, match="the first error"):
             change()
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EIO])
+def test_a_data_file_that_storage_does_not_give_is_not_called_corrupt(create, monkeypatch, number) -> None:
+    table = create("id BIGINT, n INT")
+    table.write(ROWS)
+
+    def denied(self: LocalFileIO, path: str) -> Any:
+        raise OSError(number, "as the test wants it", path)
+
+    monkeypatch.setattr(LocalFileIO, "open_input", denied)
+    with pytest.raises(StorageError, match=r"data-.*\.parquet") as refused:
+        table.scan().to_arrow()
+    assert refused.value.errno == number
