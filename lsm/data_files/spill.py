@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
-from manifest.io.file_io import disk_errors
+from fileindex.base.errors import CorruptFile
+from manifest.io.storage_errors import storage_errors
 
 SPILL_BATCH_BYTES = 2 << 20
 _MIN_BATCH_ROWS = 1024
@@ -27,13 +28,21 @@ class SpillFile:
 
     def tables(self) -> Iterator[Any]:
         """Its batches, in order, one in memory at a time."""
-        with pa.OSFile(self.path) as source, pa.ipc.open_stream(source) as reader:
-            for batch in reader:
+        with _spilled(self.path):
+            source = pa.OSFile(self.path)
+        with source:
+            with _spilled(self.path):
+                reader = pa.ipc.open_stream(source)
+            while True:
+                with _spilled(self.path):
+                    batch = next(reader, None)
+                if batch is None:
+                    return
                 yield pa.Table.from_batches([batch])
 
     def delete(self) -> None:
         """Remove the file; it may be gone already."""
-        with suppress(FileNotFoundError):
+        with suppress(FileNotFoundError), storage_errors(self.path):
             os.unlink(self.path)  # noqa: PTH108 - paths are strings here
 
 
@@ -51,12 +60,13 @@ class SpillSpace:
 
     def write(self, tables: Iterable[Any]) -> SpillFile:
         """Write one sorted run; nothing is left behind if that fails, be it for want of disk space (``OutOfDisk``)."""
-        os.makedirs(self.directory, exist_ok=True)  # noqa: PTH103 - paths are strings here
-        handle, path = tempfile.mkstemp(suffix=".arrow", prefix="spill-", dir=self.directory)
-        os.close(handle)
+        with storage_errors(self.directory):
+            os.makedirs(self.directory, exist_ok=True)  # noqa: PTH103 - paths are strings here
+            handle, path = tempfile.mkstemp(suffix=".arrow", prefix="spill-", dir=self.directory)
+            os.close(handle)
         rows = 0
         try:
-            with disk_errors(path), pa.OSFile(path, "wb") as sink:
+            with storage_errors(path), pa.OSFile(path, "wb") as sink:
                 writer = None
                 for table in tables:
                     writer = writer or pa.ipc.new_stream(sink, table.schema, options=self._options)
@@ -77,9 +87,25 @@ class SpillSpace:
         return pa.ipc.IpcWriteOptions(compression=codec, use_threads=False)
 
 
+@contextmanager
+def _spilled(path: str) -> Iterator[None]:
+    """What storage does to a run that was written a moment ago, by name."""
+    try:
+        with storage_errors(path):
+            yield
+    except pa.ArrowException as error:
+        raise CorruptFile(path, f"is not what was spilled into it ({error})") from error
+
+
+def spill_directory() -> Any:
+    """A ``tempfile.TemporaryDirectory`` where this machine keeps such (``TMPDIR``), for the spills of one write."""
+    with storage_errors(os.environ.get("TMPDIR", "/tmp")):  # noqa: S108  # only named in an error
+        return tempfile.TemporaryDirectory(prefix="paimon-spill-", ignore_cleanup_errors=True)
+
+
 def batch_rows(table: Any, size: int) -> int:
     """How many rows of ``table`` make about ``size`` bytes in memory; never fewer than a thousand."""
     return max(_MIN_BATCH_ROWS, size * int(table.num_rows) // max(1, int(table.nbytes)))
 
 
-__all__ = ["SPILL_BATCH_BYTES", "SpillFile", "SpillSpace", "batch_rows"]
+__all__ = ["SPILL_BATCH_BYTES", "SpillFile", "SpillSpace", "batch_rows", "spill_directory"]

@@ -18,7 +18,8 @@ import pyarrow.parquet as pq
 
 from lsm.arrow.dictionary import DICTIONARY, joined
 from lsm.parquet.footer_fixup import FooterSink, as_integers, columns_with_nan
-from manifest.io.file_io import FileIO, disk_errors
+from manifest.io.file_io import FileIO
+from manifest.io.storage_errors import storage_errors
 
 ROW_GROUP_ROWS = 1 << 19
 ROW_GROUP_BYTES = 64 << 20
@@ -106,7 +107,7 @@ class ParquetFileWriter:
     def close(self) -> tuple[Any, int]:
         """Finish the file and make it durable: its footer as the encoder made it (``pq.FileMetaData``), and its exact size in bytes."""
         self.end_row_group()
-        with disk_errors(self.path):
+        with storage_errors(self.path):
             if self._footer is not None:
                 self._footer.hold()
             self._writer.close()
@@ -132,7 +133,7 @@ class ParquetFileWriter:
         if self._writer is not None and not self._pending_rows:
             return
         group = joined(self._pending) if self._pending else self._schema.empty_table()
-        with disk_errors(self.path):
+        with storage_errors(self.path):
             if self._writer is None:
                 self._open(group)
             if group.num_rows:

@@ -6,7 +6,6 @@ each. Nothing is visible before the messages are committed, and ``abort`` remove
 
 from __future__ import annotations
 
-import tempfile
 import uuid
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -24,7 +23,7 @@ from lsm.bucket.dynamic import HashBucketAssigner, Owned
 from lsm.bucket.hash_index import write_hashes
 from lsm.bucket.router import route
 from lsm.compaction.cluster import Clustering
-from lsm.data_files.spill import SPILL_BATCH_BYTES, SpillSpace
+from lsm.data_files.spill import SPILL_BATCH_BYTES, SpillSpace, spill_directory
 from lsm.deletion_vectors.maintainer import BucketVectors
 from lsm.deletion_vectors.writer import DeletionVectorWriter
 from lsm.schema.conform_input import conform
@@ -98,7 +97,7 @@ class TableWrite:
         told = store.options.changelog_producer == "lookup"  # an overwrite is in no changelog, its compaction neither: so it is done here
         self._compacts = compacts and (not ignore_existing or told)  # others are settled where they are alone in their buckets
         self._names = FileNames(store.options.data_file_prefix, _suffix(store), commit_id or str(uuid.uuid4()))
-        self._spill = tempfile.TemporaryDirectory(prefix="paimon-spill-", ignore_cleanup_errors=True)
+        self._spill = spill_directory()
         raw = store.options.raw
         self._space = SpillSpace(
             self._spill.name,

@@ -82,7 +82,19 @@ class StorageError(PaimonError, OSError):
     """The storage refuses or fails (permission, I/O error): nothing is known of the file's content; ``errno`` and ``filename`` tell more."""
 
 
-class OutOfDisk(PaimonError, OSError):
+class FileMissing(StorageError, FileNotFoundError):
+    """The storage has no such file or directory."""
+
+
+class FileTaken(StorageError, FileExistsError):
+    """Something stands already where a file or directory is to be made."""
+
+
+class StorageDenied(StorageError, PermissionError):
+    """This process may not do that there (permissions)."""
+
+
+class OutOfDisk(StorageError):
     """The disk or the quota is full; what this attempt wrote is removed, the table is as it was."""
 
 
@@ -91,6 +103,8 @@ __all__ = [
     "CommitConflict",
     "CommitGaveUp",
     "CommitReplayed",
+    "FileMissing",
+    "FileTaken",
     "InvalidSchema",
     "NullInKey",
     "OutOfDisk",
@@ -98,6 +112,7 @@ __all__ = [
     "SchemaMismatch",
     "SnapshotExpired",
     "SnapshotNotFound",
+    "StorageDenied",
     "StorageError",
     "TableExists",
     "TableNotFound",

@@ -1,5 +1,5 @@
 # Paths are strings here, as metadata spells them, and the methods of a FileIO are documented once, by the protocol.
-# ruff: noqa: D102, PTH102, PTH104, PTH105, PTH106, PTH108, PTH110, PTH112, PTH116, PTH118, PTH119, PTH120, PTH123
+# ruff: noqa: D102, PTH102, PTH104, PTH105, PTH106, PTH108, PTH110, PTH112, PTH116, PTH119, PTH120, PTH123
 """The storage that tables stand on: a small protocol, the local file system, and a base for wrappers.
 
 A commit is safe only where ``create_exclusive`` is atomic and refuses an existing name. The local implementation uses
@@ -13,7 +13,6 @@ import fcntl
 import os
 import shutil
 import time
-import uuid
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
@@ -23,10 +22,11 @@ import pyarrow as pa
 
 from fileindex.base.errors import CorruptFile
 from manifest.io import failpoints
-from manifest.io.errors import OutOfDisk, UnsafeFileIO
+from manifest.io.errors import UnsafeFileIO
+from manifest.io.posix import is_still, open_directory, sync_directory, temporary_name
+from manifest.io.storage_errors import with_storage_errors
 
 _NO_LINK = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EXDEV, errno.EMLINK})
-_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _SETTLED_NANOS = 2 * 10**9
 """Times of files are coarse: a file that changed just now can change again within the same tick."""
 _TURN_SECONDS = 5.0
@@ -47,7 +47,8 @@ class FileStatus:
 class FileIO(Protocol):
     """What a table needs of a file system; paths are absolute, with ``/``.
 
-    Missing files raise ``FileNotFoundError``; a full disk raises ``OutOfDisk`` and leaves nothing behind.
+    What fails is a ``StorageError`` that names the path: for a missing file also a ``FileNotFoundError``, for a full disk ``OutOfDisk``,
+    which leaves nothing behind.
     Implementations travel to other processes, hence are picklable.
     """
 
@@ -103,17 +104,7 @@ class FileIO(Protocol):
         """The path for libraries that open local files themselves; None if they cannot."""
 
 
-@contextmanager
-def disk_errors(path: str) -> Iterator[None]:
-    """Turn the operating system's "disk full" and "quota exceeded" into ``OutOfDisk`` that names ``path``."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno in _FULL and not isinstance(error, OutOfDisk):
-            raise OutOfDisk(error.errno, f"no space left while writing ({error.strerror})", path) from error
-        raise
-
-
+@with_storage_errors
 @dataclass(frozen=True, slots=True)
 class LocalFileIO:
     """Files of this machine (or of a mount with POSIX hard links).
@@ -153,7 +144,11 @@ class LocalFileIO:
         return found.st_dev, found.st_ino, found.st_size, found.st_ctime_ns
 
     def exists(self, path: str) -> bool:
-        return os.path.exists(path)
+        try:
+            os.stat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return True
 
     def list(self, path: str) -> list[FileStatus]:
         found: list[FileStatus] = []
@@ -170,13 +165,13 @@ class LocalFileIO:
             missing.append(path)
             path = os.path.dirname(path)
         for directory in reversed(missing):
-            with suppress(FileExistsError), disk_errors(directory):
+            with suppress(FileExistsError):
                 os.mkdir(directory)
-            _sync_directory(os.path.dirname(directory))
+            sync_directory(os.path.dirname(directory))
 
     def write(self, path: str, data: bytes, *, overwrite: bool = False, durable: bool = True) -> None:
         if overwrite:
-            temporary = _temporary(path)
+            temporary = temporary_name(path)
             try:
                 self._create(temporary, data, durable=durable)
                 os.replace(temporary, path)
@@ -187,12 +182,12 @@ class LocalFileIO:
         else:
             self._create(path, data, durable=durable)
         if durable:
-            _sync_directory(os.path.dirname(path))
+            sync_directory(os.path.dirname(path))
 
     def create_exclusive(self, path: str, data: bytes) -> bool:
         if os.path.exists(path):
             return False
-        temporary = _temporary(path)
+        temporary = temporary_name(path)
         try:
             self._create(temporary, data, durable=True)
             failpoints.point(f"after-temp-{os.path.basename(path).rpartition('-')[0]}")
@@ -210,8 +205,8 @@ class LocalFileIO:
         finally:
             with suppress(OSError):
                 os.unlink(temporary)
-        _sync_directory(os.path.dirname(path))
-        return _is_still(path, created)
+        sync_directory(os.path.dirname(path))
+        return is_still(path, created)
 
     def delete(self, path: str) -> bool:
         try:
@@ -234,13 +229,12 @@ class LocalFileIO:
             raise FileExistsError(errno.EEXIST, "the target exists", target)
         self.mkdirs(os.path.dirname(target))
         os.rename(source, target)
-        _sync_directory(os.path.dirname(target))
-        _sync_directory(os.path.dirname(source))
+        sync_directory(os.path.dirname(target))
+        sync_directory(os.path.dirname(source))
 
     def open_output(self, path: str) -> Any:
-        with disk_errors(path):
-            os.close(self._open_new(path))
-            return pa.OSFile(path, mode="wb")
+        os.close(self._open_new(path))
+        return pa.OSFile(path, mode="wb")
 
     def open_input(self, path: str) -> Any:
         return pa.OSFile(path, mode="rb")
@@ -248,17 +242,15 @@ class LocalFileIO:
     def sync(self, path: str) -> None:
         descriptor = os.open(path, os.O_RDONLY)
         try:
-            with disk_errors(path):
-                os.fsync(descriptor)
+            os.fsync(descriptor)
         finally:
             os.close(descriptor)
-        _sync_directory(os.path.dirname(path))
+        sync_directory(os.path.dirname(path))
 
     @contextmanager
     def turn(self, directory: str) -> Iterator[None]:
-        try:
-            descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-        except FileNotFoundError:
+        descriptor = open_directory(directory)
+        if descriptor is None:
             yield
             return
         try:
@@ -276,12 +268,11 @@ class LocalFileIO:
         """Write a new file; a failure other than "it exists" removes what was written."""
         descriptor = self._open_new(path)
         try:
-            with disk_errors(path):
-                view = memoryview(data)
-                while view:
-                    view = view[os.write(descriptor, view) :]
-                if durable:
-                    os.fsync(descriptor)
+            view = memoryview(data)
+            while view:
+                view = view[os.write(descriptor, view) :]
+            if durable:
+                os.fsync(descriptor)
         except BaseException:
             with suppress(OSError):
                 os.unlink(path)
@@ -291,12 +282,11 @@ class LocalFileIO:
 
     def _open_new(self, path: str) -> int:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        with disk_errors(path):
-            try:
-                return os.open(path, flags, 0o666)
-            except FileNotFoundError:
-                self.mkdirs(os.path.dirname(path))
-                return os.open(path, flags, 0o666)
+        try:
+            return os.open(path, flags, 0o666)
+        except FileNotFoundError:
+            self.mkdirs(os.path.dirname(path))
+            return os.open(path, flags, 0o666)
 
 
 class WrappedFileIO:
@@ -311,6 +301,10 @@ class WrappedFileIO:
 
     def __init__(self, inner: FileIO) -> None:
         self.inner = inner
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        with_storage_errors(cls)
 
     def read(self, path: str) -> bytes:
         """See ``FileIO``; so for every other method."""
@@ -375,31 +369,4 @@ def _locked(descriptor: int) -> bool:
     return True
 
 
-def _temporary(path: str) -> str:
-    return os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.{uuid.uuid4()}.tmp")
-
-
-def _is_still(path: str, created: os.stat_result) -> bool:
-    """Whether no other file has come in place of the one that was linked to the name.
-
-    Paimon's engines look whether the name is taken and then rename over it: one that looked before the link replaces the file. Seen
-    here, that is a lost race; only one that stalls until after this look can take back what was acknowledged.
-    """
-    try:
-        return os.path.samestat(os.stat(path), created)
-    except FileNotFoundError:  # removed as a whole, as by a rollback: it was there
-        return True
-
-
-def _sync_directory(path: str) -> None:
-    descriptor = os.open(path or ".", os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    except OSError as error:
-        if error.errno not in {errno.EINVAL, errno.ENOTSUP}:  # some mounts cannot sync a directory, and need not
-            raise
-    finally:
-        os.close(descriptor)
-
-
-__all__ = ["FileIO", "FileStatus", "LocalFileIO", "WrappedFileIO", "disk_errors"]
+__all__ = ["FileIO", "FileStatus", "LocalFileIO", "WrappedFileIO"]

@@ -10,12 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lsm.data_files.spill import SpillFile, SpillSpace
+from fileindex.base.errors import PaimonError
+from lsm.data_files.spill import SpillFile, SpillSpace, spill_directory
 from lsm.keys.sort import Sorted, SortKey
 from lsm.merge.function import Deduplicate
 from lsm.write_buffer.sort_buffer import SortBuffer
 from lsm.write_buffer.source import BufferedRows, Source
-from manifest.io.errors import OutOfDisk
+from manifest.io.errors import OutOfDisk, StorageError
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,23 @@ def test_a_spill_that_finds_no_room_leaves_no_file(tmp_path: Path) -> None:
     with pytest.raises(OutOfDisk):
         SpillSpace(str(tmp_path)).write(failing())
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_spill_that_storage_refuses_or_loses_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("no directory")
+    with pytest.raises(StorageError, match="file/spills"):
+        SpillSpace(str(tmp_path / "file" / "spills")).write([pa.table({"a": [1]})])
+    spilled = SpillSpace(str(tmp_path)).write([pa.table({"a": range(100_000)})])
+    Path(spilled.path).write_bytes(Path(spilled.path).read_bytes()[:-2000])
+    with pytest.raises(PaimonError, match=r"spill-.*\.arrow"):
+        list(spilled.tables())
+    spilled.delete()
+    with pytest.raises(StorageError, match=r"spill-.*\.arrow"):
+        list(spilled.tables())
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "file"))
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "file"))
+    with pytest.raises(StorageError, match="file"):
+        spill_directory()
 
 
 @pytest.mark.parametrize("codec", ["zstd", "lz4", "none"])

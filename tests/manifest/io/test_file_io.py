@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from fileindex.base.errors import CorruptFile, InvalidArgument, UnsupportedOption
-from manifest.io.errors import OutOfDisk, UnsafeFileIO
-from manifest.io.file_io import FileIO, LocalFileIO, WrappedFileIO, disk_errors
+from manifest.io.errors import FileMissing, FileTaken, OutOfDisk, StorageDenied, StorageError, UnsafeFileIO
+from manifest.io.file_io import FileIO, LocalFileIO, WrappedFileIO
 from manifest.io.resolve import file_io_for
 
 IO = LocalFileIO()
@@ -76,9 +76,78 @@ def test_a_full_disk_is_typed_and_leaves_nothing(tmp_path, monkeypatch, code, ca
     assert IO.list(str(tmp_path)) == []
 
 
-def test_other_disk_errors_stay_what_they_are():
-    with pytest.raises(PermissionError), disk_errors("x"):
-        raise PermissionError(errno.EACCES, "no")
+@pytest.mark.parametrize(
+    ("code", "also"),
+    [
+        (errno.EIO, OSError),
+        (errno.EACCES, PermissionError),
+        (errno.EPERM, PermissionError),
+        (errno.EROFS, OSError),
+        (errno.EMFILE, OSError),
+        (errno.ELOOP, OSError),
+        (errno.ENAMETOOLONG, OSError),
+        (errno.ENOTDIR, OSError),
+    ],
+)
+@pytest.mark.parametrize("place", ["open", "write", "fsync", "unlink", "stat", "link", "replace", "mkdir", "scandir", "pread", "rename"])
+def test_what_storage_refuses_is_typed_and_names_the_file(tmp_path, monkeypatch, place, code, also):
+    path, folder = str(tmp_path / "d" / "file"), str(tmp_path / "e")
+    IO.write(path, b"x")
+    IO.mkdirs(folder)
+    calls = {
+        "open": lambda: IO.write(f"{folder}/file", b"x"),
+        "write": lambda: IO.write(f"{folder}/file", b"x"),
+        "fsync": lambda: IO.sync(path),
+        "unlink": lambda: IO.delete(path),
+        "stat": lambda: IO.exists(path),
+        "link": lambda: IO.create_exclusive(f"{folder}/file", b"x"),
+        "replace": lambda: IO.write(path, b"y", overwrite=True),
+        "mkdir": lambda: IO.mkdirs(f"{folder}/new"),
+        "scandir": lambda: IO.list(folder),
+        "pread": lambda: IO.read_range(path, 0, 1),
+        "rename": lambda: IO.rename_directory(folder, f"{folder}-moved"),
+    }
+    if (place, code) in {("link", errno.EPERM), ("stat", errno.ENOTDIR), ("scandir", errno.ENOTDIR)}:
+        pytest.skip("an answer, not a failure: no links here, nothing there")
+
+    def refuse(*_arguments, **_options):
+        raise OSError(code, os.strerror(code))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, place, refuse)
+        with pytest.raises(StorageError, match=r"/file|/e") as caught:
+            calls[place]()
+    assert isinstance(caught.value, also)
+    assert (caught.value.errno, pickle.loads(pickle.dumps(caught.value)).filename) == (code, caught.value.filename)
+    assert IO.list(folder) == []
+    assert IO.read(path) == b"x"
+
+
+def test_missing_and_taken_files_are_what_they_are_called(tmp_path):
+    path = str(tmp_path / "a")
+    for missing in (lambda: IO.read(path), lambda: IO.open_input(path), lambda: IO.size(path), lambda: IO.identity(path)):
+        with pytest.raises(FileMissing, match="/a'") as caught:
+            missing()
+        assert isinstance(caught.value, FileNotFoundError)
+    IO.write(path, b"x")
+    with pytest.raises(FileTaken):
+        IO.write(path, b"x")
+    with pytest.raises(StorageError, match="a/b"):
+        IO.read(f"{path}/b")
+    with pytest.raises(StorageError, match="a/b"):
+        IO.write(f"{path}/b", b"x")
+    assert not IO.exists(f"{path}/b")
+    with pytest.raises(StorageError):
+        IO.exists(f"{path}{'x' * 300}")
+
+
+def test_what_a_wrapper_raises_itself_is_typed_too():
+    class Broken(WrappedFileIO):
+        def read(self, path):
+            raise PermissionError(errno.EACCES, "no")
+
+    with pytest.raises(StorageDenied, match="somewhere"):
+        Broken(IO).read("somewhere")
 
 
 def test_write_is_exclusive_unless_told_otherwise(tmp_path):

@@ -1,0 +1,94 @@
+"""The operating system's errors as ours: one place that turns an ``OSError`` into a ``StorageError`` that names the file."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import wraps
+from types import TracebackType
+from typing import Any, TypeVar, cast
+
+from fileindex.base.errors import PaimonError
+from manifest.io.errors import FileMissing, FileTaken, OutOfDisk, StorageDenied, StorageError
+
+_Class = TypeVar("_Class", bound=type)
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+OPERATIONS = (
+    "read",
+    "read_range",
+    "size",
+    "identity",
+    "exists",
+    "list",
+    "mkdirs",
+    "write",
+    "create_exclusive",
+    "delete",
+    "delete_directory",
+    "rename_directory",
+    "open_output",
+    "open_input",
+    "sync",
+)
+"""The methods of a ``FileIO`` that touch storage, each of which is given the path first."""
+
+
+class storage_errors(AbstractContextManager[None]):  # noqa: N801  # used as a function is
+    """Turn an ``OSError`` that leaves the block into ours: what was asked for is ``path``, whatever temporary name or parent failed.
+
+    >>> with storage_errors("/warehouse/t/snapshot/snapshot-1"):
+    ...     raise OSError(errno.EIO, "Input/output error")
+    Traceback (most recent call last):
+    ...
+    manifest.io.errors.StorageError: [Errno 5] Input/output error: '/warehouse/t/snapshot/snapshot-1'
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Raise the typed error; others pass as they are."""
+        if isinstance(error, OSError) and not isinstance(error, PaimonError):
+            raise _typed(error, self.path) from error
+
+
+def _typed(error: OSError, path: str) -> StorageError:
+    """The error of our kind that is also what the operating system's is, so that ``except FileNotFoundError`` catches both."""
+    reason = error.strerror or str(error) or "the storage failed"
+    if error.errno in _FULL:
+        return OutOfDisk(error.errno, f"no space left while writing ({reason})", path)
+    if error.filename and path.startswith(f"{error.filename}/"):
+        reason = f"{reason} at '{error.filename}'"
+    kinds: dict[type[OSError], type[StorageError]] = {
+        FileNotFoundError: FileMissing,
+        FileExistsError: FileTaken,
+        PermissionError: StorageDenied,
+    }
+    kind = next((ours for theirs, ours in kinds.items() if isinstance(error, theirs)), StorageError)
+    return kind(error.errno or errno.EIO, reason, path)
+
+
+def with_storage_errors(store: _Class) -> _Class:
+    """A store's class whose own operations raise our errors alone; what it inherits is left as it is."""
+    for name in OPERATIONS:
+        method = vars(store).get(name)
+        if callable(method):
+            setattr(store, name, _translated(method))
+    return store
+
+
+def _translated(method: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(method)
+    def operation(self: Any, path: str, *arguments: Any, **options: Any) -> Any:
+        try:
+            return method(self, path, *arguments, **options)
+        except OSError as error:
+            if isinstance(error, PaimonError):
+                raise
+            raise _typed(error, path) from error
+
+    return cast("Callable[..., Any]", operation)
+
+
+__all__ = ["OPERATIONS", "storage_errors", "with_storage_errors"]
