@@ -43,6 +43,11 @@ interop: setup ## Prove the formats against Paimon's Java engine and pypaimon, a
 test-long: setup ## Run the long tests too (races, soaks, large property runs)
 	@$(PYTEST) -q -m "long and not interop"
 
+MINUTES ?= 30
+.PHONY: torture
+torture: setup ## Kill, fail, race and corrupt for MINUTES (30), and show what was tried and what went wrong; failures can be replayed
+	@$(BIN)/python -m tests.torture --minutes $(MINUTES)
+
 .PHONY: lint
 lint: $(STAMP) ## Check style, format and types
 	@$(BIN)/ruff check --quiet .

@@ -1,0 +1,42 @@
+"""A minute of the torture is part of every test run: each part a few tries long, with a seed that is fixed. ``make torture`` is the rest."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.torture.runner import ROOT
+
+TRIES = {"kills": 6, "faults": 6, "races": 1, "corruption": 30}
+
+
+@pytest.mark.parametrize("part", TRIES)
+def test_a_short_torture_finds_nothing_wrong(tmp_path: Path, part: str) -> None:
+    if importlib.util.find_spec(f"tests.torture.{part}") is None:
+        pytest.skip("not there yet")
+    command = [
+        sys.executable,
+        "-m",
+        "tests.torture",
+        "--worker",
+        part,
+        "--tries",
+        str(TRIES[part]),
+        "--seed",
+        "1",
+        "--folder",
+        str(tmp_path),
+    ]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=250, check=False)
+    assert done.returncode == 0, done.stderr
+    outcomes = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(outcomes) == TRIES[part]
+    allowed = {"right", "typed error", *(["untyped error"] if part == "faults" else [])}
+    assert [outcome for outcome in outcomes if outcome["verdict"] not in allowed] == []
