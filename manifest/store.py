@@ -158,7 +158,7 @@ class FileStore:
         Other engines show such a table without what waits on level 0; ours merges that in (``hides_level_0``).
         """
         options = self.options
-        return self.schema.is_primary_key_table and (options.deletion_vectors_enabled or options.merge_engine == "first-row")
+        return self.schema.is_primary_key_table and (options.deletion_vectors_enabled or options.engine.first_row_wins)
 
     @property
     def hides_level_0(self) -> bool:

@@ -105,7 +105,7 @@ class CompactionChangelog:
         compared = None
         if core.changelog_row_deduplicate:
             compared = tuple(name for name in schema.names if name not in core.changelog_row_deduplicate_ignore_fields)
-        return cls(log, key, settled, compared, core.merge_engine == "first-row")
+        return cls(log, key, settled, compared, core.engine.first_row_wins)
 
     def observe(self, merged: MergeRound) -> None:
         """Tell what a round has changed; its rows have ``_LEVEL``."""

@@ -102,7 +102,7 @@ class LookupRewriter:
         store = self.plain.target.store
         runs = [self._rows(run, len(section) + 1) for run in by_age(section)]
         old = self._lookup.versions(new, self._below(output_level), row_columns(store))
-        fold = LookupMerge(self.plain.fold, output_level if store.options.merge_engine == "first-row" else None)
+        fold = LookupMerge(self.plain.fold, output_level if store.options.engine.first_row_wins else None)
         for merged in merge_rounds([old, *runs], self.plain.key, fold):
             if self.observe is not None:
                 self.observe(merged)

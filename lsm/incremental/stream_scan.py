@@ -110,9 +110,9 @@ class StreamScan:
 
     def __post_init__(self) -> None:
         schema, core = self.store.schema, self.store.schema.core
-        if schema.is_primary_key_table and core.changelog_producer == "none" and core.merge_engine != "deduplicate":
+        if schema.is_primary_key_table and core.changelog_producer == "none" and not core.engine.newest_replaces:
             raise UnsupportedTable(
-                f"{self.store.root}: a stream of a table with merge-engine '{core.merge_engine}' needs a changelog: "
+                f"{self.store.root}: a stream of a table with merge-engine '{core.engine.name}' needs a changelog: "
                 "set 'changelog-producer' to 'lookup' or 'full-compaction' ('input' tells the rows as they were written)"
             )
         if self.overwrites and (not schema.is_primary_key_table or core.changelog_producer not in {"none", "input"}):

@@ -1,4 +1,7 @@
-"""Which merge function a table has: the only place that looks at its merge engine (Paimon's ``PrimaryKeyTableUtils``)."""
+"""Which merge function a table has (Paimon's ``PrimaryKeyTableUtils``): the only place here that looks at the name of its merge engine.
+
+Others ask for a trait (``manifest.options.merge_engine``).
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ def merge_function_for(schema: TableSchema) -> MergeFunction:
         options = MergeOptions.of(schema)
     except UnsupportedOption as error:
         raise UnsupportedTable(str(error)) from error
-    match options.engine:
+    match options.engine.name:
         case "deduplicate":
             return Deduplicate(options.ignore_delete)
         case "first-row":

@@ -35,9 +35,6 @@ from manifest.options.support import check_readable
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
 
-_FOLDING_ENGINES = frozenset({"partial-update", "aggregation"})
-"""A row of theirs is made of several versions, so it can match although no version does."""
-
 _Bucket: TypeAlias = tuple[bytes, int]
 
 
@@ -96,7 +93,6 @@ class _Funnel:
         self._settles_keys = store.settles_keys
         self._hides_level_0 = store.hides_level_0
         self._min_level = max(min_level, int(self._hides_level_0))
-        self._folds_values = options.merge_engine in _FOLDING_ENGINES
         self._folded: Int64s = np.zeros(0, np.int64)
 
     def plan(self, snapshot: Snapshot | None, limit: int | None) -> ScanPlan:
@@ -227,7 +223,7 @@ class _Funnel:
         if shared.size:
             ranks = key_ranks(visible.select(shared), self._store.schema.key_types)
             numbers[shared] = len(visible) + sections(buckets[shared], *ranks)
-        if self._folds_values:
+        if self._store.options.engine.folds_values:
             shared, counts = np.unique(numbers, return_counts=True)
             self._folded = shared[counts > 1]
         return numbers

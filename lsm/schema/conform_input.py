@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 from fileindex.base.column_type import BINARIES, STRINGS, Kind
 from lsm.keys.encoding import is_variable
 from manifest.io.errors import NullInKey, SchemaMismatch
-from manifest.options.merge_keys import PARTIAL_UPDATE
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import MAX_LENGTH, DataField, DataType
 from manifest.types.default_value import default_scalar
@@ -51,7 +50,7 @@ def conform(rows: Any, schema: TableSchema) -> Any:
     table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
     for field in schema.fields:
         if field.name not in names:
-            if not (field.type.nullable and schema.is_primary_key_table and schema.core.merge_engine == PARTIAL_UPDATE):
+            if not (field.type.nullable and schema.is_primary_key_table and schema.core.engine.fills_missing):
                 raise SchemaMismatch(f"column '{field.name}' is missing; the table has: {', '.join(schema.names)}")
             table = table.append_column(field.name, pa.nulls(table.num_rows, field.type.arrow))
     columns = [_column(table.column(field.name), field) for field in schema.fields]

@@ -15,6 +15,7 @@ from pydantic import AliasGenerator, BaseModel, BeforeValidator, ConfigDict, Fie
 from fileindex.base.errors import UnsupportedOption
 from fileindex.base.memory_size import parse_memory_size
 from manifest.options.durations import parse_duration_millis
+from manifest.options.merge_engine import DEDUPLICATE, EngineTraits, engine_traits
 from manifest.options.stats_mode import StatsMode
 
 _MAX_INT = 2**31 - 1
@@ -182,7 +183,7 @@ class CoreOptions(BaseModel):
     write_buffer_size: Size = 256 * _MIB
     write_buffer_spillable: Flag = True
     write_buffer_spill_max_disk_size: Size = _MAX_LONG
-    merge_engine: Keyword = "deduplicate"
+    merge_engine: Keyword = DEDUPLICATE
     sequence_field: Names = ()
     sequence_field_sort_order: Keyword = "ascending"
     rowkind_field: str | None = None
@@ -267,6 +268,11 @@ class CoreOptions(BaseModel):
         return (self.num_levels or self.num_sorted_run_compaction_trigger + 1) - 1
 
     @property
+    def engine(self) -> EngineTraits:
+        """What follows from the merge engine."""
+        return engine_traits(self.merge_engine)
+
+    @property
     def compacts_fully_at_commit(self) -> bool:
         """Whether a batch write fully compacts every bucket that it touches."""
         return bool(self.full_compaction_delta_commits) or self.changelog_producer == "full-compaction"
@@ -274,7 +280,7 @@ class CoreOptions(BaseModel):
     @property
     def needs_lookup(self) -> bool:
         """Whether compaction of level 0 looks for older versions below its output (Paimon's ``LookupStrategy``)."""
-        return self.deletion_vectors_enabled or self.force_lookup or self.merge_engine == "first-row" or self.changelog_producer == "lookup"
+        return self.deletion_vectors_enabled or self.force_lookup or self.engine.first_row_wins or self.changelog_producer == "lookup"
 
     @property
     def sequence_descending(self) -> bool:

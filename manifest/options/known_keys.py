@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from manifest.options.core_options import FORMER_KEYS, CoreOptions
-from manifest.options.merge_keys import AGGREGATE_REMOVE, ENGINES, GROUP_REMOVE, PARTIAL_REMOVE
+from manifest.options.merge_engine import AGGREGATE_REMOVE, ENGINES, PARTIAL_REMOVE
+from manifest.options.merge_keys import GROUP_REMOVE
 
 Refusal = Callable[[str], str | None]
 

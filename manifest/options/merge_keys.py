@@ -1,4 +1,4 @@
-"""The keys of merge-engine options and the engines' names: what can be said of them without looking at columns."""
+"""The keys of merge options: what can be said of them without looking at columns."""
 
 from __future__ import annotations
 
@@ -8,10 +8,7 @@ from collections.abc import Iterable, Mapping
 from fileindex.base.errors import UnsupportedOption
 from manifest.options.aggregate_functions import FUNCTIONS
 
-DEDUPLICATE, FIRST_ROW, PARTIAL_UPDATE, AGGREGATION = ENGINES = ("deduplicate", "first-row", "partial-update", "aggregation")
 DEFAULT_FUNCTION = "fields.default-aggregate-function"
-AGGREGATE_REMOVE = "aggregation.remove-record-on-delete"
-PARTIAL_REMOVE = "partial-update.remove-record-on-delete"
 GROUP_REMOVE = "partial-update.remove-record-on-sequence-group"
 LAST_NON_NULL = "last_non_null_value"
 _SUFFIXES = (
@@ -53,17 +50,10 @@ def check_field_columns(options: Mapping[str, str], columns: Iterable[str]) -> N
 
 
 __all__ = [
-    "AGGREGATE_REMOVE",
-    "AGGREGATION",
-    "DEDUPLICATE",
     "DEFAULT_FUNCTION",
-    "ENGINES",
     "FIELD_OPTION",
-    "FIRST_ROW",
     "GROUP_REMOVE",
     "LAST_NON_NULL",
-    "PARTIAL_REMOVE",
-    "PARTIAL_UPDATE",
     "check_field_columns",
     "field_option_reason",
 ]

@@ -14,7 +14,7 @@ from fileindex.base.errors import UnsupportedOption
 from manifest.io.errors import UnsupportedTable
 from manifest.options.core_options import CoreOptions
 from manifest.options.known_keys import AT_CREATION, IMMUTABLE, KNOWN, LAYOUT, ONE_WAY, PREFIXES, REFUSED, REFUSED_PREFIXES, ROWS
-from manifest.options.merge_keys import AGGREGATION, ENGINES, PARTIAL_UPDATE, field_option_reason
+from manifest.options.merge_keys import field_option_reason
 
 
 def check_settable(options: Mapping[str, object]) -> None:
@@ -104,10 +104,9 @@ def check_readable(options: CoreOptions, *, has_primary_key: bool, table: str) -
 
 
 def _check_merges(options: CoreOptions, table: str) -> None:
-    if options.merge_engine not in ENGINES:
-        raise UnsupportedTable(f"{table}: merge-engine '{options.merge_engine}' is not built, so its rows cannot be merged")
-    folds = options.merge_engine in {AGGREGATION, PARTIAL_UPDATE}
-    for key, value in options.raw.items() if folds else ():
+    if not options.engine.is_built:
+        raise UnsupportedTable(f"{table}: merge-engine '{options.engine.name}' is not built, so its rows cannot be merged")
+    for key, value in options.raw.items() if options.engine.folds_values else ():
         if key.endswith("aggregate-function") and (reason := field_option_reason(key, value)) is not None:
             raise UnsupportedTable(f"{table}: option '{key}': {reason}")
 

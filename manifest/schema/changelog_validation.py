@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fileindex.base.errors import UnsupportedOption
-from manifest.options.merge_keys import FIRST_ROW
 from manifest.schema.table_schema import TableSchema
 
 PRODUCERS = ("none", "input", "lookup", "full-compaction")
@@ -27,8 +26,8 @@ def check_changelog(schema: TableSchema) -> None:
         return
     if not schema.is_primary_key_table:
         raise UnsupportedOption(_PRODUCER, f"'{producer}' needs a primary key")
-    if core.merge_engine == FIRST_ROW and producer != "lookup":
-        raise UnsupportedOption(_PRODUCER, f"'{producer}' does not go with merge-engine 'first-row'; use 'lookup' or 'none'")
+    if core.engine.first_row_wins and producer != "lookup":
+        raise UnsupportedOption(_PRODUCER, f"'{producer}' does not go with merge-engine '{core.engine.name}'; use 'lookup' or 'none'")
     if producer == "full-compaction":
         for option, on in (("deletion-vectors.enabled", core.deletion_vectors_enabled), ("force-lookup", core.force_lookup)):
             if on:

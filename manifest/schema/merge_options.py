@@ -12,19 +12,8 @@ from typing import Any
 from fileindex.base.errors import UnsupportedOption
 from manifest.options.aggregate_functions import check_function
 from manifest.options.core_options import CoreOptions
-from manifest.options.merge_keys import (
-    AGGREGATE_REMOVE,
-    AGGREGATION,
-    DEDUPLICATE,
-    DEFAULT_FUNCTION,
-    ENGINES,
-    FIELD_OPTION,
-    FIRST_ROW,
-    GROUP_REMOVE,
-    LAST_NON_NULL,
-    PARTIAL_REMOVE,
-    PARTIAL_UPDATE,
-)
+from manifest.options.merge_engine import AGGREGATE_REMOVE, DEDUPLICATE, ENGINES, PARTIAL_REMOVE, EngineTraits, engine_traits
+from manifest.options.merge_keys import DEFAULT_FUNCTION, FIELD_OPTION, GROUP_REMOVE, LAST_NON_NULL
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import DataType
 
@@ -58,7 +47,7 @@ class SequenceGroup:
 class MergeOptions:
     """A table's merge engine. ``aggregates`` has an entry for every column that a function folds, key columns apart."""
 
-    engine: str = DEDUPLICATE
+    engine: EngineTraits = engine_traits(DEDUPLICATE)  # noqa: RUF009 - frozen
     ignore_delete: bool = False
     remove_on_delete: bool = False
     groups: tuple[SequenceGroup, ...] = ()
@@ -76,25 +65,25 @@ class MergeOptions:
         [('n', 'sum'), ('s', 'last_non_null_value')]
         """
         core, raw = CoreOptions.of(schema.options), schema.options
-        match core.merge_engine:
+        match core.engine.name:
             case "deduplicate":
-                return cls(DEDUPLICATE, core.ignore_delete)
+                return cls(core.engine, core.ignore_delete)
             case "first-row":
                 if core.sequence_field:
                     raise UnsupportedOption(
                         "sequence.field", "does not go with merge-engine 'first-row', where the first version to arrive wins"
                     )
-                return cls(FIRST_ROW, core.ignore_delete)
+                return cls(core.engine, core.ignore_delete)
             case "aggregation":
                 remove = _flag(raw, AGGREGATE_REMOVE)
                 aggregates = _aggregation(schema)
                 for name, rule in aggregates.items():
                     if remove and rule.ignore_retract:
                         raise UnsupportedOption(f"fields.{name}.ignore-retract", f"does not go with '{AGGREGATE_REMOVE}'")
-                return cls(AGGREGATION, core.ignore_delete, remove, aggregates=aggregates)
+                return cls(core.engine, core.ignore_delete, remove, aggregates=aggregates)
             case "partial-update":
                 return _partial_update(schema, core)
-        raise UnsupportedOption("merge-engine", f"'{core.merge_engine}' is none; possible: {', '.join(ENGINES)}")
+        raise UnsupportedOption("merge-engine", f"'{core.engine.name}' is none; possible: {', '.join(ENGINES)}")
 
 
 def _partial_update(schema: TableSchema, core: CoreOptions) -> MergeOptions:
@@ -121,7 +110,7 @@ def _partial_update(schema: TableSchema, core: CoreOptions) -> MergeOptions:
         if rule.function != LAST_NON_NULL and name not in protected:
             raise UnsupportedOption(key, f"column '{name}' is in no sequence group, where '{rule.function}' would need one")
         aggregates[name] = rule
-    return MergeOptions(PARTIAL_UPDATE, core.ignore_delete, remove, groups, frozenset(listed), aggregates)
+    return MergeOptions(core.engine, core.ignore_delete, remove, groups, frozenset(listed), aggregates)
 
 
 def _sequence_groups(schema: TableSchema) -> tuple[SequenceGroup, ...]:

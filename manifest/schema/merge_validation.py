@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from fileindex.base.column_type import STRINGS
 from fileindex.base.errors import UnsupportedOption
-from manifest.options.merge_keys import AGGREGATE_REMOVE, DEDUPLICATE, FIRST_ROW, GROUP_REMOVE, PARTIAL_REMOVE, check_field_columns
+from manifest.options.merge_engine import AGGREGATE_REMOVE, PARTIAL_REMOVE
+from manifest.options.merge_keys import GROUP_REMOVE, check_field_columns
 from manifest.schema.merge_options import MergeOptions
 from manifest.schema.table_schema import TableSchema
 
@@ -32,15 +33,15 @@ def check_merging(schema: TableSchema) -> None:
     """Raise ``UnsupportedOption``, by key, for merge options that contradict each other or the columns."""
     options = schema.core
     if not schema.is_primary_key_table:
-        if options.merge_engine != DEDUPLICATE:
+        if not options.engine.newest_replaces:
             raise UnsupportedOption("merge-engine", "means something for primary-key tables only")
         if options.rowkind_field is not None:
             raise UnsupportedOption("rowkind.field", "means something for primary-key tables only")
         return
     check_field_columns(schema.options, schema.names)
     MergeOptions.of(schema)
-    if options.merge_engine == FIRST_ROW and options.deletion_vectors_enabled:
-        raise UnsupportedOption("deletion-vectors.enabled", "does not go with merge-engine 'first-row'")
+    if options.engine.first_row_wins and options.deletion_vectors_enabled:
+        raise UnsupportedOption("deletion-vectors.enabled", f"does not go with merge-engine '{options.engine.name}'")
     if options.rowkind_field is not None:
         if options.rowkind_field not in schema.names:
             raise UnsupportedOption("rowkind.field", f"'{options.rowkind_field}' is no column; columns are: {', '.join(schema.names)}")

@@ -14,7 +14,6 @@ from pyarrow import acero
 from fileindex.base.errors import InvalidArgument
 from lsm.schema.conform_input import conform
 from manifest.io.errors import SchemaMismatch, UnsupportedTable
-from manifest.options.merge_keys import AGGREGATE_REMOVE, DEDUPLICATE, PARTIAL_REMOVE
 from manifest.schema.merge_options import MergeOptions
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.filter.bind import resolve
@@ -134,9 +133,9 @@ class Assignments:
 
 def refuse_update(schema: TableSchema, table: str) -> None:
     """Raise ``UnsupportedTable`` where a newer version of a row is not its replacement."""
-    engine = schema.core.merge_engine
-    if schema.is_primary_key_table and engine != "deduplicate":
-        raise UnsupportedTable(f"{table}: merge-engine '{engine}' merges a new version with the old one, so update cannot replace it")
+    engine = schema.core.engine
+    if schema.is_primary_key_table and not engine.newest_replaces:
+        raise UnsupportedTable(f"{table}: merge-engine '{engine.name}' merges a new version with the old one, so update cannot replace it")
 
 
 def refuse_delete(schema: TableSchema, table: str) -> None:
@@ -146,10 +145,10 @@ def refuse_delete(schema: TableSchema, table: str) -> None:
         return
     if options.ignore_delete:
         raise UnsupportedTable(f"{table}: option 'ignore-delete' drops deletes, so rows cannot be deleted")
-    needed = {"partial-update": PARTIAL_REMOVE, "aggregation": AGGREGATE_REMOVE}.get(options.engine)
-    if options.engine != DEDUPLICATE and not options.remove_on_delete:
-        how = "" if needed is None else f" without option '{needed}'"
-        raise UnsupportedTable(f"{table}: merge-engine '{options.engine}'{how} merges a delete with what is there, so rows stay")
+    engine = options.engine
+    if not engine.newest_replaces and not options.remove_on_delete:
+        how = "" if engine.remove_option is None else f" without option '{engine.remove_option}'"
+        raise UnsupportedTable(f"{table}: merge-engine '{engine.name}'{how} merges a delete with what is there, so rows stay")
 
 
 def is_spark_column(value: object) -> bool:

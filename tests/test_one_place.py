@@ -1,0 +1,36 @@
+"""One decision, one place: what only one module may look at, so that nobody decides it a second time."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from manifest.options import merge_engine
+from manifest.options.merge_engine import ENGINES
+
+ROOT = Path(__file__).parent.parent
+MODULES = sorted(
+    path.relative_to(ROOT) for room in ("fileindex", "manifest", "lsm", "pyspark_paimon") for path in (ROOT / room).rglob("*.py")
+)
+
+
+def mentioned(path: Path) -> set[str]:
+    """Every name that a module reads or imports, and every text of it, docstrings apart."""
+    tree = ast.parse((ROOT / path).read_text())
+    found = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    found |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
+    return found | {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+
+
+def test_merge_engines_are_told_by_their_traits_not_by_their_names() -> None:
+    constants = {name for name, value in vars(merge_engine).items() if value in ENGINES}
+    assert len(constants) == len(ENGINES)
+    looking = {str(path) for path in MODULES if mentioned(path) & {*ENGINES, *constants}}
+    assert looking == {
+        "manifest/options/merge_engine.py",  # the names and their traits
+        "manifest/options/core_options.py",  # the default
+        "manifest/schema/merge_options.py",  # the options of each
+        "lsm/merge/engines.py",  # the function of each
+    }
+    asking = {str(path) for path in MODULES if "merge_engine" in mentioned(path)}
+    assert asking <= looking
