@@ -36,7 +36,7 @@ def write(path, rows, kinds=None):
     with TableWrite(store) as job:
         job.write(table, kinds=None if kinds is None else pa.array(kinds, pa.int8()))
         messages = job.prepare_commit()
-    FileStoreCommit(store, "test").commit(messages)
+    FileStoreCommit(store, "test", fresh=True).commit(messages)
 
 
 def compact(path):
@@ -45,7 +45,7 @@ def compact(path):
     entries = store.live_entries(store.snapshots.latest())
     buckets = sorted(set(zip(entries.partition, entries.bucket.tolist(), strict=True)))
     found = [compact_bucket(store, partition, bucket, full=True) for partition, bucket in buckets]
-    FileStoreCommit(store, "test").commit([message for message in found if message is not None])
+    FileStoreCommit(store, "test", fresh=True).commit([message for message in found if message is not None])
 
 
 def scan(path, predicate=None, *, columns=None, limit=None, file_io=None, partitions=None, options=None):

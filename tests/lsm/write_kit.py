@@ -27,7 +27,7 @@ def make(path: Path, ddl: str, keys: tuple[str, ...] = (), partitions: tuple[str
 
 
 def commit(store: FileStore, messages: list[CommitMessage], identifier: int = 2**63 - 1) -> None:
-    FileStoreCommit(store, "test", resequence=resequence(store)).commit(messages, identifier)
+    FileStoreCommit(store, "test", resequence=resequence(store), fresh=True).commit(messages, identifier)
 
 
 def write(store: FileStore, *tables: pa.Table, kinds: Any = None, **settings: Any) -> list[CommitMessage]:

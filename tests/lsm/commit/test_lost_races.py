@@ -35,7 +35,7 @@ def prepared(store: FileStore, table: pa.Table, **settings: object) -> list[Comm
 
 
 def committed(store: FileStore, messages: list[CommitMessage], user: str = "test") -> list[CommitMessage]:
-    commit = FileStoreCommit(store, user, resequence=resequence(store))
+    commit = FileStoreCommit(store, user, resequence=resequence(store), fresh=True)
     return list(commit_with_rebucket(commit, messages, commit.commit)[1])
 
 
