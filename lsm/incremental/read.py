@@ -11,6 +11,7 @@ import pyarrow as pa
 from fileindex.base.errors import UnknownColumn
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.tree import TRUE, Predicate, columns_of
+from lsm.arrow.limit import limit_rows
 from lsm.arrow.row_kind import ROW_KIND, kind_texts
 from lsm.incremental.planner import IncrementalMode, IncrementalSplit
 from lsm.keys.encoding import one_array
@@ -61,16 +62,9 @@ def read_incremental(
         if split.mode is IncrementalMode.DIFF
         else _additions(store, split, columns, wanted, counters)
     )
-    left = limit
-    for rows in found:
-        for batch in _in_batches(rows, columns):
-            chosen = batch if left is None else batch.slice(0, left)
-            if chosen.num_rows:
-                counters.rows_returned += chosen.num_rows
-                yield chosen
-            left = None if left is None else left - chosen.num_rows
-            if left == 0:
-                return
+    for batch in limit_rows((batch for rows in found for batch in _in_batches(rows, columns)), limit):
+        counters.rows_returned += batch.num_rows
+        yield batch
 
 
 def _additions(

@@ -16,6 +16,7 @@ from fileindex.base.errors import UnknownColumn
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.tree import TRUE, Predicate, columns_of
 from lsm.arrow.decode import plain_texts
+from lsm.arrow.limit import limit_rows
 from lsm.deletion_vectors.reader import DeletionFile
 from lsm.keys.order_by import RowOrder
 from lsm.keys.sort import SEQUENCE_NUMBER, VALUE_KIND, SortKey
@@ -75,15 +76,8 @@ def read_split(
             raise UnknownColumn(name, tuple(store.schema.names))
     counters = ReadReport() if report is None else report
     wanted = TRUE if predicate is None else predicate
-    left = limit
-    for batch in _SplitRead(store, split, tuple(columns), wanted, counters, top, in_key_order).batches():
-        if left is not None and left <= 0:
-            return
-        rows = batch if left is None or batch.num_rows <= left else batch.slice(0, left)
-        if not rows.num_rows:
-            continue
+    for rows in limit_rows(_SplitRead(store, split, tuple(columns), wanted, counters, top, in_key_order).batches(), limit):
         counters.rows_returned += rows.num_rows
-        left = None if left is None else left - rows.num_rows
         yield rows
 
 

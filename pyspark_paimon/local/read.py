@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
+from lsm.arrow.limit import limit_rows
 from lsm.incremental.planner import IncrementalSplit
 from lsm.read.metrics import ReadReport
 from lsm.read.split import counted_by_footers, known_count, read_split
@@ -39,16 +40,9 @@ def plan_rows(
         rows = _sorted(store, candidates(request), plan, threads, report)
         yield from rows.select(list(request.columns)).to_batches()
         return
-    left = request.limit
-    threads = threads if left is None else 1  # the first split may be enough
+    threads = threads if request.limit is None else 1  # the first split may be enough
     with closing(_in_order(store, request, plan, threads, report, ahead=ahead)) as batches:
-        for batch in batches:
-            rows = batch if left is None else batch.slice(0, left)
-            left = None if left is None else left - rows.num_rows
-            if rows.num_rows:
-                yield rows
-            if left == 0:
-                break
+        yield from limit_rows(batches, request.limit)
 
 
 def split_rows(store: FileStore, request: ScanRequest, split: Split, report: ReadReport | None = None) -> Iterator[pa.RecordBatch]:

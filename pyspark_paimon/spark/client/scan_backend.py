@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from lsm.arrow.limit import limit_rows
 from lsm.read.metrics import ReadReport
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.snapshot import Snapshot
@@ -72,13 +73,7 @@ class SparkScans:
             rows = sorted_rows(self._blobs(wanted), wanted, self.schema(request.schema_id))
             yield from rows.select(list(request.columns)).to_batches()
             return
-        left = request.limit
-        for batch in self._blobs(request):
-            rows = batch if left is None else batch.slice(0, left)
-            left = None if left is None else left - rows.num_rows
-            yield rows
-            if left == 0:
-                return
+        yield from limit_rows(self._blobs(request), request.limit)
 
     def read_stages(self, request: ScanRequest) -> Sequence[FunnelStage]:
         """Have tasks read the rows, and tell what they kept and dropped; no row comes here."""

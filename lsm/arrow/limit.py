@@ -1,0 +1,30 @@
+"""The first so many rows of a stream of batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+
+def limit_rows(batches: Iterable[Any], limit: int | None) -> Iterator[Any]:
+    """The batches that have rows, the last one cut; nothing is asked for beyond ``limit`` rows (None: all of them).
+
+    >>> import pyarrow as pa
+    >>> batches = [pa.record_batch({"a": values}) for values in ([1, 2], [3, 4], [5])]
+    >>> [batch.num_rows for batch in limit_rows(batches, 3)]
+    [2, 1]
+    """
+    left = limit
+    if left is not None and left <= 0:
+        return
+    for batch in batches:
+        rows = batch if left is None or batch.num_rows <= left else batch.slice(0, left)
+        if rows.num_rows:
+            yield rows
+        if left is not None:
+            left -= rows.num_rows
+            if left == 0:
+                return
+
+
+__all__ = ["limit_rows"]
