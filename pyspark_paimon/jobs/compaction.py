@@ -91,4 +91,20 @@ def compact_one(store: FileStore, request: CompactRequest, bucket: tuple[bytes, 
     return compact_bucket(store, *bucket, full=request.full, clustering=clustering, commit_id=request.commit_id)
 
 
-__all__ = ["compact_one", "compact_request", "wanted_buckets"]
+def compaction_counts(messages: Sequence[CommitMessage]) -> dict[str, int]:
+    """What compactions did, by the names of ``CompactResult``: a file that only changed its level was neither read nor written."""
+    before = [file for message in messages for file in message.compact_before]
+    after = [file for message in messages for file in message.compact_after]
+    made = [file for message in messages for file in message.made_by_compaction()]
+    kept = {file.file_name for file in after} - {file.file_name for file in made}
+    return {
+        "files_before": len(before),
+        "files_after": len(after),
+        "bytes_read": sum(file.file_size for file in before if file.file_name not in kept),
+        "bytes_written": sum(file.file_size for file in made),
+        "rows": sum(file.row_count for file in after),
+        "buckets": len(messages),
+    }
+
+
+__all__ = ["compact_one", "compact_request", "compaction_counts", "wanted_buckets"]

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fileindex.base.errors import InvalidArgument
-from fileindex.predicate.tree import Predicate
 from lsm.commit.post_commit import compact_after_commit, finished
 from lsm.commit.rebucket import commit_with_rebucket
 from lsm.commit.resequence import resequence
@@ -18,15 +17,13 @@ from lsm.write.table_write import TableWrite
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage, CommitResult
 from manifest.commit.runs import committed_before
-from manifest.entry.live import EntryFilter
 from manifest.options.support import check_writable
-from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
-from pyspark_paimon.jobs.compaction import compact_one, wanted_buckets
+from pyspark_paimon.jobs.compaction import compact_one, compaction_counts, wanted_buckets
 from pyspark_paimon.jobs.progress_steps import Steps
+from pyspark_paimon.jobs.publish import publish_rows
 from pyspark_paimon.request.backend import ArrowRows, CompactRequest, Progress, WriteRequest
 from pyspark_paimon.request.inputs import split_kinds
-from pyspark_paimon.request.partition_spec import predicate_of, values_of
 from pyspark_paimon.request.results import CompactResult, ProgressEvent, WriteResult
 from pyspark_paimon.scheduling.thread_pool import each
 
@@ -50,8 +47,9 @@ def write_rows(store: FileStore, request: WriteRequest, rows: ArrowRows, *, thre
                 progress(ProgressEvent(stage="write", done=taken))
         messages = write.prepare_commit()
     commit = FileStoreCommit(store, request.commit_id, resequence=resequence(store, request.commit_id), fresh=request.first_run)
-    publish = partial(_overwrite, store, commit, request) if overwriting else partial(commit.commit, identifier=request.identifier)
-    result, published = commit_with_rebucket(commit, messages, publish, threads=threads, overwrite=overwriting)
+    result, published = commit_with_rebucket(
+        commit, messages, partial(publish_rows, commit, request), threads=threads, overwrite=overwriting
+    )
     result = compact_after_commit(store, request.compactor, result, published, owned=True, threads=threads)
     return written(result, taken, sum(len(message.new_files) for message in published), start)
 
@@ -91,23 +89,6 @@ def _ordered(table: pa.Table, column: str) -> pa.Table:
     return table.take(pc.sort_indices(keys, sort_keys=[("known", "ascending"), ("value", "ascending")]))
 
 
-def _overwrite(store: FileStore, commit: FileStoreCommit, request: WriteRequest, messages: Sequence[CommitMessage]) -> CommitResult:
-    if request.partition is None:
-        return commit.overwrite(messages, request.identifier, partitions=None, dynamic=request.dynamic)
-    full = values_of(request.partition, store.schema)
-    if full is not None:
-        return commit.overwrite(messages, request.identifier, partitions=[store.partition.encode(full)])
-    wanted = predicate_of([request.partition], store.schema)
-    named = {message.partition for message in messages if store.partition.keeps(wanted, message.partition)}
-    return commit.overwrite(messages, request.identifier, partitions=named | set(live_partitions(store, store.snapshots.latest(), wanted)))
-
-
-def live_partitions(store: FileStore, snapshot: Snapshot | None, wanted: Predicate) -> list[bytes]:
-    """Serialised partitions with files at ``snapshot`` that ``wanted`` keeps."""
-    _, partitions = store.live_entries(snapshot, EntryFilter(predicate=wanted)).partition_codes
-    return list(partitions)
-
-
 def compact_table(store: FileStore, request: CompactRequest, *, threads: int, progress: Progress | None) -> CompactResult:
     """Compact the buckets of the newest snapshot, a thread each; the buckets that lose a race are compacted again."""
     start = time.perf_counter()
@@ -140,19 +121,9 @@ def _compact_one(store: FileStore, request: CompactRequest, steps: Steps, bucket
 
 
 def _added(total: CompactResult, messages: Sequence[CommitMessage], result: CommitResult, attempt: int) -> CompactResult:
-    before = [file for message in messages for file in message.compact_before]
-    after = [file for message in messages for file in message.compact_after]
-    moved = {file.file_name for file in before} & {file.file_name for file in after}
-    return CompactResult(
-        files_before=total.files_before + len(before),
-        files_after=total.files_after + len(after),
-        bytes_read=total.bytes_read + sum(file.file_size for file in before if file.file_name not in moved),
-        bytes_written=total.bytes_written + sum(file.file_size for file in after if file.file_name not in moved),
-        snapshot_id=total.snapshot_id if result.compact_snapshot_id is None else result.compact_snapshot_id,
-        rows=total.rows + sum(file.row_count for file in after),
-        buckets=total.buckets + len(messages),
-        attempts=attempt,
-    )
+    counts = {name: getattr(total, name) + count for name, count in compaction_counts(messages).items()}
+    snapshot_id = total.snapshot_id if result.compact_snapshot_id is None else result.compact_snapshot_id
+    return total.model_copy(update={**counts, "snapshot_id": snapshot_id, "attempts": attempt})
 
 
-__all__ = ["compact_table", "live_partitions", "table_write", "write_rows", "written"]
+__all__ = ["compact_table", "table_write", "write_rows", "written"]

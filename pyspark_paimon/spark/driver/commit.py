@@ -7,11 +7,10 @@ finds them there all the same.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from lsm.commit.post_commit import compact_after_commit, finished
-from lsm.commit.rebucket import commit_with_rebucket as publish_rows
-from lsm.commit.rebucket import rebucket
+from lsm.commit.rebucket import commit_with_rebucket, rebucket
 from lsm.commit.resequence import resequence
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage, CommitResult
@@ -19,9 +18,9 @@ from manifest.commit.runs import committed_before
 from manifest.io.errors import CommitConflict, CommitReplayed
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER
 from manifest.store import FileStore
-from pyspark_paimon.local.write_compact import live_partitions
+from pyspark_paimon.jobs.compaction import compaction_counts
+from pyspark_paimon.jobs.publish import publish_rows
 from pyspark_paimon.request.backend import CompactRequest
-from pyspark_paimon.request.partition_spec import Spec, predicate_of, values_of
 from pyspark_paimon.spark.driver.answers import answered, stored_answer
 from pyspark_paimon.spark.driver.running_jobs import after_its_end, runs
 from pyspark_paimon.spark.wire.jobs import ChangeJob, RowsJob
@@ -49,16 +48,12 @@ def commit_rows(store: FileStore, job: RowsJob, messages: Sequence[CommitMessage
 
     def publish(made: Sequence[CommitMessage]) -> CommitResult:
         properties = _noted(rows=rows, files=sum(len(message.new_files) for message in made))
-        if not overwriting:
-            return commit.commit(made, request.identifier, properties=properties, read_snapshot_id=job.read_snapshot_id)
-        dynamic = request.dynamic and request.partition is None
-        target = None if dynamic else _overwritten(store, request.partition, made)
-        return commit.overwrite(made, request.identifier, partitions=target, dynamic=dynamic, properties=properties)
+        return publish_rows(commit, request, made, properties=properties, read_snapshot_id=job.read_snapshot_id)
 
     if store.schema.has_dynamic_buckets and not job.owned:  # tasks that own nothing cannot tell where a key lives
         assigned = rebucket(store, messages, request.commit_id, overwrite=overwriting)
         again = job.read_snapshot_id is None  # else a conflict means to read again
-        result, messages = publish_rows(commit, assigned, publish, overwrite=overwriting, again=again)
+        result, messages = commit_with_rebucket(commit, assigned, publish, overwrite=overwriting, again=again)
     else:
         result = publish(messages)
     result = compact_after_commit(store, request.compactor, result, messages, owned=job.owned, threads=_threads())
@@ -76,18 +71,7 @@ def commit_change(store: FileStore, job: ChangeJob, messages: Sequence[CommitMes
 
 def commit_compaction(store: FileStore, request: CompactRequest, messages: Sequence[CommitMessage]) -> None:
     """Commit compactions of buckets. Raises ``CommitConflict`` if none of them could be, because others were faster."""
-    before = [file for message in messages for file in message.compact_before]
-    after = [file for message in messages for file in message.compact_after]
-    made = [file for message in messages for file in message.made_by_compaction()]
-    kept = {file.file_name for file in after} - {file.file_name for file in made}
-    properties = _noted(
-        files_before=len(before),
-        files_after=len(after),
-        bytes_read=sum(file.file_size for file in before if file.file_name not in kept),
-        bytes_written=sum(file.file_size for file in made),
-        buckets=len(messages),
-        rows=sum(file.row_count for file in after),
-    )
+    properties = _noted(**compaction_counts(messages))
     result = FileStoreCommit(store, request.commit_id, resequence=resequence(store, request.commit_id)).commit(
         messages, properties=properties
     )
@@ -109,18 +93,6 @@ def commit_index_rewrite(
         answered(job_name(store, commit_id), lambda: told.model_copy(update={"counts": counts}).model_dump_json())
     if result.compact_lost:
         raise CommitConflict(f"{store.root}: {len(result.lost_compactions)} files were removed while their indexes were rewritten")
-
-
-def _overwritten(store: FileStore, spec: Spec | None, messages: Sequence[CommitMessage]) -> Collection[bytes] | None:
-    """The partitions that a static specification replaces; None for the whole table."""
-    if spec is None:
-        return None
-    values = values_of(spec, store.schema)
-    if values is not None:
-        return {store.partition.encode(values)}
-    wanted = predicate_of([spec], store.schema)
-    named = {message.partition for message in messages if store.partition.keeps(wanted, message.partition)}
-    return named | set(live_partitions(store, store.snapshots.latest(), wanted))
 
 
 def job_name(store: FileStore, commit_id: str) -> str:

@@ -1,0 +1,44 @@
+"""Making written rows visible, as the request of a write says: appended, or in place of what they overwrite."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from manifest.commit.file_store_commit import FileStoreCommit
+from manifest.commit.message import CommitMessage, CommitResult
+from manifest.entry.live import EntryFilter
+from manifest.store import FileStore
+from pyspark_paimon.request.backend import WriteRequest
+from pyspark_paimon.request.partition_spec import Spec, predicate_of, values_of
+
+
+def publish_rows(
+    commit: FileStoreCommit,
+    request: WriteRequest,
+    messages: Sequence[CommitMessage],
+    *,
+    properties: Mapping[str, str] | None = None,
+    read_snapshot_id: int | None = None,
+) -> CommitResult:
+    """Commit the messages; ``read_snapshot_id`` counts where rows are appended. Raises as ``FileStoreCommit`` does."""
+    if request.mode != "overwrite":
+        return commit.commit(messages, request.identifier, properties=properties, read_snapshot_id=read_snapshot_id)
+    dynamic = request.dynamic and request.partition is None
+    target = None if dynamic else _replaced(commit.store, request.partition, messages)
+    return commit.overwrite(messages, request.identifier, partitions=target, dynamic=dynamic, properties=properties)
+
+
+def _replaced(store: FileStore, spec: Spec | None, messages: Sequence[CommitMessage]) -> Collection[bytes] | None:
+    """The partitions that a static overwrite replaces, those of its new rows among them; None for the whole table."""
+    if spec is None:
+        return None
+    values = values_of(spec, store.schema)
+    if values is not None:
+        return {store.partition.encode(values)}
+    wanted = predicate_of([spec], store.schema)
+    written = {message.partition for message in messages if store.partition.keeps(wanted, message.partition)}
+    _, there = store.live_entries(store.snapshots.latest(), EntryFilter(predicate=wanted)).partition_codes
+    return written | set(there)
+
+
+__all__ = ["publish_rows"]
