@@ -34,3 +34,15 @@ def test_merge_engines_are_told_by_their_traits_not_by_their_names() -> None:
     }
     asking = {str(path) for path in MODULES if "merge_engine" in mentioned(path)}
     assert asking <= looking
+
+
+def test_only_one_module_puts_floats_in_order() -> None:
+    """NaN as the greatest value: who compares asks ``fileindex.base.float_order``; others may look at NaN to store or show it."""
+    turning = {str(path) for path in MODULES if "copysign" in mentioned(path)}
+    assert turning == {"fileindex/base/float_order.py"}
+    keyed = {str(path) for path in MODULES if {"total_order_key", "spark_order_key", "total_order", "spark_order"} & defined(path)}
+    assert keyed == {"fileindex/base/float_order.py"}
+
+
+def defined(path: Path) -> set[str]:
+    return {node.name for node in ast.walk(ast.parse((ROOT / path).read_text())) if isinstance(node, ast.FunctionDef)}

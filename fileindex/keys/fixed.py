@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from fileindex.base.arrays import Int64s
 from fileindex.base.column_type import FLOATS, STRINGS, TIMESTAMPS, ColumnType, Kind, Plain
+from fileindex.base.float_order import sortable_bits
 
 _WIDTHS: dict[Kind, int] = {
     Kind.BOOLEAN: 1,
@@ -97,8 +98,7 @@ def turn(bits: Any, column_type: ColumnType) -> Int64s:
     if column_type.kind not in FLOATS:
         return np.asarray(bits.astype(np.int64))
     size = 32 if column_type.kind is Kind.FLOAT else 64
-    wide = bits.astype(np.int64)
-    return np.asarray(wide ^ ((wide >> (size - 1)) & (2 ** (size - 1) - 1)))
+    return sortable_bits(bits, size)
 
 
 def literal_keys(value: Plain, column_type: ColumnType) -> tuple[int | bytes, ...] | None:

@@ -16,11 +16,11 @@ import pyarrow as pa
 
 from fileindex.base.arrays import AnyArray, Int64s, Mask, UInt64s
 from fileindex.base.errors import UnsupportedType
+from fileindex.base.float_order import total_order
 
 WordOf: TypeAlias = Callable[[Int64s | None], UInt64s]
 
 _SIGN = np.uint64(1 << 63)
-_NAN = np.uint64(0x7FF8000000000000)
 _WORD_BYTES = 8
 _MAX_OFFSET = 2**31 - 1
 
@@ -105,10 +105,9 @@ def _values(array: Any, dtype: np.dtype[Any], *, per_row: int = 1, extra: int = 
 
 
 def _float_words(array: Any) -> UInt64s:
-    """Java's total order: flip all bits of negatives and the sign bit of the rest, after making every NaN the same."""
+    """Words in Java's total order."""
     wide = _values(array, np.dtype(f"<f{array.type.bit_width // 8}")).astype(np.float64)  # keeps the order and the sign of zero
-    bits = np.where(np.isnan(wide), _NAN, wide.view(np.uint64))
-    return np.where(bits & _SIGN != 0, ~bits, bits ^ _SIGN)
+    return total_order(wide).view(np.uint64) ^ _SIGN
 
 
 def is_variable(kind: Any) -> bool:

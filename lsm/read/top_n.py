@@ -7,11 +7,11 @@ columns outside the order are decoded for the few rows that pass. The most promi
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from fileindex.base.column_type import Plain
+from fileindex.base.float_order import spark_order_key
 from fileindex.predicate.tree import FALSE, TRUE, ColumnRef, IsNull, Predicate, all_of
 from lsm.keys.order_by import RowOrder, TopRows
 from lsm.read.metrics import ReadReport
@@ -51,7 +51,7 @@ class TopRead:
         found = [unit for split in splits for unit in (_files(split) if self._stand_alone(split) else [split])]
         best = [self._best(unit) for unit in found]
         rated = [number for number, value in enumerate(best) if value is not None]
-        rated.sort(key=lambda number: _sortable(best[number]), reverse=not self.order.columns[0].ascending)
+        rated.sort(key=lambda number: spark_order_key(best[number]), reverse=not self.order.columns[0].ascending)
         return [found[number] for number in (*rated, *(number for number, value in enumerate(best) if value is None))]
 
     def read(self, unit: DataSplit, report: ReadReport) -> None:
@@ -97,10 +97,6 @@ class TopRead:
             return None
         known = FilePruner(self.store, IsNull(ColumnRef(column.name))).bounds(unit.files[0])(ColumnRef(column.name))
         return None if known is None else known.min if column.ascending else known.max
-
-
-def _sortable(value: Plain) -> tuple[bool, Plain]:
-    return (True, 0.0) if isinstance(value, float) and math.isnan(value) else (False, value)
 
 
 def _files(split: DataSplit) -> list[DataSplit]:

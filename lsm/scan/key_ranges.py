@@ -6,14 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fileindex.base.arrays import AnyArray, Int64s
+from fileindex.base.arrays import Int64s
 from fileindex.base.column_type import FLOATS
 from fileindex.base.errors import CorruptFile
+from fileindex.base.float_order import total_order
 from manifest.entry.columns import EntryColumns
 from manifest.row.columns import RowColumns
 from manifest.types.data_type import DataType
-
-_LARGEST = np.int64(2**63 - 1)
 
 
 def key_ranks(entries: EntryColumns, types: Sequence[DataType]) -> tuple[Int64s, Int64s]:
@@ -33,7 +32,7 @@ def key_ranks(entries: EntryColumns, types: Sequence[DataType]) -> tuple[Int64s,
     for data_type, (low, has_low), (high, has_high) in zip(types, *sides, strict=True):
         values = np.concatenate([low, high])
         present = np.concatenate([has_low, has_high])
-        _, codes = np.unique(_total_order(values) if data_type.kind in FLOATS else values, return_inverse=True)
+        _, codes = np.unique(total_order(values) if data_type.kind in FLOATS else values, return_inverse=True)
         codes = np.where(present, codes + 1, 0)
         _, ranks = np.unique(ranks * (codes.max(initial=0) + 1) + codes, return_inverse=True)
     return ranks[: len(entries)], ranks[len(entries) :]
@@ -59,13 +58,6 @@ def section_starts(bucket: Int64s, low: Int64s, high: Int64s) -> np.ndarray[tupl
         reach = np.maximum.accumulate(high + apart)
         starts[1:] = (bucket[1:] != bucket[:-1]) | (low[1:] + apart[1:] > reach[:-1])
     return starts
-
-
-def _total_order(values: AnyArray) -> Int64s:
-    bits = np.where(np.isnan(values), np.nan, values).view(np.int64)
-    ordered: Int64s = np.where(bits < 0, bits ^ _LARGEST, bits)
-    ordered[np.isnan(values)] = _LARGEST
-    return ordered
 
 
 __all__ = ["key_ranks", "section_starts", "sections"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from fileindex.base.arrays import UInt64s
 from fileindex.base.column_type import BINARIES, FLOATS, STRINGS, ColumnType, Kind, Plain
 from fileindex.base.errors import CorruptFile
+from fileindex.base.float_order import spark_order_key
 from fileindex.base.plain_value import from_scalar, plain_array
 from fileindex.keys.hashing import hash_array, xxh64
 from fileindex.predicate.tree import ColumnRef, Predicate
@@ -132,8 +133,8 @@ class _Column:
         if self.least is None or self.most is None:
             self.least, self.most = low, high
         else:
-            self.least = min(self.least, low, key=_float_last)
-            self.most = max(self.most, high, key=_float_last)
+            self.least = min(self.least, low, key=spark_order_key)
+            self.most = max(self.most, high, key=spark_order_key)
 
     def finish(self) -> ColumnStatistics:
         kind = self.column.type.kind
@@ -237,11 +238,6 @@ def _hashes(dense: pa.Array, kind: ColumnType) -> _Hashes:
 def _fixed_length(kind: ColumnType) -> int:
     """Bytes of a value in memory, as engines estimate sizes."""
     return 16 if kind.kind is Kind.DECIMAL and kind.precision > 18 else _LENGTHS.get(kind.kind, 8)
-
-
-def _float_last(value: Any) -> tuple[bool, Any]:
-    is_nan = isinstance(value, float) and math.isnan(value)
-    return is_nan, 0.0 if is_nan else value
 
 
 __all__ = ["EXACT_VALUES", "DistinctCounter", "collect_statistics", "counted_rows", "own_statistics", "proves_empty", "statistics_of"]

@@ -13,13 +13,15 @@ import numpy as np
 
 from fileindex.base.arrays import AnyArray, Indices, Int64s, Mask
 from fileindex.base.column_type import BINARIES, FLOATS, STRINGS, ColumnType, Kind, Plain
-from fileindex.predicate.tree import And, ColumnRef, Compare, In, IsNull, Leaf, Op, Or, Predicate, StartsWith
+from fileindex.base.float_order import spark_order
+from fileindex.predicate.tree import And, ColumnRef, IsNull, Leaf, Or, Predicate, StartsWith
 from manifest.avro.columnar import optional_longs
 from manifest.entry.columns import EntryColumns
 from manifest.entry.objects import counts_of
 from manifest.row.binary_row import EMPTY_ROW
 from manifest.row.columns import RowColumns
 from manifest.stats.column_stats import ColumnBounds, slot_type
+from manifest.stats.leaf_on_bounds import leaf_may_match, prefix_may_match
 from manifest.types.data_type import DataType
 
 _FEW = 64
@@ -139,6 +141,7 @@ def key_bounds(entries: EntryColumns, names: Sequence[str], types: Sequence[Data
 def may_match_each(predicate: Predicate, bounds: BoundsColumnLookup, types: Mapping[str, ColumnType], count: int) -> Mask:
     """For each of ``count`` files what ``stats.may_match`` says; ``bounds`` answers None for a column of which nothing is known.
 
+    >>> from fileindex.predicate.tree import Compare, Op
     >>> column = BoundsColumn.of([ColumnBounds(1, 5, 0, 9), ColumnBounds(7, 9, 0, 9)], DataType(Kind.INT))
     >>> may_match_each(Compare(ColumnRef("a"), Op.GT, 5), lambda _: column, {"a": ColumnType(Kind.INT)}, 2)
     array([False,  True])
@@ -180,64 +183,21 @@ def _leaf(leaf: Leaf, known: BoundsColumn, column_type: ColumnType | None) -> Ma
     if not known.known.any():
         return ~all_null
     kind = None if column_type is None else column_type.kind
-    order: Callable[[Any], Any] = float_order if kind in FLOATS else lambda value: value
-    low, high = order(known.low), order(known.high)
-    match leaf:
-        case Compare(_, op, value):
-            hits = _compare(op, low, high, order(_stored(value)))
-        case In(_, values, True):
-            hits = np.ones(low.size, np.bool_)
-            for value in values:
-                hits &= _compare(Op.NE, low, high, order(_stored(value)))
-        case In(_, values, _):
-            hits = np.zeros(low.size, np.bool_)
-            for value in values:
-                hits |= _compare(Op.EQ, low, high, order(_stored(value)))
-        case StartsWith(_, prefix, negated):
-            if kind not in STRINGS:
-                return ~all_null
-            hits = _starts(low, high, prefix.encode(), negated=negated)
-    return ~all_null & (hits | ~known.known)
+    if isinstance(leaf, StartsWith):
+        if kind not in STRINGS:
+            return ~all_null
+        prefix, pairs = leaf.prefix.encode(), zip(known.low.tolist(), known.high.tolist(), strict=True)
+        hits = np.array([prefix_may_match(prefix, low, high, negated=leaf.negated) for low, high in pairs], np.bool_)
+    elif kind in FLOATS:
+        hits = leaf_may_match(leaf, spark_order(known.low), spark_order(known.high), spark_order)
+    else:
+        hits = leaf_may_match(leaf, known.low, known.high, _comparable)
+    return ~all_null & (np.asarray(hits, np.bool_) | ~known.known)
 
 
-def _compare(op: Op, low: AnyArray, high: AnyArray, literal: Any) -> Mask:
-    value = _as_object(literal) if isinstance(literal, bytes) else literal
-    match op:
-        case Op.EQ:
-            found = (low <= value) & (value <= high)
-        case Op.NE:
-            found = (low != value) | (high != value)
-        case Op.LT:
-            found = low < value
-        case Op.LE:
-            found = low <= value
-        case Op.GT:
-            found = high > value
-        case Op.GE:
-            found = high >= value
-    mask: Mask = found.astype(np.bool_)
-    return mask
-
-
-def _starts(low: AnyArray, high: AnyArray, prefix: bytes, *, negated: bool) -> Mask:
-    pairs = zip(low.tolist(), high.tolist(), strict=True)
-    if negated:
-        return np.array([not (least.startswith(prefix) and most.startswith(prefix)) for least, most in pairs], np.bool_)
-    size = len(prefix)
-    return np.array([least[:size] <= prefix <= most[:size] for least, most in pairs], np.bool_)
-
-
-def float_order(values: Any) -> Any:
-    """Whole numbers in Spark's order of floats: both zeros equal, NaN above infinity and equal to itself.
-
-    >>> float_order(np.array([-1.0, -0.0, 0.0, float("inf"), float("nan")])).argsort(kind="stable")
-    array([0, 1, 2, 3, 4])
-    """
-    floats = np.asarray(values, np.float64) + 0.0
-    bits = floats.view(np.int64)
-    ordered = np.where(bits < 0, bits ^ np.int64(2**63 - 1), bits)
-    found = np.where(np.isnan(floats), np.int64(2**63 - 1), ordered)
-    return found if found.ndim else int(found)
+def _comparable(value: Plain) -> Any:
+    stored = _stored(value)
+    return _as_object(stored) if isinstance(stored, bytes) else stored
 
 
 def _as_object(value: bytes) -> AnyArray:
@@ -277,4 +237,4 @@ def _spread(values: AnyArray, rows: Int64s, size: int) -> AnyArray:
     return found
 
 
-__all__ = ["BoundsColumn", "BoundsColumnLookup", "combined", "float_order", "key_bounds", "may_match_each", "value_bounds"]
+__all__ = ["BoundsColumn", "BoundsColumnLookup", "combined", "key_bounds", "may_match_each", "value_bounds"]

@@ -18,6 +18,7 @@ import numpy as np
 from fileindex.base.arrays import Indices
 from fileindex.base.column_type import FLOATS, INTEGERS, STRINGS, Kind, Plain
 from fileindex.base.errors import PaimonError
+from fileindex.base.float_order import spark_order_key
 from manifest.entry.bounds import BoundsColumn, key_bounds, value_bounds
 from manifest.entry.columns import EntryColumns
 from manifest.entry.objects import names_of
@@ -196,8 +197,7 @@ def _merged(parts: Sequence[ColumnBounds], data_type: DataType) -> ColumnBounds:
     high: list[Any] = [part.max for part in filled]
     if data_type.kind in FLOATS and any(map(math.isnan, low)):
         return ColumnBounds(None, None, nulls, rows)
-    top = math.nan if data_type.kind in FLOATS and any(map(math.isnan, high)) else max(high)  # NaN is the greatest
-    least, most = _MODE.bound(min(low), top)
+    least, most = _MODE.bound(min(low), max(high, key=spark_order_key))
     if data_type.kind in FLOATS:  # both zeros are the least or the greatest by some order
         least, most = -0.0 if least == 0 else least, 0.0 if most == 0 else most
     return ColumnBounds(least, most, nulls, rows)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
-from fileindex.base.column_type import Plain
 from fileindex.base.errors import CorruptFile, PaimonError
+from fileindex.base.float_order import spark_order_key
 from manifest.entry.columns import EntryColumns
 from manifest.entry.manifest_entry import FileKind
 from manifest.entry.manifest_list import ManifestFileMeta
@@ -166,14 +165,9 @@ def covers(stored: ColumnBounds, actual: ColumnBounds) -> bool:
     """
     if stored.null_count is not None and actual.null_count is not None and stored.null_count != actual.null_count:
         return False
-    if stored.min is not None and actual.min is not None and _rank(stored.min) > _rank(actual.min):
+    if stored.min is not None and actual.min is not None and spark_order_key(stored.min) > spark_order_key(actual.min):
         return False
-    return stored.max is None or actual.max is None or _rank(stored.max) >= _rank(actual.max)
-
-
-def _rank(value: Plain) -> Any:
-    """Floats as Spark orders them: NaN last, both zeros equal."""
-    return (math.isnan(value), 0.0 if math.isnan(value) else value) if isinstance(value, float) else value
+    return stored.max is None or actual.max is None or spark_order_key(stored.max) >= spark_order_key(actual.max)
 
 
 def _span(bounds: ColumnBounds) -> str:

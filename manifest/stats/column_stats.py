@@ -5,14 +5,15 @@ The stored form is Paimon's ``SimpleStats``. Bounds may be wider than the data, 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from fileindex.base.column_type import FLOATS, ColumnType, Kind, Plain
-from fileindex.predicate.tree import And, ColumnRef, Compare, In, IsNull, Op, Or, Predicate, StartsWith
+from fileindex.base.float_order import spark_order_key
+from fileindex.predicate.tree import And, ColumnRef, Compare, In, IsNull, Or, Predicate, StartsWith
 from manifest.row.binary_row import EMPTY_ROW, decode_fields
+from manifest.stats.leaf_on_bounds import leaf_may_match, prefix_may_match
 from manifest.types.data_type import DataType
 
 
@@ -81,6 +82,7 @@ def may_match(predicate: Predicate, bounds: BoundsLookup, types: Mapping[str, Co
     ``bounds`` answers None for a column (or map entry) of which nothing is known.
 
     >>> from fileindex.base.column_type import Kind
+    >>> from fileindex.predicate.tree import Op
     >>> id_ = ColumnRef("id")
     >>> known = ColumnBounds(10, 20, 0, 100)
     >>> [may_match(Compare(id_, Op.GT, v), lambda _: known, {"id": ColumnType(Kind.INT)}) for v in (19, 20)]
@@ -109,42 +111,16 @@ def _leaf_may_match(leaf: Compare | In | IsNull | StartsWith, known: ColumnBound
     low, high = known.min, known.max
     if low is None or high is None:
         return True
-    match leaf:
-        case Compare(_, op, value):
-            return _compare_may_match(op, low, high, value, is_float)
-        case In(_, values, negated):
-            if negated:
-                return all(_compare_may_match(Op.NE, low, high, value, is_float) for value in values)
-            return any(_compare_may_match(Op.EQ, low, high, value, is_float) for value in values)
-        case StartsWith(_, prefix, negated):
-            if not isinstance(low, str) or not isinstance(high, str):
-                return True
-            if negated:
-                return not (low.startswith(prefix) and high.startswith(prefix))
-            return low[: len(prefix)] <= prefix <= high[: len(prefix)]
+    if isinstance(leaf, StartsWith):
+        both_texts = isinstance(low, str) and isinstance(high, str)
+        return not both_texts or prefix_may_match(leaf.prefix, low, high, negated=leaf.negated)
+    if is_float:
+        return bool(leaf_may_match(leaf, spark_order_key(low), spark_order_key(high), spark_order_key))
+    return bool(leaf_may_match(leaf, low, high, _as_it_is))
 
 
-def _compare_may_match(op: Op, low: Plain, high: Plain, value: Plain, is_float: bool) -> bool:
-    least, most, wanted = (_float_key(low), _float_key(high), _float_key(value)) if is_float else (low, high, value)
-    match op:
-        case Op.EQ:
-            return bool(least <= wanted <= most)  # type: ignore[operator]  # plain values of one column share a type
-        case Op.NE:
-            return not least == wanted == most
-        case Op.LT:
-            return bool(least < wanted)  # type: ignore[operator]
-        case Op.LE:
-            return bool(least <= wanted)  # type: ignore[operator]
-        case Op.GT:
-            return bool(most > wanted)  # type: ignore[operator]
-        case Op.GE:
-            return bool(most >= wanted)  # type: ignore[operator]
-
-
-def _float_key(value: Plain) -> tuple[bool, float]:
-    """A float's place in Spark's order: both zeros equal, NaN above infinity and equal to itself."""
-    assert isinstance(value, float)
-    return (True, 0.0) if math.isnan(value) else (False, value + 0.0)
+def _as_it_is(value: Plain) -> Plain:
+    return value
 
 
 __all__ = ["ColumnBounds", "SimpleStats", "decode_bounds", "may_match", "slot_type"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import struct
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 
 from fileindex.base.column_type import ColumnType, Plain
 from fileindex.base.errors import CorruptFile
+from fileindex.base.float_order import total_order_key
 from fileindex.predicate.tree import ColumnRef, Predicate
 from manifest.row.binary_row import decode_row, encode_row
 from manifest.stats.column_stats import ColumnBounds, SimpleStats, may_match
@@ -37,7 +37,7 @@ class PartitionType:
 
     def order(self, row: bytes) -> tuple[tuple[object, ...], ...]:
         """A sort key of a serialised row, in Paimon's key order."""
-        return tuple(map(_total_order, self.decode(row, "key")))
+        return tuple(map(total_order_key, self.decode(row, "key")))
 
     def stats(self, partitions: Iterable[bytes]) -> SimpleStats:
         """Minimum, maximum and null counts per column over ``partitions`` (one per manifest entry), never truncated."""
@@ -48,7 +48,7 @@ class PartitionType:
         high: list[Plain] = []
         nulls: list[int | None] = []
         for column in range(len(self.names)):
-            values = sorted((v[column] for v, _ in counted if v[column] is not None), key=_total_order)
+            values = sorted((v[column] for v, _ in counted if v[column] is not None), key=total_order_key)
             low.append(values[0] if values else None)
             high.append(values[-1] if values else None)
             nulls.append(sum(count for v, count in counted if v[column] is None))
@@ -79,11 +79,11 @@ class PartitionType:
         def overlaps(stats: SimpleStats, path: str) -> bool:
             if not self.names or len(stats.null_counts) != len(self.names):
                 return bool(wanted)
-            low = [_total_order(v) for v in self.decode(stats.min_values, path)]
-            high = [_total_order(v) for v in self.decode(stats.max_values, path)]
+            low = [total_order_key(v) for v in self.decode(stats.min_values, path)]
+            high = [total_order_key(v) for v in self.decode(stats.max_values, path)]
 
             def holds(value: tuple[object, ...], column: int) -> bool:
-                return stats.null_counts[column] != 0 if value == _NULL else low[column] <= value <= high[column]
+                return stats.null_counts[column] != 0 if value == total_order_key(None) else low[column] <= value <= high[column]
 
             return any(all(holds(value, column) for column, value in enumerate(values)) for values in wanted)
 
@@ -96,18 +96,6 @@ class PartitionType:
             return by_name.get(column.name) if column.key is None else None
 
         return may_match(predicate, bounds_of, types)
-
-
-_NULL = (0, 0.0, "")
-
-
-def _total_order(value: Plain) -> tuple[object, ...]:
-    """A sort key in Paimon's order: null first, -0.0 before 0.0, NaN last."""
-    if value is None:
-        return _NULL
-    if isinstance(value, float):
-        return (2, 0.0, 0) if math.isnan(value) else (1, value, math.copysign(1.0, value))
-    return 1, value, 0
 
 
 __all__ = ["PartitionType"]

@@ -1,0 +1,64 @@
+"""The two orders of floats, for arrays and for single values; NaN is the greatest and equal to itself in both.
+
+Java's total order, which keys have, puts -0.0 before 0.0. Spark's order, in which filters compare, holds both zeros equal.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from fileindex.base.arrays import AnyArray, Int64s
+
+
+def sortable_bits(bits: AnyArray, width: int = 64) -> Int64s:
+    """Signed bit patterns of floats as whole numbers that compare as Java's order does, or the other way round: an involution."""
+    wide = bits.astype(np.int64, copy=False)
+    found: Int64s = wide ^ ((wide >> (width - 1)) & (2 ** (width - 1) - 1))
+    return found
+
+
+def total_order(floats: AnyArray) -> Int64s:
+    """64-bit floats as whole numbers in Java's total order.
+
+    >>> total_order(np.array([0.0, np.nan, -0.0, -1.0])).argsort().tolist()
+    [3, 2, 0, 1]
+    """
+    return sortable_bits(np.where(np.isnan(floats), np.nan, floats).view(np.int64))
+
+
+def spark_order(floats: Any) -> Any:
+    """Floats, or one float, as whole numbers in Spark's order.
+
+    >>> spark_order(np.array([-1.0, -0.0, 0.0, float("inf"), float("nan")])).argsort(kind="stable").tolist(), spark_order(-0.0)
+    ([0, 1, 2, 3, 4], 0)
+    """
+    found = total_order(np.asarray(floats, np.float64) + 0.0)  # turns -0.0 into 0.0
+    return found if found.ndim else int(found)
+
+
+def total_order_key(value: Any) -> tuple[Any, ...]:
+    """A plain value as a sort key: null first, floats in Java's total order, others in their own.
+
+    >>> sorted([math.nan, 0.0, -0.0, None], key=total_order_key)
+    [None, -0.0, 0.0, nan]
+    """
+    if value is None:
+        return (0,)
+    if isinstance(value, float):
+        return (2,) if math.isnan(value) else (1, value, math.copysign(1.0, value))
+    return 1, value
+
+
+def spark_order_key(value: Any) -> tuple[bool, Any]:
+    """A plain value as a sort key: floats in Spark's order, others in their own.
+
+    >>> max([math.inf, math.nan, 1.0], key=spark_order_key), spark_order_key(-0.0) == spark_order_key(0.0)
+    (nan, True)
+    """
+    return (True, 0.0) if isinstance(value, float) and math.isnan(value) else (False, value)
+
+
+__all__ = ["sortable_bits", "spark_order", "spark_order_key", "total_order", "total_order_key"]
