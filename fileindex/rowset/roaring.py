@@ -57,21 +57,6 @@ def all_rows(row_count: int) -> BitMap:
     return BitMap(range(row_count))
 
 
-def ranges_of(rows: BitMap) -> tuple[_Longs, _Longs]:
-    """Starts and ends (exclusive) of the maximal runs of consecutive rows.
-
-    >>> [part.tolist() for part in ranges_of(BitMap([1, 2, 3, 7]))]
-    [[1, 7], [4, 8]]
-    """
-    numbers = bitmap_to_rows(rows).astype(np.int64)
-    if not len(numbers):
-        return numbers, numbers
-    breaks = np.flatnonzero(np.diff(numbers) != 1)
-    starts = numbers[np.concatenate([[0], breaks + 1])]
-    ends = numbers[np.concatenate([breaks, [len(numbers) - 1]])] + 1
-    return starts, ends
-
-
 def serialize(rows: BitMap) -> bytes:
     """Portable bytes, run optimised as Java's writer does; ``rows`` is optimised in place.
 
@@ -261,4 +246,4 @@ def _put(out: _Bytes, at: _Longs, values: _Longs, width: int) -> None:
         out[at + byte] = (values >> (8 * byte)) & 0xFF
 
 
-__all__ = ["SINGLETON_BYTES", "all_rows", "bitmap_to_rows", "deserialize", "ranges_of", "rows_to_bitmap", "serialize", "serialize_groups"]
+__all__ = ["SINGLETON_BYTES", "all_rows", "bitmap_to_rows", "deserialize", "rows_to_bitmap", "serialize", "serialize_groups"]

@@ -26,7 +26,6 @@ class CommitIdentity:
     user: str
     identifier: int
     kind: CommitKind
-    watermark: int | None = None
     properties: Mapping[str, str] | None = None
 
 
@@ -97,7 +96,7 @@ class CommitAttempt:
             time_millis=time.time_ns() // 1_000_000,
             total_record_count=records + (latest.total_record_count if latest else 0),
             delta_record_count=records,
-            watermark=_watermark(identity.watermark, latest),
+            watermark=None if latest is None or latest.watermark == NO_WATERMARK else latest.watermark,
             statistics=change.statistics or (latest.statistics if latest is not None and latest.schema_id == schema_id else None),
             properties=dict(identity.properties) if identity.properties else None,
             next_row_id=(latest.next_row_id if latest else None) or 0,
@@ -125,11 +124,6 @@ def record_count(entries: EntryColumns) -> int:
     """Rows added minus rows deleted."""
     signs = np.where(entries.kind == FileKind.ADD, 1, -1)
     return int((signs * entries.row_count).sum())
-
-
-def _watermark(own: int | None, latest: Snapshot | None) -> int | None:
-    known = [w for w in (own, latest.watermark if latest else None) if w is not None and w != NO_WATERMARK]
-    return max(known, default=None)
 
 
 class _Recording(WrappedFileIO):

@@ -40,14 +40,12 @@ def overwrite_change(
     latest: Snapshot | None,
     messages: Sequence[CommitMessage],
     partitions: Collection[bytes] | None,
-    read_snapshot_id: int | None,
 ) -> CommitChange | None:
     """DELETE all live files of ``partitions`` (None: of the table) and ADD the new ones; None if that is nothing.
 
     Deletion vectors and hash indexes of these partitions go too; those of the new rows come. Files that nobody can overlap
     start at the top level.
     """
-    _refuse_changed_since(store, latest, messages, read_snapshot_id, partitions)
     base = store.live_entries(latest, EntryFilter(partitions=partitions))
     if store.options.bucket != POSTPONE_BUCKET:
         base = base.select(base.bucket != POSTPONE_BUCKET)
@@ -146,9 +144,8 @@ def _refuse_changed_since(
     latest: Snapshot | None,
     messages: Sequence[CommitMessage],
     read_snapshot_id: int | None,
-    partitions: Collection[bytes] | None = (),
 ) -> None:
-    """Raise ``CommitConflict`` if a snapshot after the one that was read changed a bucket of ``messages`` or a partition.
+    """Raise ``CommitConflict`` if a snapshot after the one that was read changed a bucket of ``messages``.
 
     So it is if the table was rolled back, or got columns that the rows computed do not have.
     """
@@ -167,8 +164,7 @@ def _refuse_changed_since(
         ]
     except SnapshotNotFound as error:
         raise CommitConflict(f"{store.root}: snapshots after {read_snapshot_id}, which the rows were read from, have expired") from error
-    inside = [change if partitions is None else change.select(change.in_partitions(partitions)) for change in newer]
-    if any(len(change) for change in inside) or touched(newer, buckets) is not None:
+    if touched(newer, buckets) is not None:
         raise CommitConflict(f"{store.root}: rows that this change was computed from have changed since snapshot {read_snapshot_id}")
 
 

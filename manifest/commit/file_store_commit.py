@@ -58,7 +58,6 @@ class FileStoreCommit:
         messages: Sequence[CommitMessage],
         identifier: int = BATCH_IDENTIFIER,
         *,
-        watermark: int | None = None,
         properties: Mapping[str, str] | None = None,
         read_snapshot_id: int | None = None,
     ) -> CommitResult:
@@ -77,7 +76,7 @@ class FileStoreCommit:
         rows = history.rows
         if rows is None and not history.found and any(message.has_rows for message in filled):
             kind = CommitKind.OVERWRITE if any(message.marks_rows for message in filled) else CommitKind.APPEND
-            identity = CommitIdentity(self.user, identifier, kind, watermark, properties)
+            identity = CommitIdentity(self.user, identifier, kind, properties)
             with restamper.or_undone(partial(self.abort, identifier=identifier)):
                 rows = self._run(identity, lambda store, latest: append_change(store, latest, restamper, read_snapshot_id), history)
             restamper.settle()
@@ -85,7 +84,7 @@ class FileStoreCommit:
         compacted = history.found.get(CommitKind.COMPACT)
         lost: tuple[tuple[bytes, int], ...] = restamper.lost
         if compacted is None:
-            identity = CommitIdentity(self.user, identifier, CommitKind.COMPACT, watermark, properties)
+            identity = CommitIdentity(self.user, identifier, CommitKind.COMPACT, properties)
             compacted, also_lost = self._compact(restamper.messages, identity, stands=rows)
             lost += also_lost
         self._maintain()
@@ -98,9 +97,7 @@ class FileStoreCommit:
         *,
         partitions: Collection[bytes] | None = None,
         dynamic: bool = False,
-        watermark: int | None = None,
         properties: Mapping[str, str] | None = None,
-        read_snapshot_id: int | None = None,
     ) -> CommitResult:
         """Replace what is in ``partitions`` (None: the whole table; ``dynamic``: the partitions of the new files).
 
@@ -116,13 +113,13 @@ class FileStoreCommit:
         history = self._begun(filled, identifier, rows=True)
         rows = history.rows
         if not history.found:
-            identity = CommitIdentity(self.user, identifier, CommitKind.OVERWRITE, watermark, properties)
-            rows = self._run(identity, lambda store, latest: overwrite_change(store, latest, filled, target, read_snapshot_id), history)
+            identity = CommitIdentity(self.user, identifier, CommitKind.OVERWRITE, properties)
+            rows = self._run(identity, lambda store, latest: overwrite_change(store, latest, filled, target), history)
             failpoints.point("between-append-and-compact")
         compacted = history.found.get(CommitKind.COMPACT)
         lost: tuple[tuple[bytes, int], ...] = ()
         if compacted is None:
-            identity = CommitIdentity(self.user, identifier, CommitKind.COMPACT, watermark, properties)
+            identity = CommitIdentity(self.user, identifier, CommitKind.COMPACT, properties)
             compacted, lost = self._compact(filled, identity, stands=rows)
         self._maintain()
         return CommitResult(rows, compacted, bool(history.found), lost)

@@ -41,12 +41,6 @@ class CommitHistory:
         return CommitResult(self.rows, self.found.get(CommitKind.COMPACT), replayed=True)
 
 
-def is_committed(store: FileStore, user: str, identifier: int) -> CommitResult | None:
-    """The retained snapshots of a commit, None if there are none."""
-    history = commit_history(store, user, identifier, None)
-    return history.result if history.found else None
-
-
 def commit_history(store: FileStore, user: str, identifier: int, since: int | None) -> CommitHistory:
     """Look for (``user``, ``identifier``) in the snapshots after ``since`` (None: all that ever were)."""
     found: dict[CommitKind, int] = {}
@@ -119,4 +113,4 @@ def _oldest_states(store: FileStore) -> list[Snapshot]:
     return states if earliest is None else [store.snapshots.get(earliest), *states]
 
 
-__all__ = ["CommitHistory", "base_of", "commit_history", "committed_since", "is_committed", "refuse_expired_replay"]
+__all__ = ["CommitHistory", "base_of", "commit_history", "committed_since", "refuse_expired_replay"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from fileindex.base.errors import UnsupportedOption
 from manifest.schema.table_schema import TableSchema
 
-PRODUCERS = ("none", "input", "lookup", "full-compaction")
 _PRODUCER, _IGNORED = "changelog-producer", "changelog-producer.row-deduplicate-ignore-fields"
 
 
@@ -36,4 +35,4 @@ def check_changelog(schema: TableSchema) -> None:
         raise UnsupportedOption(_PRODUCER, f"'{producer}' does not go with option 'streaming-read-overwrite'")
 
 
-__all__ = ["PRODUCERS", "check_changelog"]
+__all__ = ["check_changelog"]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, get_args
 from fileindex.base.column_type import Kind
 from fileindex.base.errors import InvalidArgument
 from fileindex.predicate.tree import columns_of
+from lsm.compaction.space_filling_curve import MAX_COLUMNS
 from manifest.entry.live import EntryFilter
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.filter.bind import resolve
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from manifest.store import FileStore
 
 _NO_ORDER = frozenset({Kind.ARRAY, Kind.MAP, Kind.MULTISET, Kind.ROW, Kind.VECTOR, Kind.VARIANT, Kind.BLOB})
-_MOST_CURVE_COLUMNS = 8
 
 
 def compact_request(
@@ -67,8 +67,8 @@ def _order_columns(schema: TableSchema, order_by: Sequence[str] | str, strategy:
             raise InvalidArgument(f"order_by: '{name}' is a partition column, so all rows that are sorted together have one value of it")
         if schema.field(name).type.kind in _NO_ORDER:
             raise InvalidArgument(f"order_by: '{name}' has type {schema.field(name).type}, which has no order")
-    if strategy != "order" and len(names) > _MOST_CURVE_COLUMNS:
-        raise InvalidArgument(f"strategy '{strategy}' takes at most {_MOST_CURVE_COLUMNS} columns; with more of them none has a say")
+    if strategy != "order" and len(names) > MAX_COLUMNS:
+        raise InvalidArgument(f"strategy '{strategy}' takes at most {MAX_COLUMNS} columns; with more of them none has a say")
     return names
 
 

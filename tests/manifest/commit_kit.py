@@ -1,5 +1,6 @@
 """Small tables of metadata for the tests of commits: files are a few bytes, keys are one INT."""
 
+import json
 import uuid
 
 from fileindex.base.errors import CorruptFile
@@ -70,6 +71,14 @@ def message(store, new=(), before=(), after=(), *, partition=EMPTY, bucket=0, to
 
 def committer(store, user=None, **options):
     return FileStoreCommit(store, user or str(uuid.uuid4()), **options)
+
+
+def set_watermark(store, snapshot_id, watermark):
+    """As an engine that knows event time would have committed the snapshot."""
+    path = store.paths.snapshot_file(snapshot_id)
+    fields = json.loads(store.file_io.read(path)) | {"watermark": watermark}
+    text = json.dumps({name: value for name, value in fields.items() if value is not None})
+    store.file_io.write(path, text.encode(), overwrite=True)
 
 
 def live_names(store, snapshot=None):

@@ -10,7 +10,7 @@ from pyroaring import BitMap
 
 from fileindex.base.corrupt import CorruptIndex
 from fileindex.rowset.result import REMAIN, SKIP, RowSet
-from fileindex.rowset.roaring import all_rows, bitmap_to_rows, deserialize, ranges_of, rows_to_bitmap, serialize, serialize_groups
+from fileindex.rowset.roaring import all_rows, bitmap_to_rows, deserialize, rows_to_bitmap, serialize, serialize_groups
 
 GOLDEN = [
     ([], "3a30000000000000"),
@@ -91,10 +91,8 @@ def test_a_set_that_claims_more_than_it_has_is_refused():
         deserialize(bytes.fromhex("3a300000ffffffff"))
 
 
-def test_rows_and_ranges():
+def test_rows_and_sets():
     assert bitmap_to_rows(rows_to_bitmap(np.array([7, 1], dtype=np.uint32))).tolist() == [1, 7]
-    assert [part.tolist() for part in ranges_of(BitMap())] == [[], []]
-    assert [part.tolist() for part in ranges_of(BitMap([0, 1, 5, 7, 8]))] == [[0, 5, 7], [2, 6, 9]]
     assert list(all_rows(6) - BitMap([1, 3, 5])) == [0, 2, 4]
 
 

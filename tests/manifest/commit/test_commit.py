@@ -6,11 +6,22 @@ import pytest
 
 from fileindex.base.errors import InvalidArgument
 from manifest.commit.file_store_commit import FileStoreCommit
-from manifest.commit.history import is_committed
+from manifest.commit.runs import committed_before
 from manifest.io.errors import CommitConflict, CommitReplayed
 from manifest.schema.change import ChangeOptions
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER, CommitKind
-from tests.manifest.commit_kit import EMPTY, check_table, committer, data_file, live_model, live_names, make_table, message, renumber
+from tests.manifest.commit_kit import (
+    EMPTY,
+    check_table,
+    committer,
+    data_file,
+    live_model,
+    live_names,
+    make_table,
+    message,
+    renumber,
+    set_watermark,
+)
 
 
 @pytest.fixture
@@ -48,8 +59,10 @@ def test_an_empty_commit_makes_no_snapshot(store):
 
 
 def test_snapshot_json_has_what_the_engine_writes_and_no_nulls(store):
-    committer(store, "me").commit([message(store, [data_file(store)])], 3, watermark=17, properties={"k": "v"})
-    text = json.loads(store.file_io.read(store.paths.snapshot_file(1)))
+    committer(store, "me").commit([message(store, [data_file(store, seq=(0, 0))])])
+    set_watermark(store, 1, 17)
+    committer(store, "me").commit([message(store, [data_file(store, seq=(10, 19))])], 3, properties={"k": "v"})
+    text = json.loads(store.file_io.read(store.paths.snapshot_file(2)))
     assert list(text) == [
         *("version", "id", "schemaId", "baseManifestList", "baseManifestListSize", "deltaManifestList", "deltaManifestListSize"),
         *("commitUser", "commitIdentifier", "commitKind", "timeMillis", "totalRecordCount", "deltaRecordCount", "watermark"),
@@ -59,11 +72,13 @@ def test_snapshot_json_has_what_the_engine_writes_and_no_nulls(store):
         assert store.file_io.size(store.paths.manifest(text[key])) == text[f"{key}Size"]
 
 
-def test_watermark_never_falls(store):
-    committer(store).commit([message(store, [data_file(store, seq=(0, 0))])], watermark=17)
-    committer(store).commit([message(store, [data_file(store, seq=(10, 19))])], watermark=5)
-    committer(store).commit([message(store, [data_file(store, seq=(20, 29))])])
-    assert [store.snapshots.get(i).watermark for i in (1, 2, 3)] == [17, 17, 17]
+@pytest.mark.parametrize(("stored", "carried"), [(17, 17), (-(2**63), None), (None, None)])
+def test_the_watermark_of_another_engine_is_carried_along(store, stored, carried):
+    committer(store).commit([message(store, [data_file(store, seq=(0, 0))])])
+    set_watermark(store, 1, stored)
+    committer(store).commit([message(store, [data_file(store, seq=(10, 19))])])
+    committer(store).overwrite([message(store, [data_file(store, seq=(20, 29))])])
+    assert [store.snapshots.get(i).watermark for i in (1, 2, 3)] == [stored, carried, carried]
 
 
 def test_a_replayed_commit_answers_what_the_first_one_did(store):
@@ -75,10 +90,10 @@ def test_a_replayed_commit_answers_what_the_first_one_did(store):
     again = FileStoreCommit(store, commit.user).commit(messages, 7)
     assert (again.snapshot_id, again.compact_snapshot_id, again.replayed) == (first.snapshot_id, first.compact_snapshot_id, True)
     assert store.snapshots.latest_id() == 2
-    found = is_committed(store, commit.user, 7)
+    found = committed_before(store, commit.user, 7)
     assert (found.snapshot_id, found.compact_snapshot_id) == (1, 2)
-    assert is_committed(store, commit.user, 8) is None
-    assert is_committed(store, "other", 7) is None
+    assert committed_before(store, commit.user, 8) is None
+    assert committed_before(store, "other", 7) is None
 
 
 def test_a_replay_finishes_a_commit_that_stopped_before_its_compaction(store):

@@ -10,7 +10,7 @@ from fileindex.base.errors import CorruptFile, InvalidArgument
 from manifest.io.errors import SnapshotExpired, SnapshotNotFound
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
-from tests.manifest.commit_kit import committer, data_file, make_table, message, outcome
+from tests.manifest.commit_kit import committer, data_file, make_table, message, outcome, set_watermark
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,8 @@ def store(tmp_path):
 def filled(path):
     store = make_table(path, options={"write-only": "true"})
     for number in range(5):
-        committer(store).commit([message(store, [data_file(store, seq=(number, number))])], watermark=100 * number)
+        committer(store).commit([message(store, [data_file(store, seq=(number, number))])])
+        set_watermark(store, number + 1, 100 * number)
     return store
 
 
