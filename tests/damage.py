@@ -1,10 +1,13 @@
-"""Damage to files by seed: bits flipped, ranges cut out, doubled or zeroed, ends cut off; in the whole file, or only in a Parquet footer."""
+"""Damage to files by seed: bits flipped, ranges cut out, doubled, zeroed or swapped, ends cut off, other bytes in place of the file."""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 KINDS = ("flip", "cut", "double", "zero", "end")
+ALL_KINDS = ("flip", "flip", "flip", "flips", "flips", "cut", "double", "zero", "swap", "end", "empty", "other")
+"""Of a whole file; a single bit is what goes unseen most easily."""
 _TAIL = 8
 
 
@@ -13,8 +16,10 @@ def footer_span(data: bytes) -> tuple[int, int]:
     return len(data) - _TAIL - int.from_bytes(data[-_TAIL:-4], "little"), len(data)
 
 
-def damaged(data: bytes, seed: int, *, kinds: tuple[str, ...] = KINDS, span: tuple[int, int] | None = None) -> bytes:
-    """``data`` with one damage inside ``span``, always another.
+def damaged(
+    data: bytes, seed: int, *, kinds: Sequence[str] = KINDS, span: tuple[int, int] | None = None, others: Sequence[bytes] = ()
+) -> bytes:
+    """``data`` with one damage inside ``span``, always another; ``others`` are files that may come in its place.
 
     >>> [damaged(b"abcd", seed, kinds=("flip",)) for seed in (1, 2)]
     [b'cbcd', b'absd']
@@ -26,14 +31,30 @@ def damaged(data: bytes, seed: int, *, kinds: tuple[str, ...] = KINDS, span: tup
         width = min(rng.choice([1, 2, 4, 8, 64, 512]), last - at)
         match rng.choice(kinds):
             case "flip":
-                found = data[:at] + bytes([data[at] ^ 1 << rng.randrange(8)]) + data[at + 1 :]
+                found = _flipped(data, [at], rng)
+            case "flips":
+                found = _flipped(data, [rng.randrange(at, min(at + 64, last)) for _ in range(rng.randint(2, 8))], rng)
             case "cut":
                 found = data[:at] + data[at + width :]
             case "double":
                 found = data[: at + width] + data[at : at + width] + data[at + width :]
             case "zero":
                 found = data[:at] + bytes(width) + data[at + width :]
+            case "swap":
+                width = min(width, (last - at) // 2)
+                found = data[:at] + data[at + width : at + 2 * width] + data[at : at + width] + data[at + 2 * width :]
+            case "empty":
+                found = b""
+            case "other":
+                found = rng.choice(others) if others else data
             case _:
                 found = data[:at]
         if found != data:
             return found
+
+
+def _flipped(data: bytes, places: Sequence[int], rng: random.Random) -> bytes:
+    found = bytearray(data)
+    for place in places:
+        found[place] ^= 1 << rng.randrange(8)
+    return bytes(found)

@@ -10,7 +10,7 @@ import io
 import json
 import os
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -25,7 +25,8 @@ from manifest.io.errors import UnsupportedTable
 
 _MAGIC = b"Obj\x01"
 _SYNC = 16
-_CHECKSUM = b"header.crc32"
+_MARK, _IS_MARKED = b"sync.marker", b"crc32"
+_CRC = 4
 _BLOCK_BYTES = 64_000
 MAX_PAYLOAD = 1 << 30
 """Bytes that one manifest may decompress to; Paimon rolls them at 8 MB compressed."""
@@ -71,24 +72,25 @@ class ContainerWriter:
 
     def __init__(self, schema: AvroSchema, *, codec: str, level: int) -> None:
         self._compress = _compressor(codec, level)
-        self._sync = os.urandom(_SYNC)
-        metadata = {b"avro.schema": json.dumps(schema).encode(), b"avro.codec": codec.encode()}
-        metadata[_CHECKSUM] = _checksum(metadata)
+        metadata = {b"avro.schema": json.dumps(schema).encode(), b"avro.codec": codec.encode(), _MARK: _IS_MARKED}
         header = _MAGIC + _long(len(metadata))
         for key, value in metadata.items():
             header += _long(len(key)) + key + _long(len(value)) + value
-        self._parts = [header + _long(0) + self._sync]
-        self.size = len(self._parts[0])
+        self._header = header + _long(0)
+        self._blocks: list[bytes] = []
+        self.size = len(self._header) + _SYNC
 
     def add(self, count: int, block: bytes) -> None:
         """Append a block of ``count`` records; zstandard frames carry a checksum."""
         packed = self._compress(block)
-        self._parts.append(_long(count) + _long(len(packed)) + packed + self._sync)
-        self.size += len(self._parts[-1])
+        self._blocks.append(_long(count) + _long(len(packed)) + packed)
+        self.size += len(self._blocks[-1]) + _SYNC
 
     def content(self) -> bytes:
-        """The file's bytes so far."""
-        return b"".join(self._parts)
+        """The file's bytes so far; the marker that ends the header and each block begins with a checksum of it all."""
+        parts = [self._header, *self._blocks]
+        sync = _crc(parts) + os.urandom(_SYNC - _CRC)
+        return sync.join([*parts, b""])
 
 
 def write_avro(schema: AvroSchema, blocks: Iterable[tuple[int, bytes]], *, codec: str, level: int) -> bytes:
@@ -159,11 +161,11 @@ def _read(path: str, data: bytes) -> Container:
         for _ in range(abs(pairs)):
             key = source.take(source.long())
             metadata[key] = source.take(source.long())
-    if metadata.get(_CHECKSUM, checksum := _checksum(metadata)) != checksum:
-        raise ValueError("the header's checksum is wrong")
+    sync = source.take(_SYNC)
+    if metadata.get(_MARK) == _IS_MARKED and sync[:_CRC] != _crc(data.split(sync)):
+        raise ValueError("its content is not what was written: its checksum is another")
     schema = _schema(metadata[b"avro.schema"])
     decompress = _decompressor(path, metadata.get(b"avro.codec", b"null").decode())
-    sync = source.take(_SYNC)
     blocks: list[bytes] = []
     count = total = 0
     while not source.at_end:
@@ -186,9 +188,12 @@ def _schema(text: bytes) -> WriterSchema:
     return WriterSchema(layout(schema), parsed(schema))
 
 
-def _checksum(metadata: Mapping[bytes, bytes]) -> bytes:
-    """Our own mark in the header, which others ignore: a damaged field name would look like another version's schema."""
-    return b"%08x" % zlib.crc32(metadata[b"avro.schema"] + metadata.get(b"avro.codec", b""))
+def _crc(parts: Iterable[bytes]) -> bytes:
+    """Over header and blocks without the markers between: a damaged field name would look like another version's schema."""
+    found = 0
+    for part in parts:
+        found = zlib.crc32(part, found)
+    return found.to_bytes(_CRC, "big")
 
 
 class _Source:

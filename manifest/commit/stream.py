@@ -13,6 +13,7 @@ from fileindex.base.errors import CorruptFile, InvalidArgument
 from manifest.commit.history import commit_history
 from manifest.commit.message import CommitResult
 from manifest.io.errors import CommitReplayed
+from manifest.io.seal import check_seal, sealed
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER, CommitKind
 from manifest.store import FileStore
 
@@ -48,8 +49,8 @@ def announce(store: FileStore, user: str, identifier: int, base: int | None = No
     """Say durably that the batch is about to be committed, after snapshot ``base`` (None: the newest), up to which it was not."""
     base = (store.snapshots.latest_id() or 0) if base is None else base
     store.file_io.mkdirs(store.paths.writers)
-    content = json.dumps({_IDENTIFIER: identifier, _BASE: base}).encode()
-    store.file_io.write(store.paths.writer(user), content, overwrite=True)
+    path = store.paths.writer(user)
+    store.file_io.write(path, sealed(path, json.dumps({_IDENTIFIER: identifier, _BASE: base})), overwrite=True)
 
 
 def _newest_batch(store: FileStore, user: str) -> int | None:
@@ -68,7 +69,9 @@ def _announced(store: FileStore, user: str) -> tuple[int, int] | None:
     """The batch that was announced last, and the newest snapshot then."""
     path = store.paths.writer(user)
     try:
-        found = json.loads(store.file_io.read(path))
+        content = store.file_io.read(path)
+        check_seal(path, content)
+        found = json.loads(content)
         return int(found[_IDENTIFIER]), int(found[_BASE])
     except FileNotFoundError:
         return None

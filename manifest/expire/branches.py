@@ -13,6 +13,7 @@ from fileindex.base.errors import InvalidArgument
 from manifest.expire.rollback import Removed, remove_unreachable
 from manifest.io.errors import SnapshotNotFound
 from manifest.io.paths import MAIN_BRANCH, TablePaths, branch_name
+from manifest.io.seal import sealed
 from manifest.schema.manager import SchemaManager
 from manifest.snapshot.manager import SnapshotManager
 from manifest.snapshot.snapshot import Snapshot
@@ -32,7 +33,7 @@ def create_branch(store: FileStore, name: str, tag: str | None = None) -> None:
     contents = dict(_schemas(store, branch, None if tag is None else store.snapshots.tag(tag).schema_id))
     if tag is not None:
         tagged = store.snapshots.tag(tag)
-        contents[branch.snapshot_file(tagged.id)] = tagged.state.to_json().encode()
+        contents[branch.snapshot_file(tagged.id)] = sealed(branch.snapshot_file(tagged.id), tagged.state.to_json())
         contents[branch.tag(tag)] = file_io.read(paths.tag(tag))
         contents[branch.latest_hint] = contents[branch.earliest_hint] = str(tagged.id).encode()
     making = paths.branch_in_making(name)

@@ -16,6 +16,7 @@ from manifest.entry.manifest_entry import ManifestEntry
 from manifest.expire.delete_files import delete_files, delete_metadata, entries_of
 from manifest.expire.reachable import everything_reachable
 from manifest.io import failpoints
+from manifest.io.seal import sealed
 from manifest.snapshot.snapshot import Snapshot
 from manifest.snapshot.tag import Tag
 from manifest.store import FileStore
@@ -83,7 +84,8 @@ def _delete_newer(store: FileStore, target: Snapshot) -> list[Snapshot]:
 def _put_back(store: FileStore, target: Snapshot) -> None:
     """Make the snapshot of a tag anew if it has expired, without its changelog, which a tag does not pin."""
     if isinstance(target, Tag) and not store.snapshots.exists(target.id):
-        store.file_io.create_exclusive(store.paths.snapshot_file(target.id), target.state.to_json().encode())
+        path = store.paths.snapshot_file(target.id)
+        store.file_io.create_exclusive(path, sealed(path, target.state.to_json()))
 
 
 def delete_tag(store: FileStore, name: str) -> Removed:

@@ -9,6 +9,7 @@ from manifest.io.errors import SchemaMismatch, TableExists, TableNotFound
 from manifest.io.file_cache import SHARED, FileCache
 from manifest.io.file_io import FileIO
 from manifest.io.paths import MAIN_BRANCH, SCHEMA, TablePaths, numbered
+from manifest.io.seal import sealed
 from manifest.schema.change import SchemaChange
 from manifest.schema.evolution import evolve
 from manifest.schema.table_schema import TableSchema
@@ -43,13 +44,17 @@ class SchemaManager:
         if schema_id not in self._cache:
             path = self._paths.schema_file(schema_id)
             try:
-                self._cache[schema_id] = self._files.load(self._file_io, path, "schema", lambda: self._read(path), _weight)
+                self._cache[schema_id] = self._files.load(self._file_io, path, "schema", lambda: self._read(schema_id), _weight)
             except FileNotFoundError as error:
                 raise CorruptFile(path, "is missing, but data files refer to it") from error
         return self._cache[schema_id]
 
-    def _read(self, path: str) -> TableSchema:
-        return TableSchema.from_json(self._file_io.read(path), path)
+    def _read(self, schema_id: int) -> TableSchema:
+        path = self._paths.schema_file(schema_id)
+        schema = TableSchema.from_json(self._file_io.read(path), path)
+        if schema.id != schema_id:
+            raise CorruptFile(path, f"holds schema {schema.id}")
+        return schema
 
     def latest(self) -> TableSchema | None:
         """The newest schema; None if the path holds no table."""
@@ -70,7 +75,8 @@ class SchemaManager:
         return schema
 
     def _put(self, schema: TableSchema) -> bool:
-        return self._file_io.create_exclusive(self._paths.schema_file(schema.id), schema.to_json().encode())
+        path = self._paths.schema_file(schema.id)
+        return self._file_io.create_exclusive(path, sealed(path, schema.to_json()))
 
     def alter(self, changes: Sequence[SchemaChange]) -> TableSchema:
         """Write a new version with ``changes``, all or none; a lost race is tried again on the newer schema.

@@ -15,6 +15,7 @@ from fileindex.base.column_type import ColumnType
 from fileindex.base.errors import CorruptFile, PaimonError, UnknownColumn, UnsupportedType
 from fileindex.build.options import FileIndexOptions
 from manifest.io.errors import UnsupportedTable
+from manifest.io.seal import check_seal
 from manifest.options.core_options import CoreOptions
 from manifest.types.data_type import DataField, DataType, arrow_schema
 
@@ -66,6 +67,7 @@ class TableSchema(BaseModel):
 
         Raises ``CorruptFile`` that names ``path`` if it is none, ``UnsupportedTable`` for a column of an unknown type.
         """
+        check_seal(path, text)
         try:
             parsed = {**json.loads(text)}
             if absent := [name for name in _ALWAYS if name not in parsed]:

@@ -13,6 +13,7 @@ from manifest.io import failpoints
 from manifest.io.errors import SnapshotExpired, SnapshotNotFound
 from manifest.io.file_io import FileIO
 from manifest.io.paths import BRANCH, CHANGELOG, CONSUMER, SNAPSHOT, TAG, TablePaths, consumer_name, numbered, tag_name
+from manifest.io.seal import SEAL, check_seal, sealed
 from manifest.snapshot.snapshot import Snapshot
 from manifest.snapshot.tag import Tag
 
@@ -169,7 +170,7 @@ class SnapshotManager:
         Raises ``InvalidArgument`` if the name is taken, ``SnapshotExpired`` if the snapshot goes meanwhile, and its files with it.
         """
         tag = Tag.of(snapshot, retained_ms)
-        if not self.file_io.create_exclusive(self.paths.tag(tag_name(name)), tag.to_json().encode()):
+        if not self._put(self.paths.tag(tag_name(name)), tag):
             raise InvalidArgument(f"{self.paths.root}: tag '{name}' exists")
         if not self.exists(snapshot.id):  # whoever deletes it looked for tags after that, perhaps before this one was there
             self.delete_tag(name)
@@ -182,7 +183,7 @@ class SnapshotManager:
 
     def try_create(self, snapshot: Snapshot) -> bool:
         """Commit ``snapshot``: False if its id is taken. Raises ``UnsafeFileIO`` where that cannot be told."""
-        if not self.file_io.create_exclusive(self.paths.snapshot_file(snapshot.id), snapshot.to_json().encode()):
+        if not self._put(self.paths.snapshot_file(snapshot.id), snapshot):
             return False
         failpoints.point("after-link")
         with suppress(OSError):  # the commit stands; a lost hint costs the next reader a listing
@@ -217,7 +218,10 @@ class SnapshotManager:
         """What a consumer recorded, ``nextSnapshot`` at least; None if there is none of that name. Raises ``CorruptFile``, ``InvalidArgument``."""
         path = self.paths.consumer(consumer_name(name))
         try:
-            found: dict[str, Any] = json.loads(self.file_io.read(path))
+            content = self.file_io.read(path)
+            check_seal(path, content)
+            found: dict[str, Any] = json.loads(content)
+            found.pop(SEAL, None)
             return {**found, "nextSnapshot": int(found["nextSnapshot"])}
         except FileNotFoundError:
             return None
@@ -227,8 +231,8 @@ class SnapshotManager:
     def record_consumer(self, name: str, following: int, **notes: object) -> None:
         """Say that a consumer reads snapshot ``following`` next: it and all newer ones do not expire. Other engines pass over ``notes``."""
         self.file_io.mkdirs(self.paths.consumers)
-        content = json.dumps({"nextSnapshot": following, **notes})
-        self.file_io.write(self.paths.consumer(consumer_name(name)), content.encode(), overwrite=True)
+        path = self.paths.consumer(consumer_name(name))
+        self.file_io.write(path, sealed(path, json.dumps({"nextSnapshot": following, **notes})), overwrite=True)
 
     def delete_consumer(self, name: str) -> bool:
         """Forget a consumer; False if there was none of that name."""
@@ -246,6 +250,9 @@ class SnapshotManager:
     def branch_names(self) -> list[str]:
         """Names of the branches beside main."""
         return sorted(s.name.removeprefix(BRANCH) for s in self.file_io.list(self.paths.branches) if s.is_dir and s.name.startswith(BRANCH))
+
+    def _put(self, path: str, content: Snapshot) -> bool:
+        return self.file_io.create_exclusive(path, sealed(path, content.to_json()))
 
     def _version(self, version: str) -> Snapshot:
         if self.file_io.exists(self.paths.tag(tag_name(version))):

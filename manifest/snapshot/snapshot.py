@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, NonNegativeIn
 from pydantic.alias_generators import to_camel
 
 from fileindex.base.errors import CorruptFile
+from manifest.io.seal import check_seal
 
 BATCH_IDENTIFIER = 2**63 - 1
 """Commit identifier of jobs that commit once and count nothing."""
@@ -77,6 +78,7 @@ class Snapshot(BaseModel):
     @classmethod
     def from_json(cls, text: bytes | str, path: str) -> Self:
         """Parse the content of ``path``. Raises ``CorruptFile``."""
+        check_seal(path, text)
         try:
             return cls.model_validate_json(text)
         except (ValidationError, ValueError, RecursionError) as error:

@@ -20,6 +20,7 @@ from fileindex.base.column_type import FLOATS, STRINGS, TIMESTAMPS, Kind, Plain
 from fileindex.base.errors import CorruptFile
 from manifest.io.file_io import FileIO
 from manifest.io.paths import FileNames, TablePaths
+from manifest.io.seal import check_seal, sealed
 from manifest.snapshot.snapshot import CommitKind, Snapshot
 from manifest.types.data_type import DataType
 
@@ -71,6 +72,7 @@ class Statistics(_Wire):
     @classmethod
     def from_json(cls, text: bytes | str, path: str) -> Statistics:
         """Parse the content of ``path``. Raises ``CorruptFile``."""
+        check_seal(path, text)
         try:
             return cls.model_validate_json(text)
         except (ValidationError, ValueError, RecursionError) as error:
@@ -102,7 +104,8 @@ class StatisticsFile:
     def write(self, statistics: Statistics) -> str:
         """A new file; its name."""
         name = self.names.next()
-        self.file_io.write(self.paths.statistics(name), statistics.to_json().encode())
+        path = self.paths.statistics(name)
+        self.file_io.write(path, sealed(path, statistics.to_json()))
         return name
 
 

@@ -66,7 +66,7 @@ def test_snapshot_json_has_what_the_engine_writes_and_no_nulls(store):
     assert list(text) == [
         *("version", "id", "schemaId", "baseManifestList", "baseManifestListSize", "deltaManifestList", "deltaManifestListSize"),
         *("commitUser", "commitIdentifier", "commitKind", "timeMillis", "totalRecordCount", "deltaRecordCount", "watermark"),
-        *("properties", "nextRowId"),
+        *("properties", "nextRowId", "crc32"),
     ]
     for key in ("baseManifestList", "deltaManifestList"):
         assert store.file_io.size(store.paths.manifest(text[key])) == text[f"{key}Size"]

@@ -1,0 +1,32 @@
+"""Some files rot, on every push; ``make torture`` lets thousands."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from tests.torture.corruption import outcomes, replay
+from tests.torture.report import leave_case
+
+
+@pytest.mark.parametrize("table", ["append, sidecar indexes", "deletion vectors"])
+def test_rotten_files_give_right_rows_or_errors_that_name_them(tmp_path: Path, table: str) -> None:
+    found = list(islice(outcomes(3, tmp_path, [table]), 12))
+    assert not [outcome for outcome in found if not outcome.good]
+    assert {outcome.verdict for outcome in found} == {"right", "typed error"} or len(found) == 12
+    assert sum("footer" in outcome.configuration for outcome in found) >= 2
+
+
+def test_a_case_is_replayed_from_its_folder(tmp_path: Path) -> None:
+    from tests.torture.rotting_tables import make
+
+    make("partitioned", tmp_path / "t")
+    (file,) = list((tmp_path / "t" / "snapshot").glob("snapshot-1"))
+    name = str(file.relative_to(tmp_path / "t"))
+    leave_case(tmp_path, "corruption", table="partitioned", kind="snapshot", file=name, seed=1)
+    (tmp_path / "bad").write_bytes(file.read_bytes().replace(b'"totalRecordCount"', b'"totalRecordCounu"'))
+    outcome = replay(tmp_path)
+    assert outcome.verdict == "typed error", outcome
+    assert "snapshot-1" in outcome.detail
