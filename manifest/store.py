@@ -200,13 +200,14 @@ class FileStore:
             return [meta for name, size in snapshot.manifest_lists for meta in self._listed(name, size)]
 
     def _listed(self, name: str, size: int | None) -> Sequence[ManifestFileMeta]:
-        held = self.cache.get_list(name)
+        held: Sequence[ManifestFileMeta] | None = self.cache.get(name)
         if held is None:
-            path = self.paths.manifest(name)
-            held = self.cache.files.load(
-                self.file_io, path, ("manifest list", size), lambda: tuple(self.manifest_lists.read(name, size)), list_weight
-            )
-            self.cache.put_list(name, held)
+            path, kind, files = self.paths.manifest(name), ("manifest list", size), self.cache.files
+            identity, held = files.recall(self.file_io, path, kind)
+            if held is None:
+                held = tuple(self.manifest_lists.read(name, size))
+                files.keep(path, kind, identity, held, list_weight(held))
+            self.cache.put(name, held, list_weight(held), None if identity is None else (kind, path))
         return held
 
     def delta_entries(self, snapshot: Snapshot) -> EntryColumns:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from manifest.entry.cache import entries_weight, list_weight
 from manifest.entry.columns import EntryColumns
 from manifest.entry.manifest_entry import FileKind
 from manifest.entry.manifest_merge import forget_deletes, merge_manifests
@@ -59,7 +60,9 @@ class CommitAttempt:
         store = self.store
         delta = store.manifests.write(change.entries)
         if len(delta) == 1:
-            store.cache.put(delta[0].file_name, change.entries)  # the next commit of this process need not read it
+            store.cache.put(
+                delta[0].file_name, change.entries, entries_weight(change.entries)
+            )  # the next commit of this process need not read it
         failpoints.point("after-manifest")
         base = [] if latest is None else store.manifest_metas(latest)
         if change.revives and latest is not None:
@@ -72,8 +75,8 @@ class CommitAttempt:
         delta_list, delta_size = store.manifest_lists.write(delta)
         has_changelog = len(change.changelog) > 0
         log_list, log_size = store.manifest_lists.write(store.manifests.write(change.changelog)) if has_changelog else (None, None)
-        store.cache.put_list(base_list, tuple(base))
-        store.cache.put_list(delta_list, tuple(delta))
+        for name, metas in ((base_list, base), (delta_list, delta)):
+            store.cache.put(name, tuple(metas), list_weight(metas))
         self._together.settle()
         failpoints.point("after-manifest-list")
         schema = store.schemas.latest()

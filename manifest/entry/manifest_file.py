@@ -62,7 +62,8 @@ class ManifestFile:
         joined: EntryColumns | None = None
         for meta, entries, is_shared, together in self._entries([meta for meta in metas if meta.file_name not in parts]):
             self._check_counts(meta, entries)
-            self.cache.put(meta.file_name, entries)
+            key = (("manifest", meta.file_size), self.paths.manifest(meta.file_name)) if is_shared else None
+            self.cache.put(meta.file_name, entries, entries_weight(entries), key)
             parts[meta.file_name] = entries
             shared &= is_shared
             joined = together

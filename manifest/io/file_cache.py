@@ -1,4 +1,4 @@
-"""What was made of files that never change, kept for all tables that this process opens, up to so many bytes.
+"""What was made of files that never change, kept for all tables that this process opens, up to so many bytes together.
 
 Paimon writes every schema, manifest, data and index file once, under a name of its own. Still nothing is taken for unchanged: an
 answer counts only for the very file (``FileIO.identity``) that it was made of, so a table that was dropped and made anew, a file that
@@ -7,18 +7,24 @@ was restored from a copy or damaged in place, is read again. Hints, tags, snapsh
 
 from __future__ import annotations
 
+import os
 import threading
-from collections import OrderedDict
+import weakref
+from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable
 from typing import Any, TypeAlias, TypeVar
 
+from fileindex.base.memory_size import parse_memory_size
 from manifest.io.file_io import FileIO
 
 T = TypeVar("T")
 StatIdentity: TypeAlias = tuple[int, ...] | None
 
-CAPACITY = 128 << 20
-"""Bytes of a process, about."""
+SETTING = "PYSPARK_PAIMON_CACHE"
+"""The environment variable that bounds what a process holds: a size (``256 mb``); ``0`` holds nothing."""
+
+CAPACITY = parse_memory_size(os.environ.get(SETTING, "256 mb"), SETTING)
+"""Bytes of a process, for all its tables."""
 
 
 class FileCache:
@@ -36,6 +42,7 @@ class FileCache:
         self.held_bytes = 0
         self._held: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
         self._lock = threading.Lock()
+        self._ended: deque[object] = deque()
 
     def load(self, file_io: FileIO, path: str, kind: Hashable, make: Callable[[], T], weight: Callable[[T], int]) -> T:
         """What ``make`` makes of the file at ``path``, made again only if it is another file now; ``kind`` tells uses of one file apart.
@@ -73,6 +80,10 @@ class FileCache:
     def put(self, key: Hashable, value: object, weight: int) -> None:
         """Hold ``value``, in place of what was held for ``key``, and let go of what was not used for longest."""
         with self._lock:
+            while self._ended:
+                owner = self._ended.popleft()
+                for held in [held for held in self._held if isinstance(held, tuple) and held and held[0] is owner]:
+                    self._drop(held)
             self._drop(key)
             if not 0 <= weight <= self.capacity or not self.capacity:
                 return
@@ -87,14 +98,54 @@ class FileCache:
             self._held.clear()
             self.held_bytes = 0
 
+    def owner(self, user: object) -> object:
+        """The first part of keys that are of no use to anybody once ``user`` is gone."""
+        owner = object()
+        weakref.finalize(user, self._ended.append, owner).atexit = False  # in a collection, so it takes no lock
+        return owner
+
+    def after_fork(self) -> None:
+        """In the child of a fork: whoever had the lock stayed behind, perhaps amid a change."""
+        amid = self._lock.locked()
+        self._lock = threading.Lock()
+        if amid:
+            self.clear()
+
     def _drop(self, key: Hashable) -> None:
         found = self._held.pop(key, None)
         if found is not None:
             self.held_bytes -= found[1]
 
 
+class FreshCache(FileCache):
+    """A view of ``whole`` that knows nothing yet: what it holds counts there, and nobody else sees it.
+
+    >>> whole = FileCache(10)
+    >>> whole.put("a", 1, 4)
+    >>> fresh = FreshCache(whole)
+    >>> fresh.put("a", 2, 4)
+    >>> whole.get("a"), fresh.get("a"), whole.held_bytes
+    (1, 2, 8)
+    """
+
+    def __init__(self, whole: FileCache) -> None:
+        super().__init__(whole.capacity)
+        self._whole = whole
+        self._owner = whole.owner(self)
+
+    def get(self, key: Hashable) -> Any:
+        """See ``FileCache``."""
+        return self._whole.get((self._owner, key))
+
+    def put(self, key: Hashable, value: object, weight: int) -> None:
+        """See ``FileCache``."""
+        self._whole.put((self._owner, key), value, weight)
+
+
 SHARED = FileCache()
 """That of this process."""
 
+os.register_at_fork(after_in_child=SHARED.after_fork)
 
-__all__ = ["CAPACITY", "SHARED", "FileCache"]
+
+__all__ = ["CAPACITY", "SETTING", "SHARED", "FileCache", "FreshCache"]

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import gc
+import multiprocessing
+import os
 import shutil
+import subprocess
+import sys
 import time
+import tracemalloc
 
 import pyarrow as pa
 import pytest
 
 import manifest.io.file_io
 from fileindex.base.errors import CorruptFile
-from manifest.io.file_cache import SHARED
+from manifest.avro.container import read_container
+from manifest.entry.cache import entries_weight, nothing_held
+from manifest.entry.columns import EntryColumns
+from manifest.io.file_cache import SETTING, SHARED
 from manifest.io.file_io import LocalFileIO
+from manifest.store import FileStore
 from pyspark_paimon import Table
 from pyspark_paimon.local.backend import LocalBackend
 
@@ -161,6 +171,75 @@ def test_what_is_held_stays_within_its_bound(tmp_path, monkeypatch):
     assert content(tmp_path / "t0")[0] == "new 0 0"
 
 
+def test_many_open_tables_stay_within_one_bound(tmp_path, monkeypatch):
+    made(tmp_path / "t")
+    tables = []
+    for number in range(50):
+        shutil.copytree(tmp_path / "t", tmp_path / f"t{number}")
+    SHARED.clear()
+    monkeypatch.setattr(SHARED, "capacity", 200_000)
+    for number in range(50):
+        table = Table.open(tmp_path / f"t{number}")
+        assert table.scan("v = 'new 0 0'").to_arrow().num_rows == 1
+        assert table.files().num_rows == 1
+        tables.append(table)
+        assert 0 < SHARED.held_bytes <= 200_000
+    held = sum(weight for _, weight in SHARED._held.values())
+    assert held == SHARED.held_bytes
+    assert len({key for key in SHARED._held if str(tmp_path) in str(key)}) < 50, "the tables hold nothing besides"
+    assert tables[0].scan().count() == 100
+
+
+def test_a_manifest_weighs_what_it_takes_in_memory(tmp_path):
+    made(tmp_path / "t")
+    store = FileStore.open(tmp_path / "t", cache=nothing_held())
+    (path,) = [path for meta in store.manifest_metas(store.snapshots.latest())[:1] for path in [store.paths.manifest(meta.file_name)]]
+    content = LocalFileIO().read(path)
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    parts = [EntryColumns.from_container(read_container(path, content)) for _ in range(100)]
+    joined = EntryColumns.concat(parts)
+    joined.files()
+    taken = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    counted = sum(map(entries_weight, parts)) * 2
+    assert 0.2 < taken / counted < 4
+
+
+def test_what_a_table_held_in_a_store_without_identities_goes_with_it(tmp_path):
+    made(tmp_path / "t")
+    SHARED.clear()
+    table = Table(LocalBackend(tmp_path / "t", file_io=manifest.io.file_io.WrappedFileIO(LocalFileIO())))
+    assert table.scan().count() == 100
+    assert SHARED.held_bytes > 0
+    del table
+    gc.collect()
+    SHARED.put("another", 1, 1)
+    assert SHARED.held_bytes == 1
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_fork_while_another_thread_holds_the_lock_goes_on(tmp_path):
+    made(tmp_path / "t")
+    context = multiprocessing.get_context("fork")
+    answers = context.SimpleQueue()
+    with SHARED._lock:
+        child = context.Process(target=lambda: answers.put(SHARED.get("x") or SHARED.held_bytes))
+        child.start()
+    child.join(20)
+    assert child.exitcode == 0
+    assert answers.get() == 0
+
+
+def test_the_bound_is_a_setting_of_the_environment():
+    code = "from manifest.io.file_cache import SHARED; print(SHARED.capacity)"
+    for given, found in (("1 mb", "1048576"), ("0", "0")):
+        done = subprocess.run([sys.executable, "-c", code], env={**os.environ, SETTING: given}, capture_output=True, text=True, check=True)
+        assert done.stdout.strip() == found
+    done = subprocess.run([sys.executable, "-c", code], env={**os.environ, SETTING: "much"}, capture_output=True, text=True, check=False)
+    assert SETTING in done.stderr
+
+
 def test_a_wrapped_store_is_asked_for_every_file(tmp_path):
     made(tmp_path / "t")
     SHARED.clear()
@@ -168,4 +247,4 @@ def test_a_wrapped_store_is_asked_for_every_file(tmp_path):
     backend = LocalBackend(tmp_path / "t", file_io=inner)
     assert backend.snapshots()
     assert Table(backend).scan().count() == 100
-    assert SHARED.held_bytes == 0
+    assert not [key for key in SHARED._held if str(tmp_path) in str(key)], "nothing is held for other tables"
