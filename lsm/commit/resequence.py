@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,11 +10,11 @@ import pyarrow.compute as pc
 
 from lsm.data_files.rolling import discard_files, key_value_writer
 from lsm.data_files.spill import SpillSpace
+from lsm.data_files.writer import data_file_names
 from lsm.keys.sort import SEQUENCE_NUMBER
 from lsm.read.full_scan import file_rows
 from lsm.write.bucket_writer import BucketContext
 from manifest.entry.data_file import DataFileMeta, FileSource
-from manifest.io.paths import FileNames
 from manifest.store import FileStore
 
 ResequencePlan = Callable[[bytes, int, list[DataFileMeta], int], list[DataFileMeta]]
@@ -27,7 +26,7 @@ def resequence(store: FileStore, commit_id: str | None = None) -> ResequencePlan
     It copies each file with all numbers shifted by the same amount, so that the smallest becomes ``first sequence``; the
     originals stay. On failure no copy remains.
     """
-    names = FileNames(store.options.data_file_prefix, ".parquet", commit_id or str(uuid.uuid4()))
+    names = data_file_names(store, commit_id)
 
     def shifted(partition: bytes, bucket: int, files: list[DataFileMeta], first: int) -> list[DataFileMeta]:
         values = store.partition.decode(partition)

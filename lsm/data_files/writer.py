@@ -6,6 +6,7 @@ Paimon's ``KeyValueDataFileWriter`` and ``RowDataFileWriter``. Call order: ``wri
 from __future__ import annotations
 
 import logging
+import uuid
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -29,6 +30,13 @@ from manifest.store import FileStore
 
 INDEX_SUFFIX = ".index"
 _LOG = logging.getLogger(__name__)
+
+
+def data_file_names(store: FileStore, commit_id: str | None = None) -> FileNames:
+    """Names for data files of one attempt; ``file.suffix.include.compression`` puts the codec before the format."""
+    options = store.options
+    codec = options.file_compression if options.file_suffix_include_compression else "none"
+    return FileNames(options.data_file_prefix, ".parquet" if codec == "none" else f".{codec}.parquet", commit_id or str(uuid.uuid4()))
 
 
 class DataFileWriter(Protocol):
@@ -285,4 +293,4 @@ class RowDataFileWriter:
         self._file.abort()
 
 
-__all__ = ["INDEX_SUFFIX", "DataFileWriter", "FileTarget", "KeyValueDataFileWriter", "RowDataFileWriter", "RowNumbers"]
+__all__ = ["INDEX_SUFFIX", "DataFileWriter", "FileTarget", "KeyValueDataFileWriter", "RowDataFileWriter", "RowNumbers", "data_file_names"]

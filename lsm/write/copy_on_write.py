@@ -18,7 +18,7 @@ from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.tree import Predicate, columns_of
 from fileindex.rowset.roaring import bitmap_to_rows
 from lsm.data_files.rolling import discard_files, row_writer
-from lsm.data_files.writer import FileTarget
+from lsm.data_files.writer import FileTarget, data_file_names
 from lsm.deletion_vectors.maintainer import BucketVectors
 from lsm.deletion_vectors.reader import DeletionFile, dead_rows
 from lsm.deletion_vectors.writer import DeletionVectorWriter
@@ -131,9 +131,8 @@ class AppendChange:
 
     def _target(self, base: CommitMessage) -> FileTarget:
         directory = self.store.paths.bucket_dir(self.store.partition.decode(base.partition), base.bucket)
-        options = self.store.options
-        names = FileNames(options.data_file_prefix, ".parquet", self.commit_id)
-        return FileTarget(store=self.store, directory=directory, names=names, target_size=options.target_size(has_primary_key=False))
+        size = self.store.options.target_size(has_primary_key=False)
+        return FileTarget(store=self.store, directory=directory, names=data_file_names(self.store, self.commit_id), target_size=size)
 
     def _marked(self, base: CommitMessage, found: Sequence[MatchingRows], target: FileTarget, made: list[DataFileMeta]) -> CommitMessage:
         """Marks in the place of the rows, and their successors in new files."""

@@ -6,7 +6,6 @@ each. Nothing is visible before the messages are committed, and ``abort`` remove
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
@@ -24,6 +23,7 @@ from lsm.bucket.hash_index import write_hashes
 from lsm.bucket.router import route
 from lsm.compaction.cluster import Clustering
 from lsm.data_files.spill import SPILL_BATCH_BYTES, SpillSpace, spill_directory
+from lsm.data_files.writer import data_file_names
 from lsm.deletion_vectors.maintainer import BucketVectors
 from lsm.deletion_vectors.writer import DeletionVectorWriter
 from lsm.schema.conform_input import conform
@@ -96,7 +96,7 @@ class TableWrite:
         compacts = not (store.options.write_only if write_only is None else write_only)
         told = store.options.changelog_producer == "lookup"  # an overwrite is in no changelog, its compaction neither: so it is done here
         self._compacts = compacts and (not ignore_existing or told)  # others are settled where they are alone in their buckets
-        self._names = FileNames(store.options.data_file_prefix, _suffix(store), commit_id or str(uuid.uuid4()))
+        self._names = data_file_names(store, commit_id)
         self._spill = spill_directory()
         raw = store.options.raw
         self._space = SpillSpace(
@@ -317,13 +317,6 @@ class TableWrite:
         futures = {at: self._pool.submit(work, writers[at]) for at in largest_first}
         wait(futures.values())
         return [futures[at].result() for at in range(len(writers))]
-
-
-def _suffix(store: FileStore) -> str:
-    options = store.options
-    if options.file_suffix_include_compression and options.file_compression != "none":
-        return f".{options.file_compression}.parquet"
-    return ".parquet"
 
 
 def _refuse_keys_across_partitions(store: FileStore) -> None:

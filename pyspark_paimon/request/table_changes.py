@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
-from fileindex.base.errors import InvalidArgument
+from fileindex.base.errors import InvalidArgument, UnsupportedOption
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.runs import committed_before
 from manifest.entry.live import EntryFilter
@@ -15,9 +16,10 @@ from manifest.expire.branches import create_branch, delete_branch, fast_forward
 from manifest.expire.partitions import expired_partitions
 from manifest.expire.rollback import Removed, delete_tag, expire_tags, rollback_to
 from manifest.io.errors import SnapshotNotFound
+from manifest.options.core_options import CoreOptions
 from manifest.options.durations import parse_duration_millis
 from manifest.options.support import check_writable
-from manifest.schema.change import SchemaChange
+from manifest.schema.change import ChangeOptions, SchemaChange
 from manifest.store import FileStore
 from pyspark_paimon.request.partition_spec import display_partition, predicate_of
 from pyspark_paimon.request.results import CommitId, Message, TableChangeResult
@@ -128,6 +130,7 @@ def change_table(store: FileStore, change: TableChange) -> TableChangeResult:
     """Do it. Raises the typed errors of what is done."""
     match change:
         case Alter():
+            _refuse_rescale(store, change.changes)
             store.schemas.alter(change.changes)
             return TableChangeResult()
         case CreateTag():
@@ -156,6 +159,27 @@ def change_table(store: FileStore, change: TableChange) -> TableChangeResult:
             return _without(store, change.commit_id, list(partitions))
         case ExpirePartitions():
             return _without(store, change.commit_id, expired_partitions(store, store.snapshots.latest(), change.older_than))
+
+
+def _refuse_rescale(store: FileStore, changes: Sequence[SchemaChange]) -> None:
+    """Raise ``UnsupportedOption`` for a number of buckets that no later write could keep to, as rows lie in another one.
+
+    A table with partitions may change it: each partition keeps its own until it is overwritten, and new ones have the new number.
+    """
+    changed = {key: value for change in changes if isinstance(change, ChangeOptions) for key, value in change.options.items()}
+    if store.schema.partition_keys or changed.get("bucket") is None:
+        return
+    wanted = CoreOptions.of({"bucket": str(changed["bucket"])}).bucket
+    if wanted < 1 or store.options.bucket < 1:
+        return
+    others = set(store.live_entries(store.snapshots.latest()).total_buckets.tolist()) - {wanted}
+    if others:
+        raise UnsupportedOption(
+            "bucket",
+            f"the rows of {store.root} lie in {others.pop()} buckets, and without partitions every later write would be refused; "
+            "to rescale, make another table and copy: Table.create(path, table.schema, table.primary_keys, "
+            f"options={{**table.options, 'bucket': '{wanted}'}}).write(table.scan().to_arrow())",
+        )
 
 
 def _create_tag(store: FileStore, change: CreateTag) -> TableChangeResult:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from pyspark_paimon import Table, UnsupportedTable
+from pyspark_paimon import Table, UnsupportedOption, UnsupportedTable
 
 
 def rows(ids: range, text: str = "x") -> pa.Table:
@@ -50,3 +50,17 @@ def test_a_write_to_a_bucket_that_an_old_partition_does_not_have_is_refused_too(
         with pytest.raises(UnsupportedTable, match="overwrite it"):
             rescaled.write(rows(range(key, key + 1)))
     assert rescaled.snapshots().num_rows == 2
+
+
+def test_a_number_of_buckets_that_no_write_could_keep_to_is_refused(create, tmp_path) -> None:
+    table = create("id BIGINT, day STRING, v STRING", options={"bucket": "2"})
+    table.alter_options({"bucket": 3})
+    table.write(rows(range(40)))
+    with pytest.raises(UnsupportedOption, match=r"lie in 3 buckets.*another table"):
+        table.alter_options({"bucket": "4", "target-file-size": "1 mb"})
+    assert (table.options["bucket"], table.options.get("target-file-size")) == ("3", None)
+    assert table.write(rows(range(2))).rows == 2
+    copy = Table.create(str(tmp_path / "copy"), table.schema, table.primary_keys, options={**table.options, "bucket": "4"})
+    copy.write(table.scan().to_arrow())
+    assert copy.scan().count() == 40
+    assert {row["bucket"] for row in copy.files().to_pylist()} == {0, 1, 2, 3}
