@@ -25,10 +25,10 @@ from manifest.commit.message import CommitMessage, CommitResult
 from manifest.commit.resequence import ResequenceFiles, Resequencer
 from manifest.commit.run_notes import CommitRun
 from manifest.commit.runs import begun
-from manifest.entry.manifest_entry import FileKind
+from manifest.commit.successor import remember, stands
 from manifest.expire.snapshots import expire_snapshots
 from manifest.io import failpoints
-from manifest.io.errors import CommitGaveUp, OutOfDisk, SnapshotExpired, SnapshotNotFound, UnsafeFileIO
+from manifest.io.errors import CommitGaveUp, OutOfDisk, SnapshotExpired, SnapshotNotFound, StorageError, UnsafeFileIO
 from manifest.io.paths import MAIN_BRANCH
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER, CommitKind, Snapshot
 from manifest.stats.table_stats import EXACT, Statistics
@@ -85,7 +85,7 @@ class FileStoreCommit:
         lost: tuple[tuple[bytes, int], ...] = restamper.lost
         if compacted is None:
             identity = CommitIdentity(self.user, identifier, CommitKind.COMPACT, properties)
-            compacted, also_lost = self._compact(restamper.messages, identity, stands=rows)
+            compacted, also_lost = self._compact(restamper.messages, identity, rows=rows)
             lost += also_lost
         self._maintain()
         return CommitResult(rows, compacted, bool(history.found), lost)
@@ -120,7 +120,7 @@ class FileStoreCommit:
         lost: tuple[tuple[bytes, int], ...] = ()
         if compacted is None:
             identity = CommitIdentity(self.user, identifier, CommitKind.COMPACT, properties)
-            compacted, lost = self._compact(filled, identity, stands=rows)
+            compacted, lost = self._compact(filled, identity, rows=rows)
         self._maintain()
         return CommitResult(rows, compacted, bool(history.found), lost)
 
@@ -218,25 +218,27 @@ class FileStoreCommit:
         return sorted(candidates)
 
     def _compact(
-        self, messages: Sequence[CommitMessage], identity: CommitIdentity, *, stands: int | None
+        self, messages: Sequence[CommitMessage], identity: CommitIdentity, *, rows: int | None
     ) -> tuple[int | None, tuple[tuple[bytes, int], ...]]:
         """Commit compactions; those that lost a race are dropped with the files they made.
 
-        If their rows were committed before, by snapshot ``stands``, an error drops all of them, for the call must tell of the rows.
+        If their rows were committed before, by snapshot ``rows``, an error drops all of them, for the call must tell of the rows.
         """
         compactions = Compactions(self.store, [message for message in messages if message.has_compaction])
         committed: int | None = None
         try:
             committed = self._run(identity, compactions.change) if compactions.messages else None
         except Exception as error:
-            if stands is None:
+            if rows is None:
                 raise
             surely_not = False
             with suppress(PaimonError, OSError):  # the error may have come after the commit
-                committed, _ = committed_since(self.store, self.user, identity.identifier, identity.kind, stands)
+                committed, _ = committed_since(self.store, self.user, identity.identifier, identity.kind, rows)
                 surely_not = committed is None and not isinstance(error, CommitGaveUp)
             if committed is None:
-                _LOG.warning("%s: committed as snapshot %d by '%s', not yet compacted", self.store.root, stands, self.user, exc_info=True)
+                _LOG.warning("%s: committed as snapshot %d by '%s', not yet compacted", self.store.root, rows, self.user, exc_info=True)
+                with suppress(PaimonError, OSError):  # a repetition of what has been named is known from now on
+                    remember(self.store, self.store.snapshots.get(rows))
                 compactions.drop_all(keep_files=not surely_not)
         compactions.delete_lost_files()
         return committed, compactions.lost
@@ -307,23 +309,24 @@ class FileStoreCommit:
                 snapshot = attempt.prepare(latest, change, identity, merging=merging)
         except SnapshotExpired:  # a whole retention has passed meanwhile: a lost race
             return seen, False
-        created = self._created(snapshot, attempt, run) and self._stands(snapshot, latest, change)
+        created = self._created(snapshot, attempt, run, partial(stands, self.store, snapshot, latest, change))
         if created:
             return seen, snapshot.id
         if created is not None:  # surely not there; else every file stays until somebody can tell
             attempt.discard()
         return seen, False
 
-    def _created(self, snapshot: Snapshot, attempt: CommitAttempt, run: CommitRun | None) -> bool | None:
-        """As ``_publish``; the run knows of an outcome that cannot be told."""
+    def _created(self, snapshot: Snapshot, attempt: CommitAttempt, run: CommitRun | None, succeeds: Callable[[], bool]) -> bool | None:
+        """As ``_publish``, and whether it ``succeeds`` the one before; the run knows of an outcome that cannot be told."""
         if run is None:
-            return self._publish(snapshot, attempt)
+            return self._publish(snapshot, attempt) and succeeds()
         with run.doubting() as settled:
             try:
                 created = self._publish(snapshot, attempt)
             except (OutOfDisk, UnsafeFileIO):  # surely not
                 settled()
                 raise
+            created = created and succeeds()
             if created is not None:
                 settled()
             return created
@@ -345,30 +348,10 @@ class FileStoreCommit:
                 if isinstance(error, OutOfDisk):
                     attempt.discard()
                     raise error from None
-                _LOG.warning("%s: creating snapshot %s failed", self.store.root, snapshot.id, exc_info=True)
-                return None
-
-    def _stands(self, snapshot: Snapshot, latest: Snapshot | None, change: CommitChange) -> bool:
-        """Whether the snapshot just created is the successor of ``latest``, not in the place of one that has expired.
-
-        Snapshots expire in order, so as long as ``latest`` is there, the next id was free. If it is gone, either others
-        have committed on top of ours and expired it, or they had done so before: the newest files tell which.
-        """
-        manager = self.store.snapshots
-        newest = manager.latest()
-        if latest is None or newest is None or newest.id == snapshot.id or manager.exists(latest.id):
-            return True
-        if change.index_files and not change.index_files.isdisjoint(entry.file_name for entry in self.store.index_entries(newest)):
-            return True
-        if change.statistics is not None and newest.statistics == change.statistics:
-            return True
-        identities = change.entries.identities()
-        alive = set(self.store.live_entries(newest).identities())
-        added = {row for row, kind in enumerate(change.entries.kind.tolist()) if kind == FileKind.ADD}
-        seen = any((identities[row] in alive) == (row in added) for row in added or range(len(identities)))
-        if not seen:
-            self.store.file_io.delete(self.store.paths.snapshot_file(snapshot.id))
-        return seen
+            except StorageError:  # nor does it answer
+                pass
+            _LOG.warning("%s: creating snapshot %s failed", self.store.root, snapshot.id, exc_info=True)
+            return None
 
     def _maintain(self) -> None:
         """Expire old snapshots as the options say; a failure is no failure of the commit."""

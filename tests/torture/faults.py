@@ -12,6 +12,7 @@ import random
 import shutil
 import subprocess
 import tempfile
+import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -141,7 +142,7 @@ def _struck(path: str, case: Case, script: Script, model: Model) -> str | Wrong:
     fault = Fault(case.number, case.kind)
     if case.kind != "tmpfs":
         Disk(path, fault).install()
-    told = untyped = ""
+    told = untyped = way = ""
     try:
         for step in script.steps:
             after = model.after(step)
@@ -151,6 +152,8 @@ def _struck(path: str, case: Case, script: Script, model: Model) -> str | Wrong:
                 fault.healed = True
                 _heal(path, case)
                 told = f"{step['op']}: {type(error).__name__}: {error}"
+                frames = traceback.extract_tb(error.__traceback__)[2:]
+                way = " > ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in frames[-9:])
                 untyped = untyped or _untyped(path, error)
                 _is_true(path, error, [model, after])
                 _repeated(path, step, [model, after])
@@ -161,8 +164,8 @@ def _struck(path: str, case: Case, script: Script, model: Model) -> str | Wrong:
         whole(opened(path))
         tidied(path, model.rows, model.dropped)
     except Wrong as wrong:
-        return Wrong(wrong.verdict, f"{wrong.detail} [struck {fault.struck}; told {told}]")
-    return Wrong("untyped error", f"{untyped} [struck {fault.struck}; told {told}]") if untyped else told
+        return Wrong(wrong.verdict, f"{wrong.detail} [struck {fault.struck}; told {told}; way {way}]")
+    return Wrong("untyped error", f"{untyped} [struck {fault.struck}; told {told}; way {way}]") if untyped else told
 
 
 def _untyped(path: str, error: Exception) -> str:

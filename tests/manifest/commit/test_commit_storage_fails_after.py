@@ -1,0 +1,91 @@
+"""The snapshot is there, and then the storage fails: the call tells of the commit, and a repetition counts nothing twice."""
+
+import errno
+
+import pytest
+
+from manifest.commit.run_notes import notes_of
+from manifest.expire.snapshots import expire_snapshots
+from manifest.io.errors import CommitReplayed, StorageError
+from manifest.io.file_io import LocalFileIO, WrappedFileIO
+from manifest.snapshot.snapshot import BATCH_IDENTIFIER
+from manifest.store import FileStore
+from tests.manifest.commit_kit import check_table, committer, data_file, live_names, make_table, message
+
+
+class FailsAfter(WrappedFileIO):
+    """Once snapshot 2 is there, the next ``failures`` questions about snapshots meet an I/O error."""
+
+    def __init__(self, failures):
+        super().__init__(LocalFileIO())
+        self.failures = failures
+        self.created = False
+
+    def create_exclusive(self, path, data):
+        created = self.inner.create_exclusive(path, data)
+        self.created |= path.endswith("/snapshot-2")
+        return created
+
+    def _fail(self, path):
+        if self.created and self.failures and "/snapshot" in path:
+            self.failures -= 1
+            raise StorageError(errno.EIO, "Input/output error", path)
+
+    def read(self, path):
+        self._fail(path)
+        return self.inner.read(path)
+
+    def exists(self, path):
+        self._fail(path)
+        return self.inner.exists(path)
+
+    def list(self, path):
+        self._fail(path)
+        return self.inner.list(path)
+
+
+@pytest.fixture
+def path(tmp_path):
+    store = make_table(tmp_path / "t")
+    committer(store).commit([message(store, [data_file(store)])])
+    return store.root
+
+
+def test_a_passing_failure_leaves_the_commit_acknowledged(path):
+    store = FileStore.open(path, FailsAfter(2))
+    new = data_file(store, seq=(10, 19))
+    assert committer(store, "me").commit([message(store, [new])]).snapshot_id == 2
+    check_table(store)
+
+
+@pytest.mark.parametrize("fresh", [True, False])
+def test_a_lasting_failure_tells_of_the_commit_and_its_name_is_remembered(path, fresh):
+    store = FileStore.open(path, FailsAfter(1000))
+    new = data_file(store, seq=(10, 19))
+    with pytest.raises(StorageError, match="committed as snapshot 2 by 'me'"):
+        committer(store, "me", fresh=fresh).commit([message(store, [new])])
+    store = FileStore.open(path)
+    assert new.file_name in live_names(store)
+    assert set(notes_of(store, "me", BATCH_IDENTIFIER).values()) == {1}
+    again = committer(store, "me").commit([message(store, [data_file(store, seq=(10, 19))])])
+    assert (again.snapshot_id, again.replayed) == (2, True)
+    committer(store).commit([message(store, [data_file(store, seq=(20, 29))])])
+    expire_snapshots(store, retain_min=1, retain_max=1, older_than_ms=2**62)
+    with pytest.raises(CommitReplayed):
+        committer(store, "me").commit([message(store, [data_file(store, seq=(10, 19))])])
+    check_table(store)
+
+
+def test_a_creation_that_cannot_be_looked_up_is_looked_up_again(path):
+    class Unanswered(FailsAfter):
+        def create_exclusive(self, path, data):
+            created = super().create_exclusive(path, data)
+            if self.created and self.failures:
+                raise StorageError(errno.EIO, "Input/output error", path)
+            return created
+
+    store = FileStore.open(path, Unanswered(1))
+    new = data_file(store, seq=(10, 19))
+    assert committer(store, "me").commit([message(store, [new])]).snapshot_id == 2
+    assert store.snapshots.ids() == [1, 2]
+    check_table(store)
