@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 from fileindex.base.errors import CorruptFile
-from manifest.avro.container import codec_name
+from manifest.avro.codecs import codec_name
 from manifest.entry.cache import EntryCache, list_weight
 from manifest.entry.column_ranges import RangePolicy
 from manifest.entry.columns import EntryColumns

@@ -9,8 +9,8 @@ from functools import partial
 from fileindex.base.column_type import STRINGS, TIMESTAMPS, ColumnType, Kind
 from fileindex.base.errors import PaimonError, UnknownColumn, UnsupportedOption
 from fileindex.base.memory_size import parse_memory_size
-from fileindex.predicate.tree import ColumnRef
 from fileindex.format.registry import INDEX_TYPES
+from fileindex.predicate.tree import ColumnRef
 
 OPTION_PREFIX = "file-index."
 COLUMNS_OPTION = ".columns"
@@ -129,7 +129,9 @@ class _Declarations:
                 continue
             index_type, column, option = parts
             if (index_type, column) not in declared:
-                yield UnsupportedOption(key, f"column '{column}' is not declared in '{OPTION_PREFIX}{index_type}{COLUMNS_OPTION}'; add it there")
+                yield UnsupportedOption(
+                    key, f"column '{column}' is not declared in '{OPTION_PREFIX}{index_type}{COLUMNS_OPTION}'; add it there"
+                )
                 continue
             self._options.setdefault((index_type, column), {})[option] = text
 
@@ -188,4 +190,4 @@ def _boolean(text: str, option: str) -> bool:
     return lowered == "true"
 
 
-__all__ = ["COLUMNS_OPTION", "FileIndexOptions", "IndexSpec", "OPTION_PREFIX", "parse_column"]
+__all__ = ["COLUMNS_OPTION", "OPTION_PREFIX", "FileIndexOptions", "IndexSpec", "parse_column"]

@@ -13,15 +13,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fileindex.base.column_type import STRINGS, ColumnType
-from fileindex.format.container import write_index_container
 from fileindex.base.errors import UnknownColumn
-from fileindex.keys.group_by import ColumnRows, GroupedColumn
-from fileindex.predicate.map_entries import map_entries
-from fileindex.build.options import FileIndexOptions, IndexSpec
 from fileindex.base.plain_value import plain_array
-from fileindex.predicate.tree import ColumnRef
+from fileindex.build.options import FileIndexOptions, IndexSpec
+from fileindex.format.container import write_index_container
 from fileindex.format.registry import INDEX_TYPES, HashingBuilder, IndexType
+from fileindex.keys.group_by import ColumnRows, GroupedColumn
 from fileindex.predicate.evaluate_rows import type_of
+from fileindex.predicate.map_entries import map_entries
+from fileindex.predicate.tree import ColumnRef
 
 _SAMPLE = 1024
 _HARMFUL = "range-bitmap"

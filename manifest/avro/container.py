@@ -1,7 +1,8 @@
 """Avro object containers with every length bounded before it allocates; fastavro decodes only what was checked here.
 
 Each block is decompressed under a limit, the sync markers and block sizes are checked, and the writer's schema may hold
-nothing that decodes to many values from no bytes. Whatever fails is a ``CorruptFile`` that names the file.
+nothing that decodes to many values from no bytes. Whatever fails is a ``CorruptFile`` that names the file. What engines wrote
+before Paimon 0.9, a union of null and the record, and manifests in ORC or Parquet are containers like any other here.
 """
 
 from __future__ import annotations
@@ -10,31 +11,28 @@ import io
 import json
 import os
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import fastavro
-import zstandard
+import pyarrow as pa
 from fastavro.schema import SchemaParseException
 
-from fileindex.base.errors import CorruptFile, UnsupportedOption
+from fileindex.base.errors import CorruptFile
+from manifest.avro.codecs import BROKEN_BLOCK, MAX_PAYLOAD, compressor, decompressor
+from manifest.avro.other_formats import arrow_records
 from manifest.avro.schemas import AvroSchema, layout, parsed
-from manifest.io.errors import UnsupportedTable
 
 _MAGIC = b"Obj\x01"
 _SYNC = 16
 _MARK, _IS_MARKED = b"sync.marker", b"crc32"
 _CRC = 4
+_BRANCH = "_UNION_BRANCH"
 _BLOCK_BYTES = 64_000
-MAX_PAYLOAD = 1 << 30
-"""Bytes that one manifest may decompress to; Paimon rolls them at 8 MB compressed."""
-
 _MALFORMED = (EOFError, ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError, MemoryError)
 """What decoding of wrong bytes may end in."""
-
-_CODECS = {"zstd": "zstandard", "zstandard": "zstandard", "none": "null", "null": "null", "deflate": "deflate", "gzip": "deflate"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +61,7 @@ def read_container(path: str, data: bytes) -> Container:
     """Open the container ``data``, read from ``path``. Raises ``CorruptFile``, or ``UnsupportedTable`` for a codec we lack."""
     try:
         return _read(path, data)
-    except (*_MALFORMED, zlib.error, zstandard.ZstdError, SchemaParseException) as error:
+    except (*_MALFORMED, *BROKEN_BLOCK, pa.ArrowException, OSError, SchemaParseException) as error:
         raise CorruptFile(path, f"not a readable Avro file ({error})") from error
 
 
@@ -71,7 +69,7 @@ class ContainerWriter:
     """A container in memory: ``add`` uncompressed blocks, watch ``size``, take the ``content``."""
 
     def __init__(self, schema: AvroSchema, *, codec: str, level: int) -> None:
-        self._compress = _compressor(codec, level)
+        self._compress = compressor(codec, level)
         metadata = {b"avro.schema": json.dumps(schema).encode(), b"avro.codec": codec.encode(), _MARK: _IS_MARKED}
         header = _MAGIC + _long(len(metadata))
         for key, value in metadata.items():
@@ -101,18 +99,6 @@ def write_avro(schema: AvroSchema, blocks: Iterable[tuple[int, bytes]], *, codec
     return writer.content()
 
 
-def codec_name(compression: str) -> str:
-    """Avro's name of a ``manifest.compression`` value. Raises ``UnsupportedOption``.
-
-    >>> codec_name("zstd"), codec_name("none")
-    ('zstandard', 'null')
-    """
-    try:
-        return _CODECS[compression.strip().lower()]
-    except KeyError:
-        raise UnsupportedOption("manifest.compression", f"'{compression}' is none of zstd, deflate, none") from None
-
-
 def encode_records(schema: AvroSchema, records: Iterable[dict[str, Any]]) -> list[bytes]:
     """Each record's bytes, without any container; ``schema`` as ``parsed`` returns it."""
     encoded = []
@@ -129,6 +115,8 @@ def decode_records(path: str, schema: AvroSchema, payload: bytes, count: int) ->
     try:
         for _ in range(count):
             record = fastavro.schemaless_reader(source, schema)
+            if record.pop(_BRANCH, 1) != 1:
+                raise ValueError("a record is null")
             yield record
     except _MALFORMED as error:
         raise CorruptFile(path, f"Avro record cannot be decoded ({type(error).__name__}: {error})") from error
@@ -152,7 +140,7 @@ def blocks_of(records: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
 
 def _read(path: str, data: bytes) -> Container:
     if not data.startswith(_MAGIC):
-        raise ValueError("the magic bytes are missing")
+        return _of_other_format(path, data)
     source = _Source(data, len(_MAGIC))
     metadata: dict[bytes, bytes] = {}
     while (pairs := source.long()) != 0:
@@ -165,7 +153,7 @@ def _read(path: str, data: bytes) -> Container:
     if metadata.get(_MARK) == _IS_MARKED and sync[:_CRC] != _crc(data.split(sync)):
         raise ValueError("its content is not what was written: its checksum is another")
     schema = _schema(metadata[b"avro.schema"])
-    decompress = _decompressor(path, metadata.get(b"avro.codec", b"null").decode())
+    decompress = decompressor(path, metadata.get(b"avro.codec", b"null").decode())
     blocks: list[bytes] = []
     count = total = 0
     while not source.at_end:
@@ -180,10 +168,19 @@ def _read(path: str, data: bytes) -> Container:
     return Container(path, schema, count, b"".join(blocks))
 
 
+def _of_other_format(path: str, data: bytes) -> Container:
+    found = arrow_records(data)
+    if found is None:
+        raise ValueError("the magic bytes are those of no format of manifests")
+    schema, records = found
+    writer = WriterSchema(layout(schema), parsed(schema))
+    return Container(path, writer, len(records), b"".join(encode_records(writer.decoder, records)))
+
+
 @lru_cache(maxsize=64)
 def _schema(text: bytes) -> WriterSchema:
     """A writer's schema, checked; one object for all files that have it."""
-    schema = json.loads(text)
+    schema = _without_union(json.loads(text))
     _check_schema(schema)
     return WriterSchema(layout(schema), parsed(schema))
 
@@ -194,6 +191,13 @@ def _crc(parts: Iterable[bytes]) -> bytes:
     for part in parts:
         found = zlib.crc32(part, found)
     return found.to_bytes(_CRC, "big")
+
+
+def _without_union(schema: AvroSchema) -> AvroSchema:
+    """A union of null and a record as the record alone: the number of the branch, before each record, is one field more in front."""
+    if not isinstance(schema, list) or len(schema) != 2 or schema[0] != "null" or not isinstance(schema[1], dict):
+        return schema
+    return schema[1] | {"fields": [{"name": _BRANCH, "type": "long"}, *schema[1].get("fields", ())]}
 
 
 class _Source:
@@ -275,49 +279,4 @@ def _smallest(schema: AvroSchema, named: dict[str, int], depth: int) -> int:
             return _smallest(kind, named, depth + 1)
 
 
-def _decompressor(path: str, codec: str) -> Callable[[bytes, int], bytes]:
-    match codec:
-        case "null":
-            return _bounded_copy
-        case "deflate":
-            return _inflate
-        case "zstandard":
-            return _unzstd
-        case _:
-            raise UnsupportedTable(f"{path}: Avro codec '{codec}' is none of zstandard, deflate, null")
-
-
-def _bounded_copy(data: bytes, limit: int) -> bytes:
-    if len(data) > limit:
-        raise ValueError(f"more than {MAX_PAYLOAD} bytes of records")
-    return data
-
-
-def _inflate(data: bytes, limit: int) -> bytes:
-    stream = zlib.decompressobj(-15)
-    block = stream.decompress(data, limit + 1)
-    if not stream.eof:
-        raise ValueError("a deflate block is cut off or too large")
-    return _bounded_copy(block, limit)
-
-
-def _unzstd(data: bytes, limit: int) -> bytes:
-    chunks: list[bytes] = []
-    size = 0
-    for chunk in zstandard.ZstdDecompressor().read_to_iter(data):
-        size += len(chunk)
-        if size > limit:
-            raise ValueError(f"more than {MAX_PAYLOAD} bytes of records")
-        chunks.append(chunk)
-    return b"".join(chunks)
-
-
-def _compressor(codec: str, level: int) -> Callable[[bytes], bytes]:
-    if codec == "zstandard":
-        return zstandard.ZstdCompressor(level=level, write_checksum=True).compress
-    if codec == "deflate":
-        return lambda block: (stream := zlib.compressobj(wbits=-15)).compress(block) + stream.flush()
-    return bytes
-
-
-__all__ = ["Container", "ContainerWriter", "blocks_of", "codec_name", "encode_records", "read_container", "write_avro"]
+__all__ = ["Container", "ContainerWriter", "blocks_of", "encode_records", "read_container", "write_avro"]

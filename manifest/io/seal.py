@@ -39,7 +39,10 @@ def check_seal(path: str, content: bytes | str) -> None:
     data = content.encode() if isinstance(content, str) else content
     found = _END.search(data)
     if found is not None and int(found[1], 16) != _checksum(path, data[: found.start()]):
-        raise CorruptFile(path, "its content is not what was written: its checksum 'crc32' is another; restore the file")
+        raise CorruptFile(
+            path,
+            "its content is not what was written: its checksum 'crc32' is another; restore the file, or take 'crc32' out if it was changed on purpose",
+        )
 
 
 def _checksum(path: str, body: bytes) -> int:

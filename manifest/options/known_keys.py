@@ -174,7 +174,9 @@ REFUSED: dict[str, Refusal] = {
     ),
     **dict.fromkeys(["pk-btree.index.columns", "blob-field", "blob-descriptor-field", "blob-view-field"], _never("is not built")),
     "manifest.format": _only("avro", why="is no manifest format here"),
-    "manifest.compression": _only("zstd", "null", "deflate", why="is no manifest codec that every engine reads"),
+    "manifest.compression": _only(
+        "zstd", "zstandard", "null", "deflate", "snappy", "bzip2", why="is no manifest codec that every engine reads"
+    ),
     **dict.fromkeys(
         ["file.compression", "changelog-file.compression"], _only("zstd", "none", "snappy", "lz4", "gzip", why="is no Parquet codec here")
     ),

@@ -8,8 +8,8 @@ from fileindex.base.column_type import ColumnType, Kind
 from fileindex.base.errors import UnsupportedOption
 from fileindex.base.memory_size import parse_memory_size
 from fileindex.build.options import FileIndexOptions
-from fileindex.predicate.tree import ColumnRef
 from fileindex.format.registry import INDEX_TYPES
+from fileindex.predicate.tree import ColumnRef
 
 TEXT = ColumnType(Kind.VARCHAR)
 TYPES = {

@@ -11,20 +11,20 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.fileindex.index_models import ATOMIC_TYPES, arrow_column, columns, leaves_on, literals, trees, type_name
 from pyroaring import BitMap
 
 from fileindex.base.column_type import ColumnType, Kind
-from fileindex.format.container import ContainerReader
 from fileindex.base.errors import UnknownColumn
-from fileindex.query.metrics import IndexMetrics
-from fileindex.query.evaluate import evaluate
 from fileindex.build.options import FileIndexOptions
-from fileindex.predicate.tree import And, ColumnRef, Compare, In, IsNull, Op, Or
-from fileindex.format.registry import INDEX_TYPES
-from fileindex.rowset.result import REMAIN, SKIP, RowSet
-from fileindex.predicate.evaluate_rows import mask
 from fileindex.build.writer import DataFileIndexWriter
+from fileindex.format.container import ContainerReader
+from fileindex.format.registry import INDEX_TYPES
+from fileindex.predicate.evaluate_rows import mask
+from fileindex.predicate.tree import And, ColumnRef, Compare, In, IsNull, Op, Or
+from fileindex.query.evaluate import evaluate
+from fileindex.query.metrics import IndexMetrics
+from fileindex.rowset.result import REMAIN, SKIP, RowSet
+from tests.fileindex.index_models import ATOMIC_TYPES, arrow_column, columns, leaves_on, literals, trees, type_name
 
 A, B, K = ColumnRef("a"), ColumnRef("b"), ColumnRef("m", "k")
 TEXT, LONG = ColumnType(Kind.VARCHAR), ColumnType(Kind.BIGINT)
@@ -179,7 +179,12 @@ def test_several_indexes_on_a_column_take_it_out_and_group_it_once(monkeypatch):
 
         monkeypatch.setattr(name, counted)
 
-    for name in ("fileindex.build.writer.plain_array", "fileindex.keys.group_by.to_keys", "fileindex.keys.group_by.group_rows", "fileindex.format.bloom_filter.hash_keys"):
+    for name in (
+        "fileindex.build.writer.plain_array",
+        "fileindex.keys.group_by.to_keys",
+        "fileindex.keys.group_by.group_rows",
+        "fileindex.format.bloom_filter.hash_keys",
+    ):
         counting(name)
     types = {"a": LONG}
     options = options_of(types, bitmap="a", bsi="a", range_bitmap="a", bloom_filter="a")

@@ -1,0 +1,128 @@
+"""The codecs of Avro containers: every one that Avro's specification names, each decompressed under a limit."""
+
+from __future__ import annotations
+
+import bz2
+import lzma
+import zlib
+from collections.abc import Callable
+from typing import Protocol
+
+import pyarrow as pa
+import zstandard
+
+from fileindex.base.errors import UnsupportedOption
+from manifest.io.errors import UnsupportedTable
+
+MAX_PAYLOAD = 1 << 30
+"""Bytes that one manifest may decompress to; Paimon rolls them at 8 MB compressed."""
+BROKEN_BLOCK = (zlib.error, zstandard.ZstdError, lzma.LZMAError, OSError, EOFError)
+"""What a block of wrong bytes may end in."""
+
+_CODECS = {
+    **dict.fromkeys(["zstd", "zstandard"], "zstandard"),
+    **dict.fromkeys(["none", "null"], "null"),
+    **dict.fromkeys(["deflate", "gzip"], "deflate"),
+    **{name: name for name in ("snappy", "bzip2", "xz")},
+}
+_SNAPPY_CHECKSUM = 4
+
+
+class _Stream(Protocol):
+    """A decompressor of the standard library."""
+
+    @property
+    def eof(self) -> bool: ...
+
+    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
+
+
+def codec_name(compression: str) -> str:
+    """Avro's name of a ``manifest.compression`` value. Raises ``UnsupportedOption``.
+
+    >>> codec_name("zstd"), codec_name("none")
+    ('zstandard', 'null')
+    """
+    try:
+        return _CODECS[compression.strip().lower()]
+    except KeyError:
+        raise UnsupportedOption("manifest.compression", f"'{compression}' is none of zstd, deflate, snappy, bzip2, xz, none") from None
+
+
+def decompressor(path: str, codec: str) -> Callable[[bytes, int], bytes]:
+    """A block's bytes and a limit to what they hold. Raises ``UnsupportedTable`` for a codec that is no one's."""
+    match codec:
+        case "null":
+            return _bounded
+        case "deflate":
+            return lambda data, limit: _streamed(zlib.decompressobj(-15), data, limit)
+        case "zstandard":
+            return _unzstd
+        case "snappy":
+            return _unsnappy
+        case "bzip2":
+            return lambda data, limit: _streamed(bz2.BZ2Decompressor(), data, limit)
+        case "xz":
+            return lambda data, limit: _streamed(lzma.LZMADecompressor(memlimit=MAX_PAYLOAD), data, limit)
+        case _:
+            raise UnsupportedTable(f"{path}: Avro codec '{codec}' is none of zstandard, deflate, snappy, bzip2, xz, null")
+
+
+def compressor(codec: str, level: int) -> Callable[[bytes], bytes]:
+    """What makes a block of bytes; ``level`` is zstandard's."""
+    match codec:
+        case "zstandard":
+            return zstandard.ZstdCompressor(level=level, write_checksum=True).compress
+        case "deflate":
+            return lambda block: (stream := zlib.compressobj(wbits=-15)).compress(block) + stream.flush()
+        case "snappy":
+            return lambda block: pa.compress(block, codec="snappy", asbytes=True) + zlib.crc32(block).to_bytes(_SNAPPY_CHECKSUM, "big")
+        case "bzip2":
+            return bz2.compress
+        case "xz":
+            return lzma.compress
+        case _:
+            return bytes
+
+
+def _bounded(data: bytes, limit: int) -> bytes:
+    if len(data) > limit:
+        raise ValueError(f"more than {MAX_PAYLOAD} bytes of records")
+    return data
+
+
+def _streamed(stream: _Stream, data: bytes, limit: int) -> bytes:
+    block = stream.decompress(data, limit + 1)
+    if not stream.eof:
+        raise ValueError("a block is cut off or too large")
+    return _bounded(block, limit)
+
+
+def _unzstd(data: bytes, limit: int) -> bytes:
+    chunks: list[bytes] = []
+    size = 0
+    for chunk in zstandard.ZstdDecompressor().read_to_iter(data):
+        size += len(chunk)
+        if size > limit:
+            raise ValueError(f"more than {MAX_PAYLOAD} bytes of records")
+        chunks.append(chunk)
+    return b"".join(chunks)
+
+
+def _unsnappy(data: bytes, limit: int) -> bytes:
+    """Raw snappy, which begins with its length as a varint, and a checksum of what it holds."""
+    size = shift = 0
+    for byte in data[:5]:
+        size |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            break
+    if size > limit:
+        raise ValueError(f"more than {MAX_PAYLOAD} bytes of records")
+    block: bytes = pa.decompress(data[:-_SNAPPY_CHECKSUM], decompressed_size=size, codec="snappy", asbytes=True)
+    if zlib.crc32(block) != int.from_bytes(data[-_SNAPPY_CHECKSUM:], "big"):
+        raise ValueError("the checksum of a block is wrong")
+    return block
+
+
+__all__ = ["BROKEN_BLOCK", "MAX_PAYLOAD", "codec_name", "compressor", "decompressor"]

@@ -1,0 +1,74 @@
+"""Manifests that an engine wrote as ORC or Parquet (``manifest.format``), as the Avro records that all others are.
+
+Which format a file has is told by its first bytes, never by the option, which changes over a table's life. These files are small and
+rare: their records are encoded once more, and nothing after this module knows of them.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from manifest.avro.schemas import AvroSchema
+
+_ORC, _PARQUET = b"ORC", b"PAR1"
+_INTEGERS = {pa.int8(), pa.int16(), pa.int32()}
+
+
+def arrow_records(data: bytes) -> tuple[AvroSchema, list[dict[str, Any]]] | None:
+    """The records of an ORC or Parquet file and an Avro schema for them; None for bytes of another format.
+
+    Raises ``ValueError`` for columns that no manifest has, ``OSError`` or ``pa.ArrowException`` for broken bytes.
+    """
+    if data.startswith(_ORC):
+        from pyarrow import orc  # noqa: PLC0415  # few tables need it
+
+        table = orc.ORCFile(io.BytesIO(data)).read()
+    elif data.startswith(_PARQUET):
+        table = pq.read_table(io.BytesIO(data), page_checksum_verification=True, use_threads=False)
+    else:
+        return None
+    millis = pa.schema([(field.name, _retyped(field.type, pa.timestamp("ms"))) for field in table.schema])
+    numbers = pa.schema([(field.name, _retyped(field.type, pa.int64())) for field in table.schema])
+    return _record("manifest", numbers), table.cast(millis, safe=False).cast(numbers).to_pylist()
+
+
+def _retyped(type_: Any, timestamp: Any) -> Any:
+    """``type_`` with every timestamp in it, whatever its unit, replaced."""
+    if pa.types.is_timestamp(type_):
+        return timestamp
+    if pa.types.is_list(type_):
+        return pa.list_(_retyped(type_.value_type, timestamp))
+    if pa.types.is_struct(type_):
+        return pa.struct([(field.name, _retyped(field.type, timestamp)) for field in type_])
+    return type_
+
+
+def _record(name: str, fields: Any) -> AvroSchema:
+    return {
+        "type": "record",
+        "name": name,
+        "fields": [{"name": field.name, "type": ["null", _avro(f"{name}_{field.name}", field.type)]} for field in fields],
+    }
+
+
+def _avro(name: str, type_: Any) -> AvroSchema:
+    if type_ in _INTEGERS:
+        return "int"
+    if pa.types.is_int64(type_):
+        return "long"
+    if pa.types.is_string(type_):
+        return "string"
+    if pa.types.is_binary(type_):
+        return "bytes"
+    if pa.types.is_list(type_):
+        return {"type": "array", "items": ["null", _avro(f"{name}_item", type_.value_type)]}
+    if pa.types.is_struct(type_):
+        return _record(name, type_)
+    raise ValueError(f"a column of type {type_} is in no manifest")
+
+
+__all__ = ["arrow_records"]
