@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from fileindex.base.errors import InvalidArgument
-from manifest.expire.rollback import Removed, remove_unreachable
+from manifest.expire.rollback import Removed, remove_unreachable, told_unfinished
 from manifest.io.errors import SnapshotNotFound
 from manifest.io.paths import MAIN_BRANCH, TablePaths, branch_name
 from manifest.io.seal import sealed
@@ -48,7 +48,8 @@ def create_branch(store: FileStore, name: str, tag: str | None = None) -> None:
     except FileExistsError as error:
         raise InvalidArgument(f"{store.root}: branch '{name}' exists") from error
     finally:
-        file_io.delete_directory(making, recursive=True)
+        with suppress(OSError):  # as above: an orphan at worst, and nothing that hides the error
+            file_io.delete_directory(making, recursive=True)
 
 
 def _still_there(store: FileStore, branch: TablePaths, tag: str) -> None:
@@ -70,7 +71,8 @@ def delete_branch(store: FileStore, name: str) -> Removed:
     snapshots = [branch.get(snapshot_id) for snapshot_id in branch.ids()]
     doomed = store.paths.branch_in_making(name)
     store.file_io.rename_directory(branch.paths.metadata_root, doomed)  # gone at once for everybody
-    store.file_io.delete_directory(doomed, recursive=True)
+    with suppress(OSError):  # what stays is found as orphans
+        store.file_io.delete_directory(doomed, recursive=True)
     data, manifests = remove_unreachable(store, [*tags.values(), *snapshots[:1]], [*snapshots, *branch.changelogs()])
     return Removed(len(snapshots), tuple(sorted(tags)), data, manifests)
 
@@ -86,16 +88,17 @@ def fast_forward(store: FileStore, name: str) -> Removed:
     ids = branch.ids()
     if not ids:
         raise SnapshotNotFound(f"{store.root}: branch '{name}' has no snapshot")
-    with store.file_io.turn(store.paths.snapshots):  # no commit of ours comes between
-        replaced = [main.get(snapshot_id) for snapshot_id in main.ids() if snapshot_id >= ids[0]]
-        kept = _replace_history(store, branch, ids, replaced)
-    theirs = branch.tags()
-    tags = {tag_name: tag for tag_name, tag in main.tags().items() if tag.id >= ids[0]}
-    for tag_name in sorted({*tags, *theirs}):
-        if tag_name in theirs:
-            store.file_io.write(store.paths.tag(tag_name), store.file_io.read(branch.paths.tag(tag_name)), overwrite=True)
-        else:
-            main.delete_tag(tag_name)
+    with told_unfinished(store, f"the move to branch '{name}'"):
+        with store.file_io.turn(store.paths.snapshots):  # no commit of ours comes between
+            replaced = [main.get(snapshot_id) for snapshot_id in main.ids() if snapshot_id >= ids[0]]
+            kept = _replace_history(store, branch, ids, replaced)
+        theirs = branch.tags()
+        tags = {tag_name: tag for tag_name, tag in main.tags().items() if tag.id >= ids[0]}
+        for tag_name in sorted({*tags, *theirs}):
+            if tag_name in theirs:
+                store.file_io.write(store.paths.tag(tag_name), store.file_io.read(branch.paths.tag(tag_name)), overwrite=True)
+            else:
+                main.delete_tag(tag_name)
     data, manifests = remove_unreachable(store, tags.values(), replaced)
     gone = {old.delta_manifest_list for old in replaced}.difference(kept)
     return Removed(len(gone), tuple(sorted(set(tags).difference(theirs))), data, manifests)

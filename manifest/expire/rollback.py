@@ -6,20 +6,24 @@ the newest first, so that readers never believe in one that is gone and a killed
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 
-from fileindex.base.errors import InvalidArgument
+from fileindex.base.errors import InvalidArgument, PaimonError
 from manifest.entry.manifest_entry import ManifestEntry
 from manifest.expire.delete_files import delete_files, delete_metadata, entries_of
 from manifest.expire.reachable import everything_reachable
 from manifest.io import failpoints
+from manifest.io.errors import StorageError
 from manifest.io.seal import sealed
 from manifest.snapshot.snapshot import Snapshot
 from manifest.snapshot.tag import Tag
 from manifest.store import FileStore
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +43,8 @@ def rollback_to(store: FileStore, target: Snapshot) -> Removed:
     """
     manager = store.snapshots
     changelogs = [changelog for changelog in manager.changelogs() if changelog.id > target.id]
-    with store.file_io.turn(store.paths.snapshots):  # no commit of ours comes between
+    going = f"the rollback to snapshot {target.id}"
+    with store.file_io.turn(store.paths.snapshots), told_unfinished(store, going):  # no commit of ours comes between
         if not isinstance(target, Tag) and not manager.exists(target.id):
             raise InvalidArgument(f"{store.root}: snapshot {target.id} is gone")
         tags = _delete_newer_tags(store, target)  # before the ids that they name can be given again
@@ -49,6 +54,16 @@ def rollback_to(store: FileStore, target: Snapshot) -> Removed:
         tags |= _delete_newer_tags(store, target)  # made meanwhile
     data, manifests = remove_unreachable(store, tags.values(), [*gone, *changelogs])
     return Removed(len(gone), tuple(sorted(tags)), data, manifests)
+
+
+@contextmanager
+def told_unfinished(store: FileStore, going: str) -> Iterator[None]:
+    """An error of the storage in the block leaves something half done that can only be finished: it says so."""
+    try:
+        yield
+    except StorageError as error:
+        reason = f"{store.root}: {going} was cut off, and may be done in part or whole ({error.strerror}); call it again to finish it"
+        raise type(error)(error.errno, reason, error.filename) from error
 
 
 def _delete_newer_tags(store: FileStore, target: Snapshot) -> dict[str, Tag]:
@@ -70,8 +85,10 @@ def _delete_newer(store: FileStore, target: Snapshot) -> list[Snapshot]:
         for snapshot_id in reversed(newer):
             gone.append(manager.get(snapshot_id))
             if snapshot_id == newer[0] and not there:
-                _put_back(store, target)
                 with suppress(OSError):  # other engines believe in what it names
+                    file_io.delete(paths.earliest_hint)
+                _put_back(store, target)
+                with suppress(OSError):  # as above
                     file_io.delete(paths.latest_hint)
             file_io.delete(paths.snapshot_file(snapshot_id))
     _put_back(store, target)
@@ -112,8 +129,16 @@ def remove_unreachable(store: FileStore, states: Iterable[Snapshot], changes: Se
     """Delete the files that the forgotten ``states`` and ``changes`` named and nothing retained reaches: data files, manifests.
 
     ``states`` count with all their files, ``changes`` with those that they added or removed. Files that no snapshot has named
-    belong to running writes and are not touched.
+    belong to running writes and are not touched. Nothing here can undo that they are forgotten: an error is logged, and leaves orphans.
     """
+    try:
+        return _removed_unreachable(store, states, changes)
+    except (PaimonError, OSError):
+        _LOG.warning("%s: not all files that only deleted states used could be deleted; they are orphans now", store.root, exc_info=True)
+        return 0, 0
+
+
+def _removed_unreachable(store: FileStore, states: Iterable[Snapshot], changes: Sequence[Snapshot]) -> tuple[int, int]:
     kept = everything_reachable(store)
     dead: list[ManifestEntry] = []
     forgotten = [*states, *changes]
@@ -128,4 +153,4 @@ def remove_unreachable(store: FileStore, states: Iterable[Snapshot], changes: Se
     return delete_files(store, dead, kept), delete_metadata(store, forgotten, kept)
 
 
-__all__ = ["Removed", "delete_tag", "expire_tags", "remove_unreachable", "rollback_to"]
+__all__ = ["Removed", "delete_tag", "expire_tags", "remove_unreachable", "rollback_to", "told_unfinished"]

@@ -23,7 +23,7 @@ from tests.torture.check import Found, Wrong, examined, rows_are_one_of, tidied
 from tests.torture.disk import Disk, Kill
 from tests.torture.forked import Ended, forked
 from tests.torture.model import Model, Operation
-from tests.torture.operations import Draw, carry_out, opened
+from tests.torture.operations import GO_BACK, Draw, carry_out, opened
 from tests.torture.report import Outcome, case_of, leave_case
 from tests.torture.tables import CONFIGURATIONS, Configuration
 
@@ -177,7 +177,12 @@ def _looked(path: str, states: list[Model], cut: Operation | None, one: Try) -> 
     """In a process of its own: what is there, after the kill, a repetition of what was cut off, the removal of orphans, another write."""
     dice = random.Random(one.seed)
     try:
-        found = examined(path, states, dice)
+        between = states[0].past if cut is not None and cut["op"] in GO_BACK else ()
+        found = examined(path, states, dice, between=between)
+        if found.state >= len(states) and cut is not None:
+            carry_out(path, cut)
+            found = examined(path, states, dice)
+            found.state = 1 + rows_are_one_of(opened(path), [states[1].rows], states[1].dropped, f"after {cut['op']} was finished")
         now = states[found.state]
         dropped = {*states[0].dropped, *states[-1].dropped, *(set(states[0].columns) ^ set(states[-1].columns))}
         if one.repeats and cut is not None and "id" in cut:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 import threading
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from manifest.expire.rollback import delete_tag, rollback_to
 from manifest.expire.snapshots import expire_snapshots
 from manifest.fsck.problem import Findings
 from manifest.fsck.walk import walk
-from manifest.io.errors import SnapshotExpired, SnapshotNotFound
+from manifest.io.errors import SnapshotExpired, SnapshotNotFound, StorageError
 from manifest.io.file_io import LocalFileIO, WrappedFileIO
 from manifest.store import FileStore
 from tests.manifest.commit_kit import check_table, committer, data_file, live_names, make_table, message
@@ -292,3 +293,64 @@ def test_a_snapshot_that_expires_while_it_is_tagged_is_told(make):
     with pytest.raises(SnapshotExpired, match="snapshot 1 has expired"):
         store.snapshots.create_tag("new", first)
     assert "new" not in store.snapshots.tags()
+
+
+class Failing(Quick):
+    """The storage refuses some operations until ``cause`` is None."""
+
+    def __init__(self, cause: Callable[[str, str], bool]) -> None:
+        super().__init__()
+        self.cause: Callable[[str, str], bool] | None = cause
+
+    def delete(self, path):
+        if self.cause is not None and self.cause("delete", path):
+            raise StorageError(errno.EIO, "Input/output error", path)
+        return self.inner.delete(path)
+
+    def list(self, path):
+        if self.cause is not None and self.cause("list", path):
+            raise StorageError(errno.EIO, "Input/output error", path)
+        return self.inner.list(path)
+
+
+def tagged(path):
+    """Four snapshots, the second of which is tagged and has expired with the first."""
+    store = make_table(path, file_io=Quick())
+    for _ in range(2):
+        append(store)
+    store.snapshots.create_tag("old", store.snapshots.get(2))
+    for _ in range(2):
+        append(store)
+    return store
+
+
+def test_files_that_cannot_be_deleted_are_orphans_of_a_rollback_that_stands(tmp_path, caplog):
+    tagged(tmp_path / "t")
+    failing = Failing(lambda name, path: name == "delete" and "/bucket-0/" in path)
+    store = FileStore.open(tmp_path / "t", failing)
+    assert rollback_to(store, store.snapshots.tag("old")).snapshots == 2
+    assert store.snapshots.latest_id() == 2
+    assert "orphans" in caplog.text
+    whole(store)
+
+
+def test_a_tag_whose_files_cannot_be_found_out_is_deleted_all_the_same(tmp_path, caplog):
+    expire_snapshots(tagged(tmp_path / "t"), retain_min=2, retain_max=2, older_than_ms=ALWAYS)
+    store = FileStore.open(tmp_path / "t", Failing(lambda name, path: name == "list" and path.endswith("/branch")))
+    assert delete_tag(store, "old").tags == ("old",)
+    assert store.snapshots.tags() == {}
+    assert "orphans" in caplog.text
+    whole(store)
+
+
+def test_a_rollback_to_an_expired_state_that_the_storage_cuts_off_says_so_and_breaks_nothing(tmp_path):
+    expire_snapshots(tagged(tmp_path / "t"), retain_min=2, retain_max=2, older_than_ms=ALWAYS)
+    failing = Failing(lambda name, path: name == "delete" and path.endswith("/snapshot-3"))
+    store = FileStore.open(tmp_path / "t", failing)
+    with pytest.raises(StorageError, match=r"rollback to snapshot 2 was cut off.*call it again to finish"):
+        rollback_to(store, store.snapshots.tag("old"))
+    whole(store)
+    failing.cause = None
+    rollback_to(store, store.snapshots.tag("old"))
+    assert store.snapshots.ids() == [2]
+    whole(store)
