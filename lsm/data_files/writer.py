@@ -24,6 +24,7 @@ from lsm.parquet.writer import ROW_GROUP_BYTES, ParquetFileWriter
 from lsm.schema.parquet_schema import KEY_PREFIX, file_schema, key_value_fields, needs_int96
 from manifest.entry.data_file import DataFileMeta, FileSource, wall_clock_millis
 from manifest.io.paths import FileNames
+from manifest.options.parquet_options import ParquetOptions
 from manifest.row.binary_row import encode_row
 from manifest.stats.collector import StatsCollector
 from manifest.store import FileStore
@@ -94,6 +95,11 @@ class FileTarget:
         """The file indexes to build; those of another engine that cannot be built are left out."""
         return self.store.schema.file_index
 
+    @cached_property
+    def parquet_options(self) -> ParquetOptions:
+        """What the table says of Parquet's pages and filters."""
+        return ParquetOptions.of(self.store.options.raw)
+
     def stats(self, level: int) -> StatsCollector:
         """A collector for one file of ``level``."""
         options = self.store.options
@@ -109,8 +115,11 @@ class FileTarget:
             compression=options.file_compression_per_level.get(level, options.file_compression),
             level=options.zstd_level,
             int96=needs_int96(self.store.schema.fields),
-            row_group_bytes=min(options.file_block_size or ROW_GROUP_BYTES, ROW_GROUP_BYTES, max(self.target_size, 1)),
+            row_group_bytes=min(
+                options.file_block_size or self.parquet_options.block_bytes or ROW_GROUP_BYTES, ROW_GROUP_BYTES, max(self.target_size, 1)
+            ),
             plain=plain,
+            options=self.parquet_options,
         )
 
 

@@ -20,6 +20,7 @@ from lsm.arrow.dictionary import DICTIONARY, joined
 from lsm.parquet.footer_fixup import FooterSink, as_integers, columns_with_nan
 from manifest.io.file_io import FileIO
 from manifest.io.storage_errors import storage_errors
+from manifest.options.parquet_options import ParquetOptions
 
 ROW_GROUP_ROWS = 1 << 19
 ROW_GROUP_BYTES = 64 << 20
@@ -32,8 +33,8 @@ _FIRST_GUESS = 0.5
 _PAGE_BYTES = 1 << 20
 _PAGE_ROWS = 10_000
 """Half of what the encoder takes by itself: a lookup decodes half as much, and a file grows by a sixth of a percent."""
-_PAGES = {"max_rows_per_page": _PAGE_ROWS} if "max_rows_per_page" in signature(pq.ParquetWriter.__init__).parameters else {}
-"""Older encoders break pages by bytes alone."""
+_SETTINGS = frozenset(signature(pq.ParquetWriter.__init__).parameters)
+"""What this Arrow's encoder can be told: older ones break pages by bytes alone, and write no Bloom filters."""
 _MAX_INT64_DIGITS = 18
 
 
@@ -48,6 +49,7 @@ class ParquetFileWriter:
         int96: Store timestamps finer than microseconds as INT96.
         row_group_bytes: In-memory size at which a row group is closed.
         plain: Columns known to hold mostly distinct values, for which no dictionary is tried.
+        options: What the table says of pages, dictionaries and Bloom filters.
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class ParquetFileWriter:
         int96: bool = False,
         row_group_bytes: int = ROW_GROUP_BYTES,
         plain: frozenset[str] = frozenset(),
+        options: ParquetOptions | None = None,
     ) -> None:
         self.path = path
         self.row_count = 0
@@ -71,7 +74,8 @@ class ParquetFileWriter:
         self._int96 = int96
         self._group_rows = ROW_GROUP_ROWS
         self._group_bytes = row_group_bytes
-        self._plain = plain
+        self._options = options or ParquetOptions()
+        self._plain = plain | {name for name in schema.names if not self._options.has_dictionary(name)}
         self._groups = 0
         self._pending: list[Any] = []
         self._pending_rows = 0
@@ -158,8 +162,9 @@ class ParquetFileWriter:
             self._encoded,
             version="2.6",
             data_page_version="1.0",
-            data_page_size=_PAGE_BYTES,
-            **_PAGES,
+            data_page_size=self._options.page_bytes or _PAGE_BYTES,
+            **self._supported({"max_rows_per_page": self._options.page_rows or _PAGE_ROWS}),
+            **self._supported({"bloom_filter_options": self._blooms(first)}),
             compression=self._codec,
             compression_level=self._level,
             use_dictionary=dictionary_columns(first, self._plain),
@@ -171,6 +176,14 @@ class ParquetFileWriter:
             use_deprecated_int96_timestamps=self._int96,
             write_time_adjusted_to_utc=True,
         )
+
+    def _blooms(self, first: Any) -> dict[str, Any] | None:
+        """Of plain columns only: parquet-mr names the parts of nested ones otherwise."""
+        flat = [field.name for field in self._schema if not pa.types.is_nested(field.type) and not pa.types.is_boolean(field.type)]
+        return self._options.bloom_filters(flat, first.num_rows) or None
+
+    def _supported(self, settings: dict[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in settings.items() if name in _SETTINGS and value is not None}
 
 
 def fitted(rows: Any, schema: Any) -> Any:

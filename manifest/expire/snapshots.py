@@ -18,10 +18,12 @@ from manifest.expire.delete_files import delete_files, delete_metadata, entries_
 from manifest.expire.reachable import Reachable, reachable
 from manifest.io import failpoints
 from manifest.io.errors import SnapshotNotFound, UnsupportedTable
+from manifest.options.durations import parse_duration_millis
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
 
 _CHANGELOG_OPTIONS = ("changelog.num-retained.min", "changelog.num-retained.max", "changelog.time-retained")
+_CONSUMERS = "consumer.expiration-time"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ def expire_snapshots(
     """Expire snapshots by the table's options, each of which an argument may replace.
 
     Kept are the newest ``retain_min``, those that became outdated after ``older_than_ms`` (milliseconds since the epoch), and
-    those that a consumer has yet to read; never more than ``retain_max``. At most ``limit`` go in one call. Raises
+    those that a consumer has yet to read, unless ``consumer.expiration-time`` forgets it first; never more than ``retain_max``. At most ``limit`` go in one call. Raises
     ``UnsupportedTable`` for tables that keep changelogs longer than snapshots.
     """
     for option in _CHANGELOG_OPTIONS:
@@ -71,6 +73,9 @@ def _end(store: FileStore, retain_min: int | None, retain_max: int | None, older
     most = options.snapshot_expire_limit if limit is None else limit
     cut = time.time_ns() // 1_000_000 - options.snapshot_time_retained if older_than_ms is None else older_than_ms
     end = min(latest - keep_least + 1, earliest + most)
+    idle = options.raw.get(_CONSUMERS)
+    if idle is not None:
+        manager.expire_consumers(time.time_ns() // 1_000_000 - parse_duration_millis(idle, _CONSUMERS))
     consumer = manager.next_for_consumers()
     end = end if consumer is None else min(end, consumer)
     for candidate in range(max(latest - keep_most + 1, earliest), end):

@@ -71,7 +71,6 @@ def _alias(name: str) -> str:
 
 _DOTTED = {
     "num_sorted_run_compaction_trigger": "num-sorted-run.compaction-trigger",
-    "num_sorted_run_stop_trigger": "num-sorted-run.stop-trigger",
     "compaction_max_size_amplification_percent": "compaction.max-size-amplification-percent",
     "compaction_size_ratio": "compaction.size-ratio",
     "compaction_force_up_level_0": "compaction.force-up-level-0",
@@ -93,7 +92,6 @@ _DOTTED = {
     "data_file_path_directory": "data-file.path-directory",
     "data_file_thin_mode": "data-file.thin-mode",
     "file_suffix_include_compression": "file.suffix.include.compression",
-    "file_format": "file.format",
     "file_format_per_level": "file.format.per.level",
     "file_compression": "file.compression",
     "file_compression_per_level": "file.compression.per.level",
@@ -103,7 +101,6 @@ _DOTTED = {
     "stats_mode_per_level": "metadata.stats-mode.per.level",
     "stats_dense_store": "metadata.stats-dense-store",
     "stats_keep_first_n_columns": "metadata.stats-keep-first-n-columns",
-    "write_buffer_spill_max_disk_size": "write-buffer-spill.max-disk-size",
     "sequence_field": "sequence.field",
     "sequence_field_sort_order": "sequence.field.sort-order",
     "rowkind_field": "rowkind.field",
@@ -119,8 +116,6 @@ _DOTTED = {
     "manifest_merge_min_count": "manifest.merge-min-count",
     "manifest_full_compaction_threshold_size": "manifest.full-compaction-threshold-size",
     "manifest_compression": "manifest.compression",
-    "manifest_delete_file_drop_stats": "manifest.delete-file-drop-stats",
-    "commit_user_prefix": "commit.user-prefix",
     "commit_max_retries": "commit.max-retries",
     "commit_timeout": "commit.timeout",
     "commit_id_time_retained": "commit-id.time-retained",
@@ -134,7 +129,6 @@ _DOTTED = {
     "source_split_target_size": "source.split.target-size",
     "source_split_open_file_cost": "source.split.open-file-cost",
     "file_index_read_enabled": "file-index.read.enabled",
-    "file_index_in_manifest_threshold": "file-index.in-manifest-threshold",
     "full_compaction_delta_commits": "full-compaction.delta-commits",
 }
 FORMER_KEYS = {"write-only": "write.compaction-skip"}
@@ -166,7 +160,6 @@ class CoreOptions(BaseModel):
     file_suffix_include_compression: Flag = False
     branch: str = "main"
 
-    file_format: Keyword = "parquet"
     file_format_per_level: LevelMap = Field(default_factory=dict)
     file_compression: Keyword = "zstd"
     file_compression_per_level: LevelMap = Field(default_factory=dict)
@@ -181,8 +174,6 @@ class CoreOptions(BaseModel):
 
     write_only: Flag = False
     write_buffer_size: Size = 256 * _MIB
-    write_buffer_spillable: Flag = True
-    write_buffer_spill_max_disk_size: Size = _MAX_LONG
     merge_engine: Keyword = DEDUPLICATE
     sequence_field: Names = ()
     sequence_field_sort_order: Keyword = "ascending"
@@ -203,7 +194,6 @@ class CoreOptions(BaseModel):
     dynamic_bucket_max_buckets: int = Field(default=-1, ge=-1)
 
     num_sorted_run_compaction_trigger: int = 5
-    num_sorted_run_stop_trigger: int | None = None
     num_levels: int | None = None
     compaction_max_size_amplification_percent: int = 200
     compaction_size_ratio: int = 1
@@ -224,8 +214,6 @@ class CoreOptions(BaseModel):
     manifest_merge_min_count: int = 30
     manifest_full_compaction_threshold_size: Size = 16 * _MIB
     manifest_compression: Keyword = "zstd"
-    manifest_delete_file_drop_stats: Flag = False
-    commit_user_prefix: str | None = None
     commit_max_retries: int = 10
     commit_timeout: Millis | None = None
     commit_id_time_retained: Millis = 30 * 86_400_000
@@ -242,7 +230,6 @@ class CoreOptions(BaseModel):
     source_split_target_size: Size = 128 * _MIB
     source_split_open_file_cost: Size = 4 * _MIB
     file_index_read_enabled: Flag = True
-    file_index_in_manifest_threshold: Size = 500
 
     @classmethod
     def of(cls, raw: Mapping[str, str]) -> CoreOptions:

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from manifest.options.core_options import FORMER_KEYS, CoreOptions
 from manifest.options.merge_engine import AGGREGATE_REMOVE, ENGINES, PARTIAL_REMOVE
 from manifest.options.merge_keys import GROUP_REMOVE
+from manifest.options.parquet_options import PARQUET_HONOURED, PARQUET_WITHOUT_EFFECT
+from manifest.options.without_effect import PREFIXES_WITHOUT_EFFECT, WITHOUT_EFFECT
 
 Refusal = Callable[[str], str | None]
 
@@ -35,103 +37,48 @@ STREAM_LIMITS = {
 STREAM_ONLY = frozenset({"consumer-id", "read.changelog", *STREAM_LIMITS})
 """Keys of one streaming read."""
 
-TUNING = frozenset(
+BY_KEY = frozenset(
     [
-        "auto-create",
-        "page-size",
-        "local-sort.max-num-file-handles",
-        "spill-compression",
-        "spill-compression.zstd-level",
-        "sort-spill-threshold",
-        "sort-spill-buffer-size",
-        "sort-engine",
-        "write-max-writers-to-spill",
-        "async-file-write",
-        "write.batch-size",
-        "write.batch-memory",
-        "write-buffer-for-append",
-        "lookup-wait",
-        "lookup-compact",
-        "lookup-compact.max-interval",
-        "lookup.cache-max-memory-size",
-        "lookup.cache-max-disk-size",
-        "lookup.cache-file-retention",
-        "lookup.merge-records-threshold",
-        "lookup.merge-buffer-size",
-        "lookup.cache-spill-compression",
-        "lookup.hash-load-factor",
-        "lookup.cache.bloom.filter.enabled",
-        "lookup.cache.bloom.filter.fpp",
-        "lookup.cache.high-priority-pool-ratio",
-        "deletion-vectors.modifiable",
-        "deletion-vectors.bitmap64",
-        "deletion-vector.index-file.target-size",
-        "dynamic-bucket.assigner-parallelism",
-        "commit.force-compact",
-        "commit.force-create-snapshot",
-        "snapshot.ignore-empty-commit",
-        "snapshot.expire.execution-mode",
-        "changelog.num-retained.min",
-        "changelog.num-retained.max",
-        "changelog.time-retained",
+        AGGREGATE_REMOVE,
+        PARTIAL_REMOVE,
+        GROUP_REMOVE,
+        "add-column-before-partition",
+        "alter-column-null-to-not-null.disabled",
+        "changelog-file.prefix",
+        "changelog-file.stats-mode",
         "consumer.expiration-time",
         "consumer.ignore-progress",
-        "scan.manifest.parallelism",
-        "file-operation.thread-num",
-        "file-reader-async-threshold",
-        "read.batch-size",
-        "scan.plan-sort-partition",
-        "scan.max-splits-per-task",
-        "continuous.discovery-interval",
-        "streaming-read-overwrite",
-        "streaming-read-mode",
-        "streaming.read.snapshot.delay",
-        "alter-column-null-to-not-null.disabled",
         "disable-explicit-type-casting",
-        "add-column-before-partition",
-        "manifest.merge-optimize.enabled",
-        "delete-file.thread-num",
-        "delete.force-produce-changelog",
-        "compaction.delete-ratio-threshold",
-        "compaction.skip-expired-partitions",
-        "changelog-producer.row-deduplicate",
-        "changelog-producer.row-deduplicate-ignore-fields",
-        "changelog-file.stats-mode",
-        "changelog-file.prefix",
-        "write-buffer-spill.tmp-dirs",
-        "local-merge-buffer-size",
-        "partition.mark-done-action",
-        "partition.expiration-time",
-        "partition.timestamp-formatter",
-        "partition.timestamp-pattern",
-        "snapshot.watermark-idle-timeout",
-        "precommit-compact",
-        "end-input.check-partition-expire",
-        "force-lookup",
+        "dynamic-bucket.assigner-parallelism",
         "owner",
-        "metastore.partitioned-table",
-        "consumer.mode",
-        "cross-partition-upsert.index-ttl",
-        "cross-partition-upsert.bootstrap-parallelism",
-        "dynamic-bucket.initial-buckets",
-        "postpone.default-bucket-num",
-        "postpone.batch-write-fixed-bucket",
-        "postpone.target-size-per-bucket",
-        "tag.creation-period",
-        "tag.creation-delay",
-        "tag.num-retained-max",
+        "spill-compression",
+        "spill-compression.zstd-level",
+        "streaming-read-overwrite",
         "tag.default-time-retained",
-        "manifest-sort.max-rewrite-size",
-        "partition.expiration-check-interval",
-        "partition.expiration-strategy",
-        "partition.expiration-max-num",
-        "data-file.external-paths.specific-fs",
     ]
 )
-"""Keys that tune how another engine works, or features that stay off unless an option of ``REFUSED`` turns them on."""
+"""Keys that are honoured where they are looked up by name, without a member of ``CoreOptions``."""
 
-PREFIXES = ("parquet.", "orc.", "avro.", "file-index.", "comment")
-"""Beginnings of keys that are looked at elsewhere or handed to a format library."""
+BY_CALL = dict.fromkeys(
+    [
+        "partition.expiration-time",
+        "partition.expiration-strategy",
+        "partition.expiration-max-num",
+        "partition.timestamp-formatter",
+        "partition.timestamp-pattern",
+    ],
+    "expire_partitions() goes by it; nothing expires by itself",
+)
+"""Keys that a call honours, and no commit."""
+
+NOT_SETTABLE = dict.fromkeys(
+    ["changelog.num-retained.min", "changelog.num-retained.max", "changelog.time-retained"],
+    "is not built: a changelog lives as long as its snapshot; keep snapshots longer with snapshot.num-retained.min or snapshot.time-retained",
+)
+"""Keys that no table gets here. One that has them is read and written as ever, and its snapshots stay (``expire_snapshots`` says why)."""
+
+PREFIXES = ("file-index.", *PREFIXES_WITHOUT_EFFECT)
+"""Beginnings of keys that are looked at elsewhere or mean nothing here."""
 
 ROWS: dict[str, Refusal] = {
     "type": _only("table", why="tables are not built"),
@@ -236,14 +183,19 @@ LAYOUT = IMMUTABLE | {
 """Keys on which all files and all writers of a table must agree, so that one call cannot have its own."""
 
 CORE = CoreOptions.keys()
-KNOWN = TUNING | frozenset(REFUSED) | CORE | frozenset([*FORMER_KEYS.values(), AGGREGATE_REMOVE, PARTIAL_REMOVE, GROUP_REMOVE])
+HONOURED = (CORE | BY_KEY | frozenset(FORMER_KEYS.values())) - frozenset(REFUSED)
+KNOWN = HONOURED | frozenset([*BY_CALL, *NOT_SETTABLE, *REFUSED, *WITHOUT_EFFECT, *PARQUET_WITHOUT_EFFECT, *PARQUET_HONOURED])
 
 
 __all__ = [
     "AT_CREATION",
+    "BY_CALL",
+    "BY_KEY",
+    "HONOURED",
     "IMMUTABLE",
     "KNOWN",
     "LAYOUT",
+    "NOT_SETTABLE",
     "ONE_WAY",
     "PREFIXES",
     "REFUSED",

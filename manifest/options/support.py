@@ -13,8 +13,22 @@ from collections.abc import Mapping
 from fileindex.base.errors import UnsupportedOption
 from manifest.io.errors import UnsupportedTable
 from manifest.options.core_options import CoreOptions
-from manifest.options.known_keys import AT_CREATION, IMMUTABLE, KNOWN, LAYOUT, ONE_WAY, PREFIXES, REFUSED, REFUSED_PREFIXES, ROWS
+from manifest.options.known_keys import (
+    AT_CREATION,
+    BY_CALL,
+    IMMUTABLE,
+    KNOWN,
+    LAYOUT,
+    NOT_SETTABLE,
+    ONE_WAY,
+    PREFIXES,
+    REFUSED,
+    REFUSED_PREFIXES,
+    ROWS,
+)
 from manifest.options.merge_keys import field_option_reason
+from manifest.options.parquet_options import PARQUET_PREFIX, PARQUET_WITHOUT_EFFECT, parquet_reason
+from manifest.options.without_effect import PREFIXES_WITHOUT_EFFECT, WITHOUT_EFFECT
 
 
 def check_settable(options: Mapping[str, object]) -> None:
@@ -39,6 +53,10 @@ def check_settable(options: Mapping[str, object]) -> None:
 def _reason(key: str, value: str) -> str | None:
     if key in REFUSED:
         return REFUSED[key](value)
+    if key in NOT_SETTABLE:
+        return NOT_SETTABLE[key]
+    if key.startswith(PARQUET_PREFIX):
+        return parquet_reason(key, value)
     if key in KNOWN:
         return None
     if key in AT_CREATION:
@@ -48,6 +66,24 @@ def _reason(key: str, value: str) -> str | None:
     if key.startswith(REFUSED_PREFIXES):
         return "is not built"
     return None if key.startswith(PREFIXES) else _unknown(key)
+
+
+def effect_of(key: str, value: str) -> tuple[str, str]:
+    """What an option of a table does here: ``honoured``, ``by call``, ``none`` or ``unknown``, and why, where that needs a word.
+
+    >>> effect_of("bucket", "4"), effect_of("made.by", "someone"), effect_of("sink.parallelism", "8")[0]
+    (('honoured', ''), ('unknown', 'is kept as it is'), 'none')
+    """
+    if key in BY_CALL:
+        return "by call", BY_CALL[key]
+    reason = WITHOUT_EFFECT.get(key) or PARQUET_WITHOUT_EFFECT.get(key.partition("#")[0])
+    reason = reason or next((reason for prefix, reason in PREFIXES_WITHOUT_EFFECT.items() if key.startswith(prefix)), None)
+    if reason is not None:
+        return "none", reason
+    refused = _reason(key, value)
+    if refused is not None:
+        return ("unknown", "is kept as it is") if refused.startswith("is unknown") else ("none", refused)
+    return "honoured", ""
 
 
 def _unknown(key: str) -> str:

@@ -238,6 +238,12 @@ class SnapshotManager:
         """Forget a consumer; False if there was none of that name."""
         return self.file_io.delete(self.paths.consumer(consumer_name(name)))
 
+    def expire_consumers(self, older_than_ms: int) -> list[str]:
+        """Forget the consumers that have recorded nothing since then (milliseconds since the epoch); their names."""
+        listed = self.file_io.list(self.paths.consumers)
+        idle = [s for s in listed if s.name.startswith(CONSUMER) and not s.is_dir and s.mtime_ms < older_than_ms]
+        return [name for status in idle if self.delete_consumer(name := status.name.removeprefix(CONSUMER))]
+
     def changelogs(self) -> list[Snapshot]:
         """Expired snapshots whose changelog is kept."""
         found: list[Snapshot] = []

@@ -56,6 +56,7 @@ def inspect(table: TablePath, as_json: JsonFlag = False) -> None:
                 "primary_keys": list(schema.primary_keys),
                 "partition_keys": list(schema.partition_keys),
                 "options": schema.options,
+                "option_effects": opened.option_effects().to_pylist(),
                 "comment": schema.comment,
                 "snapshots": snapshots.to_pylist(),
                 "levels": levels,
@@ -71,7 +72,8 @@ def inspect(table: TablePath, as_json: JsonFlag = False) -> None:
         ("name", "type", "role", "comment"),
         [(f.name, str(f.type), keys.get(f.name, ""), f.description or "") for f in schema.fields],
     )
-    print_grid("options", ("key", "value"), sorted(schema.options.items()))
+    effects = [(row["option"], row["value"], row["effect"], row["note"]) for row in opened.option_effects().to_pylist()]
+    print_grid("options", ("key", "value", "effect", "note"), effects)
     shown = snapshots.slice(max(snapshots.num_rows - 10, 0)).to_pylist()
     print_grid(
         f"last {len(shown)} of {snapshots.num_rows} snapshots",

@@ -8,12 +8,15 @@ import pyarrow as pa
 
 from fileindex.base.errors import InvalidArgument
 from manifest.fsck.problem import Depth
+from manifest.options.support import effect_of
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.request.backend import FsckRequest, IndexView, TravelRequest
 from pyspark_paimon.request.results import FsckResult
 from pyspark_paimon.table.role import TableRole
 from pyspark_paimon.views.statistics_view import statistics_table
 from pyspark_paimon.views.table_views import snapshots_table
+
+_EFFECTS = pa.schema([(name, pa.string()) for name in ("option", "value", "effect", "note")])
 
 
 class TableInspection(TableRole):
@@ -151,6 +154,22 @@ class TableInspection(TableRole):
         [{'tag_name': 'v1', 'snapshot_id': 1, 'record_count': 3, 'time_retained': None}]
         """
         return self._backend.view("tags")
+
+    def option_effects(self) -> pa.Table:
+        """One row for every option of the table: whether it is ``honoured`` here, ``by call``, has no effect (``none``), or is ``unknown``.
+
+        Those without effect are kept for the other engines that share the table; ``note`` says why, or which call goes by them.
+
+        >>> from pyspark_paimon.example import cities
+        >>> table = cities().alter_options({"sink.parallelism": "8"})
+        >>> [row["option"] for row in table.option_effects().to_pylist() if row["effect"] == "none"]
+        ['sink.parallelism']
+        """
+        found = [(key, value, *effect_of(key, value)) for key, value in sorted(self.options.items())]
+        return pa.Table.from_pylist(
+            [dict(zip(_EFFECTS.names, row, strict=True)) for row in found],
+            schema=_EFFECTS,
+        )
 
     def branches(self) -> pa.Table:
         """One row for every branch beside main: when it was made, its newest schema, its snapshots.

@@ -164,7 +164,7 @@ def test_options_are_text() -> None:
 def test_known_options_are_kept_verbatim() -> None:
     options = BUCKETS | {
         "write-buffer-size": " 64 MB ",
-        "parquet.page.size": "x",
+        "parquet.validation": "x",
         "fields.price.stats-mode": "full",
         "sequence.field": "price,id",
     }

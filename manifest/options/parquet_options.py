@@ -1,0 +1,165 @@
+"""Options of Parquet's writer (``parquet.*``), under the names that parquet-mr gives them; a column is named after a ``#``."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fileindex.base.errors import UnsupportedOption
+from fileindex.base.memory_size import parse_memory_size
+
+PARQUET_PREFIX = "parquet."
+_BLOOM, _FPP, _NDV = "parquet.bloom.filter.enabled", "parquet.bloom.filter.fpp", "parquet.bloom.filter.expected.ndv"
+_PAGE_SIZE, _PAGE_ROWS, _BLOCK = "parquet.page.size", "parquet.page.row.count.limit", "parquet.block.size"
+_DICTIONARY, _VERSION, _CHECKSUM = "parquet.enable.dictionary", "parquet.writer.version", "parquet.page.write-checksum.enabled"
+_VERSIONS = {"v1", "1", "1.0", "parquet_1_0"}
+_OF_COLUMNS = frozenset({_BLOOM, _FPP, _NDV, _DICTIONARY})
+_FALSE_POSITIVES = 0.01
+
+PARQUET_HONOURED = frozenset({_BLOOM, _FPP, _NDV, _PAGE_SIZE, _PAGE_ROWS, _BLOCK, _DICTIONARY, _VERSION, _CHECKSUM})
+PARQUET_WITHOUT_EFFECT: dict[str, str] = {
+    "parquet.compression": "file.compression says how files are compressed",
+    "parquet.compression.codec.zstd.level": "file.compression.zstd-level says how hard zstd tries",
+    **dict.fromkeys(
+        [
+            "parquet.bloom.filter.adaptive.enabled",
+            "parquet.bloom.filter.candidates.number",
+            "parquet.bloom.filter.max.bytes",
+            "parquet.block.row.count.limit",
+            "parquet.columnindex.truncate.length",
+            "parquet.dictionary.page.size",
+            "parquet.memory.min.chunk.size",
+            "parquet.memory.pool.ratio",
+            "parquet.page.size.check.estimate",
+            "parquet.page.size.row.check.max",
+            "parquet.page.size.row.check.min",
+            "parquet.page.value.count.threshold",
+            "parquet.size.statistics.enabled",
+            "parquet.statistics.enabled",
+            "parquet.statistics.truncate.length",
+            "parquet.validation",
+            "parquet.writer.max-padding",
+        ],
+        "the encoder here has no such setting",
+    ),
+    **dict.fromkeys(
+        [
+            "parquet.filter.bloom.enabled",
+            "parquet.filter.columnindex.enabled",
+            "parquet.filter.dictionary.enabled",
+            "parquet.filter.record-level.enabled",
+            "parquet.filter.stats.enabled",
+            "parquet.page.verify-checksum.enabled",
+        ],
+        "readers here use what a file has, and verify it",
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetOptions:
+    """What the encoder is told; None: its own choice. ``bloom`` has columns, or ``*`` for all, with false positives and distinct values.
+
+    >>> options = ParquetOptions.of({"parquet.page.size": "64 kb", "parquet.bloom.filter.enabled#id": "true", "bucket": "1"})
+    >>> options.page_bytes, options.bloom_filters(["id", "v"], 500)
+    (65536, {'id': {'fpp': 0.01, 'ndv': 500}})
+    """
+
+    page_bytes: int | None = None
+    page_rows: int | None = None
+    block_bytes: int | None = None
+    dictionary: Mapping[str, bool] = field(default_factory=dict)
+    bloom: Mapping[str, bool] = field(default_factory=dict)
+    false_positives: Mapping[str, float] = field(default_factory=dict)
+    distinct: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, raw: Mapping[str, str]) -> ParquetOptions:
+        """Those among a table's options. Raises ``UnsupportedOption`` that names the one whose value is none."""
+        given = {
+            key: value.strip() for key, value in raw.items() if key.startswith(PARQUET_PREFIX) and key.partition("#")[0] in PARQUET_HONOURED
+        }
+        for key, value in given.items():
+            if key == _VERSION and value.lower() not in _VERSIONS:
+                raise UnsupportedOption(key, f"'{value}' is not built: pages are of version 1, which every engine reads")
+            if key == _CHECKSUM and not _flag(key, value):
+                raise UnsupportedOption(key, "pages always have checksums: readers verify them")
+        return cls(
+            page_bytes=_positive(_PAGE_SIZE, parse_memory_size(given[_PAGE_SIZE], _PAGE_SIZE)) if _PAGE_SIZE in given else None,
+            page_rows=_number(_PAGE_ROWS, given[_PAGE_ROWS]) if _PAGE_ROWS in given else None,
+            block_bytes=_positive(_BLOCK, parse_memory_size(given[_BLOCK], _BLOCK)) if _BLOCK in given else None,
+            dictionary={column: _flag(key, value) for key, column, value in _of_columns(given, _DICTIONARY)},
+            bloom={column: _flag(key, value) for key, column, value in _of_columns(given, _BLOOM)},
+            false_positives={column: _share(key, value) for key, column, value in _of_columns(given, _FPP)},
+            distinct={column: _number(key, value) for key, column, value in _of_columns(given, _NDV)},
+        )
+
+    def bloom_filters(self, columns: Collection[str], rows: int) -> dict[str, dict[str, Any]]:
+        """The filters to write for ``columns``, in the form that Arrow takes; without a number of distinct values, as many as ``rows``."""
+        wanted = [name for name in columns if self.bloom.get(name, self.bloom.get("*", False))]
+        return {
+            name: {
+                "fpp": self.false_positives.get(name, self.false_positives.get("*", _FALSE_POSITIVES)),
+                "ndv": self.distinct.get(name, self.distinct.get("*", max(1, rows))),
+            }
+            for name in wanted
+        }
+
+    def has_dictionary(self, column: str) -> bool:
+        """Whether a dictionary may be tried."""
+        return self.dictionary.get(column, self.dictionary.get("*", True))
+
+
+def parquet_reason(key: str, value: str) -> str | None:
+    """Why a ``parquet.*`` option cannot be set, whatever the columns; None if it can.
+
+    >>> parquet_reason("parquet.page.size", "1 mb"), parquet_reason("parquet.pagesize", "1 mb")
+    (None, 'is unknown, or not built')
+    """
+    name, mark, _ = key.partition("#")
+    if name in PARQUET_WITHOUT_EFFECT:
+        return None
+    if name not in PARQUET_HONOURED or (mark and name not in _OF_COLUMNS):
+        return "is unknown, or not built"
+    try:
+        ParquetOptions.of({key: value})
+    except UnsupportedOption as error:
+        return error.reason
+    return None
+
+
+def _of_columns(given: Mapping[str, str], name: str) -> list[tuple[str, str, str]]:
+    """(key, column or ``*``, value) of an option that columns may have for themselves."""
+    return [(key, key.partition("#")[2] or "*", value) for key, value in given.items() if key.partition("#")[0] == name]
+
+
+def _flag(key: str, value: str) -> bool:
+    if value.lower() not in {"true", "false"}:
+        raise UnsupportedOption(key, f"'{value}' is neither true nor false")
+    return value.lower() == "true"
+
+
+def _number(key: str, value: str) -> int:
+    if not value.isdecimal() or len(value) > 18:
+        raise UnsupportedOption(key, f"'{value}' is no number of 1 or more")
+    return _positive(key, int(value))
+
+
+def _positive(key: str, value: int) -> int:
+    if value < 1:
+        raise UnsupportedOption(key, f"'{value}' is no number of 1 or more")
+    return value
+
+
+def _share(key: str, value: str) -> float:
+    try:
+        share = float(value)
+    except ValueError:
+        share = 0.0
+    if not 0 < share < 1:
+        raise UnsupportedOption(key, f"'{value}' is no probability between 0 and 1")
+    return share
+
+
+__all__ = ["PARQUET_HONOURED", "PARQUET_PREFIX", "PARQUET_WITHOUT_EFFECT", "ParquetOptions", "parquet_reason"]

@@ -1,0 +1,111 @@
+"""Every key that a table may have is honoured, or said to mean nothing here, or refused; and what is said to be honoured is used."""
+
+from __future__ import annotations
+
+import re
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+
+from fileindex.base.errors import UnsupportedOption
+from manifest.options.core_options import FORMER_KEYS, CoreOptions
+from manifest.options.known_keys import BY_CALL, BY_KEY, CORE, HONOURED, KNOWN, NOT_SETTABLE, REFUSED
+from manifest.options.parquet_options import PARQUET_HONOURED, PARQUET_WITHOUT_EFFECT, ParquetOptions
+from manifest.options.support import check_settable, check_writable, effect_of
+from manifest.options.without_effect import WITHOUT_EFFECT
+
+ROOT = Path(__file__).parents[3]
+CLASSES = {
+    "honoured": HONOURED,
+    "by call": set(BY_CALL),
+    "not settable": set(NOT_SETTABLE),
+    "limited or refused": set(REFUSED),
+    "without effect": set(WITHOUT_EFFECT),
+    "parquet, honoured": PARQUET_HONOURED,
+    "parquet, without effect": set(PARQUET_WITHOUT_EFFECT),
+}
+TABLES = {"known_keys.py", "without_effect.py", "core_options.py"}
+SOURCES = {path: path.read_text() for room in ("fileindex", "manifest", "lsm", "pyspark_paimon") for path in (ROOT / room).rglob("*.py")}
+USERS = "\n".join(text for path, text in SOURCES.items() if path.name not in TABLES)
+CORE_SOURCE = (ROOT / "manifest/options/core_options.py").read_text()
+
+
+def test_every_known_key_is_in_one_class() -> None:
+    for (one, first), (other, second) in combinations(CLASSES.items(), 2):
+        assert not first & second, (one, other)
+    assert set().union(*CLASSES.values()) == KNOWN
+
+
+@pytest.mark.parametrize("name", sorted(set(CoreOptions.model_fields) - {"raw"}))
+def test_what_options_have_a_member_for_is_used(name: str) -> None:
+    used = re.compile(rf"\.{name}\b")
+    accessors = {
+        match[1] for match in re.finditer(r"    def (\w+)\(self[^\n]*\n(?:(?!    def ).*\n)*", CORE_SOURCE) if used.search(match[0])
+    }
+    assert used.search(USERS) or any(re.search(rf"\.{accessor}\b", USERS) for accessor in accessors)
+
+
+@pytest.mark.parametrize("key", sorted(BY_KEY))
+def test_what_is_honoured_by_its_name_is_looked_up(key: str) -> None:
+    assert re.search(rf"[\"']{re.escape(key)}[\"']", USERS)
+
+
+@pytest.mark.parametrize("key", sorted(WITHOUT_EFFECT))
+def test_what_is_without_effect_is_kept_and_said_and_used_nowhere(key: str) -> None:
+    check_settable({key: "1"})
+    assert effect_of(key, "1") == ("none", WITHOUT_EFFECT[key])
+    assert f'"{key}"' not in USERS
+    assert key not in CORE
+
+
+def test_the_members_of_the_parquet_options_are_used() -> None:
+    users = (
+        "\n".join(text for path, text in SOURCES.items() if path.name != "parquet_options.py")
+        + SOURCES[ROOT / "manifest/options/parquet_options.py"].partition("def bloom_filters")[2]
+    )
+    for name in ParquetOptions.__dataclass_fields__:
+        assert re.search(rf"\.{name}\b", users), name
+
+
+@pytest.mark.parametrize("key", sorted(NOT_SETTABLE))
+def test_a_longer_changelog_is_refused_by_name_but_no_obstacle_to_a_table_that_has_it(key: str) -> None:
+    with pytest.raises(UnsupportedOption, match=key):
+        check_settable({key: "1 d" if "time" in key else "5"})
+    check_writable(CoreOptions.of({key: "5"}), has_primary_key=True, table="t")
+
+
+@pytest.mark.parametrize("key", ["sink.parallelism", "sink.anything.at-all", "scan.parallelism", "scan.infer-parallelism", "lookup.async"])
+def test_keys_of_other_engines_jobs_are_kept(key: str) -> None:
+    check_settable({key: "8"})
+    assert effect_of(key, "8")[0] == "none"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("parquet.bloom.filter.enable", "true"),
+        ("parquet.bloom.filter.enabled", "yes"),
+        ("parquet.bloom.filter.fpp#id", "2"),
+        ("parquet.bloom.filter.expected.ndv#id", "0"),
+        ("parquet.page.size", "x"),
+        ("parquet.page.size#id", "1 kb"),
+        ("parquet.page.row.count.limit", "-1"),
+        ("parquet.writer.version", "PARQUET_2_0"),
+        ("parquet.page.write-checksum.enabled", "false"),
+        ("parquet.encryption.footer.key", "k"),
+    ],
+)
+def test_what_the_encoder_cannot_do_is_refused_by_name(key: str, value: str) -> None:
+    with pytest.raises(UnsupportedOption, match=re.escape(key)):
+        check_settable({key: value})
+
+
+def test_effects_of_options() -> None:
+    assert effect_of("bucket", "4") == ("honoured", "")
+    assert effect_of(next(iter(FORMER_KEYS.values())), "true") == ("honoured", "")
+    assert effect_of("partition.expiration-time", "1 d")[0] == "by call"
+    assert effect_of("changelog.time-retained", "1 d")[0] == "none"
+    assert effect_of("made.by", "someone")[0] == "unknown"
+    assert effect_of("parquet.compression", "gzip")[0] == "none"
+    assert effect_of("parquet.bloom.filter.enabled#id", "true") == ("honoured", "")

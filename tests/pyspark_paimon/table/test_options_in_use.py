@@ -1,0 +1,79 @@
+"""Options that are said to be honoured: what they change."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pyspark_paimon import Table, UnsupportedOption
+
+
+def rows(count: int, first: int = 0) -> pa.Table:
+    ids = range(first, first + count)
+    return pa.table({"id": pa.array(ids, pa.int64()), "x": pa.array([i / 7 for i in ids], pa.float64()), "s": [f"t{i % 50}" for i in ids]})
+
+
+def footers(table: Table) -> list[pq.FileMetaData]:
+    return [pq.read_metadata(path) for path in sorted(Path(table.path).rglob("data-*.parquet"))]
+
+
+@pytest.mark.parametrize("keys", [("id",), ()], ids=["keys", "append"])
+def test_bloom_filters_are_written_and_disturb_nobody(create, keys) -> None:
+    options = {"parquet.bloom.filter.enabled#id": "true", "parquet.bloom.filter.fpp#id": "0.05", "write-only": "true"}
+    table = create("id BIGINT, x DOUBLE, s STRING", primary_keys=keys, options=options)
+    plain = create("id BIGINT, x DOUBLE, s STRING", name="plain", primary_keys=keys)
+    for one in (table, plain):
+        one.write(rows(3000))
+    (with_filter,), (without,) = footers(table), footers(plain)
+    assert with_filter.serialized_size != without.serialized_size
+    (file,), (other,) = (sorted(Path(one.path).rglob("data-*.parquet")) for one in (table, plain))
+    assert file.stat().st_size > other.stat().st_size + 1500
+    table.compact(full=True)
+    assert table.scan("id = 77").to_arrow().num_rows == 1
+    assert table.scan("x > 100").count() == plain.scan("x > 100").count()
+    assert not table.fsck(depth="deep").problems
+
+
+def test_pages_and_dictionaries_are_as_the_options_say(create) -> None:
+    options = {"parquet.page.row.count.limit": "100", "parquet.enable.dictionary#s": "false", "parquet.page.size": "4 kb"}
+    table, plain = (create("id BIGINT, x DOUBLE, s STRING", name=name, options=given) for name, given in (("t", options), ("plain", {})))
+    for one in (table, plain):
+        one.write(rows(5000))
+        assert one.scan().count() == 5000
+    (told,), (default,) = footers(table), footers(plain)
+    at = default.schema.names.index("s")
+    assert default.row_group(0).column(at).has_dictionary_page
+    assert not told.row_group(0).column(at).has_dictionary_page
+    assert told.row_group(0).column(0).total_compressed_size > default.row_group(0).column(0).total_compressed_size
+
+
+def test_options_that_mean_nothing_here_are_listed(create) -> None:
+    table = create("id BIGINT, x DOUBLE, s STRING", options={"sink.parallelism": "8", "parquet.compression": "gzip"})
+    effects = {row["option"]: row["effect"] for row in table.option_effects().to_pylist()}
+    assert effects == {"bucket": "honoured", "sink.parallelism": "none", "parquet.compression": "none"}
+    assert Table.open(table.path).options["sink.parallelism"] == "8"
+
+
+def test_a_consumer_that_rests_for_too_long_is_forgotten_by_expiry(create) -> None:
+    table = create("id BIGINT, x DOUBLE, s STRING", options={"write-only": "true"})
+    for at in range(4):
+        table.write(rows(1, at))
+    table.reset_consumer("slow", 2)
+    table.reset_consumer("new", 3)
+    assert table.expire_snapshots(retain_min=1, retain_max=1).snapshots == 1
+    day_ago = time.time() - 86_400
+    os.utime(Path(table.path) / "consumer" / "consumer-slow", (day_ago, day_ago))
+    table.alter_options({"consumer.expiration-time": "1 h"})
+    assert table.expire_snapshots(retain_min=1, retain_max=1).snapshots == 1
+    assert table.consumers()["consumer_id"].to_pylist() == ["new"]
+
+
+def test_a_changelog_that_outlives_its_snapshots_is_refused(create) -> None:
+    table = create("id BIGINT, x DOUBLE, s STRING")
+    with pytest.raises(UnsupportedOption, match=r"changelog\.num-retained\.min.*snapshot\.num-retained"):
+        table.alter_options({"changelog.num-retained.min": "10"})
