@@ -42,13 +42,17 @@ def run(parts: Sequence[str], seed: int, folder: Path, minutes: float, tries: in
     lanes = [[Job(part, 2 * seed + lane, each, tries) for part in ordered] for lane, ordered in enumerate((parts, parts[::-1]))]
     tally = Tally()
     with selectors.DefaultSelector() as selector:
-        for lane in lanes:
-            _next(selector, lane, folder)
-        while selector.get_map():
-            for key, _ in selector.select(5.0):
-                _heard(selector, key.data, tally, folder)
+        try:
+            for lane in lanes:
+                _next(selector, lane, folder)
+            while selector.get_map():
+                for key, _ in selector.select(5.0):
+                    _heard(selector, key.data, tally, folder)
+                for key in list(selector.get_map().values()):
+                    key.data.ended_in_time(tally)
+        except KeyboardInterrupt:  # what was found until then is shown
             for key in list(selector.get_map().values()):
-                key.data.ended_in_time(tally)
+                key.data.stop()
     say("\n")
     return tally
 
