@@ -20,6 +20,7 @@ from lsm.write.table_write import compact_bucket
 from manifest.commit.conflicts import BucketId
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage, CommitResult
+from manifest.commit.successor import remember
 from manifest.entry.columns import EntryColumns
 from manifest.io.errors import SnapshotNotFound
 from manifest.store import FileStore
@@ -56,6 +57,9 @@ def compact_after_commit(
     if awaited and left:
         left &= _unsettled(store, store.live_entries(store.snapshots.latest()))
     done = _compacted(store, user, sorted(left), threads, attempts=_ATTEMPTS if awaited else 1)
+    if done.lost_compactions:
+        with suppress(SnapshotNotFound, OSError):  # the log names it, so a repetition must be known for what it is
+            remember(store, store.snapshots.get(result.snapshot_id))
     return replace(
         result,
         compact_snapshot_id=done.compact_snapshot_id or result.compact_snapshot_id,

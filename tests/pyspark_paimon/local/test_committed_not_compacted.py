@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 import signal
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +16,7 @@ from lsm.commit.resequence import resequence
 from lsm.write.table_write import TableWrite
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.io import failpoints
-from manifest.io.errors import OutOfDisk
+from manifest.io.errors import CommitReplayed, OutOfDisk, StorageError
 from manifest.io.file_io import LocalFileIO
 from manifest.snapshot.snapshot import CommitKind
 from manifest.store import FileStore
@@ -151,6 +152,33 @@ def test_errors_after_the_commit_leave_no_call_and_nothing_counts_twice(tmp_path
     assert (again.replayed, again.snapshot_id, again.compact_lost) == (True, result.snapshot_id, False)
     assert state(table) == state(table, options=ENGINES_VIEW) == expected
     assert table.fsck("deep").problems == ()
+
+
+def test_a_name_that_the_log_tells_of_a_commit_is_remembered_when_its_snapshot_has_expired(tmp_path, monkeypatch, caplog) -> None:
+    """The caller gave no id: what was made up for it is told where the compaction fails, so that somebody may repeat the call with it."""
+    table = made(tmp_path, "aggregation")
+    create, committed = LocalFileIO.create_exclusive, False
+
+    def point(name: str) -> None:
+        nonlocal committed
+        committed |= name == "between-append-and-compact"
+
+    def failing(storage: LocalFileIO, path: str, data: bytes) -> bool:
+        if committed:
+            raise StorageError(errno.EIO, "Input/output error", path)
+        return create(storage, path, data)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(failpoints, "point", point)
+        patch.setattr(LocalFileIO, "create_exclusive", failing)
+        assert table.write(rows({3: 10})).compact_lost
+    name = next(iter(re.findall(r"committed as snapshot \d+ by '([^']+)'", caplog.text)))
+    table.write(rows({4: 1}))
+    table.expire_snapshots(retain_min=1, retain_max=1, older_than=2**61)
+    before = state(table)
+    with pytest.raises(CommitReplayed):
+        table.write(rows({3: 10}), commit_id=name)
+    assert state(table) == before
 
 
 @pytest.mark.parametrize("engine", ENGINES)
