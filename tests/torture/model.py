@@ -59,9 +59,16 @@ class Model:
         getattr(done, f"_{operation['op'].replace('-', '_')}", lambda _: None)(operation)
         if done.rows is not self.rows:
             done.past = [*done.past[-_PAST:], done.rows]
-        if "id" in operation and operation["op"] != "replay":
+        if "id" in operation and self._commits(operation):
             done.answered = [*done.answered[-8:], operation]
         return done
+
+    def _commits(self, operation: Operation) -> bool:
+        """Whether it makes a commit that can be found again: an update or a delete of no row makes none."""
+        if operation["op"] not in {"delete", "update"}:
+            return True
+        low, high = operation["between"]
+        return any(low <= row["id"] < high for row in values(self.rows))
 
     def _write(self, operation: Operation) -> None:
         self.rows = self._merged(self.rows, operation["rows"])
