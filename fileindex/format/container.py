@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from fileindex.base.corrupt import CorruptIndex
+from fileindex.format.checksums import BlockChecksums, checksums_of, room_needed
 
 CONTAINER_MAGIC = 1493475289347502
 CONTAINER_VERSION = 1
@@ -34,8 +35,10 @@ class ContainerEntry:
         return self.start < 0
 
 
-def write_index_container(payloads: Sequence[tuple[str, str, bytes | None]]) -> bytes:
+def write_index_container(payloads: Sequence[tuple[str, str, bytes | None]], name: str | None = None) -> bytes:
     """The container of ``(column, index type, payload)`` triples in their order; None stands for the EMPTY marker.
+
+    With the ``name`` of its side file it has checksums.
 
     Raises:
         OverflowError: a name exceeds 65535 bytes, or the container 2^31-1.
@@ -49,6 +52,8 @@ def write_index_container(payloads: Sequence[tuple[str, str, bytes | None]]) -> 
     names = {column: _utf(column) for column in columns}
     head_length = _FIXED.size + 8 + sum(len(name) + 4 for name in names.values())
     head_length += sum(len(type_name) + 8 for indexes in columns.values() for type_name, _ in indexes)
+    room = 0 if name is None else room_needed(sum(len(payload or b"") for _, _, payload in payloads))
+    head_length += room
     head = [_FIXED.pack(CONTAINER_MAGIC, CONTAINER_VERSION, head_length), struct.pack(">i", len(columns))]
     body: list[bytes] = []
     start = head_length
@@ -63,7 +68,15 @@ def write_index_container(payloads: Sequence[tuple[str, str, bytes | None]]) -> 
             start += len(payload)
     if start > _MAX_INT:
         raise OverflowError(f"an index container of {start} bytes exceeds 2 GiB")
-    return b"".join([*head, struct.pack(">i", 0), *body])
+    header, content = b"".join(head), b"".join(body)
+    return b"".join([header, struct.pack(">i", room), b"" if name is None else checksums_of(name, header, content), content])
+
+
+def side_file(container: bytes, name: str) -> bytes:
+    """The content of the side file of that name that holds the indexes of ``container``."""
+    reader = ContainerReader.of(container)
+    entries = [(entry, None if entry.is_empty else reader.payload(entry).whole()) for entry in reader.entries()]
+    return write_index_container([(entry.column, entry.index_type, payload) for entry, payload in entries], name)
 
 
 class ContainerReader:
@@ -72,27 +85,35 @@ class ContainerReader:
     Args:
         read: ``read(offset, length)`` gives that part of the container.
         size: bytes of the container.
+        name: of the side file that it is in.
 
     >>> reader = ContainerReader.of(write_index_container([("a", "bitmap", b"xyz"), ("m[k]", "bsi", None)]))
     >>> [(entry.column, entry.index_type, entry.length, entry.is_empty) for entry in reader.entries()]
     [('a', 'bitmap', 3, False), ('m[k]', 'bsi', 0, True)]
     """
 
-    def __init__(self, read: Callable[[int, int], bytes], size: int) -> None:
+    def __init__(self, read: Callable[[int, int], bytes], size: int, name: str = "") -> None:
         self._read = read
+        self._name = name
+        self._checksums: BlockChecksums | None = None
         self.size = size
         self.bytes_read = 0
         self._entries: tuple[ContainerEntry, ...] | None = None
 
     @classmethod
-    def of(cls, data: bytes) -> ContainerReader:
+    def of(cls, data: bytes, name: str = "") -> ContainerReader:
         """A reader of a container held in memory."""
-        return cls(lambda offset, length: data[offset : offset + length], len(data))
+        return cls(lambda offset, length: data[offset : offset + length], len(data), name)
 
     def read(self, offset: int, length: int) -> bytes:
         """Bytes ``offset`` to ``offset + length`` of the container; raises CorruptIndex if it does not have them."""
         if offset < 0 or length < 0 or offset + length > self.size:
             raise CorruptIndex(f"bytes {offset}+{length} lie outside an index container of {self.size} bytes")
+        if self._checksums is not None and length:
+            return self._checksums.read(offset, length, self._fetch)
+        return self._fetch(offset, length)
+
+    def _fetch(self, offset: int, length: int) -> bytes:
         data = self._read(offset, length)
         self.bytes_read += len(data)
         if len(data) != length:
@@ -106,14 +127,17 @@ class ContainerReader:
             CorruptIndex: wrong magic, unknown version, a header that does not hold together, or payloads that do not fill the rest.
         """
         if self._entries is None:
-            magic, version, head_length = _FIXED.unpack(self.read(0, _FIXED.size))
+            fixed = self.read(0, _FIXED.size)
+            magic, version, head_length = _FIXED.unpack(fixed)
             if magic != CONTAINER_MAGIC:
                 raise CorruptIndex("the bytes are no index container: wrong magic number")
             if version != CONTAINER_VERSION:
                 raise CorruptIndex(f"index container version {version} is unknown; {CONTAINER_VERSION} is read")
             header = _Header(self.read(_FIXED.size, head_length - _FIXED.size))
             found = list(_parse(header))
+            entries_end, redundant = header.end()
             _check_extents(found, head_length, self.size)
+            self._checksums = BlockChecksums.of(redundant, self._name, fixed + entries_end, head_length, self.size)
             self._entries = tuple({(entry.column, entry.index_type): entry for entry in found}.values())
         return self._entries
 
@@ -169,11 +193,13 @@ class _Header:
     def number(self) -> int:
         return int.from_bytes(self._take(4), "big", signed=True)
 
-    def end(self) -> None:
-        """Pass over what later versions may put behind the entries; CorruptIndex if the header is not as long as it says."""
-        self._take(max(0, self.number()))
+    def end(self) -> tuple[bytes, bytes]:
+        """The entries' bytes, and what stands behind them; CorruptIndex if the header is not as long as it says."""
+        entries = self._data[: self._at]
+        redundant = self._take(max(0, self.number()))
         if self._at != len(self._data):
             raise CorruptIndex("the header of an index container is longer than its entries")
+        return entries, redundant
 
     def utf(self) -> str:
         return _text(self._take(int.from_bytes(self._take(2), "big")))
@@ -204,7 +230,6 @@ def _parse(header: _Header) -> Iterable[ContainerEntry]:
         column = header.utf()
         for _ in range(header.number()):
             yield ContainerEntry(column, header.utf(), header.number(), header.number())
-    header.end()
 
 
 def _utf(text: str) -> bytes:
@@ -232,4 +257,4 @@ def _text(data: bytes) -> str:
         raise CorruptIndex("a name in an index container is no modified UTF-8") from error
 
 
-__all__ = ["ContainerEntry", "ContainerReader", "Payload", "write_index_container"]
+__all__ = ["ContainerEntry", "ContainerReader", "Payload", "side_file", "write_index_container"]

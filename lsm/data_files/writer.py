@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from fileindex.base.plain_value import from_scalar
 from fileindex.build.options import FileIndexOptions
 from fileindex.build.writer import DataFileIndexWriter
+from fileindex.format.container import side_file
 from lsm.arrow.row_kind import retracts
 from lsm.keys.sort import SEQUENCE_NUMBER, VALUE_KIND
 from lsm.parquet.writer import ROW_GROUP_BYTES, ParquetFileWriter
@@ -162,7 +163,7 @@ class _IndexedFile:
             else:
                 extra = (self.name + INDEX_SUFFIX,)
                 self._index_path = self._parquet.path + INDEX_SUFFIX
-                self._target.store.file_io.write(self._index_path, container)
+                self._target.store.file_io.write(self._index_path, side_file(container, extra[0]))
         value_stats, columns = self.stats.value_stats(footer)
         return footer, {
             "file_name": self.name,

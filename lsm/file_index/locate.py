@@ -27,7 +27,7 @@ def index_place(store: FileStore, entry: ManifestEntry) -> IndexPlace | None:
     if file.index_file is None:
         return None
     path = store.paths.extra_file(data_path, file.index_file)
-    container = ContainerReader(lambda offset, length: file_io.read_range(path, offset, length), file_io.size(path))
+    container = ContainerReader(lambda offset, length: file_io.read_range(path, offset, length), file_io.size(path), file.index_file)
     return IndexPlace(data_path, path, container)
 
 

@@ -15,7 +15,7 @@ from typing import Self
 from fileindex.base.errors import PaimonError
 from fileindex.build.options import FileIndexOptions, IndexSpec
 from fileindex.build.writer import DataFileIndexWriter
-from fileindex.format.container import ContainerEntry, ContainerReader, write_index_container
+from fileindex.format.container import ContainerEntry, ContainerReader, side_file, write_index_container
 from fileindex.format.registry import INDEX_TYPES
 from fileindex.format.same_options import has_same_options
 from fileindex.predicate.evaluate_rows import type_of
@@ -119,6 +119,7 @@ class FileIndexRewriter:
         elif container is not None:
             name = side_file_name(file, self.commit_id, self._attempt)
             data_path = self.store.physical_files(entry.partition, entry.bucket, file)[0]
+            container = side_file(container, name)
             self.store.file_io.write(self.store.paths.extra_file(data_path, name), container)
             others = (*others, name)
         message = CommitMessage(

@@ -109,7 +109,7 @@ def open_container(store: FileStore, path: str, file: DataFileMeta, report: Read
         return None
     sidecar, file_io = store.paths.extra_file(path, file.index_file), store.file_io
     try:
-        return ContainerReader(lambda offset, length: file_io.read_range(sidecar, offset, length), file_io.size(sidecar))
+        return ContainerReader(lambda offset, length: file_io.read_range(sidecar, offset, length), file_io.size(sidecar), file.index_file)
     except OSError as error:
         report.index.warnings[f"{sidecar}: {error.strerror or error}"] += 1
         return None

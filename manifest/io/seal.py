@@ -2,7 +2,8 @@
 
 One flipped bit in such a file may spell another valid value: another digit of a count, another option. So what we write ends with a
 member ``crc32`` over the file's own name and all that is before it. Other engines pass over members that they do not know, and files
-that they write, or write anew, have none: those are taken at their word.
+that they write have none: those are taken at their word. So is a file that somebody has edited and written anew: the member counts only
+as it is spelled here, behind a tab, as no JSON library spells it.
 """
 
 from __future__ import annotations
@@ -15,24 +16,24 @@ from fileindex.base.errors import CorruptFile
 
 SEAL = "crc32"
 """The member's name."""
-_END = re.compile(rb',\s*"crc32"\s*:\s*"([0-9a-f]{8})"\s*\}\s*\Z')
+_END = re.compile(rb',\n\t"crc32": "([0-9a-f]{8})"\n\}\Z')
 
 
 def sealed(path: str, text: str) -> bytes:
     r"""The content of the file at ``path``: a JSON object with members, and its checksum as the last one.
 
     >>> sealed("/w/t/schema/schema-0", '{"id": 0}')
-    b'{"id": 0,\n  "crc32": "2cf0ce4b"\n}'
+    b'{"id": 0,\n\t"crc32": "2cf0ce4b"\n}'
     """
     body = text.rstrip().removesuffix("}").rstrip().encode()
-    return body + b',\n  "crc32": "%08x"\n}' % _checksum(path, body)
+    return body + b',\n\t"crc32": "%08x"\n}' % _checksum(path, body)
 
 
 def check_seal(path: str, content: bytes | str) -> None:
     r"""Raises ``CorruptFile`` if ``content`` has a checksum, and it is that of something else.
 
-    >>> check_seal("schema-0", b'{"id": 0,\n  "crc32": "2cf0ce4b"\n}')
-    >>> check_seal("schema-0", b'{"id": 1,\n  "crc32": "2cf0ce4b"\n}')
+    >>> check_seal("schema-0", b'{"id": 0,\n\t"crc32": "2cf0ce4b"\n}')
+    >>> check_seal("schema-0", b'{"id": 1,\n\t"crc32": "2cf0ce4b"\n}')
     Traceback (most recent call last):
     fileindex.base.errors.CorruptFile: schema-0: its content is not what was written: ...
     """

@@ -35,6 +35,12 @@ def test_the_file_of_another_name_is_not_this_one() -> None:
     check_seal("/b/snapshot-1", sealed("/a/snapshot-1", '{"id": 2}'))  # a table may be moved
 
 
+def test_a_file_that_was_edited_and_written_anew_is_taken_at_its_word() -> None:
+    edited = json.loads(sealed("schema-0", '{"id": 0, "options": {}}')) | {"options": {"bucket": "4"}}
+    for indent in (None, 1, 2, 4):
+        check_seal("schema-0", json.dumps(edited, indent=indent))
+
+
 @pytest.mark.parametrize(
     ("file", "old", "new"),
     [

@@ -1,0 +1,73 @@
+"""Checksums of an index container in a side file, where only a flipped bit of a payload would make a filter miss rows.
+
+Paimon's format has none, but room behind the header's entries that its readers pass over: ours holds a mark, the checksum of the header
+and one for every block of what follows, so that a question still reads only the blocks that it needs. Containers inside of manifests
+need none, for manifests have theirs.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from fileindex.base.corrupt import CorruptIndex
+
+_MARK = b"crc32/4k"
+_BLOCK = 4096
+_CRC = struct.Struct(">I")
+
+
+def room_needed(body: int) -> int:
+    """Bytes that the checksums of payloads of ``body`` bytes take up."""
+    return len(_MARK) + _CRC.size * (1 + -(-body // _BLOCK))
+
+
+def checksums_of(name: str, header: bytes, body: bytes) -> bytes:
+    """What stands behind the entries of ``header`` in the side file of that name.
+
+    >>> len(checksums_of("a.index", b"header", bytes(4097))) == room_needed(4097)
+    True
+    """
+    sums = [_of_header(name, header), *(zlib.crc32(body[at : at + _BLOCK]) for at in range(0, len(body), _BLOCK))]
+    return _MARK + b"".join(map(_CRC.pack, sums))
+
+
+@dataclass(frozen=True, slots=True)
+class BlockChecksums:
+    """The checksums of the blocks between ``start`` and ``end`` of a container."""
+
+    start: int
+    end: int
+    sums: tuple[int, ...]
+
+    @classmethod
+    def of(cls, redundant: bytes, name: str, header: bytes, start: int, end: int) -> BlockChecksums | None:
+        """What stands behind the entries of a header; None if that is nothing of ours. Raises ``CorruptIndex`` if it is of another."""
+        if not redundant.startswith(_MARK):
+            return None
+        if len(redundant) != room_needed(end - start):
+            raise CorruptIndex("an index container has checksums of another number of blocks")
+        own, *sums = (number for (number,) in _CRC.iter_unpack(redundant[len(_MARK) :]))
+        if own != _of_header(name, header):
+            raise CorruptIndex("the header of an index container has another checksum")
+        return cls(start, end, tuple(sums))
+
+    def read(self, offset: int, length: int, read: Callable[[int, int], bytes]) -> bytes:
+        """Bytes of the container, read with all of the blocks that they lie in. Raises ``CorruptIndex`` if one is another."""
+        first = (offset - self.start) // _BLOCK
+        at = self.start + first * _BLOCK
+        end = min(self.end, self.start + -(-(offset + length - self.start) // _BLOCK) * _BLOCK)
+        data = read(at, end - at)
+        for number, position in enumerate(range(0, len(data), _BLOCK), first):
+            if zlib.crc32(data[position : position + _BLOCK]) != self.sums[number]:
+                raise CorruptIndex(f"the bytes from {self.start + number * _BLOCK} of an index container have another checksum")
+        return data[offset - at : offset - at + length]
+
+
+def _of_header(name: str, header: bytes) -> int:
+    return zlib.crc32(header, zlib.crc32(name.encode()))
+
+
+__all__ = ["BlockChecksums", "checksums_of", "room_needed"]
