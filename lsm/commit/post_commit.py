@@ -37,7 +37,7 @@ def compact_after_commit(
 ) -> CommitResult:
     """``result`` of the commit of ``messages`` after the compaction that is due, with the newest snapshot of one.
 
-    Buckets with new files are compacted as the table's strategy says, until level 0 is settled where somebody waits for it; ``owned``:
+    Buckets with new files are compacted as the table's strategy says, until level 0 is empty where somebody waits for it; ``owned``:
     whose writers had them to themselves and did that where nobody looks older versions up. An append table without buckets is left to ``Table.compact``.
     The work is done here, ``threads`` buckets at a time: a merge streams and holds a batch for each of its runs, so memory does not grow
     with the table, but the time may be that of rewriting a bucket. ``write-only``, as the table's option or the call's, leaves it to others.
@@ -55,7 +55,7 @@ def compact_after_commit(
     left = {message.bucket_id for message in touched if message.new_files} - compacted
     beaten = set(result.lost_compactions) - left
     if awaited and left:
-        left &= _unsettled(store, store.live_entries(store.snapshots.latest()))
+        left &= _waiting_buckets(store, store.live_entries(store.snapshots.latest()))
     done = _compacted(store, user, sorted(left), threads, attempts=_ATTEMPTS if awaited else 1)
     if done.lost_compactions:
         with suppress(SnapshotNotFound, OSError):  # the log names it, so a repetition must be known for what it is
@@ -71,7 +71,7 @@ def finished(store: FileStore, user: str, result: CommitResult, *, threads: int 
     """``result`` of a commit whose first call may have ended before the compaction after it: what somebody waits for is done now."""
     if result.snapshot_id is None or store.options.write_only or not (_has_buckets(store) and _is_awaited(store)):
         return result
-    left = _unsettled(store, store.live_entries(store.snapshots.latest()))
+    left = _waiting_buckets(store, store.live_entries(store.snapshots.latest()))
     with suppress(SnapshotNotFound):  # expired: whatever waits may be of this commit
         added = store.delta_entries(store.snapshots.get(result.snapshot_id))
         left &= set(zip(added.partition, added.bucket.tolist(), strict=True))
@@ -86,15 +86,15 @@ def _has_buckets(store: FileStore) -> bool:
 
 
 def _is_awaited(store: FileStore) -> bool:
-    """Whether other engines, or the table's changelog, show rows only once a compaction has settled them."""
+    """Whether other engines, or the table's changelog, show rows only once a compaction has merged them."""
     options = store.options
     return store.schema.is_primary_key_table and (options.needs_lookup or options.compacts_fully_at_commit)
 
 
-def _unsettled(store: FileStore, entries: EntryColumns) -> set[BucketId]:
+def _waiting_buckets(store: FileStore, entries: EntryColumns) -> set[BucketId]:
     """Buckets with files that wait for a compaction, of live ``entries``."""
-    settled = 1 if store.options.needs_lookup else store.options.max_level
-    waiting = entries.select((entries.level < settled) & (entries.bucket >= 0))
+    visible = 1 if store.options.needs_lookup else store.options.max_level
+    waiting = entries.select((entries.level < visible) & (entries.bucket >= 0))
     return set(zip(waiting.partition, waiting.bucket.tolist(), strict=True))
 
 

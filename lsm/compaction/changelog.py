@@ -78,20 +78,20 @@ class ChangelogWriter:
 class CompactionChangelog:
     """Turns the rounds of a compaction into changelog rows: each key that newer rows met, before and after.
 
-    Before is the version that the compaction found already settled: the shallowest above level 0, or, where only a full
-    compaction settles (``full-compaction``), the one on the deepest level.
+    Before is the version that earlier compactions made, the shallowest above level 0, or, where only a full
+    compaction tells changes (``full-compaction``), the one on the deepest level.
 
     Args:
         log: takes the rows.
         key: the order of rows.
-        settled_level: the level from which on versions are settled; 1 for ``lookup``, the deepest for ``full-compaction``.
+        merged_level: the level from which on versions are results of earlier compactions; 1 for ``lookup``, the deepest for ``full-compaction``.
         compared: columns in which an update must differ to be told (``changelog-producer.row-deduplicate``); None: tell every one.
-        first_only: keys that have a settled version are left alone (first-row).
+        first_only: keys that have such a version are left alone (first-row).
     """
 
     log: ChangelogWriter
     key: SortKey
-    settled_level: int
+    merged_level: int
     compared: tuple[str, ...] | None = None
     first_only: bool = False
 
@@ -101,24 +101,24 @@ class CompactionChangelog:
         core = schema.core
         if core.changelog_producer not in {"lookup", "full-compaction"}:
             return None
-        settled = 1 if core.changelog_producer == "lookup" else max_level
+        merged_level = 1 if core.changelog_producer == "lookup" else max_level
         compared = None
         if core.changelog_row_deduplicate:
             compared = tuple(name for name in schema.names if name not in core.changelog_row_deduplicate_ignore_fields)
-        return cls(log, key, settled, compared, core.engine.first_row_wins)
+        return cls(log, key, merged_level, compared, core.engine.first_row_wins)
 
     def observe(self, merged: MergeRound) -> None:
         """Tell what a round has changed; its rows have ``_LEVEL``."""
         rows = merged.rows
         levels = one_array(rows.column(LEVEL)).to_numpy(zero_copy_only=False)
         if merged.done is None:
-            new = without_level(rows if (levels < self.settled_level).all() else rows.filter(pa.array(levels < self.settled_level)))
+            new = without_level(rows if (levels < self.merged_level).all() else rows.filter(pa.array(levels < self.merged_level)))
             self.log.write(row_diff(new.slice(0, 0), drop_retracts(new), self.key))
             return
         done = merged.done
         ordered = levels[done.order]
-        met: _Mask = np.minimum.reduceat(ordered, done.starts) < self.settled_level
-        shallowest = np.minimum.reduceat(np.where(ordered < self.settled_level, _UNKNOWN, ordered), done.starts)
+        met: _Mask = np.minimum.reduceat(ordered, done.starts) < self.merged_level
+        shallowest = np.minimum.reduceat(np.where(ordered < self.merged_level, _UNKNOWN, ordered), done.starts)
         if self.first_only:
             met &= shallowest == _UNKNOWN
         sizes = np.diff(done.starts, append=len(done.order))

@@ -33,14 +33,14 @@ class FullChangelogRewriter:
         merged = (self._merged(section, drop_delete=drop_delete) for section in rewrite.sections)
         return self.plain.written(rewrite, output_level, itertools.chain.from_iterable(merged))
 
-    def moves(self, file: DataFileMeta, output_level: int) -> bool:
+    def upgrade(self, file: DataFileMeta, output_level: int) -> bool:
         """See ``Rewriter``: a file that overlaps nothing brings nothing but new rows, which are told."""
         if output_level == self.max_level:
             for rows in self._rows(SortedRun((file,)), 1):
                 self.changes.observe(MergeRound(rows, None, rows))
         return True
 
-    def only_moves(self, file: DataFileMeta, output_level: int) -> bool:  # noqa: ARG002 -- all files have the same rule
+    def can_upgrade(self, file: DataFileMeta, output_level: int) -> bool:  # noqa: ARG002 -- all files have the same rule
         """See ``Rewriter``."""
         return output_level != self.max_level
 

@@ -59,16 +59,16 @@ class LookupRewriter:
         merged = (self._merged(section, output_level, drop_delete=drop_delete) for section in rewrite.sections)
         return self.plain.written(rewrite, output_level, itertools.chain.from_iterable(merged))
 
-    def moves(self, file: DataFileMeta, output_level: int) -> bool:
+    def upgrade(self, file: DataFileMeta, output_level: int) -> bool:
         """See ``Rewriter``: without versions below, or if they only have to be marked."""
-        if self.only_moves(file, output_level):
+        if self.can_upgrade(file, output_level):
             return True
         if self._must_be_merged(file) or self._by_value:
             return False
         self._mark([file], self._below(output_level))
         return True
 
-    def only_moves(self, file: DataFileMeta, output_level: int) -> bool:
+    def can_upgrade(self, file: DataFileMeta, output_level: int) -> bool:
         """See ``Rewriter``: what lies deeper than level 0 has been compared already."""
         return file.level != 0 or not (self._must_be_merged(file) or self._below(output_level))
 

@@ -98,7 +98,7 @@ class MergeTreeCompactManager:
         """
         levels = self.levels
         base = trivial_move(levels.runs, levels.max_level, levels.key_of, self._asked, self._policy.min_file_size)
-        if base is None or not self._task(CompactUnit(levels.max_level, base.files)).only_moves(self._rewriter):
+        if base is None or not self._task(CompactUnit(levels.max_level, base.files)).only_upgrades(self._rewriter):
             return None
         result = CompactTaskResult(list(base.files), [file.upgrade(levels.max_level) for file in base.files])
         levels.update(result.before, result.after)

@@ -95,11 +95,11 @@ class Rewriter(Protocol):
     def rewrite(self, rewrite: Rewrite, output_level: int, *, drop_delete: bool) -> list[DataFileMeta]:
         """New files on ``output_level`` that hold what the inputs hold."""
 
-    def moves(self, file: DataFileMeta, output_level: int) -> bool:
-        """Whether a file may go to ``output_level`` as it is, once this call has done what that takes; else it is rewritten."""
+    def upgrade(self, file: DataFileMeta, output_level: int) -> bool:
+        """Do what it takes for a file to go to ``output_level`` as it is; False, and nothing done, if it has to be rewritten."""
 
-    def only_moves(self, file: DataFileMeta, output_level: int) -> bool:
-        """Whether that takes nothing but a change of metadata."""
+    def can_upgrade(self, file: DataFileMeta, output_level: int) -> bool:
+        """Whether ``upgrade`` takes nothing but a change of metadata."""
 
     def discard(self, file: DataFileMeta) -> None:
         """Delete a file that was made in vain."""
@@ -132,9 +132,9 @@ class MergeTreeCompactTask:
             raise
         return result
 
-    def only_moves(self, rewriter: Rewriter) -> bool:
+    def only_upgrades(self, rewriter: Rewriter) -> bool:
         """Whether each file, if it overlaps nothing, can go to ``output_level`` without being read."""
-        return all(self._may_stay(file) and rewriter.only_moves(file, self.output_level) for file in self.files)
+        return all(self._may_stay(file) and rewriter.can_upgrade(file, self.output_level) for file in self.files)
 
     def _steps(self, key_of: KeyOf) -> Sequence[CompactStep]:
         if self.rewrite_individually:
@@ -142,7 +142,7 @@ class MergeTreeCompactTask:
         return plan_steps(self.files, key_of, self.min_file_size)
 
     def _run_step(self, step: CompactStep, rewriter: Rewriter, result: CompactTaskResult) -> None:
-        if isinstance(step, Upgrade) and self._moves(step.file, rewriter):
+        if isinstance(step, Upgrade) and self._upgraded(step.file, rewriter):
             if step.file.level != self.output_level:
                 result.before.append(step.file)
                 result.after.append(step.file.upgrade(self.output_level))
@@ -152,8 +152,8 @@ class MergeTreeCompactTask:
         result.before.extend(rewrite.files)
         result.after.extend(made)
 
-    def _moves(self, file: DataFileMeta, rewriter: Rewriter) -> bool:
-        return self._may_stay(file) and (file.level == self.output_level or rewriter.moves(file, self.output_level))
+    def _upgraded(self, file: DataFileMeta, rewriter: Rewriter) -> bool:
+        return self._may_stay(file) and (file.level == self.output_level or rewriter.upgrade(file, self.output_level))
 
     def _may_stay(self, file: DataFileMeta) -> bool:
         """Deletes must not come to rest on the deepest level, nor files that may hold some."""
@@ -180,11 +180,11 @@ class MergeTreeRewriter:
         merged = (self.merged(section, drop_delete=drop_delete, encoded=encoded) for section in rewrite.sections)
         return self.written(rewrite, output_level, itertools.chain.from_iterable(merged))
 
-    def moves(self, file: DataFileMeta, output_level: int) -> bool:  # noqa: ARG002 -- no versions below the output matter here
+    def upgrade(self, file: DataFileMeta, output_level: int) -> bool:  # noqa: ARG002 -- no versions below the output matter here
         """See ``Rewriter``: a change of metadata, no more."""
         return True
 
-    def only_moves(self, file: DataFileMeta, output_level: int) -> bool:  # noqa: ARG002 -- as above
+    def can_upgrade(self, file: DataFileMeta, output_level: int) -> bool:  # noqa: ARG002 -- as above
         """See ``Rewriter``."""
         return True
 

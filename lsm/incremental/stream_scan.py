@@ -220,10 +220,10 @@ class StreamScan:
         return self._state(snapshot_id).plan(start.unit, end.unit if end.whole else None, predicate)
 
     def _state(self, snapshot_id: int) -> WholeState:
-        """The state that the changes after it go on from: of a changelog that compaction makes, what compaction has settled."""
+        """The state that the changes after it go on from: of a changelog that compaction makes, what compaction has merged."""
         core = self.store.schema.core
-        settled = {"lookup": 1, "full-compaction": core.max_level}.get(core.changelog_producer, 0)
-        return WholeState(self._exact, self._snapshot(snapshot_id), settled if self.store.schema.is_primary_key_table else 0)
+        above = {"lookup": 1, "full-compaction": core.max_level}.get(core.changelog_producer, 0)
+        return WholeState(self._exact, self._snapshot(snapshot_id), above if self.store.schema.is_primary_key_table else 0)
 
     @cached_property
     def _exact(self) -> FileStore:

@@ -39,10 +39,10 @@ def trivial_move(runs: Sequence[LevelRun], max_level: int, key_of: KeyOf, pick: 
     for first in range(len(files) - _most_files(files, min_file_size), len(files)):
         newer, base = files[:first], files[first:]
         if _is_run_below(base, newer, key_of) and not taken.isdisjoint(file.file_name for file in base):
-            settled = SortedRun(tuple(sorted(base, key=lambda file: key_of(file.min_key))))
-            then = pick([*runs[:first], LevelRun(max_level, settled)])
+            moved = SortedRun(tuple(sorted(base, key=lambda file: key_of(file.min_key))))
+            then = pick([*runs[:first], LevelRun(max_level, moved)])
             if then is None or not then.full:
-                return settled
+                return moved
     return None
 
 

@@ -34,7 +34,7 @@ from lsm.scan.splits import DataSplit
 from manifest.entry.data_file import DataFileMeta
 from manifest.store import FileStore
 
-_SETTLED = -1
+_COMPACTED = -1
 """Stands for sequence numbers that are older than all others."""
 _WORTH_ROWS = 1 << 16
 """Texts of files with fewer rows are merged as they are: expanding dictionaries piece by piece would cost more."""
@@ -168,7 +168,7 @@ class _SplitRead:
         by_level = options.needs_lookup and not chooses
         by_masks = chooses and not self.in_key_order
         columns = (*values, SEQUENCE_NUMBER, VALUE_KIND)
-        reads = self._runs(section, columns, keep_dictionaries=by_masks, settled_first=isinstance(fold, FirstRow))
+        reads = self._runs(section, columns, keep_dictionaries=by_masks, compacted_first=isinstance(fold, FirstRow))
         runs = [self._rows(run, by_level=by_level) for run in reads]
         if by_masks and isinstance(fold, Deduplicate | FirstRow):
             merged = selection_vectors(runs, key, fold)
@@ -179,11 +179,11 @@ class _SplitRead:
             yield from _in_batches(kept, self.columns)
 
     def _runs(
-        self, section: Section, columns: tuple[str, ...], *, keep_dictionaries: bool, settled_first: bool
+        self, section: Section, columns: tuple[str, ...], *, keep_dictionaries: bool, compacted_first: bool
     ) -> list[list[DataFileRead]]:
         """How to read all versions that each run holds of the keys that may match, oldest run first.
 
-        Where the runs' sequence numbers do not overlap, the age of a run stands for them. ``settled_first``: what compaction has
+        Where the runs' sequence numbers do not overlap, the age of a run stands for them. ``compacted_first``: what compaction has
         brought above level 0 is older than anything there, as the next compaction will have it.
         """
         by_key = only_columns(self.predicate, set(self.store.schema.primary_keys)) or TRUE
@@ -201,7 +201,7 @@ class _SplitRead:
                 top=None,
                 use_index=False,
                 batch_bytes=batch_bytes,
-                sequence=_SETTLED if settled_first and file.level > 0 else age,
+                sequence=_COMPACTED if compacted_first and file.level > 0 else age,
                 keep_dictionaries=keep_dictionaries and file.row_count >= _WORTH_ROWS,
             )
 

@@ -44,7 +44,7 @@ class ScanPlanner:
 
     store: FileStore
     min_level: int = 0
-    """Files above it only: what compaction has settled, whatever else the table shows."""
+    """Files above it only: what compaction has merged, whatever else the table shows."""
 
     def plan(
         self,
@@ -144,10 +144,10 @@ class _Funnel:
                 entries = store.manifests.read_metas(chosen)
         if pruner.waiting is None:
             return entries
-        settled = entries.level > 0  # else a file that a skipped manifest deletes would be merged
-        shallow = np.flatnonzero(~settled)
-        settled[shallow] = [name in pruner.waiting for name in entries.select(shallow).file_name]
-        return entries.select(settled)
+        visible = entries.level > 0  # else a file that a skipped manifest deletes would be merged
+        shallow = np.flatnonzero(~visible)
+        visible[shallow] = [name in pruner.waiting for name in entries.select(shallow).file_name]
+        return entries.select(visible)
 
     def _in_wanted_partitions(self, entries: EntryColumns) -> EntryColumns:
         with self._report.stage("partition") as tally:
@@ -183,7 +183,7 @@ class _Funnel:
         return kept
 
     def _waiting(self, visible: EntryColumns) -> str:
-        """What has to be merged until a compaction has settled it."""
+        """What has to be merged until a compaction has done it."""
         waiting = visible.select(visible.level == 0) if self._settles_keys else visible.select(np.zeros(0, np.intp))
         return f"{len(waiting)} files wait for compaction in {len(set(bucket_numbers(waiting).tolist()))} buckets" if len(waiting) else ""
 

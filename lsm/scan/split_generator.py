@@ -49,7 +49,7 @@ def file_groups(
         return []
     buckets = bucket_numbers(entries)
     clean = entries.delete_row_count <= 0
-    alone = _settled(entries, buckets, clean, one_version=one_version)[buckets] if key_types else np.ones(len(entries), np.bool_)
+    alone = _stand_alone(entries, buckets, clean, one_version=one_version)[buckets] if key_types else np.ones(len(entries), np.bool_)
     low = high = np.zeros(len(entries), np.int64)
     if not alone.all():
         low, high = np.zeros(len(entries), np.int64), np.zeros(len(entries), np.int64)
@@ -62,16 +62,16 @@ def file_groups(
     )
 
 
-def _settled(entries: EntryColumns, buckets: Int64s, clean: Mask, *, one_version: bool) -> Mask:
+def _stand_alone(entries: EntryColumns, buckets: Int64s, clean: Mask, *, one_version: bool) -> Mask:
     """Of every bucket whether each of its files stands alone."""
     count = int(buckets.max()) + 1
     levels = entries.level
     deepest, shallowest = np.zeros(count, np.int64), np.full(count, np.iinfo(np.int64).max)
     np.maximum.at(deepest, buckets, levels)
     np.minimum.at(shallowest, buckets, levels)
-    unsettled = np.bincount(buckets, ~clean | (levels == 0), count) > 0
-    settled: Mask = ~unsettled & (one_version | (deepest == shallowest))
-    return settled
+    merging = np.bincount(buckets, ~clean | (levels == 0), count) > 0
+    found: Mask = ~merging & (one_version | (deepest == shallowest))
+    return found
 
 
 def _packed(

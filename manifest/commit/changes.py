@@ -20,17 +20,17 @@ from manifest.stats.table_stats import Statistics
 from manifest.store import FileStore
 
 
-def append_change(store: FileStore, latest: Snapshot | None, restamper: Resequencer, read_snapshot_id: int | None) -> CommitChange:
+def append_change(store: FileStore, latest: Snapshot | None, resequencer: Resequencer, read_snapshot_id: int | None) -> CommitChange:
     """ADD the new files, numbered above what is there, and the index changes made with them. Raises ``CommitConflict``."""
-    writing = [message for message in restamper.messages if message.has_rows or message.index_changes]
+    writing = [message for message in resequencer.messages if message.has_rows or message.index_changes]
     _refuse_changed_since(store, latest, writing, read_snapshot_id)
     indexes = IndexUpdate.of(store, latest, writing, compaction=False)
     changelog = changelog_of(writing, compaction=False)
     if store.key is None and all(message.total_buckets <= 0 for message in writing) and not indexes.changes:
         return CommitChange(EntryColumns.of(entry for message in writing for entry in message.added()), changelog=changelog)
     base = _live(store, latest, writing)
-    restamper.fit(base)
-    delta = EntryColumns.of(entry for message in restamper.messages for entry in message.added())
+    resequencer.fit(base)
+    delta = EntryColumns.of(entry for message in resequencer.messages for entry in message.added())
     _refuse(store, [*bucket_count_conflicts(base, delta), *file_conflicts(base, delta, store.key), *indexes.conflicts(base, delta)])
     return indexes.completed(store, CommitChange(delta, changelog=changelog))
 

@@ -50,7 +50,7 @@ class FileStoreCommit:
     def __init__(self, store: FileStore, user: str, *, resequence: ResequenceFiles | None = None, fresh: bool = False) -> None:
         self.store = store
         self.user = user
-        self._restamp = resequence
+        self._resequence = resequence
         self._fresh = fresh
 
     def commit(
@@ -72,20 +72,20 @@ class FileStoreCommit:
         failpoints.point("after-data-files")
         filled = [message for message in messages if not message.is_empty]
         history = self._begun(filled, identifier, rows=any(message.has_rows for message in filled))
-        restamper = Resequencer(self.store, filled, self._restamp)
+        resequencer = Resequencer(self.store, filled, self._resequence)
         rows = history.rows
         if rows is None and not history.found and any(message.has_rows for message in filled):
             kind = CommitKind.OVERWRITE if any(message.marks_rows for message in filled) else CommitKind.APPEND
             identity = CommitIdentity(self.user, identifier, kind, properties)
-            with restamper.or_undone(partial(self.abort, identifier=identifier)):
-                rows = self._run(identity, lambda store, latest: append_change(store, latest, restamper, read_snapshot_id), history)
-            restamper.settle()
+            with resequencer.or_undone(partial(self.abort, identifier=identifier)):
+                rows = self._run(identity, lambda store, latest: append_change(store, latest, resequencer, read_snapshot_id), history)
+            resequencer.delete_replaced()
             failpoints.point("between-append-and-compact")
         compacted = history.found.get(CommitKind.COMPACT)
-        lost: tuple[tuple[bytes, int], ...] = restamper.lost
+        lost: tuple[tuple[bytes, int], ...] = resequencer.lost
         if compacted is None:
             identity = CommitIdentity(self.user, identifier, CommitKind.COMPACT, properties)
-            compacted, also_lost = self._compact(restamper.messages, identity, rows=rows)
+            compacted, also_lost = self._compact(resequencer.messages, identity, rows=rows)
             lost += also_lost
         self._maintain()
         return CommitResult(rows, compacted, bool(history.found), lost)

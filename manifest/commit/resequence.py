@@ -28,7 +28,7 @@ class Resequencer:
         self.messages = list(messages)
         self.lost: tuple[BucketId, ...] = ()
         self._store = store
-        self._restamp = resequence
+        self._resequence = resequence
         self._original = tuple(messages)
         schema = store.schema
         self._ordered = schema.is_primary_key_table and not store.options.sequence_field
@@ -48,14 +48,14 @@ class Resequencer:
                 self._renumber(bucket, positions, newest + 1)
 
     def _renumber(self, bucket: BucketId, positions: Sequence[int], first: int) -> None:
-        if self._restamp is None:
+        if self._resequence is None:
             values = self._store.partition.decode(bucket[0])
             raise CommitConflict(
                 f"{self._store.root}: bucket {bucket[1]} of partition {values} has newer rows than this write was based on"
             )
         for position in positions:
             message = self.messages[position]
-            files = self._restamp(*bucket, list(message.new_files), first)
+            files = self._resequence(*bucket, list(message.new_files), first)
             self._delete(message.new_files, message, unless=self._original[position].new_files)
             self.messages[position] = message.without_compaction().model_copy(update={"new_files": tuple(files)})
             first = max((file.max_sequence_number for file in files), default=first - 1) + 1
@@ -72,7 +72,7 @@ class Resequencer:
             abort([message.model_copy(update={"index_changes": (), "changelog_files": ()}) for message in rewritten])
             raise
 
-    def settle(self) -> None:
+    def delete_replaced(self) -> None:
         """After the commit, delete what its rewritten files replace."""
         for message, original in zip(self.messages, self._original, strict=True):
             if message is not original:

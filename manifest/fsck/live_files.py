@@ -112,7 +112,7 @@ class LiveFiles:
 
     def rewritten(self, before: EntryColumns, after: EntryColumns) -> list[str]:
         """Whether manifests ``after`` a merge say what those ``before`` it did: the names of files about which they differ."""
-        old, new = _settled(before), _settled(after)
+        old, new = _net_entries(before), _net_entries(after)
         self.deleted.subtract(identity for identity, add in zip(_digests(before), kinds(before)[0], strict=True) if not add)
         self.deleted.update(identity for identity, add in zip(_digests(after), kinds(after)[0], strict=True) if not add)
         self.deleted = +self.deleted
@@ -140,7 +140,7 @@ class LiveFiles:
                     yield Overlap(reach[1], other)
 
 
-def _settled(entries: EntryColumns) -> dict[bytes, tuple[bool, str, int, int]]:
+def _net_entries(entries: EntryColumns) -> dict[bytes, tuple[bool, str, int, int]]:
     """What remains of entries by identity once ADDs and DELETEs have cancelled: (is an ADD, name, rows, bytes)."""
     left: dict[bytes, tuple[bool, str, int, int]] = {}
     added = kinds(entries)[0]

@@ -45,16 +45,16 @@ def evolve(schema: TableSchema, changes: Sequence[SchemaChange]) -> TableSchema:
     >>> after.id, [(field.id, field.name) for field in after.fields], after.highest_field_id
     (1, [(2, 'at'), (0, 'id'), (1, 'amount')], 2)
     """
-    after, settled = schema, dict(schema.options)
+    after, options = schema, dict(schema.options)
     for change in changes:
         after = _applied(after, change)
         if isinstance(change, RenameColumn) and len(change.path) == 1:
-            settled = rename_in_options(settled, change.path[0], change.name)
+            options = rename_in_options(options, change.path[0], change.name)
     if after == schema:
         return schema
     stamped = after.model_copy(update={"id": schema.id + 1, "time_millis": int(time.time() * 1000), "version": FILE_VERSION})
     fresh = TableSchema.model_validate(stamped.model_dump(by_alias=True))  # without the values cached for another schema
-    check_altered(schema.model_copy(update={"options": settled}), fresh)
+    check_altered(schema.model_copy(update={"options": options}), fresh)
     return fresh
 
 

@@ -21,8 +21,8 @@ from pyspark_paimon.scheduling.thread_pool import each
 STAGE = "fsck"
 _AT_ONCE = 64
 _FINDINGS = TypeAdapter(Findings)
-_SETTLING_SECONDS = 1.0
-_SETTLING_TRIES = 3
+_EXPIRY_SECONDS = 1.0
+_EXPIRY_TRIES = 3
 
 
 def check_table(store: FileStore, request: FsckRequest, *, threads: int, progress: Progress | None) -> FsckResult:
@@ -38,7 +38,7 @@ def check_table(store: FileStore, request: FsckRequest, *, threads: int, progres
         done += len(some)
         if progress is not None:
             progress(ProgressEvent(stage=STAGE, done=done, unit="files"))
-    found = settled(found, partial(gone, store))
+    found = without_expired(found, partial(gone, store))
     if request.depth is not Depth.QUICK and not found.total:
         count_orphans(store, started_ms, found)
     if progress is not None:
@@ -61,17 +61,17 @@ def findings_from_json(text: str) -> Findings:
     return _FINDINGS.validate_json(text)
 
 
-def settled(found: Findings, are_gone: Callable[[Sequence[Origin]], list[bool]]) -> Findings:
+def without_expired(found: Findings, are_gone: Callable[[Sequence[Origin]], list[bool]]) -> Findings:
     """``found`` without the problems of states that were expired while they were looked at.
 
     Expiry deletes files first and snapshots last, so that a problem is looked at again after a while.
     """
-    for attempt in range(_SETTLING_TRIES):
+    for attempt in range(_EXPIRY_TRIES):
         origins = list({problem.origin: None for problem in found.problems})
         if not origins:
             break
         if attempt:
-            time.sleep(_SETTLING_SECONDS)
+            time.sleep(_EXPIRY_SECONDS)
         doomed = {origin for origin, is_gone in zip(origins, are_gone(origins), strict=True) if is_gone}
         found = found.without(lambda problem, doomed=doomed: problem.origin in doomed)  # type: ignore[misc]  # bound at once
     return found
@@ -90,4 +90,4 @@ def result_of(found: Findings, depth: Depth, start: float) -> FsckResult:
     )
 
 
-__all__ = ["STAGE", "check_table", "findings_from_json", "findings_to_json", "result_of", "settled"]
+__all__ = ["STAGE", "check_table", "findings_from_json", "findings_to_json", "result_of", "without_expired"]

@@ -65,26 +65,26 @@ class TableStream:
 
     def start(self) -> Position:
         """Where a new stream begins: where its consumer stands, else where the options say."""
-        follower = self._follower()
+        scan = self._stream_scan()
         asked = self.asked
-        position = self._progress(follower)
+        position = self._progress(scan)
         if position is None:
-            position = follower.start(asked.mode, snapshot_id=asked.snapshot_id, timestamp_millis=asked.timestamp_millis)
-        self._record(follower, position)
+            position = scan.start(asked.mode, snapshot_id=asked.snapshot_id, timestamp_millis=asked.timestamp_millis)
+        self._record(scan, position)
         return position
 
     def newest(self) -> int:
         """Id of the newest snapshot; 0 before the first."""
-        return self._follower().newest()
+        return self._stream_scan().newest()
 
     def advance(self, start: Position, *, limited: bool = True, last: int | None = None) -> Position:
         """Where the next batch ends, by all limits of the options at once unless it is not to be ``limited``."""
-        return self._follower().advance(start, self.asked.limits if limited else UNLIMITED, last=last)
+        return self._stream_scan().advance(start, self.asked.limits if limited else UNLIMITED, last=last)
 
     def plan(self, start: Position, end: Position) -> tuple[ScanPlan, TableSchema]:
         """The splits of a batch, and the schema that they are read with."""
-        follower = self._follower()
-        return follower.plan(start, end, self.request.predicate), follower.store.schema
+        scan = self._stream_scan()
+        return scan.plan(start, end, self.request.predicate), scan.store.schema
 
     def rows(self, split: DataSplit | str) -> Iterator[pa.RecordBatch]:
         """The rows of a split of ``plan``."""
@@ -93,9 +93,9 @@ class TableStream:
     def done(self, end: Position) -> None:
         """What comes before ``end`` is done with: the consumer need not hold it any more."""
         if self.asked.consumer is not None:
-            self._record(self._follower(), end)
+            self._record(self._stream_scan(), end)
 
-    def _follower(self) -> StreamScan:
+    def _stream_scan(self) -> StreamScan:
         """The table as it is now. Raises ``SchemaMismatch`` if the columns that are read have changed under the stream."""
         newest = LocalBackend(self.path).store(self.request.options)
         if newest.schema.id != self.request.schema_id:
@@ -113,11 +113,11 @@ class TableStream:
                 "with the same checkpoint; it goes on with the new columns"
             )
 
-    def _progress(self, follower: StreamScan) -> Position | None:
+    def _progress(self, scan: StreamScan) -> Position | None:
         """Where the consumer stands; None without one, or if its progress is to be ignored."""
         if self.asked.consumer is None or self.asked.ignore_progress:
             return None
-        found = follower.store.snapshots.consumer(self.asked.consumer)
+        found = scan.store.snapshots.consumer(self.asked.consumer)
         if found is None:
             return None
         position = position_of(found[_POSITION]) if isinstance(found.get(_POSITION), dict) else None
@@ -125,9 +125,9 @@ class TableStream:
             return position
         return Position(found["nextSnapshot"])
 
-    def _record(self, follower: StreamScan, position: Position) -> None:
+    def _record(self, scan: StreamScan, position: Position) -> None:
         if self.asked.consumer is not None:
-            follower.store.snapshots.record_consumer(self.asked.consumer, self._held(position), **{_POSITION: offset_of(position)})
+            scan.store.snapshots.record_consumer(self.asked.consumer, self._held(position), **{_POSITION: offset_of(position)})
 
     def _held(self, position: Position) -> int:
         """The oldest snapshot to keep: an overwrite is compared with the one before it."""

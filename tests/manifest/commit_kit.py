@@ -93,7 +93,7 @@ def live_model(store):
 
 
 def renumber(store):
-    """A re-stamp that rewrites our few bytes: one file for one."""
+    """A resequencing that rewrites our few bytes: one file for one."""
 
     def rewrite(partition, bucket, files, first):
         written = []

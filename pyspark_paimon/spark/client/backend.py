@@ -21,7 +21,7 @@ from manifest.fsck.problem import Findings
 from manifest.io.errors import CommitConflict
 from manifest.schema.table_schema import TableSchema
 from manifest.stats.table_stats import Statistics
-from pyspark_paimon.jobs.fsck import STAGE, findings_from_json, result_of, settled
+from pyspark_paimon.jobs.fsck import STAGE, findings_from_json, result_of, without_expired
 from pyspark_paimon.jobs.progress import told_of_tasks
 from pyspark_paimon.request.assignments import Assignments, refuse_delete, refuse_update
 from pyspark_paimon.request.backend import (
@@ -220,7 +220,7 @@ class SparkBackend(SparkScans):
         with errors_mapped(), told_of_tasks(self._spark, self._progress, STAGE):
             for row in self._spark.read.format(FORMAT_NAME).options(**options).load().collect():
                 found.merge(findings_from_json(row[rpc.ANSWER]))
-        found = settled(found, lambda origins: json.loads(self._ask(rpc.AskGone(origins=tuple(origins)))))
+        found = without_expired(found, lambda origins: json.loads(self._ask(rpc.AskGone(origins=tuple(origins)))))
         return result_of(found, request.depth, started)
 
     def orphans(self, older_than_ms: int, *, remove: bool) -> list[OrphanFile]:

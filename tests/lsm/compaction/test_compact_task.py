@@ -73,10 +73,10 @@ class FakeRewriter:
         self.made.append(low.model_copy(update=update))
         return self.made[-1:]
 
-    def moves(self, file: DataFileMeta, output_level: int) -> bool:
+    def upgrade(self, file: DataFileMeta, output_level: int) -> bool:
         return True
 
-    def only_moves(self, file: DataFileMeta, output_level: int) -> bool:
+    def can_upgrade(self, file: DataFileMeta, output_level: int) -> bool:
         return True
 
     def discard(self, file: DataFileMeta) -> None:

@@ -390,7 +390,7 @@ def test_another_bucket_count_needs_an_overwrite(tmp_path: Path) -> None:
     assert {message.base_max_sequence for message in messages} == {-1}
 
 
-def test_a_write_that_lost_a_race_is_restamped_above_the_winner(tmp_path: Path) -> None:
+def test_a_write_that_lost_a_race_is_resequenced_above_the_winner(tmp_path: Path) -> None:
     store = make(tmp_path / "t", DDL, ("id",), bucket="1", target_file_size="20 kb")
 
     def prepared(name: str, count: int) -> list[CommitMessage]:
@@ -408,7 +408,7 @@ def test_a_write_that_lost_a_race_is_restamped_above_the_winner(tmp_path: Path) 
     check_files(store)
 
 
-def test_without_restamping_the_lost_race_is_a_conflict(tmp_path: Path) -> None:
+def test_without_resequencing_the_lost_race_is_a_conflict(tmp_path: Path) -> None:
     from manifest.commit.file_store_commit import FileStoreCommit
 
     store = make(tmp_path / "t", DDL, ("id",), bucket="1")

@@ -247,7 +247,7 @@ def test_several_tasks_of_one_bucket_are_renumbered_in_their_order(store):
     assert files == [(0, 4), (5, 14), (15, 24)]
 
 
-def test_without_a_restamp_older_sequences_conflict_and_nothing_is_left(store):
+def test_without_resequencing_older_sequences_conflict_and_nothing_is_left(store):
     committer(store).commit([message(store, [data_file(store)])])
     metadata = len(store.file_io.list(store.paths.manifests))
     with pytest.raises(CommitConflict, match="newer rows"):

@@ -31,13 +31,13 @@ def inserts(*ids: int, n: int = 0) -> pa.Table:
     return rows(*[("+I", key, n) for key in ids])
 
 
-def follower(table: Table, **options: Any) -> StreamScan:
+def stream_scan(table: Table, **options: Any) -> StreamScan:
     return StreamScan(FileStore.open(table.path), **options)
 
 
 def read(table: Table, start: Position, end: Position, where: str | None = None, columns: tuple = COLUMNS, **options: Any) -> list[tuple]:
     """(id, n, kind) of the batch, split after split."""
-    follow = follower(table, **options)
+    follow = stream_scan(table, **options)
     tree = bind_filter(where, table.table_schema.column_types)
     request = ScanRequest.of(tree, columns=columns, snapshot_id=None)
     store = follow.store.with_options(EVERY_LEVEL) if table.table_schema.is_primary_key_table else follow.store
@@ -51,7 +51,7 @@ def read(table: Table, start: Position, end: Position, where: str | None = None,
 def batches(table: Table, start: Position, limits: Limits = UNLIMITED, **options: Any) -> list[list[tuple]]:
     """The batches from ``start`` to the table's end; none has no rows."""
     found = []
-    while (end := follower(table, **options).advance(start, limits)) != start:
+    while (end := stream_scan(table, **options).advance(start, limits)) != start:
         found.append(read(table, start, end, **options))
         start = end
     return [batch for batch in found if batch]
@@ -61,13 +61,13 @@ def test_a_new_stream_gives_the_state_and_then_what_appends_wrote(create) -> Non
     table = create(options={"write-only": "true"})
     table.write(inserts(1, 2))
     table.write(rows(("+U", 1, 7), ("-D", 2, 0)))
-    start = follower(table).start(StartMode.LATEST_FULL)
+    start = stream_scan(table).start(StartMode.LATEST_FULL)
     assert start == Position(2, whole=True)
-    after = follower(table).advance(start)
+    after = stream_scan(table).advance(start)
     assert (after, read(table, start, after)) == (Position(3), [(1, 7, "+I")])
-    assert follower(table).advance(after) == after
+    assert stream_scan(table).advance(after) == after
     table.write(rows(("-D", 1, 7), ("+I", 3, 3)))
-    end = follower(table).advance(after)
+    end = stream_scan(table).advance(after)
     assert sorted(read(table, after, end)) == [(1, 7, "-D"), (3, 3, "+I")]
     assert read(table, after, end, columns=("id",)) == [(3,)], "without kinds only rows that came to be"
     assert read(table, after, end, where="n > 3") == [(1, 7, "-D")]
@@ -75,9 +75,9 @@ def test_a_new_stream_gives_the_state_and_then_what_appends_wrote(create) -> Non
 
 def test_a_stream_of_an_empty_table_begins_with_its_first_state(create) -> None:
     table = create()
-    start = follower(table).start(StartMode.LATEST_FULL)
+    start = stream_scan(table).start(StartMode.LATEST_FULL)
     assert start == BEGINNING
-    assert follower(table).advance(start) == start
+    assert stream_scan(table).advance(start) == start
     table.write(inserts(1, 2).drop_columns("_row_kind"), mode="overwrite")
     assert batches(table, start) == [[(1, 0, "+I"), (2, 0, "+I")]]
 
@@ -87,7 +87,7 @@ def test_streams_start_where_they_are_told(create) -> None:
     for at in range(4):
         table.write(inserts(at))
     times = [snapshot.time_millis for snapshot in FileStore.open(table.path).snapshots.since(0)]
-    follow = follower(table)
+    follow = stream_scan(table)
     assert follow.start(StartMode.LATEST) == Position(5)
     assert follow.start(StartMode.FROM_SNAPSHOT, snapshot_id=2) == Position(2)
     assert follow.start(StartMode.FROM_SNAPSHOT, snapshot_id=5) == Position(5)
@@ -98,11 +98,11 @@ def test_streams_start_where_they_are_told(create) -> None:
     assert batches(table, Position(2, whole=True)) == [[(0, 0, "+I"), (1, 0, "+I")], [(2, 0, "+I"), (3, 0, "+I")]]
     table.compact(full=True)
     table.write(inserts(9))
-    assert follower(table).start(StartMode.COMPACTED_FULL) == Position(5, whole=True)
+    assert stream_scan(table).start(StartMode.COMPACTED_FULL) == Position(5, whole=True)
     with pytest.raises(SnapshotNotFound, match="start from"):
-        follower(table).start(StartMode.FROM_SNAPSHOT, snapshot_id=9)
+        stream_scan(table).start(StartMode.FROM_SNAPSHOT, snapshot_id=9)
     with pytest.raises(SnapshotNotFound):
-        follower(table).start(StartMode.FROM_SNAPSHOT_FULL, snapshot_id=9)
+        stream_scan(table).start(StartMode.FROM_SNAPSHOT_FULL, snapshot_id=9)
 
 
 def test_limits_cut_between_files_and_a_larger_one_goes_alone(create) -> None:
@@ -117,7 +117,7 @@ def test_limits_cut_between_files_and_a_larger_one_goes_alone(create) -> None:
     assert [len(batch) for batch in batches(table, Position(1), Limits(files=3, rows=100))] == [13 - sizes[0][-1], sizes[0][-1]]
     whole = batches(table, Position(2, whole=True), Limits(files=1))
     assert (len(whole), sorted(row[0] for batch in whole for row in batch)) == (2, list(range(10)))
-    assert follower(table).advance(Position(1), last=1) == Position(2)
+    assert stream_scan(table).advance(Position(1), last=1) == Position(2)
 
 
 def test_the_state_of_a_table_without_keys_is_cut_between_files(create) -> None:
@@ -125,11 +125,11 @@ def test_the_state_of_a_table_without_keys_is_cut_between_files(create) -> None:
     for at in range(4):
         table.write(pa.table({"id": pa.array([at, at + 10], pa.int64()), "n": pa.array([0, 0], pa.int32())}))
     table.delete("id = 11")
-    start = follower(table).start(StartMode.LATEST_FULL)
+    start = stream_scan(table).start(StartMode.LATEST_FULL)
     found = batches(table, start, Limits(rows=3))
     assert [len(batch) for batch in found] == [2, 1, 2, 2]
     assert sorted(row[0] for batch in found for row in batch) == [0, 1, 2, 3, 10, 12, 13]
-    middle = follower(table).advance(start, Limits(files=2))
+    middle = stream_scan(table).advance(start, Limits(files=2))
     assert middle == Position(5, 2, whole=True)
     assert read(table, start, middle, where="id = 10") == [(10, 0, "+I")]
 
@@ -139,15 +139,15 @@ def test_a_stream_that_lost_its_place_says_what_would_have_kept_it(create) -> No
     for at in range(5):
         table.write(inserts(at))
     table.expire_snapshots(retain_min=2, retain_max=2)
-    for broken in (lambda: follower(table).advance(Position(2)), lambda: follower(table).plan(Position(2), Position(4))):
+    for broken in (lambda: stream_scan(table).advance(Position(2)), lambda: stream_scan(table).plan(Position(2), Position(4))):
         with pytest.raises(SnapshotExpired, match=r"'snapshot.time-retained'.*'consumer-id'"):
             broken()
     with pytest.raises(SnapshotExpired, match="since timestamp"):
-        follower(table).start(StartMode.FROM_TIMESTAMP, timestamp_millis=1)
+        stream_scan(table).start(StartMode.FROM_TIMESTAMP, timestamp_millis=1)
     with pytest.raises(SnapshotExpired):
-        follower(table).start(StartMode.FROM_SNAPSHOT, snapshot_id=1)
+        stream_scan(table).start(StartMode.FROM_SNAPSHOT, snapshot_id=1)
     with pytest.raises(SnapshotNotFound, match="rolled back"):
-        follower(table).advance(Position(9))
+        stream_scan(table).advance(Position(9))
 
 
 def test_overwrites_are_passed_by_unless_they_are_asked_for(create) -> None:
@@ -159,18 +159,18 @@ def test_overwrites_are_passed_by_unless_they_are_asked_for(create) -> None:
     told = batches(table, Position(1), overwrites=True)
     assert told == [[(1, 0, "+I"), (2, 0, "+I")], [(1, 0, "-D"), (2, 0, "-U"), (2, 5, "+U"), (3, 5, "+I")], [(4, 0, "+I")]]
     with pytest.raises(InvalidArgument, match="turned on"):
-        follower(table, overwrites=True).plan(Position(1), Position(4))
+        stream_scan(table, overwrites=True).plan(Position(1), Position(4))
 
 
 def test_tables_whose_appends_do_not_tell_their_rows_are_refused(create) -> None:
     for engine in ("first-row", "partial-update"):
         table = create(name=engine, options={"merge-engine": engine})
         with pytest.raises(UnsupportedTable, match="changelog-producer"):
-            follower(table)
+            stream_scan(table)
     for settings_, keys in (({"changelog-producer": "lookup"}, ("id",)), ({}, ())):
         table = create(name=f"t{len(keys)}", options=settings_, primary_keys=keys)
         with pytest.raises(InvalidArgument, match="streaming-read-overwrite"):
-            follower(table, overwrites=True)
+            stream_scan(table, overwrites=True)
 
 
 def test_a_changelog_told_since_it_was_asked_for(create) -> None:
@@ -226,18 +226,18 @@ def act(table: Table, step: Any) -> None:
 @given(steps=st.lists(STEP, min_size=2, max_size=7))
 @settings(max_examples=6, deadline=None)
 def test_batches_add_up_to_the_table_wherever_the_stream_stops(tmp_path_factory, kind: str, steps: list) -> None:
-    """Every batch is planned from its two positions alone, by a new follower; a consumer keeps the snapshots that it needs."""
+    """Every batch is planned from its two positions alone, by a new stream_scan; a consumer keeps the snapshots that it needs."""
     path = tmp_path_factory.mktemp("p") / "t"
     options = {"bucket": "2", "num-sorted-run.compaction-trigger": "3", **TABLES[kind]}
     table = Table.create(path, "id BIGINT, city STRING, n INT", primary_keys=["id"], options=options)
     tells = "lookup" not in kind and kind != "full-compaction"
     snapshots = FileStore.open(table.path).snapshots
-    position, state = follower(table, overwrites=tells).start(StartMode.LATEST_FULL), {}
+    position, state = stream_scan(table, overwrites=tells).start(StartMode.LATEST_FULL), {}
     snapshots.record_consumer("stream", 1)
 
     def follow(limits: Limits) -> None:
         nonlocal position, state
-        end = follower(table, overwrites=tells).advance(position, limits)
+        end = stream_scan(table, overwrites=tells).advance(position, limits)
         state = applied(state, read(table, position, end, overwrites=tells), exact=not tells)
         position = end
         snapshots.record_consumer("stream", max(position.oldest_needed - tells, 1))
@@ -248,7 +248,7 @@ def test_batches_add_up_to_the_table_wherever_the_stream_stops(tmp_path_factory,
         elif tells or step != "overwrite":
             act(table, step)
     table.compact(full=True)
-    while follower(table, overwrites=tells).advance(position) != position:
+    while stream_scan(table, overwrites=tells).advance(position) != position:
         follow(Limits(files=1))
     assert state == {row["id"]: row["n"] for row in table.scan().to_arrow().to_pylist()}
     shutil.rmtree(path)
