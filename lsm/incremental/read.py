@@ -19,6 +19,7 @@ from lsm.keys.sort import INSERT, VALUE_KIND, SortKey
 from lsm.merge.merge_iterator import aligned
 from lsm.merge.row_diff import row_diff
 from lsm.read.data_file import DataFileRead
+from lsm.read.file_filter import FileFilter
 from lsm.read.metrics import ReadReport
 from lsm.read.split import read_split
 from lsm.scan.splits import DataSplit
@@ -73,8 +74,9 @@ def _additions(
     """Every physical row of the files, in file order."""
     system = (VALUE_KIND,) if store.schema.is_primary_key_table else ()
     values = tuple(name for name in columns if name != ROW_KIND)
+    wanted = FileFilter(store, predicate)
     for file in split.files:
-        read = DataFileRead(store, split.partition, split.bucket, file, (*values, *system), predicate, report=report)
+        read = DataFileRead(store, split.partition, split.bucket, file, (*values, *system), wanted, report=report)
         for batch in read.batches():
             rows = batch if system else batch.append_column(VALUE_KIND, pa.array(np.full(batch.num_rows, INSERT, np.int8)))
             if rows.num_rows:

@@ -5,29 +5,27 @@ What comes out are rows of the table's schema that satisfy the predicate exactly
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from pyroaring import BitMap
 
-from fileindex.base.column_type import ColumnType, Plain
-from fileindex.predicate.tree import FALSE, TRUE, Predicate, columns_of
+from fileindex.base.column_type import Plain
+from fileindex.predicate.tree import FALSE, TRUE, columns_of
 from lsm.deletion_vectors.reader import DeletionFile, dead_rows
 from lsm.keys.order_by import RowOrder
 from lsm.keys.sort import INSERT, SEQUENCE_NUMBER, VALUE_KIND
 from lsm.parquet.footer_promise import FooterPromise
 from lsm.parquet.reader import DECODED_BATCH_BYTES, ParquetDataFile, rows_only
+from lsm.read.file_filter import FileFilter, FilterInside
 from lsm.read.index_selection import FileIndex, Selection, open_container
 from lsm.read.metrics import ReadReport
-from lsm.read.residual import residual_after_statistics
 from lsm.read.row_group import RowGroupRead, may_have_retracts
-from lsm.scan.file_pruner import FilePruner
 from lsm.scan.predicates import bind_constants
 from lsm.scan.splits import is_counted
 from lsm.schema.evolution import SchemaMapping, column_types
-from lsm.schema.parquet_schema import KIND_FIELD, SEQUENCE_FIELD
 from manifest.entry.data_file import DataFileMeta
 from manifest.io.errors import UnsupportedTable
 from manifest.store import FileStore
@@ -45,7 +43,7 @@ class DataFileRead:
         bucket: its bucket.
         file: its metadata.
         columns: names to return, in order; ``_SEQUENCE_NUMBER`` and ``_VALUE_KIND`` too, of a primary-key table.
-        predicate: rows to return, on the table's columns.
+        wanted: rows to return, shared by the files that are read together; None: all.
         deletion_file: where its deletion vector lies, or the dead positions themselves.
         drop_retracts: leave out ``-U`` and ``-D`` rows: no other file holds a version of their keys.
         top: only the first rows in this order are wanted, so many of them; more may come.
@@ -61,7 +59,7 @@ class DataFileRead:
     bucket: int
     file: DataFileMeta
     columns: Sequence[str]
-    predicate: Predicate = TRUE
+    wanted: FileFilter | None = None
     deletion_file: DeletionFile | BitMap | None = None
     drop_retracts: bool = False
     top: tuple[RowOrder, int] | None = None
@@ -97,8 +95,8 @@ class DataFileRead:
         present = set(data.schema.names)
         absent = [name for name, source in self.mapping.sources.items() if source is not None and source.name not in present]
         needed = {*self.columns, *([VALUE_KIND] if self.drop_retracts else [])}
-        constants: dict[str, Plain] = {**dict.fromkeys(absent), **self.constants}
-        residual = bind_constants(chosen.residual, constants, self.types)
+        constants: dict[str, Plain] = {**dict.fromkeys(absent), **self._inside.constants}
+        residual = bind_constants(chosen.residual, constants, self.filter.types)
         retracts = (self.drop_retracts or VALUE_KIND in needed) and may_have_retracts(data, self.file.delete_row_count)
         if VALUE_KIND in needed and not retracts:
             constants[VALUE_KIND] = INSERT
@@ -107,7 +105,7 @@ class DataFileRead:
         return RowGroupRead(
             data,
             self.mapping,
-            self.types,
+            self.filter.types,
             self.columns,
             constants,
             residual,
@@ -130,37 +128,27 @@ class DataFileRead:
         return FooterPromise(self.file, self.store.schemas.get(self.file.schema_id), self.store.partition.names)
 
     @cached_property
-    def types(self) -> Mapping[str, ColumnType]:
-        """The table's columns and the system columns, as predicates know them."""
-        return {**self.store.schema.column_types, **column_types((SEQUENCE_FIELD, KIND_FIELD))}
+    def filter(self) -> FileFilter:
+        """What rows are wanted."""
+        return FileFilter(self.store) if self.wanted is None else self.wanted
 
-    @cached_property
+    @property
     def mapping(self) -> SchemaMapping:
         """Where the table's columns lie in the file."""
-        system = (SEQUENCE_FIELD, KIND_FIELD)
-        file_fields = self.store.schemas.get(self.file.schema_id).fields
-        return SchemaMapping.of((*self.store.schema.fields, *system), (*file_fields, *system), self.file.schema_id)
+        return self.filter.mapping(self.file.schema_id)
 
-    @cached_property
-    def constants(self) -> dict[str, Plain]:
-        """Columns with one value in the whole file: those of the partition, and null for those added later."""
-        partition = self.store.partition
-        known: dict[str, Plain] = dict.fromkeys(name for name, source in self.mapping.sources.items() if source is None)
-        known.update(zip(partition.names, partition.decode(self.partition), strict=True))
-        return known
-
-    @cached_property
-    def _residual(self) -> Predicate:
-        return bind_constants(self.predicate, self.constants, self.types)
+    @property
+    def _inside(self) -> FilterInside:
+        return self.filter.inside(self.partition, self.file.schema_id)
 
     @property
     def _needed(self) -> list[str]:
-        return [*self.columns, *columns_of(self._residual)]
+        return [*self.columns, *columns_of(self._inside.residual)]
 
     @cached_property
     def selection(self) -> Selection:
         """The rows that statistics, index and deletion vector leave, found out without opening the data file."""
-        found = Selection(None, self._unproven(self._residual))
+        found = Selection(None, self._inside.unproven(self.file))
         index = self._index() if found.residual != FALSE else None
         if index is not None and found.residual != TRUE:
             found = index.select(found.residual)
@@ -197,15 +185,9 @@ class DataFileRead:
         """Whether no row is to be dropped as a retraction, as far as metadata can be taken at their word."""
         return not self.drop_retracts or (self.file.delete_row_count == 0 and is_counted(self.file))
 
-    def _unproven(self, predicate: Predicate) -> Predicate:
-        """``predicate`` without what the file's statistics prove of all its rows."""
-        if predicate in {TRUE, FALSE}:
-            return predicate
-        return residual_after_statistics(predicate, FilePruner(self.store, predicate).bounds(self.file), self.types)
-
     def _index(self) -> FileIndex | None:
         """The file's index, if it may select rows and there is something to ask it."""
-        if not self.use_index or (self._residual == TRUE and self.top is None):
+        if not self.use_index or (self._inside.residual == TRUE and self.top is None):
             return None
         container = open_container(self.store, self.path, self.file, self.report)
         if container is None:

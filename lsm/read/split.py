@@ -27,6 +27,7 @@ from lsm.merge.lookup_function import LookupMerge, combines_versions, with_level
 from lsm.merge.merge_iterator import merge_runs
 from lsm.merge.selection import selection_vectors
 from lsm.read.data_file import DataFileRead
+from lsm.read.file_filter import FileFilter
 from lsm.read.full_scan import batch_bytes_of, runs_that_count
 from lsm.read.metrics import ReadReport
 from lsm.scan.predicates import only_columns
@@ -137,6 +138,10 @@ class _SplitRead:
             else:
                 yield from self._merged(section)
 
+    @cached_property
+    def _filter(self) -> FileFilter:
+        return FileFilter(self.store, self.predicate)
+
     def alone(self, file: DataFileMeta) -> DataFileRead:
         """The read of a file that holds every version of its keys."""
         return DataFileRead(
@@ -145,7 +150,7 @@ class _SplitRead:
             self.split.bucket,
             file,
             self.columns,
-            self.predicate,
+            self._filter,
             self._deletion_files.get(file.file_name),
             drop_retracts=self.store.schema.is_primary_key_table,
             top=self.top,
@@ -186,7 +191,7 @@ class _SplitRead:
         Where the runs' sequence numbers do not overlap, the age of a run stands for them. ``compacted_first``: what compaction has
         brought above level 0 is older than anything there, as the next compaction will have it.
         """
-        by_key = only_columns(self.predicate, set(self.store.schema.primary_keys)) or TRUE
+        by_key = FileFilter(self.store, only_columns(self.predicate, set(self.store.schema.primary_keys)) or TRUE)
         oldest_first = sorted(section, key=_age)
         in_sequence = _in_sequence(oldest_first)
         ages = [_age(run) if in_sequence else None for run in oldest_first]
@@ -196,7 +201,7 @@ class _SplitRead:
             return replace(
                 self.alone(file),
                 columns=columns,
-                predicate=by_key,
+                wanted=by_key,
                 drop_retracts=False,
                 top=None,
                 use_index=False,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from fileindex.base.column_type import Plain
 from fileindex.base.float_order import spark_order_key
@@ -90,12 +91,16 @@ class TopRead:
         residual = pruner.residual(unit.partition)
         return may_match(residual, pruner.bounds(unit.files[0]), self.store.schema.column_types)
 
+    @cached_property
+    def _first_column(self) -> FilePruner:
+        return FilePruner(self.store, IsNull(ColumnRef(self.order.columns[0].name)))
+
     def _best(self, unit: DataSplit) -> Plain:
         """The best value of the first sort column that a unit can have; None if that is not known."""
         column = self.order.columns[0]
         if not self._stand_alone(unit) or len(unit.files) != 1:
             return None
-        known = FilePruner(self.store, IsNull(ColumnRef(column.name))).bounds(unit.files[0])(ColumnRef(column.name))
+        known = self._first_column.bounds(unit.files[0])(ColumnRef(column.name))
         return None if known is None else known.min if column.ascending else known.max
 
 

@@ -6,7 +6,7 @@ With ``deletion-vectors.enabled`` no file is rewritten; else every file that hol
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -23,6 +23,7 @@ from lsm.deletion_vectors.maintainer import BucketVectors
 from lsm.deletion_vectors.reader import DeletionFile, dead_rows
 from lsm.deletion_vectors.writer import DeletionVectorWriter
 from lsm.read.data_file import DataFileRead
+from lsm.read.file_filter import FileFilter
 from lsm.scan.planner import ScanPlanner
 from lsm.scan.splits import DataSplit
 from manifest.commit.conflicts import BucketId
@@ -75,8 +76,9 @@ class MatchingRows:
         return (pa.Table.from_batches([batch]) for batch in self._read(self.store.schema.names, self.predicate).batches() if batch.num_rows)
 
     def _read(self, columns: tuple[str, ...], predicate: Predicate | None) -> DataFileRead:
-        read = DataFileRead(self.store, self.split.partition, self.split.bucket, self.file, columns, deletion_file=self.deletion_file)
-        return read if predicate is None else replace(read, predicate=predicate)
+        wanted = None if predicate is None else FileFilter(self.store, predicate)
+        place = self.split.partition, self.split.bucket
+        return DataFileRead(self.store, *place, self.file, columns, wanted, deletion_file=self.deletion_file)
 
 
 def matching_files(store: FileStore, split: DataSplit, predicate: Predicate) -> list[MatchingRows]:

@@ -22,7 +22,7 @@ def copies(tmp_path_factory: pytest.TempPathFactory) -> Copies:
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A check looks again for what expired meanwhile at once: nobody expires anything beside most tests."""
-    monkeypatch.setattr(fsck, "_SETTLING_SECONDS", 0.01)
+    monkeypatch.setattr(fsck, "_EXPIRY_SECONDS", 0.01)
 
 
 @pytest.fixture

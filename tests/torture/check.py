@@ -13,7 +13,7 @@ from pyspark_paimon.jobs import fsck
 from tests.torture.model import Model, Rows, bag, values
 from tests.torture.operations import KEYS, LATER, opened
 
-SETTLING = "_SETTLING_SECONDS"
+SETTLING = "_EXPIRY_SECONDS"
 
 
 class Wrong(Exception):
