@@ -1,4 +1,4 @@
-"""Columns of a write's input in the forms in which rows are copied out of it in another order several times faster.
+"""The forms of input columns (dictionaries, views) from which rows are copied into another order several times faster.
 
 Rows in key order lie all over a large input, and every value costs a miss of the processor's cache, a text two. Texts of few distinct
 values become dictionaries, whose codes fit the cache and which the Parquet encoder takes as they are; other texts become views, of which

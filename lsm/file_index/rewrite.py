@@ -1,4 +1,4 @@
-"""Giving data files that exist the file indexes that the table's options ask for now (Paimon's ``FileIndexProcessor``).
+"""Rewriting the file indexes of existing data files as the table's options now ask (Paimon's ``FileIndexProcessor``).
 
 The header of a file's container tells what is there. What is as it is wanted stays, byte for byte; only what is missing or was
 built with other options is built, from the columns that it needs, and a data file that lacks nothing is not opened. Columns

@@ -1,6 +1,6 @@
 """What the page indexes of a Parquet file promise: where the pages of a column lie, which rows they hold, their minima and maxima.
 
-Leaves of columns with an offset index can be read by pages; ``page_file`` decodes them.
+Leaves of columns with an offset index can be read by pages; ``page_reader`` decodes them.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class PageFooter:
     def of(cls, fields: Struct, length: int) -> PageFooter | None:
         """Of a footer (Thrift's ``FileMetaData``) of ``length`` bytes; None if it is too large, or has no page indexes.
 
-        Raises ``ValueError``, or whatever else ``page_read.BROKEN`` lists, if it cannot be looked through.
+        Raises ``ValueError``, or what else the decoding of broken bytes raises, if it cannot be looked through.
         """
         if length > _MAX_FOOTER or not any(4 in chunk for group in fields[4][1][1][:1] for chunk in group[1][1][1]):
             return None

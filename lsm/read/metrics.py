@@ -1,4 +1,4 @@
-"""What reading came upon: counters for explain, progress and tests."""
+"""Counters of a read, for explain, progress and tests."""
 
 from __future__ import annotations
 

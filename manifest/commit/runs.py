@@ -5,7 +5,7 @@ snapshot at that time and the run: the run commits after that snapshot or never.
 and one with notes is in a snapshot after the oldest of them, was never made, or has expired: then it is not made again. Notes that
 came meanwhile need not be looked for: their snapshots are newer than ours, and every attempt looks at those.
 
-Notes of numbered batches go when the batch is committed, for ``stream_commits`` remembers the last one of each user; the others when
+Notes of numbered batches go when the batch is committed, for ``commit.stream`` remembers the last one of each user; the others when
 they are older than ``commit-id.time-retained``.
 """
 

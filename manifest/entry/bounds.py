@@ -1,6 +1,6 @@
-"""Bounds of many files at once, and the test of a predicate against them: ``manifest.stats.column_stats``, a column at a time.
+"""Bounds of many files as columns, and which of the files can match a predicate.
 
-Everything here answers as ``stats.may_match`` does for each file by itself.
+Everything here answers as ``may_match`` does for each file by itself.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def key_bounds(entries: EntryColumns, names: Sequence[str], types: Sequence[Data
 
 
 def may_match_each(predicate: Predicate, bounds: BoundsColumnLookup, types: Mapping[str, ColumnType], count: int) -> Mask:
-    """For each of ``count`` files what ``stats.may_match`` says; ``bounds`` answers None for a column of which nothing is known.
+    """For each of ``count`` files what ``may_match`` says; ``bounds`` answers None for a column of which nothing is known.
 
     >>> from fileindex.predicate.tree import Compare, Op
     >>> column = BoundsColumn.of([ColumnBounds(1, 5, 0, 9), ColumnBounds(7, 9, 0, 9)], DataType(Kind.INT))

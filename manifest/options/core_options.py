@@ -1,7 +1,7 @@
 """Core table options as typed values, under Paimon's names and defaults (``org.apache.paimon.CoreOptions``).
 
 ``CoreOptions.of`` reads what it knows and keeps everything verbatim in ``raw``; whether a key is known and its value one that
-we can honour is asked by ``option_support`` at create, alter and call.
+we can honour is checked by ``support`` at create, alter and call.
 """
 
 from __future__ import annotations

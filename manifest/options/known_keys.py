@@ -1,4 +1,4 @@
-"""Which option keys exist, and which keys and values are not built: the tables that ``option_support`` asks.
+"""Which option keys exist, and which keys and values are not built: the tables that ``support`` looks into.
 
 The names are those of Paimon's ``CoreOptions``. A key that we honour has a field in ``manifest.options.core_options.CoreOptions``.
 """

@@ -1,4 +1,4 @@
-"""Column statistics: their stored form, their meaning as bounds, and the test of a predicate against bounds.
+"""Column statistics: their stored form, their meaning as bounds, and whether rows within them can match a predicate.
 
 The stored form is Paimon's ``SimpleStats``. Bounds may be wider than the data, never narrower; what is unknown keeps the file.
 """

@@ -1,6 +1,6 @@
 """Filters before they know a table: what SQL text, a Spark Column and an Arrow expression have in common.
 
-A filter language is translated to these nodes; ``binding.bind`` then resolves names, converts literals to the columns'
+A filter language is translated to these nodes; ``bind.bind`` then resolves names, converts literals to the columns'
 types and pushes NOT to the leaves. Literals are Python values, except dates and times: Python's end in the year 9999 and
 at microseconds, Paimon's do not.
 """

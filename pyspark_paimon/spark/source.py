@@ -1,8 +1,8 @@
 """Format ``paimon``, also known as ``pyspark_paimon``, for Spark's Python Data Source API.
 
-Spark discovers the class by the name of the top-level package (``spark_names`` tells how, and what a jar of Paimon's own changes) and imports this module for every session, so it stays
-thin: what needs Arrow or the table's rooms is imported when a method runs. Nothing here travels from a client; a client
-sends options, which are strings, and rows.
+Spark discovers the class by the name of the top-level package (``spark.wire.names`` tells how, and what a jar of Paimon's own
+changes) and imports this module for every session, so it stays thin: what needs Arrow or the table's rooms is imported when a
+method runs. Nothing here travels from a client; a client sends options, which are strings, and rows.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class PaimonDataSource(DataSource):  # type: ignore[misc]  # Spark's own annotat
         return writer_for(self.options, schema, overwrite=overwrite)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  # Spark's name
-        """A reader of the table's changes, as ``stream_options`` says."""
+        """A reader of the table's changes, as ``stream.options`` says."""
         from pyspark_paimon.spark.read.stream_reader import stream_reader  # noqa: PLC0415  # as above
 
         return stream_reader(self.options, schema)

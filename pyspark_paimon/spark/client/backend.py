@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from pyspark_paimon.request.table_changes import TableChange
 
 FORMAT_NAME = UNIQUE_NAME
-"""What every request is sent to; see ``spark_names``."""
+"""What every request is sent to; see ``names``."""
 _ATTEMPTS = 10
 
 

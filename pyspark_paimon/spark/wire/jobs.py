@@ -18,7 +18,7 @@ class RowsJob(Message):
     """A write of rows. ``owned`` promises that every (partition, bucket) reaches exactly one task.
 
     Of dynamic buckets, task i of ``writers`` has those whose remainder is i, as of ``base_snapshot_id`` (0: of an empty table).
-    ``blobs``: the rows are Arrow IPC streams in a binary column (``blob_frame`` of ``spark_blobs``). ``read_snapshot_id``: the
+    ``blobs``: the rows are Arrow IPC streams in a binary column (``blob_frame`` of ``arrow_stream``). ``read_snapshot_id``: the
     rows were computed from that snapshot, so that a newer change of their buckets is a conflict.
     """
 

@@ -158,7 +158,7 @@ class AskAnswer(Message):
 
 
 class AskServer(Message):
-    """What the server has: a ``ServerFacts`` of ``spark_facts``. The path is not looked at."""
+    """What the server has: a ``ServerFacts`` of ``server_info``. The path is not looked at."""
 
     ask: Literal["server"] = "server"
 
