@@ -23,6 +23,7 @@ from lsm.fsck.keys import KeyOrder, RowNumbersSeen
 from lsm.fsck.statistics import CheckedStatistics
 from lsm.keys.encoding import one_array
 from lsm.keys.sort import SEQUENCE_NUMBER, VALUE_KIND
+from lsm.parquet.footer_promise import FooterPromise
 from lsm.parquet.reader import ParquetDataFile
 from lsm.read.metrics import ReadReport
 from lsm.read.row_group import RowGroupRead
@@ -83,18 +84,27 @@ class CheckedDataFile:
         if self.file.format != CHECKED_FORMAT:
             self.found.unchecked[f"{self.file.format} files"] += 1
             return
+        before = self.found.total
         try:
             indexes = CheckedFileIndexes(self.store, self.unit, self.schema, self.path, self.found)
             indexes.open(deep=self.depth is Depth.DEEP)
             with ParquetDataFile(self.store.file_io, self.path) as data:
                 if self._has_right_shape(data) and self.depth is Depth.DEEP:
                     self._check_rows(data, indexes)
+            if self.found.total == before:
+                self._check_promise()
         except UnsupportedTable:
             self.found.unchecked["files with values that cannot be read here"] += 1
         except CorruptFile as error:
             self._wrong(ProblemKind.DATA_FILE, error.reason)
         except (CastFailed, ValueError, OverflowError, pa.ArrowException) as error:
             self._wrong(ProblemKind.DATA_FILE, f"cannot be read ({type(error).__name__}: {error})")
+
+    def _check_promise(self) -> None:
+        """What reading asks of the footer, where nothing has told more precisely that something is wrong. Raises ``CorruptFile``."""
+        promise = FooterPromise(self.file, self.schema, self.store.partition.names)
+        with ParquetDataFile(self.store.file_io, self.path, promise):
+            pass
 
     def _has_right_shape(self, data: ParquetDataFile) -> bool:
         """The footer: rows and columns."""

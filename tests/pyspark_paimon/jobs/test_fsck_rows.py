@@ -11,10 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from fileindex.base.errors import CorruptFile
 from manifest.entry.manifest_entry import FileKind
 from manifest.fsck.problem import ProblemKind as K
 from manifest.row.binary_row import encode_row
 from manifest.stats.column_stats import SimpleStats
+from pyspark_paimon import Table
+from tests.damage import damaged, footer_span
 from tests.pyspark_paimon.fsck_kit import Case, Damage, Surgeon, check, cut, flip
 
 Edit = Callable[[pa.Table], pa.Table]
@@ -171,3 +174,19 @@ def test_order_is_seen_across_batches() -> None:
     assert seen(["a", "b"], ["b", "c"]) == (None, 2)
     assert seen(["a", "a long one, longer than a word"], ["a", "b"]) == (2, None)
     assert seen(["a\0", "a"], ["b"]) == (1, None)
+
+
+def test_a_footer_that_no_scan_takes_is_named_by_a_check_of_footers(tmp_path: Path) -> None:
+    table = Table.create(tmp_path / "t", "id BIGINT, b BOOLEAN, s STRING")
+    table.write(pa.table({"id": list(range(20)), "b": [at % 2 == 0 for at in range(20)], "s": list("abcdefghijklmnopqrst")}))
+    (file,) = (tmp_path / "t").rglob("*.parquet")
+    whole = file.read_bytes()
+    refused = 0
+    for seed in range(40):
+        file.write_bytes(damaged(whole, seed, kinds=("flip",), span=footer_span(whole)))
+        try:
+            Table.open(tmp_path / "t").scan().to_arrow()
+        except CorruptFile:
+            refused += 1
+            assert any(file.name in str(problem) for problem in table.fsck("footers").problems), seed
+    assert refused > 10
