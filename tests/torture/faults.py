@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import tempfile
 import traceback
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -62,9 +63,16 @@ def outcomes(seed: int, folder: Path) -> Iterator[Outcome]:
 
 
 def _shuffled(name: str, seed: int) -> Iterator[Case]:
+    """Each operation with one kind of fault, then each with another, and so on."""
     plan = _plan(name)
     random.Random(seed >> 1).shuffle(plan)
-    yield from plan[seed & 1 :: 2]
+    before: Counter[tuple[int, bool]] = Counter()
+    turns: list[tuple[int, Case]] = []
+    for case in plan:
+        operation = (case.number, case.kind == "tmpfs")
+        turns.append((before[operation], case))
+        before[operation] += 1
+    yield from [case for _, case in sorted(turns, key=lambda turn: turn[0])][seed & 1 :: 2]
 
 
 def _left(case: Case, seed: int, folder: Path) -> Path:
