@@ -87,6 +87,8 @@ def _translated(method: Callable[..., Any]) -> Callable[..., Any]:
             if isinstance(error, PaimonError):
                 raise
             raise _typed(error, path) from error
+        except UnicodeEncodeError as error:
+            raise StorageError(errno.EINVAL, "half a character is in no file's name", ascii(path)) from error
 
     return cast("Callable[..., Any]", operation)
 

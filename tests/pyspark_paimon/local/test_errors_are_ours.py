@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from manifest.io.file_io import LocalFileIO
-from pyspark_paimon import CommitConflict, InvalidArgument, StorageError, UnsupportedOption
+from pyspark_paimon import CommitConflict, InvalidArgument, StorageError, Table, UnsupportedOption
 
 ROWS = pa.table({"id": pa.array([1, 2], pa.int64()), "n": pa.array([1, 2], pa.int32())})
 
@@ -76,3 +76,23 @@ def test_a_data_file_that_storage_does_not_give_is_not_called_corrupt(create, mo
     with pytest.raises(StorageError, match=r"data-.*\.parquet") as refused:
         table.scan().to_arrow()
     assert refused.value.errno == number
+
+
+def test_arguments_of_another_kind_are_refused_by_method_and_name(create) -> None:
+    table = create("id BIGINT, n INT")
+    table.write(ROWS)
+    calls = {
+        "create_tag: name": lambda: table.create_tag(7),
+        "delete_tag: name": lambda: table.delete_tag(None),
+        "expire_snapshots: retain_min": lambda: table.expire_snapshots(retain_min="x"),
+        "create_branch: name": lambda: table.create_branch(["b"]),
+        "rollback_to: snapshot": lambda: table.rollback_to("x"),
+        "create: comment": lambda: Table.create(f"{table.path}-2", "id INT", comment=object()),
+        "set_comment: .*half a character": lambda: table.set_comment("\ud800"),
+    }
+    for text, call in calls.items():
+        with pytest.raises(InvalidArgument, match=text):
+            call()
+    for named in (lambda: Table.open("/\ud800"), lambda: table.delete_tag("\ud800")):
+        with pytest.raises(StorageError, match="half a character"):
+            named()
