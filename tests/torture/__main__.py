@@ -54,10 +54,12 @@ def main() -> int:
 def _work(part: str, seed: int, folder: Path, seconds: float, tries: int | None) -> int:
     """One process of the torture: an outcome a line, until the time is over."""
     end = time.monotonic() + seconds
-    for number, outcome in enumerate(importlib.import_module(f"tests.torture.{part}").outcomes(seed, folder), 1):
+    outcomes = importlib.import_module(f"tests.torture.{part}").outcomes(seed, folder)
+    for number, outcome in enumerate(outcomes, 1):
         runner.say(json.dumps(outcome.to_json()) + "\n")
         if time.monotonic() >= end or number == tries:
             break
+    outcomes.close()  # its temporary folders go
     sys.stdout.flush()
     os._exit(0)  # a part may have processes of its own; they end with their pipes
 
