@@ -240,6 +240,8 @@ def with_branch(path: str, branch: str) -> str:
 
 def branch_name(name: str) -> str:
     """``name`` if a branch beside main can have it. Raises ``InvalidArgument``."""
+    if not isinstance(name, str):
+        raise InvalidArgument(f"a branch is named by its text, not {name!r}")
     if name == MAIN_BRANCH:
         raise InvalidArgument("'main' is the branch that every table has")
     if name.isdecimal():

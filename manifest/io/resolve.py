@@ -18,6 +18,8 @@ def file_io_for(path: str | os.PathLike[str], given: FileIO | None = None) -> tu
     >>> file_io_for("file:///warehouse/t")
     (LocalFileIO(), '/warehouse/t')
     """
+    if not isinstance(path, str | os.PathLike):
+        raise InvalidArgument(f"a path is text or a Path, not {path!r}")
     text = os.fspath(path)
     scheme, colon, rest = text.partition(":")
     if colon and scheme.isalnum() and scheme[0].isalpha() and rest.startswith("/"):

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import AliasGenerator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from fileindex.base.errors import UnsupportedOption
+from fileindex.base.errors import InvalidArgument, UnsupportedOption
 from fileindex.base.memory_size import parse_memory_size
 from manifest.options.durations import parse_duration_millis
 from manifest.options.merge_engine import DEDUPLICATE, EngineTraits, engine_traits
@@ -292,12 +292,14 @@ class CoreOptions(BaseModel):
 
 
 def option_texts(options: Mapping[str, object] | None) -> dict[str, str]:
-    """Options as they are stored: numbers and booleans as text. Raises ``UnsupportedOption`` for other values.
+    """Options as they are stored: numbers and booleans as text. Raises ``UnsupportedOption`` for other values, ``InvalidArgument`` for no mapping.
 
     >>> option_texts({"bucket": 4, "write-only": True})
     {'bucket': '4', 'write-only': 'true'}
     """
     texts: dict[str, str] = {}
+    if not isinstance(options, Mapping | None):
+        raise InvalidArgument(f"options are a mapping of keys to values, not {options!r}")
     for key, value in (options or {}).items():
         if not isinstance(value, str | int | float):
             raise UnsupportedOption(str(key), f"a value is text, a number or a boolean, not {value!r}")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from fileindex.base.column_type import BINARIES, FLOATS, STRINGS, ColumnType, Kind, Plain
-from fileindex.base.errors import InvalidFilter, UnknownColumn
+from fileindex.base.errors import InvalidArgument, InvalidFilter, UnknownColumn
 from fileindex.base.plain_value import is_plain
 from fileindex.predicate.evaluate_rows import type_of
 from fileindex.predicate.tree import FALSE, TRUE, ColumnRef, Compare, In, IsNull, Op, Predicate, StartsWith, all_of, any_of, negate
@@ -65,6 +65,8 @@ def resolve(name: str, types: Types) -> str:
     >>> resolve("CITY", {"city": ColumnType(Kind.VARCHAR)})
     'city'
     """
+    if not isinstance(name, str):
+        raise InvalidArgument(f"a column is named by its text, not {name!r}")
     if name in types:
         return name
     alike = [known for known in types if known.lower() == name.lower()]

@@ -82,7 +82,7 @@ class LocalBackend:
     def __init__(
         self, path: str | os.PathLike[str], *, progress: Progress | None = None, threads: int | None = None, file_io: FileIO | None = None
     ) -> None:
-        self._file_io, self._root = file_io_for(os.fspath(path), file_io)
+        self._file_io, self._root = file_io_for(path, file_io)
         self._progress = progress
         self._manifests = EntryCache()
         self._threads = threads or min(os.cpu_count() or 1, 8)

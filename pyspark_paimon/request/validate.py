@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import TypeAlias
 
@@ -59,7 +59,7 @@ def write_request(
     )
 
 
-def commit_identity(given: str | None) -> str:
+def commit_identity(given: object) -> str:
     """The name of a commit: the caller's, or a new one. Raises ``InvalidArgument`` for one that cannot be part of a file name.
 
     >>> commit_identity("nightly-2024-01-31")
@@ -67,7 +67,12 @@ def commit_identity(given: str | None) -> str:
     """
     if given is None:
         return str(uuid.uuid4())
-    if not given or len(given) > _LONGEST_ID or not all(letter.isascii() and (letter.isalnum() or letter in "-_") for letter in given):
+    if (
+        not isinstance(given, str)
+        or not given
+        or len(given) > _LONGEST_ID
+        or not all(letter.isascii() and (letter.isalnum() or letter in "-_") for letter in given)
+    ):
         raise InvalidArgument(f"commit_id {given!r} must be letters, digits, - and _, at most {_LONGEST_ID} of them, as in a UUID")
     return given
 
@@ -94,6 +99,8 @@ def projection(columns: Sequence[str] | None, schema: TableSchema) -> tuple[str,
         return schema.names
     if isinstance(columns, str):
         raise InvalidArgument(f"columns is a list of names; write columns=[{columns!r}]")
+    if not isinstance(columns, Iterable):
+        raise InvalidArgument(f"columns is a list of names, not {columns!r}")
     names = tuple(resolve(name, schema.column_types) for name in columns)
     if len(set(names)) < len(names):
         raise InvalidArgument(f"columns names one twice: {', '.join(columns)}")

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
+from fileindex.base.errors import InvalidArgument
 from fileindex.predicate.tree import Predicate
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import arrow_schema
@@ -47,6 +49,16 @@ def asked_for(
     return asked.model_copy(update={"kinds": True, "overwrites": overwrites or asked.overwrites})
 
 
+def _parsed(offset: str) -> dict[str, Any]:
+    try:
+        found = json.loads(offset)
+    except (ValueError, TypeError) as error:
+        raise InvalidArgument(f"an offset is what a batch of follow() had, not {offset!r}") from error
+    if not isinstance(found, dict):
+        raise InvalidArgument(f"an offset is what a batch of follow() had, not {offset!r}")
+    return found
+
+
 def followed(
     path: str, asked: StreamOptions, predicate: Predicate | None, columns: tuple[str, ...] | None, offset: str | None
 ) -> Iterator[StreamBatch]:
@@ -56,7 +68,7 @@ def followed(
     """
     stream = TableStream.of(path, asked, predicate, columns)
     schema = arrow_schema(scan_fields(LocalBackend(path).schema(stream.request.schema_id), stream.request.columns))
-    at = stream.start() if offset is None else position_of(json.loads(offset))
+    at = stream.start() if offset is None else position_of(_parsed(offset))
     last = stream.newest()
     while (end := stream.advance(at, last=last)) != at:
         plan, _ = stream.plan(at, end)

@@ -45,7 +45,7 @@ class Catalog:
     """
 
     def __init__(self, warehouse: str | os.PathLike[str]) -> None:
-        found, self._root = file_io_for(os.fspath(warehouse))
+        found, self._root = file_io_for(warehouse)
         self._file_io: FileIO = found
 
     @property
@@ -148,12 +148,21 @@ class Catalog:
 
 
 def _split(name: str) -> tuple[str, str]:
+    if not isinstance(name, str):
+        raise InvalidArgument(f"a table is named by its text, not {name!r}")
     database, dot, table = name.rpartition(".")
     return (database, table) if dot else (DEFAULT_DATABASE, name)
 
 
-def _checked(name: str, what: str) -> str:
-    if not name or name.startswith(".") or any(letter in name for letter in "/\\.") or not name.isprintable() or name.endswith(_SUFFIX):
+def _checked(name: object, what: str) -> str:
+    if (
+        not isinstance(name, str)
+        or not name
+        or name.startswith(".")
+        or any(letter in name for letter in "/\\.")
+        or not name.isprintable()
+        or name.endswith(_SUFFIX)
+    ):
         raise InvalidArgument(f"{name!r} is no name of a {what}")
     return name
 

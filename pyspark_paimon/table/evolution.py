@@ -138,8 +138,8 @@ class TableEvolution(TableRole):
         return self
 
 
-def _path(name: Column) -> tuple[str, ...]:
-    path = (name,) if isinstance(name, str) else tuple(name)
+def _path(name: object) -> tuple[str, ...]:
+    path = (name,) if isinstance(name, str) else tuple(name) if isinstance(name, Sequence) else ()
     if not path or not all(path):
         raise InvalidArgument(f"a column is a name or a list of names, not {name!r}")
     return path

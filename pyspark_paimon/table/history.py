@@ -44,6 +44,8 @@ class TableHistory(TableRole):
 
         Raises ``InvalidArgument`` if the name is taken or no name, ``SnapshotNotFound``, ``SnapshotExpired``.
         """
+        if not isinstance(time_retained, timedelta | None):
+            raise InvalidArgument(f"time_retained is a timedelta, not {time_retained!r}")
         retained = None if time_retained is None else int(time_retained / timedelta(milliseconds=1))
         return self._backend.change(CreateTag(name=name, snapshot_id=snapshot, retained_ms=retained))
 

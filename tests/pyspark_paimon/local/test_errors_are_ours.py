@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from manifest.io.file_io import LocalFileIO
-from pyspark_paimon import CommitConflict, InvalidArgument, StorageError, Table, UnsupportedOption
+from pyspark_paimon import Catalog, CommitConflict, InvalidArgument, StorageError, Table, UnsupportedOption
 
 ROWS = pa.table({"id": pa.array([1, 2], pa.int64()), "n": pa.array([1, 2], pa.int32())})
 
@@ -92,6 +92,24 @@ def test_arguments_of_another_kind_are_refused_by_method_and_name(create) -> Non
     }
     for text, call in calls.items():
         with pytest.raises(InvalidArgument, match=text):
+            call()
+    for call in (
+        lambda: Table.open(7),
+        lambda: Table.open(table.path, branch=7),
+        lambda: Table.create(f"{table.path}-3", "id INT", options=7),
+        lambda: table.scan(columns=7),
+        lambda: table.scan(columns=[7]),
+        lambda: table.scan(order_by=7),
+        lambda: table.write(ROWS, commit_id=7),
+        lambda: table.write(ROWS, options=7),
+        lambda: table.add_column(7, "INT"),
+        lambda: list(table.follow("no offset")),
+        lambda: table.create_tag("t", time_retained=7),
+        lambda: Catalog(7),
+        lambda: Catalog(table.path).table(7),
+        lambda: Catalog(table.path).create_database(7),
+    ):
+        with pytest.raises(InvalidArgument, match=r"7|no offset"):
             call()
     for named in (lambda: Table.open("/\ud800"), lambda: table.delete_tag("\ud800")):
         with pytest.raises(StorageError, match="half a character"):
