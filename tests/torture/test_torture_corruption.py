@@ -15,7 +15,6 @@ from tests.torture.report import leave_case
 def test_rotten_files_give_right_rows_or_errors_that_name_them(tmp_path: Path, table: str) -> None:
     found = list(islice(outcomes(3, tmp_path, [table]), 12))
     assert not [outcome for outcome in found if not outcome.good]
-    assert {outcome.verdict for outcome in found} == {"right", "typed error"} or len(found) == 12
     assert sum("footer" in outcome.configuration for outcome in found) >= 2
 
 
