@@ -14,10 +14,8 @@ from manifest.schema.validation import build_schema
 from pyspark_paimon.filter.parse import Filter, bind_filter
 from pyspark_paimon.jobs.incremental import Point, change_columns, exact_mode, range_of
 from pyspark_paimon.jobs.ordering import sort_columns
-from pyspark_paimon.jobs.progress import chosen
 from pyspark_paimon.request.assignments import Assignments
 from pyspark_paimon.request.backend import (
-    Backend,
     DeleteRequest,
     IncrementalModeName,
     IncrementalRange,
@@ -29,6 +27,7 @@ from pyspark_paimon.request.backend import (
 from pyspark_paimon.request.inputs import Data, has_row_kinds, rows_of
 from pyspark_paimon.request.results import WriteResult
 from pyspark_paimon.request.validate import Time, checked_options, commit_identity, millis_of, projection, travel_of, write_request
+from pyspark_paimon.table.engine_choice import backend_for
 from pyspark_paimon.table.evolution import TableEvolution
 from pyspark_paimon.table.history import TableHistory
 from pyspark_paimon.table.inspection import TableInspection
@@ -394,17 +393,6 @@ class Table(TableInspection, TableEvolution, TableHistory, TableMaintenance):
         key = f", primary_keys={list(schema.primary_keys)}" if schema.primary_keys else ""
         partitions = f", partition_keys={list(schema.partition_keys)}" if schema.partition_keys else ""
         return f"Table({self.path}: {', '.join(f'{field.name} {field.type}' for field in schema.fields)}{key}{partitions})"
-
-
-def backend_for(path: str | os.PathLike[str], spark: Any, progress: Progress | bool | None = None) -> Backend:
-    """The engine for a path: a session's server, or this process."""
-    if spark is not None:
-        from pyspark_paimon.spark.client.backend import SparkBackend  # noqa: PLC0415  # a session is at hand, so pyspark is
-
-        return SparkBackend(os.fspath(path), spark, progress=chosen(progress))
-    from pyspark_paimon.local.backend import LocalBackend  # noqa: PLC0415  # a client of a server needs no storage engine
-
-    return LocalBackend(path, progress=chosen(progress))
 
 
 __all__ = ["Table"]

@@ -1,0 +1,23 @@
+"""Who carries out what a table is asked: this process, or the server of a Spark session."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from pyspark_paimon.jobs.progress import chosen
+from pyspark_paimon.request.backend import Backend, Progress
+
+
+def backend_for(path: str | os.PathLike[str], spark: Any, progress: Progress | bool | None = None) -> Backend:
+    """The engine for a path: a session's server, or this process."""
+    if spark is not None:
+        from pyspark_paimon.spark.client.backend import SparkBackend  # noqa: PLC0415  # a session is at hand, so pyspark is
+
+        return SparkBackend(os.fspath(path), spark, progress=chosen(progress))
+    from pyspark_paimon.local.backend import LocalBackend  # noqa: PLC0415  # a client of a server needs no storage engine
+
+    return LocalBackend(path, progress=chosen(progress))
+
+
+__all__ = ["backend_for"]
