@@ -22,7 +22,7 @@ def damaged(
     """``data`` with one damage inside ``span``, always another; ``others`` are files that may come in its place.
 
     >>> [damaged(b"abcd", seed, kinds=("flip",)) for seed in (1, 2)]
-    [b'cbcd', b'absd']
+    [b'arcd', b'Abcd']
     """
     rng = random.Random(seed)
     first, last = (0, len(data)) if span is None else span

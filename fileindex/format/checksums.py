@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from fileindex.base.corrupt import CorruptIndex
 
-_MARK = b"crc32/4k"
-_BLOCK = 4096
+_MARK = b"crc32/1k"
+_BLOCK = 1024
 _CRC = struct.Struct(">I")
 
 
@@ -27,7 +27,7 @@ def room_needed(body: int) -> int:
 def checksums_of(name: str, header: bytes, body: bytes) -> bytes:
     """What stands behind the entries of ``header`` in the side file of that name.
 
-    >>> len(checksums_of("a.index", b"header", bytes(4097))) == room_needed(4097)
+    >>> len(checksums_of("a.index", b"header", bytes(1025))) == room_needed(1025)
     True
     """
     sums = [_of_header(name, header), *(zlib.crc32(body[at : at + _BLOCK]) for at in range(0, len(body), _BLOCK))]
@@ -60,9 +60,9 @@ class BlockChecksums:
         at = self.start + first * _BLOCK
         end = min(self.end, self.start + -(-(offset + length - self.start) // _BLOCK) * _BLOCK)
         data = read(at, end - at)
-        for number, position in enumerate(range(0, len(data), _BLOCK), first):
-            if zlib.crc32(data[position : position + _BLOCK]) != self.sums[number]:
-                raise CorruptIndex(f"the bytes from {self.start + number * _BLOCK} of an index container have another checksum")
+        for position, expected in zip(range(0, len(data), _BLOCK), self.sums[first:], strict=False):
+            if zlib.crc32(data[position : position + _BLOCK]) != expected:
+                raise CorruptIndex("a block of an index container has another checksum")
         return data[offset - at : offset - at + length]
 
 

@@ -107,7 +107,7 @@ def our_answer(store: FileStore, entry: ManifestEntry, predicate: Predicate) -> 
         own = store.schemas.get(entry.file.schema_id)
         said = SchemaMapping.of(store.schema.fields, own.fields, own.id).to_file(predicate)
         types = column_types(own.fields)
-    result = evaluate(said, ContainerReader.of(content), types, rows, IndexMetrics())
+    result = evaluate(said, ContainerReader.of(content, entry.file.index_file or ""), types, rows, IndexMetrics())
     return set(range(rows)) if result is REMAIN else set(result.rows) if isinstance(result, RowSet) else set()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ def _text(*parts: str, text: str) -> Damage:
 def _tag_names_nothing(surgeon: Surgeon) -> Path:
     path = surgeon.file("tag", "tag-kept")
     listed = surgeon.store.snapshots.tag("kept").base_manifest_list
-    path.write_text(path.read_text().replace(listed, "manifest-list-none"))
+    path.write_text(json.dumps(json.loads(path.read_text().replace(listed, "manifest-list-none"))))
     return surgeon.name("manifest-list-none")
 
 

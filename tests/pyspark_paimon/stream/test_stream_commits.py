@@ -116,7 +116,7 @@ def test_a_damaged_announcement_is_named(table) -> None:
     table.write(numbers(1), commit_id="job", batch_id=0)
     expire(table)
     path = Path(table.path) / "writer" / "writer-job"
-    assert json.loads(path.read_text()) == {"commitIdentifier": 0, "baseSnapshot": 0}
+    assert json.loads(path.read_text()).items() >= {"commitIdentifier": 0, "baseSnapshot": 0}.items()
     path.write_text("{")
     with pytest.raises(CorruptFile, match="writer-job"):
         table.write(numbers(2), commit_id="job", batch_id=1)
