@@ -46,3 +46,14 @@ def test_only_one_module_puts_floats_in_order() -> None:
 
 def defined(path: Path) -> set[str]:
     return {node.name for node in ast.walk(ast.parse((ROOT / path).read_text())) if isinstance(node, ast.FunctionDef)}
+
+
+def test_parquets_metadata_is_read_by_the_names_of_its_fields() -> None:
+    """``group[1][1][1]``: only ``fields.py`` knows that a field is a pair of its type and value."""
+    numbered = set()
+    for path in (path for path in MODULES if path.parts[:2] == ("lsm", "parquet")):
+        nodes = [node for node in ast.walk(ast.parse((ROOT / path).read_text())) if isinstance(node, ast.Subscript)]
+        pairs = [(node.slice, node.value.slice) for node in nodes if isinstance(node.value, ast.Subscript)]
+        if any(isinstance(one, ast.Constant) and isinstance(other, ast.Constant) for one, other in pairs):
+            numbered.add(path.name)
+    assert numbered == {"fields.py"}

@@ -13,12 +13,25 @@ from typing import Any
 import numpy as np
 
 from fileindex.base.arrays import Mask
-from lsm.parquet.footer_writer import PARQUET_MAGIC, extent, file_end
+from lsm.parquet.fields import (
+    ColumnMetaData,
+    CompressionCodec,
+    DataPageHeader,
+    Encoding,
+    FieldRepetitionType,
+    PageHeader,
+    PageType,
+    PhysicalType,
+    SchemaElement,
+    value,
+    value_or,
+)
+from lsm.parquet.footer_writer import PARQUET_MAGIC, extent, file_end, row_group
 from lsm.parquet.page_header import LONGEST, data_page, dictionary_page
 from lsm.parquet.page_index import LAST_OF_META_HEAD, ColumnPages
 from lsm.parquet.thrift import BINARY, I32, I64, LIST, STRUCT, encode_struct, with_fields
 
-_BOOLEAN, _REQUIRED, _PLAIN, _UNCOMPRESSED, _DATA_PAGE = 0, 0, 0, 0, 0
+_PAGE_OFFSETS = (ColumnMetaData.DATA_PAGE_OFFSET, ColumnMetaData.DICTIONARY_PAGE_OFFSET)
 
 
 @dataclass(frozen=True)
@@ -32,12 +45,6 @@ class ChunkGroup:
     def rows(self) -> int:
         """Rows of the group."""
         return int(self.leaves[0].starts[-1])
-
-
-def column_name(leaf: ColumnPages) -> str:
-    """The name of a flat column in its file."""
-    name: bytes = leaf.elements[0][4][1]
-    return name.decode()
 
 
 def chunk_file(groups: Sequence[ChunkGroup], mask_name: str = "") -> bytes:
@@ -57,35 +64,58 @@ def chunk_file(groups: Sequence[ChunkGroup], mask_name: str = "") -> bytes:
             size += len(page)
         for leaf in group.leaves:
             data, start = _verified(leaf)
-            places = {number: (I64, leaf.meta[number][1] - start + size) for number in (9, 11) if number in leaf.meta}
+            places = {number: (I64, value(leaf.meta, number) - start + size) for number in _PAGE_OFFSETS if number in leaf.meta}
             chunks.append(with_fields(leaf.encoded[1], LAST_OF_META_HEAD, extent(group.rows, len(data)) | places))
             parts.append(data)
             size += len(data)
-        columns = [{2: (I64, 0), 3: (STRUCT, chunk)} for chunk in chunks]
-        encoded.append({1: (LIST, (STRUCT, columns)), 2: (I64, size), 3: (I64, group.rows)})
+        encoded.append(row_group(chunks, size, group.rows))
     source = groups[0].leaves[0].indexes.footer
     elements: list[Any] = [element for leaf in groups[0].leaves for element in leaf.encoded[0]]
     if groups[0].mask is not None:
-        elements.insert(0, {1: (I32, _BOOLEAN), 3: (I32, _REQUIRED), 4: (BINARY, mask_name.encode())})
+        elements.insert(
+            0,
+            {
+                SchemaElement.TYPE: (I32, PhysicalType.BOOLEAN),
+                SchemaElement.REPETITION_TYPE: (I32, FieldRepetitionType.REQUIRED),
+                SchemaElement.NAME: (BINARY, mask_name.encode()),
+            },
+        )
     return b"".join([*parts, file_end(source, len(elements), elements, encoded, sum(group.rows for group in groups))])
 
 
 def _mask_page(mask: Mask) -> bytes:
     bits = np.packbits(mask, bitorder="little").tobytes()
-    own = {1: (I32, len(mask)), 2: (I32, _PLAIN), 3: (I32, _PLAIN), 4: (I32, _PLAIN)}
-    return encode_struct({1: (I32, _DATA_PAGE), 2: (I32, len(bits)), 3: (I32, len(bits)), 5: (STRUCT, own)}) + bits
+    own = {
+        DataPageHeader.NUM_VALUES: (I32, len(mask)),
+        DataPageHeader.ENCODING: (I32, Encoding.PLAIN),
+        DataPageHeader.DEFINITION_LEVEL_ENCODING: (I32, Encoding.PLAIN),
+        DataPageHeader.REPETITION_LEVEL_ENCODING: (I32, Encoding.PLAIN),
+    }
+    header = {
+        PageHeader.TYPE: (I32, PageType.DATA_PAGE),
+        PageHeader.UNCOMPRESSED_PAGE_SIZE: (I32, len(bits)),
+        PageHeader.COMPRESSED_PAGE_SIZE: (I32, len(bits)),
+        PageHeader.DATA_PAGE_HEADER: (STRUCT, own),
+    }
+    return encode_struct(header) + bits
 
 
 def _mask_chunk(name: str, rows: int, size: int, at: int) -> bytes:
-    head = {1: (I32, _BOOLEAN), 2: (LIST, (I32, [_PLAIN])), 3: (LIST, (BINARY, [name.encode()])), 4: (I32, _UNCOMPRESSED)}
-    return encode_struct(head | extent(rows, size) | {9: (I64, at)})
+    head = {
+        ColumnMetaData.TYPE: (I32, PhysicalType.BOOLEAN),
+        ColumnMetaData.ENCODINGS: (LIST, (I32, [Encoding.PLAIN])),
+        ColumnMetaData.PATH_IN_SCHEMA: (LIST, (BINARY, [name.encode()])),
+        ColumnMetaData.CODEC: (I32, CompressionCodec.UNCOMPRESSED),
+    }
+    return encode_struct(head | extent(rows, size) | {ColumnMetaData.DATA_PAGE_OFFSET: (I64, at)})
 
 
 def _verified(leaf: ColumnPages) -> tuple[bytes, int]:
     """The bytes of a chunk and where they start in the data file."""
     first = int(leaf.locations[0, 0])
-    start = leaf.meta[11][1] if 11 in leaf.meta and 0 < leaf.meta[11][1] < first else first
-    data = leaf.indexes.read_range(start, leaf.meta[7][1])
+    dictionary = value_or(leaf.meta, ColumnMetaData.DICTIONARY_PAGE_OFFSET, first)
+    start = dictionary if 0 < dictionary < first else first
+    data = leaf.indexes.read_range(start, value(leaf.meta, ColumnMetaData.TOTAL_COMPRESSED_SIZE))
     view = memoryview(data)
     at = first - start
     if at:
@@ -108,4 +138,4 @@ def _verify(body: memoryview, size: int, checksum: int | None) -> None:
         raise ValueError("a page has another checksum")
 
 
-__all__ = ["ChunkGroup", "chunk_file", "column_name"]
+__all__ = ["ChunkGroup", "chunk_file"]

@@ -15,16 +15,35 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lsm.parquet.fields import (
+    ChunkStatistics,
+    ColumnChunk,
+    ColumnMetaData,
+    ConvertedType,
+    FileMetaData,
+    LogicalType,
+    RowGroupMetaData,
+    SchemaElement,
+    TimestampType,
+    TimeUnit,
+    list_of,
+    value,
+)
 from lsm.parquet.thrift import I32, STRUCT, TRUE_FIELD, Struct, decode_struct, encode_struct
 
 _MAGIC = b"PAR1"
 _TAIL = 8
-_SCHEMA, _ROW_GROUPS, _COLUMNS, _META, _PATH, _STATISTICS = 2, 4, 1, 3, 3, 12
-_CHILDREN, _CONVERTED, _LOGICAL, _TIMESTAMP = 5, 6, 10, 8
-_BOUNDS = (1, 2, 5, 6, 7, 8)
-_COLUMN_INDEX = (6, 7)
-_CONVERTED_TYPES = {"ms": 9, "us": 10}
-_UNITS = {"ms": 1, "us": 2}
+_BOUNDS = (
+    ChunkStatistics.MAX,
+    ChunkStatistics.MIN,
+    ChunkStatistics.MAX_VALUE,
+    ChunkStatistics.MIN_VALUE,
+    ChunkStatistics.IS_MAX_VALUE_EXACT,
+    ChunkStatistics.IS_MIN_VALUE_EXACT,
+)
+_COLUMN_INDEX = (ColumnChunk.COLUMN_INDEX_OFFSET, ColumnChunk.COLUMN_INDEX_LENGTH)
+_CONVERTED_TYPES = {"ms": ConvertedType.TIMESTAMP_MILLIS, "us": ConvertedType.TIMESTAMP_MICROS}
+_UNITS = {"ms": TimeUnit.MILLIS, "us": TimeUnit.MICROS}
 
 
 class FooterSink:
@@ -115,33 +134,33 @@ def _is_coarse(kind: Any) -> bool:
 
 def name_timestamps(footer: Struct, schema: pa.Schema) -> None:
     """Call the integers of a footer (Thrift's ``FileMetaData``) timestamps where ``schema`` has them."""
-    _, elements = footer[_SCHEMA][1]
-    leaves = [element for element in elements if _CHILDREN not in element]
+    leaves = [element for element in list_of(footer, FileMetaData.SCHEMA) if SchemaElement.NUM_CHILDREN not in element]
     types = [leaf for field in schema for leaf in _leaves(field.type)]
     assert len(leaves) == len(types)
     for element, leaf in zip(leaves, types, strict=True):
-        if _is_coarse(leaf) and _LOGICAL not in element:
+        if _is_coarse(leaf) and SchemaElement.LOGICAL_TYPE not in element:
             element.update(_annotation(leaf))
 
 
 def take_bounds(footer: Struct, group: int, columns: Collection[str]) -> None:
     """Take minima, maxima and column indexes from columns of a row group."""
     paths = {(name.encode(),) for name in columns}
-    for chunk in footer[_ROW_GROUPS][1][1][group][_COLUMNS][1][1]:
-        meta = chunk[_META][1]
-        if tuple(meta[_PATH][1][1]) in paths:
+    for chunk in list_of(list_of(footer, FileMetaData.ROW_GROUPS)[group], RowGroupMetaData.COLUMNS):
+        meta = value(chunk, ColumnChunk.META_DATA)
+        if tuple(list_of(meta, ColumnMetaData.PATH_IN_SCHEMA)) in paths:
             for number in _COLUMN_INDEX:
                 chunk.pop(number, None)
             for number in _BOUNDS:
-                meta[_STATISTICS][1].pop(number, None)
+                value(meta, ColumnMetaData.STATISTICS).pop(number, None)
 
 
 def _annotation(kind: Any) -> Struct:
     """The fields of a schema element that make INT64 a timestamp; only instants have the older ``converted_type`` too."""
     instant = kind.tz is not None
     unit: Struct = {_UNITS[kind.unit]: (STRUCT, {})}
-    found: Struct = {_LOGICAL: (STRUCT, {_TIMESTAMP: (STRUCT, {1: (TRUE_FIELD, instant), 2: (STRUCT, unit)})})}
-    return {**found, _CONVERTED: (I32, _CONVERTED_TYPES[kind.unit])} if instant else found
+    timestamp: Struct = {TimestampType.IS_ADJUSTED_TO_UTC: (TRUE_FIELD, instant), TimestampType.UNIT: (STRUCT, unit)}
+    found: Struct = {SchemaElement.LOGICAL_TYPE: (STRUCT, {LogicalType.TIMESTAMP: (STRUCT, timestamp)})}
+    return {**found, SchemaElement.CONVERTED_TYPE: (I32, _CONVERTED_TYPES[kind.unit])} if instant else found
 
 
 def _leaves(kind: Any) -> Iterator[Any]:

@@ -6,14 +6,35 @@ the schema of the file has and the file has not, a type that gives other values,
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from fileindex.base.column_type import BINARIES, FLOATS, STRINGS, TIMESTAMPS, Kind
-from lsm.parquet.footer_structure import BOOLEAN, BYTE_ARRAY, DOUBLES, FIXED, FLOAT, INT32, INT64, INT96, REQUIRED, LeafColumn, raw_bounds
-from lsm.parquet.thrift import BINARY, I32, Struct
+from lsm.parquet.fields import (
+    ChunkStatistics,
+    ColumnChunk,
+    ColumnMetaData,
+    ConvertedType,
+    DecimalType,
+    FieldRepetitionType,
+    FileMetaData,
+    IntType,
+    KeyValue,
+    LogicalType,
+    PhysicalType,
+    RowGroupMetaData,
+    SchemaElement,
+    TimestampType,
+    TimeUnit,
+    byte_width,
+    decode_plain,
+    list_of,
+    value,
+    value_or,
+)
+from lsm.parquet.footer_structure import LeafColumn, raw_bounds
+from lsm.parquet.thrift import Struct
 from lsm.schema.parquet_schema import KIND_FIELD, SEQUENCE_FIELD, key_fields
 from manifest.entry.data_file import DataFileMeta
 from manifest.schema.table_schema import TableSchema
@@ -21,27 +42,22 @@ from manifest.stats.column_stats import ColumnBounds, decode_bounds
 from manifest.types.data_type import DataField, DataType
 
 _PHYSICAL: dict[Kind, frozenset[int]] = {
-    Kind.BOOLEAN: frozenset({BOOLEAN}),
-    **dict.fromkeys((Kind.TINYINT, Kind.SMALLINT, Kind.INT, Kind.DATE), frozenset({INT32})),
-    Kind.TIME: frozenset({INT32, INT64}),
-    Kind.BIGINT: frozenset({INT64}),
-    **dict.fromkeys(TIMESTAMPS, frozenset({INT64, INT96})),
-    Kind.FLOAT: frozenset({FLOAT}),
-    Kind.DOUBLE: frozenset({DOUBLES}),
-    Kind.DECIMAL: frozenset({INT32, INT64, BYTE_ARRAY, FIXED}),
-    **dict.fromkeys((*STRINGS, Kind.VARIANT, Kind.BLOB), frozenset({BYTE_ARRAY})),
-    **dict.fromkeys(BINARIES, frozenset({BYTE_ARRAY, FIXED})),
+    Kind.BOOLEAN: frozenset({PhysicalType.BOOLEAN}),
+    **dict.fromkeys((Kind.TINYINT, Kind.SMALLINT, Kind.INT, Kind.DATE), frozenset({PhysicalType.INT32})),
+    Kind.TIME: frozenset({PhysicalType.INT32, PhysicalType.INT64}),
+    Kind.BIGINT: frozenset({PhysicalType.INT64}),
+    **dict.fromkeys(TIMESTAMPS, frozenset({PhysicalType.INT64, PhysicalType.INT96})),
+    Kind.FLOAT: frozenset({PhysicalType.FLOAT}),
+    Kind.DOUBLE: frozenset({PhysicalType.DOUBLE}),
+    Kind.DECIMAL: frozenset({PhysicalType.INT32, PhysicalType.INT64, PhysicalType.BYTE_ARRAY, PhysicalType.FIXED_LEN_BYTE_ARRAY}),
+    **dict.fromkeys((*STRINGS, Kind.VARIANT, Kind.BLOB), frozenset({PhysicalType.BYTE_ARRAY})),
+    **dict.fromkeys(BINARIES, frozenset({PhysicalType.BYTE_ARRAY, PhysicalType.FIXED_LEN_BYTE_ARRAY})),
 }
 _WIDTHS = {Kind.TINYINT: 8, Kind.SMALLINT: 16, Kind.INT: 32, Kind.BIGINT: 64}
-_CONVERTED_WIDTHS = {15: 8, 16: 16, 17: 32, 18: 64}
-_STRING, _LOGICAL_DECIMAL, _DATE, _TIME, _TIMESTAMP, _INTEGER = 1, 5, 6, 7, 8, 10
-_LOGICAL = 10
-_TEXTS = frozenset({None, _STRING, 4, 12})
-_CONVERTED_DECIMAL, _CONVERTED_DATE = 5, 6
-_CONVERTED_UNITS = {9: 1, 10: 2}
-_MILLIS, _MICROS, _NANOS = 1, 2, 3
+_CONVERTED_WIDTHS = {ConvertedType.INT_8: 8, ConvertedType.INT_16: 16, ConvertedType.INT_32: 32, ConvertedType.INT_64: 64}
+_TEXTS = frozenset({None, LogicalType.STRING, LogicalType.ENUM, LogicalType.JSON})
+_CONVERTED_UNITS = {ConvertedType.TIMESTAMP_MILLIS: TimeUnit.MILLIS, ConvertedType.TIMESTAMP_MICROS: TimeUnit.MICROS}
 _WIDEST = 16
-_FORMATS = {BOOLEAN: "<?", INT32: "<i", INT64: "<q", FLOAT: "<f", DOUBLES: "<d"}
 _ARROW, _ARROW_SCHEMA = b"parquet-cpp-arrow", b"ARROW:schema"
 _UNCOMPARED = frozenset({Kind.TIME, *BINARIES})
 
@@ -75,8 +91,9 @@ class FooterPromise:
         """Raises ``BrokenPromise`` that tells what is not as promised, for a footer that holds together in a file of ``size`` bytes."""
         if size != self.file.file_size:
             raise BrokenPromise(f"has {size} bytes where its metadata says {self.file.file_size}")
-        if footer[3][1] != self.file.row_count:
-            raise BrokenPromise(f"has {footer[3][1]} rows where its metadata says {self.file.row_count}")
+        rows = value(footer, FileMetaData.NUM_ROWS)
+        if rows != self.file.row_count:
+            raise BrokenPromise(f"has {rows} rows where its metadata says {self.file.row_count}")
         there: dict[str, list[tuple[int, LeafColumn]]] = {}
         for position, leaf in enumerate(leaves):
             there.setdefault(leaf.path[0].decode(), []).append((position, leaf))
@@ -110,24 +127,23 @@ class FooterPromise:
             known = decode_bounds(self.file.value_stats, names, [by_name[name].type for name in names], self.file.row_count)
         except (ValueError, IndexError):
             return  # whoever needs them says so
-        groups = footer[4][1][1]
+        groups = list_of(footer, FileMetaData.ROW_GROUPS)
         for name, bounds in known.items():
             if name in self.partition:
                 continue  # never read from the file
             found = there.get(name, ())
             if len(found) == 1 and not by_name[name].type.is_nested and groups:
                 position, leaf = found[0]
-                chunks = [group[1][1][1][position][3][1] for group in groups]
-                if not all(12 in meta for meta in chunks):
-                    continue
-                _check_bounds(by_name[name], leaf, [(meta[5][1], meta[12][1]) for meta in chunks], bounds)
+                chunks = [value(list_of(group, RowGroupMetaData.COLUMNS)[position], ColumnChunk.META_DATA) for group in groups]
+                if all(ColumnMetaData.STATISTICS in meta for meta in chunks):
+                    _check_bounds(by_name[name], leaf, chunks, bounds)
 
 
 def _is_exact(footer: Struct) -> bool:
     """Whether the writer is one that stores NOT NULL columns as such: ours, which hands the encoder no Arrow schema to keep."""
-    kept = footer[5][1][1] if 5 in footer else ()
-    writer: bytes = footer.get(6, (BINARY, b""))[1]
-    return writer.startswith(_ARROW) and all(entry[1][1] != _ARROW_SCHEMA for entry in kept)
+    kept = list_of(footer, FileMetaData.KEY_VALUE_METADATA) if FileMetaData.KEY_VALUE_METADATA in footer else ()
+    writer: bytes = value_or(footer, FileMetaData.CREATED_BY, b"")
+    return writer.startswith(_ARROW) and all(value(entry, KeyValue.KEY) != _ARROW_SCHEMA for entry in kept)
 
 
 def _check_column(field: DataField, leaves: Sequence[LeafColumn], *, strict: bool) -> None:
@@ -142,7 +158,8 @@ def _check_column(field: DataField, leaves: Sequence[LeafColumn], *, strict: boo
             raise BrokenPromise(f"column '{field.name}' has parts of other names than {field.type}")
         if leaf.definition < definition and is_spelled:
             raise BrokenPromise(f"column '{field.name}' has no place for the nulls of {field.type}")
-        if strict and not names and not field.type.nullable and leaf.element[3][1] != REQUIRED:
+        repetition_type = value(leaf.element, SchemaElement.REPETITION_TYPE)
+        if strict and not names and not field.type.nullable and repetition_type != FieldRepetitionType.REQUIRED:
             raise BrokenPromise(f"column '{field.name}' has places for nulls that {field.type} has not")
         if not _fits(leaf.element, type_):
             raise BrokenPromise(f"column '{field.name}' is stored as another type than {field.type}")
@@ -175,73 +192,85 @@ def _expected(
 def _fits(element: Struct, type_: DataType) -> bool:
     """Whether values of a leaf, decoded by what its element says, are those of ``type_``."""
     physical = _PHYSICAL.get(type_.kind)
-    kind = element[1][1]
+    kind = value(element, SchemaElement.TYPE)
     if physical is None:
         return True
     if kind not in physical:
         return False
     logical, said = _logical(element)
-    converted = element.get(6, (I32, None))[1]
+    converted = value_or(element, SchemaElement.CONVERTED_TYPE, None)
     match type_.kind:
         case Kind.TINYINT | Kind.SMALLINT | Kind.INT | Kind.BIGINT:
             width = _WIDTHS[type_.kind]
             older = converted is None or _CONVERTED_WIDTHS.get(converted) == width
-            return older and (logical is None or (logical == _INTEGER and said[1][1] == width and said[2][1] is True))
+            return older and (logical is None or (logical == LogicalType.INTEGER and _is_signed(said, width)))
         case Kind.DECIMAL:
-            return _fits_decimal(element, type_, said if logical == _LOGICAL_DECIMAL else None)
+            return _fits_decimal(element, type_, said if logical == LogicalType.DECIMAL else None)
         case Kind.DATE:
-            return logical == _DATE or (logical is None and converted == _CONVERTED_DATE)
+            return logical == LogicalType.DATE or (logical is None and converted == ConvertedType.DATE)
         case Kind.TIME:
-            return logical in {None, _TIME}
+            return logical in {None, LogicalType.TIME}
         case one if one in TIMESTAMPS:
-            return kind == INT96 or _fits_timestamp(type_.precision, converted, said if logical == _TIMESTAMP else None)
+            return kind == PhysicalType.INT96 or _fits_timestamp(
+                type_.precision, converted, said if logical == LogicalType.TIMESTAMP else None
+            )
         case one if one in STRINGS:
             return logical in _TEXTS
         case one if one in BINARIES:
-            return logical in {None, _STRING} and (kind == BYTE_ARRAY or element[2][1] == type_.length)
+            fits = kind == PhysicalType.BYTE_ARRAY or value(element, SchemaElement.TYPE_LENGTH) == type_.length
+            return logical in {None, LogicalType.STRING} and fits
         case _:
             return logical is None and converted is None
 
 
 def _logical(element: Struct) -> tuple[int | None, Struct]:
     """Which of the logical types a leaf has, and what is said of it."""
-    if _LOGICAL not in element:
+    if SchemaElement.LOGICAL_TYPE not in element:
         return None, {}
-    ((number, (_, said)),) = element[_LOGICAL][1].items()
+    ((number, (_, said)),) = value(element, SchemaElement.LOGICAL_TYPE).items()
     return number, said
 
 
+def _is_signed(said: Struct, width: int) -> bool:
+    return value(said, IntType.BIT_WIDTH) == width and value(said, IntType.IS_SIGNED) is True
+
+
 def _fits_decimal(element: Struct, type_: DataType, logical: Struct | None) -> bool:
-    if (logical is None and element.get(6, (I32, None))[1] != _CONVERTED_DECIMAL) or (_LOGICAL in element and logical is None):
+    is_older = value_or(element, SchemaElement.CONVERTED_TYPE, None) == ConvertedType.DECIMAL
+    if logical is None and (not is_older or SchemaElement.LOGICAL_TYPE in element):
         return False
-    pairs = [(element[8][1], element.get(7, (I32, 0))[1])] if 8 in element else []
-    pairs += [(logical[2][1], logical[1][1])] if logical is not None else []
+    pairs = set()
+    if SchemaElement.PRECISION in element:
+        pairs.add((value(element, SchemaElement.PRECISION), value_or(element, SchemaElement.SCALE, 0)))
+    if logical is not None:
+        pairs.add((value(logical, DecimalType.PRECISION), value(logical, DecimalType.SCALE)))
     least = ((10**type_.precision - 1).bit_length() + 8) // 8
-    is_fixed: bool = element[1][1] == FIXED
-    return (not is_fixed or element[2][1] in {least, _WIDEST}) and set(pairs) == {(type_.precision, type_.scale)}
+    is_fixed: bool = value(element, SchemaElement.TYPE) == PhysicalType.FIXED_LEN_BYTE_ARRAY
+    return (not is_fixed or value(element, SchemaElement.TYPE_LENGTH) in {least, _WIDEST}) and pairs == {(type_.precision, type_.scale)}
 
 
 def _fits_timestamp(precision: int, converted: int | None, logical: Struct | None) -> bool:
-    said = None if logical is None else next(iter(logical[2][1]))
+    said = None if logical is None else next(iter(value(logical, TimestampType.UNIT)))
     older = None if converted is None else _CONVERTED_UNITS.get(converted)
     if said is not None and older is not None:
         return bool(said == older)  # said twice
-    unit = _MILLIS if precision <= 3 else _MICROS if precision <= 6 else _NANOS
+    unit = TimeUnit.MILLIS if precision <= 3 else TimeUnit.MICROS if precision <= 6 else TimeUnit.NANOS
     return unit in {said, older}
 
 
-def _check_bounds(field: DataField, leaf: LeafColumn, chunks: Sequence[tuple[int, Struct]], known: ColumnBounds) -> None:
-    """``chunks`` are the numbers of values and the statistics of all row groups."""
+def _check_bounds(field: DataField, leaf: LeafColumn, chunks: Sequence[Struct], known: ColumnBounds) -> None:
+    """``chunks`` are the ``ColumnMetaData`` of all row groups, with statistics."""
     name, type_ = field.name, field.type
-    nulls = [statistics.get(3, (0, None))[1] for _, statistics in chunks]
+    told = [value(meta, ColumnMetaData.STATISTICS) for meta in chunks]
+    nulls = [value_or(statistics, ChunkStatistics.NULL_COUNT, None) for statistics in told]
     if known.null_count is not None and None not in nulls and sum(nulls) != known.null_count:
         raise BrokenPromise(f"column '{name}' has {sum(nulls)} nulls by its footer and {known.null_count} by its metadata")
-    if known.min is None or known.max is None or type_.kind in _UNCOMPARED or leaf.element[1][1] == INT96:
+    if known.min is None or known.max is None or type_.kind in _UNCOMPARED or value(leaf.element, SchemaElement.TYPE) == PhysicalType.INT96:
         return
     lows, highs = [], []
-    for (values, statistics), null_count in zip(chunks, nulls, strict=True):
+    for meta, statistics, null_count in zip(chunks, told, nulls, strict=True):
         low, high = raw_bounds(statistics)
-        if null_count != values and (low is None or high is None or null_count is None):
+        if null_count != value(meta, ColumnMetaData.NUM_VALUES) and (low is None or high is None or null_count is None):
             return
         if low is not None and high is not None:
             lows.append(_plain(low, leaf.element, type_))
@@ -274,9 +303,9 @@ def _plain(raw: bytes, element: Struct, type_: DataType) -> Any:
     """A raw bound as the plain value that statistics hold; None if it cannot be told."""
     if type_.kind in STRINGS:
         return raw.decode()
-    layout = _FORMATS.get(element[1][1])
-    if layout is not None:
-        return struct.unpack(layout, raw)[0]
+    physical = value(element, SchemaElement.TYPE)
+    if byte_width(physical) is not None:
+        return decode_plain(raw, physical)
     return int.from_bytes(raw, "big", signed=True) if type_.kind is Kind.DECIMAL else None
 
 

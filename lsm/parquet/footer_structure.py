@@ -6,58 +6,44 @@ their chunks, the older and the newer form of minima and maxima, where chunks an
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from lsm.parquet.thrift import BINARY, FALSE_FIELD, I16, I32, I64, LIST, STRUCT, TRUE_FIELD, Struct
+from lsm.parquet.fields import (
+    ChunkStatistics,
+    ColumnChunk,
+    ColumnMetaData,
+    CompressionCodec,
+    ConvertedType,
+    Encoding,
+    FieldRepetitionType,
+    FileMetaData,
+    LogicalType,
+    PhysicalType,
+    RowGroupMetaData,
+    SchemaElement,
+    SizeStatistics,
+    byte_width,
+    decode_plain,
+    list_of,
+    value,
+    value_or,
+)
+from lsm.parquet.footer_fields import check_fields
+from lsm.parquet.thrift import I32, STRUCT, Struct
 
 MAGIC_BYTES = 4
 Extent: TypeAlias = tuple[int, int]
 
-_FILE = {1: I32, 2: LIST, 3: I64, 4: LIST, 5: LIST, 6: BINARY, 7: LIST}
-_ELEMENT = {1: I32, 2: I32, 3: I32, 4: BINARY, 5: I32, 6: I32, 7: I32, 8: I32, 9: I32, 10: STRUCT}
-_GROUP = {1: LIST, 2: I64, 3: I64, 4: LIST, 5: I64, 6: I64, 7: I16}
-_CHUNK = {2: I64, 3: STRUCT, 4: I64, 5: I32, 6: I64, 7: I32}
-_META = {
-    1: I32,
-    2: LIST,
-    3: LIST,
-    4: I32,
-    5: I64,
-    6: I64,
-    7: I64,
-    8: LIST,
-    9: I64,
-    10: I64,
-    11: I64,
-    12: STRUCT,
-    13: LIST,
-    14: I64,
-    15: I32,
-    16: STRUCT,
-    17: STRUCT,
-}
-_STATISTICS = {1: BINARY, 2: BINARY, 3: I64, 4: I64, 5: BINARY, 6: BINARY, 7: TRUE_FIELD, 8: TRUE_FIELD}
-_LEVELS = {1: I64, 2: LIST, 3: LIST}
-_BY_NUMBER = {
-    kind: tuple(fields.items())
-    for kind, fields in {
-        "file": _FILE, "element": _ELEMENT, "group": _GROUP, "chunk": _CHUNK, "meta": _META, "statistics": _STATISTICS, "levels": _LEVELS
-    }.items()
-}  # fmt: skip
-_NEEDED = {"file": {1, 2, 3, 4}, "element": {4}, "group": {1, 2, 3}, "chunk": {2, 3}, "meta": {1, 2, 3, 4, 5, 6, 7, 9}}
-_ENCODINGS = frozenset({0, 2, 3, 4, 5, 6, 7, 8, 9})
-_RLE = 3
-_CODECS = range(8)
-_CONVERTED = range(22)
-_LOGICAL = range(1, 19)
-BOOLEAN, INT32, INT64, INT96, FLOAT, DOUBLES, BYTE_ARRAY, FIXED = range(8)
-_WIDTHS = {BOOLEAN: 1, INT32: 4, INT64: 8, FLOAT: 4, DOUBLES: 8}
-_FORMATS = {BOOLEAN: "<?", INT32: "<i", INT64: "<q", FLOAT: "<f", DOUBLES: "<d"}
-REQUIRED, OPTIONAL, REPEATED = range(3)
+_LOGICAL_TYPES = range(1, LogicalType.LAST + 1)
+_CONVERTED_TYPES = range(ConvertedType.INTERVAL + 1)
+_REPETITIONS = frozenset({FieldRepetitionType.REQUIRED, FieldRepetitionType.OPTIONAL, FieldRepetitionType.REPEATED})
+_OLDER_AND_NEWER = (
+    (ChunkStatistics.MAX, ChunkStatistics.MAX_VALUE),
+    (ChunkStatistics.MIN, ChunkStatistics.MIN_VALUE),
+)
+_UNSIGNED = range(ConvertedType.UINT_8, ConvertedType.UINT_64 + 1)
 _JAVA = b"parquet-mr"
 _MAX_DEPTH = 64
 
@@ -86,21 +72,22 @@ def check_footer(footer: Struct, footer_start: int) -> tuple[LeafColumn, ...]:
 
     Raises ``ValueError``, or what a missing part raises (``LookupError``, ``TypeError``).
     """
-    _check_fields(footer, "file")
-    if footer[1][1] not in {1, 2}:
-        raise ValueError(f"its footer has version {footer[1][1]}")
-    leaves = tuple(_leaves(_structs(footer[2])))
+    check_fields(footer, "file")
+    version = value(footer, FileMetaData.VERSION)
+    if version not in {1, 2}:
+        raise ValueError(f"its footer has version {version}")
+    leaves = tuple(_leaves(_structs(footer, FileMetaData.SCHEMA)))
     if len({leaf.path for leaf in leaves}) != len(leaves):
         raise ValueError("its schema has a column twice")
-    groups = _structs(footer[4])
+    groups = _structs(footer, FileMetaData.ROW_GROUPS)
     rows = 0
     extents: list[Extent] = []
-    from_java = footer.get(6, (BINARY, b""))[1].startswith(_JAVA)
+    from_java = value_or(footer, FileMetaData.CREATED_BY, b"").startswith(_JAVA)
     end = MAGIC_BYTES
     for group in groups:
-        _check_fields(group, "group")
-        count = group[3][1]
-        chunks = _structs(group[1])
+        check_fields(group, "group")
+        count = value(group, RowGroupMetaData.NUM_ROWS)
+        chunks = _structs(group, RowGroupMetaData.COLUMNS)
         if count < 0 or len(chunks) != len(leaves):
             raise ValueError(f"a row group has {count} rows and {len(chunks)} of {len(leaves)} columns")
         rows += count
@@ -111,43 +98,29 @@ def check_footer(footer: Struct, footer_start: int) -> tuple[LeafColumn, ...]:
                 raise ValueError(f"the bytes {start} to {stop} of a column chunk are another's, or outside of the file")
             at = end = stop
             extents += _indexes(chunk)
-    if rows != footer[3][1]:
-        raise ValueError(f"its footer has {footer[3][1]} rows where its row groups have {rows}")
+    if rows != value(footer, FileMetaData.NUM_ROWS):
+        raise ValueError(f"its footer has {value(footer, FileMetaData.NUM_ROWS)} rows where its row groups have {rows}")
     _check_extents(extents, end if groups else MAGIC_BYTES, footer_start)
     return leaves
 
 
 def chunk_extent(meta: Struct) -> Extent:
     """Where a column chunk's bytes start and end, by its ``ColumnMetaData``."""
-    first = meta[9][1]
-    start = meta[11][1] if 11 in meta and 0 < meta[11][1] < first else first
-    return start, start + meta[7][1]
+    first = value(meta, ColumnMetaData.DATA_PAGE_OFFSET)
+    dictionary = value_or(meta, ColumnMetaData.DICTIONARY_PAGE_OFFSET, first)
+    start = dictionary if 0 < dictionary < first else first
+    return start, start + value(meta, ColumnMetaData.TOTAL_COMPRESSED_SIZE)
 
 
 def raw_bounds(statistics: Struct) -> tuple[bytes | None, bytes | None]:
     """Minimum and maximum of ``Statistics``, as stored: of the newer form, or of the older where that is missing."""
-    low, high = statistics.get(6, statistics.get(2)), statistics.get(5, statistics.get(1))
-    return (None, None) if low is None or high is None else (low[1], high[1])
+    low = value_or(statistics, ChunkStatistics.MIN_VALUE, value_or(statistics, ChunkStatistics.MIN, None))
+    high = value_or(statistics, ChunkStatistics.MAX_VALUE, value_or(statistics, ChunkStatistics.MAX, None))
+    return (None, None) if low is None or high is None else (low, high)
 
 
-def _check_fields(struct_: Struct, kind: str) -> None:
-    """Every field has its type, those that must be there are, and there is no other."""
-    _check_signature(tuple([(number, value[0]) for number, value in struct_.items()]), kind)
-
-
-@lru_cache(maxsize=4096)
-def _check_signature(signature: tuple[tuple[int, int], ...], kind: str) -> None:
-    known = dict(_BY_NUMBER[kind])
-    for number, type_ in signature:
-        if known.get(number) != (TRUE_FIELD if type_ == FALSE_FIELD else type_):
-            raise ValueError(f"its footer has a field {number} of type {type_} in a {kind}")
-    missing = _NEEDED.get(kind, set()) - {number for number, _ in signature}
-    if missing:
-        raise ValueError(f"its footer has a {kind} without the field {min(missing)}")
-
-
-def _structs(field: tuple[int, Any]) -> Sequence[Struct]:
-    kind, values = field[1]
+def _structs(fields: Struct, number: int) -> Sequence[Struct]:
+    kind, values = value(fields, number)
     if values and kind != STRUCT:
         raise ValueError("its footer has a list of other things")
     found: Sequence[Struct] = values
@@ -157,9 +130,9 @@ def _structs(field: tuple[int, Any]) -> Sequence[Struct]:
 def _leaves(elements: Sequence[Struct]) -> Iterator[LeafColumn]:
     """The leaves of a schema, each element of which is used just once."""
     for element in elements:
-        _check_fields(element, "element")
+        check_fields(element, "element")
     _check_element(elements[0], root=True)
-    count, at = elements[0][5][1], 1
+    count, at = value(elements[0], SchemaElement.NUM_CHILDREN), 1
     for _ in range(count):
         at = yield from _subtree(elements, at, (), 0, 0)
     if at != len(elements):
@@ -174,76 +147,86 @@ def _subtree(
     chain = (*above, element)
     if len(chain) > _MAX_DEPTH:
         raise ValueError("its schema nests too deeply")
-    definition += element[3][1] != REQUIRED
-    repetition += element[3][1] == REPEATED
+    definition += value(element, SchemaElement.REPETITION_TYPE) != FieldRepetitionType.REQUIRED
+    repetition += value(element, SchemaElement.REPETITION_TYPE) == FieldRepetitionType.REPEATED
     at += 1
-    if 5 not in element:
-        yield LeafColumn(tuple(one[4][1] for one in chain), element, chain, definition, repetition)
+    if SchemaElement.NUM_CHILDREN not in element:
+        yield LeafColumn(tuple(value(one, SchemaElement.NAME) for one in chain), element, chain, definition, repetition)
         return at
-    for _ in range(element[5][1]):
+    for _ in range(value(element, SchemaElement.NUM_CHILDREN)):
         at = yield from _subtree(elements, at, chain, definition, repetition)
     return at
 
 
 def _check_element(element: Struct, *, root: bool) -> None:
-    element[4][1].decode()
-    children = element.get(5, (I32, None))[1]
-    if (children is None) == (1 not in element) or (children is not None and not 0 <= children <= 1 << 16) or (children is None and root):
+    value(element, SchemaElement.NAME).decode()
+    children = value_or(element, SchemaElement.NUM_CHILDREN, None)
+    physical = value_or(element, SchemaElement.TYPE, None)
+    if (children is None) == (physical is None) or (children is not None and not 0 <= children <= 1 << 16) or (children is None and root):
         raise ValueError("its schema has an element that is neither a column nor a group")
-    if not root and element[3][1] not in {REQUIRED, OPTIONAL, REPEATED}:
+    if not root and value(element, SchemaElement.REPETITION_TYPE) not in _REPETITIONS:
         raise ValueError("its schema has an element that is repeated in an unknown way")
-    if 1 in element and not BOOLEAN <= element[1][1] <= FIXED:
+    if physical is not None and not PhysicalType.BOOLEAN <= physical <= PhysicalType.FIXED_LEN_BYTE_ARRAY:
         raise ValueError("its schema has a column of an unknown type")
-    if element.get(1, (I32, 0))[1] == FIXED and element[2][1] <= 0:
+    if physical == PhysicalType.FIXED_LEN_BYTE_ARRAY and value(element, SchemaElement.TYPE_LENGTH) <= 0:
         raise ValueError("its schema has a column of no width")
-    if (6 in element and element[6][1] not in _CONVERTED) or (
-        10 in element and (len(element[10][1]) != 1 or next(iter(element[10][1])) not in _LOGICAL)
+    converted = value_or(element, SchemaElement.CONVERTED_TYPE, None)
+    logical = value_or(element, SchemaElement.LOGICAL_TYPE, None)
+    if (converted is not None and converted not in _CONVERTED_TYPES) or (
+        logical is not None and (len(logical) != 1 or next(iter(logical)) not in _LOGICAL_TYPES)
     ):
         raise ValueError("its schema has a column of an unknown logical type")
 
 
 def _check_chunk(chunk: Struct, leaf: LeafColumn, rows: int, from_java: bool) -> Extent:
-    _check_fields(chunk, "chunk")
-    meta = chunk[3][1]
-    _check_fields(meta, "meta")
-    if meta[1][1] != leaf.element[1][1] or tuple(meta[3][1][1]) != leaf.path:
-        raise ValueError(
-            f"a column chunk of '{b'.'.join(meta[3][1][1]).decode(errors='replace')}' lies where its schema has another column"
-        )
-    encodings = meta[2][1]
-    if encodings[0] != I32 or not _ENCODINGS.issuperset(encodings[1]) or meta[4][1] not in _CODECS:
+    check_fields(chunk, "chunk")
+    meta = value(chunk, ColumnChunk.META_DATA)
+    check_fields(meta, "meta")
+    path = list_of(meta, ColumnMetaData.PATH_IN_SCHEMA)
+    if value(meta, ColumnMetaData.TYPE) != value(leaf.element, SchemaElement.TYPE) or tuple(path) != leaf.path:
+        raise ValueError(f"a column chunk of '{b'.'.join(path).decode(errors='replace')}' lies where its schema has another column")
+    kind, encodings = value(meta, ColumnMetaData.ENCODINGS)
+    codec = value(meta, ColumnMetaData.CODEC)
+    if kind != I32 or not Encoding.KNOWN.issuperset(encodings) or codec not in CompressionCodec.KNOWN:
         raise ValueError("a column chunk has an unknown encoding or codec")
-    if from_java and encodings[1] and (_RLE in encodings[1]) != (leaf.definition > 0):
+    if from_java and encodings and (Encoding.RLE in encodings) != (leaf.definition > 0):
         raise ValueError("a column chunk is encoded as if its schema had other nulls")
-    values, plain, size = meta[5][1], meta[6][1], meta[7][1]
-    if values < rows or (leaf.repetition == 0 and values != rows) or plain < 0 or size < 0 or (meta[4][1] == 0 and plain != size):
+    values = value(meta, ColumnMetaData.NUM_VALUES)
+    plain, size = value(meta, ColumnMetaData.TOTAL_UNCOMPRESSED_SIZE), value(meta, ColumnMetaData.TOTAL_COMPRESSED_SIZE)
+    alike = codec != CompressionCodec.UNCOMPRESSED or plain == size
+    if values < rows or (leaf.repetition == 0 and values != rows) or plain < 0 or size < 0 or not alike:
         raise ValueError(f"a column chunk has {values} values and {size} bytes in {rows} rows")
-    if 12 in meta:
-        _check_statistics(meta[12][1], leaf, values)
-    if 16 in meta:
-        _check_levels(meta[16][1], leaf, values)
+    if ColumnMetaData.STATISTICS in meta:
+        _check_statistics(value(meta, ColumnMetaData.STATISTICS), leaf, values)
+    if ColumnMetaData.SIZE_STATISTICS in meta:
+        _check_levels(value(meta, ColumnMetaData.SIZE_STATISTICS), leaf, values)
     return chunk_extent(meta)
 
 
 def _check_levels(levels: Struct, leaf: LeafColumn, values: int) -> None:
-    _check_fields(levels, "levels")
-    for number, greatest in ((2, leaf.repetition), (3, leaf.definition)):
-        if number in levels and levels[number][1][1] and (len(levels[number][1][1]) != greatest + 1 or sum(levels[number][1][1]) != values):
+    check_fields(levels, "levels")
+    for number, greatest in (
+        (SizeStatistics.REPETITION_LEVEL_HISTOGRAM, leaf.repetition),
+        (SizeStatistics.DEFINITION_LEVEL_HISTOGRAM, leaf.definition),
+    ):
+        histogram = list_of(levels, number) if number in levels else ()
+        if histogram and (len(histogram) != greatest + 1 or sum(histogram) != values):
             raise ValueError("a column chunk has other levels than its schema")
 
 
 def _check_statistics(statistics: Struct, leaf: LeafColumn, values: int) -> None:
-    _check_fields(statistics, "statistics")
-    nulls = statistics.get(3, (I64, 0))[1]
+    check_fields(statistics, "statistics")
+    nulls = value_or(statistics, ChunkStatistics.NULL_COUNT, 0)
     if not 0 <= nulls <= (values if leaf.definition else 0):
         raise ValueError(f"a column chunk of {values} values has {nulls} nulls")
-    kind = leaf.element[1][1]
-    width = leaf.element[2][1] if kind == FIXED else _WIDTHS.get(kind)
-    for older, newer in ((1, 5), (2, 6)):
+    kind = value(leaf.element, SchemaElement.TYPE)
+    of_number = byte_width(kind)
+    width = value(leaf.element, SchemaElement.TYPE_LENGTH) if kind == PhysicalType.FIXED_LEN_BYTE_ARRAY else of_number
+    for older, newer in _OLDER_AND_NEWER:
         for number in (older, newer):
-            if number in statistics and width is not None and len(statistics[number][1]) != width:
+            if number in statistics and width is not None and len(value(statistics, number)) != width:
                 raise ValueError("a column chunk has a minimum or maximum of another width")
-        if kind in _FORMATS and older in statistics and newer in statistics and statistics[older] != statistics[newer]:
+        if of_number is not None and older in statistics and newer in statistics and statistics[older] != statistics[newer]:
             raise ValueError("a column chunk has two minima or maxima")
     low, high = raw_bounds(statistics)
     if low is not None and high is not None and not _ascends(low, high, kind, leaf.element):
@@ -251,19 +234,26 @@ def _check_statistics(statistics: Struct, leaf: LeafColumn, values: int) -> None
 
 
 def _ascends(low: bytes, high: bytes, kind: int, element: Struct) -> bool:
-    if kind in _FORMATS:
-        least, most = (struct.unpack(_FORMATS[kind], raw)[0] for raw in (low, high))
-        return not least > most or element.get(6, (I32, 0))[1] in range(11, 15)  # not a NaN, nor unsigned
-    if kind == BYTE_ARRAY and (10 in element or 6 in element) and 7 not in element and 8 not in element:
+    if byte_width(kind) is not None:
+        least, most = decode_plain(low, kind), decode_plain(high, kind)
+        return not least > most or value_or(element, SchemaElement.CONVERTED_TYPE, None) in _UNSIGNED  # not a NaN
+    is_annotated = SchemaElement.LOGICAL_TYPE in element or SchemaElement.CONVERTED_TYPE in element
+    is_decimal = SchemaElement.SCALE in element or SchemaElement.PRECISION in element
+    if kind == PhysicalType.BYTE_ARRAY and is_annotated and not is_decimal:
         return low <= high
     return True
 
 
 def _indexes(chunk: Struct) -> Iterator[Extent]:
     """Where the page indexes and the bloom filter of a chunk lie."""
-    for struct_, offset, length in ((chunk, 4, 5), (chunk, 6, 7), (chunk[3][1], 14, 15)):
-        if offset in struct_ and length in struct_:
-            yield struct_[offset][1], struct_[offset][1] + struct_[length][1]
+    for fields, offset, length in (
+        (chunk, ColumnChunk.OFFSET_INDEX_OFFSET, ColumnChunk.OFFSET_INDEX_LENGTH),
+        (chunk, ColumnChunk.COLUMN_INDEX_OFFSET, ColumnChunk.COLUMN_INDEX_LENGTH),
+        (value(chunk, ColumnChunk.META_DATA), ColumnMetaData.BLOOM_FILTER_OFFSET, ColumnMetaData.BLOOM_FILTER_LENGTH),
+    ):
+        if offset in fields and length in fields:
+            start = value(fields, offset)
+            yield start, start + value(fields, length)
 
 
 def _check_extents(extents: list[Extent], first: int, last: int) -> None:

@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from fileindex.base.arrays import Int64s, Mask, UInt8s
-from lsm.parquet.thrift import decode_struct
+from lsm.parquet.fields import OffsetIndex, PageLocation, list_of, value
+from lsm.parquet.thrift import Struct, decode_struct
 
 _LIST_OF_STRUCTS = 0x0C
 _FIRST_FIELD_IS_A_LIST = 0x19
@@ -126,9 +127,13 @@ def _numbers(data: UInt8s, start: Int64s, size: Int64s) -> Int64s:
 def _one(index: bytes) -> Int64s | None:
     try:
         fields, _ = decode_struct(index)
-        return np.array([(page[1][1], page[2][1], page[3][1]) for page in fields[1][1][1]], np.int64).reshape(-1, 3)
+        return np.array([_place(page) for page in list_of(fields, OffsetIndex.PAGE_LOCATIONS)], np.int64).reshape(-1, 3)
     except (ValueError, LookupError, TypeError, OverflowError):
         return None
+
+
+def _place(page: Struct) -> tuple[int, int, int]:
+    return value(page, PageLocation.OFFSET), value(page, PageLocation.COMPRESSED_PAGE_SIZE), value(page, PageLocation.FIRST_ROW_INDEX)
 
 
 __all__ = ["layouts", "page_locations"]

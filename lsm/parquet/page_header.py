@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 
-from lsm.parquet.thrift import decode_struct
+from lsm.parquet.fields import DataPageHeader, PageHeader, value, value_or
+from lsm.parquet.thrift import Struct, decode_struct
 
 LONGEST = 8 * 1024
 """More bytes than a page header takes up, unless its statistics are very long texts."""
 _NUMBER = rb"[\x80-\xff]{0,4}[\x00-\x7f]"
 _USUAL = re.compile(rb"\x15\x00\x15%b\x15(%b)(?:\x15(%b)\x1c|\x2c)\x15(%b)" % (_NUMBER, _NUMBER, _NUMBER, _NUMBER))
 """Of a page of the first version: type, two sizes, perhaps a checksum, then its own header, which begins with the number of values."""
-_DATA_PAGE_V1, _DATA_PAGE_V2 = 5, 8
 
 
 def data_page(header: bytes) -> tuple[int, int, int | None]:
@@ -33,8 +33,8 @@ def data_page(header: bytes) -> tuple[int, int, int | None]:
 
 def _any_data_page(header: bytes) -> tuple[int, int, int | None]:
     fields, _ = decode_struct(header)
-    values = fields[_DATA_PAGE_V1 if _DATA_PAGE_V1 in fields else _DATA_PAGE_V2][1][1][1]
-    return values, fields[3][1], fields[4][1] & 0xFFFFFFFF if 4 in fields else None
+    own = PageHeader.DATA_PAGE_HEADER if PageHeader.DATA_PAGE_HEADER in fields else PageHeader.DATA_PAGE_HEADER_V2
+    return value(value(fields, own), DataPageHeader.NUM_VALUES), value(fields, PageHeader.COMPRESSED_PAGE_SIZE), _checksum(fields)
 
 
 def dictionary_page(header: bytes) -> tuple[int, int, int | None]:
@@ -45,9 +45,14 @@ def dictionary_page(header: bytes) -> tuple[int, int, int | None]:
     (13, 200, None)
     """
     fields, length = decode_struct(header)
-    if 7 not in fields:
+    if PageHeader.DICTIONARY_PAGE_HEADER not in fields:
         raise ValueError("is no dictionary page")
-    return length, fields[3][1], fields[4][1] & 0xFFFFFFFF if 4 in fields else None
+    return length, value(fields, PageHeader.COMPRESSED_PAGE_SIZE), _checksum(fields)
+
+
+def _checksum(header: Struct) -> int | None:
+    signed = value_or(header, PageHeader.CRC, None)
+    return None if signed is None else signed & 0xFFFFFFFF
 
 
 def _number(encoded: bytes) -> int:

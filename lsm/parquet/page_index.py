@@ -5,7 +5,6 @@ Leaves of columns with an offset index can be read by pages; ``page_reader`` dec
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,7 +13,23 @@ from typing import Any
 import numpy as np
 
 from fileindex.base.arrays import Int64s
-from lsm.parquet.footer_structure import raw_bounds
+from lsm.parquet.fields import (
+    ChunkStatistics,
+    ColumnChunk,
+    ColumnIndex,
+    ColumnMetaData,
+    ConvertedType,
+    FieldRepetitionType,
+    FileMetaData,
+    PhysicalType,
+    RowGroupMetaData,
+    SchemaElement,
+    decode_plain,
+    list_of,
+    value,
+    value_or,
+)
+from lsm.parquet.footer_structure import chunk_extent, raw_bounds
 from lsm.parquet.offset_index import layouts, page_locations
 from lsm.parquet.statistics import check_pages, column_bounds
 from lsm.parquet.thrift import I32, Struct, decode_struct, encode_struct
@@ -25,14 +40,22 @@ ReadRange = Callable[[int, int], bytes]
 
 _MAX_FOOTER = 256 * 1024
 """Larger footers take longer to look through than pages save."""
-_INT96 = 3
-_REPEATED = 2
-_MAP, _MAP_KEY_VALUE, _LIST = 1, 2, 3
-_LOGICAL = 10
-_FORMATS = {0: "<?", 1: "<i", 2: "<q", 4: "<f", 5: "<d"}
-_OF_CHUNK = frozenset({3, 4, 5, 6, 7})
-_OF_META = frozenset({1, 2, 3, 4, 7, 9, 11, 12})
-LAST_OF_META_HEAD = 4
+_OFFSET_INDEX = frozenset({ColumnChunk.META_DATA, ColumnChunk.OFFSET_INDEX_OFFSET, ColumnChunk.OFFSET_INDEX_LENGTH})
+_COLUMN_INDEX = frozenset({ColumnChunk.COLUMN_INDEX_OFFSET, ColumnChunk.COLUMN_INDEX_LENGTH})
+_OF_CHUNK = _OFFSET_INDEX | _COLUMN_INDEX
+_OF_META = frozenset(
+    {
+        ColumnMetaData.TYPE,
+        ColumnMetaData.ENCODINGS,
+        ColumnMetaData.PATH_IN_SCHEMA,
+        ColumnMetaData.CODEC,
+        ColumnMetaData.TOTAL_COMPRESSED_SIZE,
+        ColumnMetaData.DATA_PAGE_OFFSET,
+        ColumnMetaData.DICTIONARY_PAGE_OFFSET,
+        ColumnMetaData.STATISTICS,
+    }
+)
+LAST_OF_META_HEAD = ColumnMetaData.CODEC
 """Number of the last field of ``ColumnMetaData`` that does not depend on where pages lie."""
 _AHEAD_BYTES = 64 << 10
 """Of offset indexes: decoding those of several row groups at once costs little more than those of one."""
@@ -66,11 +89,17 @@ class PageFooter:
 
         Raises ``ValueError``, or what else the decoding of broken bytes raises, if it cannot be looked through.
         """
-        if length > _MAX_FOOTER or not any(4 in chunk for group in fields[4][1][1][:1] for chunk in group[1][1][1]):
+        encoded = list_of(fields, FileMetaData.ROW_GROUPS)
+        first = list_of(encoded[0], RowGroupMetaData.COLUMNS) if encoded else ()
+        if length > _MAX_FOOTER or not any(ColumnChunk.OFFSET_INDEX_OFFSET in chunk for chunk in first):
             return None
-        groups = tuple((tuple(map(_chunk, group[1][1][1])), group[3][1]) for group in fields[4][1][1])
-        indexes = sum(chunk[length][1] for chunks, _ in groups for chunk in chunks for length in (5, 7) if length in chunk)
-        return cls(fields[1][1], tuple(fields[2][1][1]), groups, _IN_MEMORY * length + _INDEX_IN_MEMORY * indexes)
+        groups = tuple(
+            (tuple(map(_chunk, list_of(group, RowGroupMetaData.COLUMNS))), value(group, RowGroupMetaData.NUM_ROWS)) for group in encoded
+        )
+        lengths = (ColumnChunk.OFFSET_INDEX_LENGTH, ColumnChunk.COLUMN_INDEX_LENGTH)
+        indexes = sum(value_or(chunk, number, 0) for chunks, _ in groups for chunk in chunks for number in lengths)
+        weight = _IN_MEMORY * length + _INDEX_IN_MEMORY * indexes
+        return cls(value(fields, FileMetaData.VERSION), tuple(list_of(fields, FileMetaData.SCHEMA)), groups, weight)
 
     @cached_property
     def columns(self) -> dict[str, list[tuple[int, tuple[Struct, ...]]]]:
@@ -79,10 +108,11 @@ class PageFooter:
         leaf, at = 0, 1
         while at < len(self.schema):
             end = _end_of(self.schema, at)
-            count = sum(5 not in inner for inner in self.schema[at:end])
-            chains = _chains(self.schema, at) if self.schema[at].get(3, (I32, 0))[1] != _REPEATED else None
+            count = sum(SchemaElement.NUM_CHILDREN not in inner for inner in self.schema[at:end])
+            repetition = value_or(self.schema[at], SchemaElement.REPETITION_TYPE, FieldRepetitionType.REQUIRED)
+            chains = _chains(self.schema, at) if repetition != FieldRepetitionType.REPEATED else None
             if chains is not None:
-                found[self.schema[at][4][1].decode()] = list(zip(range(leaf, leaf + count), chains, strict=True))
+                found[value(self.schema[at], SchemaElement.NAME).decode()] = list(zip(range(leaf, leaf + count), chains, strict=True))
             leaf, at = leaf + count, end
         return found
 
@@ -96,6 +126,18 @@ class ColumnPages:
     leaf: int
     elements: tuple[Struct, ...]
 
+    @property
+    def name(self) -> str:
+        """Of its top-level column in the file."""
+        name: bytes = value(self.elements[0], SchemaElement.NAME)
+        return name.decode()
+
+    @property
+    def compressed_size(self) -> int:
+        """Bytes of the column chunk."""
+        size: int = value(self.meta, ColumnMetaData.TOTAL_COMPRESSED_SIZE)
+        return size
+
     @cached_property
     def chunk(self) -> Struct:
         """The column chunk (Thrift's ``ColumnChunk``)."""
@@ -104,7 +146,7 @@ class ColumnPages:
     @cached_property
     def meta(self) -> Struct:
         """Its ``ColumnMetaData``."""
-        meta: Struct = self.chunk[3][1]
+        meta: Struct = value(self.chunk, ColumnChunk.META_DATA)
         return meta
 
     @property
@@ -127,7 +169,7 @@ class ColumnPages:
     @property
     def encoded(self) -> tuple[tuple[bytes, ...], bytes]:
         """As Thrift's bytes the elements, and what a ``ColumnMetaData`` says that does not depend on where pages lie."""
-        meta = {number: value for number, value in self.meta.items() if number <= LAST_OF_META_HEAD}
+        meta = {number: field for number, field in self.meta.items() if number <= LAST_OF_META_HEAD}
         known = self.indexes.footer.encoded.get(self.leaf)
         if known is None or known[0] != meta:  # the same in most row groups
             known = meta, tuple(map(encode_struct, self.elements)), encode_struct(meta)
@@ -147,30 +189,31 @@ class ColumnPages:
         return known[place]
 
     def _bounds(self, data_type: DataType) -> list[ColumnBounds] | None:
-        if 6 not in self.chunk or 7 not in self.chunk:
+        if not self.chunk.keys() >= _COLUMN_INDEX:
             return None
-        index, used = decode_struct(self.indexes.read_range(self.chunk[6][1], self.chunk[7][1]))
-        if used != self.chunk[7][1]:
+        length = value(self.chunk, ColumnChunk.COLUMN_INDEX_LENGTH)
+        index, used = decode_struct(self.indexes.read_range(value(self.chunk, ColumnChunk.COLUMN_INDEX_OFFSET), length))
+        if used != length:
             raise ValueError("its column index has another length than its footer says")
-        empty, low, high = (index[field][1][1] for field in (1, 2, 3))
-        nulls = index[5][1][1] if 5 in index else [None] * len(empty)
+        empty, low, high = (list_of(index, number) for number in (ColumnIndex.NULL_PAGES, ColumnIndex.MIN_VALUES, ColumnIndex.MAX_VALUES))
+        nulls = list_of(index, ColumnIndex.NULL_COUNTS) if ColumnIndex.NULL_COUNTS in index else [None] * len(empty)
         counts = np.diff(self.starts).tolist()
         if not len(empty) == len(low) == len(high) == len(nulls) == len(counts):
             raise ValueError("its column index has another number of pages than its offset index")
         found = [
             ColumnBounds(None, None, count, count)
             if null_page == 1
-            else column_bounds(self._raw(least), self._raw(most), null_count, count, data_type)
+            else column_bounds(self._plain(least), self._plain(most), null_count, count, data_type)
             for null_page, least, most, null_count, count in zip(empty, low, high, nulls, counts, strict=True)
         ]
-        statistics = self.meta.get(12, (0, {}))[1]
-        least, most = (None if raw is None else self._raw(raw) for raw in raw_bounds(statistics))
-        check_pages(found, column_bounds(least, most, statistics.get(3, (0, None))[1], sum(counts), data_type), index[4][1])
+        statistics = value_or(self.meta, ColumnMetaData.STATISTICS, {})
+        least, most = (None if raw is None else self._plain(raw) for raw in raw_bounds(statistics))
+        of_chunk = column_bounds(least, most, value_or(statistics, ChunkStatistics.NULL_COUNT, None), sum(counts), data_type)
+        check_pages(found, of_chunk, value(index, ColumnIndex.BOUNDARY_ORDER))
         return found
 
-    def _raw(self, data: bytes) -> Any:
-        layout = _FORMATS.get(self.meta[1][1])
-        return data if layout is None else struct.unpack(layout, data)[0]
+    def _plain(self, raw: bytes) -> Any:
+        return decode_plain(raw, value(self.meta, ColumnMetaData.TYPE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +228,7 @@ class PageIndexes:
         chunks, _ = self.footer.groups[group]
         leaves = []
         for leaf, elements in self.footer.columns.get(name, ()):
-            if not chunks[leaf].keys() >= {3, 4, 5}:
+            if not chunks[leaf].keys() >= _OFFSET_INDEX:
                 return None
             leaves.append(ColumnPages(self, group, leaf, elements))
         return tuple(leaves) or None
@@ -199,7 +242,7 @@ class PageIndexes:
         if group not in known:
             chunks, num_rows = self.footer.groups[group]
             pages = {leaf: lines for leaf, lines in self._locations(group).items() if lines is not None and len(lines)}
-            known[group] = layouts(pages, [_span(chunks[leaf][3][1]) for leaf in pages], num_rows)
+            known[group] = layouts(pages, [chunk_extent(value(chunks[leaf], ColumnChunk.META_DATA)) for leaf in pages], num_rows)
         return known[group]
 
     def _locations(self, group: int) -> dict[int, Int64s | None]:
@@ -211,7 +254,7 @@ class PageIndexes:
             size = 0
             for number in range(group, len(self.footer.groups)):
                 chunks, _ = self.footer.groups[number]
-                here = {(number, leaf): (chunk[4][1], chunk[5][1]) for leaf, chunk in enumerate(chunks) if chunk.keys() >= {3, 4, 5}}
+                here = {(number, leaf): _offset_index(chunk) for leaf, chunk in enumerate(chunks) if chunk.keys() >= _OFFSET_INDEX}
                 size += sum(length for _, length in here.values())
                 if number != group and (number in known or size > _AHEAD_BYTES):
                     break
@@ -257,17 +300,16 @@ class TouchedPages:
 
 def _chunk(chunk: Struct) -> Struct:
     """A column chunk without statistics and whatever else reading by pages does not ask for."""
-    kept = {number: value for number, value in chunk.items() if number in _OF_CHUNK}
-    if 3 in kept:
-        kind, meta = kept[3]
-        kept[3] = kind, {number: value for number, value in meta.items() if number in _OF_META}
+    kept = {number: field for number, field in chunk.items() if number in _OF_CHUNK}
+    if ColumnChunk.META_DATA in kept:
+        kind, meta = kept[ColumnChunk.META_DATA]
+        kept[ColumnChunk.META_DATA] = kind, {number: field for number, field in meta.items() if number in _OF_META}
     return kept
 
 
-def _span(meta: Struct) -> tuple[int, int]:
-    """Where a column chunk's bytes start and end, by its ``ColumnMetaData``."""
-    start = meta.get(11, meta[9])[1]
-    return start, start + meta[7][1]
+def _offset_index(chunk: Struct) -> tuple[int, int]:
+    """Offset and length of a chunk's offset index."""
+    return value(chunk, ColumnChunk.OFFSET_INDEX_OFFSET), value(chunk, ColumnChunk.OFFSET_INDEX_LENGTH)
 
 
 def _chains(schema: Sequence[Struct], at: int) -> list[tuple[Struct, ...]] | None:
@@ -276,19 +318,20 @@ def _chains(schema: Sequence[Struct], at: int) -> list[tuple[Struct, ...]] | Non
     None where that would change what a list is made of, or for INT96, whose unit the file does not tell.
     """
     element = schema[at]
-    if 5 not in element:
-        return None if element[1][1] == _INT96 else [(element,)]
+    if SchemaElement.NUM_CHILDREN not in element:
+        return None if value(element, SchemaElement.TYPE) == PhysicalType.INT96 else [(element,)]
     children, end = [], at + 1
-    for _ in range(element[5][1]):
+    for _ in range(value(element, SchemaElement.NUM_CHILDREN)):
         children.append(end)
         end = _end_of(schema, end)
-    kind = element.get(6, (I32, None))[1]
-    alone = {**element, 5: (I32, 1)}
-    if kind in {_MAP, _MAP_KEY_VALUE, _LIST}:
-        members = schema[children[0]].get(5, (I32, 0))[1]
-        if len(children) != 1 or members != (1 if kind == _LIST else 2):
+    kind = value_or(element, SchemaElement.CONVERTED_TYPE, None)
+    alone = {**element, SchemaElement.NUM_CHILDREN: (I32, 1)}
+    if kind in {ConvertedType.MAP, ConvertedType.MAP_KEY_VALUE, ConvertedType.LIST}:
+        members = value_or(schema[children[0]], SchemaElement.NUM_CHILDREN, 0)
+        if len(children) != 1 or members != (1 if kind == ConvertedType.LIST else 2):
             return None
-        alone = {number: value for number, value in alone.items() if number != _LOGICAL} | {6: (I32, _LIST)}
+        alone[SchemaElement.CONVERTED_TYPE] = I32, ConvertedType.LIST
+        alone.pop(SchemaElement.LOGICAL_TYPE, None)
     found: list[tuple[Struct, ...]] = []
     for child in children:
         inner = _chains(schema, child)
@@ -302,7 +345,7 @@ def _end_of(schema: Sequence[Struct], at: int) -> int:
     """One past the last element of the subtree at ``at``."""
     pending = 1
     while pending:
-        pending += schema[at].get(5, (I32, 0))[1] - 1
+        pending += value_or(schema[at], SchemaElement.NUM_CHILDREN, 0) - 1
         at += 1
     return at
 

@@ -15,12 +15,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fileindex.base.arrays import Int64s
-from lsm.parquet.footer_writer import PARQUET_MAGIC, extent, file_end
+from lsm.parquet.fields import ColumnMetaData, PhysicalType, value, value_or
+from lsm.parquet.footer_writer import PARQUET_MAGIC, extent, file_end, row_group
 from lsm.parquet.page_header import LONGEST, data_page
 from lsm.parquet.page_index import LAST_OF_META_HEAD, ColumnPages, TouchedPages
-from lsm.parquet.thrift import I64, LIST, STRUCT, Struct, encode_struct, with_fields
+from lsm.parquet.thrift import I64, Struct, with_fields
 
-_BYTE_ARRAY = 6
 _WORTH_THREADS = 256 << 10
 """Compressed bytes of pages; fewer are decoded before threads have taken them over."""
 
@@ -82,14 +82,13 @@ class _Pages:
         """Texts that have a dictionary: only the rows that are taken are looked up in it."""
         if self._is_nested:
             return []
-        return [leaf.elements[0][4][1].decode() for leaf in self._leaves if 11 in leaf.meta and leaf.meta[1][1] == _BYTE_ARRAY]
+        texts = [leaf for leaf in self._leaves if value(leaf.meta, ColumnMetaData.TYPE) == PhysicalType.BYTE_ARRAY]
+        return [leaf.name for leaf in texts if ColumnMetaData.DICTIONARY_PAGE_OFFSET in leaf.meta]
 
     def _content(self) -> bytes:
         encoded = [leaf.encoded for leaf in self._leaves]
-        chunks = [
-            encode_struct({2: (I64, 0), 3: (STRUCT, self._add(leaf, head))}) for leaf, (_, head) in zip(self._leaves, encoded, strict=True)
-        ]
-        group: Struct = {1: (LIST, (STRUCT, chunks)), 2: (I64, self._size), 3: (I64, self._rows)}
+        chunks = [self._add(leaf, head) for leaf, (_, head) in zip(self._leaves, encoded, strict=True)]
+        group = row_group(chunks, self._size, self._rows)
         elements = [element for of_leaf, _ in encoded for element in of_leaf]
         return b"".join([*self._parts, file_end(self._leaves[0].indexes.footer, len(self._leaves), elements, [group], self._rows)])
 
@@ -97,12 +96,12 @@ class _Pages:
         """Put the dictionary and the pages of a leaf into the file: the ``ColumnMetaData`` of its chunk, which begins with ``head``."""
         meta: Struct = {}
         start = self._size
-        read, first = leaf.indexes.read_range, leaf.meta[9][1]
-        dictionary = leaf.meta.get(11, (I64, first))[1]
+        read, first = leaf.indexes.read_range, value(leaf.meta, ColumnMetaData.DATA_PAGE_OFFSET)
+        dictionary = value_or(leaf.meta, ColumnMetaData.DICTIONARY_PAGE_OFFSET, first)
         if 0 < dictionary < first:
-            meta[11] = I64, self._size
+            meta[ColumnMetaData.DICTIONARY_PAGE_OFFSET] = I64, self._size
             self._put(read(dictionary, first - dictionary))
-        meta[9] = I64, self._size
+        meta[ColumnMetaData.DATA_PAGE_OFFSET] = I64, self._size
         values = 0
         pages = np.searchsorted(leaf.starts, self._first_row)
         for offset, sizes, counts in _runs(leaf, pages):

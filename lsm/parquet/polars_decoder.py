@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from fileindex.base.arrays import Int64s, Mask
-from lsm.parquet.chunk_reader import ChunkGroup, chunk_file, column_name
+from lsm.parquet.chunk_reader import ChunkGroup, chunk_file
 from lsm.parquet.page_index import ColumnPages
 
 _Rows = Int64s
@@ -60,7 +60,7 @@ def masked_rows(leaves: Sequence[ColumnPages], types: Sequence[Any], mask: Mask)
     """
     if _POOL_IS_GONE.is_set():
         return None
-    names = [column_name(leaf) for leaf in leaves]
+    names = [leaf.name for leaf in leaves]
     own = _other_name(names)
     wanted = _polars().col(own)
     found = _collected(chunk_file([ChunkGroup(leaves, mask)], own), lambda file: file.filter(wanted).select(names))
@@ -77,7 +77,7 @@ def rows_of_texts(leaves: Sequence[ColumnPages], texts: Sequence[str]) -> list[_
     """
     if _POOL_IS_GONE.is_set():
         return None
-    name = column_name(leaves[0])
+    name = leaves[0].name
     own = _other_name([name])
     pl = _polars()
     wanted = pl.col(name) == texts[0] if len(texts) == 1 else pl.col(name).is_in(pl.Series(texts).implode())

@@ -172,7 +172,7 @@ class ParquetDataFile:
         """The values of columns where ``mask`` is true; None for one that must be read otherwise, or where that holds of most of them."""
         known = [pages.column(name) if can_decode(self.schema.field(name).type) else None for name in columns]
         flat = [(one, self.schema.field(name).type) for one, name in zip(known, columns, strict=True) if isinstance(one, ColumnPages)]
-        if sum(one.meta[7][1] for one, _ in flat) < _WORTH_MASKING:
+        if sum(one.compressed_size for one, _ in flat) < _WORTH_MASKING:
             return None
         with suppress(*DAMAGE, pa.ArrowException, OSError):  # decoding all of it tells whether the file is broken
             found = masked_rows([one for one, _ in flat], [arrow for _, arrow in flat], mask)
@@ -187,7 +187,7 @@ class ParquetDataFile:
             return None
         known = [group.column(column) for group in pages]
         flat = [one for one in known if isinstance(one, ColumnPages)]
-        if len(flat) < len(known) or sum(one.meta[7][1] for one in flat) < _WORTH_MASKING:
+        if len(flat) < len(known) or sum(one.compressed_size for one in flat) < _WORTH_MASKING:
             return None
         with suppress(*DAMAGE, OSError):  # as above
             return rows_of_texts(flat, texts)

@@ -1,0 +1,247 @@
+"""Parquet's metadata by its own names: the field numbers of its Thrift structs, and the values of its enums.
+
+A decoded struct is ``{field number: (type, value)}`` (``lsm.parquet.thrift``). Source: ``parquet.thrift`` of the format, whose names of
+structs, fields and enums these are; only ``RowGroup``, ``Statistics`` and ``Type`` have other names here.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+from lsm.parquet.thrift import Struct
+
+
+def value(fields: Struct, number: int) -> Any:
+    """What a field holds. Raises ``KeyError`` if it is not there.
+
+    >>> value({2: (5, 7)}, PageHeader.UNCOMPRESSED_PAGE_SIZE)
+    7
+    """
+    return fields[number][1]
+
+
+def value_or(fields: Struct, number: int, missing: Any) -> Any:
+    """What a field holds, or ``missing``."""
+    found = fields.get(number)
+    return missing if found is None else found[1]
+
+
+def list_of(fields: Struct, number: int) -> list[Any]:
+    """The elements of a field that is a list. Raises ``KeyError`` if it is not there, ``TypeError`` if it is none."""
+    found: list[Any] = fields[number][1][1]
+    return found
+
+
+class FileMetaData:
+    """Fields of the footer."""
+
+    VERSION, SCHEMA, NUM_ROWS, ROW_GROUPS, KEY_VALUE_METADATA, CREATED_BY, COLUMN_ORDERS = range(1, 8)
+
+
+class KeyValue:
+    """Fields of an entry of the footer's key value metadata."""
+
+    KEY, VALUE = range(1, 3)
+
+
+class SchemaElement:
+    """Fields of a column, or a group of columns, of the schema."""
+
+    TYPE, TYPE_LENGTH, REPETITION_TYPE, NAME, NUM_CHILDREN, CONVERTED_TYPE, SCALE, PRECISION, FIELD_ID, LOGICAL_TYPE = range(1, 11)
+
+
+class RowGroupMetaData:
+    """Fields of ``RowGroup``."""
+
+    COLUMNS, TOTAL_BYTE_SIZE, NUM_ROWS, SORTING_COLUMNS, FILE_OFFSET, TOTAL_COMPRESSED_SIZE, ORDINAL = range(1, 8)
+
+
+class ColumnChunk:
+    """Fields of a column of a row group; ``FILE_PATH`` (1) would be a chunk in another file."""
+
+    FILE_OFFSET, META_DATA, OFFSET_INDEX_OFFSET, OFFSET_INDEX_LENGTH, COLUMN_INDEX_OFFSET, COLUMN_INDEX_LENGTH = range(2, 8)
+
+
+class ColumnMetaData:
+    """Fields of what a chunk says of itself."""
+
+    TYPE, ENCODINGS, PATH_IN_SCHEMA, CODEC, NUM_VALUES, TOTAL_UNCOMPRESSED_SIZE, TOTAL_COMPRESSED_SIZE = range(1, 8)
+    KEY_VALUE_METADATA, DATA_PAGE_OFFSET, INDEX_PAGE_OFFSET, DICTIONARY_PAGE_OFFSET, STATISTICS, ENCODING_STATS = range(8, 14)
+    BLOOM_FILTER_OFFSET, BLOOM_FILTER_LENGTH, SIZE_STATISTICS, GEOSPATIAL_STATISTICS = range(14, 18)
+
+
+class ChunkStatistics:
+    """Fields of ``Statistics``; ``MAX`` and ``MIN`` are the older form."""
+
+    MAX, MIN, NULL_COUNT, DISTINCT_COUNT, MAX_VALUE, MIN_VALUE, IS_MAX_VALUE_EXACT, IS_MIN_VALUE_EXACT = range(1, 9)
+
+
+class SizeStatistics:
+    """Fields of a chunk's histograms of levels."""
+
+    UNENCODED_BYTE_ARRAY_DATA_BYTES, REPETITION_LEVEL_HISTOGRAM, DEFINITION_LEVEL_HISTOGRAM = range(1, 4)
+
+
+class OffsetIndex:
+    """Fields of a chunk's offset index."""
+
+    PAGE_LOCATIONS = 1
+
+
+class PageLocation:
+    """Fields of a page of an offset index."""
+
+    OFFSET, COMPRESSED_PAGE_SIZE, FIRST_ROW_INDEX = range(1, 4)
+
+
+class ColumnIndex:
+    """Fields of a chunk's column index."""
+
+    NULL_PAGES, MIN_VALUES, MAX_VALUES, BOUNDARY_ORDER, NULL_COUNTS = range(1, 6)
+
+
+class PageHeader:
+    """Fields of the header of a page."""
+
+    TYPE, UNCOMPRESSED_PAGE_SIZE, COMPRESSED_PAGE_SIZE, CRC, DATA_PAGE_HEADER, INDEX_PAGE_HEADER = range(1, 7)
+    DICTIONARY_PAGE_HEADER, DATA_PAGE_HEADER_V2 = range(7, 9)
+
+
+class DataPageHeader:
+    """Fields of the header of a data page of either version; encodings are of the first."""
+
+    NUM_VALUES, ENCODING, DEFINITION_LEVEL_ENCODING, REPETITION_LEVEL_ENCODING = range(1, 5)
+
+
+class PhysicalType:
+    """Values of ``Type``."""
+
+    BOOLEAN, INT32, INT64, INT96, FLOAT, DOUBLE, BYTE_ARRAY, FIXED_LEN_BYTE_ARRAY = range(8)
+
+
+class FieldRepetitionType:
+    """How often a column stands in its parent."""
+
+    REQUIRED, OPTIONAL, REPEATED = range(3)
+
+
+class ConvertedType:
+    """What a physical type means, in the older form."""
+
+    UTF8, MAP, MAP_KEY_VALUE, LIST, ENUM, DECIMAL, DATE, TIME_MILLIS, TIME_MICROS, TIMESTAMP_MILLIS, TIMESTAMP_MICROS = range(11)
+    UINT_8, UINT_16, UINT_32, UINT_64, INT_8, INT_16, INT_32, INT_64, JSON, BSON, INTERVAL = range(11, 22)
+
+
+class LogicalType:
+    """What a physical type means: one field of this union, with parameters."""
+
+    STRING, MAP, LIST, ENUM, DECIMAL, DATE, TIME, TIMESTAMP = range(1, 9)
+    INTEGER, UNKNOWN, JSON = range(10, 13)
+    LAST = 18
+
+
+class DecimalType:
+    """Parameters of the logical type."""
+
+    SCALE, PRECISION = range(1, 3)
+
+
+class TimestampType:
+    """Parameters of the logical type."""
+
+    IS_ADJUSTED_TO_UTC, UNIT = range(1, 3)
+
+
+class IntType:
+    """Parameters of the logical type."""
+
+    BIT_WIDTH, IS_SIGNED = range(1, 3)
+
+
+class TimeUnit:
+    """Units of times and timestamps, one field of this union."""
+
+    MILLIS, MICROS, NANOS = range(1, 4)
+
+
+class Encoding:
+    """How values are stored; 1 was never in use."""
+
+    PLAIN, RLE = 0, 3
+    KNOWN = frozenset({0, 2, 3, 4, 5, 6, 7, 8, 9})
+
+
+class CompressionCodec:
+    """How pages are compressed."""
+
+    UNCOMPRESSED = 0
+    KNOWN = range(8)
+
+
+class PageType:
+    """Kinds of pages."""
+
+    DATA_PAGE, INDEX_PAGE, DICTIONARY_PAGE, DATA_PAGE_V2 = range(4)
+
+
+_NUMBERS = {
+    PhysicalType.BOOLEAN: struct.Struct("<?"),
+    PhysicalType.INT32: struct.Struct("<i"),
+    PhysicalType.INT64: struct.Struct("<q"),
+    PhysicalType.FLOAT: struct.Struct("<f"),
+    PhysicalType.DOUBLE: struct.Struct("<d"),
+}
+
+
+def byte_width(physical_type: int) -> int | None:
+    """Bytes of a number of the physical type; None for the others.
+
+    >>> byte_width(PhysicalType.INT64), byte_width(PhysicalType.BYTE_ARRAY)
+    (8, None)
+    """
+    layout = _NUMBERS.get(physical_type)
+    return None if layout is None else layout.size
+
+
+def decode_plain(raw: bytes, physical_type: int) -> Any:
+    """A value in plain encoding: numbers decoded, all else as the bytes that it is. Raises ``struct.error``.
+
+    >>> decode_plain(b"*" + bytes(3), PhysicalType.INT32), decode_plain(b"text", PhysicalType.BYTE_ARRAY)
+    (42, b'text')
+    """
+    layout = _NUMBERS.get(physical_type)
+    return raw if layout is None else layout.unpack(raw)[0]
+
+
+__all__ = [
+    "ChunkStatistics",
+    "ColumnChunk",
+    "ColumnIndex",
+    "ColumnMetaData",
+    "CompressionCodec",
+    "ConvertedType",
+    "DataPageHeader",
+    "DecimalType",
+    "Encoding",
+    "FieldRepetitionType",
+    "FileMetaData",
+    "IntType",
+    "KeyValue",
+    "LogicalType",
+    "OffsetIndex",
+    "PageHeader",
+    "PageLocation",
+    "PageType",
+    "PhysicalType",
+    "RowGroupMetaData",
+    "SchemaElement",
+    "SizeStatistics",
+    "TimeUnit",
+    "TimestampType",
+    "byte_width",
+    "decode_plain",
+    "list_of",
+    "value",
+    "value_or",
+]
