@@ -176,8 +176,8 @@ class MergeTreeRewriter:
 
     def rewrite(self, rewrite: Rewrite, output_level: int, *, drop_delete: bool) -> list[DataFileMeta]:
         """See ``Rewriter``."""
-        encoded = self._never_null_texts(rewrite) if not combines_versions(self.fold) else frozenset()
-        merged = (self.merged(section, drop_delete=drop_delete, encoded=encoded) for section in rewrite.sections)
+        dictionaries = self._never_null(rewrite) if not combines_versions(self.fold) else frozenset()
+        merged = (self.merged(section, drop_delete=drop_delete, dictionaries=dictionaries) for section in rewrite.sections)
         return self.written(rewrite, output_level, itertools.chain.from_iterable(merged))
 
     def upgrade(self, file: DataFileMeta, output_level: int) -> bool:  # noqa: ARG002 -- no versions below the output matter here
@@ -199,22 +199,22 @@ class MergeTreeRewriter:
             self.vectors.remove(file.file_name for file in rewrite.files)
         return made
 
-    def merged(self, section: Section, *, drop_delete: bool, encoded: Collection[str] = ()) -> Iterator[Any]:
-        """The rows of a section, one a key; texts of the columns ``encoded`` may be dictionaries."""
+    def merged(self, section: Section, *, drop_delete: bool, dictionaries: Collection[str] = ()) -> Iterator[Any]:
+        """The rows of a section, one a key; texts of the columns ``dictionaries`` may come as such."""
         count = runs_that_count([sum(file.file_size for file in run.files) for run in section])
-        runs = [self.rows(run, count, encoded) for run in by_age(section)]
+        runs = [self.rows(run, count, dictionaries) for run in by_age(section)]
         if len(runs) > 1:
             return merge_runs(runs, self.key, self.fold, drop_delete=drop_delete)
         return filter(_has_rows, map(drop_retracts, runs[0])) if drop_delete else runs[0]
 
-    def rows(self, run: SortedRun, runs: int, encoded: Collection[str] = ()) -> Iterator[Any]:
+    def rows(self, run: SortedRun, runs: int, dictionaries: Collection[str] = ()) -> Iterator[Any]:
         """The live rows of a run, in batches small enough for so many runs."""
         store, size, vectors = self.target.store, batch_bytes_of(runs), self.vectors
         for file in run.files:
             dead = None if vectors is None else vectors.dead_rows(file.file_name)
-            yield from file_rows(store, self.partition, self.bucket, file, batch_bytes=size, dead=dead, encoded=encoded)
+            yield from file_rows(store, self.partition, self.bucket, file, batch_bytes=size, dead=dead, dictionaries=dictionaries)
 
-    def _never_null_texts(self, rewrite: Rewrite) -> frozenset[str]:
+    def _never_null(self, rewrite: Rewrite) -> frozenset[str]:
         """The columns outside the key that are null in no row of the input, as its statistics say."""
         schema = self.target.store.schema
         names = set(schema.names).difference(self.key.columns, self.key.sequence_fields)

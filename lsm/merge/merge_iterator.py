@@ -15,8 +15,8 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from fileindex.base.arrays import UInt64s
-from lsm.arrow.dictionary import joined
 from lsm.arrow.row_kind import drop_retracts
+from lsm.arrow.text_form import joined
 from lsm.keys.encoding import WordColumn, fixed_words, is_variable, one_array
 from lsm.keys.sort import SEQUENCE_NUMBER, VALUE_KIND, Sorted, SortKey, sort_rows
 

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fileindex.base.arrays import Int64s, Mask, UInt64s
-from lsm.arrow.decode import plain_texts
 from lsm.arrow.row_kind import retracts
+from lsm.arrow.text_form import plain_texts
 from lsm.keys.encoding import one_array
 from lsm.keys.packed import packed_keys
 from lsm.keys.sort import SEQUENCE_NUMBER, VALUE_KIND, Sorted, SortKey

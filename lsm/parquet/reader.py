@@ -216,7 +216,7 @@ class ParquetDataFile:
         groups: Sequence[RowGroup],
         *,
         nanos: Collection[str] = (),
-        keep_dictionaries: bool = False,
+        dictionaries: Collection[str] = (),
         threads: bool = True,
         batch_bytes: int = DECODED_BATCH_BYTES,
     ) -> Iterator[Any]:
@@ -226,7 +226,7 @@ class ParquetDataFile:
             columns: names in the file, which must have them.
             groups: row groups, ascending.
             nanos: of INT96 columns those to decode as nanoseconds; the others come as microseconds, whose range is wider.
-            keep_dictionaries: texts of few distinct values come as dictionary arrays, several times faster.
+            dictionaries: columns of which texts of few distinct values come as dictionary arrays, several times faster.
             threads: decode columns in parallel.
             batch_bytes: about as many bytes as a batch may have.
 
@@ -239,7 +239,7 @@ class ParquetDataFile:
             return
         fine = [name for name in columns if name in nanos and self._is_int96(name)]
         size = self._batch_rows(columns, batch_bytes)
-        stream = self._stream(columns, groups, batch_rows=size, keep_dictionaries=keep_dictionaries, threads=threads)
+        stream = self._stream(columns, groups, batch_rows=size, dictionaries=dictionaries, threads=threads)
         if not fine:
             yield from stream
             return
@@ -254,11 +254,10 @@ class ParquetDataFile:
         *,
         batch_rows: int,
         unit: str = "us",
-        keep_dictionaries: bool = False,
+        dictionaries: Collection[str] = (),
         threads: bool,
     ) -> Iterator[Any]:
-        encoded = frozenset(name for name in columns if self._has_small_dictionary(name)) if keep_dictionaries else frozenset()
-        reader = self._open(encoded, unit)
+        reader = self._open(frozenset(name for name in dictionaries if self._has_small_dictionary(name)), unit)
         expected = sum(group.num_rows for group in groups)
         found = 0
         with self._decoding():

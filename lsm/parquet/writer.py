@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lsm.arrow.dictionary import DICTIONARY, joined
+from lsm.arrow.text_form import DICTIONARY, joined
 from lsm.parquet.footer_fixup import FooterSink, as_integers, columns_with_nan
 from manifest.io.file_io import FileIO
 from manifest.io.storage_errors import storage_errors

@@ -5,7 +5,7 @@ What comes out are rows of the table's schema that satisfy the predicate exactly
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -51,7 +51,7 @@ class DataFileRead:
         report: counters to add to.
         batch_bytes: about as many bytes as a batch may have; a merge of many runs holds a batch of each.
         sequence: stands for the sequence numbers of all rows, which are not decoded then.
-        keep_dictionaries: texts of few distinct values may come as dictionary arrays.
+        dictionaries: columns whose texts may come as dictionaries.
     """
 
     store: FileStore
@@ -67,7 +67,7 @@ class DataFileRead:
     report: ReadReport = field(default_factory=ReadReport)
     batch_bytes: int = DECODED_BATCH_BYTES
     sequence: int | None = None
-    keep_dictionaries: bool = False
+    dictionaries: Collection[str] = ()
 
     def batches(self) -> Iterator[Any]:
         """Record batches, possibly empty ones, in file order.
@@ -113,7 +113,7 @@ class DataFileRead:
             self.drop_retracts and retracts,
             self.report,
             self.batch_bytes,
-            self.keep_dictionaries,
+            self.dictionaries,
         )
 
     @cached_property

@@ -8,7 +8,6 @@ from typing import Any
 import pyarrow as pa
 from pyroaring import BitMap
 
-from lsm.arrow.decode import plain_texts
 from lsm.deletion_vectors.reader import DeletionFile
 from lsm.keys.sort import SEQUENCE_NUMBER, VALUE_KIND
 from lsm.parquet.reader import DECODED_BATCH_BYTES
@@ -31,11 +30,11 @@ def file_rows(
     batch_bytes: int = DECODED_BATCH_BYTES,
     dead: DeletionFile | BitMap | None = None,
     columns: Sequence[str] | None = None,
-    encoded: Collection[str] = (),
+    dictionaries: Collection[str] = (),
 ) -> Iterator[Any]:
     """Tables of the file's rows but ``dead`` ones, each of about ``batch_bytes``; ``columns`` of them (None: ``row_columns``).
 
-    Texts of the columns ``encoded`` may come as dictionaries.
+    Texts of the columns ``dictionaries`` may come as such.
 
     Raises:
         CorruptFile: the file is not what its metadata promise.
@@ -51,9 +50,9 @@ def file_rows(
         deletion_file=dead,
         use_index=False,
         batch_bytes=batch_bytes,
-        keep_dictionaries=bool(encoded),
+        dictionaries=dictionaries,
     )
-    return (plain_texts(pa.Table.from_batches([batch]), encoded) for batch in read.batches() if batch.num_rows)
+    return (pa.Table.from_batches([batch]) for batch in read.batches() if batch.num_rows)
 
 
 def row_columns(store: FileStore) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ and only as far as the last of them. Every batch has the table's types, whatever
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -23,8 +23,8 @@ from fileindex.base.plain_value import to_scalar
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.tree import FALSE, TRUE, ColumnRef, Predicate, columns_of
 from fileindex.rowset.roaring import bitmap_to_rows
-from lsm.arrow.decode import plain_text, plain_texts
 from lsm.arrow.row_kind import retracts
+from lsm.arrow.text_form import TextForm, plain_text, plain_texts
 from lsm.keys.sort import VALUE_KIND
 from lsm.parquet.footer import RowGroup
 from lsm.parquet.reader import DECODED_BATCH_BYTES, ParquetDataFile
@@ -62,7 +62,7 @@ class RowGroupRead:
         drop_retracts: leave out ``-U`` and ``-D`` rows.
         report: counters to add to.
         batch_bytes: about as many bytes as a batch may have.
-        keep_dictionaries: texts of few distinct values may come as dictionary arrays.
+        dictionaries: columns whose texts may come as dictionaries.
     """
 
     data: ParquetDataFile
@@ -75,7 +75,7 @@ class RowGroupRead:
     drop_retracts: bool
     report: ReadReport
     batch_bytes: int = DECODED_BATCH_BYTES
-    keep_dictionaries: bool = False
+    dictionaries: Collection[str] = ()
 
     def batches(self) -> Iterator[Any]:
         """Record batches in file order; ``CorruptFile`` if pages do not decode."""
@@ -84,7 +84,7 @@ class RowGroupRead:
         self.report.row_groups_skipped += len(everything) - len(groups)
         self.report.rows_decoded += sum(group.num_rows for group in groups)
         if self.rows is None and not self._filter_columns:
-            for batch in self._decode(self._rest, groups, keep_dictionaries=True):
+            for batch in self._decode(self._rest, groups, dictionaries=self._rest):
                 yield self._assemble(batch, batch.num_rows)
         else:
             for group in groups:
@@ -130,21 +130,22 @@ class RowGroupRead:
         return [source.name for name in names if (source := self.mapping.sources[name]) is not None]
 
     def _decode(
-        self, names: Sequence[str], groups: Sequence[RowGroup], *, keep_dictionaries: bool = False, count: bool = True
+        self, names: Sequence[str], groups: Sequence[RowGroup], *, dictionaries: Sequence[str] = (), count: bool = True
     ) -> Iterator[Any]:
         """Batches of the table's columns ``names``, as the table's types or as dictionaries of them."""
         fields = [source for name in names if (source := self.mapping.sources[name]) is not None]
         sources = self._physical(names)
         nanos = {field.name for field in fields if needs_int96([field])}
         self.report.bytes_read += self.data.compressed_size(sources, groups) if count else 0
-        for batch in self.data.batches(sources, groups, nanos=nanos, keep_dictionaries=keep_dictionaries, batch_bytes=self.batch_bytes):
+        coded = self._physical(dictionaries)
+        for batch in self.data.batches(sources, groups, nanos=nanos, dictionaries=coded, batch_bytes=self.batch_bytes):
             arrays = [self._conform(name, array) for name, array in zip(names, batch.columns, strict=True)]
             yield _batch(arrays, pa.schema([pa.field(name, array.type) for name, array in zip(names, arrays, strict=True)]), batch.num_rows)
 
     def _conform(self, name: str, array: Any) -> Any:
         source, wanted = self.mapping.sources[name], self.mapping.read[name].type
         assert source is not None
-        if pa.types.is_dictionary(array.type) and wanted.arrow == array.type.value_type and is_same(source.type, wanted):
+        if TextForm.of(array) is TextForm.DICTIONARY and wanted.arrow == array.type.value_type and is_same(source.type, wanted):
             if not _codes_fit(array):
                 raise CorruptFile(self.data.path, f"column '{source.name}' holds codes that its dictionary does not have")
             return array
@@ -153,7 +154,7 @@ class RowGroupRead:
         except CastFailed as error:
             raise CastFailed(f"{self.data.path}: column '{name}': {error}") from error
         except pa.ArrowException as error:
-            held = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
+            held = plain_text(array.slice(0, 0)).type
             raise CorruptFile(self.data.path, f"column '{source.name}' holds {held} instead of {source.type} ({error})") from error
 
     def _filtered(self, group: RowGroup) -> Iterator[Any]:
@@ -262,7 +263,7 @@ class RowGroupRead:
         last = int(len(chosen) - np.argmax(chosen[::-1]))
         start, taken = 0, 0
         is_sparse = _SPARSE * kept.num_rows < group.num_rows
-        for batch in self._decode(self._rest, [group], keep_dictionaries=is_sparse):
+        for batch in self._decode(self._rest, [group], dictionaries=self._rest if is_sparse else ()):
             wanted = chosen[start : start + batch.num_rows]
             count = int(np.count_nonzero(wanted))
             if count:
@@ -277,7 +278,7 @@ class RowGroupRead:
         returned = [name for name in self._filter_columns if name in self.columns]
         pieces: list[Any] = []
         start = 0
-        for batch in self._decode(self._filter_columns, [group], keep_dictionaries=True):
+        for batch in self._decode(self._filter_columns, [group], dictionaries=self._filter_columns):
             here = chosen[start : start + batch.num_rows]
             start += batch.num_rows
             if here.any():
@@ -318,8 +319,9 @@ class RowGroupRead:
 
     def _at_edge(self, arrays: Sequence[Any], count: int) -> Any:
         """A batch of the columns to return, with dictionaries only if they are wanted."""
-        if not self.keep_dictionaries:
-            return _batch([plain_text(array) for array in arrays], self._schema, count)
+        arrays = [array if name in self.dictionaries else plain_text(array) for name, array in zip(self.columns, arrays, strict=True)]
+        if not self.dictionaries:
+            return _batch(arrays, self._schema, count)
         return _batch(arrays, pa.schema([field.with_type(array.type) for field, array in zip(self._schema, arrays, strict=True)]), count)
 
     def _repeat(self, field: Any, count: int) -> Any:

@@ -5,7 +5,7 @@ Paimon's ``RawFileSplitRead`` and ``MergeFileSplitRead``. Memory is a batch per 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -15,8 +15,8 @@ import pyarrow as pa
 from fileindex.base.errors import UnknownColumn
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.tree import TRUE, Predicate, columns_of
-from lsm.arrow.decode import plain_texts
 from lsm.arrow.limit import limit_rows
+from lsm.arrow.text_form import plain_texts
 from lsm.deletion_vectors.reader import DeletionFile
 from lsm.keys.order_by import RowOrder
 from lsm.keys.sort import SEQUENCE_NUMBER, VALUE_KIND, SortKey
@@ -173,7 +173,7 @@ class _SplitRead:
         by_level = options.needs_lookup and not chooses
         by_masks = chooses and not self.in_key_order
         columns = (*values, SEQUENCE_NUMBER, VALUE_KIND)
-        reads = self._runs(section, columns, keep_dictionaries=by_masks, compacted_first=isinstance(fold, FirstRow))
+        reads = self._runs(section, columns, dictionaries=columns if by_masks else (), compacted_first=isinstance(fold, FirstRow))
         runs = [self._rows(run, by_level=by_level) for run in reads]
         if by_masks and isinstance(fold, Deduplicate | FirstRow):
             merged = selection_vectors(runs, key, fold)
@@ -184,7 +184,7 @@ class _SplitRead:
             yield from _in_batches(kept, self.columns)
 
     def _runs(
-        self, section: Section, columns: tuple[str, ...], *, keep_dictionaries: bool, compacted_first: bool
+        self, section: Section, columns: tuple[str, ...], *, dictionaries: Collection[str], compacted_first: bool
     ) -> list[list[DataFileRead]]:
         """How to read all versions that each run holds of the keys that may match, oldest run first.
 
@@ -207,7 +207,7 @@ class _SplitRead:
                 use_index=False,
                 batch_bytes=batch_bytes,
                 sequence=_COMPACTED if compacted_first and file.level > 0 else age,
-                keep_dictionaries=keep_dictionaries and file.row_count >= _WORTH_ROWS,
+                dictionaries=dictionaries if file.row_count >= _WORTH_ROWS else (),
             )
 
         return [[read(file, age) for file in run.files] for run, age in zip(oldest_first, ages, strict=True)]

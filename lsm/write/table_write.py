@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from fileindex.base.arrays import Int8s, Int32s
 from fileindex.base.column_type import Plain
-from lsm.arrow.dictionary import WORTH_ROWS
+from lsm.arrow.text_form import WORTH_ROWS
 from lsm.bucket.dynamic import HashBucketAssigner, Owned
 from lsm.bucket.hash_index import write_hashes
 from lsm.bucket.router import route
@@ -166,7 +166,7 @@ class TableWrite:
     def prepare_commit(self) -> list[CommitMessage]:
         """Flush and compact all buckets; the messages of those that changed. The write can go on afterwards."""
         self._route()
-        self._ready_texts()
+        self._encode_texts()
         messages = self._each(self._prepare, list(self._writers.values()))
         messages = [message if message.is_empty else self._with_hashes(message) for message in messages]
         self._durable.settle()
@@ -263,13 +263,13 @@ class TableWrite:
         self._each(lambda writer: writer.release(close=close), writers[:chosen])
         self._each(lambda writer: writer.held.gather(), writers[chosen:])
 
-    def _ready_texts(self) -> None:
+    def _encode_texts(self) -> None:
         """Give the texts of large inputs the form in which buckets copy rows out of them, a column a thread."""
         keys = {*self.store.schema.trimmed_primary_keys, *self.store.options.sequence_field}
         sources = {id(source): source for writer in self._writers.values() if writer.reorders for source in writer.held.sources}
         large = [source for source in sources.values() if source.table.num_rows >= WORTH_ROWS]
         jobs = [(source, field.name) for source in large for field in source.table.schema if pa.types.is_string(field.type)]
-        wait([self._pool.submit(source.ready, name) for source, name in jobs if name not in keys])
+        wait([self._pool.submit(source.encode, name) for source, name in jobs if name not in keys])
 
     @property
     def _is_unaware(self) -> bool:

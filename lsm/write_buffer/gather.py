@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from fileindex.base.arrays import Int8s, Int64s
-from lsm.arrow.dictionary import gather, joined
+from lsm.arrow.text_form import gather, joined
 
 
 @dataclass(frozen=True, slots=True)

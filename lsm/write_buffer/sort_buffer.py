@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -68,7 +68,7 @@ class SortBuffer:
         """
         try:
             if not self._spills:
-                yield from self._in_memory(encoded=self.only_picks)
+                yield from self._in_memory(self.held.never_null if self.held and self.only_picks else ())
                 return
             while len(self._spills) >= MAX_SPILL_FAN_IN:
                 self._merge_first(min(MAX_SPILL_FAN_IN, len(self._spills) - MAX_SPILL_FAN_IN + 2), space)
@@ -103,12 +103,12 @@ class SortBuffer:
         """A merge takes all versions of a key that a run has at once."""
         return key_aligned(tables, self.key) if isinstance(self.fold, KeepAll) else tables
 
-    def _in_memory(self, *, encoded: bool = False) -> Iterator[Any]:
-        """What is held, sorted and folded, a bounded piece at a time; ``encoded``: texts may be dictionaries."""
+    def _in_memory(self, dictionaries: Collection[str] = ()) -> Iterator[Any]:
+        """What is held, sorted and folded, a bounded piece at a time; texts of ``dictionaries`` may come as such."""
         if not self.held:
             return
         held = self.held
-        rows = held.in_place(encoded=encoded) if held.has_few_sources else held.blocks(lambda table: rough_order(self.key.key_words(table)))
+        rows = held.in_place(dictionaries) if held.has_few_sources else held.blocks(lambda table: rough_order(self.key.key_words(table)))
         done = self.fold.thinned(rows.kinds, self._sorted(rows))
         step = max(1, EMIT_BYTES * rows.count // max(1, rows.size))
         at = 0

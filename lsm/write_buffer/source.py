@@ -6,7 +6,7 @@ tables can go when memory is short.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from fileindex.base.arrays import Int8s, Int64s
-from lsm.arrow.dictionary import encode_for_gather
+from lsm.arrow.text_form import TextForm, encode_for_gather
 from lsm.keys.sort import INSERT
 from lsm.write_buffer.gather import GatheredInput, RowsInPlace
 
@@ -31,19 +31,15 @@ class Source:
     kinds: Int8s | None = None
     refcount: int = 0
     forms: dict[str, Any] = field(default_factory=dict, repr=False)
-    """Columns in a form in which rows are copied out of them faster (``lsm.arrow.dictionary``)."""
+    """Columns in a form in which rows are copied out of them faster (``lsm.arrow.text_form``)."""
 
     @property
     def size(self) -> int:
         """Bytes in memory."""
         return int(self.table.nbytes)
 
-    def has_all(self, name: str) -> bool:
-        """Whether no value of a column is null."""
-        return int(self.table.column(name).null_count) == 0
-
-    def ready(self, name: str) -> None:
-        """Give a column another form, if it has one."""
+    def encode(self, name: str) -> None:
+        """Put a column into the form in which rows are copied out of it fastest."""
         self.forms[name] = encode_for_gather(self.table.column(name).chunk(0))
 
 
@@ -147,15 +143,24 @@ class BufferedRows:
         """Whether rows can be copied out of the inputs in any order without many small copies."""
         return len(self._parts) <= _FEW_SOURCES
 
-    def in_place(self, *, encoded: bool) -> RowsInPlace:
-        """All held rows, not copied; ``encoded``: some texts may come as dictionaries."""
-        known = [name for name in self._parts[0].source.table.schema.names if all(part.source.has_all(name) for part in self._parts)]
+    @property
+    def never_null(self) -> frozenset[str]:
+        """Columns in which no source has a null."""
+        tables = [part.source.table for part in self._parts]
+        return frozenset(name for name in tables[0].schema.names if all(table.column(name).null_count == 0 for table in tables))
+
+    def in_place(self, dictionaries: Collection[str]) -> RowsInPlace:
+        """All held rows, not copied; texts of the columns ``dictionaries`` may come as dictionaries, if sources have them so."""
         inputs = []
         for part in self._parts:
             table = part.source.table
-            columns = {name: column.chunk(0) for name, column in zip(table.schema.names, table.columns, strict=True)}
-            forms = {name: form for name, form in part.source.forms.items() if name in known or not pa.types.is_dictionary(form.type)}
-            inputs.append(GatheredInput(columns | forms if encoded else columns, part.rows))
+            plain = {name: column.chunk(0) for name, column in zip(table.schema.names, table.columns, strict=True)}
+            forms = {
+                name: array
+                for name, array in part.source.forms.items()
+                if name in dictionaries or TextForm.of(array) is not TextForm.DICTIONARY
+            }
+            inputs.append(GatheredInput(plain | forms, part.rows))
         kinds = joined_kinds([(part.count, part.kinds) for part in self._parts])
         return RowsInPlace(inputs, kinds, self.size)
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from fileindex.base.errors import CorruptFile
 from fileindex.predicate.tree import ColumnRef, Compare, In, Op
-from lsm.arrow.decode import plain_texts
+from lsm.arrow.text_form import plain_texts
 from lsm.keys.packed import packed_keys
 from lsm.keys.sort import SortKey
 from lsm.merge.function import Deduplicate, FirstRow

@@ -269,7 +269,7 @@ def test_texts_of_few_values_stay_plain_at_the_edge(tmp_path):
     assert result.table["s"].type == pa.string()
     assert result.rows == 33
     with ParquetDataFile(LocalFileIO(), str(data_files(path)[0])) as data:
-        (batch,) = data.batches(["s"], data.row_groups, keep_dictionaries=True)
+        (batch,) = data.batches(["s"], data.row_groups, dictionaries=["s"])
         assert pa.types.is_dictionary(batch.column(0).type)
 
 

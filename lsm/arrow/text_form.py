@@ -1,20 +1,22 @@
-"""The forms of input columns (dictionaries, views) from which rows are copied into another order several times faster.
+"""How a column of texts travels through a write, a compaction or a read: in one of three forms, which are told and changed here alone.
 
 Rows in key order lie all over a large input, and every value costs a miss of the processor's cache, a text two. Texts of few distinct
 values become dictionaries, whose codes fit the cache and which the Parquet encoder takes as they are; other texts become views, of which
-a copy needs one look at the text.
+a copy needs one look at the text. Decoding, filtering and merging codes is several times faster, too, and expanding what is left of them
+costs less than decoding all of them as plain texts.
+
+Who reads or drains rows is told in ``dictionaries`` the columns whose texts it may hand on as dictionaries; all others leave it plain.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-
-from lsm.arrow.decode import plain_texts
 
 WORTH_ROWS = 1 << 17
 """Inputs of fewer rows fit the cache."""
@@ -24,6 +26,47 @@ _MOST = 2**15
 DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 """The form of texts of few distinct values on their way to the encoder. It bounds dictionaries with nulls too widely: they have none."""
 _SIXTEEN_BYTES = pa.decimal128(38)
+
+
+class TextForm(Enum):
+    """Of an Arrow array.
+
+    ``DICTIONARY``: codes of few distinct texts, from a decoder to an encoder. An encoder bounds dictionaries with nulls too widely, so
+    that only columns without nulls reach it so. ``VIEW``: for the input of ``gather`` alone. ``PLAIN``: all else, texts or not.
+    """
+
+    PLAIN = "plain"
+    DICTIONARY = "dictionary"
+    VIEW = "view"
+
+    @classmethod
+    def of(cls, array: Any) -> TextForm:
+        """The form of an array.
+
+        >>> TextForm.of(pa.array(["a"]).dictionary_encode()), TextForm.of(pa.array([1]))
+        (<TextForm.DICTIONARY: 'dictionary'>, <TextForm.PLAIN: 'plain'>)
+        """
+        if pa.types.is_dictionary(array.type):
+            return cls.DICTIONARY
+        return cls.VIEW if pa.types.is_string_view(array.type) else cls.PLAIN
+
+
+def plain_text(array: Any) -> Any:
+    """An array, expanded if it is a dictionary array.
+
+    >>> plain_text(pa.array(["a", "b", "a"]).dictionary_encode()).type
+    DataType(string)
+    """
+    return array.cast(array.type.value_type) if TextForm.of(array) is TextForm.DICTIONARY else array
+
+
+def plain_texts(rows: Any) -> Any:
+    """A table or batch with its dictionaries expanded; the same object if there are none to expand."""
+    arrays = [plain_text(column) for column in rows.columns]
+    if all(array is column for array, column in zip(arrays, rows.columns, strict=True)):
+        return rows
+    fields = [field.with_type(array.type) for field, array in zip(rows.schema, arrays, strict=True)]  # what is never null stays so
+    return type(rows).from_arrays(arrays, schema=pa.schema(fields))
 
 
 def encode_for_gather(column: Any) -> Any:
@@ -51,9 +94,10 @@ def gather(column: Any, rows: Any) -> Any:
     >>> gather(encode_for_gather(pa.array(["c", "a"])), pa.array([1, 0])).to_pylist()
     ['a', 'c']
     """
-    if column.type == pa.string_view():
+    form = TextForm.of(column)
+    if form is TextForm.VIEW:
         return _texts(column, rows)
-    if pa.types.is_dictionary(column.type):
+    if form is TextForm.DICTIONARY:
         return pa.DictionaryArray.from_arrays(column.indices.take(rows).cast(DICTIONARY.index_type), column.dictionary)
     return column.take(rows)
 
@@ -72,4 +116,4 @@ def _texts(views: Any, rows: Any) -> Any:
     return pa.Array.from_buffers(pa.string_view(), len(rows), [known, wide, *data]).cast(pa.string())
 
 
-__all__ = ["DICTIONARY", "WORTH_ROWS", "encode_for_gather", "gather", "joined"]
+__all__ = ["DICTIONARY", "WORTH_ROWS", "TextForm", "encode_for_gather", "gather", "joined", "plain_text", "plain_texts"]

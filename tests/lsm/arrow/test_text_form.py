@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsm.arrow.decode import plain_texts
-from lsm.arrow.dictionary import DICTIONARY, encode_for_gather, gather
+from lsm.arrow.text_form import DICTIONARY, encode_for_gather, gather, plain_texts
 from lsm.data_files.spill import SpillSpace
 from lsm.keys.sort import SortKey
 from lsm.merge.function import Deduplicate
@@ -59,7 +58,7 @@ def test_a_column_of_another_type_stays_as_it_is() -> None:
 
 def ready(ids: list[int], texts: list[str]) -> Source:
     source = Source(pa.table({"id": ids, "v": texts}))
-    source.ready("v")
+    source.encode("v")
     return source
 
 
@@ -80,8 +79,8 @@ def test_inputs_with_different_forms_of_a_column_come_out_sorted(tmp_path: Path,
 def test_dictionaries_are_handed_to_the_encoder_only_where_rows_are_not_combined() -> None:
     held = BufferedRows()
     held.add(ready([1, 2, 3], ["a", "a", "a"]), None)
-    assert held.in_place(encoded=True).take(np.array([2, 0])).schema.field("v").type == DICTIONARY
-    assert held.in_place(encoded=False).take(np.array([2, 0])).schema.field("v").type == pa.string()
+    assert held.in_place(held.never_null).take(np.array([2, 0])).schema.field("v").type == DICTIONARY
+    assert held.in_place(()).take(np.array([2, 0])).schema.field("v").type == pa.string()
 
 
 def test_a_column_with_nulls_in_any_input_is_encoded_as_texts() -> None:
@@ -89,7 +88,7 @@ def test_a_column_with_nulls_in_any_input_is_encoded_as_texts() -> None:
     held = BufferedRows()
     held.add(ready([1, 2, 3], ["a", "a", "a"]), None)
     held.add(Source(pa.table({"id": [4], "v": pa.array([None], pa.string())})), None)
-    assert held.in_place(encoded=True).take(np.array([3, 2, 0]))["v"].chunks == [pa.array([None, "a", "a"])]
+    assert held.in_place(held.never_null).take(np.array([3, 2, 0]))["v"].chunks == [pa.array([None, "a", "a"])]
     assert encode_for_gather(pa.array([None, *["a"] * 9])).type == pa.string_view()
 
 
