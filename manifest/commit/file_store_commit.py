@@ -26,10 +26,12 @@ from manifest.commit.resequence import ResequenceFiles, Resequencer
 from manifest.commit.run_notes import CommitRun
 from manifest.commit.runs import begun
 from manifest.commit.successor import remember, stands
+from manifest.expire.rollback import finish_rollback
 from manifest.expire.snapshots import expire_snapshots
 from manifest.io import failpoints
 from manifest.io.errors import CommitGaveUp, OutOfDisk, SnapshotExpired, SnapshotNotFound, StorageError, UnsafeFileIO
 from manifest.io.paths import MAIN_BRANCH
+from manifest.snapshot.pending_rollback import PendingRollback
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER, CommitKind, Snapshot
 from manifest.stats.table_stats import EXACT, Statistics
 from manifest.store import FileStore
@@ -293,7 +295,9 @@ class FileStoreCommit:
         self, identity: CommitIdentity, plan: Plan, seen: int | None, run: CommitRun | None, *, merging: bool
     ) -> tuple[int, int | Literal[False] | None]:
         """Newest id when it was made, and its outcome: the snapshot's id, None if there was nothing to commit, False if it lost."""
-        latest = self.store.snapshots.latest()
+        latest = self.store.snapshots.latest_or_rollback()
+        if isinstance(latest, PendingRollback):
+            latest = finish_rollback(self.store, latest)
         done, reached = committed_since(self.store, self.user, identity.identifier, identity.kind, seen)
         seen = latest.id if latest else 0
         if done is not None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from manifest.expire.reachable import branches_of, everything_reachable
 from manifest.io.file_io import FileStatus
 from manifest.io.partition_path import escape
-from manifest.io.paths import BUCKET, CHANGELOG, EARLIEST, LATEST, SNAPSHOT, numbered
+from manifest.io.paths import BUCKET, CHANGELOG, EARLIEST, LATEST, ROLLBACK, SNAPSHOT, numbered
 from manifest.store import FileStore
 
 
@@ -38,7 +38,7 @@ def list_orphans(store: FileStore, older_than_ms: int) -> list[Orphan]:
         store.paths.all_statistics: found.statistics.__contains__,
     }
     for branch in branches_of(store):
-        used[branch.paths.snapshots] = lambda name: name in {LATEST, EARLIEST} or numbered(name, SNAPSHOT) is not None
+        used[branch.paths.snapshots] = lambda name: name in {LATEST, EARLIEST, ROLLBACK} or numbered(name, SNAPSHOT) is not None
         used[branch.paths.changelogs] = lambda name: name in {LATEST, EARLIEST} or numbered(name, CHANGELOG) is not None
     in_bucket = found.data | found.indexes
     orphans = [

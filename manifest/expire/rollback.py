@@ -1,15 +1,16 @@
 """Taking back states of a table: rolling back to an older one, forgetting a tag; the files that only they used go too.
 
 Follows Paimon's ``RollbackHelper`` and ``TagManager``. The hint is lowered before the snapshots that it points to are deleted,
-the newest first, so that readers never believe in one that is gone and a killed rollback is finished by the next one.
+the newest first, so that readers never believe in one that is gone. A note of what is going (``PendingRollback``) is written before:
+when the hint is lowered the rollback is done for all readers of ours, and one that was killed is finished by the next commit or rollback.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from fileindex.base.errors import InvalidArgument, PaimonError
@@ -17,8 +18,9 @@ from manifest.entry.manifest_entry import ManifestEntry
 from manifest.expire.delete_files import delete_files, delete_metadata, entries_of
 from manifest.expire.reachable import everything_reachable
 from manifest.io import failpoints
-from manifest.io.errors import StorageError
+from manifest.io.errors import SnapshotNotFound, StorageError
 from manifest.io.seal import sealed
+from manifest.snapshot.pending_rollback import PendingRollback
 from manifest.snapshot.snapshot import Snapshot
 from manifest.snapshot.tag import Tag
 from manifest.store import FileStore
@@ -42,18 +44,77 @@ def rollback_to(store: FileStore, target: Snapshot) -> Removed:
     Commits that others make meanwhile are deleted too; schemas stay. Raises ``InvalidArgument`` if the target is gone.
     """
     manager = store.snapshots
-    changelogs = [changelog for changelog in manager.changelogs() if changelog.id > target.id]
     going = f"the rollback to snapshot {target.id}"
     with store.file_io.turn(store.paths.snapshots), told_unfinished(store, going):  # no commit of ours comes between
+        if (cut_off := manager.pending_rollback()) is not None:
+            finish_rollback(store, cut_off)
         if not isinstance(target, Tag) and not manager.exists(target.id):
             raise InvalidArgument(f"{store.root}: snapshot {target.id} is gone")
-        tags = _delete_newer_tags(store, target)  # before the ids that they name can be given again
-        for changelog in reversed(changelogs):
-            store.file_io.delete(store.paths.changelog_file(changelog.id))
-        gone = _delete_newer(store, target)
-        tags |= _delete_newer_tags(store, target)  # made meanwhile
-    data, manifests = remove_unreachable(store, tags.values(), [*gone, *changelogs])
-    return Removed(len(gone), tuple(sorted(tags)), data, manifests)
+        restored = target.state if isinstance(target, Tag) else target
+        forgotten = _forget(store, PendingRollback(restored, _newer(store, target.id), isinstance(target, Tag)))
+    return forgotten.removed(store)
+
+
+def finish_rollback(store: FileStore, pending: PendingRollback) -> Snapshot:
+    """Finish a rollback that was cut off; who calls has its turn at the snapshots. Returns the newest snapshot then."""
+    with told_unfinished(store, f"the rollback to snapshot {pending.target.id}"):
+        forgotten = _forget(store, pending)
+    forgotten.removed(store)
+    _LOG.info("%s: finished the rollback to snapshot %d, which had been cut off", store.root, pending.target.id)
+    return pending.target
+
+
+@dataclass(frozen=True, slots=True)
+class _Forgotten:
+    """What nobody can read any more, and whose files may go."""
+
+    tags: Mapping[str, Tag]
+    snapshots: Sequence[Snapshot]
+    changelogs: Sequence[Snapshot]
+
+    def removed(self, store: FileStore) -> Removed:
+        data, manifests = remove_unreachable(store, self.tags.values(), [*self.snapshots, *self.changelogs])
+        return Removed(len(self.snapshots), tuple(sorted(self.tags)), data, manifests)
+
+
+def _forget(store: FileStore, pending: PendingRollback) -> _Forgotten:
+    target, file_io = pending.target, store.file_io
+    changelogs = [changelog for changelog in store.snapshots.changelogs() if changelog.id > target.id]
+    _note(store, pending)
+    _lower_hint(store, target)
+    tags = _delete_newer_tags(store, target)  # before the ids that they name can be given again
+    for changelog in reversed(changelogs):
+        file_io.delete(store.paths.changelog_file(changelog.id))
+    gone = _delete_newer(store, pending)
+    tags |= _delete_newer_tags(store, target)  # made meanwhile
+    with suppress(OSError):  # a note of snapshots that are gone says nothing
+        file_io.delete(store.paths.pending_rollback)
+    return _Forgotten(tags, gone, changelogs)
+
+
+def _newer(store: FileStore, target: int) -> dict[int, str]:
+    """The delta manifest list of each snapshot after ``target``, by id, ascending."""
+    newer: dict[int, str] = {}
+    for snapshot_id in store.snapshots.ids():
+        if snapshot_id > target:
+            with suppress(SnapshotNotFound):  # another process finishes the same rollback
+                newer[snapshot_id] = store.snapshots.get(snapshot_id).delta_manifest_list
+    return newer
+
+
+def _note(store: FileStore, pending: PendingRollback) -> None:
+    path = store.paths.pending_rollback
+    store.file_io.write(path, pending.to_json(path), overwrite=True)
+
+
+def _lower_hint(store: FileStore, target: Snapshot) -> None:
+    """From here on the newest snapshot is ``target`` for whoever reads the note."""
+    if store.snapshots.exists(target.id):
+        with suppress(OSError):  # a missing hint costs a listing
+            store.snapshots.write_latest_hint(target.id)
+    else:
+        store.file_io.delete(store.paths.latest_hint)
+    failpoints.point("inside-rollback")
 
 
 @contextmanager
@@ -73,36 +134,39 @@ def _delete_newer_tags(store: FileStore, target: Snapshot) -> dict[str, Tag]:
     return tags
 
 
-def _delete_newer(store: FileStore, target: Snapshot) -> list[Snapshot]:
-    """Delete the snapshot files after ``target``, the newest first; its own, if it has expired, comes back before the last of them goes."""
-    manager, file_io, paths = store.snapshots, store.file_io, store.paths
-    there = manager.exists(target.id)
-    with suppress(OSError):  # a missing hint costs a listing
-        manager.write_latest_hint(target.id if there else min(manager.ids(), default=target.id))
-    failpoints.point("inside-rollback")
-    gone: list[Snapshot] = []
-    while newer := [snapshot_id for snapshot_id in manager.ids() if snapshot_id > target.id]:
+def _delete_newer(store: FileStore, pending: PendingRollback) -> list[Snapshot]:
+    """Delete the snapshot files after the target, the newest first; its own, if it has expired, comes back before the last of them goes.
+
+    Stops where another process has finished the rollback and committed since.
+    """
+    manager, file_io, paths, target = store.snapshots, store.file_io, store.paths, pending.target
+    there, gone = manager.exists(target.id), list[Snapshot]()
+    while newer := _newer(store, target.id):
+        if any(pending.doomed.get(i, name) != name for i, name in newer.items()):
+            return gone
+        if not newer.keys() <= pending.doomed.keys():  # committed meanwhile by who does not wait for a turn
+            pending = replace(pending, doomed={**pending.doomed, **newer})
+            _note(store, pending)
         for snapshot_id in reversed(newer):
-            gone.append(manager.get(snapshot_id))
-            if snapshot_id == newer[0] and not there:
+            with suppress(SnapshotNotFound):
+                gone.append(manager.get(snapshot_id))
+            if snapshot_id == min(newer) and not there:
                 with suppress(OSError):  # other engines believe in what it names
                     file_io.delete(paths.earliest_hint)
-                _put_back(store, target)
-                with suppress(OSError):  # as above
-                    file_io.delete(paths.latest_hint)
+                _put_back(store, pending)
             file_io.delete(paths.snapshot_file(snapshot_id))
-    _put_back(store, target)
+    _put_back(store, pending)
     with suppress(OSError):
         manager.write_latest_hint(target.id)
         manager.write_earliest_hint(min(manager.ids()))
     return gone
 
 
-def _put_back(store: FileStore, target: Snapshot) -> None:
+def _put_back(store: FileStore, pending: PendingRollback) -> None:
     """Make the snapshot of a tag anew if it has expired, without its changelog, which a tag does not pin."""
-    if isinstance(target, Tag) and not store.snapshots.exists(target.id):
-        path = store.paths.snapshot_file(target.id)
-        store.file_io.create_exclusive(path, sealed(path, target.state.to_json()))
+    if pending.restores and not store.snapshots.exists(pending.target.id):
+        path = store.paths.snapshot_file(pending.target.id)
+        store.file_io.create_exclusive(path, sealed(path, pending.target.to_json()))
 
 
 def delete_tag(store: FileStore, name: str) -> Removed:
@@ -153,4 +217,4 @@ def _removed_unreachable(store: FileStore, states: Iterable[Snapshot], changes: 
     return delete_files(store, dead, kept), delete_metadata(store, forgotten, kept)
 
 
-__all__ = ["Removed", "delete_tag", "expire_tags", "remove_unreachable", "rollback_to", "told_unfinished"]
+__all__ = ["Removed", "delete_tag", "expire_tags", "finish_rollback", "remove_unreachable", "rollback_to", "told_unfinished"]

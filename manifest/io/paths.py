@@ -12,7 +12,7 @@ from fileindex.base.errors import InvalidArgument
 from manifest.io.partition_path import escape, partition_text
 
 SCHEMA, SNAPSHOT, TAG, CHANGELOG, CONSUMER, BRANCH = "schema-", "snapshot-", "tag-", "changelog-", "consumer-", "branch-"
-LATEST, EARLIEST = "LATEST", "EARLIEST"
+LATEST, EARLIEST, ROLLBACK = "LATEST", "EARLIEST", "ROLLBACK"
 BUCKET = "bucket-"
 POSTPONE_BUCKET = -2
 MAIN_BRANCH = "main"
@@ -108,6 +108,11 @@ class TablePaths:
     def earliest_hint(self) -> str:
         """File that holds, perhaps, the oldest snapshot's id."""
         return f"{self.snapshots}/{EARLIEST}"
+
+    @property
+    def pending_rollback(self) -> str:
+        """File that tells of a rollback under way; other engines pass over it."""
+        return f"{self.snapshots}/{ROLLBACK}"
 
     def schema_file(self, schema_id: int) -> str:
         """A version of the schema."""

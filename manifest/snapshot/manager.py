@@ -14,6 +14,7 @@ from manifest.io.errors import SnapshotExpired, SnapshotNotFound
 from manifest.io.file_io import FileIO
 from manifest.io.paths import BRANCH, CHANGELOG, CONSUMER, SNAPSHOT, TAG, TablePaths, consumer_name, numbered, tag_name
 from manifest.io.seal import SEAL, check_seal, sealed
+from manifest.snapshot.pending_rollback import PendingRollback
 from manifest.snapshot.snapshot import Snapshot
 from manifest.snapshot.tag import Tag
 
@@ -27,11 +28,8 @@ class SnapshotManager:
 
     def latest_id(self) -> int | None:
         """Id of the newest snapshot; None before the first commit."""
-        hint = self._hint(self.paths.latest_hint)
-        if hint and not self.exists(hint + 1) and self.exists(hint):
-            return hint
-        ids = self.ids()
-        return ids[-1] if ids else None
+        newest = self._newest()
+        return newest.target.id if isinstance(newest, PendingRollback) else newest
 
     def earliest_id(self) -> int | None:
         """Id of the oldest snapshot that is still there."""
@@ -45,13 +43,32 @@ class SnapshotManager:
 
     def latest(self) -> Snapshot | None:
         """The newest snapshot; None before the first commit."""
-        latest = self.latest_id()
-        while latest is not None:
+        newest = self.latest_or_rollback()
+        return newest.target if isinstance(newest, PendingRollback) else newest
+
+    def latest_or_rollback(self) -> Snapshot | PendingRollback | None:
+        """As ``latest``; where a rollback was cut off, or is under way, that: who commits finishes it first."""
+        newest = self._newest()
+        while isinstance(newest, int):
             try:
-                return self.get(latest)
+                return self.get(newest)
             except SnapshotExpired:  # a whole retention passed between the two calls
-                latest = self.latest_id()
-        return None
+                newest = self._newest()
+        return newest
+
+    def pending_rollback(self) -> PendingRollback | None:
+        """The rollback that was begun and not finished. Raises ``CorruptFile``."""
+        path = self.paths.pending_rollback
+        try:
+            pending = PendingRollback.from_json(self.file_io.read(path), path)
+        except FileNotFoundError:
+            return None
+        newer = [snapshot_id for snapshot_id in self.ids() if snapshot_id > pending.target.id]
+        for snapshot_id in newer:
+            with suppress(SnapshotNotFound):  # going just now
+                if pending.doomed.get(snapshot_id) != self.get(snapshot_id).delta_manifest_list:
+                    return None
+        return pending if newer and (pending.restores or self.exists(pending.target.id)) else None
 
     def exists(self, snapshot_id: int) -> bool:
         """Whether that snapshot is there."""
@@ -67,6 +84,9 @@ class SnapshotManager:
         try:
             snapshot = Snapshot.from_json(self.file_io.read(path), path)
         except FileNotFoundError:
+            pending = self.pending_rollback()
+            if pending is not None and pending.target.id == snapshot_id:
+                return pending.target
             raise self._missing(snapshot_id) from None
         if snapshot.id != snapshot_id:
             raise CorruptFile(path, f"holds snapshot {snapshot.id}")
@@ -256,6 +276,15 @@ class SnapshotManager:
     def branch_names(self) -> list[str]:
         """Names of the branches beside main."""
         return sorted(s.name.removeprefix(BRANCH) for s in self.file_io.list(self.paths.branches) if s.is_dir and s.name.startswith(BRANCH))
+
+    def _newest(self) -> int | PendingRollback | None:
+        hint = self._hint(self.paths.latest_hint)
+        if hint and not self.exists(hint + 1) and self.exists(hint):
+            return hint
+        if (pending := self.pending_rollback()) is not None:
+            return pending
+        ids = self.ids()
+        return ids[-1] if ids else None
 
     def _put(self, path: str, content: Snapshot) -> bool:
         return self.file_io.create_exclusive(path, sealed(path, content.to_json()))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from fileindex.base.errors import CorruptFile, InvalidArgument
 from manifest.expire.branches import create_branch, delete_branch, fast_forward
-from manifest.expire.orphans import list_orphans
+from manifest.expire.orphans import list_orphans, remove_orphans
 from manifest.expire.reachable import branches_of
 from manifest.expire.rollback import delete_tag, expire_tags, rollback_to
 from manifest.expire.snapshots import expire_snapshots
@@ -22,6 +22,7 @@ from manifest.io.errors import CommitConflict, SnapshotNotFound, TableNotFound
 from manifest.io.file_io import LocalFileIO, WrappedFileIO
 from manifest.io.paths import branch_name, split_branch, tag_name, with_branch
 from manifest.schema.change import AddColumn
+from manifest.snapshot.pending_rollback import PendingRollback
 from manifest.snapshot.tag import Tag
 from manifest.store import FileStore
 from tests.manifest.commit_kit import check_table, committer, data_file, live_names, make_table, message
@@ -96,7 +97,8 @@ def test_rollback_to_a_tag_whose_snapshot_has_expired_brings_it_back(store):
     check_history(store)
 
 
-def test_a_killed_rollback_is_finished_by_the_next(store):
+@pytest.mark.parametrize("next_step", ["rollback", "commit"])
+def test_a_killed_rollback_is_finished_by_whatever_comes_next(store, next_step):
     for _ in range(4):
         append(store)
 
@@ -114,9 +116,42 @@ def test_a_killed_rollback_is_finished_by_the_next(store):
     with pytest.raises(KeyboardInterrupt):
         rollback_to(dying, store.snapshots.get(1))
     check_table(store)
-    assert store.snapshots.latest_id() == 2
-    rollback_to(store, store.snapshots.get(1))
-    assert store.snapshots.ids() == [1]
+    assert store.snapshots.ids() == [1, 2]
+    assert (store.snapshots.latest_id(), store.snapshots.latest().id) == (1, 1)  # done for whoever reads
+    if next_step == "rollback":
+        rollback_to(store, store.snapshots.get(1))
+        assert store.snapshots.ids() == [1]
+    else:
+        added = append(store)
+        assert store.snapshots.ids() == [1, 2]
+        assert added in live_names(store)
+        assert len(live_names(store)) == 2
+    assert not store.file_io.exists(store.paths.pending_rollback)
+    remove_orphans(store, ALWAYS)  # what the snapshots needed that had gone before the kill
+    check_history(store)
+
+
+def test_a_commit_of_another_engine_makes_the_note_of_a_killed_rollback_void(store):
+    for _ in range(3):
+        append(store)
+    pending = PendingRollback(store.snapshots.get(1), {2: store.snapshots.get(2).delta_manifest_list, 3: "gone"})
+    store.file_io.write(store.paths.pending_rollback, pending.to_json(store.paths.pending_rollback))
+    store.snapshots.write_latest_hint(1)
+    assert store.snapshots.latest_id() == 3
+    append(store)
+    assert store.snapshots.ids() == [1, 2, 3, 4]
+    assert not store.file_io.exists(store.paths.pending_rollback) or store.snapshots.pending_rollback() is None
+
+
+def test_a_damaged_note_of_a_rollback_is_an_error_that_names_it(store):
+    append(store)
+    append(store)
+    pending = PendingRollback(store.snapshots.get(1), {2: store.snapshots.get(2).delta_manifest_list})
+    content = pending.to_json(store.paths.pending_rollback)
+    store.file_io.write(store.paths.pending_rollback, content.replace(b"doomed", b"doomee"))
+    store.snapshots.write_latest_hint(1)
+    with pytest.raises(CorruptFile, match="ROLLBACK"):
+        store.snapshots.latest_id()
 
 
 def test_rows_read_before_a_rollback_cannot_be_committed_after_it(store):
