@@ -6,7 +6,7 @@ so whatever deletes a file asks every branch first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 
 from fileindex.base.errors import InvalidArgument
@@ -17,6 +17,7 @@ from manifest.io.seal import sealed
 from manifest.schema.manager import SchemaManager
 from manifest.snapshot.manager import SnapshotManager
 from manifest.snapshot.snapshot import Snapshot
+from manifest.snapshot.tag import Tag
 from manifest.store import FileStore
 
 
@@ -91,21 +92,29 @@ def fast_forward(store: FileStore, name: str) -> Removed:
     with told_unfinished(store, f"the move to branch '{name}'"):
         with store.file_io.turn(store.paths.snapshots):  # no commit of ours comes between
             replaced = [main.get(snapshot_id) for snapshot_id in main.ids() if snapshot_id >= ids[0]]
-            kept = _replace_history(store, branch, ids, replaced)
-        theirs = branch.tags()
-        tags = {tag_name: tag for tag_name, tag in main.tags().items() if tag.id >= ids[0]}
-        for tag_name in sorted({*tags, *theirs}):
-            if tag_name in theirs:
-                store.file_io.write(store.paths.tag(tag_name), store.file_io.read(branch.paths.tag(tag_name)), overwrite=True)
-            else:
-                main.delete_tag(tag_name)
+            kept = {branch.get(snapshot_id).delta_manifest_list for snapshot_id in ids}
+            theirs = branch.tags()
+            tags = _delete_tags(main, ids[0], kept, theirs)  # before the ids that they name are given again
+            _replace_history(store, branch, ids, replaced)
+        tags |= _delete_tags(main, ids[0], kept, theirs)  # made meanwhile
+        for tag_name in theirs:
+            store.file_io.write(store.paths.tag(tag_name), store.file_io.read(branch.paths.tag(tag_name)), overwrite=True)
     data, manifests = remove_unreachable(store, tags.values(), replaced)
     gone = {old.delta_manifest_list for old in replaced}.difference(kept)
     return Removed(len(gone), tuple(sorted(set(tags).difference(theirs))), data, manifests)
 
 
-def _replace_history(store: FileStore, branch: SnapshotManager, ids: Sequence[int], replaced: Sequence[Snapshot]) -> set[str]:
-    """Write the branch's schemas and snapshots over main's, then delete main's newer ones; names of the lists that came."""
+def _delete_tags(main: SnapshotManager, first: int, kept: Collection[str], theirs: Collection[str]) -> dict[str, Tag]:
+    """Delete main's tags of snapshots from ``first`` on that are not the branch's too, by delta list; ``theirs`` will be written over."""
+    given_up = {name: tag for name, tag in main.tags().items() if tag.id >= first and tag.delta_manifest_list not in kept}
+    for name in given_up:
+        if name not in theirs:
+            main.delete_tag(name)
+    return given_up
+
+
+def _replace_history(store: FileStore, branch: SnapshotManager, ids: Sequence[int], replaced: Sequence[Snapshot]) -> None:
+    """Write the branch's schemas and snapshots over main's, then delete main's newer ones."""
     file_io, main = store.file_io, store.snapshots
     snapshots = [branch.get(snapshot_id) for snapshot_id in ids]
     _replace_schemas(store, branch.paths, snapshots[0].schema_id)
@@ -118,7 +127,6 @@ def _replace_history(store: FileStore, branch: SnapshotManager, ids: Sequence[in
             file_io.delete(store.paths.snapshot_file(old.id))
     with suppress(OSError):
         main.write_earliest_hint(min(main.ids()))
-    return {snapshot.delta_manifest_list for snapshot in snapshots}
 
 
 def _refuse_on_branch(store: FileStore) -> None:

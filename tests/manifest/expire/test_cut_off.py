@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from fileindex.base.errors import CorruptFile
-from manifest.expire.branches import create_branch, delete_branch
+from manifest.expire.branches import create_branch, delete_branch, fast_forward
 from manifest.expire.orphans import list_orphans, remove_orphans
 from manifest.expire.reachable import branches_of
 from manifest.expire.rollback import delete_tag, rollback_to
@@ -111,6 +111,7 @@ OPERATIONS = {
     "delete a tag": lambda store: delete_tag(store, "early"),
     "branch": lambda store: create_branch(store, "other", "early"),
     "delete a branch": lambda store: delete_branch(store, "side"),
+    "fast forward": lambda store: fast_forward(store, "side"),
 }
 EXPIRED_FIRST = {"roll back to a tag", "delete a tag"}
 
@@ -164,6 +165,8 @@ def test_a_cut_at_any_change_leaves_whole_states_and_orphans(make, what, after, 
             append(store)
             assert store.snapshots.ids() == [target, target + 1]
         whole(store)
+        states = {i: store.snapshots.get(i).delta_manifest_list for i in store.snapshots.ids()}
+        assert all(states.get(tag.id, tag.delta_manifest_list) == tag.delta_manifest_list for tag in store.snapshots.tags().values())
         again = FileStore.open(store.root, Quick())
         names = live_names(again)
         append(again)

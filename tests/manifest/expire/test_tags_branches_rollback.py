@@ -251,6 +251,7 @@ def test_fast_forward_replaces_what_main_did_since(store):
     base = append(store)
     store.snapshots.create_tag("v1", store.snapshots.latest())
     create_branch(store, "dev", "v1")
+    store.snapshots.create_tag("same", store.snapshots.latest())  # the branch has this state, too
     lost = [append(store), append(store)]
     store.snapshots.create_tag("mine", store.snapshots.latest())
     store.schemas.alter([AddColumn(path=("mine",), type="INT")])
@@ -260,6 +261,7 @@ def test_fast_forward_replaces_what_main_did_since(store):
     main = FileStore.open(store.root)
     assert (done.snapshots, done.tags) == (2, ("mine",))
     assert (main.snapshots.ids(), live_names(main)) == ([1, 2], sorted([base, kept]))
+    assert main.snapshots.tags().keys() == {"v1", "same"}
     assert "theirs" in main.schema.names
     assert not any(store.file_io.exists(f"{store.root}/bucket-0/{name}") for name in lost)
     check_history(main)
