@@ -5,6 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 KINDS = ("flip", "cut", "double", "zero", "end")
 ALL_KINDS = ("flip", "flip", "flip", "flips", "flips", "cut", "double", "zero", "swap", "end", "empty", "other")
 """Of a whole file; a single bit is what goes unseen most easily."""
@@ -14,6 +17,16 @@ _TAIL = 8
 def footer_span(data: bytes) -> tuple[int, int]:
     """Where the footer of a Parquet file starts and ends, with its length and the magic bytes."""
     return len(data) - _TAIL - int.from_bytes(data[-_TAIL:-4], "little"), len(data)
+
+
+def page_index_span(data: bytes) -> tuple[int, int]:
+    """Where the page indexes (and Bloom filters) of a Parquet file start and end; empty if it has none."""
+    metadata = pq.read_metadata(pa.BufferReader(data))
+    chunks = [metadata.row_group(group).column(leaf) for group in range(metadata.num_row_groups) for leaf in range(metadata.num_columns)]
+    starts = [min(place for place in (chunk.dictionary_page_offset, chunk.data_page_offset) if place) for chunk in chunks]
+    ends = [start + chunk.total_compressed_size for start, chunk in zip(starts, chunks, strict=True)]
+    first = footer_span(data)[0]
+    return max(ends, default=first), first
 
 
 def damaged(

@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.torture import runner
 from tests.torture.report import Tally, as_text, case_of
 
-PARTS = ("kills", "faults", "races", "corruption")
+PARTS = tuple(runner.SHARES)
 
 
 def arguments() -> argparse.Namespace:

@@ -79,7 +79,7 @@ def whole(table: Table, depth: str = "deep") -> None:
 
 
 def examined(path: str, states: Sequence[Model], dice: random.Random, *, between: Sequence[Rows] = ()) -> Found:
-    """Which of ``states`` (before and after what was under way) the table is in, with tags and branches of either.
+    """Which of ``states`` (before and after what was under way) the table is in, with tags, branches and columns of either.
 
     ``between``: states of its rows that are allowed, too.
     """
@@ -95,6 +95,8 @@ def examined(path: str, states: Sequence[Model], dice: random.Random, *, between
         if not known:
             raise Wrong("wrong rows", f"a tag '{name}' that nobody made")
         rows_are_one_of(table, known, dropped, f"tag {name}", tag=name)
+    if set(table.schema.names) not in [set(model.columns) for model in states]:
+        raise Wrong("wrong rows", f"columns {table.schema.names} instead of {last.columns}")
     missing = set(first.tags) & set(last.tags) - set(tags)
     if missing:
         raise Wrong("lost", f"tags {sorted(missing)}")

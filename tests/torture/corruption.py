@@ -20,14 +20,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tests.damage import ALL_KINDS, damaged, footer_span
+from tests.damage import ALL_KINDS, damaged, footer_span, page_index_span
 from tests.torture.report import Outcome, case_of, leave_case
 from tests.torture.rotting_tables import kind_of, make, names
 
 PART = "corruption"
 ROOT = Path(__file__).parents[2]
-_FOOTERS = 0.4
-"""Share of the tries that damage a Parquet footer."""
+_FOOTERS, _PAGE_INDEXES = 0.4, 0.1
+"""Shares of the tries that damage a Parquet footer, and its page indexes."""
 
 
 class Child:
@@ -96,15 +96,19 @@ class Target:
         """Kind, name and damaged bytes of a file, by ``seed``."""
         rng = random.Random(seed)
         parquet = [kind for kind in self.files if any(file.endswith(".parquet") for file in self.files[kind])]
-        footer = rng.random() < _FOOTERS
+        share = rng.random()
+        footer = share < _FOOTERS + _PAGE_INDEXES
         kind = rng.choice(parquet if footer else sorted(self.files))
         file = rng.choice(self.files[kind])
         whole = self.bytes_of(file)
-        span = footer_span(whole) if footer else None
-        kinds = tuple(one for one in ALL_KINDS if one not in {"empty", "other"} and footer) or ALL_KINDS
-        others = [self.bytes_of(other) for other in self.files[kind] if other != file]
-        bad = damaged(whole, seed, kinds=kinds, span=span, others=others)
-        return f"{kind}: footer" if footer else kind, file, bad
+        if not footer:
+            others = [self.bytes_of(other) for other in self.files[kind] if other != file]
+            return kind, file, damaged(whole, seed, kinds=ALL_KINDS, others=others)
+        part, span = "page index", page_index_span(whole)
+        if share < _FOOTERS or span[0] == span[1]:
+            part, span = "footer", footer_span(whole)
+        kinds = [one for one in ALL_KINDS if one not in {"empty", "other"}]
+        return f"{kind}: {part}", file, damaged(whole, seed, kinds=kinds, span=span)
 
     def ask(self, file: str, bad: bytes, seed: int) -> tuple[str, str]:
         """What becomes of it; the table is whole again afterwards."""

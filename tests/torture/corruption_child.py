@@ -6,6 +6,7 @@ other process sees: an abort as a signal, a hang as a fork that had to be killed
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import pickle
@@ -24,6 +25,8 @@ import pyspark_paimon.stream.follow  # noqa: F401
 from fileindex.base.errors import PaimonError
 from manifest.io.file_cache import SHARED
 from pyspark_paimon import Table
+from pyspark_paimon.jobs import fsck
+from tests.torture.check import SETTLING
 from tests.torture.questions import Answer, truth
 
 MEMORY = 4 << 30
@@ -139,6 +142,8 @@ def _all_of(pipe: int, seconds: float) -> bytes | None:
 
 def main() -> None:
     warnings.simplefilter("ignore")
+    setattr(fsck, SETTLING, 0.0)  # nobody expires anything beside: problems are not waited for
+    gc.freeze()
     for line in sys.stdin:
         sys.stdout.write(json.dumps(fork(json.loads(line))) + "\n")
         sys.stdout.flush()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import pickle
@@ -47,6 +48,7 @@ def warm_up() -> None:
                 importlib.import_module(found.name)
     importlib.import_module("pyarrow.parquet")
     importlib.import_module("pyarrow.compute")
+    gc.freeze()  # a fork copies no page for a collection of what it never made
 
 
 def forked(function: Callable[[], Any], *, kill_after: float | None = None, seconds: float = PATIENCE_SECONDS) -> Ended:

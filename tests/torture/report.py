@@ -6,7 +6,7 @@ import json
 import shlex
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,8 @@ class Outcome:
     verdict: str
     detail: str = ""
     files: Path | None = None
+    place: tuple[int, int] | None = None
+    """Of a part with a plan: which of so many points of the configuration it was."""
 
     def __post_init__(self) -> None:
         assert self.verdict in VERDICTS, self.verdict
@@ -41,7 +43,8 @@ class Outcome:
 
     @classmethod
     def from_json(cls, found: dict[str, Any]) -> Outcome:
-        return cls(**{**found, "files": None if found["files"] is None else Path(found["files"])})
+        files, place = found["files"], found["place"]
+        return cls(**{**found, "files": files and Path(files), "place": place and tuple(place)})
 
 
 def leave_case(folder: Path, part: str, **case: Any) -> Path:
@@ -62,13 +65,16 @@ def replay_command(folder: Path) -> str:
 
 @dataclass
 class Tally:
-    """Counts of outcomes by part and configuration."""
+    """Counts of outcomes by part and configuration, and the points of plans that were tried."""
 
     counts: defaultdict[tuple[str, str], Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     bad: list[Outcome] = field(default_factory=list)
+    places: defaultdict[tuple[str, str], set[tuple[int, int]]] = field(default_factory=lambda: defaultdict(set))
 
     def add(self, outcome: Outcome) -> None:
         self.counts[outcome.part, outcome.configuration][outcome.verdict] += 1
+        if outcome.place is not None:
+            self.places[outcome.part, outcome.configuration].add(outcome.place)
         if not outcome.good:
             self.bad.append(outcome)
 
@@ -76,27 +82,39 @@ class Tally:
         return sum(self.counts.values(), Counter())
 
     def rows(self) -> list[list[str]]:
-        """Part, configuration, tried, and a count for each verdict that is good or was found; then the sum of each part and of all."""
+        """Part, configuration, tried, points of its plan, a count for each verdict that is good or was found; the sum of each part and of all."""
         found = self.total()
         verdicts = [verdict for verdict in VERDICTS if verdict in GOOD or found[verdict]]
-        lines: list[list[str]] = [["part", "configuration", "tried", *verdicts]]
+        lines: list[list[str]] = [["part", "configuration", "tried", "of its plan", *verdicts]]
         parts = list(dict.fromkeys(part for part, _ in sorted(self.counts)))
         for part in parts:
             mine = {configuration: counts for (owner, configuration), counts in sorted(self.counts.items()) if owner == part}
-            lines += [_line(part, configuration, counts, verdicts) for configuration, counts in mine.items()]
-            lines.append(_line(part, "all", sum(mine.values(), Counter()), verdicts))
-        return [*lines, _line("all", "", found, verdicts)]
+            plans = {configuration: self.places[part, configuration] for configuration in mine}
+            lines += [_line(part, configuration, counts, plans[configuration], verdicts) for configuration, counts in mine.items()]
+            lines.append(_line(part, "all", sum(mine.values(), Counter()), (), verdicts))
+        return [*lines, _line("all", "", found, (), verdicts)]
 
     def to_json(self) -> dict[str, Any]:
         figures = [
-            {"part": part, "configuration": configuration, "tried": counts.total(), **counts}
+            {
+                "part": part,
+                "configuration": configuration,
+                "tried": counts.total(),
+                "of its plan": _share(self.places[part, configuration]),
+                **counts,
+            }
             for (part, configuration), counts in sorted(self.counts.items())
         ]
         return {"figures": figures, "bad": [outcome.to_json() for outcome in self.bad]}
 
 
-def _line(part: str, configuration: str, counts: Counter[str], verdicts: Iterable[str]) -> list[str]:
-    return [part, configuration, f"{counts.total():,}", *(f"{counts[verdict]:,}" for verdict in verdicts)]
+def _share(places: Collection[tuple[int, int]]) -> str:
+    """How many points of a plan were tried: ``261 of 261``."""
+    return f"{len({number for number, _ in places})} of {max(count for _, count in places)}" if places else ""
+
+
+def _line(part: str, configuration: str, counts: Counter[str], places: Collection[tuple[int, int]], verdicts: Iterable[str]) -> list[str]:
+    return [part, configuration, f"{counts.total():,}", _share(places), *(f"{counts[verdict]:,}" for verdict in verdicts)]
 
 
 def as_text(rows: list[list[str]]) -> str:

@@ -13,6 +13,8 @@ from typing import Any
 import pyarrow as pa
 
 from pyspark_paimon import Table
+from tests.torture.operations import opened
+from tests.torture.settled import settled
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 REPEATED = "5f1dd6d2-6f37-4a29-9d5b-0a4d2c5d9e11"
@@ -62,11 +64,13 @@ class Rotting:
     after: Callable[[Table, Path], None] | None = None
     ddl: str = DDL
     count: int = 30
+    writes: int = 3
 
     def make(self, path: Path) -> None:
-        table = Table.create(path, self.ddl, primary_keys=self.keys, partition_keys=self.partitions, options=self.options or {})
+        Table.create(path, self.ddl, primary_keys=self.keys, partition_keys=self.partitions, options=self.options or {})
+        table = opened(str(path))
         step = self.count // 3
-        for version, first in enumerate((0, 2 * step, 4 * step), 1):
+        for version, first in enumerate((0, 2 * step, 4 * step)[: self.writes], 1):
             some = rows(first, first + self.count, version, table.schema)
             table.write(some, commit_id=REPEATED if version == 2 else None)
         if self.after is not None:
@@ -82,7 +86,7 @@ def _tagged(table: Table, path: Path) -> None:
 def _branched(table: Table, path: Path) -> None:
     table.create_tag("first", snapshot=1)
     table.create_branch("trial", from_tag="first")
-    branch = Table.open(path, branch="trial")
+    branch = opened(str(path), branch="trial")
     branch.write(rows(200, 220, 1, branch.schema))
     list(table.follow(consumer="reader", max_rows=20))
 
@@ -136,6 +140,7 @@ OWN: dict[str, Rotting] = {
     ),
     "first row": Rotting(("id",), {"bucket": "1", "merge-engine": "first-row", "data-file.thin-mode": "true"}),
     "evolved": Rotting(("id",), {"bucket": "1", "write-only": "true"}, after=_evolved),
+    "paged": Rotting(ddl="id BIGINT, s STRING, n INT, d DOUBLE, day DATE", count=36_000, writes=1),
     "large": Rotting(
         options={"file-index.bitmap.columns": "n", "file.block-size": "200kb"}, ddl="id BIGINT, s STRING, n INT, d DOUBLE", count=24_000
     ),
@@ -152,9 +157,10 @@ def names() -> list[str]:
 
 
 def make(name: str, path: Path) -> None:
-    """The table of that name at ``path``."""
+    """The table of that name at ``path``, byte by byte the same each time."""
     if name in OWN:
-        OWN[name].make(path)
+        with settled(name):
+            OWN[name].make(path)
     else:
         shutil.copytree(GOLDEN / name.removeprefix("java ") / "table", path)
 

@@ -29,3 +29,17 @@ def test_a_case_is_replayed_from_its_folder(tmp_path: Path) -> None:
     outcome = replay(tmp_path)
     assert outcome.verdict == "typed error", outcome
     assert "snapshot-1" in outcome.detail
+
+
+def test_a_rotting_table_is_made_again_byte_by_byte(tmp_path: Path) -> None:
+    """So that a seed damages the same bytes in every run."""
+    from tests.torture.rotting_tables import make
+
+    found = []
+    for name in ("one", "other"):
+        home = tmp_path / name
+        home.mkdir()
+        make("append, vectors", home / "t")
+        found.append({str(file.relative_to(home)): file.read_bytes() for file in home.rglob("*") if file.is_file()})
+    assert found[0] == found[1]
+    assert len(found[0]) > 20
