@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lsm.parquet.footer_promise import FooterPromise
+from lsm.parquet.footer_seal import check_footer_seal, footer_seal_length
 from lsm.parquet.footer_structure import check_footer
 from lsm.parquet.footer_writer import PARQUET_MAGIC
 from lsm.parquet.nested import leaf_count
@@ -23,6 +24,8 @@ _IN_MEMORY = 60
 _MAGIC_AND_LENGTH = 8
 _FIRST_READ = 64 * 1024
 """Bytes of a file's end: mostly all of its footer."""
+_SEAL_AHEAD = 1024
+"""Bytes in front of a footer: mostly all of its seal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +65,19 @@ class CachedFooter:
 
         Raises ``ValueError``, or whatever else ``page_read.BROKEN`` lists, if it does not hold together, or breaks the promise.
         """
-        encoded = _encoded(read_range, size)
+        encoded, before = _encoded(read_range, size)
+        start = size - _MAGIC_AND_LENGTH - len(encoded)
+        seal = check_footer_seal(before, encoded, start) if before else None
         footer, used = decode_struct(encoded)
         if used != len(encoded):
             raise ValueError(f"its footer has {len(encoded)} bytes of which {used} are used")
-        leaves = check_footer(footer, size - _MAGIC_AND_LENGTH - len(encoded))
+        leaves = check_footer(footer, start if seal is None else seal.end)
         if promise is not None:
             promise.check(footer, leaves, size)
         content = b"".join([PARQUET_MAGIC, encoded, len(encoded).to_bytes(4, "little"), PARQUET_MAGIC])
         file = pq.ParquetFile(pa.BufferReader(content), coerce_int96_timestamp_unit="us")
         try:
-            pages = PageFooter.of(footer, len(encoded))
+            pages = PageFooter.of(footer, len(encoded), seal)
         except DAMAGE:
             pages = None
         return cls(file.metadata, file.schema_arrow, pages, set() if promise is None else {promise.key})
@@ -111,17 +116,26 @@ class CachedFooter:
         return positions
 
 
-def _encoded(read_range: ReadRange, size: int) -> bytes:
-    """The bytes of the footer alone."""
+def _encoded(read_range: ReadRange, size: int) -> tuple[bytes, bytes]:
+    """The bytes of the footer alone, and those of the seal in front of it, if there is one."""
     if size < len(PARQUET_MAGIC) + _MAGIC_AND_LENGTH:
         raise ValueError(f"it has {size} bytes")
     end = read_range(max(0, size - _FIRST_READ), min(size, _FIRST_READ))
     length = int.from_bytes(end[-_MAGIC_AND_LENGTH : -len(PARQUET_MAGIC)], "little")
     if end[-len(PARQUET_MAGIC) :] != PARQUET_MAGIC or length > size - len(PARQUET_MAGIC) - _MAGIC_AND_LENGTH:
         raise ValueError("it does not end as a Parquet file does")
-    if length > len(end) - _MAGIC_AND_LENGTH:
-        end = read_range(size - _MAGIC_AND_LENGTH - length, length + _MAGIC_AND_LENGTH)
-    return end[-_MAGIC_AND_LENGTH - length : -_MAGIC_AND_LENGTH]
+    tail = min(size, length + _MAGIC_AND_LENGTH + _SEAL_AHEAD)
+    if tail > len(end):
+        end = read_range(size - tail, tail)
+    footer = end[-_MAGIC_AND_LENGTH - length : -_MAGIC_AND_LENGTH]
+    before = end[: -_MAGIC_AND_LENGTH - length]
+    sealing = footer_seal_length(before)
+    if sealing > len(before):
+        place = size - _MAGIC_AND_LENGTH - length - sealing
+        if place < 0:
+            raise ValueError("the seal of its footer is longer than the file")
+        before = read_range(place, sealing)
+    return footer, before[len(before) - sealing :]
 
 
 __all__ = ["CachedFooter", "RowGroup"]

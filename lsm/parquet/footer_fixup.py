@@ -1,4 +1,4 @@
-"""Footers of data files as Paimon's reader needs them, where the encoder's say something else.
+"""Footers of data files, sealed, and as Paimon's reader needs them where the encoder's say something else.
 
 * Paimon stores timestamps finer than microseconds as INT96 and all others as INT64, the encoder all of a file alike. So it is given
   the coarser ones as plain integers, and the footer then says what they are: Paimon pushes filters on them down as integers, and
@@ -29,6 +29,7 @@ from lsm.parquet.fields import (
     list_of,
     value,
 )
+from lsm.parquet.footer_seal import footer_seal
 from lsm.parquet.thrift import I32, STRUCT, TRUE_FIELD, Struct, decode_struct, encode_struct
 
 _MAGIC = b"PAR1"
@@ -47,13 +48,14 @@ _UNITS = {"ms": TimeUnit.MILLIS, "us": TimeUnit.MICROS}
 
 
 class FooterSink:
-    """A sink that hands everything on, but keeps what comes after ``hold`` until ``finish`` has the footer changed.
+    """A sink that hands everything on, but keeps what comes after ``hold`` until ``finish`` has the footer changed and sealed.
 
-    ``silent`` takes the row groups, each with its columns that have no bounds.
+    ``silent`` takes the row groups, each with its columns that have no bounds; ``int96``: the integers of the schema's coarse timestamps
+    are to be named.
     """
 
-    def __init__(self, sink: Any, schema: pa.Schema) -> None:
-        self._sink, self._schema = sink, schema
+    def __init__(self, sink: Any, schema: pa.Schema, *, int96: bool) -> None:
+        self._sink, self._schema, self._int96 = sink, schema, int96
         self._held: bytearray | None = None
         self.silent: dict[int, list[str]] = {}
         self.closed = False
@@ -83,16 +85,22 @@ class FooterSink:
         self._sink.close()
 
     def finish(self) -> None:
-        """Write what was kept, with another footer."""
+        """Write what was kept, with a seal in front of the footer."""
         assert self._held is not None
         held, self._held = bytes(self._held), None
         length = int.from_bytes(held[-_TAIL : -len(_MAGIC)], "little")
-        fields, _ = decode_struct(held[-_TAIL - length : -_TAIL])
-        name_timestamps(fields, self._schema)
+        indexes, footer = held[: -_TAIL - length], held[-_TAIL - length : -_TAIL]
+        if self._int96 or self.silent:
+            footer = self._changed(footer)
+        self._sink.write(b"".join([indexes, footer_seal(indexes, footer), footer, len(footer).to_bytes(4, "little"), _MAGIC]))
+
+    def _changed(self, footer: bytes) -> bytes:
+        fields, _ = decode_struct(footer)
+        if self._int96:
+            name_timestamps(fields, self._schema)
         for group, columns in self.silent.items():
             take_bounds(fields, group, columns)
-        footer = encode_struct(fields)
-        self._sink.write(held[: -_TAIL - length] + footer + len(footer).to_bytes(4, "little") + _MAGIC)
+        return encode_struct(fields)
 
 
 def columns_with_nan(rows: Any) -> list[str]:

@@ -29,6 +29,7 @@ from lsm.parquet.fields import (
     value,
     value_or,
 )
+from lsm.parquet.footer_seal import FooterSeal
 from lsm.parquet.footer_structure import chunk_extent, raw_bounds
 from lsm.parquet.offset_index import layouts, page_locations
 from lsm.parquet.statistics import check_pages, column_bounds
@@ -78,14 +79,15 @@ class PageFooter:
     groups: tuple[tuple[tuple[Struct, ...], int], ...]
     weight: int
     """Bytes in memory, about, once all indexes have been read."""
+    seal: FooterSeal | None = None
     locations: dict[int, dict[int, Int64s | None]] = field(default_factory=dict, repr=False)
     layouts: dict[int, dict[int, tuple[Int64s, Int64s]]] = field(default_factory=dict, repr=False)
     bounds: dict[tuple[int, int, DataType], list[ColumnBounds] | None] = field(default_factory=dict, repr=False)
     encoded: dict[int, tuple[Struct, tuple[bytes, ...], bytes]] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, fields: Struct, length: int) -> PageFooter | None:
-        """Of a footer (Thrift's ``FileMetaData``) of ``length`` bytes; None if it is too large, or has no page indexes.
+    def of(cls, fields: Struct, length: int, seal: FooterSeal | None = None) -> PageFooter | None:
+        """Of a footer (Thrift's ``FileMetaData``) of ``length`` bytes, and the checksums of the indexes; None if it is too large, or has no page indexes.
 
         Raises ``ValueError``, or what else the decoding of broken bytes raises, if it cannot be looked through.
         """
@@ -99,7 +101,7 @@ class PageFooter:
         lengths = (ColumnChunk.OFFSET_INDEX_LENGTH, ColumnChunk.COLUMN_INDEX_LENGTH)
         indexes = sum(value_or(chunk, number, 0) for chunks, _ in groups for chunk in chunks for number in lengths)
         weight = _IN_MEMORY * length + _INDEX_IN_MEMORY * indexes
-        return cls(value(fields, FileMetaData.VERSION), tuple(list_of(fields, FileMetaData.SCHEMA)), groups, weight)
+        return cls(value(fields, FileMetaData.VERSION), tuple(list_of(fields, FileMetaData.SCHEMA)), groups, weight, seal)
 
     @cached_property
     def columns(self) -> dict[str, list[tuple[int, tuple[Struct, ...]]]]:

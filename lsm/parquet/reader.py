@@ -132,7 +132,10 @@ class ParquetDataFile:
 
     @cached_property
     def _page_indexes(self) -> PageIndexes | None:
-        return None if self._footer.pages is None else PageIndexes(self._footer.pages, self._read_range)
+        pages = self._footer.pages
+        return (
+            None if pages is None else PageIndexes(pages, self._read_range if pages.seal is None else pages.seal.reading(self._read_range))
+        )
 
     @cached_property
     def _source(self) -> Any:

@@ -82,7 +82,7 @@ class ParquetFileWriter:
         self._pending_bytes = 0
         self._encoded_from = 0
         self._encoded = as_integers(schema) if int96 else schema
-        self._footer: FooterSink | None = None
+        self._footer: Any = None
         self._sink: Any = None
         self._writer: Any = None
 
@@ -112,11 +112,9 @@ class ParquetFileWriter:
         """Finish the file and make it durable: its footer as the encoder made it (``pq.FileMetaData``), and its exact size in bytes."""
         self.end_row_group()
         with storage_errors(self.path):
-            if self._footer is not None:
-                self._footer.hold()
+            self._footer.hold()
             self._writer.close()
-            if self._footer is not None:
-                self._footer.finish()
+            self._footer.finish()
             size = self._sink.tell()
             self._sink.close()
         self._file_io.sync(self.path)
@@ -141,7 +139,7 @@ class ParquetFileWriter:
             if self._writer is None:
                 self._open(group)
             if group.num_rows:
-                if self._footer is not None and (silent := columns_with_nan(group)):
+                if silent := columns_with_nan(group):
                     self._footer.silent[self._groups] = silent
                 self._groups += 1
                 self._writer.write_table(fitted(group, self._encoded), row_group_size=group.num_rows)
@@ -150,15 +148,12 @@ class ParquetFileWriter:
 
     def _open(self, first: Any) -> None:
         self._sink = self._file_io.open_output(self.path)
-        target = self._sink
         for at, kind in enumerate(first.schema.types):
             if pa.types.is_dictionary(kind):
                 self._encoded = self._encoded.set(at, self._encoded.field(at).with_type(kind))
-        if self._int96 or any(map(pa.types.is_floating, self._schema.types)):
-            self._footer = FooterSink(self._sink, self._schema)
-            target = pa.PythonFile(self._footer, mode="w")
+        self._footer = FooterSink(self._sink, self._schema, int96=self._int96)
         self._writer = pq.ParquetWriter(
-            target,
+            pa.PythonFile(self._footer, mode="w"),
             self._encoded,
             version="2.6",
             data_page_version="1.0",
