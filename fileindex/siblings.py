@@ -1,4 +1,4 @@
-"""The four packages of this distribution have short names; this finds out if something else stands in for one of them."""
+"""The four packages of this distribution have short names: a check that no other module or distribution shadows one of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The package's version and where it was imported from, for modules that must not import the front door."""
+"""The package's version and where it was imported from, for modules that must not import the package's ``__init__``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The little that the ground floor must know of a column's type, and its literals' plain form.
+"""Column types as indexes and predicates need them, and the *plain* form of literals.
 
 A *plain* value is the form that all rooms exchange for bounds, partitions and filter literals, one Python type per kind:
 BOOLEAN bool; integers int; FLOAT and DOUBLE float; strings str; binaries bytes; DECIMAL int (unscaled); DATE int (days);

@@ -1,4 +1,4 @@
-"""The error inside the index readers; the evaluation turns it into 'no information'."""
+"""What an index reader raises for bytes that do not hold together; the evaluation then answers REMAIN."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Typed errors: the base of all of them, and those that the ground floor raises.
+"""Typed errors: the base of all of them, and those that this package raises.
 
 Every error names the thing (column, option, file, table) and says what to do; rooms above add their own subclasses.
 """

@@ -1,4 +1,4 @@
-"""Saying of a file's column what a filter says of the same column after it was widened.
+"""A filter on a column that was widened (INT to BIGINT), rewritten for a file that still has the narrower type.
 
 A column that was INT when the file was written and is BIGINT now holds the same numbers. A literal that INT can hold is asked
 as it is; one beyond decides the comparison for every value, so nothing is lost: the answer is as exact as before.

@@ -1,4 +1,4 @@
-"""What evaluating file indexes came upon: counters for explain, for warnings and for tests."""
+"""Counters of evaluated file indexes, for explain, for warnings and for tests."""
 
 from __future__ import annotations
 

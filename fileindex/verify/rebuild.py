@@ -1,4 +1,4 @@
-"""Does a stored index tell the truth? It is built anew from the rows of its file and both are asked.
+"""Verifying a stored index: it is built anew from the rows of its file, and both must give the same answers.
 
 Paimon's writers fill a payload in one way for given options, so mostly the bytes are equal and nothing has to be asked. Where they
 are not (other options, another order of bodies), both answer the same questions about values that the rows have.

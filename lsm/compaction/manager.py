@@ -91,7 +91,7 @@ class MergeTreeCompactManager:
         """Take new level-0 files."""
         self.levels.update((), files)
 
-    def settle(self) -> CompactTaskResult | None:
+    def move_base(self) -> CompactTaskResult | None:
         """Move the bucket's oldest files from level 0 to the deepest level, if the strategy then need not rewrite them; else None.
 
         The move is one that a compaction would make, too: nothing is read, no delete comes to rest, no changelog is due.

@@ -1,4 +1,4 @@
-"""The check of single files: what ``manifest.fsck.walk`` gives out, one after the other, in any process."""
+"""Checks of single files, as ``manifest.fsck.walk`` lists them; any process can run them."""
 
 from __future__ import annotations
 

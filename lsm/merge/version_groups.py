@@ -1,4 +1,4 @@
-"""Keys that have several versions, and what happened to a column over them: the common ground of merge engines.
+"""Versions grouped by key, and the history of a column over them: what every merge function is built on.
 
 A *place* is the number of a version: all versions of a key have consecutive places, oldest first. Functions that choose a
 version answer with one place per key, -1 for null.

@@ -1,4 +1,4 @@
-"""One row group through its page indexes: which rows a filter can match, and those rows alone.
+"""Page indexes of one row group: which rows a filter can match, and how to read only those.
 
 Page indexes are advice: one that is missing, or does not hold together, only means that whole column chunks are decoded.
 """

@@ -1,4 +1,4 @@
-"""What minima, maxima and null counts prove true for every row, so that nothing has to be read to know it."""
+"""What is left of a filter once minima, maxima and null counts have proved some of its terms true for every row of a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows that have a text which a filter wants, looked for in several row groups at once by the decoder that filters."""
+"""Positions of the rows whose text equals one that a filter names, found by polars in several row groups at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The keys of many files as numbers that compare as they do, and the sections that their ranges make."""
+"""Key ranges of many files as ranks, and the sections (files whose key ranges overlap) that they form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Predicates taken apart: what of a filter can be said of a partition, a key, a bucket or one file."""
+"""Projections of a filter: the part of it that a partition, a key, a bucket or a single file can decide."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a write finds in the buckets that it writes to."""
+"""The live files of the base snapshot in the buckets that a write touches: data files, deletion vectors, bucket counts."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ class MergeTreeWriter:
         """Flush, then compact everything or what the strategy picks; nothing if the table has got columns since it was opened."""
         self.flush()
         if self.context.knows_all_columns and not full:
-            self._take(self._manager.settle())
+            self._take(self._manager.move_base())
         try:
             result = self._manager.compact(full=full) if self.context.knows_all_columns else None
         except BaseException:

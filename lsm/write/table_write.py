@@ -95,7 +95,7 @@ class TableWrite:
         self.commit_user = commit_user
         compacts = not (store.options.write_only if write_only is None else write_only)
         told = store.options.changelog_producer == "lookup"  # an overwrite is in no changelog, its compaction neither: so it is done here
-        self._compacts = compacts and (not ignore_existing or told)  # others are settled where they are alone in their buckets
+        self._compacts = compacts and (not ignore_existing or told)  # others are compacted where they are alone in their buckets
         self._names = data_file_names(store, commit_id)
         self._spill = spill_directory()
         raw = store.options.raw

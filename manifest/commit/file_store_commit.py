@@ -324,15 +324,15 @@ class FileStoreCommit:
         """As ``_publish``, and whether it ``succeeds`` the one before; the run knows of an outcome that cannot be told."""
         if run is None:
             return self._publish(snapshot, attempt) and succeeds()
-        with run.doubting() as settled:
+        with run.outcome_unknown() as mark_known:
             try:
                 created = self._publish(snapshot, attempt)
             except (OutOfDisk, UnsafeFileIO):  # surely not
-                settled()
+                mark_known()
                 raise
             created = created and succeeds()
             if created is not None:
-                settled()
+                mark_known()
             return created
 
     def _publish(self, snapshot: Snapshot, attempt: CommitAttempt) -> bool | None:

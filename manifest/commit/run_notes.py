@@ -27,7 +27,7 @@ class CommitRun:
     identifier: int
     path: str
     base: int
-    doubts: int = 0
+    unknown_outcomes: int = 0
 
     def checked(self, newest: int, reached: int) -> None:
         """Before an attempt on top of ``newest``: snapshots after ``reached`` were searched. Raises ``CommitReplayed`` if that is not enough."""
@@ -40,17 +40,17 @@ class CommitRun:
             refuse_expired_run(self.store, self.user, others, reached)
 
     @contextmanager
-    def doubting(self) -> Iterator[Callable[[], None]]:
-        """While a snapshot is made: unless what is yielded is called, there remains a doubt whether it is there."""
-        self.doubts += 1
-        yield self._settled
+    def outcome_unknown(self) -> Iterator[Callable[[], None]]:
+        """While a snapshot is created: unless what is yielded is called, nobody can tell afterwards whether it is there."""
+        self.unknown_outcomes += 1
+        yield self._mark_known
 
-    def _settled(self) -> None:
-        self.doubts -= 1
+    def _mark_known(self) -> None:
+        self.unknown_outcomes -= 1
 
     def ended(self, *, committed: bool) -> None:
-        """Take the note away where nothing was committed, or where it is remembered otherwise; in doubt it stays."""
-        if not self.doubts and (not committed or self.identifier < BATCH_IDENTIFIER):
+        """Take the note away where nothing was committed, or where it is remembered otherwise; while an outcome is unknown it stays."""
+        if not self.unknown_outcomes and (not committed or self.identifier < BATCH_IDENTIFIER):
             with suppress(OSError):  # it does no harm
                 self.store.file_io.delete(self.path)
 

@@ -1,4 +1,4 @@
-"""Whether a snapshot that was just created is the successor of the one it was made on, and stands."""
+"""Whether a snapshot that was just created follows the one it was made on, and is still there: other engines may rename theirs over it."""
 
 from __future__ import annotations
 

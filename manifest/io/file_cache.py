@@ -1,4 +1,4 @@
-"""What was made of files that never change, kept for all tables that this process opens, up to so many bytes together.
+"""A cache of what was decoded from immutable files, shared by all tables of the process and bounded in bytes.
 
 Paimon writes every schema, manifest, data and index file once, under a name of its own. Still nothing is taken for unchanged: an
 answer counts only for the very file (``FileIO.identity``) that it was made of, so a table that was dropped and made anew, a file that

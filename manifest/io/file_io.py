@@ -27,7 +27,7 @@ from manifest.io.posix import is_still, open_directory, sync_directory, temporar
 from manifest.io.storage_errors import with_storage_errors
 
 _NO_LINK = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EXDEV, errno.EMLINK})
-_SETTLED_NANOS = 2 * 10**9
+_CLOCK_TICK_NANOS = 2 * 10**9
 """Times of files are coarse: a file that changed just now can change again within the same tick."""
 _TURN_SECONDS = 5.0
 _TURN_POLL_SECONDS = 0.002
@@ -139,7 +139,7 @@ class LocalFileIO:
 
     def identity(self, path: str) -> tuple[int, ...] | None:
         found = os.stat(path)
-        if time.time_ns() - found.st_ctime_ns < _SETTLED_NANOS:
+        if time.time_ns() - found.st_ctime_ns < _CLOCK_TICK_NANOS:
             return None
         return found.st_dev, found.st_ino, found.st_size, found.st_ctime_ns
 

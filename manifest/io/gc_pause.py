@@ -1,4 +1,4 @@
-"""Making many objects without Python's search for cycles."""
+"""Python's cyclic garbage collector paused while many objects are made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A storage whose files become durable side by side, while others are still being made, instead of one after the other."""
+"""A ``FileIO`` that syncs files in the background while others are still being written, instead of one after the other."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def leaf_may_match(leaf: Compare | In, low: Any, high: Any, place: Callable[[Pla
             found = found & _may_compare(Op.NE, low, high, place(value))
         else:
             found = found | _may_compare(Op.EQ, low, high, place(value))
-        if found is (not leaf.negated):  # settled for a single file
+        if found is (not leaf.negated):  # decided for a single file
             break
     return found
 

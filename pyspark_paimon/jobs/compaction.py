@@ -1,4 +1,4 @@
-"""What ``Table.compact`` is asked for, checked against the schema, and the buckets that it means."""
+"""Arguments of ``Table.compact`` checked against the schema, and the buckets that they select."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scans of which somebody else reads some files: what is left of their plan, and whether the others' files are still there."""
+"""Scans without the files that Spark's own Parquet reader takes: the rest of the plan, and whether those files are still there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``Table.fsck`` where the files are: metadata here, files in threads, and at the end what has been expired meanwhile is forgiven."""
+"""``Table.fsck`` where the files are: metadata in this thread, files in a pool; problems of what expired meanwhile are dropped."""
 
 from __future__ import annotations
 

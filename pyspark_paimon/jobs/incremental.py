@@ -1,6 +1,6 @@
-"""What a read between two snapshots is asked for, how the question is settled, and how the answer is planned and read.
+"""Reads between two snapshots: the request is resolved to snapshot ids and a mode, then planned and read.
 
-A range is settled when the scan is made: tags become snapshot ids and the mode is chosen, so that every reading of the scan,
+A range is resolved when the scan is made: tags become snapshot ids and the mode is chosen, so that every reading of the scan,
 here or in Spark's tasks, sees the same.
 """
 

@@ -1,4 +1,4 @@
-"""Partition specifications, ``{"day": "2024-01-31"}``: as text for the trip to an engine, and as a predicate there."""
+"""Partition specifications, ``{"day": "2024-01-31"}``: as JSON text in a request, and as a predicate where it is carried out."""
 
 from __future__ import annotations
 

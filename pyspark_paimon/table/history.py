@@ -1,4 +1,4 @@
-"""A table's past and its other histories: tags, branches, rollback, and partitions that go."""
+"""Tags, branches, rollback and dropped partitions of a table."""
 
 from __future__ import annotations
 

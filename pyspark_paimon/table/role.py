@@ -1,4 +1,4 @@
-"""What the roles of a table share: the backend that carries out what they are asked, and what is said of arguments that are none."""
+"""The base of a table's roles: the backend that they call, and the errors for arguments of a wrong type."""
 
 from __future__ import annotations
 

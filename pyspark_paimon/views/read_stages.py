@@ -1,4 +1,4 @@
-"""What reading a scan's files came upon, as the last stages of its funnel, with a line for every index that was asked."""
+"""The last stages of a scan's funnel, counted while its files were read, with a line for every index that was asked."""
 
 from __future__ import annotations
 

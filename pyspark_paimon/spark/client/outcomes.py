@@ -1,4 +1,4 @@
-"""From what a commit left, asked for by its id, to what the methods of a table answer."""
+"""Results of ``Table``'s methods, from the counts that a commit noted under its id."""
 
 from __future__ import annotations
 

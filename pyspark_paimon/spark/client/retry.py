@@ -1,4 +1,4 @@
-"""Jobs that rearrange files, seen from the client: staged, run, and run again for what lost a race against another commit."""
+"""Compactions and index rewrites as Spark jobs, seen from the client: staged, run, and run again for what lost a race."""
 
 from __future__ import annotations
 

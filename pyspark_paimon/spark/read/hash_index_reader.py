@@ -1,4 +1,4 @@
-"""The homes of a dynamic-bucket table's keys as rows (partition, hash, bucket), from its hash index files, for Spark to join."""
+"""The bucket of every known key of a dynamic-bucket table as rows (partition, hash, bucket), from its hash index files, for Spark to join."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which files of a scan Spark reads by itself, and how: the server's side of the short way.
+"""Which files of a scan Spark's own Parquet reader can read, and how; decided on the server.
 
 A file whose rows are all current and live needs no merging, so the Parquet reader of the JVM can read it without a Python
 worker. The answer names the files of a pinned snapshot; whatever else the scan has to read stays with our own reader, which

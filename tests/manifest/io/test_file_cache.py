@@ -19,7 +19,7 @@ IO = LocalFileIO()
 @pytest.fixture
 def settled(monkeypatch):
     """Files count as settled at once; ``tick`` lets the clock of the file system go on."""
-    monkeypatch.setattr(manifest.io.file_io, "_SETTLED_NANOS", 0)
+    monkeypatch.setattr(manifest.io.file_io, "_CLOCK_TICK_NANOS", 0)
     return lambda: time.sleep(0.03)
 
 

@@ -29,7 +29,7 @@ from pyspark_paimon.local.backend import LocalBackend
 @pytest.fixture(autouse=True)
 def settled(monkeypatch):
     """Files count as settled at once, and nothing is held before."""
-    monkeypatch.setattr(manifest.io.file_io, "_SETTLED_NANOS", 0)
+    monkeypatch.setattr(manifest.io.file_io, "_CLOCK_TICK_NANOS", 0)
     SHARED.clear()
     yield
     SHARED.clear()
