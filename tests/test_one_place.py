@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 from manifest.options import merge_engine
@@ -14,9 +15,16 @@ MODULES = sorted(
 )
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    """The syntax tree of a module."""
+    return ast.parse((ROOT / path).read_text())
+
+
+@cache
 def mentioned(path: Path) -> set[str]:
     """Every name that a module reads or imports, and every text of it, docstrings apart."""
-    tree = ast.parse((ROOT / path).read_text())
+    tree = parsed(path)
     found = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
     found |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
     return found | {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
@@ -45,15 +53,41 @@ def test_only_one_module_puts_floats_in_order() -> None:
 
 
 def defined(path: Path) -> set[str]:
-    return {node.name for node in ast.walk(ast.parse((ROOT / path).read_text())) if isinstance(node, ast.FunctionDef)}
+    return {node.name for node in ast.walk(parsed(path)) if isinstance(node, ast.FunctionDef)}
 
 
 def test_parquets_metadata_is_read_by_the_names_of_its_fields() -> None:
     """``group[1][1][1]``: only ``fields.py`` knows that a field is a pair of its type and value."""
     numbered = set()
     for path in (path for path in MODULES if path.parts[:2] == ("lsm", "parquet")):
-        nodes = [node for node in ast.walk(ast.parse((ROOT / path).read_text())) if isinstance(node, ast.Subscript)]
+        nodes = [node for node in ast.walk(parsed(path)) if isinstance(node, ast.Subscript)]
         pairs = [(node.slice, node.value.slice) for node in nodes if isinstance(node.value, ast.Subscript)]
         if any(isinstance(one, ast.Constant) and isinstance(other, ast.Constant) for one, other in pairs):
             numbered.add(path.name)
     assert numbered == {"fields.py"}
+
+
+def test_only_one_loop_cuts_a_stream_of_batches_at_a_limit() -> None:
+    counting = {
+        str(path)
+        for path in MODULES
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Sub) and "num_rows" in ast.unparse(node.value)
+    }
+    assert counting == {"lsm/arrow/limit.py"}
+
+
+def test_overwrites_and_the_counts_of_compactions_are_the_same_locally_and_on_spark() -> None:
+    """Which partitions a static overwrite replaces, and what a compaction has done, is told by ``jobs`` to both engines."""
+    backends = {"pyspark_paimon/local/write_compact.py", "pyspark_paimon/spark/driver/commit.py"}
+    for name, home in (("publish_rows", "pyspark_paimon/jobs/publish.py"), ("compaction_counts", "pyspark_paimon/jobs/compaction.py")):
+        assert {str(path) for path in MODULES if name in mentioned(path)} == {home, *backends}, name
+    overwriting = {
+        str(path)
+        for path in MODULES
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "overwrite"
+    }
+    assert overwriting == {"manifest/commit/file_store_commit.py", "pyspark_paimon/jobs/publish.py"}
+    counting = {str(path) for path in MODULES if {"made_by_compaction", "compact_before"} <= mentioned(path)}
+    assert counting == {"pyspark_paimon/jobs/compaction.py"}
