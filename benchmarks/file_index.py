@@ -30,7 +30,7 @@ from benchmarks.figures import Figures, store
 from fileindex.base.column_type import ColumnType, Kind
 from fileindex.build.options import FileIndexOptions, parse_column
 from fileindex.build.writer import DataFileIndexWriter
-from fileindex.format.container import ContainerReader
+from fileindex.format.container import ContainerReader, write_index_container
 from fileindex.predicate.tree import And, Compare, Op, Predicate
 from fileindex.query.evaluate import evaluate
 from fileindex.query.metrics import IndexMetrics
@@ -107,7 +107,7 @@ def build(spec: FileIndexOptions, types: dict[str, ColumnType], table: pa.Table)
     assert writer is not None
     for batch in table.to_batches(max_chunksize=BATCH):
         writer.write(batch)
-    return writer.finish()
+    return write_index_container(writer.finish())
 
 
 def seconds(*work: Callable[[], Any]) -> list[float]:

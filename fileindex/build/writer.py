@@ -16,7 +16,7 @@ from fileindex.base.column_type import STRINGS, ColumnType
 from fileindex.base.errors import UnknownColumn
 from fileindex.base.plain_value import plain_array
 from fileindex.build.options import FileIndexOptions, IndexSpec
-from fileindex.format.container import write_index_container
+from fileindex.format.container import StoredIndex
 from fileindex.format.registry import INDEX_TYPES, HashingBuilder, IndexType
 from fileindex.keys.group_by import ColumnRows, GroupedColumn
 from fileindex.predicate.evaluate_rows import type_of
@@ -79,7 +79,7 @@ class FileIndexMaintainer:
             self._without_values = not len(grouped.values)
         return payloads
 
-    def stored(self) -> list[tuple[str, str, bytes | None]]:
+    def stored(self) -> list[StoredIndex]:
         """What goes into the container: the payloads, but for a range-bitmap without any value the marker of an empty index.
 
         Of such an index Paimon's reader finds only the first and the last row when it looks for nulls, and loses the others.
@@ -135,7 +135,7 @@ class MapFileIndexMaintainer:
         for entry, values in zip(self._entries, map_entries(array, self._keys), strict=True):
             entry.write(values)
 
-    def stored(self) -> list[tuple[str, str, bytes | None]]:
+    def stored(self) -> list[StoredIndex]:
         """What goes into the container for all entries."""
         return [payload for entry in self._entries for payload in entry.stored()]
 
@@ -155,8 +155,8 @@ class DataFileIndexWriter:
         >>> options = FileIndexOptions.parse({"file-index.bitmap.columns": "a"}, types)
         >>> writer = DataFileIndexWriter.create(options, types)
         >>> writer.write(pa.record_batch({"a": pa.array([1, 2], pa.int32())}))
-        >>> len(writer.finish())
-        101
+        >>> [(column, kind, len(payload)) for column, kind, payload in writer.finish()]
+        [('a', 'bitmap', 54)]
         """
         by_column: dict[ColumnRef, list[IndexSpec]] = {}
         for spec in options.specs:
@@ -195,9 +195,9 @@ class DataFileIndexWriter:
         """After ``finish``: indexes that could not hold this file's values, and why."""
         return [line for maintainer in self._maintainers.values() for line in maintainer.omitted]
 
-    def finish(self) -> bytes:
-        """The container of all rows written."""
-        return write_index_container([payload for maintainer in self._maintainers.values() for payload in maintainer.stored()])
+    def finish(self) -> list[StoredIndex]:
+        """The indexes of all rows written, for ``write_index_container``."""
+        return [index for maintainer in self._maintainers.values() for index in maintainer.stored()]
 
 
 __all__ = ["DataFileIndexWriter", "FileIndexMaintainer"]

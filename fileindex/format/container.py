@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from fileindex.base.corrupt import CorruptIndex
 from fileindex.format.checksums import BlockChecksums, checksums_of, room_needed
@@ -18,6 +19,9 @@ CONTAINER_VERSION = 1
 _FIXED = struct.Struct(">qii")
 _MAX_UTF = 65535
 _MAX_INT = 2**31 - 1
+
+StoredIndex: TypeAlias = tuple[str, str, bytes | None]
+"""Column (a name or ``map[key]``), index type and payload; None stands for the marker of an index that was fed nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +39,17 @@ class ContainerEntry:
         return self.start < 0
 
 
-def write_index_container(payloads: Sequence[tuple[str, str, bytes | None]], name: str | None = None) -> bytes:
-    """The container of ``(column, index type, payload)`` triples in their order; None stands for the EMPTY marker.
+def container_size(payloads: Sequence[StoredIndex]) -> int:
+    """Bytes of the container of ``payloads`` without checksums. Raises as ``write_index_container``.
 
-    With the ``name`` of its side file it has checksums.
+    >>> container_size([("a", "bitmap", b"xyz")]) == len(write_index_container([("a", "bitmap", b"xyz")]))
+    True
+    """
+    return _head_length(_by_column(payloads)) + _body_length(payloads)
+
+
+def write_index_container(payloads: Sequence[StoredIndex], name: str | None = None) -> bytes:
+    """The container of indexes in their order. With the ``name`` of its side file it has checksums.
 
     Raises:
         OverflowError: a name exceeds 65535 bytes, or the container 2^31-1.
@@ -46,19 +57,14 @@ def write_index_container(payloads: Sequence[tuple[str, str, bytes | None]], nam
     >>> write_index_container([]).hex()
     '00054e4ed01a35ae00000001000000180000000000000000'
     """
-    columns: dict[str, list[tuple[bytes, bytes | None]]] = {}
-    for column, index_type, payload in payloads:
-        columns.setdefault(column, []).append((_utf(index_type), payload))
-    names = {column: _utf(column) for column in columns}
-    head_length = _FIXED.size + 8 + sum(len(name) + 4 for name in names.values())
-    head_length += sum(len(type_name) + 8 for indexes in columns.values() for type_name, _ in indexes)
-    room = 0 if name is None else room_needed(sum(len(payload or b"") for _, _, payload in payloads))
-    head_length += room
+    columns = _by_column(payloads)
+    room = 0 if name is None else room_needed(_body_length(payloads))
+    head_length = _head_length(columns) + room
     head = [_FIXED.pack(CONTAINER_MAGIC, CONTAINER_VERSION, head_length), struct.pack(">i", len(columns))]
     body: list[bytes] = []
     start = head_length
     for column, indexes in columns.items():
-        head += [names[column], struct.pack(">i", len(indexes))]
+        head += [column, struct.pack(">i", len(indexes))]
         for type_name, payload in indexes:
             if payload is None:
                 head += [type_name, struct.pack(">ii", -1, 0)]
@@ -72,11 +78,22 @@ def write_index_container(payloads: Sequence[tuple[str, str, bytes | None]], nam
     return b"".join([header, struct.pack(">i", room), b"" if name is None else checksums_of(name, header, content), content])
 
 
-def side_file(container: bytes, name: str) -> bytes:
-    """The content of the side file of that name that holds the indexes of ``container``."""
-    reader = ContainerReader.of(container)
-    entries = [(entry, None if entry.is_empty else reader.payload(entry).whole()) for entry in reader.entries()]
-    return write_index_container([(entry.column, entry.index_type, payload) for entry, payload in entries], name)
+def _by_column(payloads: Sequence[StoredIndex]) -> dict[bytes, list[tuple[bytes, bytes | None]]]:
+    """Encoded types and payloads by encoded column, in order."""
+    columns: dict[bytes, list[tuple[bytes, bytes | None]]] = {}
+    for column, index_type, payload in payloads:
+        columns.setdefault(_utf(column), []).append((_utf(index_type), payload))
+    return columns
+
+
+def _head_length(columns: dict[bytes, list[tuple[bytes, bytes | None]]]) -> int:
+    """Bytes of the header, checksums apart."""
+    of_types = sum(len(type_name) + 8 for indexes in columns.values() for type_name, _ in indexes)
+    return _FIXED.size + 8 + sum(len(column) + 4 for column in columns) + of_types
+
+
+def _body_length(payloads: Sequence[StoredIndex]) -> int:
+    return sum(len(payload or b"") for _, _, payload in payloads)
 
 
 class ContainerReader:
@@ -257,4 +274,4 @@ def _text(data: bytes) -> str:
         raise CorruptIndex("a name in an index container is no modified UTF-8") from error
 
 
-__all__ = ["ContainerEntry", "ContainerReader", "Payload", "side_file", "write_index_container"]
+__all__ = ["ContainerEntry", "ContainerReader", "Payload", "StoredIndex", "container_size", "write_index_container"]

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from fileindex.base.plain_value import from_scalar
 from fileindex.build.options import FileIndexOptions
 from fileindex.build.writer import DataFileIndexWriter
-from fileindex.format.container import side_file
+from fileindex.format.container import container_size, write_index_container
 from lsm.arrow.row_kind import retracts
 from lsm.keys.sort import SEQUENCE_NUMBER, VALUE_KIND
 from lsm.parquet.writer import ROW_GROUP_BYTES, ParquetFileWriter
@@ -155,15 +155,15 @@ class _IndexedFile:
         embedded: bytes | None = None
         extra: tuple[str, ...] = ()
         if self._index is not None:
-            container = self._index.finish()
+            indexes = self._index.finish()
             for line in self._index.omitted:
                 _LOG.warning("%s has no index %s", self._parquet.path, line)
-            if len(container) <= self._target.index_options.in_manifest_threshold:
-                embedded = container
+            if container_size(indexes) <= self._target.index_options.in_manifest_threshold:
+                embedded = write_index_container(indexes)
             else:
                 extra = (self.name + INDEX_SUFFIX,)
                 self._index_path = self._parquet.path + INDEX_SUFFIX
-                self._target.store.file_io.write(self._index_path, side_file(container, extra[0]))
+                self._target.store.file_io.write(self._index_path, write_index_container(indexes, extra[0]))
         value_stats, columns = self.stats.value_stats(footer)
         return footer, {
             "file_name": self.name,

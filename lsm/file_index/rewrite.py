@@ -15,7 +15,7 @@ from typing import Self
 from fileindex.base.errors import PaimonError
 from fileindex.build.options import FileIndexOptions, IndexSpec
 from fileindex.build.writer import DataFileIndexWriter
-from fileindex.format.container import ContainerEntry, ContainerReader, side_file, write_index_container
+from fileindex.format.container import ContainerEntry, StoredIndex, container_size, write_index_container
 from fileindex.format.registry import INDEX_TYPES
 from fileindex.format.same_options import has_same_options
 from fileindex.predicate.evaluate_rows import type_of
@@ -77,8 +77,8 @@ class FileIndexRewriter:
         bytes_read = report.bytes_read + old.bytes_read
         if set(payloads) == kept and self._is_in_place(entry.file, old, kept):  # what is missing cannot hold this file's values
             return RewrittenIndex(bytes_read=bytes_read)
-        parts = [(*key, payloads[key]) for key in map(_key, wanted.specs) if key in payloads]
-        return self._stored(entry, write_index_container(parts) if parts else None, bytes_read)
+        indexes = [(*key, payloads[key]) for key in map(_key, wanted.specs) if key in payloads]
+        return self._stored(entry, indexes, bytes_read)
 
     def _wanted(self, file: DataFileMeta) -> _Wanted:
         found = self._known.get((file.schema_id, file.write_cols))
@@ -105,21 +105,18 @@ class FileIndexRewriter:
         rows = DataFileRead(seen_by_file, entry.partition, entry.bucket, entry.file, columns, use_index=False, report=report)
         for batch in rows.batches():
             writer.write(batch)
-        container = ContainerReader.of(writer.finish())
-        return {
-            (index.column, index.index_type): None if index.is_empty else container.payload(index).whole() for index in container.entries()
-        }
+        return {(column, index_type): payload for column, index_type, payload in writer.finish()}
 
-    def _stored(self, entry: ManifestEntry, container: bytes | None, bytes_read: int) -> RewrittenIndex:
+    def _stored(self, entry: ManifestEntry, indexes: Sequence[StoredIndex], bytes_read: int) -> RewrittenIndex:
         file = entry.file
         others = tuple(name for name in file.extra_files if not name.endswith(INDEX_SUFFIX))
-        embedded = None
-        if container is not None and len(container) <= self.store.schema.file_index.in_manifest_threshold:
-            embedded = container
-        elif container is not None:
+        embedded, container = None, b""
+        if indexes and container_size(indexes) <= self.store.schema.file_index.in_manifest_threshold:
+            embedded = container = write_index_container(indexes)
+        elif indexes:
             name = side_file_name(file, self.commit_id, self._attempt)
             data_path = self.store.physical_files(entry.partition, entry.bucket, file)[0]
-            container = side_file(container, name)
+            container = write_index_container(indexes, name)
             self.store.file_io.write(self.store.paths.extra_file(data_path, name), container)
             others = (*others, name)
         message = CommitMessage(
@@ -130,7 +127,7 @@ class FileIndexRewriter:
             compact_after=(file.model_copy(update={"extra_files": others, "embedded_index": embedded}),),
             base_snapshot_id=self.base_snapshot_id,
         )
-        return RewrittenIndex(message, bytes_read, len(container or b""))
+        return RewrittenIndex(message, bytes_read, len(container))
 
 
 def side_file_name(file: DataFileMeta, commit_id: str, attempt: str) -> str:

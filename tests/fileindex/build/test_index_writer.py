@@ -17,7 +17,7 @@ from fileindex.base.column_type import ColumnType, Kind
 from fileindex.base.errors import UnknownColumn
 from fileindex.build.options import FileIndexOptions
 from fileindex.build.writer import DataFileIndexWriter
-from fileindex.format.container import ContainerReader
+from fileindex.format.container import ContainerReader, write_index_container
 from fileindex.format.registry import INDEX_TYPES
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.tree import And, ColumnRef, Compare, In, IsNull, Op, Or
@@ -41,7 +41,7 @@ def container_of(table, types, options, batch_rows=1000):
     writer = DataFileIndexWriter.create(options, types)
     for batch in table.to_batches(max_chunksize=batch_rows):
         writer.write(batch)
-    return ContainerReader.of(writer.finish())
+    return ContainerReader.of(write_index_container(writer.finish()))
 
 
 def answer(predicate, container, types, row_count):
@@ -123,7 +123,7 @@ def test_null_map_keys_are_passed_over():
     types = {"m": MAP}
     writer = DataFileIndexWriter.create(options_of(types, bitmap="m[k]"), types)
     writer.write(pa.record_batch({"m": array}))
-    assert allowed(answer(Compare(K, Op.EQ, 1), ContainerReader.of(writer.finish()), types, 1), 1) == {0}
+    assert allowed(answer(Compare(K, Op.EQ, 1), ContainerReader.of(write_index_container(writer.finish())), types, 1), 1) == {0}
 
 
 def test_all_indexes_of_a_file_stand_in_the_order_of_their_declaration():
@@ -239,7 +239,7 @@ def test_an_index_that_would_exceed_its_format_is_left_out_and_said(monkeypatch)
     types = {"a": LONG}
     writer = DataFileIndexWriter.create(options_of(types, bitmap="a", bloom_filter="a"), types)
     writer.write(pa.record_batch({"a": pa.array([1, 1, 2])}))
-    container = ContainerReader.of(writer.finish())
+    container = ContainerReader.of(write_index_container(writer.finish()))
     assert [entry.index_type for entry in container.entries()] == ["bloom-filter"]
     assert writer.omitted[0].startswith("bitmap of 'a'")
 

@@ -61,7 +61,7 @@ def payloads() -> Iterator[tuple[str, str, bytes]]:
                 writer = DataFileIndexWriter.create(FileIndexOptions.parse(raw, TYPES), TYPES)
                 assert writer is not None
                 writer.write(table)
-                container = ContainerReader.of(writer.finish())
+                container = ContainerReader.of(write_index_container(writer.finish()))
                 yield column, name, container.payload(container.entries()[0]).whole()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fileindex.base.corrupt import CorruptIndex
-from fileindex.format.container import ContainerReader, side_file, write_index_container
+from fileindex.format.container import ContainerReader, write_index_container
 
 PAYLOADS = [("a", "bitmap", bytes(range(256)) * 40), ("b", "bsi", None), ("b", "bloom-filter", b"\x07" * 33)]
 
@@ -16,7 +16,7 @@ def told(data: bytes, name: str = "f.index") -> list[tuple[str, str, bytes | Non
 
 
 def test_a_flipped_bit_is_an_error_or_changes_nothing() -> None:
-    whole = side_file(write_index_container(PAYLOADS), "f.index")
+    whole = write_index_container(PAYLOADS, "f.index")
     assert told(whole) == PAYLOADS
     unseen = 0
     for at in [*range(8 * 140), *range(8 * 140, 8 * len(whole), 997)]:
@@ -31,7 +31,7 @@ def test_a_flipped_bit_is_an_error_or_changes_nothing() -> None:
 
 
 def test_the_side_file_of_another_data_file_is_an_error() -> None:
-    whole = side_file(write_index_container(PAYLOADS), "f.index")
+    whole = write_index_container(PAYLOADS, "f.index")
     with pytest.raises(CorruptIndex, match="checksum"):
         told(whole, "g.index")
 
@@ -41,8 +41,7 @@ def test_a_container_without_checksums_is_read() -> None:
 
 
 def test_only_the_blocks_that_hold_the_bytes_are_read() -> None:
-    large = write_index_container([("a", "bitmap", bytes(1_000_000))])
-    data = side_file(large, "f.index")
+    data = write_index_container([("a", "bitmap", bytes(1_000_000))], "f.index")
     reader = ContainerReader(lambda offset, length: data[offset : offset + length], len(data), "f.index")
     (entry,) = reader.entries()
     before = reader.bytes_read

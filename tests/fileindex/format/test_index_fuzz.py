@@ -46,7 +46,7 @@ def containers():
             raw |= {"file-index.bitmap.a.index-block-size": "100b", "file-index.bitmap.b.version": "1"}
         writer = DataFileIndexWriter.create(FileIndexOptions.parse(raw, TYPES), TYPES)
         writer.write(table)
-        yield writer.finish()
+        yield write_index_container(writer.finish())
 
 
 CONTAINERS = list(containers())

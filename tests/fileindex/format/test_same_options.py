@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fileindex.base.column_type import ColumnType, Kind
 from fileindex.build.options import FileIndexOptions, IndexSpec
 from fileindex.build.writer import DataFileIndexWriter
-from fileindex.format.container import ContainerReader, Payload
+from fileindex.format.container import ContainerReader, Payload, write_index_container
 from fileindex.format.same_options import has_same_options
 from fileindex.predicate.tree import ColumnRef
 from tests.odd_bytes import odd_texts
@@ -22,7 +22,7 @@ COLUMN = ColumnRef("a")
 def build(index_type, column_type, values, options):
     writer = DataFileIndexWriter.create(FileIndexOptions((IndexSpec(COLUMN, index_type, options),)), {"a": column_type})
     writer.write(pa.record_batch({"a": pa.array(values, column_type.arrow)}))
-    container = ContainerReader.of(writer.finish())
+    container = ContainerReader.of(write_index_container(writer.finish()))
     (entry,) = container.entries()
     return None if entry.is_empty else container.payload(entry)
 

@@ -40,7 +40,7 @@ def container_of(values, column_type, variant):
     types = {"a": column_type}
     writer = DataFileIndexWriter.create(FileIndexOptions.parse(VARIANTS[variant], types), types)
     writer.write(pa.record_batch({"a": arrow_column(values, column_type)}))
-    return ContainerReader.of(writer.finish())
+    return ContainerReader.of(write_index_container(writer.finish()))
 
 
 def ask(predicate, container, types, row_count):
@@ -160,7 +160,7 @@ def test_map_entries_are_answered_exactly_whatever_the_maps_repeat(maps, predica
         writer.write(batch)
     if not maps:
         return
-    result = ask(predicate, ContainerReader.of(writer.finish()), types, len(maps))
+    result = ask(predicate, ContainerReader.of(write_index_container(writer.finish())), types, len(maps))
     expected = brute(predicate, table, types)
     assert rows_of(result, len(maps)) >= expected
     assert not result.exact or rows_of(result, len(maps)) == expected
@@ -182,7 +182,7 @@ def test_an_exact_index_is_enough_and_others_are_not_asked():
     writer = DataFileIndexWriter.create(FileIndexOptions.parse(raw, types), types)
     writer.write(pa.record_batch({"a": pa.array(VALUES, pa.int32())}))
     notes = IndexMetrics()
-    evaluate(Compare(A, Op.EQ, 2), ContainerReader.of(writer.finish()), types, len(VALUES), notes)
+    evaluate(Compare(A, Op.EQ, 2), ContainerReader.of(write_index_container(writer.finish())), types, len(VALUES), notes)
     assert set(notes.by_index) == {("a", "bitmap")}
 
 
@@ -211,7 +211,7 @@ def test_only_the_index_that_found_nothing_is_said_to_have_skipped_the_file():
     writer.write(pa.record_batch({"a": pa.array([1, 2], pa.int32()), "b": pa.array([1, 2], pa.int32())}))
     notes = IndexMetrics()
     both = And((Compare(A, Op.EQ, 1), Compare(ColumnRef("b"), Op.EQ, 99)))
-    assert evaluate(both, ContainerReader.of(writer.finish()), types, 2, notes) is SKIP
+    assert evaluate(both, ContainerReader.of(write_index_container(writer.finish())), types, 2, notes) is SKIP
     assert {name: use.skipped for name, use in notes.by_index.items()} == {("a", "bitmap"): 0, ("b", "bloom-filter"): 1}
 
 

@@ -33,7 +33,7 @@ def container_of(table, types, raw):
     writer = DataFileIndexWriter.create(FileIndexOptions.parse(raw, types), types)
     for batch in table.to_batches(max_chunksize=3000):
         writer.write(batch)
-    return ContainerReader.of(writer.finish())
+    return ContainerReader.of(write_index_container(writer.finish()))
 
 
 def rows(predicate, container, types, row_count):

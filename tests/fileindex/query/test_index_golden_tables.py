@@ -16,7 +16,7 @@ import pytest
 from fileindex.base.column_type import BINARIES, FLOATS, TIMESTAMPS, ColumnType, Kind
 from fileindex.build.options import FileIndexOptions, parse_column
 from fileindex.build.writer import DataFileIndexWriter
-from fileindex.format.container import ContainerReader
+from fileindex.format.container import ContainerReader, write_index_container
 from fileindex.predicate.evaluate_rows import mask, type_of
 from fileindex.predicate.tree import And, Compare, In, IsNull, Op, Or, StartsWith, leaves
 from fileindex.query.evaluate import evaluate
@@ -179,7 +179,7 @@ def test_our_indexes_of_the_same_rows_answer_like_those_of_the_java_engine(table
         rows = rows_of(table, file)
         for batch in rows.to_batches(max_chunksize=17):
             writer.write(batch)
-        ours = ContainerReader.of(writer.finish())
+        ours = ContainerReader.of(write_index_container(writer.finish()))
         assert {(entry.column, entry.index_type) for entry in ours.entries()} == set(known)
         for entry in ours.entries():
             original = java.payload(known[entry.column, entry.index_type]).whole()

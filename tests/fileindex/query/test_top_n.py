@@ -30,7 +30,7 @@ def container_of(values, column_type, index_type="range-bitmap"):
     types = {"a": column_type}
     writer = DataFileIndexWriter.create(FileIndexOptions.parse({f"file-index.{index_type}.columns": "a"}, types), types)
     writer.write(pa.record_batch({"a": arrow_column(values, column_type)}))
-    return ContainerReader.of(writer.finish())
+    return ContainerReader.of(write_index_container(writer.finish()))
 
 
 def first(values, k, order="ASC NL", *, strict=True, among=None, column_type=INT, container=None):

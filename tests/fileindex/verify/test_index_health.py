@@ -9,7 +9,7 @@ import pytest
 from fileindex.base.column_type import ColumnType, Kind
 from fileindex.build.options import FileIndexOptions
 from fileindex.build.writer import DataFileIndexWriter
-from fileindex.format.container import ContainerReader, Payload
+from fileindex.format.container import ContainerReader, Payload, write_index_container
 from fileindex.verify.health import payload_health
 
 LONG = ColumnType(Kind.BIGINT)
@@ -22,7 +22,7 @@ def health(values, index_type, column_bytes=None, row_count=None, **options):
     raw = {f"file-index.{index_type}.columns": "a"} | {f"file-index.{index_type}.a.{name}": text for name, text in options.items()}
     writer = DataFileIndexWriter.create(FileIndexOptions.parse(raw, types), types)
     writer.write(pa.record_batch({"a": pa.array(values)}))
-    reader = ContainerReader.of(writer.finish())
+    reader = ContainerReader.of(write_index_container(writer.finish()))
     payload = reader.payload(reader.entries()[0])
     return payload_health(index_type, payload, LONG, len(values) if row_count is None else row_count, column_bytes)
 

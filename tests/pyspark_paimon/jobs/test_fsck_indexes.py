@@ -42,7 +42,7 @@ def _built_from(edit: Edit, *types: str) -> Damage:
         writer = DataFileIndexWriter.create(FileIndexOptions(schema.file_index.specs), schema.column_types)
         assert writer is not None
         writer.write(edit(rows))
-        theirs, ours = ContainerReader.of(writer.finish()), ContainerReader.of(sidecar.read_bytes(), sidecar.name)
+        theirs, ours = ContainerReader.of(write_index_container(writer.finish())), ContainerReader.of(sidecar.read_bytes(), sidecar.name)
         chosen = [(theirs if index.index_type in types else ours, index) for index in ours.entries()]
         mixed = [(index.column, index.index_type, _payload(source, index.column, index.index_type)) for source, index in chosen]
         sidecar.write_bytes(write_index_container(mixed))
