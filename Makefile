@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 BENCH_STAMP := $(VENV)/.installed-bench
-EXTRAS := spark,cli,demo,test
+EXTRAS := spark,cli,demo,objectstore,test
 PYTEST := $(BIN)/python -m pytest
 
 .PHONY: help

@@ -22,7 +22,8 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.figures import Figures, store
-from manifest.io.file_io import LocalFileIO, WrappedFileIO
+from manifest.io.file_io import LocalFileIO
+from manifest.io.wrapped import WrappedFileIO
 from pyspark_paimon import Table
 from pyspark_paimon.local.backend import LocalBackend
 from pyspark_paimon.table.scan import Scan

@@ -22,7 +22,6 @@ from manifest.entry.manifest_merge import MergePolicy
 from manifest.io.errors import SnapshotExpired, TableNotFound
 from manifest.io.file_io import FileIO
 from manifest.io.paths import MAIN_BRANCH, FileNames, TablePaths, split_branch
-from manifest.io.resolve import file_io_for
 from manifest.options.core_options import CoreOptions
 from manifest.schema.manager import SchemaManager
 from manifest.schema.table_schema import TableSchema
@@ -30,6 +29,7 @@ from manifest.snapshot.manager import SnapshotManager
 from manifest.snapshot.snapshot import Snapshot
 from manifest.stats.partition_stats import PartitionType
 from manifest.stats.table_stats import StatisticsFile
+from manifest.storage.resolve import file_io_for
 from manifest.types.data_type import DataField
 
 EVERYTHING = EntryFilter()

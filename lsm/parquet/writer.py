@@ -126,7 +126,7 @@ class ParquetFileWriter:
         if self._sink is None:
             return
         with suppress(Exception):
-            self._sink.close()
+            getattr(self._sink, "abort", self._sink.close)()  # what is being uploaded is taken back, not finished
         with suppress(Exception):
             self._file_io.delete(self.path)
 

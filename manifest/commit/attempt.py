@@ -14,8 +14,9 @@ from manifest.entry.columns import EntryColumns
 from manifest.entry.manifest_entry import FileKind
 from manifest.entry.manifest_merge import forget_deletes, merge_manifests
 from manifest.io import failpoints
-from manifest.io.file_io import FileIO, WrappedFileIO
+from manifest.io.file_io import FileIO
 from manifest.io.group_sync import GroupSync
+from manifest.io.wrapped import WrappedFileIO
 from manifest.snapshot.snapshot import NO_WATERMARK, CommitKind, Snapshot
 from manifest.store import FileStore
 

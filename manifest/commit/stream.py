@@ -48,7 +48,6 @@ def earlier_commit(store: FileStore, user: str, identifier: int) -> CommitResult
 def announce(store: FileStore, user: str, identifier: int, base: int | None = None) -> None:
     """Say durably that the batch is about to be committed, after snapshot ``base`` (None: the newest), up to which it was not."""
     base = (store.snapshots.latest_id() or 0) if base is None else base
-    store.file_io.mkdirs(store.paths.writers)
     path = store.paths.writer(user)
     store.file_io.write(path, sealed(path, json.dumps({_IDENTIFIER: identifier, _BASE: base})), overwrite=True)
 

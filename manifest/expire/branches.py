@@ -31,26 +31,21 @@ def create_branch(store: FileStore, name: str, tag: str | None = None) -> None:
     branch = paths.for_branch(branch_name(name))
     if name in store.snapshots.branch_names():
         raise InvalidArgument(f"{store.root}: branch '{name}' exists")
-    contents = dict(_schemas(store, branch, None if tag is None else store.snapshots.tag(tag).schema_id))
+    contents: dict[str, bytes] = {}
     if tag is not None:
         tagged = store.snapshots.tag(tag)
         contents[branch.snapshot_file(tagged.id)] = sealed(branch.snapshot_file(tagged.id), tagged.state.to_json())
         contents[branch.tag(tag)] = file_io.read(paths.tag(tag))
         contents[branch.latest_hint] = contents[branch.earliest_hint] = str(tagged.id).encode()
-    making = paths.branch_in_making(name)
+    contents |= _schemas(store, branch, None if tag is None else store.snapshots.tag(tag).schema_id)
+    if tag is not None:
+        store.snapshots.tag(tag)  # still there, so its files are
     try:
-        for path, content in contents.items():
-            file_io.write(f"{making}{path.removeprefix(branch.metadata_root)}", content)
-        if tag is not None:
-            store.snapshots.tag(tag)  # still there, so its files are
-        file_io.rename_directory(making, branch.metadata_root)
-        if tag is not None:
-            _still_there(store, branch, tag)
+        file_io.publish_directory(branch.metadata_root, contents)
     except FileExistsError as error:
-        raise InvalidArgument(f"{store.root}: branch '{name}' exists") from error
-    finally:
-        with suppress(OSError):  # as above: an orphan at worst, and nothing that hides the error
-            file_io.delete_directory(making, recursive=True)
+        raise InvalidArgument(f"{store.root}: branch '{name}' exists, or its making was cut off, which delete_branch clears up") from error
+    if tag is not None:
+        _still_there(store, branch, tag)
 
 
 def _still_there(store: FileStore, branch: TablePaths, tag: str) -> None:
@@ -58,22 +53,27 @@ def _still_there(store: FileStore, branch: TablePaths, tag: str) -> None:
     try:
         store.snapshots.tag(tag)
     except SnapshotNotFound:
-        doomed = store.paths.branch_in_making(branch.branch)
-        store.file_io.rename_directory(branch.metadata_root, doomed)
-        store.file_io.delete_directory(doomed, recursive=True)
+        _retire(store, branch)
         raise
+
+
+def _retire(store: FileStore, branch: TablePaths) -> None:
+    """Take a branch away, for everybody: without schemas it is none."""
+    schemas = SchemaManager(store.file_io, store.root, branch.branch).ids()
+    store.file_io.retire_directory(branch.metadata_root, [branch.schema_file(schema_id) for schema_id in reversed(schemas)])
 
 
 def delete_branch(store: FileStore, name: str) -> Removed:
     """Forget a branch and delete the files that only it used. Raises ``SnapshotNotFound``."""
     _refuse_on_branch(store)
-    branch = _branch(store, name)
+    if name not in store.snapshots.branch_names() and not store.file_io.is_directory(
+        store.paths.for_branch(branch_name(name)).metadata_root
+    ):
+        raise SnapshotNotFound(f"{store.root}: there is no branch '{name}'")
+    branch = SnapshotManager(store.file_io, store.paths.for_branch(name))
     tags = branch.tags()
     snapshots = [branch.get(snapshot_id) for snapshot_id in branch.ids()]
-    doomed = store.paths.branch_in_making(name)
-    store.file_io.rename_directory(branch.paths.metadata_root, doomed)  # gone at once for everybody
-    with suppress(OSError):  # what stays is found as orphans
-        store.file_io.delete_directory(doomed, recursive=True)
+    _retire(store, branch.paths)
     data, manifests = remove_unreachable(store, [*tags.values(), *snapshots[:1]], [*snapshots, *branch.changelogs()])
     return Removed(len(snapshots), tuple(sorted(tags)), data, manifests)
 
@@ -143,7 +143,8 @@ def _branch(store: FileStore, name: str) -> SnapshotManager:
 
 
 def _schemas(store: FileStore, branch: TablePaths, newest: int | None) -> Iterator[tuple[str, bytes]]:
-    for schema_id in store.schemas.ids():
+    """The newest first and the first one last: where files come one after the other, the branch is whole with it."""
+    for schema_id in reversed(store.schemas.ids()):
         if newest is None or schema_id <= newest:
             yield branch.schema_file(schema_id), store.file_io.read(store.paths.schema_file(schema_id))
 

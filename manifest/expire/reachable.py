@@ -105,7 +105,7 @@ def everything_reachable(store: FileStore) -> Reachable:
 
 def branches_of(store: FileStore) -> Iterator[SnapshotManager]:
     """The snapshots of every branch, main first, whichever of them the store is."""
-    for name in (MAIN_BRANCH, *store.snapshots.branch_names()):
+    for name in (MAIN_BRANCH, *store.snapshots.branch_names(unfinished=True)):
         yield SnapshotManager(store.file_io, store.paths.for_branch(name))
 
 

@@ -94,6 +94,10 @@ class StorageDenied(StorageError, PermissionError):
     """This process may not do that there (permissions)."""
 
 
+class CredentialsRefused(StorageDenied):
+    """The store does not take the credentials (wrong, expired, of another clock); with new ones the same call may be made again."""
+
+
 class OutOfDisk(StorageError):
     """The disk or the quota is full; what this attempt wrote is removed, the table is as it was."""
 
@@ -103,6 +107,7 @@ __all__ = [
     "CommitConflict",
     "CommitGaveUp",
     "CommitReplayed",
+    "CredentialsRefused",
     "FileMissing",
     "FileTaken",
     "InvalidSchema",

@@ -1,6 +1,6 @@
 # Paths are strings here, as metadata spells them, and the methods of a FileIO are documented once, by the protocol.
 # ruff: noqa: D102, PTH102, PTH104, PTH105, PTH106, PTH108, PTH110, PTH112, PTH116, PTH119, PTH120, PTH123
-"""The storage that tables stand on: a small protocol, the local file system, and a base for wrappers.
+"""The storage that tables stand on: a small protocol, and the local file system.
 
 A commit is safe only where ``create_exclusive`` is atomic and refuses an existing name. The local implementation uses
 ``link(2)`` for that; a rename would replace another process's snapshot in a race, so there is no such fallback.
@@ -9,28 +9,27 @@ A commit is safe only where ``create_exclusive`` is atomic and refuses an existi
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import shutil
 import time
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
 from fileindex.base.errors import CorruptFile
 from manifest.io import failpoints
+from manifest.io.directories import publish_by_rename, retire_by_rename
 from manifest.io.errors import UnsafeFileIO
-from manifest.io.posix import is_still, open_directory, sync_directory, temporary_name
+from manifest.io.posix import is_still, sync_directory, temporary_name, turn_at
 from manifest.io.storage_errors import with_storage_errors
 
 _NO_LINK = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EXDEV, errno.EMLINK})
 _CLOCK_TICK_NANOS = 2 * 10**9
 """Times of files are coarse: a file that changed just now can change again within the same tick."""
-_TURN_SECONDS = 5.0
-_TURN_POLL_SECONDS = 0.002
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +40,18 @@ class FileStatus:
     size: int
     mtime_ms: int
     is_dir: bool
+    identity: tuple[int, ...] | None = None
+    """As ``FileIO.identity`` tells it, where a listing does."""
+
+
+class RangeReader(Protocol):
+    """A file that is read here and there, as an index is."""
+
+    def size(self) -> int:
+        """Bytes of the file."""
+
+    def read(self, offset: int, length: int) -> bytes:
+        """As ``FileIO.read_range``."""
 
 
 @runtime_checkable
@@ -52,8 +63,15 @@ class FileIO(Protocol):
     Implementations travel to other processes, hence are picklable.
     """
 
+    @property
+    def lanes(self) -> int:
+        """How many files are worth having under way at once because the storage is far, whatever the processors; 1 if it is near."""
+
     def read(self, path: str) -> bytes:
         """All bytes of a file."""
+
+    def read_many(self, paths: Sequence[str]) -> Iterator[bytes]:
+        """All bytes of each file, in order; a storage that is far is asked for several at once."""
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         """``length`` bytes from ``offset``; ``CorruptFile`` if the file ends before."""
@@ -65,34 +83,55 @@ class FileIO(Protocol):
         """What tells a file from every other that was or will be at ``path``, its later contents included; None if nothing does."""
 
     def exists(self, path: str) -> bool:
-        """Whether a file or directory is there."""
+        """Whether a file is there; of a directory ask ``is_directory``."""
+
+    def is_directory(self, path: str) -> bool:
+        """Whether a directory is there."""
 
     def list(self, path: str) -> list[FileStatus]:
         """Entries of a directory, in no order; [] if there is no such directory."""
 
     def mkdirs(self, path: str) -> None:
-        """Create a directory and its parents, durably; existing ones are fine."""
+        """Create a directory and its parents, durably; existing ones are fine. Files need none of that."""
 
     def write(self, path: str, data: bytes, *, overwrite: bool = False, durable: bool = True) -> None:
         """Write a whole file: exclusively (``FileExistsError``), or with ``overwrite`` by atomic replacement."""
+
+    def start_write(self, path: str, data: bytes) -> Callable[[], None]:
+        """Begin to write a new file; what is returned waits until it is durable, and raises what went wrong."""
 
     def create_exclusive(self, path: str, data: bytes) -> bool:
         """Put if absent: the file appears whole and durable, or False because the name is taken."""
 
     def delete(self, path: str) -> bool:
-        """Delete a file; False if it was not there."""
+        """Delete a file; False if it is known that there was none."""
+
+    def delete_many(self, paths: Sequence[str]) -> int:
+        """Delete files, together where the storage can; how many there were."""
 
     def delete_directory(self, path: str, *, recursive: bool = False) -> bool:
         """Delete a directory (only if empty, unless ``recursive``); False if it stays or was not there."""
 
     def rename_directory(self, source: str, target: str) -> None:
-        """Move a directory; ``FileExistsError`` if the target is there."""
+        """Move a directory; ``FileExistsError`` if the target is there, ``UnsupportedOption`` where storage renames nothing."""
+
+    def publish_directory(self, directory: str, contents: Mapping[str, bytes], *, through: FileIO | None = None) -> None:
+        """Make a directory with files (whole paths): it is there at once, or where storage cannot do that, the last file comes last.
+
+        ``FileExistsError`` if it is there, or is being made. ``through`` is a wrapper of this storage, which sees each step.
+        """
+
+    def retire_directory(self, directory: str, roots: Sequence[str], *, through: FileIO | None = None) -> None:
+        """Delete a directory: it is gone at once, or where storage cannot do that, ``roots`` go first."""
 
     def open_output(self, path: str) -> Any:
         """A writable Arrow file, created exclusively, parents included; call ``sync`` after closing it."""
 
-    def open_input(self, path: str) -> Any:
-        """A seekable Arrow file."""
+    def open_input(self, path: str, size: int | None = None) -> Any:
+        """A seekable Arrow file; ``size`` is what metadata say, and need not be asked for."""
+
+    def open_ranges(self, path: str) -> RangeReader:
+        """A file that is read here and there, from its beginning."""
 
     def sync(self, path: str) -> None:
         """Make a closed file and its directory entry durable."""
@@ -115,9 +154,16 @@ class LocalFileIO:
     (True, False, b'first')
     """
 
+    @property
+    def lanes(self) -> int:
+        return 1
+
     def read(self, path: str) -> bytes:
         with open(path, "rb") as file:
             return file.read()
+
+    def read_many(self, paths: Sequence[str]) -> Iterator[bytes]:
+        return map(self.read, paths)
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         if offset < 0 or length < 0:
@@ -149,6 +195,9 @@ class LocalFileIO:
         except (FileNotFoundError, NotADirectoryError):
             return False
         return True
+
+    def is_directory(self, path: str) -> bool:
+        return os.path.isdir(path)
 
     def list(self, path: str) -> list[FileStatus]:
         found: list[FileStatus] = []
@@ -184,6 +233,10 @@ class LocalFileIO:
         if durable:
             sync_directory(os.path.dirname(path))
 
+    def start_write(self, path: str, data: bytes) -> Callable[[], None]:
+        self.write(path, data, durable=False)
+        return partial(self.sync, path)
+
     def create_exclusive(self, path: str, data: bytes) -> bool:
         if os.path.exists(path):
             return False
@@ -215,6 +268,9 @@ class LocalFileIO:
             return False
         return True
 
+    def delete_many(self, paths: Sequence[str]) -> int:
+        return sum(map(self.delete, paths))
+
     def delete_directory(self, path: str, *, recursive: bool = False) -> bool:
         try:
             shutil.rmtree(path) if recursive else os.rmdir(path)
@@ -232,12 +288,21 @@ class LocalFileIO:
         sync_directory(os.path.dirname(target))
         sync_directory(os.path.dirname(source))
 
+    def publish_directory(self, directory: str, contents: Mapping[str, bytes], *, through: FileIO | None = None) -> None:
+        publish_by_rename(through or self, directory, contents)
+
+    def retire_directory(self, directory: str, roots: Sequence[str], *, through: FileIO | None = None) -> None:  # noqa: ARG002  # all goes at once
+        retire_by_rename(through or self, directory)
+
     def open_output(self, path: str) -> Any:
         os.close(self._open_new(path))
         return pa.OSFile(path, mode="wb")
 
-    def open_input(self, path: str) -> Any:
+    def open_input(self, path: str, size: int | None = None) -> Any:  # noqa: ARG002  # asking is cheap
         return pa.OSFile(path, mode="rb")
+
+    def open_ranges(self, path: str) -> RangeReader:
+        return FileRanges(self, path)
 
     def sync(self, path: str) -> None:
         descriptor = os.open(path, os.O_RDONLY)
@@ -247,19 +312,8 @@ class LocalFileIO:
             os.close(descriptor)
         sync_directory(os.path.dirname(path))
 
-    @contextmanager
-    def turn(self, directory: str) -> Iterator[None]:
-        descriptor = open_directory(directory)
-        if descriptor is None:
-            yield
-            return
-        try:
-            deadline = time.monotonic() + _TURN_SECONDS
-            while not _locked(descriptor) and time.monotonic() < deadline:
-                time.sleep(_TURN_POLL_SECONDS)
-            yield
-        finally:
-            os.close(descriptor)  # and with it the lock
+    def turn(self, directory: str) -> AbstractContextManager[None]:
+        return turn_at(directory)
 
     def local_path(self, path: str) -> str | None:
         return path
@@ -289,84 +343,20 @@ class LocalFileIO:
             return os.open(path, flags, 0o666)
 
 
-class WrappedFileIO:
-    """Delegates everything to ``inner``; a logging, counting or faulty store overrides what it watches.
+@dataclass(frozen=True, slots=True)
+class FileRanges:
+    """A file of a storage that is near: each question goes to it."""
 
-    >>> class Counting(WrappedFileIO):
-    ...     reads = 0
-    ...     def read(self, path):
-    ...         self.reads += 1
-    ...         return super().read(path)
-    """
+    file_io: FileIO
+    path: str
 
-    def __init__(self, inner: FileIO) -> None:
-        self.inner = inner
+    def size(self) -> int:
+        """See ``RangeReader``."""
+        return self.file_io.size(self.path)
 
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        with_storage_errors(cls)
-
-    def read(self, path: str) -> bytes:
-        """See ``FileIO``; so for every other method."""
-        return self.inner.read(path)
-
-    def read_range(self, path: str, offset: int, length: int) -> bytes:
-        return self.inner.read_range(path, offset, length)
-
-    def size(self, path: str) -> int:
-        return self.inner.size(path)
-
-    def identity(self, path: str) -> tuple[int, ...] | None:
-        """Nothing: what was read before is read again, so that a wrapper sees all reads."""
-
-    def exists(self, path: str) -> bool:
-        return self.inner.exists(path)
-
-    def list(self, path: str) -> list[FileStatus]:
-        return self.inner.list(path)
-
-    def mkdirs(self, path: str) -> None:
-        self.inner.mkdirs(path)
-
-    def write(self, path: str, data: bytes, *, overwrite: bool = False, durable: bool = True) -> None:
-        self.inner.write(path, data, overwrite=overwrite, durable=durable)
-
-    def create_exclusive(self, path: str, data: bytes) -> bool:
-        return self.inner.create_exclusive(path, data)
-
-    def delete(self, path: str) -> bool:
-        return self.inner.delete(path)
-
-    def delete_directory(self, path: str, *, recursive: bool = False) -> bool:
-        return self.inner.delete_directory(path, recursive=recursive)
-
-    def rename_directory(self, source: str, target: str) -> None:
-        self.inner.rename_directory(source, target)
-
-    def open_output(self, path: str) -> Any:
-        return self.inner.open_output(path)
-
-    def open_input(self, path: str) -> Any:
-        return self.inner.open_input(path)
-
-    def sync(self, path: str) -> None:
-        self.inner.sync(path)
-
-    def turn(self, directory: str) -> AbstractContextManager[None]:
-        return self.inner.turn(directory)
-
-    def local_path(self, path: str) -> str | None:
-        return self.inner.local_path(path)
+    def read(self, offset: int, length: int) -> bytes:
+        """See ``RangeReader``."""
+        return self.file_io.read_range(self.path, offset, length)
 
 
-def _locked(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:  # a mount without locks: everybody's turn
-        return True
-    return True
-
-
-__all__ = ["FileIO", "FileStatus", "LocalFileIO", "WrappedFileIO"]
+__all__ = ["FileIO", "FileRanges", "FileStatus", "LocalFileIO", "RangeReader"]

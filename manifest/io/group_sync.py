@@ -8,7 +8,8 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import lru_cache
 from typing import Any
 
-from manifest.io.file_io import FileIO, WrappedFileIO
+from manifest.io.file_io import FileIO
+from manifest.io.wrapped import WrappedFileIO
 
 _AT_ONCE = 4
 
@@ -32,9 +33,12 @@ class GroupSync(WrappedFileIO):
 
     def write(self, path: str, data: bytes, *, overwrite: bool = False, durable: bool = True) -> None:
         """Write a whole file; if it is to be ``durable``, it is after ``settle``."""
-        self.inner.write(path, data, overwrite=overwrite, durable=False)
-        if durable:
-            self.sync(path)
+        if durable and not overwrite:
+            self._waiting.append(_threads(os.getpid()).submit(self.inner.start_write(path, data)))
+        else:
+            self.inner.write(path, data, overwrite=overwrite, durable=False)
+            if durable:
+                self.sync(path)
 
     def sync(self, path: str) -> None:
         """Begin to make a closed file and its directory entry durable."""

@@ -138,10 +138,6 @@ class TablePaths:
         """Which batch a user commits, or has committed last."""
         return f"{self.writers}/writer-{user}"
 
-    def branch_in_making(self, name: str) -> str:
-        """A directory of its own, to be renamed to that of the branch once everything is in it."""
-        return f"{self.branches}/.{BRANCH}{name}.{uuid.uuid4()}.tmp"
-
     def manifest(self, name: str) -> str:
         """A manifest, manifest list or index manifest."""
         return f"{self.manifests}/{name}"

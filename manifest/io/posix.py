@@ -5,11 +5,44 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
+import time
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_TURN_SECONDS = 5.0
+_TURN_POLL_SECONDS = 0.002
 
 
-def open_directory(directory: str) -> int | None:
+@contextmanager
+def turn_at(directory: str) -> Iterator[None]:
+    """Hold the lock of a directory; waits for it no longer than some seconds, for it is only fair."""
+    descriptor = _open_directory(directory)
+    if descriptor is None:
+        yield
+        return
+    try:
+        deadline = time.monotonic() + _TURN_SECONDS
+        while not _locked(descriptor) and time.monotonic() < deadline:
+            time.sleep(_TURN_POLL_SECONDS)
+        yield
+    finally:
+        os.close(descriptor)  # and with it the lock
+
+
+def _locked(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a mount without locks: everybody's turn
+        return True
+    return True
+
+
+def _open_directory(directory: str) -> int | None:
     """A descriptor to lock; None if there is none to have: where that is more than a directory not made yet, the work itself tells."""
     try:
         return os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
@@ -46,4 +79,4 @@ def sync_directory(path: str) -> None:
         os.close(descriptor)
 
 
-__all__ = ["is_still", "open_directory", "sync_directory", "temporary_name"]
+__all__ = ["is_still", "sync_directory", "temporary_name", "turn_at"]

@@ -199,7 +199,8 @@ class SnapshotManager:
 
     def delete_tag(self, name: str) -> bool:
         """Forget a tag, not the files that only it used."""
-        return self.file_io.delete(self.paths.tag(tag_name(name)))
+        path = self.paths.tag(tag_name(name))
+        return self.file_io.exists(path) and self.file_io.delete(path)
 
     def try_create(self, snapshot: Snapshot) -> bool:
         """Commit ``snapshot``: False if its id is taken. Raises ``UnsafeFileIO`` where that cannot be told."""
@@ -250,13 +251,13 @@ class SnapshotManager:
 
     def record_consumer(self, name: str, following: int, **notes: object) -> None:
         """Say that a consumer reads snapshot ``following`` next: it and all newer ones do not expire. Other engines pass over ``notes``."""
-        self.file_io.mkdirs(self.paths.consumers)
         path = self.paths.consumer(consumer_name(name))
         self.file_io.write(path, sealed(path, json.dumps({"nextSnapshot": following, **notes})), overwrite=True)
 
     def delete_consumer(self, name: str) -> bool:
         """Forget a consumer; False if there was none of that name."""
-        return self.file_io.delete(self.paths.consumer(consumer_name(name)))
+        path = self.paths.consumer(consumer_name(name))
+        return self.file_io.exists(path) and self.file_io.delete(path)
 
     def expire_consumers(self, older_than_ms: int) -> list[str]:
         """Forget the consumers that have recorded nothing since then (milliseconds since the epoch); their names."""
@@ -273,9 +274,10 @@ class SnapshotManager:
                 found.append(Snapshot.from_json(self.file_io.read(path), path))
         return found
 
-    def branch_names(self) -> list[str]:
-        """Names of the branches beside main."""
-        return sorted(s.name.removeprefix(BRANCH) for s in self.file_io.list(self.paths.branches) if s.is_dir and s.name.startswith(BRANCH))
+    def branch_names(self, *, unfinished: bool = False) -> list[str]:
+        """Names of the branches beside main; ``unfinished``: those too that are being made or deleted, and have no schema: they may pin files."""
+        listed = (s.name.removeprefix(BRANCH) for s in self.file_io.list(self.paths.branches) if s.is_dir and s.name.startswith(BRANCH))
+        return sorted(name for name in listed if unfinished or self.file_io.list(self.paths.for_branch(name).schemas))
 
     def _newest(self) -> int | PendingRollback | None:
         hint = self._hint(self.paths.latest_hint)

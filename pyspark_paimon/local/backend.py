@@ -22,12 +22,12 @@ from manifest.expire.orphans import list_orphans, remove_orphans
 from manifest.expire.snapshots import expire_snapshots
 from manifest.io.file_io import FileIO
 from manifest.io.paths import MAIN_BRANCH, split_branch
-from manifest.io.resolve import file_io_for
 from manifest.options.support import check_readable
 from manifest.schema.manager import SchemaManager
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.snapshot import Snapshot
 from manifest.stats.table_stats import Statistics
+from manifest.storage.resolve import file_io_for
 from manifest.store import FileStore
 from pyspark_paimon.jobs.excluded_files import without_files
 from pyspark_paimon.jobs.fsck import check_table
@@ -76,13 +76,19 @@ class LocalBackend:
     """A table whose files this process reads and writes itself; cheap to make, safe to use from several threads.
 
     ``threads`` bounds the buckets and splits in work at once (default: the processors, at most 8); ``progress`` is told of
-    long operations. ``file_io`` stands in for the path's own storage.
+    long operations. ``file_io`` stands in for the path's own storage, ``storage_options`` say how that is reached.
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], *, progress: Progress | None = None, threads: int | None = None, file_io: FileIO | None = None
+        self,
+        path: str | os.PathLike[str],
+        *,
+        progress: Progress | None = None,
+        threads: int | None = None,
+        file_io: FileIO | None = None,
+        storage_options: Mapping[str, Any] | None = None,
     ) -> None:
-        self._file_io, self._root = file_io_for(path, file_io)
+        self._file_io, self._root = file_io_for(path, file_io, storage_options)
         self._progress = progress
         self._manifests = EntryCache()
         self._threads = threads or min(os.cpu_count() or 1, 8)

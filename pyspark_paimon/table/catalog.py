@@ -1,18 +1,19 @@
-"""A minimal file-system catalog, laid out as Paimon's own: ``<warehouse>/<database>.db/<table>``."""
+"""A file-system catalog on any storage, laid out as Paimon's own: ``<warehouse>/<database>.db/<table>``."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from fileindex.base.errors import InvalidArgument, PaimonError
 from manifest.io.errors import TableExists, TableNotFound
 from manifest.io.file_io import FileIO
-from manifest.io.resolve import file_io_for
+from manifest.io.paths import TablePaths, split_branch
 from manifest.schema.manager import SchemaManager
+from manifest.storage.resolve import file_io_for
 from pyspark_paimon.table.table import Table
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ class DatabaseExists(PaimonError, FileExistsError):
 class Catalog:
     """The databases and tables below one directory, in process.
 
-    Tables are named ``database.table``; a name without database is in ``default``.
+    Tables are named ``database.table``; a name without database is in ``default``, and ``database.table$branch_name`` is a branch.
+    ``options`` say how an object store is reached, as ``storage_options`` of ``Table.open``.
 
     >>> import tempfile
     >>> catalog = Catalog(tempfile.mkdtemp())
@@ -44,8 +46,9 @@ class Catalog:
     (['sales'], ['purchases'], ('id',))
     """
 
-    def __init__(self, warehouse: str | os.PathLike[str]) -> None:
-        found, self._root = file_io_for(warehouse)
+    def __init__(self, warehouse: str | os.PathLike[str], options: Mapping[str, Any] | None = None) -> None:
+        self._options = options
+        found, self._root = file_io_for(warehouse, storage_options=options)
         self._file_io: FileIO = found
 
     @property
@@ -59,7 +62,7 @@ class Catalog:
 
     def create_database(self, name: str, *, ignore_if_exists: bool = False) -> None:
         """Create a database. Raises ``DatabaseExists``."""
-        if self._file_io.exists(self._database(name)):
+        if self._file_io.is_directory(self._database(name)):
             if ignore_if_exists:
                 return
             raise DatabaseExists(f"{self._root}: database '{name}' exists")
@@ -94,12 +97,21 @@ class Catalog:
             self.create_database(database, ignore_if_exists=True)
         self._require(database)
         path = self._path(name)
-        return Table.create(path, schema, primary_keys=primary_keys, partition_keys=partition_keys, options=options, comment=comment)
+        return Table.create(
+            path,
+            schema,
+            primary_keys=primary_keys,
+            partition_keys=partition_keys,
+            options=options,
+            comment=comment,
+            storage_options=self._options,
+        )
 
     def table(self, name: str) -> Table:
         """Open a table. Raises ``DatabaseNotFound``, ``TableNotFound``."""
         self._require(_split(name)[0])
-        return Table.open(self._path(name))
+        plain, branch = split_branch(name)
+        return Table.open(self._path(plain), branch=branch, storage_options=self._options)
 
     open = table
 
@@ -108,11 +120,14 @@ class Catalog:
         return self._is_table(self._path(name))
 
     def rename_table(self, name: str, new_name: str) -> None:
-        """Move a table, also to another database; whoever has it open loses it. Raises ``TableNotFound``, ``TableExists``."""
+        """Move a table, also to another database; whoever has it open loses it.
+
+        Raises ``TableNotFound``, ``TableExists``, ``UnsupportedOption`` on an object store, which renames nothing.
+        """
         source, target = self._path(name), self._path(new_name)
         self._require_table(name)
         self._require(_split(new_name)[0])
-        if self._file_io.exists(target):
+        if self._file_io.is_directory(target) or self._file_io.exists(target):
             raise TableExists(f"{target}: a table or something else is here already")
         try:
             self._file_io.rename_directory(source, target)
@@ -122,7 +137,9 @@ class Catalog:
     def drop_table(self, name: str) -> None:
         """Delete a table with all its files, for good. Raises ``TableNotFound``."""
         self._require_table(name)
-        self._file_io.delete_directory(self._path(name), recursive=True)
+        path = self._path(name)
+        schemas = SchemaManager(self._file_io, path)
+        self._file_io.retire_directory(path, [TablePaths(path).schema_file(schema_id) for schema_id in reversed(schemas.ids())])
 
     def __repr__(self) -> str:
         return f"Catalog({self._root})"
@@ -138,7 +155,7 @@ class Catalog:
         return bool(SchemaManager(self._file_io, path).ids())
 
     def _require(self, database: str) -> None:
-        if not self._file_io.exists(self._database(database)):
+        if not self._file_io.is_directory(self._database(database)):
             known = ", ".join(self.list_databases()) or "none"
             raise DatabaseNotFound(f"{self._root}: no database '{database}'; there are: {known}")
 

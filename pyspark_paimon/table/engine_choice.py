@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
+from fileindex.base.errors import InvalidArgument
 from pyspark_paimon.jobs.progress import chosen
 from pyspark_paimon.request.backend import Backend, Progress
 
 
-def backend_for(path: str | os.PathLike[str], spark: Any, progress: Progress | bool | None = None) -> Backend:
-    """The engine for a path: a session's server, or this process."""
+def backend_for(
+    path: str | os.PathLike[str], spark: Any, progress: Progress | bool | None = None, storage_options: Mapping[str, Any] | None = None
+) -> Backend:
+    """The engine for a path: a session's server, or this process. Raises ``InvalidArgument`` for ``storage_options`` with a session."""
     if spark is not None:
+        if storage_options is not None:
+            raise InvalidArgument(
+                "storage_options are of this process; the server of a Spark session reaches stores by its own environment (AWS_*, AZURE_*, GOOGLE_*)"
+            )
         from pyspark_paimon.spark.client.backend import SparkBackend  # noqa: PLC0415  # a session is at hand, so pyspark is
 
         return SparkBackend(os.fspath(path), spark, progress=chosen(progress))
     from pyspark_paimon.local.backend import LocalBackend  # noqa: PLC0415  # a client of a server needs no storage engine
 
-    return LocalBackend(path, progress=chosen(progress))
+    return LocalBackend(path, progress=chosen(progress), storage_options=storage_options)
 
 
 __all__ = ["backend_for"]

@@ -55,16 +55,27 @@ class Table(TableInspection, TableEvolution, TableHistory, TableMaintenance):
 
     @classmethod
     def open(
-        cls, path: str | os.PathLike[str], spark: Any = None, *, branch: str = MAIN_BRANCH, progress: Progress | bool | None = None
+        cls,
+        path: str | os.PathLike[str],
+        spark: Any = None,
+        *,
+        branch: str = MAIN_BRANCH,
+        storage_options: Mapping[str, Any] | None = None,
+        progress: Progress | bool | None = None,
     ) -> Table:
         """The table at ``path`` or one of its branches; with ``spark`` its files are read and written by that session's server.
 
         A branch may also stand in the path, as Paimon spells it: ``/warehouse/t$branch_trial``. ``progress`` is called with a
         ``ProgressEvent`` now and then while something long runs; True shows a bar on standard error.
 
-        Raises ``TableNotFound``, ``InvalidArgument`` for what is no name of a branch.
+        A path may be a URI of an object store (``s3://bucket/warehouse/db.db/t``); ``storage_options`` say how that is reached, as Paimon
+        spells it (``s3.endpoint``, ``s3.access-key``, ``s3.secret-key``...). What they do not say comes from the environment. They are
+        never written anywhere, nor shown.
+
+        Raises ``TableNotFound``, ``InvalidArgument`` for what is no name of a branch, ``UnsupportedOption`` for a scheme or an option of a
+        store that is none.
         """
-        table = cls(backend_for(path if branch == MAIN_BRANCH else with_branch(os.fspath(path), branch), spark, progress))
+        table = cls(backend_for(path if branch == MAIN_BRANCH else with_branch(os.fspath(path), branch), spark, progress, storage_options))
         table._backend.schema()
         return table
 
@@ -79,9 +90,12 @@ class Table(TableInspection, TableEvolution, TableHistory, TableMaintenance):
         *,
         comment: str | None = None,
         spark: Any = None,
+        storage_options: Mapping[str, Any] | None = None,
         progress: Progress | bool | None = None,
     ) -> Table:
         """Create an empty table from an Arrow schema, a Spark StructType or DDL text; with primary keys it holds one row a key.
+
+        ``storage_options`` are as for ``open``.
 
         Raises ``TableExists``, ``InvalidSchema``, ``UnsupportedType``, ``UnsupportedOption``; nothing is created then.
         """
@@ -93,7 +107,7 @@ class Table(TableInspection, TableEvolution, TableHistory, TableMaintenance):
 
             columns = fields_from_spark(schema)
         built = build_schema(columns, primary_keys=primary_keys, partition_keys=partition_keys, options=options, comment=comment)
-        backend = backend_for(path, spark, progress)
+        backend = backend_for(path, spark, progress, storage_options)
         backend.create(built)
         return cls(backend)
 

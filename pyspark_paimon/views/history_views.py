@@ -89,8 +89,11 @@ def _branches(store: FileStore) -> pa.Table:
     for manager in branches_of(store):
         name = manager.paths.branch
         if f"{BRANCH}{name}" in made:
+            schemas = store.file_io.list(manager.paths.schemas)
             newest = max(SchemaManager(store.file_io, store.root, name).ids(), default=None)
-            rows.append((name, _instant(made[f"{BRANCH}{name}"]), newest, manager.earliest_id(), manager.latest_id()))
+            if newest is not None:  # else it is being made
+                since = made[f"{BRANCH}{name}"] or min(status.mtime_ms for status in schemas)  # directories of object stores have no time
+                rows.append((name, _instant(since), newest, manager.earliest_id(), manager.latest_id()))
     return pa.Table.from_pylist([dict(zip(BRANCHES.names, row, strict=True)) for row in rows], BRANCHES)
 
 

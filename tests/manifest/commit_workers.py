@@ -6,7 +6,8 @@ from contextlib import nullcontext
 
 from manifest.expire.snapshots import expire_snapshots
 from manifest.io import failpoints
-from manifest.io.file_io import LocalFileIO, WrappedFileIO
+from manifest.io.file_io import LocalFileIO
+from manifest.io.wrapped import WrappedFileIO
 from manifest.store import FileStore
 from tests.manifest.commit_kit import committer, data_file, message, renumber
 

@@ -13,7 +13,7 @@ from manifest.avro.schemas import INDEX_MANIFEST, MANIFEST_ENTRY, MANIFEST_LIST,
 from manifest.entry.columns import EntryColumns
 from manifest.entry.manifest_entry import FileKind, ManifestEntry
 from manifest.entry.manifest_list import ManifestFileMeta
-from manifest.io.file_io import WrappedFileIO
+from manifest.io.wrapped import WrappedFileIO
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from manifest.io.allowed_roots import ROOTS
 from manifest.io.errors import PathNotAllowed
+from manifest.storage.allowed_roots import ROOTS
 from manifest.store import FileStore
 from pyspark_paimon import Catalog, Table
 

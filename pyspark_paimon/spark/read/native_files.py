@@ -23,7 +23,7 @@ from lsm.scan.split_units import units
 from lsm.schema.evolution import SchemaMapping, is_same
 from lsm.schema.parquet_schema import KIND_FIELD
 from manifest.entry.data_file import DataFileMeta
-from manifest.io.allowed_roots import allowed_roots
+from manifest.storage.allowed_roots import allowed_roots
 from manifest.store import FileStore
 from manifest.types.data_type import DataField, DataType
 from pyspark_paimon.frames.spark_types import spark_schema, spark_type

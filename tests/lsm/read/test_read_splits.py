@@ -20,7 +20,8 @@ from lsm.parquet.reader import ParquetDataFile
 from lsm.read.split import read_split
 from lsm.scan.planner import ScanPlanner
 from manifest.io.errors import UnsupportedTable
-from manifest.io.file_io import LocalFileIO, WrappedFileIO
+from manifest.io.file_io import LocalFileIO
+from manifest.io.wrapped import WrappedFileIO
 from manifest.store import FileStore
 from tests.golden_rows import GOLDEN
 from tests.lsm.small_tables import compact, create, matching, replace_file, resize_files, scan, write

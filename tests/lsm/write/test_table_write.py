@@ -19,7 +19,8 @@ import lsm.write_buffer.sort_buffer
 from lsm.write.table_write import TableWrite, compact_bucket
 from manifest.commit.message import CommitMessage
 from manifest.io.errors import CommitConflict, OutOfDisk, SchemaMismatch, UnsupportedTable
-from manifest.io.file_io import LocalFileIO, WrappedFileIO
+from manifest.io.file_io import LocalFileIO
+from manifest.io.wrapped import WrappedFileIO
 from manifest.row.binary_row import encode_row
 from manifest.store import FileStore
 from tests.lsm.write_kit import commit, compact_all, data_files, live, live_files, make, newest_rows, path_of, raw, write

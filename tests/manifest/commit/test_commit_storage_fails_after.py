@@ -7,7 +7,8 @@ import pytest
 from manifest.commit.run_notes import notes_of
 from manifest.expire.snapshots import expire_snapshots
 from manifest.io.errors import CommitReplayed, StorageError
-from manifest.io.file_io import LocalFileIO, WrappedFileIO
+from manifest.io.file_io import LocalFileIO
+from manifest.io.wrapped import WrappedFileIO
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER
 from manifest.store import FileStore
 from tests.manifest.commit_kit import check_table, committer, data_file, live_names, make_table, message

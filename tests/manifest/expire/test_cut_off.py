@@ -18,7 +18,8 @@ from manifest.expire.snapshots import expire_snapshots
 from manifest.fsck.problem import Findings
 from manifest.fsck.walk import walk
 from manifest.io.errors import SnapshotExpired, SnapshotNotFound, StorageError
-from manifest.io.file_io import LocalFileIO, WrappedFileIO
+from manifest.io.file_io import LocalFileIO
+from manifest.io.wrapped import WrappedFileIO
 from manifest.store import FileStore
 from tests.manifest.commit_kit import check_table, committer, data_file, live_names, make_table, message
 

@@ -19,8 +19,9 @@ from manifest.expire.reachable import branches_of
 from manifest.expire.rollback import delete_tag, expire_tags, rollback_to
 from manifest.expire.snapshots import expire_snapshots
 from manifest.io.errors import CommitConflict, SnapshotNotFound, TableNotFound
-from manifest.io.file_io import LocalFileIO, WrappedFileIO
+from manifest.io.file_io import LocalFileIO
 from manifest.io.paths import branch_name, split_branch, tag_name, with_branch
+from manifest.io.wrapped import WrappedFileIO
 from manifest.schema.change import AddColumn
 from manifest.snapshot.pending_rollback import PendingRollback
 from manifest.snapshot.tag import Tag

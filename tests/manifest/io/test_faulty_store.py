@@ -7,7 +7,8 @@ import pytest
 from manifest.expire.orphans import list_orphans
 from manifest.expire.snapshots import expire_snapshots
 from manifest.io.errors import CommitConflict, CommitGaveUp, OutOfDisk, UnsafeFileIO
-from manifest.io.file_io import LocalFileIO, WrappedFileIO
+from manifest.io.file_io import LocalFileIO
+from manifest.io.wrapped import WrappedFileIO
 from manifest.store import FileStore
 from tests.manifest.commit_kit import check_table, committer, data_file, live_names, make_table, message, renumber
 
@@ -40,7 +41,7 @@ def full(path):
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch):
     """A commit within a commit waits in vain for its turn."""
-    monkeypatch.setattr("manifest.io.file_io._TURN_SECONDS", 0.1)
+    monkeypatch.setattr("manifest.io.posix._TURN_SECONDS", 0.1)
 
 
 @pytest.fixture

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import manifest.io.file_io
 from manifest.io.file_cache import FileCache
-from manifest.io.file_io import LocalFileIO, WrappedFileIO
+from manifest.io.file_io import LocalFileIO
+from manifest.io.wrapped import WrappedFileIO
 
 IO = LocalFileIO()
 

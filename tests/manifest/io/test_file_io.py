@@ -10,8 +10,9 @@ import pytest
 
 from fileindex.base.errors import CorruptFile, InvalidArgument, UnsupportedOption
 from manifest.io.errors import FileMissing, FileTaken, OutOfDisk, StorageDenied, StorageError, UnsafeFileIO
-from manifest.io.file_io import FileIO, LocalFileIO, WrappedFileIO
-from manifest.io.resolve import file_io_for
+from manifest.io.file_io import FileIO, LocalFileIO
+from manifest.io.wrapped import WrappedFileIO
+from manifest.storage.resolve import file_io_for
 
 IO = LocalFileIO()
 
@@ -213,8 +214,8 @@ def test_a_relative_path_is_of_this_directory():
 
 
 def test_other_schemes_are_refused_by_name():
-    with pytest.raises(UnsupportedOption, match="'s3:'"):
-        file_io_for("s3://bucket/t")
+    with pytest.raises(UnsupportedOption, match="'hdfs:'"):
+        file_io_for("hdfs://name/t")
     with pytest.raises(InvalidArgument):
         file_io_for("")
 
@@ -263,7 +264,7 @@ def test_a_turn_at_no_directory_is_everybodys(tmp_path):
 
 
 def test_nobody_waits_for_ever(tmp_path, monkeypatch):
-    monkeypatch.setattr("manifest.io.file_io._TURN_SECONDS", 0.01)
+    monkeypatch.setattr("manifest.io.posix._TURN_SECONDS", 0.01)
     taken = 0
     with LocalFileIO().turn(str(tmp_path)), LocalFileIO().turn(str(tmp_path)):
         taken += 1

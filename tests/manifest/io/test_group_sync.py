@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from manifest.io.errors import OutOfDisk
-from manifest.io.file_io import LocalFileIO, WrappedFileIO
+from manifest.io.file_io import LocalFileIO
 from manifest.io.group_sync import GroupSync
+from manifest.io.wrapped import WrappedFileIO
 from manifest.schema.validation import build_schema
 from manifest.store import FileStore
 

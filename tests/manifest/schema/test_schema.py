@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from fileindex.base.errors import CorruptFile, UnsupportedOption
 from manifest.io.errors import InvalidSchema, SchemaMismatch, TableExists, TableNotFound, UnsupportedTable
-from manifest.io.file_io import LocalFileIO, WrappedFileIO
+from manifest.io.file_io import LocalFileIO
+from manifest.io.wrapped import WrappedFileIO
 from manifest.options.core_options import CoreOptions
 from manifest.options.support import check_call, check_readable, check_settable, check_writable
 from manifest.schema.change import ChangeOptions

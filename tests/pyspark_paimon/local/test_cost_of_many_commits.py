@@ -3,7 +3,8 @@
 import pyarrow as pa
 import pytest
 
-from manifest.io.file_io import LocalFileIO, WrappedFileIO
+from manifest.io.file_io import LocalFileIO
+from manifest.io.wrapped import WrappedFileIO
 from pyspark_paimon import Table
 from pyspark_paimon.local.backend import LocalBackend
 

@@ -21,6 +21,7 @@ from manifest.entry.cache import entries_weight, nothing_held
 from manifest.entry.columns import EntryColumns
 from manifest.io.file_cache import SETTING, SHARED
 from manifest.io.file_io import LocalFileIO
+from manifest.io.wrapped import WrappedFileIO
 from manifest.store import FileStore
 from pyspark_paimon import Table
 from pyspark_paimon.local.backend import LocalBackend
@@ -209,7 +210,7 @@ def test_a_manifest_weighs_what_it_takes_in_memory(tmp_path):
 def test_what_a_table_held_in_a_store_without_identities_goes_with_it(tmp_path):
     made(tmp_path / "t")
     SHARED.clear()
-    table = Table(LocalBackend(tmp_path / "t", file_io=manifest.io.file_io.WrappedFileIO(LocalFileIO())))
+    table = Table(LocalBackend(tmp_path / "t", file_io=WrappedFileIO(LocalFileIO())))
     assert table.scan().count() == 100
     assert SHARED.held_bytes > 0
     del table
@@ -243,7 +244,7 @@ def test_the_bound_is_a_setting_of_the_environment():
 def test_a_wrapped_store_is_asked_for_every_file(tmp_path):
     made(tmp_path / "t")
     SHARED.clear()
-    inner = manifest.io.file_io.WrappedFileIO(LocalFileIO())
+    inner = WrappedFileIO(LocalFileIO())
     backend = LocalBackend(tmp_path / "t", file_io=inner)
     assert backend.snapshots()
     assert Table(backend).scan().count() == 100

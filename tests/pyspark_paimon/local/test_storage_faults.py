@@ -80,7 +80,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr("manifest.io.file_io._TURN_SECONDS", 0.01)
+    monkeypatch.setattr("manifest.io.posix._TURN_SECONDS", 0.01)
     yield
     SHARED.clear()
 

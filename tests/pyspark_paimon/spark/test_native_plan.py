@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from fileindex.base.errors import CorruptFile
-from manifest.io.allowed_roots import ROOTS
 from manifest.io.errors import SnapshotExpired
+from manifest.storage.allowed_roots import ROOTS
 from pyspark_paimon import Table
 from pyspark_paimon.jobs.excluded_files import check_excluded
 from pyspark_paimon.local.backend import LocalBackend

@@ -6,7 +6,8 @@ import pyarrow as pa
 import pytest
 
 import lsm.parquet.reader
-from manifest.io.file_io import LocalFileIO, WrappedFileIO
+from manifest.io.file_io import LocalFileIO
+from manifest.io.wrapped import WrappedFileIO
 from pyspark_paimon import InvalidArgument, Table, UnknownColumn
 from pyspark_paimon.local.backend import LocalBackend
 

@@ -6,10 +6,10 @@ import pyarrow as pa
 import pytest
 
 from fileindex.base.errors import InvalidArgument
-from manifest.io.allowed_roots import ROOTS, ROOTS_FILE, AllowedRoots, GuardedFileIO, allowed_roots, guarded
 from manifest.io.errors import PathNotAllowed
 from manifest.io.file_io import FileIO, LocalFileIO
-from manifest.io.resolve import file_io_for
+from manifest.storage.allowed_roots import ROOTS, ROOTS_FILE, AllowedRoots, GuardedFileIO, allowed_roots, guarded
+from manifest.storage.resolve import file_io_for
 
 
 @pytest.fixture
@@ -26,6 +26,13 @@ def inside(tmp_path, monkeypatch):
 WAYS = {
     "read": lambda io, path: io.read(path),
     "read_range": lambda io, path: io.read_range(path, 0, 1),
+    "read_many": lambda io, path: io.read_many([path]),
+    "is_directory": lambda io, path: io.is_directory(path),
+    "start_write": lambda io, path: io.start_write(path, b"x"),
+    "delete_many": lambda io, path: io.delete_many([path]),
+    "publish_directory": lambda io, path: io.publish_directory(path, {f"{path}/a": b"x"}),
+    "retire_directory": lambda io, path: io.retire_directory(path, [f"{path}/a"]),
+    "open_ranges": lambda io, path: io.open_ranges(path),
     "size": lambda io, path: io.size(path),
     "identity": lambda io, path: io.identity(path),
     "exists": lambda io, path: io.exists(path),
@@ -45,7 +52,7 @@ WAYS = {
 
 
 def test_every_method_of_the_protocol_is_checked():
-    assert {name for name in vars(FileIO) if not name.startswith("_")} == set(WAYS)
+    assert {name for name in vars(FileIO) if not name.startswith("_")} - {"lanes"} == set(WAYS)
     assert all(name in vars(GuardedFileIO) for name in WAYS)
 
 
@@ -109,8 +116,8 @@ def test_a_mistake_in_the_setting_opens_nothing(tmp_path, monkeypatch):
     monkeypatch.setenv(ROOTS, "warehouse")
     with pytest.raises(InvalidArgument, match="'warehouse' is no absolute directory"):
         file_io_for(tmp_path)
-    monkeypatch.setenv(ROOTS, "s3://bucket/warehouse")
-    with pytest.raises(InvalidArgument, match="'s3' is no absolute directory"):
+    monkeypatch.setenv(ROOTS, "s3://")
+    with pytest.raises(InvalidArgument, match="s3://bucket/path"):
         file_io_for(tmp_path)
     monkeypatch.delenv(ROOTS)
     monkeypatch.setenv(ROOTS_FILE, str(tmp_path / "nowhere"))
@@ -166,3 +173,30 @@ def test_arrow_reads_what_the_guard_opened(inside):
         writer.write_table(table)
     with io.open_input(f"{inside}/t.arrow") as source:
         assert pa.ipc.open_file(source).read_all() == table
+
+
+def test_prefixes_of_object_stores_stand_beside_directories(inside, monkeypatch):
+    monkeypatch.setenv(ROOTS, f"memory://bucket/warehouse:{inside}:s3://other")
+    assert allowed_roots() == AllowedRoots(("memory://bucket/warehouse", str(inside), "s3://other"))
+    io, root = file_io_for("memory://bucket/warehouse/db.db/t")
+    io.write(f"{root}/a", b"x")
+    assert io.read("memory://bucket//warehouse/db.db/./t/a") == b"x"
+    assert allowed_roots().resolved("s3a://other/t") == "s3a://other/t", "another spelling of the scheme"
+    assert io.lanes > 1
+    for path in (
+        "memory://bucket/warehouse-2/t",
+        "memory://bucket/warehouse/../t",
+        "memory://bucket",
+        "s3://bucket/warehouse/t",
+        "/etc/passwd",
+    ):
+        with pytest.raises(PathNotAllowed):
+            io.read(path)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_is_outside_of_a_prefix_is_reached_by_no_method(monkeypatch, way):
+    monkeypatch.setenv(ROOTS, "memory://bucket/warehouse")
+    io, _ = file_io_for("memory://bucket/warehouse/t")
+    with pytest.raises(PathNotAllowed):
+        WAYS[way](io, "memory://bucket/warehouse/../outside")

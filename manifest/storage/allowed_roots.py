@@ -1,7 +1,7 @@
 """The directories that a server lets tables be in, and a store that keeps to them.
 
 Whoever starts a process may name them: ``PYSPARK_PAIMON_ROOTS`` holds directories separated as in ``PATH``, and
-``PYSPARK_PAIMON_ROOTS_FILE`` a file with one of them on each line. Nothing that a client sends can change either. Where one of them
+``PYSPARK_PAIMON_ROOTS_FILE`` a file with one of them on each line; ``s3://bucket/prefix`` names one of an object store. Nothing that a client sends can change either. Where one of them
 is set, every path that a table's files are reached by is resolved first, symbolic links and ``..`` included, and refused unless it is
 in one of the directories; the resolved path is what is opened then. That covers tables and branches, external data paths and
 orphans, for all of them are reached by a ``FileIO``; a stream's checkpoint is Spark's own to open. Set it on every machine that runs
@@ -16,22 +16,28 @@ one who can change links inside of a root can do so between the check and the op
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fileindex.base.errors import InvalidArgument
 from manifest.io.errors import PathNotAllowed
-from manifest.io.file_io import FileIO, FileStatus, WrappedFileIO
+from manifest.io.file_io import FileIO, FileStatus, RangeReader
+from manifest.io.wrapped import WrappedFileIO
+from manifest.storage.schemes import FAMILIES, ObjectPlace, object_place, scheme_of
 
 ROOTS = "PYSPARK_PAIMON_ROOTS"
 ROOTS_FILE = "PYSPARK_PAIMON_ROOTS_FILE"
+_BETWEEN = re.compile(rf"{os.pathsep}(?!//)")
+_SAME = {"s3a": "s3", "abfs": "abfss"}
+"""Schemes that are other spellings."""
 
 
 @dataclass(frozen=True, slots=True)
 class AllowedRoots:
-    """Resolved directories; what is in none of them is refused."""
+    """Resolved directories and prefixes of URIs; what is in none of them is refused."""
 
     directories: tuple[str, ...]
 
@@ -43,11 +49,18 @@ class AllowedRoots:
         """
         if "\0" in path:
             raise PathNotAllowed(path)
+        if scheme_of(path) is not None:
+            place = object_place(path)
+            self._check(path, _comparable(place))
+            return place.uri
         whole = os.path.abspath(path)
         real = os.path.realpath(whole) if follow else os.path.join(os.path.realpath(os.path.dirname(whole)), os.path.basename(whole))
+        self._check(path, real)
+        return real
+
+    def _check(self, path: str, real: str) -> None:
         if not any(real == root or real.startswith(root.rstrip("/") + "/") for root in self.directories):
             raise PathNotAllowed(path)
-        return real
 
 
 def allowed_roots() -> AllowedRoots | None:
@@ -59,7 +72,7 @@ def allowed_roots() -> AllowedRoots | None:
     given, file = os.environ.get(ROOTS, ""), os.environ.get(ROOTS_FILE, "")
     if not given and not file:
         return None
-    names = [(ROOTS, name) for name in given.split(os.pathsep) if name.strip()]
+    names = [(ROOTS, name) for name in _BETWEEN.split(given) if name.strip()]
     if file:
         try:
             with open(file, encoding="utf-8") as lines:
@@ -70,10 +83,16 @@ def allowed_roots() -> AllowedRoots | None:
 
 
 def _directory(source: str, name: str) -> str:
+    if scheme_of(name) in FAMILIES:
+        return _comparable(object_place(name))
     path = "/" + name.removeprefix("file:").lstrip("/") if name.startswith("file:/") else name
     if not os.path.isabs(path):
         raise InvalidArgument(f"{source}: '{name}' is no absolute directory name of this machine")
     return os.path.realpath(path)
+
+
+def _comparable(place: ObjectPlace) -> str:
+    return replace(place, scheme=_SAME.get(place.scheme, place.scheme)).uri
 
 
 class GuardedFileIO(WrappedFileIO):
@@ -97,6 +116,9 @@ class GuardedFileIO(WrappedFileIO):
         """See ``FileIO``; so for every other method. Each raises ``PathNotAllowed``."""
         return self.inner.read(self._in(path))
 
+    def read_many(self, paths: Sequence[str]) -> Iterator[bytes]:  # noqa: D102  # as above
+        return self.inner.read_many([self._in(path) for path in paths])
+
     def read_range(self, path: str, offset: int, length: int) -> bytes:  # noqa: D102  # as the protocol says
         return self.inner.read_range(self._in(path), offset, length)
 
@@ -109,6 +131,9 @@ class GuardedFileIO(WrappedFileIO):
     def exists(self, path: str) -> bool:  # noqa: D102  # as above
         return self.inner.exists(self._in(path))
 
+    def is_directory(self, path: str) -> bool:  # noqa: D102  # as above
+        return self.inner.is_directory(self._in(path))
+
     def list(self, path: str) -> list[FileStatus]:  # noqa: D102  # as above
         return self.inner.list(self._in(path))
 
@@ -118,11 +143,17 @@ class GuardedFileIO(WrappedFileIO):
     def write(self, path: str, data: bytes, *, overwrite: bool = False, durable: bool = True) -> None:  # noqa: D102  # as above
         self.inner.write(self._entry(path), data, overwrite=overwrite, durable=durable)
 
+    def start_write(self, path: str, data: bytes) -> Callable[[], None]:  # noqa: D102  # as above
+        return self.inner.start_write(self._entry(path), data)
+
     def create_exclusive(self, path: str, data: bytes) -> bool:  # noqa: D102  # as above
         return self.inner.create_exclusive(self._entry(path), data)
 
     def delete(self, path: str) -> bool:  # noqa: D102  # as above
         return self.inner.delete(self._entry(path))
+
+    def delete_many(self, paths: Sequence[str]) -> int:  # noqa: D102  # as above
+        return self.inner.delete_many([self._entry(path) for path in paths])
 
     def delete_directory(self, path: str, *, recursive: bool = False) -> bool:  # noqa: D102  # as above
         return self.inner.delete_directory(self._entry(path), recursive=recursive)
@@ -130,11 +161,24 @@ class GuardedFileIO(WrappedFileIO):
     def rename_directory(self, source: str, target: str) -> None:  # noqa: D102  # as above
         self.inner.rename_directory(self._entry(source), self._entry(target))
 
+    def publish_directory(  # noqa: D102  # as above
+        self, directory: str, contents: Mapping[str, bytes], *, through: FileIO | None = None
+    ) -> None:
+        self._entry(directory)
+        super().publish_directory(directory, contents, through=through)
+
+    def retire_directory(self, directory: str, roots: Sequence[str], *, through: FileIO | None = None) -> None:  # noqa: D102  # as above
+        self._entry(directory)
+        super().retire_directory(directory, roots, through=through)
+
     def open_output(self, path: str) -> Any:  # noqa: D102  # as above
         return self.inner.open_output(self._entry(path))
 
-    def open_input(self, path: str) -> Any:  # noqa: D102  # as above
-        return self.inner.open_input(self._in(path))
+    def open_input(self, path: str, size: int | None = None) -> Any:  # noqa: D102  # as above
+        return self.inner.open_input(self._in(path), size)
+
+    def open_ranges(self, path: str) -> RangeReader:  # noqa: D102  # as above
+        return self.inner.open_ranges(self._in(path))
 
     def sync(self, path: str) -> None:  # noqa: D102  # as above
         self.inner.sync(self._in(path))

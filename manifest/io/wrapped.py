@@ -1,0 +1,112 @@
+# The methods of a FileIO are documented once, by the protocol.
+# ruff: noqa: D102
+"""A storage seen through something that logs, counts, fails or forbids: the base of all wrappers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from functools import partial
+from typing import Any
+
+from manifest.io.file_io import FileIO, FileRanges, FileStatus, RangeReader
+from manifest.io.storage_errors import with_storage_errors
+
+
+class WrappedFileIO:
+    """Delegates everything to ``inner``; a logging, counting or faulty store overrides what it watches.
+
+    >>> class Counting(WrappedFileIO):
+    ...     reads = 0
+    ...     def read(self, path):
+    ...         self.reads += 1
+    ...         return super().read(path)
+    """
+
+    def __init__(self, inner: FileIO) -> None:
+        self.inner = inner
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        with_storage_errors(cls)
+
+    @property
+    def lanes(self) -> int:
+        return self.inner.lanes
+
+    def read(self, path: str) -> bytes:
+        """See ``FileIO``; so for every other method. What is made of several others goes through these, so that they are watched."""
+        return self.inner.read(path)
+
+    def read_many(self, paths: Sequence[str]) -> Iterator[bytes]:
+        return map(self.read, paths)
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        return self.inner.read_range(path, offset, length)
+
+    def size(self, path: str) -> int:
+        return self.inner.size(path)
+
+    def identity(self, path: str) -> tuple[int, ...] | None:
+        """Nothing: what was read before is read again, so that a wrapper sees all reads."""
+
+    def exists(self, path: str) -> bool:
+        return self.inner.exists(path)
+
+    def is_directory(self, path: str) -> bool:
+        return self.inner.is_directory(path)
+
+    def list(self, path: str) -> list[FileStatus]:
+        return self.inner.list(path)
+
+    def mkdirs(self, path: str) -> None:
+        self.inner.mkdirs(path)
+
+    def write(self, path: str, data: bytes, *, overwrite: bool = False, durable: bool = True) -> None:
+        self.inner.write(path, data, overwrite=overwrite, durable=durable)
+
+    def start_write(self, path: str, data: bytes) -> Callable[[], None]:
+        self.write(path, data, durable=False)
+        return partial(self.sync, path)
+
+    def create_exclusive(self, path: str, data: bytes) -> bool:
+        return self.inner.create_exclusive(path, data)
+
+    def delete(self, path: str) -> bool:
+        return self.inner.delete(path)
+
+    def delete_many(self, paths: Sequence[str]) -> int:
+        return sum(map(self.delete, paths))
+
+    def delete_directory(self, path: str, *, recursive: bool = False) -> bool:
+        return self.inner.delete_directory(path, recursive=recursive)
+
+    def rename_directory(self, source: str, target: str) -> None:
+        self.inner.rename_directory(source, target)
+
+    def publish_directory(self, directory: str, contents: Mapping[str, bytes], *, through: FileIO | None = None) -> None:
+        self.inner.publish_directory(directory, contents, through=through or self)
+
+    def retire_directory(self, directory: str, roots: Sequence[str], *, through: FileIO | None = None) -> None:
+        self.inner.retire_directory(directory, roots, through=through or self)
+
+    def open_output(self, path: str) -> Any:
+        return self.inner.open_output(path)
+
+    def open_input(self, path: str, size: int | None = None) -> Any:
+        return self.inner.open_input(path, size)
+
+    def open_ranges(self, path: str) -> RangeReader:
+        return FileRanges(self, path)
+
+    def sync(self, path: str) -> None:
+        self.inner.sync(path)
+
+    def turn(self, directory: str) -> AbstractContextManager[None]:
+        return self.inner.turn(directory)
+
+    def local_path(self, path: str) -> str | None:
+        return self.inner.local_path(path)
+
+
+__all__ = ["WrappedFileIO"]

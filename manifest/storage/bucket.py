@@ -1,0 +1,227 @@
+"""One bucket or container, through the client library: requests that are tried again, and a create whose answer may be lost.
+
+Put-if-absent is the commit. A client that does not hear of its own success asks again and is told "already exists", so every create
+carries a name of its own beside the bytes (a member of the object's metadata): what is there is ours if it has that name, or, where
+a store forgets such members, if it has our very bytes.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import timedelta
+from typing import Any, TypeVar
+
+from fileindex.base.errors import UnsupportedOption
+from manifest.io.errors import StorageError, UnsafeFileIO
+from manifest.storage.faults import Retries
+from manifest.storage.schemes import ObjectPlace, StoreFamily
+from manifest.storage.storage_options import StorageOptions
+
+T = TypeVar("T")
+WRITER = "paimonwriter"
+"""The member of an object's metadata that says who created it; letters alone, for Azure takes nothing else."""
+PART_BYTES = 5 << 20
+"""Of a large upload; the least that S3 takes."""
+_PARTS_AT_ONCE = 2
+_JOINED_GAP = 1 << 20
+"""Bytes between two ranges that are sooner read along than asked around."""
+_MISSING = "'{scheme}:' needs the client library of object stores: pip install 'pyspark-paimon[objectstore]'"
+
+_memory: dict[str, Any] = {}
+_open: dict[tuple[int, int], Bucket] = {}
+_opening = threading.Lock()
+
+
+class Bucket:
+    """A bucket that is open in this process; safe for several threads. Keys have no slash at either end.
+
+    Every method raises ``StorageError`` and its kinds, with the whole path.
+    """
+
+    def __init__(self, place: ObjectPlace, options: StorageOptions) -> None:
+        self.root = place.root
+        self.fingerprint = options.fingerprint(place)
+        self.probed = False
+        self._retries = Retries(options.max_retries, options.secrets)
+        self._once = Retries(0, options.secrets)  # its client tries again, part by part
+        self._store = _connected(place, options, retries=0)
+        self._steady = _connected(place, options, retries=options.max_retries)
+
+    def path(self, key: str) -> str:
+        """The whole path of a key."""
+        return f"{self.root}/{key}" if key else self.root
+
+    def call(self, what: str, key: str, request: Callable[[], T]) -> T:
+        """One request, made again where that may help."""
+        return self._retries.call(what, self.path(key), request)
+
+    def get(self, key: str) -> bytes:
+        """A whole object."""
+
+        def request() -> bytes:
+            found = self._store.get(key)
+            return self._whole(key, bytes(found.bytes()), int(found.meta["size"]))
+
+        return self.call("GET", key, request)
+
+    def get_part(self, key: str, start: int, length: int) -> tuple[bytes, int]:
+        """At most ``length`` bytes from ``start`` (negative: the last ``length`` bytes), and the size of the whole object."""
+        wanted: Any = {"suffix": length} if start < 0 else (start, start + length)
+
+        def request() -> tuple[bytes, int]:
+            found = self._store.get(key, options={"range": wanted})
+            first, end = found.range
+            return self._whole(key, bytes(found.bytes()), end - first), int(found.meta["size"])
+
+        return self.call("GET part", key, request)
+
+    def get_ranges(self, key: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        """(offset, length) each, asked for side by side, neighbours together; shorter where the object ends before."""
+        starts, lengths = [offset for offset, _ in ranges], [length for _, length in ranges]
+        parts = self.call("GET ranges", key, lambda: self._store.get_ranges(key, starts=starts, lengths=lengths, coalesce=_JOINED_GAP))
+        return [bytes(part) for part in parts]
+
+    def head(self, key: str) -> dict[str, Any] | None:
+        """What the store says of an object; None if there is none."""
+
+        def request() -> dict[str, Any]:
+            found: dict[str, Any] = self._store.head(key)
+            return found
+
+        try:
+            return self.call("HEAD", key, request)
+        except FileNotFoundError as error:
+            if "bucket" in str(error.strerror):
+                raise
+            return None
+
+    def put(self, key: str, data: bytes) -> None:
+        """Write an object, in place of one that is there."""
+        self.call("PUT", key, lambda: self._store.put(key, data, use_multipart=False))
+
+    def create(self, key: str, data: bytes) -> bool:
+        """Put if absent; False if another writer's object is there. Raises ``UnsafeFileIO``; any other error may be that of an object that is there.
+
+        Small objects only: a store may refuse a large one by breaking the connection.
+        """
+        writer = str(uuid.uuid4())
+        try:
+            self.call("PUT new", key, lambda: self._store.put(key, data, mode="create", attributes={WRITER: writer}, use_multipart=False))
+        except Exception as error:
+            match type(error).__name__:
+                case "AlreadyExistsError" | "PreconditionError":
+                    return self._is_ours(key, data, writer)
+                case "NotSupportedError":
+                    raise UnsafeFileIO(f"{self.path(key)}: this store has no put-if-absent, so a commit could be lost") from None
+            raise
+        return True
+
+    def _is_ours(self, key: str, data: bytes, writer: str) -> bool:
+        """Whether what is at ``key`` is what this very call created, by an attempt whose answer was lost."""
+
+        def request() -> tuple[str | None, bytes]:
+            found = self._store.get(key)
+            return found.attributes.get(WRITER), bytes(found.bytes())
+
+        try:
+            told, held = self.call("GET after PUT", key, request)
+        except FileNotFoundError:
+            raise StorageError(
+                errno.EIO, "it was there when it was to be created, and is not now: nobody can tell whose it was", self.path(key)
+            ) from None
+        return told == writer if told else held == data
+
+    def put_stream(self, key: str, parts: Iterator[bytes]) -> None:
+        """Upload parts of ``PART_BYTES`` as they come, a few in memory; if ``parts`` raises, nothing is left of it."""
+        sent = 0
+
+        def counted() -> Iterator[bytes]:
+            nonlocal sent
+            for part in parts:
+                sent += len(part)
+                yield part
+
+        try:
+            self._once.call(
+                "PUT parts", self.path(key), lambda: self._steady.put(key, counted(), chunk_size=PART_BYTES, max_concurrency=_PARTS_AT_ONCE)
+            )
+        except StorageError:
+            if not self._completed(key, sent):  # the answer to its last request may be what was lost
+                raise
+
+    def _completed(self, key: str, size: int) -> bool:
+        try:
+            found = self.head(key)
+        except StorageError:
+            return False
+        return found is not None and int(found["size"]) == size
+
+    def delete(self, keys: Sequence[str]) -> None:
+        """Delete objects, those too that are not there; many with one request."""
+        if keys:
+            self.call("DELETE", keys[0], lambda: self._store.delete(list(keys)))
+
+    def list_level(self, prefix: str) -> tuple[list[str], list[dict[str, Any]]]:
+        """Common prefixes and objects one level below a prefix."""
+
+        def request() -> tuple[list[str], list[dict[str, Any]]]:
+            found = self._store.list_with_delimiter(prefix or None)
+            return list(found["common_prefixes"]), list(found["objects"])
+
+        return self.call("LIST", prefix, request)
+
+    def list_all(self, prefix: str, most: int | None = None) -> list[str]:
+        """Keys below a prefix, all levels; ``most``: some of them, if there are many."""
+
+        def request() -> list[str]:
+            keys: list[str] = []
+            for chunk in self._store.list(prefix or None, chunk_size=most or 1000):
+                keys += [found["path"] for found in chunk]
+                if most is not None:
+                    break
+            return keys
+
+        return self.call("LIST", prefix, request)
+
+    def _whole(self, key: str, data: bytes, expected: int) -> bytes:
+        if len(data) != expected:
+            raise StorageError(errno.EIO, f"{len(data)} bytes came of {expected}", self.path(key))
+        return data
+
+
+def open_bucket(place: ObjectPlace, options: StorageOptions) -> Bucket:
+    """The bucket of a path, opened once in this process for each way of reaching it. Raises ``UnsupportedOption``, ``InvalidArgument``."""
+    key = os.getpid(), options.fingerprint(place)
+    found = _open.get(key)
+    if found is None:
+        with _opening:
+            found = _open.get(key) or Bucket(place, options)
+            _open[key] = found
+    return found
+
+
+def _connected(place: ObjectPlace, options: StorageOptions, *, retries: int) -> Any:
+    try:
+        from obstore import store as stores  # noqa: PLC0415  # an extra, and of no use to local tables
+    except ImportError as error:
+        raise UnsupportedOption("path", _MISSING.format(scheme=place.scheme)) from error
+    if place.family is StoreFamily.MEMORY:
+        return _memory.setdefault(place.bucket, stores.MemoryStore())
+    kind = {StoreFamily.S3: stores.S3Store, StoreFamily.AZURE: stores.AzureStore, StoreFamily.GOOGLE: stores.GCSStore}[place.family]
+    client = {"timeout": timedelta(milliseconds=options.timeout_millis), "allow_http": options.allows_http(place)}
+    return kind(place.bucket, config=options.config(place), client_options=client, retry_config={"max_retries": retries})
+
+
+def forget_buckets(roots: Iterable[str]) -> None:
+    """Open these again when they are asked for, as after a change of the environment's credentials."""
+    gone = set(roots)
+    with _opening:
+        for key in [key for key, bucket in _open.items() if bucket.root in gone]:
+            del _open[key]
+
+
+__all__ = ["PART_BYTES", "WRITER", "Bucket", "forget_buckets", "open_bucket"]

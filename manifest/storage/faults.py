@@ -1,0 +1,124 @@
+"""What goes wrong between us and a store: tried again where that may help, told in our errors, without secrets, where it does not.
+
+The client library's own retries are off for whole requests, for they are silent: nobody would learn that a store is throttling, nor that
+an answer was lost. Ours wait longer each time, by a random part, and are logged and counted.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import random
+import re
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from fileindex.base.redaction import HIDDEN, redacted
+from manifest.io.errors import CredentialsRefused, FileMissing, StorageDenied, StorageError
+
+_LOG = logging.getLogger(__name__)
+T = TypeVar("T")
+RETRIED: Counter[str] = Counter()
+"""How often this process has made a request again, by what it was and what had gone wrong."""
+
+_FIRST_WAIT, _LONGEST_WAIT = 0.1, 5.0
+_STATUS = re.compile(r"status code: (\d{3})")
+_CODE = re.compile(r"<Code>(\w{1,60})</Code>")
+_MESSAGE = re.compile(r"<Message>([^<]{1,200})")
+_AGAIN = frozenset({408, 425, 429})
+_CREDENTIALS = frozenset(
+    {
+        "AccessDenied:token",
+        "AuthenticationFailed",
+        "ExpiredToken",
+        "ExpiredTokenException",
+        "InvalidAccessKeyId",
+        "InvalidToken",
+        "RequestTimeTooSkewed",
+        "SignatureDoesNotMatch",
+        "TokenRefreshRequired",
+    }
+)
+_BUSY = frozenset({"InternalError", "RequestTimeout", "ServerBusy", "ServiceUnavailable", "SlowDown", "ThrottlingException"})
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why a request failed: ``reason`` as people may read it; ``status`` of HTTP and ``code`` of the store, if they answered at all."""
+
+    reason: str
+    status: int | None
+    code: str
+
+    @property
+    def may_pass(self) -> bool:
+        """Whether the same request may succeed a little later."""
+        return self.status is None or self.status >= 500 or self.status in _AGAIN or self.code in _BUSY
+
+    def error(self, path: str, kind: str) -> StorageError:
+        """The typed error; ``kind`` is the name of the client library's."""
+        if self.code in _CREDENTIALS or kind == "UnauthenticatedError":
+            advice = "; this machine's clock is wrong" if self.code == "RequestTimeTooSkewed" else ""
+            return CredentialsRefused(errno.EACCES, f"the store does not take these credentials ({self.reason}){advice}", path)
+        if kind == "PermissionDeniedError" or self.status == 403:
+            return StorageDenied(errno.EACCES, f"the store refuses ({self.reason})", path)
+        if self.status == 404:
+            return FileMissing(errno.ENOENT, f"there is no such bucket or container ({self.reason})", path)
+        return StorageError(errno.EIO, f"the store failed ({self.reason})", path)
+
+
+@dataclass(frozen=True, slots=True)
+class Retries:
+    """How often a request is made again at most, what must not be in any message, and how one waits."""
+
+    most: int
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+    wait: Callable[[float], None] = time.sleep
+
+    def call(self, what: str, path: str, request: Callable[[], T]) -> T:
+        """What ``request`` gives, at the latest attempt. Raises ``StorageError`` and its kinds; ``FileExistsError`` of the library pass."""
+        for attempt in range(self.most + 1):
+            try:
+                return request()
+            except FileNotFoundError as error:
+                if not _is_of_library(error):
+                    raise
+                fault = self.fault(error)
+                if fault.code == "NoSuchBucket":
+                    raise fault.error(path, "") from None
+                raise FileMissing(errno.ENOENT, "there is no such object", path) from None
+            except Exception as error:
+                if not _is_of_library(error) or type(error).__name__ in {"AlreadyExistsError", "PreconditionError", "NotSupportedError"}:
+                    raise
+                fault = self.fault(error)
+                if type(error).__name__ != "GenericError" or not fault.may_pass or attempt == self.most:
+                    raise fault.error(path, type(error).__name__) from None
+                seconds = min(_FIRST_WAIT * 2.0**attempt, _LONGEST_WAIT) * random.uniform(0.5, 1.2)  # noqa: S311  # not a secret
+                RETRIED[f"{what}: {fault.status or 'no answer'} {fault.code}".strip()] += 1
+                _LOG.warning("%s: %s failed (%s); again in %.1f s, attempt %d", redacted(path), what, fault.reason, seconds, attempt + 2)
+                self.wait(seconds)
+        raise AssertionError("every attempt returns or raises")
+
+    def fault(self, error: BaseException) -> Fault:
+        """What the library's error says, without the answer's body and whatever is secret."""
+        text = str(error).partition("\n\nDebug source:")[0]
+        status, code, message = _STATUS.search(text), _CODE.search(text), _MESSAGE.search(text)
+        if code or status:
+            words = [status[1] if status else "", code[1] if code else "", message[1] if message else ""]
+            reason = " ".join(filter(None, words))
+        else:
+            reason = text.rpartition(": ")[2][:200] or type(error).__name__
+        for secret in self.secrets:
+            reason = reason.replace(secret, HIDDEN)
+        return Fault(redacted(reason), int(status[1]) if status else None, code[1] if code else "")
+
+
+def _is_of_library(error: BaseException) -> bool:
+    """Whether the client library raised it; its "not found" is the built-in error."""
+    return type(error).__module__.startswith("obstore") or (isinstance(error, FileNotFoundError) and "Debug source" in str(error))
+
+
+__all__ = ["RETRIED", "Fault", "Retries"]

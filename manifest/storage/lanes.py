@@ -1,0 +1,48 @@
+"""Threads in which requests to stores are under way side by side: each waits for an answer and for nothing else."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import lru_cache
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+LANES = 32
+
+
+def start(work: Callable[P, Answer], *arguments: P.args, **options: P.kwargs) -> Future[Answer]:
+    """Begin ``work``, which must not wait for other work that is begun here."""
+    return _threads(os.getpid()).submit(work, *arguments, **options)
+
+
+def spread(work: Callable[[Item], Answer], items: Iterable[Item], ahead: int = LANES) -> Iterator[Answer]:
+    """``work`` of every item, in order; as many as ``ahead`` are under way or wait to be taken.
+
+    >>> list(spread(len, ["a", "bb", "ccc"], ahead=2))
+    [1, 2, 3]
+    """
+    under_way: deque[Future[Answer]] = deque()
+    try:
+        for item in items:
+            under_way.append(start(work, item))
+            if len(under_way) >= ahead:
+                yield under_way.popleft().result()
+        while under_way:
+            yield under_way.popleft().result()
+    finally:
+        for future in under_way:
+            future.cancel()
+
+
+@lru_cache(maxsize=1)
+def _threads(process: int) -> ThreadPoolExecutor:
+    """Those of this ``process``: a fork leaves its parent's behind."""
+    return ThreadPoolExecutor(LANES, thread_name_prefix=f"paimon-store-{process}")
+
+
+__all__ = ["LANES", "spread", "start"]

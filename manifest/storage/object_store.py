@@ -1,0 +1,203 @@
+# The methods of a FileIO are documented once, by the protocol.
+# ruff: noqa: D102
+"""Tables on object stores: the ``FileIO`` of every scheme but ``file:``.
+
+An object appears whole or not at all, and nothing is ever renamed. A commit is a conditional put, tried out on each bucket before the
+first one. Directories are what keys have in common: they need not be made, an empty one has a marker, and one that is to appear at
+once, as a branch, is claimed first and written with its schemas last.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+from fileindex.base.errors import UnsupportedOption
+from manifest.io.directories import CLAIM, publish_by_claim, retire_by_roots
+from manifest.io.errors import FileMissing, FileTaken
+from manifest.io.file_io import FileIO, FileStatus
+from manifest.io.storage_errors import with_storage_errors
+from manifest.storage import lanes
+from manifest.storage.bucket import PART_BYTES, Bucket, open_bucket
+from manifest.storage.probe import probe
+from manifest.storage.ranges import ObjectInput, ObjectRanges
+from manifest.storage.schemes import object_place
+from manifest.storage.storage_options import StorageOptions
+from manifest.storage.upload import ObjectOutput
+
+MARKER = ".directory"
+"""An object that keeps an empty directory."""
+_UNIQUE = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""Names with a UUID in them are given once, ever."""
+_DELETED_TOGETHER = 1000
+
+
+@with_storage_errors
+class ObjectStoreFileIO:
+    """Objects of any bucket that ``options`` and this process' environment reach; paths are whole URIs.
+
+    >>> ObjectStoreFileIO(StorageOptions.of({"s3.region": "eu-north-1", "s3.access-key": "AKIA", "s3.secret-key": "x"}))
+    ObjectStoreFileIO(StorageOptions(region='eu-north-1', access_key_id=***, secret_access_key=***))
+    """
+
+    lanes = lanes.LANES
+
+    def __init__(self, options: StorageOptions) -> None:
+        self.options = options
+
+    def __repr__(self) -> str:
+        return f"ObjectStoreFileIO({self.options!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ObjectStoreFileIO) and other.options == self.options
+
+    def __hash__(self) -> int:
+        return hash(self.options)
+
+    def _at(self, path: str) -> tuple[Bucket, str]:
+        place = object_place(path)
+        return open_bucket(place, self.options), place.key
+
+    def read(self, path: str) -> bytes:
+        bucket, key = self._at(path)
+        return bucket.get(key)
+
+    def read_many(self, paths: Sequence[str]) -> Iterator[bytes]:
+        return lanes.spread(self.read, paths)
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        bucket, key = self._at(path)
+        return ObjectRanges(bucket, key, tail=False).once(offset, length)
+
+    def size(self, path: str) -> int:
+        return int(self._head(path)["size"])
+
+    def identity(self, path: str) -> tuple[int, ...] | None:
+        bucket, _ = self._at(path)
+        if _UNIQUE.search(path.rpartition("/")[2]):
+            return (bucket.fingerprint,)
+        return self._identity(bucket, self._head(path))
+
+    def exists(self, path: str) -> bool:
+        bucket, key = self._at(path)
+        return bucket.head(key) is not None
+
+    def is_directory(self, path: str) -> bool:
+        bucket, key = self._at(path)
+        return bool(bucket.list_all(key, most=1))
+
+    def list(self, path: str) -> list[FileStatus]:
+        bucket, key = self._at(path)
+        prefixes, objects = bucket.list_level(key)
+        found = [FileStatus(prefix.rpartition("/")[2], 0, 0, is_dir=True) for prefix in prefixes]
+        for one in objects:
+            name = one["path"].removeprefix(f"{key}/") if key else one["path"]
+            if name not in {MARKER, CLAIM} and one["path"] != key:
+                changed = int(one["last_modified"].timestamp() * 1000)
+                found.append(FileStatus(name, one["size"], changed, is_dir=False, identity=self._identity(bucket, one)))
+        return found
+
+    def mkdirs(self, path: str) -> None:
+        bucket, key = self._at(path)
+        bucket.put(f"{key}/{MARKER}", b"")
+
+    def write(self, path: str, data: bytes, *, overwrite: bool = False, durable: bool = True) -> None:  # noqa: ARG002  # it always is
+        bucket, key = self._at(path)
+        if len(data) > PART_BYTES:
+            with ObjectOutput(bucket, key) as upload:
+                upload.write(data)
+        elif overwrite:
+            bucket.put(key, data)
+        elif not bucket.create(key, data):
+            raise FileTaken(errno.EEXIST, "another object has that name", path)
+
+    def start_write(self, path: str, data: bytes) -> Callable[[], None]:
+        return lanes.start(self.write, path, data).result
+
+    def create_exclusive(self, path: str, data: bytes) -> bool:
+        bucket, key = self._at(path)
+        probe(bucket, key.rpartition("/")[0])
+        return bucket.create(key, data)
+
+    def delete(self, path: str) -> bool:
+        """As the protocol says, but for True where nothing was: a store does not tell."""
+        bucket, key = self._at(path)
+        bucket.delete([key])
+        return True
+
+    def delete_many(self, paths: Sequence[str]) -> int:
+        by_bucket: dict[str, tuple[Bucket, list[str]]] = {}
+        for path in paths:
+            bucket, key = self._at(path)
+            by_bucket.setdefault(bucket.root, (bucket, []))[1].append(key)
+        for bucket, keys in by_bucket.values():
+            _delete(bucket, keys)
+        return len(paths)
+
+    def delete_directory(self, path: str, *, recursive: bool = False) -> bool:
+        if not recursive:  # what is empty is not there
+            return False
+        bucket, key = self._at(path)
+        keys = bucket.list_all(key)
+        _delete(bucket, keys)
+        return bool(keys)
+
+    def rename_directory(self, source: str, target: str) -> None:
+        raise UnsupportedOption(
+            "path",
+            f"{source} cannot become {target}: an object store renames nothing, and a copy under way is no table. Create the new table, "
+            "write the rows of the old one to it, and drop that",
+        )
+
+    def publish_directory(self, directory: str, contents: Mapping[str, bytes], *, through: FileIO | None = None) -> None:
+        publish_by_claim(through or self, directory, contents)
+
+    def retire_directory(self, directory: str, roots: Sequence[str], *, through: FileIO | None = None) -> None:
+        retire_by_roots(through or self, directory, roots)
+
+    def open_output(self, path: str) -> Any:
+        return ObjectOutput(*self._at(path))
+
+    def open_input(self, path: str, size: int | None = None) -> Any:
+        return ObjectInput(ObjectRanges(*self._at(path), size, tail=True))
+
+    def open_ranges(self, path: str) -> ObjectRanges:
+        return ObjectRanges(*self._at(path), tail=False)
+
+    def sync(self, path: str) -> None:
+        """Nothing: a put is durable when it is answered."""
+
+    def turn(self, directory: str) -> AbstractContextManager[None]:  # noqa: ARG002  # there is no lock to take
+        return nullcontext()
+
+    def local_path(self, path: str) -> str | None:  # noqa: ARG002
+        return None
+
+    def _head(self, path: str) -> dict[str, Any]:
+        bucket, key = self._at(path)
+        found = bucket.head(key)
+        if found is None:
+            raise FileMissing(errno.ENOENT, "there is no such object", path)
+        return found
+
+    @staticmethod
+    def _identity(bucket: Bucket, found: Mapping[str, Any]) -> tuple[int, ...] | None:
+        tag = found.get("e_tag")
+        return (
+            None
+            if tag is None
+            else (bucket.fingerprint, int(found["size"]), zlib.crc32(tag.encode()), int(found["last_modified"].timestamp()))
+        )
+
+
+def _delete(bucket: Bucket, keys: Sequence[str]) -> None:
+    batches = [keys[at : at + _DELETED_TOGETHER] for at in range(0, len(keys), _DELETED_TOGETHER)]
+    for _ in lanes.spread(bucket.delete, batches):
+        pass
+
+
+__all__ = ["MARKER", "ObjectStoreFileIO"]

@@ -1,0 +1,146 @@
+"""A file that is uploaded while it is written: in parts, a few of them in memory; what is given up leaves nothing behind."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any, Self
+
+import pyarrow as pa
+
+from manifest.io.errors import StorageError
+from manifest.storage.bucket import PART_BYTES, Bucket
+
+_POLL_SECONDS = 0.5
+
+
+class _GivenUp(Exception):  # not an error: the program ends
+    """Makes the client library take back the parts that it has sent."""
+
+
+class _Upload:
+    """What Arrow writes into. One that fits in a part is one request, made when it is closed."""
+
+    def __init__(self, bucket: Bucket, key: str) -> None:
+        self._bucket = bucket
+        self._key = key
+        self._pending: list[bytes] = []
+        self._held = 0
+        self._written = 0
+        self._parts: queue.Queue[bytes | None] = queue.Queue(1)
+        self._thread: threading.Thread | None = None
+        self._error: BaseException | None = None
+        self._writer = threading.current_thread()
+        self.closed = False
+
+    def write(self, data: Any) -> int:
+        if self.closed:
+            raise ValueError("the upload has ended")
+        view = memoryview(data).cast("B")
+        self._written += len(view)
+        rest = view
+        while self._held + len(rest) > PART_BYTES:
+            room = PART_BYTES - self._held
+            self._take(rest[:room])
+            rest = rest[room:]
+            self._send(self._taken_together())
+        self._take(rest)
+        return len(view)
+
+    def _take(self, data: memoryview) -> None:
+        self._pending.append(bytes(data))
+        self._held += len(data)
+
+    def _taken_together(self) -> bytes:
+        part = b"".join(self._pending)
+        self._pending.clear()
+        self._held = 0
+        return part
+
+    def tell(self) -> int:
+        return self._written
+
+    def flush(self) -> None:
+        pass
+
+    def writable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        if self.closed:
+            return
+        self.closed = True
+        if self._thread is None:
+            self._bucket.put(self._key, self._taken_together())
+        else:
+            self._send(self._taken_together())
+            self._send(None)
+            self._thread.join()
+            if self._error is not None:
+                raise self._error
+
+    def abort(self) -> None:
+        """To take an upload back while parts are under way would leave those: it ends with what was sent, and that is deleted."""
+        if self.closed:
+            return
+        self.closed = True
+        self._pending.clear()
+        if self._thread is not None:
+            with suppress(Exception):  # it has failed by itself, and is taken back
+                self._send(None)
+            self._thread.join()
+            with suppress(StorageError):
+                self._bucket.delete([self._key])
+
+    def _send(self, part: bytes | None) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._upload, name="paimon-upload", daemon=True)
+            self._thread.start()
+        while self._error is None:
+            with suppress(queue.Full):
+                self._parts.put(part, timeout=_POLL_SECONDS)
+                return
+        raise self._error
+
+    def _upload(self) -> None:
+        try:
+            self._bucket.put_stream(self._key, self._taken())
+        except BaseException as error:  # noqa: BLE001  # it is raised in the writer's thread
+            self._error = error
+
+    def _taken(self) -> Iterator[bytes]:
+        while True:
+            try:
+                part = self._parts.get(timeout=_POLL_SECONDS)
+            except queue.Empty:
+                if not self._writer.is_alive() and not threading.main_thread().is_alive():
+                    raise _GivenUp from None
+                continue
+            if part is None:
+                return
+            yield part
+
+
+class ObjectOutput(pa.PythonFile):  # type: ignore[misc]  # pyarrow ships no types
+    """A new object as a writable Arrow file: there once it is closed, never there if it is aborted."""
+
+    _upload: _Upload
+
+    def __new__(cls, bucket: Bucket, key: str) -> Self:
+        """Arrow takes its file when it makes the object, not later."""
+        upload = _Upload(bucket, key)
+        made: Self = super().__new__(cls, upload, mode="w")
+        made._upload = upload
+        return made
+
+    def __init__(self, bucket: Bucket, key: str) -> None:  # noqa: ARG002  # __new__ has them
+        super().__init__()
+
+    def abort(self) -> None:
+        """Give the object up, and take back what was sent of it."""
+        self._upload.abort()
+
+
+__all__ = ["ObjectOutput"]

@@ -1,0 +1,39 @@
+"""What tests of several rooms share: an S3 server, started once a session where a test asks for it."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from benchmarks.java_project import JavaUnavailable
+from tests.stores.fault_proxy import FaultProxy
+from tests.stores.s3_server import BUCKET, S3Server
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[S3Server]:
+    """A server of this session's own."""
+    pytest.importorskip("obstore", reason="object stores need the extra 'objectstore'")
+    try:
+        server = S3Server().__enter__()
+    except JavaUnavailable as error:
+        pytest.skip(str(error))
+    try:
+        yield server
+    finally:
+        server.__exit__()
+
+
+@pytest.fixture
+def proxy(s3: S3Server) -> Iterator[FaultProxy]:
+    """A proxy in front of the server that does nothing until its ``rule`` is set."""
+    with FaultProxy(s3.port) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def warehouse() -> Callable[[], str]:
+    """Makes a new empty place on the server."""
+    return lambda: f"s3://{BUCKET}/{uuid.uuid4()}"

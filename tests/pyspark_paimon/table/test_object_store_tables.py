@@ -1,0 +1,188 @@
+"""Tables on a real S3 server: every kind of change, what is left, races under lost answers, and no secret anywhere."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import os
+import subprocess
+import sys
+import traceback
+from collections import Counter
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from fileindex.base.errors import InvalidArgument, UnsupportedOption
+from pyspark_paimon import Catalog, Table
+from tests.stores.fault_proxy import BUSY, DROP
+from tests.stores.s3_server import IDENTITY, SECRET
+
+ROOT = Path(__file__).parents[3]
+INDEXED = {"bucket": "2", "file-index.bloom-filter.columns": "city", "file-index.in-manifest-threshold": "1 b"}
+
+
+def rows(ids, city="Oslo"):
+    return pa.table({"id": pa.array(ids, pa.int64()), "city": [f"{city}-{number}" for number in ids]})
+
+
+def test_a_table_s_whole_life_on_a_store(s3, warehouse):
+    path, options = f"{warehouse()}/db.db/t", s3.options()
+    table = Table.create(path, "id BIGINT, city STRING", primary_keys=["id"], options=INDEXED, storage_options=options)
+    table.write(rows(range(100)))
+    table.write(rows(range(50, 150), "Lima"))
+    assert table.scan("city = 'Lima-70'").to_arrow().to_pylist() == [{"id": 70, "city": "Lima-70"}]
+    assert table.delete("id < 10").rows == 10
+    assert table.update("id = 20", set={"city": "Rome"}).rows == 1
+    table.create_tag("kept")
+    table.create_branch("trial", "kept")
+    table.add_column("n", "INT")
+    branch = Table.open(path, branch="trial", storage_options=options)
+    branch.write(rows([1000]))
+    assert (branch.scan().count(), table.scan().count()) == (141, 140)
+    table.compact(full=True)
+    table.expire_snapshots(retain_min=1, retain_max=1)
+    opened = Table.open(path, storage_options=options)
+    assert opened.scan("id = 20").to_arrow().to_pylist() == [{"id": 20, "city": "Rome", "n": None}]
+    assert opened.scan(tag="kept").count() == 140
+    assert opened.fsck("deep").problems == ()
+    opened.rollback_to(tag="kept")
+    opened.delete_branch("trial")
+    assert opened.fsck("deep").problems == ()
+    assert opened.branches().num_rows == 0
+    with pytest.raises(InvalidArgument, match="server of a Spark session"):
+        Table.open(path, spark=object(), storage_options=options)
+
+
+def test_a_catalog_on_a_store(s3, warehouse):
+    catalog = Catalog(warehouse(), s3.options())
+    catalog.create_database("empty")
+    catalog.create_table("default.orders", "id BIGINT, city STRING", primary_keys=["id"], options={"bucket": "1"})
+    assert (catalog.list_databases(), catalog.list_tables(), catalog.list_tables("empty")) == (["default", "empty"], ["orders"], [])
+    orders = catalog.table("orders")
+    orders.write(rows([1]))
+    orders.create_branch("dev")
+    assert catalog.table("default.orders$branch_dev").scan().count() == 0
+    with pytest.raises(UnsupportedOption, match="renames nothing"):
+        catalog.rename_table("orders", "purchases")
+    catalog.drop_table("orders")
+    catalog.drop_database("empty")
+    assert (catalog.list_tables(), catalog.list_databases()) == ([], ["default"]), "a database stays, and is empty"
+
+
+def test_an_upload_of_a_write_that_fails_leaves_nothing(s3, warehouse):
+    path = f"{warehouse()}/t"
+    table = Table.create(path, "id BIGINT, data BYTES", storage_options=s3.options(), options={"file.compression": "none"})
+    before = s3.objects()
+
+    def batches():
+        for at in range(12):
+            yield pa.record_batch({"id": pa.array([at], pa.int64()), "data": pa.array([os.urandom(2 << 20)], pa.binary())})
+        raise RuntimeError("the source broke")
+
+    with pytest.raises(RuntimeError, match="the source broke"):
+        table.write(batches())
+    assert s3.objects() == before
+
+
+def test_no_secret_is_written_shown_or_logged(s3, warehouse, proxy, caplog, capfd):
+    path, options = f"{warehouse()}/t", s3.options(proxy.port) | {"storage.max-retries": "2"}
+    shown = io.StringIO()
+
+    def show(*what):
+        for one in what:
+            print(repr(one), str(one), file=shown)
+
+    def fails(call):
+        with pytest.raises(Exception) as caught:  # whatever it is, it is looked at
+            call()
+        show(caught.value)
+        traceback.print_exception(caught.value, file=shown)
+
+    with caplog.at_level(logging.DEBUG):
+        table = Table.create(path, "id BIGINT, city STRING", primary_keys=["id"], options=INDEXED, storage_options=options)
+        show(table, table._backend, table._backend._file_io, table.write(rows(range(10))), table.compact(full=True))
+        scan = table.scan("city = 'Oslo-1'")
+        show(scan, scan.explain(), scan.to_arrow(), table.table_schema, table.table_schema.to_json(), table.option_effects().to_pylist())
+        show(table.files().to_pylist(), table.snapshots().to_pylist(), Catalog(path, options), table.fsck("deep"))
+        show(*vars(scan).values())
+        proxy.rule = lambda request: BUSY
+        fails(lambda: table.write(rows([1])))
+        fails(lambda: Table.open(path, storage_options=options))
+        proxy.rule = lambda _: None
+        fails(lambda: Table.open(f"{path}-2", storage_options=options))
+        fails(lambda: Table.create(f"{path}-2", "id INT", options={"s3.secret-key": SECRET}, storage_options=options))
+        fails(lambda: Table.open(path, storage_options=options | {"s3.secret-kei": SECRET}))
+        fails(lambda: table.write(rows([1]), options={"s3.secret-key": SECRET}))
+        for wrong in ({"s3.secret-key": SECRET[::-1]}, {"s3.access-key": IDENTITY[::-1]}):
+            fails(lambda wrong=wrong: Table.open(path, storage_options=options | wrong))
+    shown.write(caplog.text + "".join(capfd.readouterr()))
+    text = shown.getvalue()
+    for secret in (SECRET, SECRET[::-1], IDENTITY, IDENTITY[::-1]):
+        assert secret not in text
+    assert proxy.done[BUSY], "there were retries to be logged"
+    for stored in s3.objects():
+        assert SECRET.encode() not in stored.read_bytes(), stored
+
+
+WRITER = """
+import json, sys, uuid
+import pyarrow as pa
+from manifest.storage import faults
+from pyspark_paimon import Table
+faults._FIRST_WAIT = 0.001
+told = json.load(sys.stdin)
+table = Table.open(told["path"], storage_options=told["options"])
+for number in range(told["commits"]):
+    identity = 1000 * told["writer"] + number
+    table.write(pa.table({"id": pa.array([identity], pa.int64()), "city": [str(identity)]}), commit_id=str(uuid.uuid4()))
+    print(identity, flush=True)
+"""
+
+
+def raced(s3, proxy, warehouse, processes, commits):
+    """Acknowledgements of processes that write at once, while every third answer to a put-if-absent is lost."""
+    path = f"{warehouse()}/t"
+    options = {"bucket": "1", "commit.max-retries": "200", "snapshot.num-retained.min": "500", "snapshot.num-retained.max": "1000"}
+    Table.create(path, "id BIGINT, city STRING", primary_keys=["id"], options=options, storage_options=s3.options())
+    creates = Counter()
+
+    def rule(request):
+        if not request.creates:
+            return None
+        creates["all"] += 1
+        return DROP if creates["all"] % 3 == 0 else None
+
+    proxy.rule = rule
+    told = {"path": path, "options": s3.options(proxy.port), "commits": commits}
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", WRITER], cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        for _ in range(processes)
+    ]
+    for number, writer in enumerate(writers):
+        writer.stdin.write(json.dumps(told | {"writer": number}))
+        writer.stdin.close()
+        writer.stdin = None
+    acknowledged = []
+    for writer in writers:
+        out, err = writer.communicate(timeout=280)
+        assert writer.returncode == 0, err[-2000:]
+        acknowledged += map(int, out.split())
+    assert len(acknowledged) == processes * commits
+    assert proxy.done[DROP] >= commits
+    table = Table.open(path, storage_options=s3.options())
+    assert sorted(table.scan().to_arrow().column("id").to_pylist()) == sorted(acknowledged)
+    assert table.fsck("deep").problems == ()
+
+
+def test_of_writers_that_race_and_do_not_hear_of_their_success_none_loses(s3, proxy, warehouse):
+    raced(s3, proxy, warehouse, 3, 5)
+
+
+@pytest.mark.long
+def test_of_many_writers_that_race_and_do_not_hear_of_their_success_none_loses(s3, proxy, warehouse):
+    raced(s3, proxy, warehouse, 6, 20)

@@ -1,0 +1,126 @@
+"""A real S3 server for tests: S3Proxy, one jar that Maven brings, on 127.0.0.1 and files of its own, for as long as it is held.
+
+It honours conditional puts, as measured by races. Servers that let two writers win (moto, S3Mock) are of no use for what is tested here.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+from benchmarks.environments import cache
+from benchmarks.java_project import JavaUnavailable, java_tool
+
+ARTIFACT = "org.gaul:s3proxy:4.1.0:jar:jar-with-dependencies"
+IDENTITY, SECRET = "AKIATESTSONLY", "only/known+to=tests-5a17c0de"
+BUCKET = "tests"
+_PATIENCE = 200
+
+
+@dataclass
+class S3Server:
+    """A running server; ``port`` of 127.0.0.1, buckets as directories of ``folder``."""
+
+    port: int = 0
+    folder: Path = Path()
+    _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+
+    def __enter__(self) -> Self:
+        self.folder = Path(tempfile.mkdtemp(prefix="paimon-s3-"))
+        (self.folder / "data" / BUCKET).mkdir(parents=True)
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def start(self) -> None:
+        """Start, on the port of before if there was one."""
+        self.port = self.port or free_port()
+        settings = {
+            "s3proxy.endpoint": f"http://127.0.0.1:{self.port}",
+            "s3proxy.authorization": "aws-v2-or-v4",
+            "s3proxy.identity": IDENTITY,
+            "s3proxy.credential": SECRET,
+            "jclouds.provider": "filesystem-nio2",
+            "jclouds.filesystem.basedir": str(self.folder / "data"),
+        }
+        configuration = self.folder / "s3proxy.conf"
+        configuration.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+        command = [str(java_tool("java")), "-Xmx256m", "-jar", str(jar()), "--properties", str(configuration)]
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        self._wait()
+
+    def kill(self) -> None:
+        """Stop at once, as a machine that goes."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def _wait(self) -> None:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and self._process is not None and self._process.poll() is None:
+            try:
+                urllib.request.urlopen(f"http://127.0.0.1:{self.port}/", timeout=5).close()
+            except urllib.error.HTTPError:  # it answers: not to strangers
+                return
+            except OSError:
+                time.sleep(0.05)
+            else:
+                return
+        raise JavaUnavailable(f"S3Proxy did not start: {(self.folder / 'log').read_text()[-500:]}")
+
+    def options(self, port: int | None = None) -> dict[str, str]:
+        """``storage_options`` that reach it, or the proxy on ``port``."""
+        return {
+            "s3.endpoint": f"http://127.0.0.1:{port or self.port}",
+            "s3.access-key": IDENTITY,
+            "s3.secret-key": SECRET,
+            "s3.path.style.access": "true",
+        }
+
+    def objects(self) -> list[Path]:
+        """Files that it holds for its bucket, those of unfinished uploads too."""
+        return sorted(path for path in (self.folder / "data" / BUCKET).rglob("*") if path.is_file())
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def jar() -> Path:
+    """The server's jar, brought once for this user. Raises ``JavaUnavailable``."""
+    home = cache() / "s3proxy"
+    found = home / "s3proxy-4.1.0-jar-with-dependencies.jar"
+    home.mkdir(parents=True, exist_ok=True)
+    with (home / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if found.exists():
+            return found
+        maven = shutil.which("mvn")
+        if maven is None or java_tool("java") is None:
+            raise JavaUnavailable("S3Proxy needs Java and Maven")
+        with tempfile.TemporaryDirectory(dir=home) as scratch:
+            command = [maven, "-B", "-q", "dependency:copy", f"-Dartifact={ARTIFACT}", f"-DoutputDirectory={scratch}"]
+            told = ""
+            for extra in (["-o"], []):
+                done = subprocess.run([*command, *extra], capture_output=True, text=True, check=False, timeout=_PATIENCE)
+                told = done.stdout + done.stderr
+                if done.returncode == 0 and (Path(scratch) / found.name).exists():
+                    (Path(scratch) / found.name).rename(found)
+                    return found
+    raise JavaUnavailable(f"S3Proxy is not at hand and cannot be fetched: {told[-300:]}")
