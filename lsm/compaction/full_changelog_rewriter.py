@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from lsm.arrow.row_kind import drop_retracts
 from lsm.compaction.changelog import CompactionChangelog
-from lsm.compaction.task import MergeTreeRewriter, Rewrite, by_age
+from lsm.compaction.task import MergeTreeRewriter, Rewrite, by_age, observed
 from lsm.keys.sort import Sorted
 from lsm.levels.sorted_runs import Section, SortedRun
 from lsm.merge.function import MergeFunction
-from lsm.merge.lookup_function import with_level, without_level
+from lsm.merge.lookup_function import without_level
 from lsm.merge.merge_iterator import MergeRound, merge_rounds
 from manifest.entry.data_file import DataFileMeta
 
@@ -36,7 +35,7 @@ class FullChangelogRewriter:
     def upgrade(self, file: DataFileMeta, output_level: int) -> bool:
         """See ``Rewriter``: a file that overlaps nothing brings nothing but new rows, which are told."""
         if output_level == self.max_level:
-            for rows in self._rows(SortedRun((file,)), 1):
+            for rows in self.plain.rows_with_level(SortedRun((file,)), 1):
                 self.changes.observe(MergeRound(rows, None, rows))
         return True
 
@@ -49,19 +48,9 @@ class FullChangelogRewriter:
         self.plain.discard(file)
 
     def _merged(self, section: Section, *, drop_delete: bool) -> Iterator[Any]:
-        runs = [self._rows(run, len(section)) for run in by_age(section)]
-        for merged in merge_rounds(runs, self.plain.key, _WithoutLevel(self.plain.fold)):
-            self.changes.observe(merged)
-            rows = without_level(merged.result)
-            rows = drop_retracts(rows) if drop_delete else rows
-            if rows.num_rows:
-                yield rows
-
-    def _rows(self, run: SortedRun, runs: int) -> Iterator[Any]:
-        """The rows of a run, and the level of each; files of several levels may form one run."""
-        for file in run.files:
-            for rows in self.plain.rows(SortedRun((file,)), runs):
-                yield with_level(rows, file.level)
+        runs = [self.plain.rows_with_level(run, len(section)) for run in by_age(section)]
+        rounds = merge_rounds(runs, self.plain.key, _WithoutLevel(self.plain.fold))
+        return observed(rounds, self.changes.observe, drop_delete=drop_delete)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,20 +10,16 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
-from lsm.arrow.row_kind import drop_retracts
 from lsm.compaction.lookup import Lookup
-from lsm.compaction.task import MergeTreeRewriter, Rewrite, by_age
-from lsm.levels.sorted_runs import KeyOf, Section, SortedRun
+from lsm.compaction.task import ChangeObserver, MergeTreeRewriter, Rewrite, by_age, observed
+from lsm.levels.sorted_runs import KeyOf, Section
 from lsm.merge.function import Deduplicate
-from lsm.merge.lookup_function import LookupMerge, combines_versions, with_level, without_level
-from lsm.merge.merge_iterator import MergeRound, merge_rounds
+from lsm.merge.lookup_function import LookupMerge, combines_versions
+from lsm.merge.merge_iterator import merge_rounds
 from lsm.read.full_scan import row_columns
 from manifest.entry.data_file import DataFileMeta
-
-ChangeObserver: TypeAlias = Callable[[MergeRound], None]
-"""Told of every round that level-0 rows take part in: all versions with their ``_LEVEL``, and what became of them."""
 
 
 @dataclass(frozen=True)
@@ -97,29 +93,16 @@ class LookupRewriter:
     def _merged(self, section: Section, output_level: int, *, drop_delete: bool) -> Iterator[Any]:
         new = _level0(file for run in section for file in run.files)
         if not new and not combines_versions(self.plain.fold):
-            yield from self.plain.merged(section, drop_delete=drop_delete)
-            return
+            return self.plain.merged(section, drop_delete=drop_delete)
         store = self.plain.target.store
-        runs = [self._rows(run, len(section) + 1) for run in by_age(section)]
+        runs = [self.plain.rows_with_level(run, len(section) + 1) for run in by_age(section)]
         old = self._lookup.versions(new, self._below(output_level), row_columns(store))
         fold = LookupMerge(self.plain.fold, output_level if store.options.engine.first_row_wins else None)
-        for merged in merge_rounds([old, *runs], self.plain.key, fold):
-            if self.observe is not None:
-                self.observe(merged)
-            rows = without_level(merged.result)
-            rows = drop_retracts(rows) if drop_delete else rows
-            if rows.num_rows:
-                yield rows
-
-    def _rows(self, run: SortedRun, runs: int) -> Iterator[Any]:
-        """The live rows of a run, and the level of each; files of several levels may form one run."""
-        for file in run.files:
-            for rows in self.plain.rows(SortedRun((file,)), runs):
-                yield with_level(rows, file.level)
+        return observed(merge_rounds([old, *runs], self.plain.key, fold), self.observe, drop_delete=drop_delete)
 
 
 def _level0(files: Iterable[DataFileMeta]) -> list[DataFileMeta]:
     return [file for file in files if file.level == 0]
 
 
-__all__ = ["ChangeObserver", "LookupRewriter"]
+__all__ = ["LookupRewriter"]

@@ -6,7 +6,7 @@ Paimon's ``MergeTreeCompactTask`` and ``MergeTreeCompactRewriter``.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
@@ -17,10 +17,13 @@ from lsm.deletion_vectors.maintainer import BucketVectors
 from lsm.keys.sort import SortKey
 from lsm.levels.sorted_runs import KeyOf, Section, SortedRun, interval_partition
 from lsm.merge.function import MergeFunction
-from lsm.merge.lookup_function import combines_versions
-from lsm.merge.merge_iterator import merge_runs
+from lsm.merge.lookup_function import combines_versions, with_level, without_level
+from lsm.merge.merge_iterator import MergeRound, merge_runs
 from lsm.read.full_scan import batch_bytes_of, file_rows, runs_that_count
 from manifest.entry.data_file import DataFileMeta, FileSource
+
+ChangeObserver: TypeAlias = Callable[[MergeRound], None]
+"""Told of every round that new rows take part in: all versions with their ``_LEVEL``, and what became of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +217,12 @@ class MergeTreeRewriter:
             dead = None if vectors is None else vectors.dead_rows(file.file_name)
             yield from file_rows(store, self.partition, self.bucket, file, batch_bytes=size, dead=dead, dictionaries=dictionaries)
 
+    def rows_with_level(self, run: SortedRun, runs: int) -> Iterator[Any]:
+        """As ``rows``, and the level of each; files of several levels may form one run."""
+        for file in run.files:
+            for rows in self.rows(SortedRun((file,)), runs):
+                yield with_level(rows, file.level)
+
     def _never_null(self, rewrite: Rewrite) -> frozenset[str]:
         """The columns outside the key that are null in no row of the input, as its statistics say."""
         schema = self.target.store.schema
@@ -222,6 +231,17 @@ class MergeTreeRewriter:
             counts = dict(zip(file.value_stats_cols or schema.names, file.value_stats.null_counts, strict=False))
             names = {name for name in names if counts.get(name) == 0} if file.schema_id == schema.id else set()
         return frozenset(names)
+
+
+def observed(rounds: Iterable[MergeRound], observe: ChangeObserver | None, *, drop_delete: bool) -> Iterator[Any]:
+    """The results of rounds whose rows have ``_LEVEL``, without it; ``observe`` is told of each round before its result goes on."""
+    for merged in rounds:
+        if observe is not None:
+            observe(merged)
+        rows = without_level(merged.result)
+        rows = drop_retracts(rows) if drop_delete else rows
+        if rows.num_rows:
+            yield rows
 
 
 def by_age(section: Section) -> Section:
@@ -234,6 +254,7 @@ def _has_rows(table: Any) -> bool:
 
 
 __all__ = [
+    "ChangeObserver",
     "CompactStep",
     "CompactTaskResult",
     "MergeTreeCompactTask",
@@ -242,5 +263,6 @@ __all__ = [
     "Rewriter",
     "Upgrade",
     "by_age",
+    "observed",
     "plan_steps",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -9,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from fileindex.base.arrays import Int64s
+from fileindex.base.arrays import Int64s, Mask
 from lsm.arrow.row_kind import retracts
 from lsm.keys.sort import DELETE, VALUE_KIND, Sorted
 from manifest.io.errors import UnmergeableRows
@@ -42,31 +43,22 @@ class MergeFunction(Protocol):
         """``done`` without versions that cannot matter, so that they need not be gathered; ``kinds``: None if all are ``+I``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Deduplicate:
-    """The last version wins, whatever its kind. ``ignore_delete``: a retract only counts if it is a key's only version.
+class _ChoosesVersion:
+    """What functions have in common whose result is one of a key's versions."""
 
-    >>> rows = pa.table({"_VALUE_KIND": pa.array([0, 3], pa.int8()), "v": ["old", "gone"]})
-    >>> done = Sorted(np.array([0, 1]), np.array([0]))
-    >>> Deduplicate().fold(rows, done)["v"].to_pylist(), Deduplicate(ignore_delete=True).fold(rows, done)["v"].to_pylist()
-    (['gone'], ['old'])
-    """
-
-    ignore_delete: bool = False
+    __slots__ = ()
 
     @property
     def is_associative(self) -> bool:
         """See ``MergeFunction``; so for every other method."""
         return True
 
-    @property
-    def newest_wins(self) -> bool:
-        """A retraction, too, is a version that newer ones overwrite."""
-        return not self.ignore_delete
+    @abstractmethod
+    def winners(self, kinds: Any, done: Sorted) -> Int64s:
+        """Positions of the surviving rows, in key order; ``kinds``: the ``_VALUE_KIND`` column, None if all rows are ``+I``.
 
-    def refusal(self, kind: int) -> str | None:  # noqa: ARG002 - of both kinds
-        """Retracts are welcome."""
-        return None
+        Raises ``UnmergeableRows`` if a retract stands in the way.
+        """
 
     def needed(self, columns: Sequence[str]) -> tuple[str, ...]:
         """Nothing else."""
@@ -81,15 +73,36 @@ class Deduplicate:
         winners = self.winners(kinds, done)
         return Sorted(winners, np.arange(len(winners)))
 
+
+@dataclass(frozen=True, slots=True)
+class Deduplicate(_ChoosesVersion):
+    """The last version wins, whatever its kind. ``ignore_delete``: a retract only counts if it is a key's only version.
+
+    >>> rows = pa.table({"_VALUE_KIND": pa.array([0, 3], pa.int8()), "v": ["old", "gone"]})
+    >>> done = Sorted(np.array([0, 1]), np.array([0]))
+    >>> Deduplicate().fold(rows, done)["v"].to_pylist(), Deduplicate(ignore_delete=True).fold(rows, done)["v"].to_pylist()
+    (['gone'], ['old'])
+    """
+
+    ignore_delete: bool = False
+
+    @property
+    def newest_wins(self) -> bool:
+        """A retraction, too, is a version that newer ones overwrite."""
+        return not self.ignore_delete
+
+    def refusal(self, kind: int) -> str | None:  # noqa: ARG002 - of both kinds
+        """Retracts are welcome."""
+        return None
+
     def winners(self, kinds: Any, done: Sorted) -> Int64s:
-        """Positions of the surviving rows, in key order; ``kinds``: the ``_VALUE_KIND`` column, None if all rows are ``+I``."""
+        """The last version, or the last that counts."""
         if not self.ignore_delete or kinds is None or not len(done.order):
             return done.last
         retract = retracts(kinds)
         if not retract.any():
             return done.last
-        ends = np.append(done.starts[1:], len(done.order))
-        alone = np.repeat(ends - done.starts == 1, ends - done.starts)
+        alone = _alone(done)
         kept = np.where(alone | ~retract[done.order], np.arange(len(done.order)), -1)
         newest = np.maximum.reduceat(kept, done.starts)
         found: Int64s = done.order[newest[newest >= 0]]
@@ -97,7 +110,7 @@ class Deduplicate:
 
 
 @dataclass(frozen=True, slots=True)
-class FirstRow:
+class FirstRow(_ChoosesVersion):
     """The first version wins. ``ignore_delete``: a retract only counts if it is a key's only version; else there can be none.
 
     >>> rows = pa.table({"_VALUE_KIND": pa.array([0, 0], pa.int8()), "v": ["old", "new"]})
@@ -106,11 +119,6 @@ class FirstRow:
     """
 
     ignore_delete: bool = False
-
-    @property
-    def is_associative(self) -> bool:
-        """See ``MergeFunction``; so for every other method."""
-        return True
 
     @property
     def newest_wins(self) -> bool:
@@ -125,27 +133,13 @@ class FirstRow:
             else "merge-engine 'first-row' keeps the first version of a key; set 'ignore-delete' to drop such rows"
         )
 
-    def needed(self, columns: Sequence[str]) -> tuple[str, ...]:
-        """Nothing else."""
-        return tuple(columns)
-
-    def fold(self, rows: Any, done: Sorted) -> Any:
-        """The winners; ``UnmergeableRows`` if a retract stands in the way."""
-        return rows.take(pa.array(self.winners(rows.column(VALUE_KIND), done)))
-
-    def thinned(self, kinds: Any, done: Sorted) -> Sorted:
-        """The winners alone."""
-        winners = self.winners(kinds, done)
-        return Sorted(winners, np.arange(len(winners)))
-
     def winners(self, kinds: Any, done: Sorted) -> Int64s:
-        """Positions of the surviving rows, in key order; ``kinds``: the ``_VALUE_KIND`` column, None if all rows are ``+I``."""
+        """The first version, or the first that counts."""
         first: Int64s = done.order[done.starts]
         if kinds is None or not len(first):
             return first
         retract = retracts(kinds)[done.order]
-        ends = np.append(done.starts[1:], len(done.order))
-        alone = np.repeat(ends - done.starts == 1, ends - done.starts)
+        alone = _alone(done)
         skipped = retract & ~alone
         if not skipped.any():
             return first
@@ -155,6 +149,13 @@ class FirstRow:
         oldest = np.minimum.reduceat(place, done.starts)
         found: Int64s = done.order[oldest[oldest < len(done.order)]]
         return found
+
+
+def _alone(done: Sorted) -> Mask:
+    """Mask of the rows that are their key's only version, in key order."""
+    ends = np.append(done.starts[1:], len(done.order))
+    found: Mask = np.repeat(ends - done.starts == 1, ends - done.starts)
+    return found
 
 
 __all__ = ["Deduplicate", "FirstRow", "MergeFunction"]
