@@ -67,8 +67,8 @@ def compact_after_commit(
     )
 
 
-def finished(store: FileStore, user: str, result: CommitResult, *, threads: int = 1) -> CommitResult:
-    """``result`` of a commit whose first call may have ended before the compaction after it: what somebody waits for is done now."""
+def finish_compaction(store: FileStore, user: str, result: CommitResult, *, threads: int = 1) -> CommitResult:
+    """Do the compaction that somebody waits for, if the call that made a commit ended before it; ``result`` with what came of it."""
     if result.snapshot_id is None or store.options.write_only or not (_has_buckets(store) and _is_awaited(store)):
         return result
     left = _waiting_buckets(store, store.live_entries(store.snapshots.latest()))
@@ -142,4 +142,4 @@ def _chunks(buckets: Sequence[BucketId]) -> Iterator[list[BucketId]]:
         yield chunk
 
 
-__all__ = ["compact_after_commit", "finished"]
+__all__ = ["compact_after_commit", "finish_compaction"]

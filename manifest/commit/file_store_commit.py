@@ -265,10 +265,10 @@ class FileStoreCommit:
             committed = self._attempted(identity, plan, None if history is None else history.newest, run)
         except BaseException:
             if run is not None:
-                run.ended(committed=False)
+                run.end(committed=False)
             raise
         if run is not None:
-            run.ended(committed=committed is not None)
+            run.end(committed=committed is not None)
         return committed
 
     def _attempted(self, identity: CommitIdentity, plan: Plan, seen: int | None, run: CommitRun | None) -> int | None:
@@ -303,7 +303,7 @@ class FileStoreCommit:
         if done is not None:
             return seen, done
         if run is not None:
-            run.checked(seen, reached)
+            run.check(seen, reached)
         attempt = CommitAttempt(self.store)
         try:
             with attempt.or_nothing():

@@ -29,7 +29,7 @@ class CommitRun:
     base: int
     unknown_outcomes: int = 0
 
-    def checked(self, newest: int, reached: int) -> None:
+    def check(self, newest: int, reached: int) -> None:
         """Before an attempt on top of ``newest``: snapshots after ``reached`` were searched. Raises ``CommitReplayed`` if that is not enough."""
         if newest < self.base:  # the table was rolled back: the note must not say that we commit later than we do
             path, self.path, self.base = self.path, leave_note(self.store, self.user, self.identifier, newest), newest
@@ -48,7 +48,7 @@ class CommitRun:
     def _mark_known(self) -> None:
         self.unknown_outcomes -= 1
 
-    def ended(self, *, committed: bool) -> None:
+    def end(self, *, committed: bool) -> None:
         """Take the note away where nothing was committed, or where it is remembered otherwise; while an outcome is unknown it stays."""
         if not self.unknown_outcomes and (not committed or self.identifier < BATCH_IDENTIFIER):
             with suppress(OSError):  # it does no harm

@@ -56,7 +56,7 @@ def rewrite_indexes(
 
 def _rewrite_one(rewriter: FileIndexRewriter, made: list[RewrittenIndex], steps: Steps, entry: ManifestEntry) -> None:
     made.append(rewriter.rewrite(entry))
-    steps.finished()
+    steps.finish()
 
 
 def indexable_files(store: FileStore, snapshot: Snapshot | None, partitions: Sequence[Spec] | None) -> list[ManifestEntry]:

@@ -14,7 +14,7 @@ class Steps:
     """Tells ``progress`` of finished pieces, which end in several threads: each call has one more done than the last.
 
     >>> steps = Steps(print, "compact", 2)
-    >>> steps.finished()
+    >>> steps.finish()
     stage='compact' done=1 total=2 unit='buckets'
     """
 
@@ -25,7 +25,7 @@ class Steps:
     _done: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
-    def finished(self) -> None:
+    def finish(self) -> None:
         """One more is done."""
         if self.progress is None:
             return

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from fileindex.predicate.tree import TRUE, Predicate
-from lsm.commit.post_commit import compact_after_commit, finished
+from lsm.commit.post_commit import compact_after_commit, finish_compaction
 from lsm.keys.sort import DELETE, UPDATE_AFTER
 from lsm.scan.splits import DataSplit
 from lsm.write.copy_on_write import AppendChange, Update
@@ -61,7 +61,7 @@ class _Change:
         check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
         done = None if self.request.first_run else committed_before(store, user)
         if done is not None:
-            return written(finished(store, user, done, threads=self.threads), 0, 0, start)
+            return written(finish_compaction(store, user, done, threads=self.threads), 0, 0, start)
         commit = FileStoreCommit(store, user, fresh=self.request.first_run)
         for evaluation in range(1, _EVALUATIONS + 1):
             base = store.snapshots.latest()

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fileindex.base.errors import InvalidArgument
-from lsm.commit.post_commit import compact_after_commit, finished
+from lsm.commit.post_commit import compact_after_commit, finish_compaction
 from lsm.commit.rebucket import commit_with_rebucket
 from lsm.commit.resequence import resequence
 from lsm.write.table_write import TableWrite
@@ -36,7 +36,7 @@ def write_rows(store: FileStore, request: WriteRequest, rows: ArrowRows, *, thre
     check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
     done = None if request.first_run else committed_before(store, request.commit_id, request.identifier)  # looks through all snapshots
     if done is not None:
-        return written(finished(store, request.compactor, done, threads=threads), 0, 0, start)
+        return written(finish_compaction(store, request.compactor, done, threads=threads), 0, 0, start)
     overwriting = request.mode == "overwrite"
     with table_write(store, request.commit_id, threads=threads, overwrite=overwriting) as write:
         taken = 0
@@ -116,7 +116,7 @@ def compact_table(store: FileStore, request: CompactRequest, *, threads: int, pr
 
 def _compact_one(store: FileStore, request: CompactRequest, steps: Steps, bucket: tuple[bytes, int]) -> CommitMessage | None:
     message = compact_one(store, request, bucket)
-    steps.finished()
+    steps.finish()
     return message
 
 

@@ -30,7 +30,7 @@ from pyspark_paimon.spark.driver import commit
 from pyspark_paimon.spark.driver.commands import run_command
 from pyspark_paimon.spark.driver.commit import commit_compaction, job_name, outcome
 from pyspark_paimon.spark.driver.options import flag, pushes_once, travel
-from pyspark_paimon.spark.driver.running_jobs import begins, runs
+from pyspark_paimon.spark.driver.running_jobs import mark_begun, runs
 from pyspark_paimon.spark.read.reader import PaimonReader
 from pyspark_paimon.spark.wire import jobs as wire_jobs
 from pyspark_paimon.spark.wire import rpc
@@ -278,7 +278,7 @@ def test_who_asks_for_the_outcome_of_a_job_that_was_given_up_hears_at_once(table
 def test_the_mark_of_a_driver_that_died_holds_nobody_up(monkeypatch):
     dead = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True, check=True)
     monkeypatch.setattr(os, "getppid", lambda: int(dead.stdout))
-    begins("a job of a dead driver")
+    mark_begun("a job of a dead driver")
     assert not runs("a job of a dead driver")
 
 

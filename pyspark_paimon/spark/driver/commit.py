@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from lsm.commit.post_commit import compact_after_commit, finished
+from lsm.commit.post_commit import compact_after_commit, finish_compaction
 from lsm.commit.rebucket import commit_with_rebucket, rebucket
 from lsm.commit.resequence import resequence
 from manifest.commit.file_store_commit import FileStoreCommit
@@ -43,7 +43,7 @@ def commit_rows(store: FileStore, job: RowsJob, messages: Sequence[CommitMessage
     earlier = None if request.batch_id is None else committed_before(store, request.commit_id, request.batch_id)
     if earlier is not None:
         commit.abort(messages, request.identifier)
-        finished(store, request.compactor, earlier, threads=_threads())
+        finish_compaction(store, request.compactor, earlier, threads=_threads())
         return
 
     def publish(made: Sequence[CommitMessage]) -> CommitResult:
@@ -112,7 +112,7 @@ def outcome(store: FileStore, commit_id: str) -> str | None:
         user, _, batch = commit_id.partition("#")
         told = Outcome.model_validate_json(found)
         result = CommitResult(told.snapshot_id, told.compact_snapshot_id, replayed=True)
-        done = finished(store, f"{user}-compact" if batch else user, result, threads=_threads())
+        done = finish_compaction(store, f"{user}-compact" if batch else user, result, threads=_threads())
         return told.model_copy(update={"compact_snapshot_id": done.compact_snapshot_id}).model_dump_json()
     return found
 

@@ -20,10 +20,10 @@ _LOOK_SECONDS = 0.02
 T = TypeVar("T")
 
 
-def begins(name: str) -> None:
-    """Note that the job ``name`` is under way, until ``ends``, or as long as the process lives that started this one.
+def mark_begun(name: str) -> None:
+    """Note that the job ``name`` is under way, until ``mark_ended``, or as long as the process lives that started this one.
 
-    >>> begins("a nightly job"), runs("a nightly job"), ends("a nightly job"), runs("a nightly job")
+    >>> mark_begun("a nightly job"), runs("a nightly job"), mark_ended("a nightly job"), runs("a nightly job")
     (None, True, None, False)
     """
     mark = answer_file(name, "job")
@@ -31,7 +31,7 @@ def begins(name: str) -> None:
     mark.write_text(str(os.getppid()))  # Spark's, which makes the hooks' processes
 
 
-def ends(name: str) -> None:
+def mark_ended(name: str) -> None:
     """Note that the job is over."""
     answer_file(name, "job").unlink(missing_ok=True)
 
@@ -70,4 +70,4 @@ def _wait_for_change(name: str) -> None:
             return
 
 
-__all__ = ["after_its_end", "begins", "ends", "runs"]
+__all__ = ["after_its_end", "mark_begun", "mark_ended", "runs"]

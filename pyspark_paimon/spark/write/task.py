@@ -14,7 +14,7 @@ from pyspark.sql import datasource as ds
 from manifest.commit.message import CommitMessage
 from manifest.store import FileStore
 from pyspark_paimon.request.backend import CompactRequest, DeleteRequest, WriteRequest
-from pyspark_paimon.spark.driver.running_jobs import begins, ends
+from pyspark_paimon.spark.driver.running_jobs import mark_begun, mark_ended
 from pyspark_paimon.spark.wire.errors import errors_noted
 
 
@@ -36,7 +36,7 @@ class JobWriter(ds.DataSourceArrowWriter):  # type: ignore[misc]  # as above
 
     def begun(self, name: str) -> Self:
         """Leave the mark of the job ``name``."""
-        begins(name)
+        mark_begun(name)
         self.name = name
         return self
 
@@ -64,7 +64,7 @@ class JobWriter(ds.DataSourceArrowWriter):  # type: ignore[misc]  # as above
             yield
         finally:
             if self.name is not None:
-                ends(self.name)
+                mark_ended(self.name)
 
 
 def open_store(path: str, request: WriteRequest | CompactRequest | DeleteRequest) -> FileStore:
