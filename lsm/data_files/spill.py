@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -12,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from fileindex.base.errors import CorruptFile
+from manifest.io.errors import OutOfMemory, StorageError
 from manifest.io.storage_errors import storage_errors
 
 SPILL_BATCH_BYTES = 2 << 20
@@ -66,7 +68,7 @@ class SpillSpace:
             os.close(handle)
         rows = 0
         try:
-            with storage_errors(path), pa.OSFile(path, "wb") as sink:
+            with _spilling(path), pa.OSFile(path, "wb") as sink:
                 writer = None
                 for table in tables:
                     writer = writer or pa.ipc.new_stream(sink, table.schema, options=self._options)
@@ -88,11 +90,25 @@ class SpillSpace:
 
 
 @contextmanager
+def _spilling(path: str) -> Iterator[None]:
+    """What storage and the encoder do to a run that is being written."""
+    try:
+        with storage_errors(path):
+            yield
+    except MemoryError as error:
+        raise OutOfMemory(path, str(error)) from error
+    except pa.ArrowException as error:
+        raise StorageError(errno.EIO, f"rows cannot be spilled ({error})", path) from error
+
+
+@contextmanager
 def _spilled(path: str) -> Iterator[None]:
     """What storage does to a run that was written a moment ago, by name."""
     try:
         with storage_errors(path):
             yield
+    except MemoryError as error:
+        raise OutOfMemory(path, str(error)) from error
     except pa.ArrowException as error:
         raise CorruptFile(path, f"is not what was spilled into it ({error})") from error
 

@@ -32,7 +32,7 @@ from lsm.schema.parquet_schema import KEY_PREFIX, KIND_FIELD, SEQUENCE_FIELD, ke
 from manifest.entry.data_file import DataFileMeta
 from manifest.fsck.problem import Depth, Findings, ProblemKind
 from manifest.fsck.unit import DataUnit, place_of
-from manifest.io.errors import CastFailed, UnsupportedTable
+from manifest.io.errors import CastFailed, OutOfMemory, UnsupportedTable
 from manifest.schema.table_schema import TableSchema
 from manifest.stats.column_stats import decode_bounds
 from manifest.stats.partition_stats import PartitionType
@@ -95,7 +95,7 @@ class CheckedDataFile:
                 self._check_promise()
         except UnsupportedTable:
             self.found.unchecked["files with values that cannot be read here"] += 1
-        except CorruptFile as error:
+        except (CorruptFile, OutOfMemory) as error:
             self._wrong(ProblemKind.DATA_FILE, error.reason)
         except (CastFailed, ValueError, OverflowError, pa.ArrowException) as error:
             self._wrong(ProblemKind.DATA_FILE, f"cannot be read ({type(error).__name__}: {error})")

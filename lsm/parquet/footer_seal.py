@@ -2,7 +2,8 @@
 
 Parquet has checksums for pages alone: one flipped bit in a footer, or in a page index, may spell another valid minimum, and rows are
 missing. So in front of the footer stand, four bytes each and little-endian: a CRC-32 for every block of what lies between the last column chunk
-and here (Bloom filters, column and offset indexes), ``PPS1``, the length of that region, and a CRC-32 of these numbers and the footer.
+and here (Bloom filters, column and offset indexes), ``PPS1``, the length of that region, and a CRC-32 of these numbers and the
+footer. Not of the file's name: people move Parquet files from one table to another, and other names are no damage.
 Blocks, because a lookup reads a few page indexes only. Readers find footers from the end and all else by offsets, so that they never see
 this; files without it are taken at their word.
 """

@@ -24,7 +24,7 @@ from lsm.parquet.page_reader import take_leaves
 from lsm.parquet.polars_decoder import can_decode, masked_rows, rows_of_texts
 from lsm.parquet.row_group_pages import DAMAGE, GroupPages
 from lsm.parquet.statistics import column_bounds, has_bounds
-from manifest.io.errors import StorageError, UnsupportedTable
+from manifest.io.errors import OutOfMemory, StorageError, UnsupportedTable
 from manifest.io.file_cache import FileCache
 from manifest.io.file_io import FileIO
 from manifest.stats.column_stats import ColumnBounds
@@ -340,6 +340,8 @@ class ParquetDataFile:
             raise CorruptFile(self.path, "the data file is missing") from error
         except BrokenPromise as error:
             raise CorruptFile(self.path, str(error)) from error
+        except MemoryError as error:  # Arrow's is one, too: the file may be whole
+            raise OutOfMemory(self.path, str(error)) from error
         except (pa.ArrowException, OSError, *DAMAGE) as error:
             if isinstance(error, OSError) and error.errno is not None:  # the storage's, not the decoder's
                 raise StorageError(error.errno, error.strerror or "cannot be read", self.path) from error

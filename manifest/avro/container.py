@@ -14,6 +14,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import PurePosixPath
 from typing import Any
 
 import fastavro
@@ -24,14 +25,15 @@ from fileindex.base.errors import CorruptFile
 from manifest.avro.codecs import BROKEN_BLOCK, MAX_PAYLOAD, compressor, decompressor
 from manifest.avro.other_formats import arrow_records
 from manifest.avro.schemas import AvroSchema, layout, parsed
+from manifest.io.errors import OutOfMemory
 
 _MAGIC = b"Obj\x01"
 _SYNC = 16
-_MARK, _IS_MARKED = b"sync.marker", b"crc32"
+_MARK, _IS_MARKED, _IS_NAMED = b"sync.marker", b"crc32", b"crc32 of name and content"
 _CRC = 4
 _BRANCH = "_UNION_BRANCH"
 _BLOCK_BYTES = 64_000
-_MALFORMED = (EOFError, ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError, MemoryError)
+_MALFORMED = (EOFError, ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
 """What decoding of wrong bytes may end in."""
 
 
@@ -61,16 +63,23 @@ def read_container(path: str, data: bytes) -> Container:
     """Open the container ``data``, read from ``path``. Raises ``CorruptFile``, or ``UnsupportedTable`` for a codec we lack."""
     try:
         return _read(path, data)
+    except MemoryError as error:
+        raise OutOfMemory(path, str(error)) from error
     except (*_MALFORMED, *BROKEN_BLOCK, pa.ArrowException, OSError, SchemaParseException) as error:
         raise CorruptFile(path, f"not a readable Avro file ({error})") from error
 
 
 class ContainerWriter:
-    """A container in memory: ``add`` uncompressed blocks, watch ``size``, take the ``content``."""
+    """A container in memory, for the file ``name`` if that is known: ``add`` uncompressed blocks, watch ``size``, take the ``content``."""
 
-    def __init__(self, schema: AvroSchema, *, codec: str, level: int) -> None:
+    def __init__(self, schema: AvroSchema, *, codec: str, level: int, name: str | None = None) -> None:
         self._compress = compressor(codec, level)
-        metadata = {b"avro.schema": json.dumps(schema).encode(), b"avro.codec": codec.encode(), _MARK: _IS_MARKED}
+        self._names = [] if name is None else [name.encode()]
+        metadata = {
+            b"avro.schema": json.dumps(schema).encode(),
+            b"avro.codec": codec.encode(),
+            _MARK: _IS_NAMED if self._names else _IS_MARKED,
+        }
         header = _MAGIC + _long(len(metadata))
         for key, value in metadata.items():
             header += _long(len(key)) + key + _long(len(value)) + value
@@ -85,15 +94,15 @@ class ContainerWriter:
         self.size += len(self._blocks[-1]) + _SYNC
 
     def content(self) -> bytes:
-        """The file's bytes so far; the marker that ends the header and each block begins with a checksum of it all."""
+        """The file's bytes so far; the marker that ends the header and each block begins with a checksum of the file's name and all of it."""
         parts = [self._header, *self._blocks]
-        sync = _crc(parts) + os.urandom(_SYNC - _CRC)
+        sync = _crc([*self._names, *parts]) + os.urandom(_SYNC - _CRC)
         return sync.join([*parts, b""])
 
 
-def write_avro(schema: AvroSchema, blocks: Iterable[tuple[int, bytes]], *, codec: str, level: int) -> bytes:
-    """A whole container of uncompressed ``blocks`` (record count, bytes)."""
-    writer = ContainerWriter(schema, codec=codec, level=level)
+def write_avro(schema: AvroSchema, blocks: Iterable[tuple[int, bytes]], *, codec: str, level: int, name: str | None = None) -> bytes:
+    """A whole container of uncompressed ``blocks`` (record count, bytes), to be the file ``name``."""
+    writer = ContainerWriter(schema, codec=codec, level=level, name=name)
     for count, block in blocks:
         writer.add(count, block)
     return writer.content()
@@ -118,6 +127,8 @@ def decode_records(path: str, schema: AvroSchema, payload: bytes, count: int) ->
             if record.pop(_BRANCH, 1) != 1:
                 raise ValueError("a record is null")
             yield record
+    except MemoryError as error:
+        raise OutOfMemory(path, str(error)) from error
     except _MALFORMED as error:
         raise CorruptFile(path, f"Avro record cannot be decoded ({type(error).__name__}: {error})") from error
     if source.tell() != len(payload):
@@ -150,8 +161,7 @@ def _read(path: str, data: bytes) -> Container:
             key = source.take(source.long())
             metadata[key] = source.take(source.long())
     sync = source.take(_SYNC)
-    if metadata.get(_MARK) == _IS_MARKED and sync[:_CRC] != _crc(data.split(sync)):
-        raise ValueError("its content is not what was written: its checksum is another")
+    _check_sum(path, data, metadata.get(_MARK), sync)
     schema = _schema(metadata[b"avro.schema"])
     decompress = decompressor(path, metadata.get(b"avro.codec", b"null").decode())
     blocks: list[bytes] = []
@@ -166,6 +176,13 @@ def _read(path: str, data: bytes) -> Container:
         blocks.append(block)
         count, total = count + records, total + len(block)
     return Container(path, schema, count, b"".join(blocks))
+
+
+def _check_sum(path: str, data: bytes, mark: bytes | None, sync: bytes) -> None:
+    """Raises ``ValueError`` if the file has a checksum, and it is that of other bytes or of another file; directories may be moved."""
+    names = {_IS_MARKED: [], _IS_NAMED: [PurePosixPath(path).name.encode()]}.get(mark) if mark is not None else None
+    if names is not None and sync[:_CRC] != _crc([*names, *data.split(sync)]):
+        raise ValueError("its content is not what was written: its checksum is another")
 
 
 def _of_other_format(path: str, data: bytes) -> Container:

@@ -128,7 +128,7 @@ class IndexManifest:
         if not records:
             return None
         name = self.names.next()
-        data = write_avro(INDEX_MANIFEST, blocks_of(records), codec=self.codec, level=self.level)
+        data = write_avro(INDEX_MANIFEST, blocks_of(records), codec=self.codec, level=self.level, name=name)
         self.file_io.write(self.paths.manifest(name), data)
         return name
 

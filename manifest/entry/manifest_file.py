@@ -102,24 +102,28 @@ class ManifestFile:
         """New manifests with ``entries``, rolled at the target size; none for no entries."""
         columns = entries if isinstance(entries, EntryColumns) else EntryColumns.of(entries)
         metas: list[ManifestFileMeta] = []
-        for first, last, data in self._files(columns):
-            name = self.names.next()
+        for first, last, name, data in self._files(columns):
             self.file_io.write(self.paths.manifest(name), data)
             metas.append(self._meta(name, len(data), columns.select(np.arange(first, last))))
         return metas
 
-    def _files(self, columns: EntryColumns) -> Iterator[tuple[int, int, bytes]]:
-        """(first entry, one past the last, file content) of every manifest to write."""
+    def _files(self, columns: EntryColumns) -> Iterator[tuple[int, int, str, bytes]]:
+        """(first entry, one past the last, file name and content) of every manifest to write."""
         first = last = 0
-        writer = ContainerWriter(MANIFEST_ENTRY, codec=self.codec, level=self.level)
+        name, writer = self._new_file()
         for count, block in blocks_of(columns.records()):
             if last > first and writer.size >= self.target_size:
-                yield first, last, writer.content()
-                first, writer = last, ContainerWriter(MANIFEST_ENTRY, codec=self.codec, level=self.level)
+                yield first, last, name, writer.content()
+                first = last
+                name, writer = self._new_file()
             writer.add(count, block)
             last += count
         if last > first:
-            yield first, last, writer.content()
+            yield first, last, name, writer.content()
+
+    def _new_file(self) -> tuple[str, ContainerWriter]:
+        name = self.names.next()
+        return name, ContainerWriter(MANIFEST_ENTRY, codec=self.codec, level=self.level, name=name)
 
     def _meta(self, name: str, size: int, entries: EntryColumns) -> ManifestFileMeta:
         deleted = int(np.count_nonzero(entries.kind == FileKind.DELETE))

@@ -111,8 +111,8 @@ class ManifestList:
     def write(self, metas: Iterable[ManifestFileMeta]) -> tuple[str, int]:
         """A new list, possibly empty: (name, size in bytes)."""
         records = encode_records(_PARSED, (meta.to_avro() for meta in metas))
-        data = write_avro(MANIFEST_LIST, blocks_of(records), codec=self.codec, level=self.level)
         name = self.names.next()
+        data = write_avro(MANIFEST_LIST, blocks_of(records), codec=self.codec, level=self.level, name=name)
         self.file_io.write(self.paths.manifest(name), data)
         return name, len(data)
 

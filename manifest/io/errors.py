@@ -102,6 +102,21 @@ class OutOfDisk(StorageError):
     """The disk or the quota is full; what this attempt wrote is removed, the table is as it was."""
 
 
+class OutOfMemory(PaimonError, MemoryError):
+    """The process got no memory for what ``path`` holds: its limit is too low, or a damaged file asks for too much; nothing is known of the file."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(path, reason)
+        self.path = path
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return redacted(f"{self.path}: out of memory ({self.reason or 'no more to be had'})")
+
+    def __reduce__(self) -> tuple[type[OutOfMemory], tuple[str, str]]:
+        return type(self), (self.path, self.reason)
+
+
 __all__ = [
     "CastFailed",
     "CommitConflict",
@@ -113,6 +128,7 @@ __all__ = [
     "InvalidSchema",
     "NullInKey",
     "OutOfDisk",
+    "OutOfMemory",
     "PathNotAllowed",
     "SchemaMismatch",
     "SnapshotExpired",

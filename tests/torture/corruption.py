@@ -28,6 +28,19 @@ PART = "corruption"
 ROOT = Path(__file__).parents[2]
 _FOOTERS, _PAGE_INDEXES = 0.4, 0.1
 """Shares of the tries that damage a Parquet footer, and its page indexes."""
+_FOOTER, _PAGE_INDEX, _PAGES = "footer", "page index", "pages"
+_UNSEALED = frozenset(
+    {
+        *("schema", "snapshot", "tag", "manifest list", "manifest", "index manifest", "index", "hash index", "statistics"),
+        *(f"{kind}: {part}" for kind in ("data file", "changelog file") for part in (_FOOTER, _PAGE_INDEX)),
+    }
+)
+"""Kinds of files to which the engine in Java gives no checksum: damage may make another valid file of one."""
+
+
+def excused(table: str, kind: str, verdict: str) -> bool:
+    """Whether wrong rows, and nothing worse, come of a file of the engine in Java whose damage nothing can tell."""
+    return table.startswith("java ") and kind.removeprefix("branch: ") in _UNSEALED and verdict in {"wrong rows", "broken table"}
 
 
 class Child:
@@ -103,12 +116,13 @@ class Target:
         whole = self.bytes_of(file)
         if not footer:
             others = [self.bytes_of(other) for other in self.files[kind] if other != file]
-            return kind, file, damaged(whole, seed, kinds=ALL_KINDS, others=others)
-        part, span = "page index", page_index_span(whole)
+            bad = damaged(whole, seed, kinds=ALL_KINDS, others=others)
+            return f"{kind}: {_part(whole, bad)}" if kind in parquet else kind, file, bad
+        span = page_index_span(whole)
         if share < _FOOTERS or span[0] == span[1]:
-            part, span = "footer", footer_span(whole)
-        kinds = [one for one in ALL_KINDS if one not in {"empty", "other"}]
-        return f"{kind}: {part}", file, damaged(whole, seed, kinds=kinds, span=span)
+            span = footer_span(whole)
+        bad = damaged(whole, seed, kinds=[one for one in ALL_KINDS if one not in {"empty", "other"}], span=span)
+        return f"{kind}: {_part(whole, bad)}", file, bad
 
     def ask(self, file: str, bad: bytes, seed: int) -> tuple[str, str]:
         """What becomes of it; the table is whole again afterwards."""
@@ -118,6 +132,12 @@ class Target:
             return self.child.order(do="try", table=self.table, truth=self.truth, file=file, seed=seed)
         finally:
             (self.table / file).write_bytes(whole)
+
+
+def _part(whole: bytes, bad: bytes) -> str:
+    """In which part of a Parquet file the damage begins."""
+    at = next((at for at, (one, other) in enumerate(zip(whole, bad, strict=False)) if one != other), min(len(whole), len(bad)))
+    return _FOOTER if at >= footer_span(whole)[0] else _PAGE_INDEX if at >= page_index_span(whole)[0] else _PAGES
 
 
 def outcomes(seed: int, folder: Path, tables: Sequence[str] = ()) -> Iterator[Outcome]:
@@ -138,6 +158,7 @@ def outcomes(seed: int, folder: Path, tables: Sequence[str] = ()) -> Iterator[Ou
 def _tried(target: Target, seed: int) -> Outcome:
     kind, file, bad = target.rot(seed)
     verdict, detail = target.ask(file, bad, seed)
+    verdict = "excused" if excused(target.name, kind, verdict) else verdict
     outcome = Outcome(PART, kind, seed, f"{target.name}: {file}", verdict, detail)
     if outcome.good:
         return outcome

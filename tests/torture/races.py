@@ -27,10 +27,12 @@ import pyarrow.compute as pc
 from fileindex.base.errors import PaimonError
 from manifest.io.errors import CommitConflict, SnapshotNotFound
 from pyspark_paimon import Table
+from tests.torture import watched
 from tests.torture.report import Outcome, case_of, leave_case
 
 PART = "races"
 PROCESSES = 6
+READERS = 3
 CALLS = 6
 SECONDS = 120
 _KEYS = 12
@@ -75,6 +77,9 @@ CONFIGURATIONS: dict[str, Raced] = {
     "append": Raced({}, ("append", "append", "append", "delete", *_KEEP), keys=(), fold="all"),
     "append, vectors": Raced({"deletion-vectors.enabled": "true", "bucket": "2", "bucket-key": "k"}, ("append", "append", "delete", "update", *_KEEP), keys=(), fold="all"),
 }  # fmt: skip
+
+WATCHED = {f"readers beside a writer, {layout}": layout for layout in watched.LAYOUTS}
+"""Rounds in which one process writes and others read."""
 
 
 def _rows(values: Sequence[tuple[int, int, int]]) -> pa.Table:
@@ -235,7 +240,9 @@ def _found(table: Table) -> Counter[tuple[int, int, int]]:
 def played(seed: int, configuration: str, folder: Path) -> tuple[str, str]:
     """Verdict and details of a round in ``folder``, which must be empty."""
     processes = multiprocessing.get_context("forkserver")
-    processes.set_forkserver_preload(["tests.torture.races", "lsm.read.split", "pyspark_paimon.local.backend"])
+    processes.set_forkserver_preload(["tests.torture.races", "tests.torture.watched", "lsm.read.split", "pyspark_paimon.local.backend"])
+    if configuration in WATCHED:
+        return _watched(processes, WATCHED[configuration], folder)
     path, logs, answer = folder / "t", folder / "logs", folder / "answer"
     logs.mkdir(parents=True)
     CONFIGURATIONS[configuration].make(path)
@@ -248,6 +255,22 @@ def played(seed: int, configuration: str, folder: Path) -> tuple[str, str]:
         return "abort", "the check died"
     verdict, detail = json.loads(answer.read_text())
     return verdict, detail
+
+
+def _watched(processes: Any, layout: str, folder: Path) -> tuple[str, str]:
+    """A round of readers beside a writer."""
+    path, done = folder / "t", folder / "written"
+    folder.mkdir(parents=True)
+    watched.make(layout, path)
+    logs = [folder / f"{reader}.log" for reader in range(READERS)]
+    readers = [processes.Process(target=watched.read, args=(path, done, log)) for log in logs]
+    if not _done([processes.Process(target=watched.write, args=(path, done)), *readers]):
+        return "hang", f"a process took more than {SECONDS} s"
+    if not all(log.exists() for log in (done, *logs)):
+        return "abort", f"of {READERS} readers and a writer {sum(not log.exists() for log in (done, *logs))} ended early"
+    found = [json.loads(log.read_text()) for log in logs]
+    wrong = [one for said in found for one in said["wrong"]]
+    return ("wrong rows", "; ".join(wrong[:5])) if wrong else ("right", f"{sum(said['reads'] for said in found)} reads")
 
 
 def _done(started: Sequence[Any]) -> bool:
@@ -265,7 +288,7 @@ def _done(started: Sequence[Any]) -> bool:
 
 def outcomes(seed: int, folder: Path) -> Iterator[Outcome]:
     """One round after the other, over all configurations in turn."""
-    for number, configuration in enumerate(itertools.cycle(CONFIGURATIONS)):
+    for number, configuration in enumerate(itertools.cycle([*CONFIGURATIONS, *WATCHED])):
         yield _tried(seed * 1_000_000 + number, configuration, folder)
 
 
@@ -273,7 +296,14 @@ def _tried(seed: int, configuration: str, folder: Path) -> Outcome:
     home = folder / f"{PART}-{seed}"
     shutil.rmtree(home, ignore_errors=True)
     verdict, detail = played(seed, configuration, home)
-    outcome = Outcome(PART, configuration, seed, f"{PROCESSES} processes, {CALLS} calls each", verdict, detail)
+    outcome = Outcome(
+        PART,
+        configuration,
+        seed,
+        "readers and a writer" if configuration in WATCHED else f"{PROCESSES} processes, {CALLS} calls each",
+        verdict,
+        detail,
+    )
     if outcome.good:
         shutil.rmtree(home)
         return outcome

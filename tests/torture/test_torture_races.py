@@ -1,12 +1,15 @@
-"""Two rounds of races on every push, and the model that judges them."""
+"""A few rounds of races on every push, and what judges them."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from pyspark_paimon import Table
+from tests.torture import watched
 from tests.torture.races import CONFIGURATIONS, expected, played
 
 
@@ -14,6 +17,21 @@ from tests.torture.races import CONFIGURATIONS, expected, played
 def test_what_is_acknowledged_is_there_once(tmp_path: Path, configuration: str) -> None:
     verdict, detail = played(5, configuration, tmp_path / "race")
     assert verdict == "right", detail
+
+
+def test_readers_beside_overwrites_and_upserts_see_whole_states_alone(tmp_path: Path) -> None:
+    verdict, detail = played(1, "readers beside a writer, deletion vectors", tmp_path / "race")
+    assert verdict == "right", detail
+
+
+def test_a_reader_tells_of_empty_and_half_states(tmp_path: Path) -> None:
+    watched.make("deletion vectors", tmp_path / "t")
+    table = Table.open(tmp_path / "t")
+    (tmp_path / "done").touch()
+    for deleted, told in (("k < 5", "55 rows of states [0]"), ("k >= 0", "0 rows of states []")):
+        table.delete(deleted)
+        watched.read(tmp_path / "t", tmp_path / "done", tmp_path / "log")
+        assert told in json.loads((tmp_path / "log").read_text())["wrong"]
 
 
 def test_the_model_follows_each_process_and_adds_up_what_all_do() -> None:

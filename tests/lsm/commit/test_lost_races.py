@@ -59,6 +59,19 @@ def test_the_hash_index_holds_the_hashes_of_the_keys(tmp_path: Path) -> None:
     assert [live_entry.total_buckets for live_entry in live(store)] == [-1]
 
 
+@pytest.mark.parametrize("at", range(20))
+def test_a_wrong_hash_is_noticed(tmp_path: Path, at: int) -> None:
+    store = make(tmp_path, "id INT, v STRING", ("id",))
+    committed(store, prepared(store, rows(range(5))))
+    (entry,) = store.index_entries(store.snapshots.latest())
+    (file,) = (tmp_path / "t" / "index").iterdir() if (tmp_path / "t" / "index").exists() else tmp_path.rglob(entry.file_name)
+    content = bytearray(file.read_bytes())
+    content[at] ^= 1 << at % 8
+    file.write_bytes(content)
+    with pytest.raises(CorruptFile, match=entry.file_name):
+        read_hashes(store, entry)
+
+
 def test_keys_stay_in_their_bucket_and_new_ones_open_others(tmp_path: Path) -> None:
     store = make(tmp_path, "id INT, v STRING", ("id",), dynamic_bucket__target_row_num="4")
     committed(store, prepared(store, rows(range(6))))

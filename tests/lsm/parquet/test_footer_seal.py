@@ -31,7 +31,7 @@ def rows(count: int = ROWS) -> pa.Table:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory) -> bytes:
-    return written(tmp_path_factory.mktemp("files") / "f.parquet", ROWS)
+    return written(tmp_path_factory.mktemp("files") / "f", ROWS)
 
 
 def written(path: Path, count: int) -> bytes:
@@ -64,7 +64,7 @@ def flipped(content: bytes, at: int) -> bytes:
 
 
 def test_no_bit_of_a_footer_is_flipped_unseen(tmp_path: Path) -> None:
-    whole = written(tmp_path / "whole", 20)
+    whole = written(tmp_path / "f", 20)
     first, end = footer_span(whole)
     unseen = []
     for at in range(first - SEAL, end):

@@ -16,7 +16,7 @@ from lsm.keys.sort import Sorted, SortKey
 from lsm.merge.function import Deduplicate
 from lsm.write_buffer.sort_buffer import SortBuffer
 from lsm.write_buffer.source import BufferedRows, Source
-from manifest.io.errors import OutOfDisk, StorageError
+from manifest.io.errors import OutOfDisk, OutOfMemory, StorageError
 
 
 @dataclass(frozen=True)
@@ -140,3 +140,17 @@ def test_spill_files_give_back_what_they_got_in_small_pieces(tmp_path: Path, cod
     spilled.delete()
     assert not Path(spilled.path).exists()
     assert isinstance(spilled, SpillFile)
+
+
+@pytest.mark.parametrize(("raised", "typed"), [(pa.ArrowInvalid("no"), StorageError), (pa.ArrowMemoryError("malloc failed"), OutOfMemory)])
+def test_what_arrow_says_while_it_spills_is_ours_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, raised: Exception, typed: type[PaimonError]
+) -> None:
+    class Failing:
+        def write_table(self, *_: object, **__: object) -> None:
+            raise raised
+
+    monkeypatch.setattr(pa.ipc, "new_stream", lambda *_, **__: Failing())
+    with pytest.raises(typed, match="spill-"):
+        SpillSpace(str(tmp_path)).write([pa.table({"a": [1]})])
+    assert list(tmp_path.iterdir()) == []

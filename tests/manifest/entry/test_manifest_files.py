@@ -5,6 +5,7 @@ import itertools
 import json
 import uuid
 from dataclasses import replace
+from pathlib import Path
 from unittest.mock import patch
 
 import fastavro
@@ -340,3 +341,14 @@ def test_creation_time_is_the_local_wall_clock(monkeypatch):
     finally:
         monkeypatch.undo()
         time.tzset()
+
+
+def test_a_manifest_in_the_place_of_another_is_no_manifest(store):
+    (first,) = store.manifests.write([entry(1)])
+    (second,) = store.manifests.write([entry(2)])
+    here, there = (Path(store.paths.manifest(meta.file_name)) for meta in (first, second))
+    assert first.file_size == second.file_size
+    here.write_bytes(there.read_bytes())
+    with pytest.raises(CorruptFile, match=f"{here.name}.* checksum is another"):
+        read_container(str(here), here.read_bytes())
+    read_container(str(there), there.read_bytes())

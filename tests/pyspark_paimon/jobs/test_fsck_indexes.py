@@ -102,9 +102,10 @@ def _twice(surgeon: Surgeon) -> Path:
 
 def _other_hash(surgeon: Surgeon) -> Path:
     """A hash index without one of its hashes; answers a data file with that key."""
-    first = surgeon.index_entries()[0]
-    path = surgeon.index_path(first)
-    path.write_bytes(bytes(4) + path.read_bytes()[4:])
+    first, *rest = surgeon.index_entries()
+    path = surgeon.index_path(first).with_name("index-other-0")  # a name without checksum
+    path.write_bytes(bytes(4) + surgeon.index_path(first).read_bytes()[4:])
+    surgeon.reindex([first.model_copy(update={"file_name": path.name}), *rest])
     return surgeon.path_of(next(entry for entry in surgeon.live() if entry.bucket == first.bucket))
 
 

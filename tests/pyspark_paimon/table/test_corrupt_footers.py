@@ -34,7 +34,8 @@ def test_a_footer_that_breaks_a_promise_is_no_column_of_nulls(create: Any, tmp_p
     table = create()
     table.write(pa.table({"id": [1, 2], "city": ["a", "b"], "n": pa.array([1, 2], pa.int32())}))
     (file,) = (tmp_path / "t").rglob("*.parquet")
-    file.write_bytes(damage(file.read_bytes()))
+    whole = file.read_bytes().replace(b"PPS1", b"PPS0")  # as of an engine that gives its footers no checksum
+    file.write_bytes(damage(whole))
     with pytest.raises(CorruptFile, match=reason) as error:
         table.scan().to_arrow()
     assert file.name in str(error.value)
