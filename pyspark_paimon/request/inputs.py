@@ -63,7 +63,10 @@ def _rows(data: Data, schema: pa.Schema) -> Rows:
     if any(f"{kind.__module__}.{kind.__name__}" in _PANDAS_FRAMES for kind in type(data).__mro__):
         return _pandas_rows(data, schema)
     if hasattr(data, "__arrow_c_stream__"):
-        return ArrowRows(pa.RecordBatchReader.from_stream(data))
+        try:
+            return ArrowRows(pa.RecordBatchReader.from_stream(data))
+        except pa.ArrowInvalid as error:  # a stream of one column's values
+            raise InvalidArgument(f"rows cannot be written from {type(data).__name__}: {error}; hand in {_ACCEPTED}") from error
     if isinstance(data, Iterable) and not isinstance(data, str | bytes | dict):
         return _iterable_rows(data, schema)
     raise InvalidArgument(f"rows cannot be written from {type(data).__name__}; hand in {_ACCEPTED}")

@@ -14,6 +14,7 @@ from manifest.io.file_io import FileIO
 from manifest.io.paths import TablePaths, split_branch
 from manifest.schema.manager import SchemaManager
 from manifest.storage.resolve import file_io_for
+from pyspark_paimon.request.arguments import CheckedMethods
 from pyspark_paimon.table.table import Table
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class DatabaseExists(PaimonError, FileExistsError):
     """The warehouse has a database of that name."""
 
 
-class Catalog:
+class Catalog(CheckedMethods):
     """The databases and tables below one directory, in process.
 
     Tables are named ``database.table``; a name without database is in ``default``, and ``database.table$branch_name`` is a branch.

@@ -16,6 +16,7 @@ def backend_for(
 ) -> Backend:
     """The engine for a path: a session's server, or this process. Raises ``InvalidArgument`` for ``storage_options`` with a session."""
     if spark is not None:
+        check_session(spark)
         if storage_options is not None:
             raise InvalidArgument(
                 "storage_options are of this process; the server of a Spark session reaches stores by its own environment (AWS_*, AZURE_*, GOOGLE_*)"
@@ -28,4 +29,10 @@ def backend_for(
     return LocalBackend(path, progress=chosen(progress), storage_options=storage_options)
 
 
-__all__ = ["backend_for"]
+def check_session(spark: Any) -> None:
+    """Raises ``InvalidArgument`` for what is no Spark session."""
+    if not all(hasattr(spark, name) for name in ("range", "read", "conf")):
+        raise InvalidArgument(f"spark is a session of Spark, classic or Connect, not {type(spark).__name__}; see spark_session()")
+
+
+__all__ = ["backend_for", "check_session"]

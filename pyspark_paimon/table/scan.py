@@ -12,7 +12,9 @@ from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import arrow_schema
 from pyspark_paimon.jobs.incremental import scan_fields
 from pyspark_paimon.jobs.ordering import order_text
+from pyspark_paimon.request.arguments import CheckedMethods
 from pyspark_paimon.request.backend import Backend, ScanRequest
+from pyspark_paimon.table.engine_choice import check_session
 from pyspark_paimon.views.explain import Explanation
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Scan:
+class Scan(CheckedMethods):
     """A lazy read of one snapshot; made by ``Table.scan``. Every terminal method may be called repeatedly and agrees with the others.
 
     All of them raise ``SnapshotExpired`` if the pinned snapshot was expired meanwhile, and ``CorruptFile`` naming a file
@@ -76,6 +78,8 @@ class Scan:
 
         Raises ``InvalidArgument`` if the table was opened without a session and none is given.
         """
+        if spark is not None:
+            check_session(spark)
         return self.backend.frame(self.request, spark, native=native)
 
     def count(self) -> int:
