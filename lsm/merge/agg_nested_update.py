@@ -67,11 +67,13 @@ def _rows(history: VersionHistory, column: Any, valid: Mask, rule: FieldAggregat
     """The rows to merge, without nulls and those that ``nested-key-null-strategy`` leaves out; and those of arrays that meet no other."""
     wanted = (history.in_order if history.older is None else history.in_order | history.older) & valid
     elements = Elements.of(history, column, wanted)
-    meets = history.versions.first_where(wanted) != history.versions.last_where(wanted)
-    if history.retract is not None:
-        meets |= history.versions.last_where(history.retract & valid) >= 0
+    sets = history.sets & valid
+    first = history.versions.first_where(sets)
+    meets = history.versions.last_where(sets) > first
+    if history.retract is not None:  # what is taken from nothing leaves nothing
+        meets |= history.versions.last_where(history.retract & valid) >= first
     is_merged = meets[elements.keys]
-    lone, elements = elements.where(~is_merged), elements.where(is_merged)
+    lone, elements = elements.where(~is_merged & sets[elements.places]), elements.where(is_merged)
     keep = elements.values.is_valid().to_numpy(zero_copy_only=False)
     if rule.nested_key and rule.nested_key_nulls != "merge":
         complete = keep.copy()

@@ -233,7 +233,9 @@ def _whole_step(kind: Any, name: str) -> _Step:
         near = np.abs(product.astype(np.float64) * np.where(back, 1, value)) >= min(high, 1 << 62)
         unsure = np.flatnonzero(near | (back & (value == 0)) | (back & (value == -1)))
         safe = np.where(back & (value != 0), value, 1)
-        done = np.where(back, np.abs(product) // np.abs(safe) * np.sign(product) * np.sign(safe), product * value)
+        floor = product // safe
+        quotient = floor + ((floor * safe != product) & ((product < 0) != (safe < 0)))  # towards 0; the least integer has no absolute value
+        done = np.where(back, quotient, product * value)
         done[unsure] = [exact(int(product[at]), int(value[at]), bool(back[at])) for at in unsure.tolist()]
         return done
 

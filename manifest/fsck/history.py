@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -150,15 +149,17 @@ class CheckedHistory:
         for status in self.store.file_io.list(self.store.paths.consumers):
             if not status.name.startswith(CONSUMER) or status.is_dir:
                 continue
-            path = self.store.paths.consumer(status.name.removeprefix(CONSUMER))
+            name = status.name.removeprefix(CONSUMER)
+            path = self.store.paths.consumer(name)
             self.found.counts["consumers"] += 1
             try:
-                following = int(json.loads(self.store.file_io.read(path))["nextSnapshot"])
-            except FileNotFoundError:
-                continue
+                consumer = manager.consumer(name)
             except BROKEN as error:
-                self.found.add(ProblemKind.CONSUMER, path, f"is no consumer ({error})", Origin(branch=self._branch))
+                self.found.add(ProblemKind.CONSUMER, path, _reason(error), Origin(branch=self._branch))
                 continue
+            if consumer is None:
+                continue
+            following = consumer["nextSnapshot"]
             ids = manager.ids()
             kept = ids[:1] if not ids else [*ids, ids[-1] + 1]
             if following in kept or (not ids and following == 1) or self.store.file_io.exists(self.store.paths.changelog_file(following)):

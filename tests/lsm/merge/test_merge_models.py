@@ -203,3 +203,29 @@ def test_an_empty_array_merges_what_it_meets_with_itself(arrays: list[Any], anot
     model = Model({"k": "INT NOT NULL", "rows": "ARRAY<ROW<a INT, b INT, t STRING>>"}, ("k",), options)
     history = [("+I", sequence, {"k": 1, "rows": rows}) for sequence, rows in enumerate(arrays)]
     check(model, [history, [("+I", 8, {"k": 2, "rows": []}), (another, 9, {"k": 2, "rows": []})]])
+
+
+@pytest.mark.parametrize("kinds", [("-D", "+I"), ("-D", "-D", "+I"), ("+I", "-D"), ("-D", "+I", "-D"), ("-D", "+I", "+I")])
+@pytest.mark.parametrize("arrays", [([], [None]), (None, [None]), ([None], [None]), (ROWS_OF_ONE_KEY, [None, *ROWS_OF_ONE_KEY])], ids=str)
+def test_what_is_retracted_from_nothing_merges_nothing(kinds: tuple[str, ...], arrays: tuple[Any, Any]) -> None:
+    """Checked with Java 1.4.2: an array that only retracts went before is kept as it is, null rows included."""
+    rules = {"aggregate-function": "nested_update", "nested-key": "a", "count-limit": "2"}
+    options = {"merge-engine": "aggregation", "aggregation.remove-record-on-delete": "false"}
+    model = Model(
+        {"k": "INT NOT NULL", "rows": "ARRAY<ROW<a INT, b INT, t STRING>>"},
+        ("k",),
+        options | {f"fields.rows.{name}": value for name, value in rules.items()},
+    )
+    check(model, [[(kind, place, {"k": 1, "rows": arrays[kind == "+I"]}) for place, kind in enumerate(kinds)]])
+
+
+@pytest.mark.parametrize("product", [4, -4, 7, -(2**63), 2**63 - 1])
+@pytest.mark.parametrize("factor", [2, -2, 3, -1, -(2**63), 2**63 - 1])
+def test_a_factor_at_the_ends_of_the_range_is_taken_back(product: int, factor: int) -> None:
+    options = {"merge-engine": "aggregation", "fields.c.aggregate-function": "product"}
+    if (product, factor) == (-(2**63), -1):
+        return  # no BIGINT: refused
+    check(
+        Model({"k": "INT NOT NULL", "c": "BIGINT"}, ("k",), options),
+        [[("+I", 0, {"k": 1, "c": product}), ("-U", 1, {"k": 1, "c": factor})]],
+    )

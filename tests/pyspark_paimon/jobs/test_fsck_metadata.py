@@ -160,6 +160,9 @@ DAMAGES: dict[str, Case] = {
     "a tag names a list that is missing": Case(K.MANIFEST_LIST, "keyed", "quick", _tag_names_nothing),
     "a consumer reads what is not there": Case(K.CONSUMER, "keyed", "quick", _text("consumer", "consumer-me", text='{"nextSnapshot": 99}')),
     "a consumer is none": Case(K.CONSUMER, "keyed", "quick", _text("consumer", "consumer-me", text="[]")),
+    "a consumer is another one": Case(
+        K.CONSUMER, "keyed", "quick", _text("consumer", "consumer-me", text='{"nextSnapshot": 1,\n\t"crc32": "00000000"\n}')
+    ),
     "a kept changelog is none": Case(K.CHANGELOG, "keyed", "quick", _text("changelog", "changelog-1", text="{}")),
     "an old schema is cut short": Case(K.SCHEMA, "keyed", "quick", lambda s: cut(s.file("schema", "schema-0"))),
     "a schema counts its fields wrongly": Case(K.SCHEMA, "keyed", "quick", lambda s: s.schema(1, highestFieldId=2)),
