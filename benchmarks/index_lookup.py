@@ -57,9 +57,9 @@ class CountingFileIO(WrappedFileIO):
         self.bytes += length
         return super().read_range(path, offset, length)
 
-    def open_input(self, path: str) -> Any:
+    def open_input(self, path: str, size: int | None = None) -> Any:
         self.opened.add(path)
-        return pa.PythonFile(_Counted(super().open_input(path), self), mode="r")
+        return pa.PythonFile(_Counted(super().open_input(path, size), self), mode="r")
 
 
 class _Counted:

@@ -63,7 +63,7 @@ class FileStore:
         storage, whole = file_io_for(path, file_io)
         root, branch = split_branch(whole)
         held = EntryCache() if cache is None else cache
-        schema = SchemaManager(storage, root, branch, held.files).latest()
+        schema = SchemaManager(storage, root, branch, held.files, held.schemas).latest()
         if schema is None:
             if branch != MAIN_BRANCH and SchemaManager(storage, root).ids():
                 raise TableNotFound(f"{root}: the table has no branch '{branch}'")
@@ -122,12 +122,12 @@ class FileStore:
     @cached_property
     def schemas(self) -> SchemaManager:
         """All versions of the schema."""
-        return SchemaManager(self.file_io, self.root, self.branch, self.cache.files)
+        return SchemaManager(self.file_io, self.root, self.branch, self.cache.files, self.cache.schemas)
 
     @cached_property
     def snapshots(self) -> SnapshotManager:
         """All snapshots and tags."""
-        return SnapshotManager(self.file_io, self.paths)
+        return SnapshotManager(self.file_io, self.paths, self.cache.newest)
 
     @cached_property
     def manifests(self) -> ManifestFile:
@@ -197,7 +197,8 @@ class FileStore:
     def manifest_metas(self, snapshot: Snapshot) -> list[ManifestFileMeta]:
         """Manifests of the state at ``snapshot``: its base list, then its delta list."""
         with self.reading(snapshot):
-            return [meta for name, size in snapshot.manifest_lists for meta in self._listed(name, size)]
+            listed = self.file_io.together(*(partial(self._listed, name, size) for name, size in snapshot.manifest_lists))
+        return [meta for metas in listed for meta in metas]
 
     def _listed(self, name: str, size: int | None) -> Sequence[ManifestFileMeta]:
         held: Sequence[ManifestFileMeta] | None = self.cache.get(name)

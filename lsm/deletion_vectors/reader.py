@@ -50,12 +50,13 @@ def read_deletion_vector(file_io: FileIO, file: DeletionFile) -> BitMap:
     if file.length < _LEAST:
         raise CorruptFile(file.path, f"a deletion vector of {file.length} bytes")
     try:
-        version = file_io.read_range(file.path, 0, 1)[0]
+        ranges = file_io.open_ranges(file.path)
+        version = ranges.read(0, 1)[0]
         if version != VECTOR_FILE_VERSION:
             raise CorruptFile(file.path, f"deletion vectors of version {version}; {VECTOR_FILE_VERSION} is read")
-        record = file_io.read_range(file.path, file.offset, file.length)
+        record = ranges.read(file.offset, file.length)
         if record[_SIZE_BYTES:_LEAST] == MAGIC_32:  # here the length leaves out the size field and the checksum
-            record += file_io.read_range(file.path, file.offset + file.length, VECTOR_FRAME)
+            record += ranges.read(file.offset + file.length, VECTOR_FRAME)
     except FileNotFoundError as error:
         raise CorruptFile(file.path, "the deletion-vector file is missing") from error
     try:

@@ -20,14 +20,15 @@ class IndexPlace:
 
 def index_place(store: FileStore, entry: ManifestEntry) -> IndexPlace | None:
     """The container of an entry, None if it has none; an embedded one goes before a side file. Raises ``OSError`` if that is missing."""
-    file, file_io = entry.file, store.file_io
+    file = entry.file
     data_path = store.physical_files(entry.partition, entry.bucket, file)[0]
     if file.embedded_index is not None:
         return IndexPlace(data_path, None, ContainerReader.of(file.embedded_index))
     if file.index_file is None:
         return None
     path = store.paths.extra_file(data_path, file.index_file)
-    container = ContainerReader(lambda offset, length: file_io.read_range(path, offset, length), file_io.size(path), file.index_file)
+    ranges = store.file_io.open_ranges(path, store.cache.files)
+    container = ContainerReader(ranges.read, ranges.size(), file.index_file)
     return IndexPlace(data_path, path, container)
 
 

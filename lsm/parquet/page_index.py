@@ -183,6 +183,16 @@ class ColumnPages:
         sizes = self.locations[:, 1]
         return int(sizes[pages[0]]) if len(pages) == 1 else int(sizes[pages].sum())
 
+    def places(self, pages: Int64s) -> list[tuple[int, int]]:
+        """(offset, length) of the dictionary, and of some pages, those that lie side by side as one."""
+        first = int(self.locations[0, 0])
+        start = value_or(self.meta, ColumnMetaData.DICTIONARY_PAGE_OFFSET, first)
+        offsets, sizes = self.locations[pages, 0], self.locations[pages, 1]
+        breaks = np.flatnonzero(offsets[1:] != offsets[:-1] + sizes[:-1]) + 1
+        runs = zip(np.split(offsets, breaks), np.split(sizes, breaks), strict=True)
+        found = [(int(where[0]), int(length.sum())) for where, length in runs if len(where)]
+        return [(start, first - start), *found] if 0 < start < first else found
+
     def bounds(self, data_type: DataType) -> list[ColumnBounds] | None:
         """What the column index says, page by page, as plain values of ``data_type``; None if there is none."""
         known, place = self.indexes.footer.bounds, (self.group, self.leaf, data_type)

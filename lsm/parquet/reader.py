@@ -28,6 +28,7 @@ from manifest.io.errors import OutOfMemory, StorageError, UnsupportedTable
 from manifest.io.file_cache import FileCache
 from manifest.io.file_io import FileIO
 from manifest.stats.column_stats import ColumnBounds
+from manifest.storage.ranges import is_told, told, told_in_turn
 from manifest.types.data_type import DataType
 
 DECODED_BATCH_BYTES = 16 * 1024 * 1024
@@ -139,7 +140,7 @@ class ParquetDataFile:
 
     @cached_property
     def _source(self) -> Any:
-        source = self._file_io.open_input(self.path)
+        source = self._file_io.open_input(self.path, None if self._promise is None else self._promise.file.file_size)
         self._files.append(source)
         return source
 
@@ -149,6 +150,20 @@ class ParquetDataFile:
         if len(data) != length:
             raise ValueError(f"it ends before {length} bytes at {offset}")
         return data
+
+    def expect(self, columns: Sequence[str], group: RowGroup, pages: GroupPages | None = None, rows: Any = None) -> None:
+        """Tell storage that is far what is read next of a row group: the pages at ``rows``, or without ``pages`` whole chunks."""
+        if is_told(self._source):
+            chunks = [chunk for name in columns for chunk in self._chunks(name, group)]
+            told(self._source, chunks if pages is None else [place for name in columns for place in pages.places(name, rows)])
+
+    def _chunks(self, column: str, group: RowGroup) -> Iterator[tuple[int, int]]:
+        """Where the chunks of a column lie in a row group: (offset, length)."""
+        chunks = self.metadata.row_group(group.index)
+        for leaf in self._leaves[column]:
+            chunk = chunks.column(leaf)
+            start = chunk.dictionary_page_offset if chunk.has_dictionary_page else None
+            yield min(start or chunk.data_page_offset, chunk.data_page_offset), chunk.total_compressed_size
 
     def page_bounds(self, pages: GroupPages, column: str, data_type: DataType) -> tuple[list[ColumnBounds], Any] | None:
         """As ``bounds``, for every page of a column, and where the pages start."""
@@ -263,6 +278,8 @@ class ParquetDataFile:
         reader = self._open(frozenset(name for name in dictionaries if self._has_small_dictionary(name)), unit)
         expected = sum(group.num_rows for group in groups)
         found = 0
+        if is_told(self._source):
+            told_in_turn(self._source, [[chunk for name in columns for chunk in self._chunks(name, group)] for group in groups])
         with self._decoding():
             numbers = [group.index for group in groups]
             many = threads and expected > _FEW_ROWS

@@ -68,6 +68,13 @@ class GroupPages:
             return None
         return None if known is None else (known, pages.starts)
 
+    def places(self, name: str, rows: _Rows) -> list[tuple[int, int]]:
+        """Where the pages of a column that hold ``rows`` lie, and its dictionary: (offset, length), neighbours as one; [] if it has no pages."""
+        pages = self.column(name)
+        parts = () if pages is None else pages.leaves if isinstance(pages, NestedPages) else (pages,)
+        pages_of = TouchedPages(rows)
+        return [place for part in parts for place in part.places(pages_of.of(part.starts))]
+
     def cost(self, names: Sequence[str], rows: _Rows) -> tuple[int, bool]:
         """Bytes to read for ``rows`` of the columns ``names``, and whether that is far less than their chunks; else only about as many."""
         sizes = [self.chunk_size(name) for name in names]

@@ -107,9 +107,10 @@ def open_container(store: FileStore, path: str, file: DataFileMeta, report: Read
         return ContainerReader.of(file.embedded_index)
     if file.index_file is None:
         return None
-    sidecar, file_io = store.paths.extra_file(path, file.index_file), store.file_io
+    sidecar = store.paths.extra_file(path, file.index_file)
     try:
-        return ContainerReader(lambda offset, length: file_io.read_range(sidecar, offset, length), file_io.size(sidecar), file.index_file)
+        ranges = store.file_io.open_ranges(sidecar, store.cache.files)
+        return ContainerReader(ranges.read, ranges.size(), file.index_file)
     except OSError as error:
         report.index.warnings[f"{sidecar}: {error.strerror or error}"] += 1
         return None

@@ -39,6 +39,8 @@ from manifest.stats.column_stats import ColumnBounds, may_match
 
 _Mask = Mask
 _Rows = Int64s
+_FETCHED_UNASKED = 8 << 20
+"""Bytes of column chunks that are sooner brought in vain than waited for."""
 _SPARSE = 8
 """At most one row in so many is few: their pages are decoded alone, or texts stay dictionaries until they are filtered."""
 _DENSE = 2
@@ -165,6 +167,7 @@ class RowGroupRead:
             self._count_pages(pages, chosen)
         if not chosen.any():
             return
+        self._expect(group, pages, chosen)
         kept = self._by_pages(self._filter_columns, group, pages, chosen)
         if kept is None and self._texts is not None and self._texts.strike_others(group, chosen):
             if not chosen.any():
@@ -207,6 +210,14 @@ class RowGroupRead:
             starts = column.starts[:-1]
             self.report.pages += len(starts)
             self.report.pages_skipped += len(starts) - int(np.count_nonzero(np.logical_or.reduceat(chosen, starts)))
+
+    def _expect(self, group: RowGroup, pages: GroupPages | None, chosen: _Mask) -> None:
+        """Have storage that is far bring at once what the filter looks at, and what is returned unless that is much."""
+        is_sparse = pages is not None and _SPARSE * np.count_nonzero(chosen) <= group.num_rows
+        names = self._physical([*self._filter_columns, *self._rest])
+        if not is_sparse and self.data.compressed_size(names, [group]) > _FETCHED_UNASKED:
+            names = self._physical(self._filter_columns)
+        self.data.expect(names, group, pages if is_sparse else None, np.flatnonzero(chosen) if is_sparse else None)
 
     def _by_pages(self, names: Sequence[str], group: RowGroup, pages: GroupPages | None, chosen: _Mask) -> Any | None:
         """The table's columns ``names`` of the chosen rows, from their pages alone; None if that does not pay."""

@@ -78,9 +78,8 @@ class CommitAttempt:
         log_list, log_size = store.manifest_lists.write(store.manifests.write(change.changelog)) if has_changelog else (None, None)
         for name, metas in ((base_list, base), (delta_list, delta)):
             store.cache.put(name, tuple(metas), list_weight(metas))
-        self._together.settle()
+        schema, _ = store.file_io.together(store.schemas.latest, self._together.settle)
         failpoints.point("after-manifest-list")
-        schema = store.schemas.latest()
         schema_id = store.schema.id if schema is None else schema.id
         records = record_count(change.entries)
         return Snapshot(

@@ -298,7 +298,7 @@ class FileStoreCommit:
         latest = self.store.snapshots.latest_or_rollback()
         if isinstance(latest, PendingRollback):
             latest = finish_rollback(self.store, latest)
-        done, reached = committed_since(self.store, self.user, identity.identifier, identity.kind, seen)
+        done, reached = committed_since(self.store, self.user, identity.identifier, identity.kind, seen, newest=latest)
         seen = latest.id if latest else 0
         if done is not None:
             return seen, done

@@ -60,10 +60,15 @@ def commit_history(store: FileStore, user: str, identifier: int, since: int | No
     return CommitHistory(found, reached <= (since or 0), later, newest, reached)
 
 
-def committed_since(store: FileStore, user: str, identifier: int, kind: CommitKind, seen: int | None) -> tuple[int | None, int]:
-    """The snapshot after ``seen`` (None: do not look) by which that very commit already happened, and how far back that can be told."""
+def committed_since(
+    store: FileStore, user: str, identifier: int, kind: CommitKind, seen: int | None, *, newest: Snapshot | None = None
+) -> tuple[int | None, int]:
+    """The snapshot after ``seen`` (None: do not look) by which that very commit already happened, and how far back that can be told.
+
+    ``newest`` is the newest snapshot if that has just been read: none of a greater id need be looked for by who creates the one after it.
+    """
     reached = seen or 0
-    for snapshot in store.snapshots.backwards() if seen is not None else ():
+    for snapshot in store.snapshots.backwards(newest) if seen is not None else ():
         if snapshot.id <= (seen or 0):
             return None, seen or 0
         reached = snapshot.id - 1

@@ -13,6 +13,8 @@ from typing import Any
 from manifest.entry.columns import EntryColumns
 from manifest.entry.manifest_list import ManifestFileMeta
 from manifest.io.file_cache import SHARED, FileCache, FreshCache
+from manifest.schema.table_schema import TableSchema
+from manifest.snapshot.snapshot import Snapshot
 
 _MOST_NAMES = 100_000
 _META_BYTES = 4096
@@ -29,6 +31,12 @@ class EntryCache:
         self.files = files
         self._owner = files.owner(self)
         self._keys: dict[str, tuple[Hashable, bool]] = {}
+        self.newest: dict[str, int] = {}
+        """The newest snapshot that was seen, as ``SnapshotManager`` keeps it."""
+        self.pinned: dict[int, Snapshot] = {}
+        """Snapshots that were read for scans of them, which look again whether they are there."""
+        self.schemas: dict[int, TableSchema] = {}
+        """Versions of the schema that were seen, as ``SchemaManager`` keeps them."""
 
     def get(self, name: str) -> Any:
         """What was made of a manifest or a list, if it is still held."""

@@ -44,9 +44,9 @@ class ManifestFile:
         """The entries of a manifest. ``FileNotFoundError`` if it is gone, ``CorruptFile`` if it is not what it should be."""
         return EntryColumns.from_container(self._open(name, size))
 
-    def _open(self, name: str, size: int | None) -> Container:
+    def _open(self, name: str, size: int | None, data: bytes | None = None) -> Container:
         path = self.paths.manifest(name)
-        data = self.file_io.read(path)
+        data = self.file_io.read(path) if data is None else data
         if size is not None and size != len(data):
             raise CorruptFile(path, f"has {len(data)} bytes where its list says {size}")
         return read_container(path, data)
@@ -84,8 +84,9 @@ class ManifestFile:
                 unknown.append((meta, identity))
             else:
                 yield meta, held, True, None
+        contents = self.file_io.read_many([self.paths.manifest(meta.file_name) for meta, _ in unknown])
         for some in _batches(unknown):
-            opened = [self._open(meta.file_name, meta.file_size) for meta, _ in some]
+            opened = [self._open(meta.file_name, meta.file_size, next(contents)) for meta, _ in some]
             parts, whole = EntryColumns.from_containers(opened)
             for (meta, identity), entries in zip(some, parts, strict=True):
                 path = self.paths.manifest(meta.file_name)

@@ -19,7 +19,7 @@ def delete_files(store: FileStore, dead: Iterable[ManifestEntry], kept: Reachabl
         for name, path in zip(entry.file.file_names, store.physical_files(entry.partition, entry.bucket, entry.file), strict=True):
             if name not in kept.data:
                 paths[path] = None
-    deleted = sum(store.file_io.delete(path) for path in paths)
+    deleted = store.file_io.delete_many(list(paths))
     if store.options.snapshot_clean_empty_directories:
         for bucket in {path.rpartition("/")[0] for path in paths}:
             _delete_empty(store, bucket)
@@ -53,8 +53,9 @@ def delete_metadata(store: FileStore, forgotten: Iterable[Snapshot], kept: Reach
                     names.update((meta.file_name, None) for meta in store.manifest_lists.read(name))
                 names[name] = None
     # a list goes after its manifests, so that an interrupted run still finds them
-    ordered = sorted((name for name in names if name not in kept.metadata), key=lambda name: name.startswith("manifest-list-"))
-    return sum(store.file_io.delete(store.paths.manifest(name)) for name in ordered)
+    gone = [store.paths.manifest(name) for name in names if name not in kept.metadata]
+    lists = [path for path in gone if path.rpartition("/")[2].startswith("manifest-list-")]
+    return store.file_io.delete_many([path for path in gone if path not in set(lists)]) + store.file_io.delete_many(lists)
 
 
 def entries_of(store: FileStore, list_name: str) -> EntryColumns:

@@ -53,21 +53,23 @@ def expire_snapshots(
         if option in store.options.raw:
             raise UnsupportedTable(f"{store.root}: snapshots cannot be expired with option '{option}': changelogs would be lost")
     try:
-        end = _end(store, retain_min, retain_max, older_than_ms, limit)
-        earliest = store.snapshots.earliest_id()
-        if end is None or earliest is None or earliest >= end:
+        latest, earliest = store.file_io.together(store.snapshots.latest_id, store.snapshots.earliest_id)
+        if latest is None or earliest is None:
+            return ExpiredSnapshots()
+        end = _end(store, (earliest, latest), retain_min, retain_max, older_than_ms, limit)
+        if earliest >= end:
             return ExpiredSnapshots()
         return _expire(store, earliest, end)
     except SnapshotNotFound:  # another process is expiring the same snapshots
         return ExpiredSnapshots()
 
 
-def _end(store: FileStore, retain_min: int | None, retain_max: int | None, older_than_ms: int | None, limit: int | None) -> int | None:
-    """The first snapshot to keep."""
+def _end(  # noqa: PLR0917  # as the options of a call
+    store: FileStore, there: tuple[int, int], retain_min: int | None, retain_max: int | None, older_than_ms: int | None, limit: int | None
+) -> int:
+    """The first snapshot to keep, of those that are ``there``: from the earliest to the latest."""
     options, manager = store.options, store.snapshots
-    latest, earliest = manager.latest_id(), manager.earliest_id()
-    if latest is None or earliest is None:
-        return None
+    earliest, latest = there
     keep_least = max(options.snapshot_num_retained_min if retain_min is None else retain_min, 1)
     keep_most = max(options.snapshot_num_retained_max if retain_max is None else retain_max, keep_least)
     most = options.snapshot_expire_limit if limit is None else limit

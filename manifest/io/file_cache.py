@@ -44,12 +44,15 @@ class FileCache:
         self._lock = threading.Lock()
         self._ended: deque[object] = deque()
 
-    def load(self, file_io: FileIO, path: str, kind: Hashable, make: Callable[[], T], weight: Callable[[T], int]) -> T:
+    def load(
+        self, file_io: FileIO, path: str, kind: Hashable, make: Callable[[], T], weight: Callable[[T], int], *, listed: StatIdentity = None
+    ) -> T:
         """What ``make`` makes of the file at ``path``, made again only if it is another file now; ``kind`` tells uses of one file apart.
 
-        Raises ``FileNotFoundError`` and whatever ``make`` raises; what fails is not held. ``weight`` tells bytes in memory.
+        Raises ``FileNotFoundError`` and whatever ``make`` raises; what fails is not held. ``weight`` tells bytes in memory; ``listed`` is the
+        file's identity if a listing has just told it.
         """
-        identity, held = self.recall(file_io, path, kind)
+        identity, held = self.recall(file_io, path, kind, listed)
         if held is not None:
             found: T = held
             return found
@@ -57,9 +60,9 @@ class FileCache:
         self.keep(path, kind, identity, made, weight(made))
         return made
 
-    def recall(self, file_io: FileIO, path: str, kind: Hashable) -> tuple[StatIdentity, Any]:
+    def recall(self, file_io: FileIO, path: str, kind: Hashable, listed: StatIdentity = None) -> tuple[StatIdentity, Any]:
         """The file that is at ``path`` now, and what is held of it (None: nothing). Raises ``FileNotFoundError``."""
-        identity = file_io.identity(path) if self.capacity else None
+        identity = None if not self.capacity else file_io.identity(path) if listed is None else listed
         held = None if identity is None else self.get((kind, path))
         return identity, held[1] if held is not None and held[0] == identity else None
 

@@ -12,7 +12,7 @@ import errno
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -44,6 +44,16 @@ class FileStatus:
     """As ``FileIO.identity`` tells it, where a listing does."""
 
 
+class Holder(Protocol):
+    """What keeps content for the next time, within a bound: a ``FileCache``."""
+
+    def get(self, key: Hashable) -> Any:
+        """What is held for a key; None if nothing is."""
+
+    def put(self, key: Hashable, value: object, weight: int) -> None:
+        """Hold a value of ``weight`` bytes."""
+
+
 class RangeReader(Protocol):
     """A file that is read here and there, as an index is."""
 
@@ -70,8 +80,11 @@ class FileIO(Protocol):
     def read(self, path: str) -> bytes:
         """All bytes of a file."""
 
-    def read_many(self, paths: Sequence[str]) -> Iterator[bytes]:
+    def read_many(self, paths: Iterable[str]) -> Iterator[bytes]:
         """All bytes of each file, in order; a storage that is far is asked for several at once."""
+
+    def together(self, *jobs: Callable[[], Any]) -> list[Any]:
+        """What each job gives, in order, or the first error of one; side by side where storage is far. Jobs may use this storage, not each other."""
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         """``length`` bytes from ``offset``; ``CorruptFile`` if the file ends before."""
@@ -130,8 +143,8 @@ class FileIO(Protocol):
     def open_input(self, path: str, size: int | None = None) -> Any:
         """A seekable Arrow file; ``size`` is what metadata say, and need not be asked for."""
 
-    def open_ranges(self, path: str) -> RangeReader:
-        """A file that is read here and there, from its beginning."""
+    def open_ranges(self, path: str, held: Holder | None = None) -> RangeReader:
+        """A file that is read here and there, from its beginning; where storage is far ``held`` keeps the beginning of one that never changes."""
 
     def sync(self, path: str) -> None:
         """Make a closed file and its directory entry durable."""
@@ -162,8 +175,11 @@ class LocalFileIO:
         with open(path, "rb") as file:
             return file.read()
 
-    def read_many(self, paths: Sequence[str]) -> Iterator[bytes]:
+    def read_many(self, paths: Iterable[str]) -> Iterator[bytes]:
         return map(self.read, paths)
+
+    def together(self, *jobs: Callable[[], Any]) -> list[Any]:
+        return [job() for job in jobs]
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         if offset < 0 or length < 0:
@@ -301,7 +317,7 @@ class LocalFileIO:
     def open_input(self, path: str, size: int | None = None) -> Any:  # noqa: ARG002  # asking is cheap
         return pa.OSFile(path, mode="rb")
 
-    def open_ranges(self, path: str) -> RangeReader:
+    def open_ranges(self, path: str, held: Holder | None = None) -> RangeReader:  # noqa: ARG002  # reading is cheap
         return FileRanges(self, path)
 
     def sync(self, path: str) -> None:
@@ -359,4 +375,4 @@ class FileRanges:
         return self.file_io.read_range(self.path, offset, length)
 
 
-__all__ = ["FileIO", "FileRanges", "FileStatus", "LocalFileIO", "RangeReader"]
+__all__ = ["FileIO", "FileRanges", "FileStatus", "Holder", "LocalFileIO", "RangeReader"]

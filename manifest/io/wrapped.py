@@ -4,12 +4,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
-from manifest.io.file_io import FileIO, FileRanges, FileStatus, RangeReader
+from manifest.io.file_io import FileIO, FileRanges, FileStatus, Holder, RangeReader
 from manifest.io.storage_errors import with_storage_errors
 
 
@@ -38,8 +38,11 @@ class WrappedFileIO:
         """See ``FileIO``; so for every other method. What is made of several others goes through these, so that they are watched."""
         return self.inner.read(path)
 
-    def read_many(self, paths: Sequence[str]) -> Iterator[bytes]:
+    def read_many(self, paths: Iterable[str]) -> Iterator[bytes]:
         return map(self.read, paths)
+
+    def together(self, *jobs: Callable[[], Any]) -> list[Any]:
+        return self.inner.together(*jobs)
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         return self.inner.read_range(path, offset, length)
@@ -96,7 +99,7 @@ class WrappedFileIO:
     def open_input(self, path: str, size: int | None = None) -> Any:
         return self.inner.open_input(path, size)
 
-    def open_ranges(self, path: str) -> RangeReader:
+    def open_ranges(self, path: str, held: Holder | None = None) -> RangeReader:  # noqa: ARG002  # what was read is read again
         return FileRanges(self, path)
 
     def sync(self, path: str) -> None:

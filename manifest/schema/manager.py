@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from fileindex.base.errors import CorruptFile
 from manifest.io.errors import SchemaMismatch, TableExists, TableNotFound
 from manifest.io.file_cache import SHARED, FileCache
-from manifest.io.file_io import FileIO
+from manifest.io.file_io import FileIO, FileStatus
 from manifest.io.paths import MAIN_BRANCH, SCHEMA, TablePaths, numbered
 from manifest.io.seal import sealed
 from manifest.schema.change import SchemaChange
@@ -27,17 +27,27 @@ class SchemaManager:
     True
     """
 
-    def __init__(self, file_io: FileIO, table_path: str, branch: str = MAIN_BRANCH, files: FileCache = SHARED) -> None:
+    def __init__(
+        self,
+        file_io: FileIO,
+        table_path: str,
+        branch: str = MAIN_BRANCH,
+        files: FileCache = SHARED,
+        seen: dict[int, TableSchema] | None = None,
+    ) -> None:
         self._file_io = file_io
         self._table_path = table_path
         self._paths = TablePaths(table_path, branch=branch)
         self._files = files
-        self._cache: dict[int, TableSchema] = {}
+        self._cache: dict[int, TableSchema] = {} if seen is None else seen
 
     def ids(self) -> list[int]:
         """Ids of all schema versions, ascending; names that are no number are not ours."""
-        found = (numbered(status.name, SCHEMA) for status in self._file_io.list(self._paths.schemas))
-        return sorted(schema_id for schema_id in found if schema_id is not None)
+        return sorted(self._listed())
+
+    def _listed(self) -> dict[int, FileStatus]:
+        listed = ((numbered(status.name, SCHEMA), status) for status in self._file_io.list(self._paths.schemas))
+        return {schema_id: status for schema_id, status in listed if schema_id is not None}
 
     def get(self, schema_id: int) -> TableSchema:
         """The schema of that id; ``CorruptFile`` names the file if it is missing or damaged."""
@@ -49,6 +59,18 @@ class SchemaManager:
                 raise CorruptFile(path, "is missing, but data files refer to it") from error
         return self._cache[schema_id]
 
+    def _newest(self, status: FileStatus, schema_id: int) -> TableSchema:
+        """The schema of a file that was just listed; another one of that id makes all that was seen before another table's."""
+        path, before = self._paths.schema_file(schema_id), self._cache.get(schema_id)
+        try:
+            found = self._files.load(self._file_io, path, "schema", lambda: self._read(schema_id), _weight, listed=status.identity)
+        except FileNotFoundError as error:
+            raise CorruptFile(path, "is missing, but data files refer to it") from error
+        if before is not None and before is not found and before != found:
+            self._cache.clear()
+        self._cache[schema_id] = found
+        return found
+
     def _read(self, schema_id: int) -> TableSchema:
         path = self._paths.schema_file(schema_id)
         schema = TableSchema.from_json(self._file_io.read(path), path)
@@ -58,8 +80,8 @@ class SchemaManager:
 
     def latest(self) -> TableSchema | None:
         """The newest schema; None if the path holds no table."""
-        ids = self.ids()
-        return self.get(ids[-1]) if ids else None
+        listed = self._listed()
+        return self._newest(listed[max(listed)], max(listed)) if listed else None
 
     def require(self) -> TableSchema:
         """The newest schema; ``TableNotFound`` if the path holds no table."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from fileindex.base.errors import CorruptFile, InvalidArgument
@@ -18,6 +19,9 @@ from manifest.snapshot.pending_rollback import PendingRollback
 from manifest.snapshot.snapshot import Snapshot
 from manifest.snapshot.tag import Tag
 
+_AHEAD = 8
+"""Snapshots that are read at once where storage is far and several are looked at in turn."""
+
 
 @dataclass(frozen=True, slots=True)
 class SnapshotManager:
@@ -25,19 +29,21 @@ class SnapshotManager:
 
     file_io: FileIO
     paths: TablePaths
+    seen: dict[str, int] = field(default_factory=dict, compare=False, repr=False)
+    """The newest snapshot that this table's user has seen, by directory: a hint as good as the file."""
 
     def latest_id(self) -> int | None:
         """Id of the newest snapshot; None before the first commit."""
-        newest = self._newest()
-        return newest.target.id if isinstance(newest, PendingRollback) else newest
+        newest = self.latest_or_rollback()
+        return newest if newest is None else newest.target.id if isinstance(newest, PendingRollback) else newest.id
 
     def earliest_id(self) -> int | None:
         """Id of the oldest snapshot that is still there."""
-        hint = self._hint(self.paths.earliest_hint)
-        if hint and self.exists(hint) and not self.exists(hint - 1):
-            return hint
-        if self.exists(1):  # nothing has expired yet, so there is no hint, and a listing would grow with every commit
+        hint, first = self.file_io.together(lambda: self._hint(self.paths.earliest_hint), lambda: self.exists(1))
+        if first:  # nothing has expired yet, so there is no hint, and a listing would grow with every commit
             return 1
+        if hint and all(self.file_io.together(lambda: self.exists(hint), lambda: not self.exists(hint - 1))):
+            return int(hint)
         ids = self.ids()
         return ids[0] if ids else None
 
@@ -46,14 +52,24 @@ class SnapshotManager:
         newest = self.latest_or_rollback()
         return newest.target if isinstance(newest, PendingRollback) else newest
 
+    def guess(self) -> int | None:
+        """What the hint says of the newest snapshot, for the next look at it."""
+        hint = self._hint(self.paths.latest_hint)
+        if hint is not None:
+            self.seen.setdefault(self.paths.snapshots, hint)
+            self.seen[self.paths.latest_hint] = hint
+        return hint
+
     def latest_or_rollback(self) -> Snapshot | PendingRollback | None:
         """As ``latest``; where a rollback was cut off, or is under way, that: who commits finishes it first."""
-        newest = self._newest()
-        while isinstance(newest, int):
-            try:
-                return self.get(newest)
-            except SnapshotExpired:  # a whole retention passed between the two calls
-                newest = self._newest()
+        directory = self.paths.snapshots
+        known = self.seen.get(directory)
+        hint, found = self.file_io.together(self.guess, lambda: None if known is None else self._if_newest(known))
+        if hint != known:  # what was seen counts as long as the file says the same: a rollback lowers it first
+            found = None if hint is None else self._if_newest(hint)
+        newest: Snapshot | PendingRollback | None = found or self._listed_newest()
+        if isinstance(newest, Snapshot):
+            self.seen[directory] = newest.id
         return newest
 
     def pending_rollback(self) -> PendingRollback | None:
@@ -82,12 +98,17 @@ class SnapshotManager:
         """That snapshot. Raises ``SnapshotExpired``, ``SnapshotNotFound`` or ``CorruptFile``."""
         path = self.paths.snapshot_file(snapshot_id)
         try:
-            snapshot = Snapshot.from_json(self.file_io.read(path), path)
+            content = self.file_io.read(path)
         except FileNotFoundError:
             pending = self.pending_rollback()
             if pending is not None and pending.target.id == snapshot_id:
                 return pending.target
             raise self._missing(snapshot_id) from None
+        return self._parsed(snapshot_id, content)
+
+    def _parsed(self, snapshot_id: int, content: bytes) -> Snapshot:
+        path = self.paths.snapshot_file(snapshot_id)
+        snapshot = Snapshot.from_json(content, path)
         if snapshot.id != snapshot_id:
             raise CorruptFile(path, f"holds snapshot {snapshot.id}")
         return snapshot
@@ -108,16 +129,27 @@ class SnapshotManager:
         for following in range(snapshot_id + 1, (end or 0) + 1):
             yield self.get(following)
 
-    def backwards(self, start: int | None = None) -> Iterator[Snapshot]:
+    def backwards(self, start: Snapshot | int | None = None) -> Iterator[Snapshot]:
         """Snapshots from ``start`` (default: the newest) down to the oldest retained one."""
-        current = self.latest_id() if start is None else start
-        while current:
-            try:
-                snapshot = self.get(current)
-            except SnapshotNotFound:
-                return
-            yield snapshot
-            current -= 1
+        first = self.latest() if start is None else start
+        if first is None:
+            return
+        if isinstance(first, Snapshot):
+            yield first
+        current = first.id - 1 if isinstance(first, Snapshot) else first
+        ahead = min(self.file_io.lanes, _AHEAD)
+        while current > 0:
+            some = range(current, max(0, current - ahead), -1)
+            for snapshot in self.file_io.together(*(partial(self._if_there, snapshot_id) for snapshot_id in some)):
+                if snapshot is None:
+                    return
+                yield snapshot
+            current = some[-1] - 1
+
+    def _if_there(self, snapshot_id: int) -> Snapshot | None:
+        with suppress(SnapshotNotFound):
+            return self.get(snapshot_id)
+        return None
 
     def at_timestamp(self, millis: int) -> Snapshot:
         """The newest snapshot committed at or before ``millis`` since the epoch. Raises ``SnapshotNotFound``."""
@@ -207,8 +239,9 @@ class SnapshotManager:
         if not self._put(self.paths.snapshot_file(snapshot.id), snapshot):
             return False
         failpoints.point("after-link")
+        self.seen[self.paths.snapshots] = snapshot.id
         with suppress(OSError):  # the commit stands; a lost hint costs the next reader a listing
-            if (self._hint(self.paths.latest_hint) or 0) < snapshot.id:
+            if (self.seen.pop(self.paths.latest_hint, None) or self._hint(self.paths.latest_hint) or 0) < snapshot.id:
                 self._write_hint(self.paths.latest_hint, snapshot.id)
         failpoints.point("after-hint")
         return True
@@ -279,14 +312,25 @@ class SnapshotManager:
         listed = (s.name.removeprefix(BRANCH) for s in self.file_io.list(self.paths.branches) if s.is_dir and s.name.startswith(BRANCH))
         return sorted(name for name in listed if unfinished or self.file_io.list(self.paths.for_branch(name).schemas))
 
-    def _newest(self) -> int | PendingRollback | None:
-        hint = self._hint(self.paths.latest_hint)
-        if hint and not self.exists(hint + 1) and self.exists(hint):
-            return hint
-        if (pending := self.pending_rollback()) is not None:
-            return pending
-        ids = self.ids()
-        return ids[-1] if ids else None
+    def _if_newest(self, snapshot_id: int) -> Snapshot | None:
+        """That snapshot if it is there and the next one is not."""
+
+        def there() -> bytes | None:
+            with suppress(FileNotFoundError):
+                return self.file_io.read(self.paths.snapshot_file(snapshot_id))
+            return None
+
+        following, content = self.file_io.together(lambda: self.exists(snapshot_id + 1), there)
+        return None if following or content is None else self._parsed(snapshot_id, content)
+
+    def _listed_newest(self) -> Snapshot | PendingRollback | None:
+        while (pending := self.pending_rollback()) is None:
+            ids = self.ids()
+            if not ids:
+                return None
+            with suppress(SnapshotExpired):  # a whole retention passed between the two calls
+                return self.get(ids[-1])
+        return pending
 
     def _put(self, path: str, content: Snapshot) -> bool:
         return self.file_io.create_exclusive(path, sealed(path, content.to_json()))

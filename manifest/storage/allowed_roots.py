@@ -17,14 +17,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
 from fileindex.base.errors import InvalidArgument
 from manifest.io.errors import PathNotAllowed
-from manifest.io.file_io import FileIO, FileStatus, RangeReader
+from manifest.io.file_io import FileIO, FileStatus, Holder, RangeReader
 from manifest.io.wrapped import WrappedFileIO
 from manifest.storage.schemes import FAMILIES, ObjectPlace, object_place, scheme_of
 
@@ -116,7 +116,7 @@ class GuardedFileIO(WrappedFileIO):
         """See ``FileIO``; so for every other method. Each raises ``PathNotAllowed``."""
         return self.inner.read(self._in(path))
 
-    def read_many(self, paths: Sequence[str]) -> Iterator[bytes]:  # noqa: D102  # as above
+    def read_many(self, paths: Iterable[str]) -> Iterator[bytes]:  # noqa: D102  # as above
         return self.inner.read_many([self._in(path) for path in paths])
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:  # noqa: D102  # as the protocol says
@@ -177,8 +177,8 @@ class GuardedFileIO(WrappedFileIO):
     def open_input(self, path: str, size: int | None = None) -> Any:  # noqa: D102  # as above
         return self.inner.open_input(self._in(path), size)
 
-    def open_ranges(self, path: str) -> RangeReader:  # noqa: D102  # as above
-        return self.inner.open_ranges(self._in(path))
+    def open_ranges(self, path: str, held: Holder | None = None) -> RangeReader:  # noqa: D102  # as above
+        return self.inner.open_ranges(self._in(path), held)
 
     def sync(self, path: str) -> None:  # noqa: D102  # as above
         self.inner.sync(self._in(path))

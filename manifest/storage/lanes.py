@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 Item = TypeVar("Item")
@@ -39,10 +40,32 @@ def spread(work: Callable[[Item], Answer], items: Iterable[Item], ahead: int = L
             future.cancel()
 
 
+def together(jobs: Sequence[Callable[[], Any]]) -> list[Any]:
+    """What each job gives; each in a thread of its own but the last, for they may begin work in lanes and wait for it."""
+    answers: list[Any] = [None] * len(jobs)
+    errors: dict[int, BaseException] = {}
+
+    def run(number: int) -> None:
+        try:
+            answers[number] = jobs[number]()
+        except BaseException as error:  # noqa: BLE001  # raised below, in the thread that waits
+            errors[number] = error
+
+    threads = [threading.Thread(target=run, args=(number,), name="paimon-together") for number in range(len(jobs) - 1)]
+    for thread in threads:
+        thread.start()
+    run(len(jobs) - 1)
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[min(errors)]
+    return answers
+
+
 @lru_cache(maxsize=1)
 def _threads(process: int) -> ThreadPoolExecutor:
     """Those of this ``process``: a fork leaves its parent's behind."""
     return ThreadPoolExecutor(LANES, thread_name_prefix=f"paimon-store-{process}")
 
 
-__all__ = ["LANES", "spread", "start"]
+__all__ = ["LANES", "spread", "start", "together"]

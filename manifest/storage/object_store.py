@@ -12,14 +12,14 @@ from __future__ import annotations
 import errno
 import re
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from fileindex.base.errors import UnsupportedOption
 from manifest.io.directories import CLAIM, publish_by_claim, retire_by_roots
 from manifest.io.errors import FileMissing, FileTaken
-from manifest.io.file_io import FileIO, FileStatus
+from manifest.io.file_io import FileIO, FileStatus, Holder
 from manifest.io.storage_errors import with_storage_errors
 from manifest.storage import lanes
 from manifest.storage.bucket import PART_BYTES, Bucket, open_bucket
@@ -66,8 +66,11 @@ class ObjectStoreFileIO:
         bucket, key = self._at(path)
         return bucket.get(key)
 
-    def read_many(self, paths: Sequence[str]) -> Iterator[bytes]:
+    def read_many(self, paths: Iterable[str]) -> Iterator[bytes]:
         return lanes.spread(self.read, paths)
+
+    def together(self, *jobs: Callable[[], Any]) -> list[Any]:
+        return lanes.together(jobs)
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         bucket, key = self._at(path)
@@ -165,8 +168,8 @@ class ObjectStoreFileIO:
     def open_input(self, path: str, size: int | None = None) -> Any:
         return ObjectInput(ObjectRanges(*self._at(path), size, tail=True))
 
-    def open_ranges(self, path: str) -> ObjectRanges:
-        return ObjectRanges(*self._at(path), tail=False)
+    def open_ranges(self, path: str, held: Holder | None = None) -> ObjectRanges:
+        return ObjectRanges(*self._at(path), tail=False, held=held if _UNIQUE.search(path.rpartition("/")[2]) else None)
 
     def sync(self, path: str) -> None:
         """Nothing: a put is durable when it is answered."""

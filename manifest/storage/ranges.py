@@ -5,18 +5,21 @@ from __future__ import annotations
 import threading
 from bisect import bisect_right
 from collections.abc import Sequence
+from concurrent.futures import Future
 from typing import Any, Self
 
 import pyarrow as pa
 
 from fileindex.base.errors import CorruptFile
 from manifest.io.errors import StorageError
+from manifest.io.file_io import Holder
 from manifest.storage.bucket import Bucket
+from manifest.storage.lanes import start
 
 TAIL_BYTES = 64 << 10
 """Of a data file, with which its footer and mostly its page indexes come."""
 HEAD_BYTES = 1 << 20
-"""Of a side file, which mostly is all of it."""
+"""Of a side file, which mostly is all of it: what is asked for next lies near."""
 _HELD_BYTES = 64 << 20
 """Of one object; what was fetched first goes first."""
 
@@ -25,16 +28,22 @@ class ObjectRanges:
     """Bytes of an object that does not change; safe for several threads.
 
     ``size`` is what metadata say of it, None if nobody knows yet; then the first answer tells. ``tail``: it is read from its end.
+    ``held`` keeps what the first answer brings.
     """
 
-    def __init__(self, bucket: Bucket, key: str, size: int | None = None, *, tail: bool) -> None:
+    def __init__(self, bucket: Bucket, key: str, size: int | None = None, *, tail: bool, held: Holder | None = None) -> None:
         self._bucket = bucket
         self._key = key
         self._size = size
         self._tail = tail
+        self._holder = held
         self._parts: dict[int, bytes] = {}
         self._starts: list[int] = []
         self._lock = threading.Lock()
+        self._turning = threading.Lock()
+        self._turns: list[list[tuple[int, int]]] = []
+        self._turn_of: dict[int, int] = {}
+        self._under_way: dict[int, Future[None]] = {}
 
     @property
     def path(self) -> str:
@@ -44,8 +53,13 @@ class ObjectRanges:
     def size(self) -> int:
         """Bytes of the object. Raises ``StorageError``."""
         if self._size is None:
-            data, self._size = self._bucket.get_part(self._key, *((-1, TAIL_BYTES) if self._tail else (0, HEAD_BYTES)))
-            self._hold(self._size - len(data) if self._tail else 0, data)
+            kept = ("object", self._bucket.fingerprint, self._key)
+            found = None if self._holder is None else self._holder.get(kept)
+            data, size = found or self._bucket.get_part(self._key, *((-1, TAIL_BYTES) if self._tail else (0, HEAD_BYTES)))
+            if self._holder is not None and found is None:
+                self._holder.put(kept, (data, size), len(data))
+            self._hold(size - len(data) if self._tail else 0, data)
+            self._size = size
         return self._size
 
     def read(self, offset: int, length: int) -> bytes:
@@ -54,15 +68,21 @@ class ObjectRanges:
         if offset < 0 or length < 0 or offset + length > size:
             raise CorruptFile(self.path, f"ends at byte {size}, but {length} bytes at {offset} are referred to")
         held = self._held(offset, length)
+        if held is None and self._turns:
+            self._fetch_turn(offset)
+            held = self._held(offset, length)
         if held is not None:
+            self._forget_turn(offset)
             return held
-        start = min(offset, max(0, size - TAIL_BYTES)) if self._tail and offset + length == size else offset
-        data, actual = self._bucket.get_part(self._key, start, offset + length - start)
+        at_end = self._tail and offset + length == size
+        first = min(offset, max(0, size - TAIL_BYTES)) if at_end else offset
+        end = offset + length if self._tail else min(size, max(offset + length, offset + HEAD_BYTES))
+        data, actual = self._bucket.get_part(self._key, first, end - first)
         if actual != size:
             raise CorruptFile(self.path, f"has {actual} bytes where the metadata say {size}")
-        if start < offset:
-            self._hold(start, data)
-        return data[offset - start :]
+        if at_end or not self._tail:
+            self._hold(first, data)
+        return data[offset - first : offset - first + length]
 
     def once(self, offset: int, length: int) -> bytes:
         """As ``read``, of an object whose size does not matter: one request for just this."""
@@ -107,6 +127,31 @@ class ObjectRanges:
                 del self._parts[next(iter(self._parts))]
             self._starts = sorted(self._parts)
 
+    def expect_in_turn(self, turns: Sequence[Sequence[tuple[int, int]]]) -> None:
+        """What is going to be read together, in this order: while one turn is looked at the next is on its way."""
+        self._turns = [list(turn) for turn in turns if sum(length for _, length in turn) <= _HELD_BYTES // 4]
+        self._turn_of = {offset: number for number, turn in enumerate(self._turns) for offset, _ in turn}
+        self._under_way = {}
+
+    def _fetch_turn(self, offset: int) -> None:
+        """Have the turn that a chunk at ``offset`` belongs to, and begin the next one."""
+        number = self._turn_of.get(offset)
+        if number is None:
+            return
+        with self._turning:
+            for ahead in range(number, min(number + 2, len(self._turns))):
+                if ahead not in self._under_way:
+                    self._under_way[ahead] = start(self.expect, self._turns[ahead])
+            done = self._under_way[number]
+        done.result()
+
+    def _forget_turn(self, offset: int) -> None:
+        """A chunk that was read whole is not read again."""
+        if offset in self._turn_of:
+            with self._lock:
+                self._parts.pop(offset, None)
+                self._starts = sorted(self._parts)
+
 
 class ObjectInput(pa.PythonFile):  # type: ignore[misc]  # pyarrow ships no types
     """An object as a seekable Arrow file; ``expect`` tells it what is going to be read."""
@@ -129,6 +174,10 @@ class ObjectInput(pa.PythonFile):  # type: ignore[misc]  # pyarrow ships no type
     def expect(self, ranges: Sequence[tuple[int, int]]) -> None:
         """See ``ObjectRanges``."""
         self._ranges.expect(ranges)
+
+    def expect_in_turn(self, turns: Sequence[Sequence[tuple[int, int]]]) -> None:
+        """See ``ObjectRanges``."""
+        self._ranges.expect_in_turn(turns)
 
 
 class _Cursor:
@@ -163,11 +212,21 @@ class _Cursor:
         self.closed = True
 
 
+def is_told(source: Any) -> bool:
+    """Whether an open file wants to know what is going to be read, because each question goes far."""
+    return isinstance(source, ObjectInput)
+
+
 def told(source: Any, ranges: Sequence[tuple[int, int]]) -> None:
     """Tell an open file what is going to be read, if it wants to know."""
-    expect = getattr(source, "expect", None)
-    if expect is not None and ranges:
-        expect(ranges)
+    if isinstance(source, ObjectInput) and ranges:
+        source.expect(ranges)
 
 
-__all__ = ["HEAD_BYTES", "TAIL_BYTES", "ObjectInput", "ObjectRanges", "told"]
+def told_in_turn(source: Any, turns: Sequence[Sequence[tuple[int, int]]]) -> None:
+    """Tell an open file what is going to be read together, and in which order, if it wants to know."""
+    if isinstance(source, ObjectInput):
+        source.expect_in_turn(turns)
+
+
+__all__ = ["HEAD_BYTES", "TAIL_BYTES", "ObjectInput", "ObjectRanges", "is_told", "told", "told_in_turn"]

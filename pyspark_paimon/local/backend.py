@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -21,10 +22,11 @@ from manifest.entry.cache import EntryCache, nothing_held
 from manifest.expire.orphans import list_orphans, remove_orphans
 from manifest.expire.snapshots import expire_snapshots
 from manifest.io.file_io import FileIO
-from manifest.io.paths import MAIN_BRANCH, split_branch
+from manifest.io.paths import MAIN_BRANCH, TablePaths, split_branch
 from manifest.options.support import check_readable
 from manifest.schema.manager import SchemaManager
 from manifest.schema.table_schema import TableSchema
+from manifest.snapshot.manager import SnapshotManager
 from manifest.snapshot.snapshot import Snapshot
 from manifest.stats.table_stats import Statistics
 from manifest.storage.resolve import file_io_for
@@ -91,7 +93,8 @@ class LocalBackend:
         self._file_io, self._root = file_io_for(path, file_io, storage_options)
         self._progress = progress
         self._manifests = EntryCache()
-        self._threads = threads or min(os.cpu_count() or 1, 8)
+        self._threads = threads or min(max(os.cpu_count() or 1, self._file_io.lanes), 8)
+        self._readers = max(self._threads, self._file_io.lanes)
 
     @property
     def path(self) -> str:
@@ -105,9 +108,14 @@ class LocalBackend:
 
     def store(self, options: Mapping[str, str] | None = None, schema_id: int | None = None) -> FileStore:
         """The table opened now: by its newest schema, or that of ``schema_id``, with options of one job. Raises ``TableNotFound``."""
-        store = FileStore.open(self._root, self._file_io, cache=self._manifests)
-        if schema_id is not None and schema_id != store.schema.id:
-            store = store.with_schema(store.schemas.get(schema_id))
+        pinned = None if schema_id is None else self._manifests.schemas.get(schema_id)
+        if pinned is not None:  # seen before, and versions do not change
+            root, branch = split_branch(self._root)
+            store = FileStore(self._file_io, root, pinned, self._manifests, branch)
+        else:
+            store = FileStore.open(self._root, self._file_io, cache=self._manifests)
+            if schema_id is not None and schema_id != store.schema.id:
+                store = store.with_schema(store.schemas.get(schema_id))
         return store.with_options(options) if options else store
 
     def create(self, schema: TableSchema) -> TableSchema:
@@ -119,6 +127,10 @@ class LocalBackend:
 
     def schema(self, schema_id: int | None = None) -> TableSchema:
         """The newest schema, or that of an id."""
+        if schema_id is None and not self._manifests.newest:  # opened now: a scan is likely to follow
+            store, _ = self._file_io.together(self.store, self._snapshots().guess)
+            opened: FileStore = store
+            return opened.schema
         return self.store(schema_id=schema_id).schema
 
     def change(self, change: TableChange) -> TableChangeResult:
@@ -135,8 +147,15 @@ class LocalBackend:
 
     def start(self, travel: TravelRequest) -> tuple[Snapshot | None, TableSchema]:
         """The snapshot asked for and the schema to read it by: the newest, or the snapshot's own when travelling."""
-        store = self.store()
-        snapshot = _travel(store, travel)
+        if travel == TravelRequest():
+            snapshots = self._snapshots()
+            store, snapshot = self._file_io.together(self.store, snapshots.latest)
+            if snapshot is not None:
+                self._manifests.pinned.clear()
+                self._manifests.pinned[snapshot.id] = snapshot
+        else:
+            store = self.store()
+            snapshot = _travel(store, travel)
         if snapshot is None or snapshot.schema_id == store.schema.id:
             return snapshot, store.schema
         if travel == TravelRequest():  # the schema may have changed between the two looks
@@ -174,7 +193,7 @@ class LocalBackend:
         """The rows, a batch at a time, splits in the plan's order."""
         store = self._readable(request)
         ahead = sys.maxsize if keeps_all else AHEAD_BYTES
-        return plan_rows(store, request, self._plan(store, request), self._threads, ahead=ahead)
+        return plan_rows(store, request, self._plan(store, request), self._readers, ahead=ahead)
 
     def read_split(self, request: ScanRequest, split: DataSplit | str, report: ReadReport | None = None) -> Iterator[pa.RecordBatch]:
         """The rows of one split of the request's plan, in no order; the limit bounds each split's rows."""
@@ -188,7 +207,7 @@ class LocalBackend:
         plan = self._plan(store, request)
         report = ReadReport()
         start = time.perf_counter()
-        for _ in plan_rows(store, request, plan, self._threads, report):
+        for _ in plan_rows(store, request, plan, self._readers, report):
             pass
         return read_stages(report, (time.perf_counter() - start) * 1000)
 
@@ -198,7 +217,7 @@ class LocalBackend:
         analyzed = self.analyzed_count(request)
         if analyzed is not None:
             return analyzed
-        return count_rows(store, request, self._plan(store, request), self._threads)
+        return count_rows(store, request, self._plan(store, request), self._readers)
 
     def cheap_count(self, request: ScanRequest) -> int | None:
         """Number of rows if statistics, metadata and the exact indexes of few files tell it; no data file is opened."""
@@ -258,12 +277,17 @@ class LocalBackend:
     def fsck(self, request: FsckRequest) -> FsckResult:
         """Check metadata and files, a thread each; changes nothing."""
         store = FileStore.open(self._root, self._file_io, cache=nothing_held())  # what counts is on storage
-        return check_table(store, request, threads=self._threads, progress=self._progress)
+        return check_table(store, request, threads=self._readers, progress=self._progress)
 
     def orphans(self, older_than_ms: int, *, remove: bool) -> list[OrphanFile]:
         """Files that nothing refers to; deleted if ``remove``."""
         find = remove_orphans if remove else list_orphans
         return [OrphanFile(path=orphan.path, size=orphan.size, mtime_ms=orphan.mtime_ms) for orphan in find(self.store(), older_than_ms)]
+
+    def _snapshots(self) -> SnapshotManager:
+        """Those of the table, whatever its schema."""
+        root, branch = split_branch(self._root)
+        return SnapshotManager(self._file_io, TablePaths(root, branch=branch), self._manifests.newest)
 
     def _readable(self, request: ScanRequest) -> FileStore:
         store = self.store(request.options, request.schema_id)
@@ -276,7 +300,11 @@ class LocalBackend:
     def _plan(self, store: FileStore, request: ScanRequest) -> ScanPlan:
         if request.incremental is not None:
             return plan_changes(store, request, request.incremental)
-        snapshot = self._snapshot(store, request.snapshot_id)
+        pinned = None if request.snapshot_id is None else self._manifests.pinned.get(request.snapshot_id)
+        if pinned is None:
+            snapshot = self._snapshot(store, request.snapshot_id)
+        else:  # it is looked for again, but what it names need not wait for that
+            snapshot, _ = self._file_io.together(partial(self._snapshot, store, pinned.id), partial(store.manifest_metas, pinned))
         limit = None if request.order_by else request.limit  # sorted rows may come from any split
         plan = ScanPlanner(store).plan(request.predicate, snapshot=snapshot, columns=request.columns, limit=limit)
         return without_files(store, plan, request.excluded_files) if request.excluded_files else plan

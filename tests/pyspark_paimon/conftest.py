@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,13 +27,17 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def create(tmp_path: Path) -> Callable[..., Table]:
-    """Creates ``tmp_path/<name>``; a primary-key table with one bucket unless told otherwise."""
+def create(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[..., Table]:
+    """Creates ``tmp_path/<name>``, or with ``PAIMON_TEST_STORE`` one on an object store; a primary-key table with one bucket unless told otherwise."""
+    root, access = str(tmp_path), {}
+    if os.environ.get("PAIMON_TEST_STORE"):
+        server, warehouse = request.getfixturevalue("s3"), request.getfixturevalue("warehouse")
+        root, access = warehouse(), {"storage_options": server.options()}
 
     def make(
         schema: Any = "id BIGINT, city STRING, n INT", *, name: str = "t", primary_keys: Any = ("id",), options: Any = None, **rest: Any
     ) -> Table:
         settings = {"bucket": "1"} if primary_keys else {}
-        return Table.create(tmp_path / name, schema, primary_keys=primary_keys, options={**settings, **(options or {})}, **rest)
+        return Table.create(f"{root}/{name}", schema, primary_keys=primary_keys, options={**settings, **(options or {})}, **access, **rest)
 
     return make

@@ -52,7 +52,7 @@ WAYS = {
 
 
 def test_every_method_of_the_protocol_is_checked():
-    assert {name for name in vars(FileIO) if not name.startswith("_")} - {"lanes"} == set(WAYS)
+    assert {name for name in vars(FileIO) if not name.startswith("_")} - {"lanes", "together"} == set(WAYS)
     assert all(name in vars(GuardedFileIO) for name in WAYS)
 
 

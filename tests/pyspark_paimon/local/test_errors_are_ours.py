@@ -69,7 +69,7 @@ def test_a_data_file_that_storage_does_not_give_is_not_called_corrupt(create, mo
     table = create("id BIGINT, n INT")
     table.write(ROWS)
 
-    def denied(self: LocalFileIO, path: str) -> Any:
+    def denied(self: LocalFileIO, path: str, size: int | None = None) -> Any:
         raise OSError(number, "as the test wants it", path)
 
     monkeypatch.setattr(LocalFileIO, "open_input", denied)

@@ -33,9 +33,9 @@ class CountingIO(WrappedFileIO):
         self.opened = set()
         self.index_bytes = 0
 
-    def open_input(self, path):
+    def open_input(self, path, size=None):
         self.opened.add(path)
-        return super().open_input(path)
+        return super().open_input(path, size)
 
     def read_range(self, path, offset, length):
         self.index_bytes += length if path.endswith(".index") else 0

@@ -11,12 +11,14 @@ import sys
 import traceback
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
 
 from fileindex.base.errors import InvalidArgument, UnsupportedOption
 from pyspark_paimon import Catalog, Table
+from pyspark_paimon.table.engine_choice import backend_for
 from tests.stores.fault_proxy import BUSY, DROP
 from tests.stores.s3_server import IDENTITY, SECRET
 
@@ -53,7 +55,7 @@ def test_a_table_s_whole_life_on_a_store(s3, warehouse):
     assert opened.fsck("deep").problems == ()
     assert opened.branches().num_rows == 0
     with pytest.raises(InvalidArgument, match="server of a Spark session"):
-        Table.open(path, spark=object(), storage_options=options)
+        backend_for(path, SimpleNamespace(range=0, read=0, conf=0), storage_options=options)
 
 
 def test_a_catalog_on_a_store(s3, warehouse):

@@ -1,0 +1,132 @@
+"""How many requests follow on one another for each job on a store: budgets, told by a clock that only requests advance."""
+
+from __future__ import annotations
+
+import uuid
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from manifest.commit.file_store_commit import FileStoreCommit
+from manifest.io.file_cache import SHARED
+from manifest.store import FileStore
+from pyspark_paimon import Table
+from tests.manifest.commit_kit import data_file, message
+from tests.stores.rounds import counted
+
+pytest.importorskip("obstore", reason="object stores need the extra 'objectstore'")
+
+ROWS = 200_000
+INDEXES = {"file-index.bloom-filter.columns": "id,city", "file-index.bitmap.columns": "n", "file-index.in-manifest-threshold": "1 b"}
+
+
+def rows(ids):
+    ids = np.asarray(ids)
+    cities = pa.array([f"c{number}" for number in range(5000)])
+    return pa.table({"id": pa.array(ids, pa.int64()), "city": cities.take(pa.array(ids % 5000)), "n": pa.array(ids % 50, pa.int32())})
+
+
+def written(buckets, total=ROWS, **options):
+    path = f"memory://b{uuid.uuid4().hex}/w/t"
+    settings = {"bucket": str(buckets), **INDEXES, **options}
+    table = Table.create(path, "id BIGINT, city STRING, n INT", primary_keys=["id"], options=settings)
+    table.write(rows(np.random.default_rng(buckets).permutation(total) * 2))
+    table.compact(full=True)
+    return path
+
+
+@pytest.fixture(scope="module")
+def path():
+    return written(4)
+
+
+@pytest.fixture
+def rounds(monkeypatch):
+    with counted(monkeypatch) as found:
+        SHARED.clear()
+        yield found
+    SHARED.clear()
+
+
+def told(rounds):
+    return f"\n{rounds.told()}"
+
+
+def test_a_key_lookup_takes_eight_requests_in_turn_from_the_opening_of_the_table_and_three_later(path, rounds):
+    table = Table.open(path)
+    assert table.scan("id = 77778").to_arrow().num_rows == 1
+    assert rounds.count <= 8, told(rounds)
+    rounds.again()
+    assert table.scan("id = 77778").to_arrow().num_rows == 1
+    assert rounds.count <= 3, told(rounds)
+
+
+def test_a_filter_that_the_indexes_say_no_to_takes_six(path, rounds):
+    table = Table.open(path)
+    assert table.scan("city = 'nowhere'").to_arrow().num_rows == 0
+    assert rounds.count <= 6, told(rounds)
+
+
+def test_rows_that_a_bitmap_finds_take_eleven(path, rounds):
+    assert Table.open(path).scan("city = 'c77' AND n = 27").to_arrow().num_rows == 0
+    found = Table.open(path).scan("city = 'c78' AND n = 28").to_arrow().num_rows
+    rounds.again()
+    SHARED.clear()
+    assert Table.open(path).scan("city = 'c78' AND n = 28").to_arrow().num_rows == found > 0
+    assert rounds.count <= 11, told(rounds)
+
+
+def test_a_full_scan_takes_as_many_whatever_the_number_of_files(rounds):
+    needed = []
+    rounds.seconds = 0.02  # so that each thread has something to do
+    for buckets in (2, 16):
+        path = written(buckets, 20_000 * buckets)
+        SHARED.clear()
+        rounds.again()
+        assert Table.open(path).scan().to_arrow().num_rows == 20_000 * buckets
+        needed.append(rounds.count)
+    assert needed[0] == needed[1] <= 8, told(rounds)
+
+
+def test_an_upsert_of_a_hundred_rows_takes_twelve(path, rounds):
+    table = Table.open(path)
+    table.scan("id = 2").to_arrow()
+    table.write(rows(range(100)), options={"write-only": "true"})
+    rounds.again()
+    assert table.write(rows(range(100)), options={"write-only": "true"}).rows == 100
+    assert rounds.count <= 12, told(rounds)
+
+
+def test_a_plan_of_ten_thousand_files_in_fifty_manifests_takes_four(rounds):
+    path = f"memory://b{uuid.uuid4().hex}/w/t"
+    options = {"bucket": "1", "write-only": "true", "manifest.merge-min-count": "1000", "commit.max-retries": "0"}
+    Table.create(path, "id INT NOT NULL, part STRING", primary_keys=["id"], options=options)
+    store = FileStore.open(path)
+    for number in range(50):
+        first = 1000 * number
+        files = [
+            data_file(
+                store, name=f"data-{number}-{at}.parquet", keys=(first + at, first + at), seq=(first + at, first + at), rows=1, level=1
+            )
+            for at in range(200)
+        ]
+        FileStoreCommit(store, str(uuid.uuid4()), fresh=True).commit([message(store, files)])
+    SHARED.clear()
+    table = Table.open(path)
+    rounds.again()
+    assert table.scan().plan().file_count == 10_000
+    assert rounds.count <= 4, told(rounds)
+    assert len([what for _, what, key in rounds.requests if "/manifest/manifest-" in key and "list" not in key]) == 50
+
+
+def test_the_same_questions_to_local_files_start_no_thread(tmp_path, monkeypatch):
+    import threading
+
+    table = Table.create(tmp_path / "t", "id BIGINT, city STRING, n INT", primary_keys=["id"], options={"bucket": "1"})
+    table.write(rows(range(100)))
+    started = []
+    monkeypatch.setattr(threading.Thread, "start", lambda self: started.append(self.name))
+    assert table.scan("id = 7").to_arrow().num_rows == 1
+    assert [snapshot["snapshot_id"] for snapshot in table.snapshots().to_pylist()] == [1]
+    assert started == []
