@@ -41,7 +41,7 @@ FLOORS = {
         "cli example pandas spark/write",
         "spark",
         ".",
-        "demo",
+        "__main__ demo",
     ),
 }
 """From the ground up: folders, modules that stand beside them, and ``.`` for the face of the room itself."""

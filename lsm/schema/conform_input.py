@@ -81,6 +81,9 @@ def _cast(column: Any, field: DataField, target: Any) -> Any:
     try:
         if pa.types.is_integer(source) and pa.types.is_decimal(target):
             column = column.cast(_WIDEST_DECIMAL)  # Arrow judges integers by their type, decimals by their values
+        if pa.types.is_dictionary(source) and str(source.value_type).endswith("_view"):  # polars' categories: Arrow gathers no views
+            pieces = [pa.DictionaryArray.from_arrays(one.indices, one.dictionary.cast(target)) for one in column.chunks]
+            column = pa.chunked_array(pieces, pa.dictionary(source.index_type, target))
         done = column.cast(target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise SchemaMismatch(f"column '{field.name}': a value of Arrow {source} does not fit {field.type} ({error})") from error

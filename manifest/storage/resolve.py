@@ -35,7 +35,7 @@ def file_io_for(
     options = storage_options if isinstance(storage_options, StorageOptions) else StorageOptions.of(storage_options)
     scheme = scheme_of(text)
     if scheme is None or scheme == "file":
-        text = text if scheme is None else "/" + text.partition(":")[2].lstrip("/")
+        text = os.path.expanduser(text) if scheme is None else "/" + text.partition(":")[2].lstrip("/")  # noqa: PTH111  # as below
         return guarded(LocalFileIO() if given is None else given), os.path.abspath(text)  # noqa: PTH100  # paths are strings here
     place = object_place(text)
     return guarded(ObjectStoreFileIO(options) if given is None else given), place.uri

@@ -1,4 +1,4 @@
-"""The command line ``pyspark-paimon``, also ``python -m pyspark_paimon.cli``.
+"""The command line ``pyspark-paimon``, also ``python -m pyspark_paimon``.
 
 Knows tables, grids and JSON on standard output, exit codes; not how anything is done: each command calls one method of ``Table``.
 Public: ``main``.

@@ -21,6 +21,7 @@ except ImportError:
 import pyarrow as pa
 
 from fileindex.base.errors import PaimonError
+from pyspark_paimon._version import __version__
 from pyspark_paimon.cli import fsck
 from pyspark_paimon.cli.history import add_commands
 from pyspark_paimon.cli.output import console, json_value, print_grid, print_json
@@ -31,6 +32,20 @@ from pyspark_paimon.views.index_views import built_indexes, health_summary
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
 add_commands(app)
 fsck.add_command(app)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"pyspark-paimon {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _all_commands(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")] = False,
+) -> None:
+    """Commands for Paimon tables; each takes ``--help``."""
+
 
 TablePath = Annotated[str, typer.Argument(metavar="TABLE", help="Path of a table's directory.")]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]

@@ -96,6 +96,14 @@ class LocalBackend:
         self._threads = threads or min(max(os.cpu_count() or 1, self._file_io.lanes), 8)
         self._readers = max(self._threads, self._file_io.lanes)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What another process needs; what is held of the table's metadata, and who watches, stay here."""
+        return {**self.__dict__, "_manifests": None, "_progress": None}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._manifests = EntryCache()
+
     @property
     def path(self) -> str:
         """The table's absolute path."""

@@ -35,6 +35,7 @@ from pyspark_paimon.request.results import (
 
 if TYPE_CHECKING:
     from lsm.scan.plan import ScanPlan
+    from lsm.scan.splits import DataSplit
     from manifest.schema.table_schema import TableSchema
     from manifest.snapshot.snapshot import Snapshot
     from manifest.stats.table_stats import Statistics
@@ -285,6 +286,9 @@ class Backend(Protocol):
 
         ``keeps_all``: whoever reads them holds them all in the end, so nobody need wait until they are taken.
         """
+
+    def read_split(self, request: ScanRequest, split: DataSplit | str) -> Iterator[pa.RecordBatch]:
+        """The rows of one split of ``plan``, in no order. Raises ``InvalidArgument`` where tasks of a server read them."""
 
     def read_stages(self, request: ScanRequest) -> Sequence[FunnelStage]:
         """Read the rows and tell what the stages at read time kept and dropped; () if that cannot be told."""

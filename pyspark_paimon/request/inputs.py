@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -21,14 +21,16 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Data: TypeAlias = Any
-"""An Arrow table, batch or reader, an iterable of batches, anything with an Arrow C stream, or a pandas, Spark or pandas-on-Spark DataFrame."""
+"""An Arrow table, batch, reader or dataset, an iterable of batches, a list of dicts, a dict of lists, anything with an Arrow C stream, or a
+pandas, polars, Spark or pandas-on-Spark DataFrame."""
 
 _PANDAS_CHUNK = 1 << 18
 _PANDAS_FRAMES = frozenset({"pandas.DataFrame", "pandas.core.frame.DataFrame"})
 """Known by name, for importing pandas takes longer than a small write."""
 _ACCEPTED = (
-    "a pyarrow Table, RecordBatch or RecordBatchReader, an iterable of RecordBatches, a pandas DataFrame, a Spark DataFrame "
-    "(Connect or classic), a pandas-on-Spark DataFrame, or an object with an Arrow C stream such as a polars DataFrame"
+    "a pyarrow Table, RecordBatch, RecordBatchReader or Dataset, an iterable of RecordBatches, a list of dicts, a dict of lists, "
+    "a pandas DataFrame, a Spark DataFrame (Connect or classic), a pandas-on-Spark DataFrame, a polars DataFrame or LazyFrame, "
+    "or another object with an Arrow C stream"
 )
 
 
@@ -62,12 +64,18 @@ def _rows(data: Data, schema: pa.Schema) -> Rows:
         return _spark_rows(data, schema)
     if any(f"{kind.__module__}.{kind.__name__}" in _PANDAS_FRAMES for kind in type(data).__mro__):
         return _pandas_rows(data, schema)
+    if _is_a(data, "polars.", "LazyFrame"):
+        data = data.collect()
+    if _is_a(data, "pyarrow._dataset", "Dataset"):
+        return ArrowRows(data.scanner().to_reader())
+    if isinstance(data, Mapping):
+        return ArrowRows(_named_columns(data, schema).to_reader())
     if hasattr(data, "__arrow_c_stream__"):
         try:
             return ArrowRows(pa.RecordBatchReader.from_stream(data))
         except pa.ArrowInvalid as error:  # a stream of one column's values
             raise InvalidArgument(f"rows cannot be written from {type(data).__name__}: {error}; hand in {_ACCEPTED}") from error
-    if isinstance(data, Iterable) and not isinstance(data, str | bytes | dict):
+    if isinstance(data, Iterable) and not isinstance(data, str | bytes):
         return _iterable_rows(data, schema)
     raise InvalidArgument(f"rows cannot be written from {type(data).__name__}; hand in {_ACCEPTED}")
 
@@ -77,6 +85,8 @@ def _iterable_rows(data: Iterable[Any], schema: pa.Schema) -> Rows:
     first = next(items, None)
     if first is None:
         return ArrowRows(pa.RecordBatchReader.from_batches(schema, []))
+    if isinstance(first, Mapping):
+        return ArrowRows(_dict_rows([first, *items], schema).to_reader())
     if not isinstance(first, pa.RecordBatch | pa.Table):
         raise InvalidArgument(f"rows cannot be written from an iterable of {type(first).__name__}; hand in {_ACCEPTED}")
 
@@ -89,6 +99,44 @@ def _iterable_rows(data: Iterable[Any], schema: pa.Schema) -> Rows:
             yield from item.to_batches() if isinstance(item, pa.Table) else (item,)
 
     return ArrowRows(pa.RecordBatchReader.from_batches(first.schema, batches()))
+
+
+def _is_a(data: object, module: str, name: str) -> bool:
+    """Known by name, for importing polars or datasets takes longer than a small write."""
+    return any(kind.__module__.startswith(module) and kind.__name__ == name for kind in type(data).__mro__)
+
+
+def _dict_rows(rows: Sequence[Any], schema: pa.Schema) -> pa.Table:
+    """Rows given as dicts; what a dict leaves out is null."""
+    if wrong := next((row for row in rows if not isinstance(row, Mapping)), None):
+        raise InvalidArgument(f"an iterable of dicts held a {type(wrong).__name__}")
+    names = dict.fromkeys(chain.from_iterable(rows))
+    return _named_columns({name: [row.get(name) for row in rows] for name in names}, schema)
+
+
+def _named_columns(columns: Mapping[Any, Any], schema: pa.Schema) -> pa.Table:
+    """Columns given by name, read as the table's types; dicts are entries of a MAP where the table has one."""
+    if wrong := [name for name in columns if not isinstance(name, str)]:
+        raise InvalidArgument(f"columns are given by their names, not by {wrong[0]!r}")
+    arrays = {}
+    for name, values in columns.items():
+        at = schema.get_field_index(name)
+        wanted = schema.field(at).type if at >= 0 else None
+        if not hasattr(values, "__iter__") or isinstance(values, str | bytes):
+            raise InvalidArgument(f"column '{name}' is given as a {type(values).__name__}; a list of values is wanted")
+        try:
+            arrays[name] = pa.array(_map_entries(values) if wanted is not None and pa.types.is_map(wanted) else values, wanted)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            raise SchemaMismatch(f"column '{name}' is no {wanted or 'Arrow type'}: {error}") from error
+    try:
+        return pa.table(arrays)
+    except pa.ArrowInvalid as error:
+        lengths = ", ".join(f"{name} {len(array)}" for name, array in arrays.items())
+        raise SchemaMismatch(f"the columns have different lengths: {lengths}") from error
+
+
+def _map_entries(values: Iterable[Any]) -> list[Any]:
+    return [list(value.items()) if isinstance(value, Mapping) else value for value in values]
 
 
 def _shown(schema: pa.Schema) -> str:

@@ -9,7 +9,6 @@ import pyarrow as pa
 from fileindex.base.errors import InvalidArgument
 from manifest.fsck.problem import Depth
 from manifest.options.support import effect_of
-from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.request.backend import FsckRequest, IndexView, TravelRequest
 from pyspark_paimon.request.results import FsckResult
 from pyspark_paimon.table.role import TableRole
@@ -28,19 +27,9 @@ class TableInspection(TableRole):
     """
 
     @property
-    def path(self) -> str:
-        """Where the table is."""
-        return self._backend.path
-
-    @property
     def schema(self) -> pa.Schema:
         """The columns, as Arrow has them in memory."""
         return self.table_schema.arrow
-
-    @property
-    def table_schema(self) -> TableSchema:
-        """The newest schema of record: Paimon's types, keys, options."""
-        return self._backend.schema()
 
     @property
     def primary_keys(self) -> tuple[str, ...]:

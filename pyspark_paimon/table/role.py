@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.request.arguments import CheckedMethods
 from pyspark_paimon.request.backend import Backend
 
@@ -14,6 +15,16 @@ class TableRole(CheckedMethods):
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
+
+    @property
+    def path(self) -> str:
+        """Where the table is."""
+        return self._backend.path
+
+    @property
+    def table_schema(self) -> TableSchema:
+        """The newest schema of record: Paimon's types, keys, options."""
+        return self._backend.schema()
 
 
 __all__ = ["TableRole"]

@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from fileindex.base.errors import InvalidArgument, UnknownColumn
+from fileindex.predicate.tree import And
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import arrow_schema
-from pyspark_paimon.jobs.incremental import scan_fields
+from pyspark_paimon.filter.parse import Filter, bind_filter
+from pyspark_paimon.jobs.incremental import change_columns, scan_fields
 from pyspark_paimon.jobs.ordering import order_text
 from pyspark_paimon.request.arguments import CheckedMethods
 from pyspark_paimon.request.backend import Backend, ScanRequest
+from pyspark_paimon.request.validate import projection
 from pyspark_paimon.table.engine_choice import check_session
+from pyspark_paimon.table.readable import Readable, html_table
 from pyspark_paimon.views.explain import Explanation
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from lsm.scan.plan import ScanPlan
+    from lsm.scan.splits import DataSplit
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Scan(CheckedMethods):
+class Scan(CheckedMethods, Readable):
     """A lazy read of one snapshot; made by ``Table.scan``. Every terminal method may be called repeatedly and agrees with the others.
 
     All of them raise ``SnapshotExpired`` if the pinned snapshot was expired meanwhile, and ``CorruptFile`` naming a file
@@ -94,9 +100,53 @@ class Scan(CheckedMethods):
         """What each stage of the funnel kept and dropped; with ``analyze`` the rows are read to see the stages at read time too."""
         return Explanation.of(repr(self), self.plan(), self.backend.read_stages(self.request) if analyze else ())
 
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The rows for polars, DuckDB and other libraries that take an Arrow stream."""
-        return pa.RecordBatchReader.from_batches(self.schema, self.to_batches()).__arrow_c_stream__(requested_schema)
+    def read(self, split: DataSplit) -> Iterator[pa.RecordBatch]:
+        """The rows of one of ``plan().splits``, in no order, here or in another process that was sent the scan and the split.
+
+        Raises ``InvalidArgument`` on Spark, which reads splits in its own tasks.
+        """
+        return self.backend.read_split(self.request, split)
+
+    def narrowed(self, filter: Filter) -> Scan:  # noqa: A002  # Arrow's and pandas' word
+        """The rows of this scan for which ``filter``, as in ``Table.scan``, is true, too.
+
+        Raises ``InvalidFilter``, ``UnknownColumn``, ``InvalidArgument`` for a scan with a limit: which rows it has is not known before.
+
+        >>> from pyspark_paimon.example import cities
+        >>> cities().scan("id > 1").narrowed("id < 3").count()
+        1
+        """
+        more = bind_filter(filter, self.table_schema.column_types)
+        if more is None:
+            return self
+        if self.request.limit is not None:
+            raise InvalidArgument("a scan with a limit takes no more conditions")
+        held = self.request.predicate
+        text = " AND ".join(f"({part})" for part in (self.filter_text, filter) if part is not None)
+        return replace(
+            self, request=self.request.model_copy(update={"predicate": more if held is None else And((held, more))}), filter_text=text
+        )
+
+    def projected(self, columns: Sequence[str]) -> Scan:
+        """This scan with these of its columns, in that order. Raises ``UnknownColumn``."""
+        names = self.request.columns
+        chosen = (
+            change_columns(columns, self.table_schema) if self.request.incremental is not None else projection(columns, self.table_schema)
+        )
+        if missing := [name for name in chosen if name not in names]:
+            raise UnknownColumn(missing[0], names)
+        return replace(self, request=self.request.model_copy(update={"columns": chosen}))
+
+    def limited(self, rows: int) -> Scan:
+        """The first ``rows`` rows of this scan."""
+        limit = rows if self.request.limit is None else min(rows, self.request.limit)
+        return replace(self, request=self.request.model_copy(update={"limit": limit}))
+
+    def _read(self) -> Scan:
+        return self
+
+    def _repr_html_(self) -> str:
+        return html_table(repr(self), ("column", "type"), [(field.name, field.type) for field in self.schema])
 
     def __repr__(self) -> str:
         parts = [self.backend.path, f"snapshot={self.snapshot_id}"]

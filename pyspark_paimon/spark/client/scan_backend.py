@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from fileindex.base.errors import InvalidArgument
 from lsm.arrow.limit import limit_rows
 from lsm.read.metrics import ReadReport
 from manifest.schema.table_schema import TableSchema
@@ -65,6 +66,12 @@ class SparkScans:
     def plan(self, request: ScanRequest) -> ScanPlan:
         """Splits and the funnel's report, made by the server."""
         return plan_from_json(self._ask(rpc.AskPlan(request=request)))
+
+    def read_split(self, request: ScanRequest, split: object) -> Iterator[pa.RecordBatch]:  # noqa: ARG002  # nothing is read
+        """Refused: splits name files of the server, whose tasks read them."""
+        raise InvalidArgument(
+            f"the splits of {self._path} are read by Spark's tasks: use to_batches() or to_spark(), or open the table in process"
+        )
 
     def read(self, request: ScanRequest, *, keeps_all: bool = False) -> Iterator[pa.RecordBatch]:  # noqa: ARG002  # one stream anyway
         """The rows, read and filtered by Spark's tasks; they travel as Arrow streams, one in memory at a time."""

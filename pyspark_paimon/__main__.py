@@ -1,0 +1,8 @@
+"""``python -m pyspark_paimon``: the command line."""
+
+from __future__ import annotations
+
+from pyspark_paimon.cli import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+"""A scan as a ``pyarrow.dataset.Dataset``: DuckDB, polars and Dask hand it columns and filters, and it plans with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol, Self
+
+import pyarrow as pa
+import pyarrow.dataset
+
+from fileindex.base.errors import InvalidArgument, PaimonError
+
+
+class DatasetSource(Protocol):
+    """What a dataset is made of: a scan."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Arrow schema of the rows."""
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows, a batch at a time."""
+
+    def to_arrow(self) -> pa.Table:
+        """The rows as one table."""
+
+    def count(self) -> int:
+        """Number of rows."""
+
+    def limited(self, rows: int) -> Self:
+        """The first rows."""
+
+    def narrowed(self, filter: Any) -> Self:  # noqa: A002  # Arrow's word
+        """The rows for which a filter is true, too. Raises ``PaimonError`` for one that the planner does not understand."""
+
+    def projected(self, columns: Sequence[str]) -> Self:
+        """These of its columns."""
+
+
+class PaimonDataset(pa.dataset.Dataset):  # type: ignore[misc]  # pyarrow ships no types
+    """The rows of a scan. A filter that the planner understands prunes files, row groups and rows; any other is Arrow's, on what is read.
+
+    Made by ``Scan.to_dataset``. It has the part of Arrow's dataset that readers use: a schema, scanners, tables, counts.
+    """
+
+    def __init__(self, scan: DatasetSource) -> None:  # Arrow's own cannot be made, and holds what this one has no use for
+        self._scan = scan
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._scan,)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Arrow schema of the rows."""
+        return self._scan.schema
+
+    def scanner(
+        self,
+        columns: Sequence[str] | Mapping[str, Any] | None = None,
+        filter: Any = None,  # noqa: A002  # Arrow's word
+        batch_size: int | None = None,
+        **_: Any,
+    ) -> pa.dataset.Scanner:
+        """A one-time read of ``columns`` (names, or expressions by name; None: all) where ``filter`` is true."""
+        names = self._scan.schema.names
+        wanted = list(columns) if columns is not None and not isinstance(columns, Mapping) else names
+        for name in wanted:
+            if name not in names:
+                raise InvalidArgument(f"there is no column '{name}'; the scan has: {', '.join(names)}")
+        try:
+            scan, residual = self._scan.narrowed(filter), None
+        except PaimonError:  # Arrow knows functions that no index or statistics answer
+            scan, residual = self._scan, filter
+        if residual is None and wanted != names:
+            scan = scan.projected(wanted or names[:1])
+        sizes = {} if batch_size is None else {"batch_size": batch_size}
+        return pa.dataset.Scanner.from_batches(
+            scan.to_batches(), schema=scan.schema, columns=columns if isinstance(columns, Mapping) else wanted, filter=residual, **sizes
+        )
+
+    def to_table(self, columns: Any = None, filter: Any = None, batch_size: int | None = None, **_: Any) -> pa.Table:  # noqa: A002  # as above
+        """The rows as one Arrow table."""
+        return self.scanner(columns, filter, batch_size).to_table()
+
+    def to_batches(self, columns: Any = None, filter: Any = None, batch_size: int | None = None, **_: Any) -> Any:  # noqa: A002  # as above
+        """The rows, a batch at a time."""
+        return self.scanner(columns, filter, batch_size).to_batches()
+
+    def head(self, num_rows: int, columns: Any = None, filter: Any = None, batch_size: int | None = None, **_: Any) -> pa.Table:  # noqa: A002  # as above
+        """The first rows."""
+        return self.scanner(columns, filter, batch_size).head(num_rows)
+
+    def count_rows(self, filter: Any = None, **_: Any) -> int:  # noqa: A002  # as above
+        """Number of rows; files that metadata or indexes answer for are not read."""
+        try:
+            return self._scan.narrowed(filter).count()
+        except PaimonError:
+            return int(self.scanner([], filter).count_rows())
+
+
+__all__ = ["DatasetSource", "PaimonDataset"]
