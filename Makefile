@@ -39,10 +39,11 @@ test: setup lint ## Pass the tests: lint, types, in-process tests, Spark Connect
 interop: setup ## Prove the formats against Paimon's Java engine and pypaimon, all features, in both directions and in turns
 	@PYSPARK_PAIMON_INTEROP=check $(PYTEST) -q -n 2 --dist worksteal tests/interop
 
+STORE_TESTS := $(addprefix tests/pyspark_paimon/,local/test_delete_and_update.py $(addprefix table/test_table_,change.py changelog.py compact.py evolution.py history.py merge_engines.py rows.py scan.py))
 .PHONY: test-store
 test-store: setup ## Run the tests of tables on an object store (S3Proxy, which Maven brings), and the long ones of stores
 	@$(PYTEST) -q -n 2 -m "not spark and not interop" tests/manifest/storage tests/pyspark_paimon/table/test_object_store_tables.py
-	@PAIMON_TEST_STORE=1 $(PYTEST) -q -n 2 -m "not spark and not interop and not long" $$(grep -lrE "def test_\w+\([^)]*\bcreate\b" tests/pyspark_paimon)
+	@PAIMON_TEST_STORE=1 $(PYTEST) -q -n 2 -m "not spark and not interop and not long" $(STORE_TESTS)
 
 .PHONY: test-long
 test-long: setup ## Run the long tests too (races, soaks, large property runs)

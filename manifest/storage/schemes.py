@@ -86,8 +86,8 @@ def object_place(path: str) -> ObjectPlace:
     if not rest.startswith("//") or rest[2:3] in {"/", ""}:
         raise InvalidArgument(f"{redacted(path)}: a path on an object store is {scheme}://bucket/path")
     if _CREDENTIALS.match(rest[2:]):
-        raise InvalidArgument(
-            f"{redacted(path)}: credentials do not belong in a path, where they would be shown; give them as storage_options"
+        raise UnsupportedOption(
+            "path", f"{redacted(path)}: credentials do not belong there, where they would be shown; give storage_options"
         )
     authority, _, tail = rest[2:].partition("/")
     bucket, _, account = authority.partition("@")

@@ -89,7 +89,7 @@ def checked(method: Callable[..., Any]) -> Callable[..., Any]:
         for name, value in (*zip(order, arguments, strict=False), *options.items()):
             if (check := checks.get(name)) is not None and not any(fits(value) for _, fits in check):
                 kinds = " or ".join(dict.fromkeys(said for said, _ in check))
-                raise InvalidArgument(f"{method.__name__}: {name} is {kinds}, not {_shown(value)}")
+                raise InvalidArgument(f"{method.__name__}: {name} is {kinds}, not {_shown(name, value)}")
         try:
             return method(*arguments, **options)
         except ValidationError as error:
@@ -124,7 +124,10 @@ def _check_of(annotation: object) -> tuple[tuple[str, Check], ...] | None:
     return tuple(kind for kind in kinds if kind is not None) if kinds and None not in kinds else None
 
 
-def _shown(value: object) -> str:
+def _shown(name: str, value: object) -> str:
+    """A value as it may be read: what was meant as options may be a secret."""
+    if name.endswith("options"):
+        return f"a value of type {type(value).__name__}"
     text = repr(value)
     return f"{text[:60]}..." if len(text) > 60 else text
 

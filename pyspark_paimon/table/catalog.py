@@ -108,13 +108,28 @@ class Catalog(CheckedMethods):
             storage_options=self._options,
         )
 
-    def table(self, name: str) -> Table:
-        """Open a table. Raises ``DatabaseNotFound``, ``TableNotFound``."""
-        self._require(_split(name)[0])
+    def table(self, name: str, spark: Any = None) -> Table:
+        """Open a table, or with ``database.table$branch_name`` a branch; with ``spark`` that session's server reads and writes it.
+
+        The server sees the same paths, and reaches stores by its own environment. Raises ``DatabaseNotFound``, ``TableNotFound``.
+        """
         plain, branch = split_branch(name)
+        self._require(_split(plain)[0])
+        if spark is not None:
+            return Table.open(self._path(plain), spark, branch=branch)
         return Table.open(self._path(plain), branch=branch, storage_options=self._options)
 
     open = table
+
+    def create_views(self, spark: Any, database: str = DEFAULT_DATABASE) -> list[str]:
+        """Make a temporary view of every table of a database in a session, by the table's name, for SQL; their names, in order.
+
+        A view reads the snapshot that was newest when it was made. Raises ``DatabaseNotFound``.
+        """
+        names = self.list_tables(database)
+        for name in names:
+            self.table(f"{database}.{name}", spark).scan().to_spark().createOrReplaceTempView(name)
+        return names
 
     def table_exists(self, name: str) -> bool:
         """Whether there is such a table."""

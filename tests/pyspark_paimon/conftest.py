@@ -29,15 +29,17 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def create(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[..., Table]:
     """Creates ``tmp_path/<name>``, or with ``PAIMON_TEST_STORE`` one on an object store; a primary-key table with one bucket unless told otherwise."""
-    root, access = str(tmp_path), {}
+    root = str(tmp_path)
     if os.environ.get("PAIMON_TEST_STORE"):
-        server, warehouse = request.getfixturevalue("s3"), request.getfixturevalue("warehouse")
-        root, access = warehouse(), {"storage_options": server.options()}
+        server, monkeypatch = request.getfixturevalue("s3"), request.getfixturevalue("monkeypatch")
+        root = request.getfixturevalue("warehouse")()
+        for name, value in server.environment().items():
+            monkeypatch.setenv(name, value)
 
     def make(
         schema: Any = "id BIGINT, city STRING, n INT", *, name: str = "t", primary_keys: Any = ("id",), options: Any = None, **rest: Any
     ) -> Table:
         settings = {"bucket": "1"} if primary_keys else {}
-        return Table.create(f"{root}/{name}", schema, primary_keys=primary_keys, options={**settings, **(options or {})}, **access, **rest)
+        return Table.create(f"{root}/{name}", schema, primary_keys=primary_keys, options={**settings, **(options or {})}, **rest)
 
     return make

@@ -7,6 +7,7 @@ Actions: ``["write", [[kind, id, city], ...]]``, ``["delete", filter]``, ``["upd
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import uuid
@@ -53,7 +54,8 @@ def say(line: str) -> None:
 
 def start(path: str, actions: Iterable[object], *, fault: str | None = None) -> subprocess.Popen[str]:
     """Start a worker; it runs once its standard input is closed."""
-    environment = {"PYTHONPATH": str(ROOT), "PATH": "", **({"PAIMON_FAULT_POINT": fault} if fault else {})}
+    stores = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
+    environment = {"PYTHONPATH": str(ROOT), "PATH": "", **stores, **({"PAIMON_FAULT_POINT": fault} if fault else {})}
     worker = subprocess.Popen(
         [sys.executable, __file__, path], env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )

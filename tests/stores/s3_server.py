@@ -91,6 +91,15 @@ class S3Server:
             "s3.path.style.access": "true",
         }
 
+    def environment(self) -> dict[str, str]:
+        """Variables by which a process reaches it without being told."""
+        return {
+            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{self.port}",
+            "AWS_ACCESS_KEY_ID": IDENTITY,
+            "AWS_SECRET_ACCESS_KEY": SECRET,
+            "AWS_REGION": "us-east-1",
+        }
+
     def objects(self) -> list[Path]:
         """Files that it holds for its bucket, those of unfinished uploads too."""
         return sorted(path for path in (self.folder / "data" / BUCKET).rglob("*") if path.is_file())

@@ -116,7 +116,7 @@ def test_every_scheme_opens(scheme, monkeypatch):
         ("hdfs://name:8020/w/t", "no file system is built in for 'hdfs:'"),
         ("s3:/bucket/t", "s3://bucket/path"),
         ("s3:///t", "s3://bucket/path"),
-        ("s3://AKIA:secret@bucket/t", "credentials do not belong in a path"),
+        ("s3://AKIA:secret@bucket/t", "credentials do not belong there"),
     ],
 )
 def test_paths_that_name_no_bucket(path, said):

@@ -117,6 +117,9 @@ def test_no_secret_is_written_shown_or_logged(s3, warehouse, proxy, caplog, capf
         fails(lambda: Table.open(f"{path}-2", storage_options=options))
         fails(lambda: Table.create(f"{path}-2", "id INT", options={"s3.secret-key": SECRET}, storage_options=options))
         fails(lambda: Table.open(path, storage_options=options | {"s3.secret-kei": SECRET}))
+        fails(lambda: Table.open(path, storage_options=SECRET))
+        fails(lambda: Table.open(path, storage_options={"s3.secret-key": [SECRET]}))
+        fails(lambda: Catalog(path, [SECRET]))
         fails(lambda: table.write(rows([1]), options={"s3.secret-key": SECRET}))
         for wrong in ({"s3.secret-key": SECRET[::-1]}, {"s3.access-key": IDENTITY[::-1]}):
             fails(lambda wrong=wrong: Table.open(path, storage_options=options | wrong))
