@@ -23,12 +23,12 @@ def conform(rows: Any, schema: TableSchema) -> Any:
 
     Types may differ where no value changes: narrower or wider numbers that hold the same number, timestamps of another unit,
     large, dictionary-encoded or view strings. A column that fits already is not copied. A null becomes the column's default
-    value where the schema has one. A nullable column may be missing if the table's merge engine is partial-update: its rows say
-    nothing about it.
+    value where the schema has one. A column may be missing if it has a default or is nullable, as INSERT takes it: it gets that value
+    or null, which says nothing to merge engines that keep what is known. Columns that place a row (keys, partition, bucket) may not.
 
     Raises:
         UnsupportedTable: a null stands for a default value that cannot be made here.
-        SchemaMismatch: a column is missing, unknown, there twice, of an incompatible type, or has a value that does not fit.
+        SchemaMismatch: a column that must be there is missing, one is unknown, there twice, of an incompatible type, or has a value that does not fit.
         NullInKey: a NOT NULL column, or a NOT NULL part of a nested one, has a null.
 
     >>> from manifest.types.data_type import DataField, DataType
@@ -50,11 +50,20 @@ def conform(rows: Any, schema: TableSchema) -> Any:
     table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
     for field in schema.fields:
         if field.name not in names:
-            if not (field.type.nullable and schema.is_primary_key_table and schema.core.engine.fills_missing):
-                raise SchemaMismatch(f"column '{field.name}' is missing; the table has: {', '.join(schema.names)}")
-            table = table.append_column(field.name, pa.nulls(table.num_rows, field.type.arrow))
+            table = table.append_column(field.name, _left_out(field, schema, table.num_rows))
     columns = [_column(table.column(field.name), field) for field in schema.fields]
     return pa.Table.from_arrays(columns, schema=schema.arrow)
+
+
+def _left_out(field: DataField, schema: TableSchema, rows: int) -> Any:
+    """The values of a column that the rows do not have. Raises ``SchemaMismatch`` where they must."""
+    if field.name in {*schema.primary_keys, *schema.partition_keys, *schema.bucket_keys}:
+        raise SchemaMismatch(f"column '{field.name}' is missing, and it places rows; the table has: {', '.join(schema.names)}")
+    if (default := default_scalar(field)) is not None:
+        return pa.repeat(default, rows)
+    if not field.type.nullable:
+        raise SchemaMismatch(f"column '{field.name}' is missing, and is {field.type}; the table has: {', '.join(schema.names)}")
+    return pa.nulls(rows, field.type.arrow)
 
 
 def _column(column: Any, field: DataField) -> Any:

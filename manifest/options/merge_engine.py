@@ -23,7 +23,6 @@ class EngineTraits:
         newest_replaces: a newer version is the whole row, so that it can update and delete, and a stream of versions tells the rows.
         first_row_wins: the oldest version is the row for ever; what compaction has once put above level 0 is final.
         folds_values: a row is made of several versions, so that it can match a filter although no version does.
-        fills_missing: a written row may leave out columns: null says nothing about the value.
         remove_option: the option by which a ``-D`` version removes the row all the same; None if there is none.
     """
 
@@ -32,14 +31,13 @@ class EngineTraits:
     newest_replaces: bool = False
     first_row_wins: bool = False
     folds_values: bool = False
-    fills_missing: bool = False
     remove_option: str | None = None
 
 
 _TRAITS = (
     EngineTraits(DEDUPLICATE, newest_replaces=True),
     EngineTraits(FIRST_ROW, first_row_wins=True),
-    EngineTraits(PARTIAL_UPDATE, folds_values=True, fills_missing=True, remove_option=PARTIAL_REMOVE),
+    EngineTraits(PARTIAL_UPDATE, folds_values=True, remove_option=PARTIAL_REMOVE),
     EngineTraits(AGGREGATION, folds_values=True, remove_option=AGGREGATE_REMOVE),
 )
 _BY_NAME = {traits.name: traits for traits in _TRAITS}

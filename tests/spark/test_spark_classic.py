@@ -25,7 +25,7 @@ table.write(spark.sql("SELECT id, timestamp_seconds(id * 1000) AS at FROM range(
 table.write(pa.table({"id": [1], "at": pa.array([0], pa.timestamp("us", tz="UTC"))}))
 compacted = table.compact(full=True)
 try:
-    table.write(spark.range(1))
+    table.write(spark.range(1).selectExpr("current_timestamp() AS at"))
     refused = None
 except SchemaMismatch as error:
     refused = str(error)

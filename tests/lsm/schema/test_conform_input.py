@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
@@ -126,7 +127,7 @@ def test_columns_are_found_by_name_and_put_in_the_tables_order() -> None:
 @pytest.mark.parametrize(
     ("columns", "problem"),
     [
-        (["a"], "'b' is missing"),
+        (["b"], "'a' is missing, and is BIGINT NOT NULL"),
         (["a", "b", "c"], "'c' is unknown"),
         (["a", "a", "b"], "'a' is there 2 times"),
         (["A", "b"], "'A' is unknown"),
@@ -135,7 +136,7 @@ def test_columns_are_found_by_name_and_put_in_the_tables_order() -> None:
 def test_missing_unknown_and_duplicate_columns_are_named(columns: list[str], problem: str) -> None:
     rows = pa.Table.from_arrays([pa.array([1])] * len(columns), names=columns)
     with pytest.raises(SchemaMismatch, match=problem):
-        conform(rows, schema("a BIGINT, b BIGINT"))
+        conform(rows, schema("a BIGINT NOT NULL, b BIGINT"))
 
 
 def test_a_column_that_fits_is_not_copied() -> None:
@@ -147,3 +148,22 @@ def test_a_column_that_fits_is_not_copied() -> None:
 def test_pandas_integers_with_gaps_are_taken() -> None:
     frame = pd.DataFrame({"a": [1.0, None, 3.0]})
     assert conform(pa.Table.from_pandas(frame, preserve_index=False), schema("a INT"))["a"].to_pylist() == [1, None, 3]
+
+
+def test_columns_that_are_left_out_get_their_default_or_null() -> None:
+    table = build_schema(
+        "id BIGINT NOT NULL, p STRING, n INT NOT NULL, s STRING, m MAP<STRING, INT>", primary_keys=["id"], options={"bucket": "1"}
+    )
+    fields = tuple(replace(field, default_value="7") if field.name == "n" else field for field in table.fields)
+    table = table.model_copy(update={"fields": fields})
+    rows = conform(pa.table({"id": [1, 2]}), table)
+    assert rows.to_pylist() == [{"id": 1, "p": None, "n": 7, "s": None, "m": None}, {"id": 2, "p": None, "n": 7, "s": None, "m": None}]
+    with pytest.raises(SchemaMismatch, match="'id' is missing, and it places rows"):
+        conform(pa.table({"s": ["a"]}), table)
+
+
+@pytest.mark.parametrize(("keys", "options"), [((), {"bucket": "2", "bucket-key": "s"}), (("s",), {})])
+def test_columns_that_place_rows_are_not_left_out(keys: tuple[str, ...], options: dict[str, str]) -> None:
+    table = build_schema("a BIGINT, s STRING", partition_keys=keys, options=options)
+    with pytest.raises(SchemaMismatch, match="'s' is missing, and it places rows"):
+        conform(pa.table({"a": [1]}), table)

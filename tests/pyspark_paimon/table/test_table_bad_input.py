@@ -42,7 +42,7 @@ def failing() -> Iterator[pa.RecordBatch]:
 
 
 BAD_ROWS: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
-    "a missing column": (lambda: changed(city=None), SchemaMismatch, "'city' is missing"),
+    "a missing column": (lambda: changed(id=None), SchemaMismatch, "'id' is missing"),
     "an unknown column": (lambda: changed(extra=pa.array([1, 2])), SchemaMismatch, "'extra' is unknown"),
     "an incompatible type": (lambda: changed(n=pa.array(["x", "y"])), SchemaMismatch, "'n'"),
     "a number that does not fit": (lambda: changed(n=pa.array([1, 2**40])), SchemaMismatch, "'n'"),
@@ -56,8 +56,9 @@ BAD_ROWS: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
     ),
     "something else": (lambda: 42, InvalidArgument, "RecordBatchReader"),
     "text": (lambda: "id,city", InvalidArgument, "pandas DataFrame"),
-    "a dictionary": (lambda: {"id": [1]}, InvalidArgument, "dict"),
-    "a list of dictionaries": (lambda: [{"id": 1}], InvalidArgument, "iterable of dict"),
+    "a dictionary of no lists": (lambda: {"id": 1}, InvalidArgument, "'id' is given as a int"),
+    "a dictionary of other types": (lambda: {"id": ["x"]}, SchemaMismatch, "'id' is no int64"),
+    "a list of dictionaries and a number": (lambda: [{"id": 1}, 2], InvalidArgument, "held a int"),
     "batches that differ": (lambda: [pa.record_batch(GOOD), pa.record_batch({"id": [1]})], SchemaMismatch, "differ"),
     "a batch and a text": (lambda: [pa.record_batch(GOOD), "x"], InvalidArgument, "held a str"),
     "a source that breaks": (lambda: pa.RecordBatchReader.from_batches(pa.record_batch(GOOD).schema, failing()), Exception, "source broke"),
