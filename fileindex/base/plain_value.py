@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -82,6 +83,35 @@ def to_scalar(value: Plain, column_type: ColumnType) -> Any:
         digits = tuple(int(digit) for digit in str(abs(value)))
         return pa.scalar(Decimal((int(value < 0), digits, -column_type.scale)), arrow_type)
     return pa.scalar(value, arrow_type)
+
+
+def literal_array(values: Sequence[Plain], column_type: ColumnType) -> Any:
+    """The array of type ``column_type.arrow`` of plain values, null for None; raises as ``to_scalar``.
+
+    >>> literal_array([-300, None], ColumnType(Kind.DECIMAL, precision=10, scale=2)).to_pylist()
+    [Decimal('-3.00'), None]
+    """
+    wrong = next((value for value in values if not is_plain(value, column_type)), None)
+    if wrong is not None:
+        raise InvalidFilter(f"{wrong!r} is no value of type {column_type.kind}")
+    if column_type.kind is not Kind.DECIMAL:
+        return pa.array(values, column_type.arrow)
+    unscaled = pa.array([None if value is None else Decimal(int(value)) for value in values], pa.decimal128(38, 0))
+    return unscaled.view(column_type.arrow)
+
+
+def plain_values(array: Any, column_type: ColumnType) -> list[Plain]:
+    """The plain values of an array in physical form (``plain_array``).
+
+    >>> plain_values(plain_array(pa.array([1, None], pa.timestamp("ms")), ColumnType(Kind.TIMESTAMP, precision=3)), ColumnType(Kind.TIMESTAMP))
+    [1, None]
+    """
+    found: list[Any] = array.to_pylist()
+    if column_type.kind is Kind.DECIMAL:
+        return [None if value is None else int(value) for value in found]
+    if column_type.kind is Kind.FLOAT:
+        return [None if value is None else float(value) for value in found]
+    return found
 
 
 def from_scalar(scalar: Any, column_type: ColumnType) -> Plain:
@@ -172,4 +202,4 @@ def _physical(array: Any, column_type: ColumnType) -> Any:
     return array
 
 
-__all__ = ["canonical_array", "from_scalar", "is_plain", "plain_array", "to_scalar"]
+__all__ = ["canonical_array", "from_scalar", "is_plain", "literal_array", "plain_array", "plain_values", "to_scalar"]

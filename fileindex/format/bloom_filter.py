@@ -9,11 +9,10 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
-import pyarrow as pa
 
 from fileindex.base.column_type import ColumnType, Plain
 from fileindex.base.corrupt import CorruptIndex
-from fileindex.base.plain_value import plain_array, to_scalar
+from fileindex.base.plain_value import literal_array, plain_array
 from fileindex.format.container import Payload
 from fileindex.keys.fixed import float_bits
 from fileindex.keys.hashing import hash_array, hash_keys
@@ -29,7 +28,7 @@ _MAX_BITS = 2**31 - 1 - 8
 _SPREAD_MAX = 2**26
 _SANE_HASHES = 2048
 _WHOLE_PROBES = 64
-_VALUES_A_STEP = 64
+_HASHES_A_STEP = 1024
 
 _Words: TypeAlias = np.ndarray[Any, np.dtype[np.uint64]]
 
@@ -131,29 +130,38 @@ class BloomFilterReader:
                 pass
             case _:
                 return REMAIN
-        if any(isinstance(value, float) and float_bits(value, self._type) is None for value in values):
-            return REMAIN
-        if len(values) * self.hashes > _WHOLE_PROBES:
-            self._payload.whole()
-        for first in range(0, len(values), _VALUES_A_STEP):
-            if any(all(map(self._is_set, probe)) for probe in self._probes(values[first : first + _VALUES_A_STEP]).tolist()):
-                return REMAIN
-        return SKIP
+        hashes = _hashes(values, self._type)
+        found = hashes is None or (self._has_one if len(values) * self.hashes <= _WHOLE_PROBES else self._has_one_of_many)(hashes)
+        return REMAIN if found else SKIP
 
-    def _probes(self, values: tuple[Plain, ...]) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """Bit positions, a line for every literal; a zero is asked for as both of its floats."""
-        return np.stack(list(bit_positions(_hashes(values, self._type), BloomSize(self.bits, self.hashes))), axis=1)
+    def _has_one(self, hashes: _Words) -> bool:
+        """Whether all bits of one of the hashes are set; bits are read one by one."""
+        probes = np.stack(list(bit_positions(hashes, BloomSize(self.bits, self.hashes))), axis=1)
+        return any(all(map(self._is_set, probe)) for probe in probes.tolist())
+
+    def _has_one_of_many(self, hashes: _Words) -> bool:
+        """The same for so many that the filter is read whole; the first ones mostly have a hit."""
+        bits = np.frombuffer(self._payload.whole(), np.uint8, offset=4)
+        for first in range(0, len(hashes), _HASHES_A_STEP):
+            some = hashes[first : first + _HASHES_A_STEP]
+            found = np.ones(len(some), np.uint8)
+            for positions in bit_positions(some, BloomSize(self.bits, self.hashes)):
+                found &= bits[positions >> 3] >> (positions & 7).astype(np.uint8)
+            if found.any():
+                return True
+        return False
 
     def _is_set(self, position: int) -> bool:
         return bool(self._payload.read(4 + (position >> 3), 1)[0] >> (position & 7) & 1)
 
 
 @lru_cache(maxsize=64)
-def _hashes(values: tuple[Plain, ...], column_type: ColumnType) -> _Words:
-    """Hashes of literals, which are asked of one file after the other."""
+def _hashes(values: tuple[Plain, ...], column_type: ColumnType) -> _Words | None:
+    """Hashes of literals, which are asked of one file after the other, a zero as both of its floats; None if one has none."""
+    if any(isinstance(value, float) and float_bits(value, column_type) is None for value in values):
+        return None
     both = [other for value in values for other in ((0.0, -0.0) if isinstance(value, float) and value == 0 else (value,))]
-    array = pa.array([to_scalar(value, column_type) for value in both], column_type.arrow)
-    return hash_array(plain_array(array, column_type), column_type)
+    return hash_array(plain_array(literal_array(both, column_type), column_type), column_type)
 
 
 def bit_positions(hashes: _Words, size: BloomSize) -> Iterator[np.ndarray[Any, np.dtype[np.int64]]]:

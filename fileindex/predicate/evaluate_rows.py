@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from functools import reduce
+from dataclasses import dataclass
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,10 @@ import pyarrow.compute as pc
 
 from fileindex.base.column_type import FLOATS, STRINGS, ColumnType, Kind, Plain
 from fileindex.base.errors import InvalidFilter, UnknownColumn
-from fileindex.base.plain_value import canonical_array, to_scalar
+from fileindex.base.plain_value import canonical_array, literal_array, to_scalar
 from fileindex.predicate.map_entries import map_entries
 from fileindex.predicate.tree import And, ColumnRef, Compare, In, IsNull, Leaf, Op, Or, Predicate, StartsWith
+from fileindex.predicate.value_set import derived
 
 _KERNELS = {Op.EQ: pc.equal, Op.NE: pc.not_equal, Op.LT: pc.less, Op.LE: pc.less_equal, Op.GT: pc.greater, Op.GE: pc.greater_equal}
 
@@ -133,16 +135,30 @@ def _compare_floats(array: Any, op: Op, value: float) -> Any:
 
 def _is_in(array: Any, values: tuple[Plain, ...], column_type: ColumnType) -> Any:
     if column_type.kind not in FLOATS:
-        scalars = [_literal(value, column_type, array.type) for value in values]
-        return pc.is_in(array, value_set=pa.array(scalars, array.type))
-    floats = [_float(value, column_type) for value in values]
-    wanted = [value for value in floats if not math.isnan(value) and value != 0]
-    found = pc.is_in(array.cast(pa.float64()), value_set=pa.array(wanted, pa.float64()))
-    if 0.0 in floats:  # Arrow's hash tells the two zeros apart
+        wanted = derived(values, (column_type, array.type), lambda given: _literals(given, column_type).cast(array.type))
+        return pc.is_in(array, value_set=wanted)
+    floats = derived(values, column_type, partial(_floats, column_type))
+    found = pc.is_in(array.cast(pa.float64()), value_set=floats.others)
+    if floats.zero:  # Arrow's hash tells the two zeros apart
         found = pc.or_(found, pc.equal(array, 0.0).fill_null(False))
-    if len(wanted) < len(floats) and any(math.isnan(value) for value in floats):
+    if floats.nan:
         found = pc.or_(found, pc.is_nan(array).fill_null(False))
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Floats:
+    """Literals that Arrow's hash tells apart as Spark does, and whether zero and NaN are among the rest."""
+
+    others: Any
+    zero: bool
+    nan: bool
+
+
+def _floats(column_type: ColumnType, values: tuple[Plain, ...]) -> _Floats:
+    numbers = np.array([_float(value, column_type) for value in values], np.float64)
+    zero, nan = numbers == 0, np.isnan(numbers)
+    return _Floats(pa.array(numbers[~(zero | nan)]), bool(zero.any()), bool(nan.any()))
 
 
 def _literal(value: Plain, column_type: ColumnType, arrow_type: Any) -> Any:
@@ -150,6 +166,12 @@ def _literal(value: Plain, column_type: ColumnType, arrow_type: Any) -> Any:
         raise InvalidFilter("a comparison with null is resolved when the filter is built")
     scalar = to_scalar(value, column_type)
     return scalar if scalar.type == arrow_type else scalar.cast(arrow_type)
+
+
+def _literals(values: tuple[Plain, ...], column_type: ColumnType) -> Any:
+    if None in values:
+        raise InvalidFilter("a comparison with null is resolved when the filter is built")
+    return literal_array(values, column_type)
 
 
 def _float(value: Plain, column_type: ColumnType) -> float:

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from fileindex.base.column_type import Plain
+from fileindex.predicate.value_set import ValueSet
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -61,6 +62,10 @@ class In:
     column: ColumnRef
     values: tuple[Plain, ...]
     negated: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.values, ValueSet):
+            object.__setattr__(self, "values", ValueSet(self.values))
 
 
 @dataclass(frozen=True, slots=True)

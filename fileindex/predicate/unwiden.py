@@ -9,6 +9,7 @@ from __future__ import annotations
 from fileindex.base.column_type import INTEGERS, ColumnType, Kind, Plain
 from fileindex.base.plain_value import is_plain
 from fileindex.predicate.tree import FALSE, Compare, In, IsNull, Leaf, Op, Predicate
+from fileindex.predicate.value_set import ValueSet, derived
 
 
 def unwiden(leaf: Leaf, read: ColumnType, file: ColumnType) -> Predicate | None:
@@ -40,7 +41,7 @@ def unwiden(leaf: Leaf, read: ColumnType, file: ColumnType) -> Predicate | None:
 
 
 def _fitting(values: tuple[Plain, ...], file: ColumnType) -> tuple[Plain, ...]:
-    return tuple(value for value in values if is_plain(value, file))
+    return derived(values, ("fitting", file), lambda given: ValueSet(value for value in given if is_plain(value, file)))
 
 
 def _holds_the_same_numbers(read: ColumnType, file: ColumnType) -> bool:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from fileindex.base.column_type import ColumnType, Plain
 from fileindex.base.plain_value import is_plain
 from fileindex.format.container import ContainerEntry, ContainerReader
+from fileindex.format.registry import INDEX_TYPES
 from fileindex.predicate.tree import And, Compare, In, IsNull, Leaf, Op, Or, Predicate, StartsWith
+from fileindex.predicate.value_set import derived
 from fileindex.query.metrics import IndexMetrics
 from fileindex.query.reader import MAX_ROWS, FileIndexes
 from fileindex.rowset.result import REMAIN, SKIP, FileIndexResult
+
+MOST_ROW_SETS = 4096
+"""Literals of an IN list for which an index that makes a row set of each is asked."""
 
 
 def evaluate(
@@ -67,10 +73,12 @@ def _leaf(leaf: Leaf, indexes: FileIndexes) -> FileIndexResult:
     column_type, entries = known
     if not entries:
         return REMAIN
-    if not all(is_plain(value, column_type) and value is not None for value in _literals(leaf)):
+    if not derived(_literals(leaf), ("plain", column_type), partial(_are_plain, column_type)):
         return indexes.warn(str(leaf.column), f"a literal is not of type {column_type.kind}")
     result: FileIndexResult = REMAIN
     for entry in entries:
+        if _costs_more_than_rows(entry, leaf):
+            continue
         found = _ask(entry, leaf, column_type, indexes)
         if not found.remains:
             return SKIP
@@ -78,6 +86,16 @@ def _leaf(leaf: Leaf, indexes: FileIndexes) -> FileIndexResult:
             return found
         result = result.and_(found)
     return result
+
+
+def _costs_more_than_rows(entry: ContainerEntry, leaf: Leaf) -> bool:
+    """Whether an index makes a row set for every literal, and there are so many that comparing the rows is faster."""
+    known = INDEX_TYPES.get(entry.index_type)
+    return isinstance(leaf, In) and len(leaf.values) > MOST_ROW_SETS and known is not None and known.grouping is not None
+
+
+def _are_plain(column_type: ColumnType, literals: tuple[Plain, ...]) -> bool:
+    return all(is_plain(value, column_type) and value is not None for value in literals)
 
 
 def _ask(entry: ContainerEntry, leaf: Leaf, column_type: ColumnType, indexes: FileIndexes) -> FileIndexResult:
@@ -109,4 +127,4 @@ def _empty(leaf: Leaf) -> FileIndexResult:
             return SKIP
 
 
-__all__ = ["evaluate"]
+__all__ = ["MOST_ROW_SETS", "evaluate"]

@@ -1,5 +1,5 @@
 """Order-preserving keys: columns as 64-bit words, packed and sorted; ORDER BY.
 
 Knows Arrow columns and sort order; not files, not merge engines. Public: ``encoding``, ``SortKey`` (sort), ``packed``,
-``order_by``.
+``KeySet`` (key_set), ``order_by``.
 """

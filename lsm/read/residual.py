@@ -7,14 +7,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from fileindex.base.column_type import FLOATS, ColumnType
-from fileindex.predicate.tree import TRUE, IsNull, Leaf, Predicate, map_leaves, negate
+from fileindex.predicate.tree import FALSE, TRUE, In, IsNull, Leaf, Predicate, map_leaves, negate
 from manifest.stats.column_stats import BoundsLookup, may_match
+from manifest.stats.leaf_on_bounds import values_between
+
+_LONG_LIST = 64
 
 
 def residual_after_statistics(predicate: Predicate, bounds: BoundsLookup, types: Mapping[str, ColumnType]) -> Predicate:
     """``predicate`` without the leaves that hold for every row within ``bounds``; TRUE if it always holds.
 
-    A leaf always holds where its negation cannot match and no null can make it unknown.
+    A leaf always holds where its negation cannot match and no null can make it unknown. Of a long IN list the values beyond the
+    bounds go.
 
     >>> from fileindex.base.column_type import Kind
     >>> from fileindex.predicate.tree import ColumnRef, Compare, Op
@@ -24,7 +28,18 @@ def residual_after_statistics(predicate: Predicate, bounds: BoundsLookup, types:
     >>> [residual_after_statistics(term, lambda _: known, {"id": ColumnType(Kind.INT)}) == TRUE for term in terms]
     [True, False]
     """
-    return map_leaves(predicate, lambda leaf: TRUE if _always(leaf, bounds, types) else leaf)
+    return map_leaves(predicate, lambda leaf: TRUE if _always(leaf, bounds, types) else _shortened(leaf, bounds, types))
+
+
+def _shortened(leaf: Leaf, bounds: BoundsLookup, types: Mapping[str, ColumnType]) -> Predicate:
+    """``leaf``, or of a long IN the values that lie within the bounds, if they are half of them at most."""
+    if not isinstance(leaf, In) or len(leaf.values) < _LONG_LIST or leaf.negated:
+        return leaf
+    known, column_type = bounds(leaf.column), types.get(leaf.column.name)
+    if known is None or known.min is None or known.max is None or column_type is None or column_type.kind in FLOATS:
+        return leaf
+    values = values_between(leaf.values, known.min, known.max)
+    return leaf if 2 * len(values) > len(leaf.values) else replace(leaf, values=values) if values else FALSE
 
 
 def _always(leaf: Leaf, bounds: BoundsLookup, types: Mapping[str, ColumnType]) -> bool:

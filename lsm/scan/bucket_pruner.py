@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from fileindex.base.arrays import Int64s, Mask
-from fileindex.base.plain_value import to_scalar
+from fileindex.base.plain_value import literal_array
 from fileindex.predicate.tree import Predicate
 from lsm.bucket.hash import bucket_ids
 from lsm.scan.predicates import bucket_keys
@@ -74,7 +74,7 @@ class BucketPruner:
         if keys is None:
             return None
         columns = [
-            pa.array([to_scalar(value, schema.column_types[name]) for value in values], schema.column_types[name].arrow)
+            literal_array(values, schema.column_types[name])
             for name, values in zip(schema.bucket_keys, zip(*keys, strict=True), strict=True)
         ]
         return pa.record_batch(columns, names=list(schema.bucket_keys))

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from fileindex.base.column_type import FLOATS, ColumnType, Plain
-from fileindex.base.plain_value import to_scalar
+from fileindex.base.plain_value import literal_array, to_scalar
 from fileindex.predicate.evaluate_rows import mask, type_of
 from fileindex.predicate.tree import (
     FALSE,
@@ -93,9 +93,7 @@ def bind_rows(
         return [predicate] * len(rows)
     wanted = {leaf.column.name for leaf in terms}
     columns = {
-        name: pa.array([None if value is None else to_scalar(value, types[name]) for value in values], types[name].arrow)
-        for name, values in zip(names, zip(*rows, strict=True), strict=True)
-        if name in wanted
+        name: literal_array(values, types[name]) for name, values in zip(names, zip(*rows, strict=True), strict=True) if name in wanted
     }
     table = pa.record_batch(columns)
     answers = [mask(leaf, table, types).to_pylist() for leaf in terms]

@@ -1,19 +1,25 @@
 """Whether values between two bounds can satisfy a leaf of a predicate: of one file, or of many at once.
 
-Bounds are plain values or numpy arrays of them; ``place`` brings a literal into the form in which they compare. The answer is
-a bool or a mask.
+Bounds are plain values or numpy arrays of them; ``place`` brings a literal, or an array of floats, into the form in which they
+compare. The answer is a bool or a mask. The values of an IN are put in order once and searched.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+import numpy as np
+
+from fileindex.base.arrays import AnyArray
 from fileindex.base.column_type import Plain
 from fileindex.predicate.tree import Compare, In, Op
+from fileindex.predicate.value_set import ValueSet, derived
 
 
-def leaf_may_match(leaf: Compare | In, low: Any, high: Any, place: Callable[[Plain], Any]) -> Any:
+def leaf_may_match(leaf: Compare | In, low: Any, high: Any, place: Callable[[Any], Any]) -> Any:
     """False only where no value from ``low`` to ``high`` compares as the leaf asks.
 
     >>> from fileindex.predicate.tree import ColumnRef
@@ -22,15 +28,48 @@ def leaf_may_match(leaf: Compare | In, low: Any, high: Any, place: Callable[[Pla
     """
     if isinstance(leaf, Compare):
         return _may_compare(leaf.op, low, high, place(leaf.value))
-    found: Any = leaf.negated
-    for value in leaf.values:
-        if leaf.negated:
-            found = found & _may_compare(Op.NE, low, high, place(value))
-        else:
-            found = found | _may_compare(Op.EQ, low, high, place(value))
-        if found is (not leaf.negated):  # decided for a single file
-            break
-    return found
+    begin, end = _inside(leaf.values, low, high, place)
+    return (low != high) | (begin >= end) if leaf.negated else begin < end
+
+
+def values_between(values: tuple[Plain, ...], low: Plain, high: Plain) -> ValueSet:
+    """Those of ``values``, no floats, that lie from ``low`` to ``high``, in order.
+
+    >>> values_between((9, 3, 7), 3, 8)
+    (3, 7)
+    """
+    begin, end = _inside(values, low, high, as_it_is)
+    return ValueSet(_ordered(values, as_it_is)[begin:end])
+
+
+def as_it_is(value: Any) -> Any:
+    """The place of plain values that compare as they are: all but floats."""
+    return value
+
+
+def _inside(values: tuple[Plain, ...], low: Any, high: Any, place: Callable[[Any], Any]) -> tuple[Any, Any]:
+    """Where the values from ``low`` to ``high`` begin and end among all of them in order."""
+    if isinstance(low, np.ndarray):
+        line = derived(values, ("line", place), partial(_line, place))
+        return np.searchsorted(line, low, "left"), np.searchsorted(line, high, "right")
+    ordered = _ordered(values, place)
+    return bisect_left(ordered, low), bisect_right(ordered, high)
+
+
+def _ordered(values: tuple[Plain, ...], place: Callable[[Any], Any]) -> list[Any]:
+    return derived(values, ("ordered", place), lambda given: sorted(map(place, given)))
+
+
+def _line(place: Callable[[Any], Any], values: tuple[Plain, ...]) -> AnyArray:
+    """The placed values as a sorted array."""
+    if all(isinstance(value, float) for value in values):
+        return np.sort(place(np.array(values, np.float64)))
+    placed = [one.item() if isinstance(one, np.ndarray) else one for one in map(place, values)]
+    if all(isinstance(one, int) and -(2**63) <= one < 2**63 for one in placed):
+        return np.sort(np.array(placed, np.int64))
+    found = np.empty(len(placed), object)  # bytes, which lose their NULs in any other array, and wide decimals
+    found[:] = placed
+    return np.sort(found)
 
 
 def _may_compare(op: Op, low: Any, high: Any, value: Any) -> Any:
@@ -57,4 +96,4 @@ def prefix_may_match(prefix: Any, low: Any, high: Any, *, negated: bool) -> bool
     return bool(low[:size] <= prefix <= high[:size])
 
 
-__all__ = ["leaf_may_match", "prefix_may_match"]
+__all__ = ["as_it_is", "leaf_may_match", "prefix_may_match", "values_between"]

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from lsm.arrow.limit import limit_rows
 from lsm.incremental.planner import IncrementalSplit
+from lsm.keys.key_set import KeySet
 from lsm.read.metrics import ReadReport
 from lsm.read.split import counted_by_footers, known_count, read_split
 from lsm.scan.splits import DataSplit
@@ -51,7 +52,13 @@ def split_rows(store: FileStore, request: ScanRequest, split: Split, report: Rea
         return read_changes(store, split, request.model_copy(update={"limit": None}) if request.order_by else request, report)
     if request.order_by and request.limit is not None:
         return iter(first_rows(store, request, [split], 1, report).to_batches())
-    return read_split(store, split, columns=request.columns, predicate=request.predicate, limit=_limit(request), report=report)
+    rows = read_split(store, split, columns=request.columns, predicate=request.predicate, limit=_limit(request), report=report)
+    return rows if request.keys is None else _of_keys(rows, request.keys)
+
+
+def _of_keys(rows: Iterator[pa.RecordBatch], keys: KeySet) -> Iterator[pa.RecordBatch]:
+    for batch in rows:
+        yield batch.filter(pa.array(keys.holds(batch)))
 
 
 def count_rows(store: FileStore, request: ScanRequest, plan: ScanPlan, threads: int) -> int:

@@ -86,7 +86,12 @@ class _Change:
         """New versions of the rows, by their keys."""
         names, user = self.store.schema.names, self.request.commit_id
         scan = ScanRequest(
-            predicate=self.request.predicate, columns=names, snapshot_id=base.id, schema_id=self.store.schema.id, options=EVERY_LEVEL
+            predicate=self.request.predicate,
+            keys=self.request.keys,
+            columns=names,
+            snapshot_id=base.id,
+            schema_id=self.store.schema.id,
+            options=EVERY_LEVEL,
         )
         found = 0
         with TableWrite(self.store, commit_user=user, commit_id=user, threads=self.threads, base_snapshot_id=base.id) as write:

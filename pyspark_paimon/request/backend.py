@@ -7,6 +7,7 @@ that this process holds, or a Spark DataFrame that must not come here. Both back
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,6 +18,7 @@ from pydantic import Field, PlainSerializer, PlainValidator
 
 from fileindex.predicate.json import from_json, to_json
 from fileindex.predicate.tree import Predicate
+from lsm.keys.key_set import KeySet
 from lsm.keys.order_by import SortColumn
 from manifest.fsck.problem import Depth
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER
@@ -72,6 +74,26 @@ BoundFilter: TypeAlias = Annotated[Predicate, PlainValidator(_as_tree), PlainSer
 """A predicate, bound to the table's types: a tree in a process, JSON text on the wire."""
 
 
+def _as_keys(given: Any) -> KeySet:
+    if isinstance(given, KeySet):
+        return given
+    if not isinstance(given, str):
+        raise ValueError(f"keys are a set or its text, not {type(given).__name__}")  # noqa: TRY004  # pydantic's word
+    with pa.ipc.open_stream(base64.b64decode(given, validate=True)) as stream:
+        return KeySet(stream.read_all())
+
+
+def _keys_text(keys: KeySet) -> str:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, keys.rows.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as stream:
+        stream.write_table(keys.rows)
+    return base64.b64encode(sink.getvalue()).decode()
+
+
+BoundKeys: TypeAlias = Annotated[KeySet, PlainValidator(_as_keys), PlainSerializer(_keys_text, return_type=str)]
+"""Keys in the types of a table's key columns: a set in a process, an Arrow stream in base64 on the wire."""
+
+
 class TravelRequest(Message):
     """Which snapshot to pin: at most one member is set, none means the newest."""
 
@@ -93,7 +115,8 @@ class IncrementalRange(Message):
 class ScanRequest(Message):
     """What to read: pinned snapshot (None: the table was empty), bound filter, columns in the order wanted.
 
-    ``order_by`` sorts the rows, ``limit`` then keeps the first ones. ``schema_id`` is the schema that filter and columns were bound to (None: the newest); time travel uses the snapshot's own. ``excluded_files`` names data files that the asker reads himself.
+    ``order_by`` sorts the rows, ``limit`` then keeps the first ones. ``keys``: of the rows only those that have one of them, as their columns
+    tell; with no limit or order. ``schema_id`` is the schema that filter and columns were bound to (None: the newest); time travel uses the snapshot's own. ``excluded_files`` names data files that the asker reads himself.
 
     >>> from fileindex.predicate.tree import ColumnRef, Compare, Op
     >>> request = ScanRequest.of(Compare(ColumnRef("id"), Op.EQ, 7), columns=("id",), snapshot_id=3)
@@ -106,6 +129,7 @@ class ScanRequest(Message):
     columns: tuple[str, ...]
     snapshot_id: int | None
     predicate: BoundFilter | None = None
+    keys: BoundKeys | None = None
     order_by: tuple[SortColumn, ...] = ()
     limit: int | None = None
     schema_id: int | None = None
@@ -163,11 +187,15 @@ EVERY_LEVEL = {"deletion-vectors.merge-on-read": "true"}
 
 
 class DeleteRequest(Message):
-    """Delete, or update, the rows for which ``predicate`` (bound; None: all) is true; ``first_run`` as in ``WriteRequest``."""
+    """Delete, or update, the rows for which ``predicate`` (bound; None: all) is true; ``first_run`` as in ``WriteRequest``.
+
+    ``keys``, of a primary-key table: of these rows only those that have one of them.
+    """
 
     commit_id: CommitId
     first_run: bool = Field(default=False, exclude=True)
     predicate: BoundFilter | None
+    keys: BoundKeys | None = None
     options: dict[str, str] = Field(default_factory=dict)
 
 

@@ -11,20 +11,18 @@ import pyarrow as pa
 from fileindex.base.errors import InvalidArgument
 from manifest.io.paths import MAIN_BRANCH, with_branch
 from manifest.schema.validation import build_schema
-from pyspark_paimon.filter.parse import Filter, bind_filter
-from pyspark_paimon.request.assignments import Assignments
 from pyspark_paimon.request.backend import (
-    DeleteRequest,
     Mode,
     Progress,
 )
 from pyspark_paimon.request.inputs import Data, has_row_kinds, rows_of
 from pyspark_paimon.request.results import WriteResult
-from pyspark_paimon.request.validate import checked_options, commit_identity, write_request
+from pyspark_paimon.request.validate import write_request
 from pyspark_paimon.table.engine_choice import backend_for
 from pyspark_paimon.table.evolution import TableEvolution
 from pyspark_paimon.table.history import TableHistory
 from pyspark_paimon.table.inspection import TableInspection
+from pyspark_paimon.table.keyed import TableRows
 from pyspark_paimon.table.maintenance import TableMaintenance
 from pyspark_paimon.table.reading import TableReading
 
@@ -32,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-class Table(TableReading, TableInspection, TableEvolution, TableHistory, TableMaintenance):
+class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHistory, TableMaintenance):
     """A Paimon table at a path, in process or, with a Spark session, where that session's server runs.
 
     >>> import tempfile
@@ -158,62 +156,6 @@ class Table(TableReading, TableInspection, TableEvolution, TableHistory, TableMa
         rows = rows_of(data, schema.arrow)
         kinds = has_row_kinds(rows, schema)
         return self._backend.write(request.model_copy(update={"row_kinds": kinds}), rows)
-
-    def delete(self, filter: Filter, *, options: Mapping[str, str] | None = None, commit_id: str | None = None) -> WriteResult:  # noqa: A002  # SQL's word
-        """Delete the rows for which ``filter`` is true; ``"TRUE"`` deletes all.
-
-        The rows are looked up and deleted in one snapshot: if a concurrent commit changes a bucket they are in, the filter
-        is evaluated again. ``rows`` of the answer counts the deleted rows. A table without primary key marks them in deletion
-        vectors if it has ``deletion-vectors.enabled``, else the files that hold them are rewritten. ``commit_id`` is as for ``write``.
-
-        Raises ``InvalidArgument`` without filter, ``InvalidFilter``, ``CommitConflict``, ``CommitReplayed``.
-
-        >>> from pyspark_paimon.example import cities
-        >>> cities().delete("country IN ('NO', 'PE')").rows
-        2
-        """
-        return self._backend.delete(self._change("delete", filter, options, commit_id))
-
-    def update(
-        self,
-        filter: Filter,  # noqa: A002  # SQL's word
-        set: Mapping[str, Any],  # noqa: A002  # SQL's word
-        *,
-        options: Mapping[str, str] | None = None,
-        commit_id: str | None = None,
-    ) -> WriteResult:
-        """Give the rows for which ``filter`` is true new values in the columns of ``set``; ``"TRUE"`` updates all.
-
-        A value is a Python value, a pyarrow expression over the old row's columns (in process) or a Spark ``Column`` (on
-        Spark). Isolation and the way of a table without primary key are those of ``delete``.
-
-        Raises:
-            InvalidArgument: no filter, nothing set, or a column of the primary key, the partition or the bucket key.
-            SchemaMismatch, UnknownColumn, InvalidFilter: a value or a name does not fit.
-            UnsupportedTable: the merge engine would merge the new row with the old one.
-            CommitConflict: the rows changed again and again meanwhile; nothing is updated.
-
-        >>> from pyspark_paimon.example import cities
-        >>> import pyarrow.compute as pc
-        >>> table = cities()
-        >>> table.update("country = 'NO'", set={"city": pc.utf8_upper(pc.field("city")), "attrs": None}).rows
-        1
-        >>> table.scan("id = 1", columns=["city", "attrs"]).to_arrow().to_pylist()
-        [{'city': 'OSLO', 'attrs': None}]
-        """
-        values = Assignments.of(set, self.table_schema)
-        return self._backend.update(self._change("update", filter, options, commit_id), values)
-
-    def _change(self, verb: str, filter: Filter, options: Mapping[str, str] | None, commit_id: str | None) -> DeleteRequest:  # noqa: A002  # as above
-        predicate = bind_filter(filter, self.table_schema.column_types)
-        if predicate is None:
-            raise InvalidArgument(f"{verb} needs a filter; 'TRUE' means every row")
-        return DeleteRequest(
-            commit_id=commit_identity(commit_id),
-            first_run=commit_id is None,
-            predicate=predicate,
-            options=checked_options(options),
-        )
 
     def __repr__(self) -> str:
         schema = self.table_schema

@@ -112,3 +112,22 @@ def test_an_increment_that_stood_although_a_conflict_was_told_is_not_made_again(
     result = table.update("TRUE", set={"n": sf.col("n") + 1}, commit_id="X")
     assert (result.snapshot_id, len(told)) == (2, 1)
     assert read(table) == [(0, 1, "0")]
+
+
+def test_rows_are_looked_up_and_deleted_by_keys_in_tasks(spark, tmp_path):
+    table = Table.create(tmp_path / "t", "k DOUBLE, s STRING, n INT", ["k", "s"], options={"bucket": "3"}, spark=spark)
+    table.write(pa.table({"k": [-0.0, 0.0, 1.0, 1.0], "s": ["a", "a", "a", "a\0"], "n": pa.array([0, 1, 2, 3], pa.int32())}))
+    keys = {"k": [1.0, 0.0, 1.0, 2.0], "s": ["a\0", "a", "b", "a"]}
+    assert table.lookup(keys, columns=["n"])["n"].to_pylist() == [3, 1]
+    assert table.delete(keys=keys).rows == 2
+    assert sorted(table.scan().to_arrow()["n"].to_pylist()) == [0, 2]
+    with pytest.raises(InvalidArgument, match="toArrow"):
+        table.lookup(spark.createDataFrame([(1.0, "a")], "k DOUBLE, s STRING"))
+
+
+def test_thousands_of_keys_travel_to_the_tasks(spark, tmp_path):
+    table = make(spark, tmp_path, ["id"])
+    table.write(rows(0, 6000))
+    assert table.lookup({"id": range(9000, 1000, -1)})["id"].to_pylist() == list(range(5999, 1000, -1))
+    assert table.delete(keys=pa.table({"id": range(1000, 9000)})).rows == 5000
+    assert table.scan().count() == 1000

@@ -176,7 +176,12 @@ class SparkBackend(SparkScans):
         else:
             refuse_delete(schema, self._path)
         scan = ScanRequest(
-            columns=schema.names, snapshot_id=snapshot_id, predicate=request.predicate, schema_id=schema.id, options=EVERY_LEVEL
+            columns=schema.names,
+            snapshot_id=snapshot_id,
+            predicate=request.predicate,
+            keys=request.keys,
+            schema_id=schema.id,
+            options=EVERY_LEVEL,
         )
         write = WriteRequest(commit_id=request.commit_id, mode="upsert", row_kinds=True, options=request.options)
         return staged_changes(self._spark, self.frame(scan, None), target, write, None if values is None else values.values)

@@ -125,6 +125,16 @@ def test_a_list_is_skipped_only_if_all_of_it_is_absent():
     assert reader.evaluate(In(A, ())) is SKIP
 
 
+@pytest.mark.parametrize("count", [30, 1024, 5000])
+def test_a_long_list_is_skipped_only_if_all_of_it_is_absent(count):
+    kind = ColumnType(Kind.BIGINT)
+    reader = BloomFilterReader(Payload.of(built(pa.array(range(10)), kind, 10_000, 1e-9)), kind)
+    absent = tuple(range(100, 100 + count))
+    assert reader.evaluate(In(A, absent)) is SKIP
+    assert reader.evaluate(In(A, (*absent, 7))) is REMAIN
+    assert reader.evaluate(In(A, (7, *absent))) is REMAIN
+
+
 def test_a_zero_is_looked_for_with_both_signs():
     kind = ColumnType(Kind.DOUBLE)
     for stored in (0.0, -0.0):

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from fileindex.base.column_type import BINARIES, FLOATS, STRINGS, TIMESTAMPS, Kind
 from fileindex.base.errors import CorruptFile
-from fileindex.predicate.tree import And, ColumnRef, Compare, In, IsNull, Op, Or, StartsWith
+from fileindex.base.float_order import spark_order_key
+from fileindex.predicate.tree import And, ColumnRef, Compare, In, IsNull, Op, Or, StartsWith, negate
 from manifest.avro.columnar import Spans, optional_longs
 from manifest.avro.container import blocks_of, encode_records, read_container, write_avro
 from manifest.avro.schemas import MANIFEST_ENTRY, parsed
@@ -153,6 +154,33 @@ def test_a_filter_over_many_bounds_is_the_filter_over_each(case):
     assert found.tolist() == [may_match(predicate, lambda _, one=one: one, types) for one in files]
     again = column.each(data_type)
     assert [may_match(predicate, lambda _, one=one: one, types) for one in again] == found.tolist()
+
+
+@st.composite
+def bounds_and_lists(draw):
+    """Values and bounds of a few that are close to each other, so that many of them touch."""
+    data_type = draw(st.sampled_from(ORDERED))
+    pool = draw(st.lists(values_of(data_type), min_size=2, max_size=4))
+    if data_type.kind is Kind.DECIMAL:
+        pool = [near for value in pool for near in (value, value + 1 if value < 0 else value - 1)]
+    value = st.sampled_from(pool)
+    ends = [sorted(draw(st.tuples(value, value)), key=spark_order_key) for _ in range(draw(st.integers(1, 6)))]
+    return data_type, [ColumnBounds(low, high, 0, 5) for low, high in ends], draw(st.lists(value, min_size=1, max_size=9))
+
+
+@settings(max_examples=150, deadline=None)
+@given(bounds_and_lists())
+def test_a_list_may_match_where_one_of_its_equalities_may(case):
+    data_type, files, values = case
+    types, column = {"x": data_type.column_type}, BoundsColumn.of(files, data_type)
+    equal = [Compare(ColumnRef("x"), Op.EQ, value) for value in values]
+    for leaf, terms in (
+        (In(ColumnRef("x"), tuple(values)), Or(tuple(equal))),
+        (In(ColumnRef("x"), tuple(values), negated=True), negate(Or(tuple(equal)))),
+    ):
+        expected = [may_match(terms, lambda _, one=one: one, types) for one in files]
+        assert [may_match(leaf, lambda _, one=one: one, types) for one in files] == expected
+        assert may_match_each(leaf, lambda _: column, types, len(files)).tolist() == expected
 
 
 def test_nothing_is_known_of_an_unknown_column_and_a_missing_one_is_all_null():

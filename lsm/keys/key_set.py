@@ -1,0 +1,96 @@
+"""A set of wanted keys, in which rows of any table are looked up all at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from fileindex.base.arrays import Int64s, Mask, UInt64s
+from lsm.keys.encoding import WordColumn, WordOf, is_variable, one_array
+
+
+@dataclass(frozen=True, eq=False)
+class KeySet:
+    """Keys, given as a table of the key columns without nulls, in the types that the rows to look up have.
+
+    Equal are the keys that Paimon holds equal: every NaN is one key, -0.0 and 0.0 are two, a text is not one with a NUL more.
+
+    >>> keys = KeySet(pa.table({"a": ["x", "y", "x"], "b": [1, 2, 1]}))
+    >>> len(keys), keys.numbers.tolist(), keys.find(pa.table({"b": [2, 2, 1], "a": ["y", "x", "x"]})).tolist()
+    (2, [0, 1, 0], [1, -1, 0])
+    """
+
+    rows: pa.Table
+
+    def __len__(self) -> int:
+        return int(self.numbers.max()) + 1 if len(self.numbers) else 0
+
+    @property
+    def names(self) -> list[str]:
+        """The key columns."""
+        found: list[str] = self.rows.column_names
+        return found
+
+    @property
+    def numbers(self) -> Int64s:
+        """Of each of ``rows`` the number of its key: equal keys have one, the numbers go from 0 up without a gap."""
+        return self._coded[1]
+
+    def find(self, rows: Any) -> Int64s:
+        """Of each row of a Table or RecordBatch the number of its key, -1 where it is none of the set."""
+        found = np.full(rows.num_rows, -1, np.int64)
+        alive, codes = np.arange(rows.num_rows), np.zeros(rows.num_rows, np.int64)
+        for word, (values, pairs) in zip(self._words(rows), self._coded[0], strict=True):
+            wanted = word(alive)
+            at = np.searchsorted(values, wanted)
+            at[at == len(values)] = 0
+            pair = codes * len(values) + at
+            codes = np.searchsorted(pairs, pair)
+            codes[codes == len(pairs)] = 0
+            known = (values[at] == wanted) & (pairs[codes] == pair) if len(pairs) else np.zeros(len(alive), np.bool_)
+            alive, codes = alive[known], codes[known]
+        found[alive] = codes
+        return found
+
+    def holds(self, rows: Any) -> Mask:
+        """Which rows have one of the keys."""
+        found: Mask = self.find(rows) >= 0
+        return found
+
+    @cached_property
+    def _coded(self) -> tuple[list[tuple[UInt64s, Int64s]], Int64s]:
+        """For every word of the keys its values, and the pairs of what came before and of such a value; and the number of each row's key."""
+        steps, codes = [], np.zeros(self.rows.num_rows, np.int64)
+        for word in self._words(self.rows):
+            values, at = np.unique(word(None), return_inverse=True)
+            pairs, codes = np.unique(codes * len(values) + at, return_inverse=True)
+            steps.append((values, pairs))
+        return steps, codes
+
+    def _words(self, rows: Any) -> Iterator[WordOf]:
+        """As many words of the key columns as tell the wanted keys apart: of texts the length, then the bytes of the longest key."""
+        for name, most in zip(self.names, self._most_words, strict=True):
+            words = WordColumn.of(one_array(rows.column(name))).words
+            if most is None:
+                yield from words
+                continue
+            yield words[-1]
+            yield from (*words[: min(most, len(words) - 1)], *[_zeros] * (most - len(words) + 1))
+
+    @cached_property
+    def _most_words(self) -> Sequence[int | None]:
+        """Of columns of texts and binaries so many words of eight bytes; None for others."""
+        columns = (one_array(column) for column in self.rows.columns)
+        return [len(WordColumn.of(column).words) - 1 if is_variable(column.type) else None for column in columns]
+
+
+def _zeros(rows: Int64s | None) -> UInt64s:
+    return np.zeros(0 if rows is None else len(rows), np.uint64)
+
+
+__all__ = ["KeySet"]

@@ -1,0 +1,87 @@
+"""Keys that people hand in to look rows up or to delete them: checked against the schema, turned into what a scan understands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fileindex.base.column_type import FLOATS
+from fileindex.base.errors import InvalidArgument
+from fileindex.base.plain_value import plain_array, plain_values
+from fileindex.predicate.tree import ColumnRef, In, Predicate, all_of
+from lsm.keys.key_set import KeySet
+from lsm.schema.conform_input import conform
+from manifest.io.errors import SchemaMismatch
+from manifest.schema.table_schema import TableSchema
+from pyspark_paimon.request.backend import ArrowRows
+from pyspark_paimon.request.inputs import Data, rows_of
+
+Keys = Data | Mapping[str, Any]
+"""Keys, a row each, in the columns of the primary key: what can be written, or a dict of lists."""
+
+
+def keys_of(keys: Keys, schema: TableSchema, method: str) -> KeySet:
+    """The keys that ``method`` was given, as the types of the table's key columns.
+
+    Raises:
+        InvalidArgument: the table has no primary key, or the keys are no rows of this process.
+        SchemaMismatch: a key column is missing, another column is there, or a value does not fit its column.
+        NullInKey: a key has a null.
+    """
+    if not schema.is_primary_key_table:
+        raise InvalidArgument(f"{method} finds rows by primary key, and the table has none; give a filter")
+    fields = tuple(field for field in schema.fields if field.name in schema.primary_keys)
+    wanted = TableSchema(id=schema.id, fields=fields)
+    rows = rows_of(_table(keys, wanted) if isinstance(keys, Mapping) else keys, wanted.arrow)
+    if not isinstance(rows, ArrowRows):
+        raise InvalidArgument(f"{method} takes keys of this process, not a DataFrame of Spark: collect them with keys.toArrow()")
+    named = rows.schema.names
+    other = [name for name in named if name not in wanted.names]
+    missing = [name for name in wanted.names if name not in named]
+    if other or missing:
+        wrong = [f"column '{name}' is none of them" for name in other] + [f"column '{name}' is missing" for name in missing]
+        raise SchemaMismatch(f"{method}: keys have the columns {', '.join(schema.primary_keys)}: {'; '.join(wrong)}")
+    return KeySet(conform(rows.reader.read_all(), wanted).combine_chunks())
+
+
+def _table(keys: Mapping[str, Any], schema: TableSchema) -> pa.Table:
+    """A dict of lists; values are read as the columns' types, so that a list of ints is good for any kind of number."""
+    arrays = {}
+    for name, values in keys.items():
+        wanted = schema.arrow.field(name).type if name in schema.names else None
+        try:
+            arrays[name] = values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values, wanted)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            raise SchemaMismatch(f"column '{name}' of the keys holds what is no {wanted or 'Arrow type'}: {error}") from error
+    if len({len(array) for array in arrays.values()}) > 1:
+        sizes = ", ".join(f"'{name}' {len(array)}" for name, array in arrays.items())
+        raise InvalidArgument(f"the columns of the keys have different lengths: {sizes}")
+    return pa.table(arrays)
+
+
+def any_of_keys(keys: KeySet, schema: TableSchema) -> Predicate:
+    """A predicate that is true for every row with one of the keys, and for others if the key has several columns."""
+    types = schema.column_types
+    lists = {name: pc.unique(plain_array(keys.rows.column(name), types[name])) for name in keys.names}
+    return all_of(*(In(ColumnRef(name), tuple(plain_values(values, types[name]))) for name, values in lists.items()))
+
+
+def tells_keys(schema: TableSchema) -> bool:
+    """Whether ``any_of_keys`` is true for no other row: filters hold -0.0 and 0.0 equal, which are two keys."""
+    return len(schema.primary_keys) == 1 and schema.column_types[schema.primary_keys[0]].kind not in FLOATS
+
+
+def in_order_of(keys: KeySet, rows: pa.Table) -> pa.Table:
+    """``rows``, of which no two have one key, in the order in which their keys were given, once for each time."""
+    row_of = np.full(len(keys), -1, np.int64)
+    found = keys.find(rows)
+    row_of[found] = np.arange(rows.num_rows)
+    asked = row_of[keys.numbers]
+    return rows.take(pa.array(asked[asked >= 0]))
+
+
+__all__ = ["Keys", "any_of_keys", "in_order_of", "keys_of", "tells_keys"]

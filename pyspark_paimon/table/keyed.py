@@ -1,0 +1,138 @@
+"""Rows by their keys, and changes to rows that a filter or keys name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from fileindex.base.errors import InvalidArgument
+from pyspark_paimon.filter.parse import Filter, bind_filter
+from pyspark_paimon.request.assignments import Assignments
+from pyspark_paimon.request.backend import DeleteRequest, ScanRequest
+from pyspark_paimon.request.keys import Keys, any_of_keys, in_order_of, keys_of, tells_keys
+from pyspark_paimon.request.results import WriteResult
+from pyspark_paimon.request.validate import Time, checked_options, commit_identity, projection, travel_of
+from pyspark_paimon.table.role import TableRole
+from pyspark_paimon.table.scan import Scan
+
+
+class TableRows(TableRole):
+    """The role that finds rows by key, deletes and updates."""
+
+    def lookup(
+        self,
+        keys: Keys,
+        columns: Sequence[str] | None = None,
+        *,
+        snapshot: int | None = None,
+        tag: str | None = None,
+        timestamp: Time | None = None,
+        options: Mapping[str, str] | None = None,
+    ) -> pa.Table:
+        """The rows with these primary keys, in the order of ``keys``: a key that the table has not is left out, one asked twice comes twice.
+
+        ``keys`` has exactly the columns of the primary key: an Arrow table, a pandas or polars DataFrame, a dict of lists, or
+        whatever else can be written, in this process; thousands are asked together, by key ranges, buckets, indexes and pages.
+        Keys are equal as they are stored: -0.0 is another key than 0.0, and NaN is one. Other arguments are as for ``scan``.
+
+        Raises ``SchemaMismatch`` for missing or other columns and values that do not fit, ``NullInKey``, ``InvalidArgument`` for a
+        table without primary key and for a DataFrame of Spark, and what ``scan`` raises.
+
+        >>> from pyspark_paimon.example import cities
+        >>> cities().lookup({"id": [3, 9, 1]}, columns=["city"]).to_pylist()
+        [{'city': 'Rome'}, {'city': 'Oslo'}]
+        """
+        pinned, schema = self._backend.start(travel_of(snapshot, tag, timestamp))
+        wanted = keys_of(keys, schema, "lookup")
+        named = projection(columns, schema)
+        request = ScanRequest.of(
+            any_of_keys(wanted, schema),
+            columns=tuple(dict.fromkeys([*named, *schema.primary_keys])),
+            snapshot_id=None if pinned is None else pinned.id,
+        ).model_copy(update={"schema_id": schema.id, "keys": None if tells_keys(schema) else wanted, "options": checked_options(options)})
+        scan = Scan(self._backend, request, schema)
+        found = scan.to_arrow() if len(wanted) else scan.schema.empty_table()
+        return in_order_of(wanted, found).select(list(named))
+
+    def delete(
+        self,
+        filter: Filter = None,  # noqa: A002  # SQL's word
+        *,
+        keys: Keys | None = None,
+        options: Mapping[str, str] | None = None,
+        commit_id: str | None = None,
+    ) -> WriteResult:
+        """Delete the rows for which ``filter`` is true (``"TRUE"`` deletes all), or those with ``keys``, given as for ``lookup``.
+
+        The rows are looked up and deleted in one snapshot: if a concurrent commit changes a bucket they are in, the filter
+        is evaluated again. ``rows`` of the answer counts the deleted rows. A table without primary key marks them in deletion
+        vectors if it has ``deletion-vectors.enabled``, else the files that hold them are rewritten. ``commit_id`` is as for ``write``.
+
+        Raises ``InvalidArgument`` unless there is one of filter and keys, ``InvalidFilter``, ``CommitConflict``, ``CommitReplayed``, and
+        for keys what ``lookup`` raises.
+
+        >>> from pyspark_paimon.example import cities
+        >>> table = cities()
+        >>> table.delete("country IN ('NO', 'PE')").rows, table.delete(keys={"id": [1, 3]}).rows
+        (2, 1)
+        """
+        if keys is None:
+            return self._backend.delete(self._change("delete", filter, options, commit_id))
+        if filter is not None:
+            raise InvalidArgument("delete takes a filter or keys, not both")
+        schema = self.table_schema
+        wanted = keys_of(keys, schema, "delete")
+        request = DeleteRequest(
+            commit_id=commit_identity(commit_id),
+            first_run=commit_id is None,
+            predicate=any_of_keys(wanted, schema),
+            keys=None if tells_keys(schema) else wanted,
+            options=checked_options(options),
+        )
+        return self._backend.delete(request)
+
+    def update(
+        self,
+        filter: Filter,  # noqa: A002  # SQL's word
+        set: Mapping[str, Any],  # noqa: A002  # SQL's word
+        *,
+        options: Mapping[str, str] | None = None,
+        commit_id: str | None = None,
+    ) -> WriteResult:
+        """Give the rows for which ``filter`` is true new values in the columns of ``set``; ``"TRUE"`` updates all.
+
+        A value is a Python value, a pyarrow expression over the old row's columns (in process) or a Spark ``Column`` (on
+        Spark). Isolation and the way of a table without primary key are those of ``delete``.
+
+        Raises:
+            InvalidArgument: no filter, nothing set, or a column of the primary key, the partition or the bucket key.
+            SchemaMismatch, UnknownColumn, InvalidFilter: a value or a name does not fit.
+            UnsupportedTable: the merge engine would merge the new row with the old one.
+            CommitConflict: the rows changed again and again meanwhile; nothing is updated.
+
+        >>> from pyspark_paimon.example import cities
+        >>> import pyarrow.compute as pc
+        >>> table = cities()
+        >>> table.update("country = 'NO'", set={"city": pc.utf8_upper(pc.field("city")), "attrs": None}).rows
+        1
+        >>> table.scan("id = 1", columns=["city", "attrs"]).to_arrow().to_pylist()
+        [{'city': 'OSLO', 'attrs': None}]
+        """
+        values = Assignments.of(set, self.table_schema)
+        return self._backend.update(self._change("update", filter, options, commit_id), values)
+
+    def _change(self, verb: str, filter: Filter, options: Mapping[str, str] | None, commit_id: str | None) -> DeleteRequest:  # noqa: A002  # as above
+        predicate = bind_filter(filter, self.table_schema.column_types)
+        if predicate is None:
+            raise InvalidArgument(f"{verb} needs a filter; 'TRUE' means every row")
+        return DeleteRequest(
+            commit_id=commit_identity(commit_id),
+            first_run=commit_id is None,
+            predicate=predicate,
+            options=checked_options(options),
+        )
+
+
+__all__ = ["TableRows"]
