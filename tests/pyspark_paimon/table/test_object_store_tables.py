@@ -8,6 +8,8 @@ import logging
 import os
 import subprocess
 import sys
+import threading
+import time
 import traceback
 from collections import Counter
 from pathlib import Path
@@ -20,7 +22,7 @@ from fileindex.base.errors import InvalidArgument, UnsupportedOption
 from pyspark_paimon import Catalog, Table
 from pyspark_paimon.table.engine_choice import backend_for
 from tests.stores.fault_proxy import BUSY, DROP
-from tests.stores.s3_server import IDENTITY, SECRET
+from tests.stores.s3_server import IDENTITY, SECRET, S3Server
 
 ROOT = Path(__file__).parents[3]
 INDEXED = {"bucket": "2", "file-index.bloom-filter.columns": "city", "file-index.in-manifest-threshold": "1 b"}
@@ -174,7 +176,7 @@ def raced(s3, proxy, warehouse, processes, commits):
         writer.stdin = None
     acknowledged = []
     for writer in writers:
-        out, err = writer.communicate(timeout=280)
+        out, err = writer.communicate(timeout=800)
         assert writer.returncode == 0, err[-2000:]
         acknowledged += map(int, out.split())
     assert len(acknowledged) == processes * commits
@@ -189,5 +191,45 @@ def test_of_writers_that_race_and_do_not_hear_of_their_success_none_loses(s3, pr
 
 
 @pytest.mark.long
+@pytest.mark.timeout(900)
 def test_of_many_writers_that_race_and_do_not_hear_of_their_success_none_loses(s3, proxy, warehouse):
     raced(s3, proxy, warehouse, 6, 20)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_a_server_that_is_killed_and_comes_back_amid_writes_and_compactions_loses_nothing(warehouse):
+    with S3Server() as server:
+        path, options = f"{warehouse()}/t", server.options() | {"storage.max-retries": "20"}
+        table = Table.create(path, "id BIGINT, city STRING", primary_keys=["id"], options={"bucket": "2"}, storage_options=options)
+        done = threading.Event()
+        acknowledged, errors = [], []
+
+        def write():
+            try:
+                for number in range(1000):
+                    table.write(rows(range(10 * number, 10 * number + 10)))
+                    acknowledged.append(number)
+                    if number % 5 == 4:
+                        table.compact()
+                    if done.is_set():
+                        return
+            except BaseException as error:  # noqa: BLE001  # looked at below
+                errors.append(error)
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        for _ in range(3):
+            before = len(acknowledged)
+            deadline = time.monotonic() + 60
+            while len(acknowledged) < before + 3 and time.monotonic() < deadline:
+                time.sleep(0.02)
+            server.kill()
+            time.sleep(0.5)
+            server.start()
+        done.set()
+        writer.join(120)
+        assert errors == []
+        opened = Table.open(path, storage_options=options)
+        assert sorted(opened.scan().to_arrow().column("id").to_pylist()) == list(range(10 * len(acknowledged)))
+        assert opened.fsck("deep").problems == ()
