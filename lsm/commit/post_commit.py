@@ -12,7 +12,7 @@ import logging
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import islice
 
@@ -30,6 +30,8 @@ _TOGETHER = 64
 """Buckets whose compactions are committed together: more than these are not lost if the process ends."""
 _ATTEMPTS = 20
 """How often a bucket that somebody waits for is compacted again when other commits were faster."""
+_SOME: tuple[BucketId, ...] = ((b"", -1),)
+"""Stands for buckets of which nobody could find out whether they wait."""
 
 
 def compact_after_commit(
@@ -55,7 +57,8 @@ def compact_after_commit(
     left = {message.bucket_id for message in touched if message.new_files} - compacted
     beaten = set(result.lost_compactions) - left
     if awaited and left:
-        left &= _waiting_buckets(store, store.live_entries(store.snapshots.latest()))
+        with _told_as_committed(store, user):  # else each is looked at by itself
+            left &= _waiting_buckets(store, store.live_entries(store.snapshots.latest()))
     done = _compacted(store, user, sorted(left), threads, attempts=_ATTEMPTS if awaited else 1)
     if done.lost_compactions:
         with suppress(SnapshotNotFound, OSError):  # the log names it, so a repetition must be known for what it is
@@ -71,14 +74,28 @@ def finish_compaction(store: FileStore, user: str, result: CommitResult, *, thre
     """Do the compaction that somebody waits for, if the call that made a commit ended before it; ``result`` with what came of it."""
     if result.snapshot_id is None or store.options.write_only or not (_has_buckets(store) and _is_awaited(store)):
         return result
-    left = _waiting_buckets(store, store.live_entries(store.snapshots.latest()))
-    with suppress(SnapshotNotFound):  # expired: whatever waits may be of this commit
-        added = store.delta_entries(store.snapshots.get(result.snapshot_id))
-        left &= set(zip(added.partition, added.bucket.tolist(), strict=True))
-    done = _compacted(store, user, sorted(left), threads, attempts=_ATTEMPTS)
+    left = [*_SOME]
+    with _told_as_committed(store, user):
+        waiting = _waiting_buckets(store, store.live_entries(store.snapshots.latest()))
+        with suppress(SnapshotNotFound):  # expired: whatever waits may be of this commit
+            added = store.delta_entries(store.snapshots.get(result.snapshot_id))
+            waiting &= set(zip(added.partition, added.bucket.tolist(), strict=True))
+        left = sorted(waiting)
+    if left == [*_SOME]:
+        return replace(result, lost_compactions=_SOME)
+    done = _compacted(store, user, left, threads, attempts=_ATTEMPTS)
     return replace(
         result, compact_snapshot_id=done.compact_snapshot_id or result.compact_snapshot_id, lost_compactions=done.lost_compactions
     )
+
+
+@contextmanager
+def _told_as_committed(store: FileStore, user: str) -> Iterator[None]:
+    """An error of the block is logged: whatever it is, the rows are committed, and the caller must learn that."""
+    try:
+        yield
+    except Exception:  # noqa: BLE001 -- as above
+        _LOG.warning("%s: the rows of commit '%s' are committed, but the compaction after them failed", store.root, user, exc_info=True)
 
 
 def _has_buckets(store: FileStore) -> bool:
@@ -104,14 +121,12 @@ def _compacted(store: FileStore, user: str, buckets: Sequence[BucketId], threads
     lost: list[BucketId] = []
     for some in _chunks(buckets):
         left: tuple[BucketId, ...] = tuple(some)
-        try:
+        with _told_as_committed(store, user):
             for _ in range(attempts):
                 done = _compacted_once(store, user, left, threads)
                 newest, left = done.compact_snapshot_id or newest, done.lost_compactions
                 if not left:
                     break
-        except Exception:  # noqa: BLE001 -- whatever it is, the rows are committed, and the caller must learn that
-            _LOG.warning("%s: the rows of commit '%s' are committed, but the compaction after them failed", store.root, user, exc_info=True)
         lost += left
     return CommitResult(None, newest, False, tuple(sorted(lost)))
 

@@ -21,6 +21,7 @@ from manifest.io.file_io import LocalFileIO
 from manifest.snapshot.snapshot import CommitKind
 from manifest.store import FileStore
 from pyspark_paimon import Table
+from pyspark_paimon.local.backend import LocalBackend
 from tests.pyspark_paimon.table_worker import finish, start
 
 ENGINES_VIEW = {"deletion-vectors.merge-on-read": "false"}
@@ -260,3 +261,59 @@ def test_states_before_and_after_a_compaction_do_not_differ(tmp_path) -> None:
     changed = {("-U", 1, 1), ("+U", 1, 5), ("-D", 2, 1), ("+I", 30, 3)}
     assert differences(base, result.snapshot_id) == differences(base, result.snapshot_id + 1) == changed
     assert differences(result.snapshot_id, result.snapshot_id + 1) == set()
+
+
+class ReadsNoMore(LocalFileIO):
+    """Storage that reads no snapshot any more once a commit has been made."""
+
+    def read(self, path):
+        if READS_NO_MORE and "/snapshot/" in path:
+            raise OSError(errno.EIO, "the disk gives up", path)
+        return super().read(path)
+
+    def exists(self, path):
+        if READS_NO_MORE and "/snapshot/" in path:
+            raise OSError(errno.EIO, "the disk gives up", path)
+        return super().exists(path)
+
+
+READS_NO_MORE: list[str] = []
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_what_waits_cannot_be_found_out(tmp_path, monkeypatch, what):
+    """The first looks after the commit fail: the call tells of it, a repetition, too, and a later one finishes."""
+    change, leaves = CHANGES[what]
+    made(tmp_path, "deduplicate")
+    table = Table(LocalBackend(str(tmp_path / "t"), file_io=ReadsNoMore()))
+
+    def point(name: str) -> None:
+        if name == "between-append-and-compact":
+            READS_NO_MORE.append(name)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(failpoints, "point", point)
+        try:
+            result = change(table)
+        finally:
+            READS_NO_MORE.clear()
+    assert result.snapshot_id is not None
+    assert result.compact_lost
+    assert state(Table.open(str(tmp_path / "t"))) == leaves("deduplicate")
+    again = change(Table.open(str(tmp_path / "t")))
+    assert (again.replayed, again.compact_lost, again.snapshot_id) == (True, False, result.snapshot_id)
+    assert state(Table.open(str(tmp_path / "t")), options=ENGINES_VIEW) == leaves("deduplicate")
+
+
+def test_a_repetition_that_cannot_look_says_so(tmp_path, monkeypatch):
+    table = made(tmp_path, "deduplicate")
+    cut_off(monkeypatch, lambda: CHANGES["write"][0](table))
+
+    def live_entries(*_: Any, **__: Any) -> Any:
+        raise StorageError(errno.EIO, "the disk gives up", "manifest")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(FileStore, "live_entries", live_entries)
+        told = CHANGES["write"][0](table)
+    assert (told.replayed, told.compact_lost) == (True, True)
+    assert not CHANGES["write"][0](table).compact_lost
