@@ -18,13 +18,14 @@ from fileindex.base.errors import CorruptFile
 from fileindex.base.plain_value import from_scalar
 from fileindex.predicate.tree import TRUE
 from lsm.bucket.hash import bucket_hashes, bucket_ids
+from lsm.data_file_format import check_format, open_data_file
+from lsm.formats.open_data_file import OpenDataFile
 from lsm.fsck.indexes import CheckedFileIndexes
 from lsm.fsck.keys import KeyOrder, RowNumbersSeen
 from lsm.fsck.statistics import CheckedStatistics
 from lsm.keys.encoding import one_array
 from lsm.keys.sort import SEQUENCE_NUMBER, VALUE_KIND
 from lsm.parquet.footer_promise import FooterPromise
-from lsm.parquet.reader import ParquetDataFile
 from lsm.read.metrics import ReadReport
 from lsm.read.row_group import RowGroupRead
 from lsm.schema.evolution import SchemaMapping, column_types
@@ -38,7 +39,6 @@ from manifest.stats.column_stats import decode_bounds
 from manifest.stats.partition_stats import PartitionType
 from manifest.store import FileStore
 
-CHECKED_FORMAT = "parquet"
 _BUCKET_FUNCTIONS = frozenset({"default", "mod"})
 
 
@@ -81,14 +81,16 @@ class CheckedDataFile:
 
     def check(self) -> None:
         """Everything; what is wrong is noted."""
-        if self.file.format != CHECKED_FORMAT:
+        try:
+            check_format(self.path)
+        except UnsupportedTable:
             self.found.unchecked[f"{self.file.format} files"] += 1
             return
         before = self.found.total
         try:
             indexes = CheckedFileIndexes(self.store, self.unit, self.schema, self.path, self.found)
             indexes.open(deep=self.depth is Depth.DEEP)
-            with ParquetDataFile(self.store.file_io, self.path) as data:
+            with open_data_file(self.store.file_io, self.path) as data:
                 if self._has_right_shape(data) and self.depth is Depth.DEEP:
                     self._check_rows(data, indexes)
             if self.found.total == before:
@@ -103,14 +105,14 @@ class CheckedDataFile:
     def _check_promise(self) -> None:
         """What reading asks of the footer, where nothing has told more precisely that something is wrong. Raises ``CorruptFile``."""
         promise = FooterPromise(self.file, self.schema, self.store.partition.names)
-        with ParquetDataFile(self.store.file_io, self.path, promise):
+        with open_data_file(self.store.file_io, self.path, promise):
             pass
 
-    def _has_right_shape(self, data: ParquetDataFile) -> bool:
+    def _has_right_shape(self, data: OpenDataFile) -> bool:
         """The footer: rows and columns."""
         self.found.counts["footers"] += 1
-        if data.metadata.num_rows != self.file.row_count:
-            self._wrong(ProblemKind.ROW_COUNT, f"has {data.metadata.num_rows:,} rows where its manifest says {self.file.row_count:,}")
+        if data.num_rows != self.file.row_count:
+            self._wrong(ProblemKind.ROW_COUNT, f"has {data.num_rows:,} rows where its manifest says {self.file.row_count:,}")
             return False
         missing = [name for name in self._required if name not in data.schema.names]
         if missing:
@@ -126,7 +128,7 @@ class CheckedDataFile:
     def _has_keys(self) -> bool:
         return self.schema.is_primary_key_table
 
-    def _check_rows(self, data: ParquetDataFile, indexes: CheckedFileIndexes) -> None:
+    def _check_rows(self, data: OpenDataFile, indexes: CheckedFileIndexes) -> None:
         """One pass over the rows."""
         schema = self.schema
         keys = schema.trimmed_primary_keys
@@ -162,12 +164,12 @@ class CheckedDataFile:
             self._wrong(ProblemKind.COLUMN_STATISTICS, f"its statistics are about columns that its schema lacks: {', '.join(names)}")
             return {}
         try:
-            return decode_bounds(stats, names, self.schema.types_of(names), self.file.row_count)
+            return decode_bounds(stats, names, self.schema.types_of(names), self.file.row_count, unbounded=self.file.unbounded)
         except (ValueError, LookupError) as error:
             self._wrong(ProblemKind.COLUMN_STATISTICS, f"its statistics cannot be decoded ({error})")
             return {}
 
-    def _rows(self, data: ParquetDataFile) -> Iterator[Any]:
+    def _rows(self, data: OpenDataFile) -> Iterator[Any]:
         fields = [
             *self.schema.fields,
             *((SEQUENCE_FIELD, KIND_FIELD, *key_fields(self.schema.fields, self.schema.trimmed_primary_keys)) if self._has_keys else ()),

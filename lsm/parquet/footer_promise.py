@@ -6,7 +6,7 @@ the schema of the file has and the file has not, a type that gives other values,
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Container, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -89,33 +89,35 @@ class FooterPromise:
 
     def check(self, footer: Struct, leaves: Sequence[LeafColumn], size: int) -> None:
         """Raises ``BrokenPromise`` that tells what is not as promised, for a footer that holds together in a file of ``size`` bytes."""
-        if size != self.file.file_size:
-            raise BrokenPromise(f"has {size} bytes where its metadata says {self.file.file_size}")
-        rows = value(footer, FileMetaData.NUM_ROWS)
-        if rows != self.file.row_count:
-            raise BrokenPromise(f"has {rows} rows where its metadata says {self.file.row_count}")
+        self.check_size(value(footer, FileMetaData.NUM_ROWS), size)
         there: dict[str, list[tuple[int, LeafColumn]]] = {}
         for position, leaf in enumerate(leaves):
             there.setdefault(leaf.path[0].decode(), []).append((position, leaf))
         strict = _is_exact(footer)
-        for field in self._fields(there):
-            found = there.get(field.name)
-            if found is None:
-                raise BrokenPromise(f"has no column '{field.name}'")
-            _check_column(field, [leaf for _, leaf in found], strict=strict)
+        for field in self.columns(there):
+            _check_column(field, [leaf for _, leaf in there[field.name]], strict=strict)
         self._check_statistics(footer, there)
 
-    def _fields(self, there: dict[str, Any]) -> Iterator[DataField]:
-        """The columns that must be there; keys only if some are, for thin files have none."""
-        write_cols = self.file.write_cols
-        for field in self.schema.fields:
-            if (write_cols is None or field.name in write_cols) and field.name not in self.partition:
-                yield field
+    def check_size(self, rows: int, size: int) -> None:
+        """Raises ``BrokenPromise`` for a file of another length, or with other rows, than the metadata say."""
+        if size != self.file.file_size:
+            raise BrokenPromise(f"has {size} bytes where its metadata says {self.file.file_size}")
+        if rows != self.file.row_count:
+            raise BrokenPromise(f"has {rows} rows where its metadata says {self.file.row_count}")
+
+    def columns(self, there: Container[str]) -> list[DataField]:
+        """The columns that must be there; keys only if some are, for thin files have none. Raises ``BrokenPromise`` for one that is not."""
+        wanted = [field for field in self.schema.fields if self._is_written(field.name) and field.name not in self.partition]
         if self.schema.is_primary_key_table:
-            yield from (SEQUENCE_FIELD, KIND_FIELD)
             keys = key_fields(self.schema.fields, self.schema.trimmed_primary_keys)
-            if any(field.name in there for field in keys):
-                yield from keys
+            wanted += (SEQUENCE_FIELD, KIND_FIELD, *(keys if any(field.name in there for field in keys) else ()))
+        for field in wanted:
+            if field.name not in there:
+                raise BrokenPromise(f"has no column '{field.name}'")
+        return wanted
+
+    def _is_written(self, name: str) -> bool:
+        return self.file.write_cols is None or name in self.file.write_cols
 
     def _check_statistics(self, footer: Struct, there: dict[str, list[tuple[int, LeafColumn]]]) -> None:
         """Row groups' bounds and null counts must not leave out what the manifest's say is there."""

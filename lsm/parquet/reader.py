@@ -100,6 +100,12 @@ class ParquetDataFile:
         return self._footer.schema
 
     @property
+    def num_rows(self) -> int:
+        """Rows of the file."""
+        rows: int = self.metadata.num_rows
+        return rows
+
+    @property
     def row_groups(self) -> tuple[RowGroup, ...]:
         """All row groups, in order."""
         return self._footer.row_groups

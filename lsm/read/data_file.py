@@ -14,11 +14,13 @@ from pyroaring import BitMap
 
 from fileindex.base.column_type import Plain
 from fileindex.predicate.tree import FALSE, TRUE, columns_of
+from lsm.data_file_format import check_format, open_data_file
 from lsm.deletion_vectors.reader import DeletionFile, dead_rows
+from lsm.formats.open_data_file import OpenDataFile
 from lsm.keys.order_by import RowOrder
 from lsm.keys.sort import INSERT, SEQUENCE_NUMBER, VALUE_KIND
 from lsm.parquet.footer_promise import FooterPromise
-from lsm.parquet.reader import DECODED_BATCH_BYTES, ParquetDataFile, rows_only
+from lsm.parquet.reader import DECODED_BATCH_BYTES, rows_only
 from lsm.read.file_filter import FileFilter, FilterInside
 from lsm.read.index_selection import FileIndex, Selection, open_container
 from lsm.read.metrics import ReadReport
@@ -27,10 +29,7 @@ from lsm.scan.predicates import bind_constants
 from lsm.scan.splits import is_counted
 from lsm.schema.evolution import SchemaMapping, column_types
 from manifest.entry.data_file import DataFileMeta
-from manifest.io.errors import UnsupportedTable
 from manifest.store import FileStore
-
-PARQUET = "parquet"
 
 
 @dataclass(frozen=True)
@@ -76,8 +75,7 @@ class DataFileRead:
             CorruptFile: the data file or its deletion vector is missing or not what the metadata promise.
             UnsupportedTable: the file's format, or the change of a column's type since it was written.
         """
-        if self.file.format != PARQUET:
-            raise UnsupportedTable(f"{self.path}: data files of format '{self.file.format}' are not read")
+        check_format(self.path)
         self.report.files += 1
         self.mapping.check(self._needed)
         if self.selection.is_empty:
@@ -88,10 +86,10 @@ class DataFileRead:
             self.report.files_counted += 1
             yield rows_only(count)
             return
-        with ParquetDataFile(self.store.file_io, self.path, self.promise, self.store.cache.files) as data:
+        with open_data_file(self.store.file_io, self.path, self.promise, self.store.cache.files) as data:
             yield from self._of_open(data, self.selection).batches()
 
-    def _of_open(self, data: ParquetDataFile, chosen: Selection) -> RowGroupRead:
+    def _of_open(self, data: OpenDataFile, chosen: Selection) -> RowGroupRead:
         present = set(data.schema.names)
         absent = [name for name, source in self.mapping.sources.items() if source is not None and source.name not in present]
         needed = {*self.columns, *([VALUE_KIND] if self.drop_retracts else [])}
@@ -175,7 +173,7 @@ class DataFileRead:
         chosen = self.selection
         if known is not None or chosen.residual != TRUE:
             return known
-        with ParquetDataFile(self.store.file_io, self.path, self.promise, self.store.cache.files) as data:
+        with open_data_file(self.store.file_io, self.path, self.promise, self.store.cache.files) as data:
             if may_have_retracts(data, self.file.delete_row_count):
                 return None
         return self.file.row_count if chosen.rows is None else len(chosen.rows)

@@ -25,9 +25,10 @@ from fileindex.predicate.tree import FALSE, TRUE, ColumnRef, Predicate, columns_
 from fileindex.rowset.roaring import bitmap_to_rows
 from lsm.arrow.row_kind import retracts
 from lsm.arrow.text_form import TextForm, plain_text, plain_texts
+from lsm.formats.open_data_file import OpenDataFile
 from lsm.keys.sort import VALUE_KIND
 from lsm.parquet.footer import RowGroup
-from lsm.parquet.reader import DECODED_BATCH_BYTES, ParquetDataFile
+from lsm.parquet.reader import DECODED_BATCH_BYTES
 from lsm.parquet.row_group_pages import GroupPages, matching_rows
 from lsm.read.metrics import ReadReport
 from lsm.read.text_search import TextRows
@@ -67,7 +68,7 @@ class RowGroupRead:
         dictionaries: columns whose texts may come as dictionaries.
     """
 
-    data: ParquetDataFile
+    data: OpenDataFile
     mapping: SchemaMapping
     types: Mapping[str, ColumnType]
     columns: Sequence[str]
@@ -340,7 +341,7 @@ class RowGroupRead:
         return pa.nulls(count, field.type) if value is None else pa.repeat(to_scalar(value, self.types[field.name]), count)
 
 
-def may_have_retracts(data: ParquetDataFile, delete_row_count: int | None) -> bool:
+def may_have_retracts(data: OpenDataFile, delete_row_count: int | None) -> bool:
     """Whether a file may hold ``-U`` or ``-D`` rows, by its metadata and its footer.
 
     Some writers record no deletes although there are; the statistics of ``_VALUE_KIND`` tell.

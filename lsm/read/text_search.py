@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fileindex.base.arrays import Int64s, Mask
+from lsm.formats.open_data_file import OpenDataFile
 from lsm.parquet.footer import RowGroup
-from lsm.parquet.reader import DECODED_BATCH_BYTES, ParquetDataFile
+from lsm.parquet.reader import DECODED_BATCH_BYTES
 from lsm.read.metrics import ReadReport
 
 _Rows = Int64s
@@ -29,7 +30,7 @@ class TextRows:
         report: counters to add to.
     """
 
-    data: ParquetDataFile
+    data: OpenDataFile
     column: str
     texts: Sequence[str]
     groups: Sequence[RowGroup]

@@ -198,7 +198,9 @@ class FilePruner:
         names = tuple(by_name) if file.value_stats_cols is None else file.value_stats_cols
         if not all(name in by_name for name in names):
             return {}
-        return decode_bounds(file.value_stats, names, [by_name[name].type for name in names], file.row_count, self._wanted_sources(mapping))
+        types = [by_name[name].type for name in names]
+        wanted = self._wanted_sources(mapping)
+        return decode_bounds(file.value_stats, names, types, file.row_count, wanted, unbounded=file.unbounded)
 
 
 def _of_name(known: Mapping[str, BoundsColumn], column: ColumnRef) -> BoundsColumn | None:

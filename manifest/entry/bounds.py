@@ -17,6 +17,7 @@ from fileindex.base.float_order import spark_order
 from fileindex.predicate.tree import And, ColumnRef, IsNull, Leaf, Or, Predicate, StartsWith
 from manifest.avro.columnar import optional_longs
 from manifest.entry.columns import EntryColumns
+from manifest.entry.data_file import ORC_UNBOUNDED
 from manifest.entry.objects import counts_of
 from manifest.row.binary_row import EMPTY_ROW
 from manifest.row.columns import RowColumns
@@ -94,6 +95,8 @@ def value_bounds(
         (low, has_low), (high, has_high) = (side.field(position, slot_type(data_type)) for side in sides)
         known = np.zeros(size, np.bool_)
         known[rows] = has_low & has_high
+        if data_type.kind in ORC_UNBOUNDED:
+            known &= ~entries.is_orc
         low, high = _spread(low, rows, size), _spread(high, rows, size)
         found[name] = BoundsColumn(low, high, known, counts[:, position], entries.row_count)
     return found
@@ -133,6 +136,8 @@ def key_bounds(entries: EntryColumns, names: Sequence[str], types: Sequence[Data
         (low, has_low), (high, has_high) = (side.field(position, data_type) for side in sides)
         known = np.zeros(len(entries), np.bool_)
         known[rows] = has_low & has_high
+        if data_type.kind in ORC_UNBOUNDED:
+            known &= ~entries.is_orc
         low, high = _spread(low, rows, known.size), _spread(high, rows, known.size)
         found[name] = BoundsColumn(low, high, known, np.where(known, 0, -1), entries.row_count)
     return found

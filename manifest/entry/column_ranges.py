@@ -155,7 +155,7 @@ def _bounds_of(
         return {name: [_summary(column, by_name[name])] for name, column in columns.items()}
     found: dict[str, list[ColumnBounds]] = {name: [] for name in names if name in wanted}
     for file in entries.files():
-        known = decode_bounds(file.value_stats, names, types, file.row_count, wanted)
+        known = decode_bounds(file.value_stats, names, types, file.row_count, wanted, unbounded=file.unbounded)
         for name, bounds in found.items():
             bounds.append(known.get(name) or ColumnBounds(None, None, None, file.row_count))
     return found

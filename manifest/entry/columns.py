@@ -245,6 +245,11 @@ class EntryColumns:
             raise CorruptFile(self.path_of(0), f"a file name is no text ({error})") from error
 
     @cached_property
+    def is_orc(self) -> Mask:
+        """Whose data files are ORC's, by their names."""
+        return np.array([name.lower().endswith(b".orc") for name in self.content("_FILE._FILE_NAME")], np.bool_)
+
+    @cached_property
     def min_key(self) -> list[bytes]:
         """Serialised smallest keys."""
         return self.content("_FILE._MIN_KEY")

@@ -9,10 +9,14 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, NonNegativeInt
 
+from fileindex.base.column_type import FLOATS, Kind
 from manifest.snapshot.snapshot import FileName
 from manifest.stats.column_stats import SimpleStats
 
 _INDEX_SUFFIX = ".index"
+
+ORC_UNBOUNDED = FLOATS | {Kind.CHAR}
+"""ORC's statistics leave NaN out, and where it comes first, everything else; those of CHAR are of padded values."""
 
 FileIdentity: TypeAlias = tuple[int, str, tuple[str, ...], bytes | None, str | None]
 
@@ -74,6 +78,11 @@ class DataFileMeta(BaseModel):
     def format(self) -> str:
         """The file format, which is the last extension of the name."""
         return self.file_name.rpartition(".")[2].lower()
+
+    @property
+    def unbounded(self) -> frozenset[Kind]:
+        """Kinds of columns that its statistics do not bound."""
+        return ORC_UNBOUNDED if self.format == "orc" else frozenset()
 
     def upgrade(self, level: int) -> DataFileMeta:
         """The same physical file, moved to another level.
@@ -180,4 +189,4 @@ def _tuple(values: list[Any] | None) -> tuple[Any, ...] | None:
     return None if values is None else tuple(values)
 
 
-__all__ = ["DataFileMeta", "FileIdentity", "FileSource", "stats_from_avro", "stats_to_avro", "wall_clock_millis"]
+__all__ = ["ORC_UNBOUNDED", "DataFileMeta", "FileIdentity", "FileSource", "stats_from_avro", "stats_to_avro", "wall_clock_millis"]

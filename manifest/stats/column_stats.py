@@ -5,7 +5,7 @@ The stored form is Paimon's ``SimpleStats``. Bounds may be wider than the data, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -48,9 +48,17 @@ class ColumnBounds:
 
 
 def decode_bounds(
-    stats: SimpleStats, names: Sequence[str], types: Sequence[DataType], row_count: int, wanted: Container[str] | None = None
+    stats: SimpleStats,
+    names: Sequence[str],
+    types: Sequence[DataType],
+    row_count: int,
+    wanted: Container[str] | None = None,
+    *,
+    unbounded: Collection[Kind] = frozenset(),
 ) -> dict[str, ColumnBounds]:
     """Bounds by column name, of the ``wanted`` columns or of all; {} if the stored rows are not over ``names``.
+
+    Of ``unbounded`` kinds only the nulls are known.
 
     >>> from fileindex.base.column_type import Kind
     >>> from manifest.row.binary_row import encode_row
@@ -64,7 +72,11 @@ def decode_bounds(
     at = [i for i, name in enumerate(names) if wanted is None or name in wanted]
     fields = [(i, slot_type(types[i])) for i in at]
     minima, maxima = decode_fields(stats.min_values, arity, fields), decode_fields(stats.max_values, arity, fields)
-    return {names[i]: ColumnBounds(low, high, stats.null_counts[i], row_count) for i, low, high in zip(at, minima, maxima, strict=True)}
+    found = {names[i]: ColumnBounds(low, high, stats.null_counts[i], row_count) for i, low, high in zip(at, minima, maxima, strict=True)}
+    for i in at if unbounded else ():
+        if types[i].kind in unbounded:
+            found[names[i]] = ColumnBounds(None, None, stats.null_counts[i], row_count)
+    return found
 
 
 def slot_type(data_type: DataType) -> DataType:

@@ -17,8 +17,8 @@ from fileindex.format.container import ContainerEntry
 from fileindex.predicate.evaluate_rows import type_of
 from fileindex.predicate.tree import ColumnRef
 from fileindex.verify.health import payload_health
+from lsm.data_file_format import open_data_file
 from lsm.file_index.locate import IndexPlace, index_place
-from lsm.parquet.reader import ParquetDataFile
 from manifest.entry.manifest_entry import ManifestEntry
 from manifest.row.binary_row import decode_row
 from manifest.snapshot.snapshot import Snapshot
@@ -233,7 +233,7 @@ class _IndexedFile:
 def _column_sizes(store: FileStore, path: str, columns: Collection[str]) -> dict[str, int]:
     """Compressed bytes of columns, from the footer; {} if that cannot be read."""
     try:
-        with ParquetDataFile(store.file_io, path) as data:
+        with open_data_file(store.file_io, path) as data:
             present = [name for name in columns if name in data.schema.names]
             return {name: data.compressed_size([name], data.row_groups) for name in present}
     except PaimonError:

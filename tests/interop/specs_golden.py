@@ -26,6 +26,7 @@ from tests.interop.spec_parts import (
 )
 from tests.interop.specs import FULL, MINOR, Alter, Expire, Spec, Tag, commits
 from tests.interop.specs_append import APPENDED
+from tests.interop.specs_formats import FORMATS
 
 _MARKED = commits(120, 120, 120, FULL, 10, MINOR, 10, MINOR, 9, MINOR, ids=range(-50, 260))
 
@@ -262,4 +263,5 @@ GOLDEN = (
         **{"file.compression": "lz4", "metadata.stats-mode": "full", "manifest.compression": "null"},
     ),
     *APPENDED,
+    *FORMATS,
 )

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from fileindex.base.column_type import BINARIES, FLOATS, TIMESTAMPS, ColumnType, Kind
@@ -22,8 +21,11 @@ from fileindex.predicate.tree import And, Compare, In, IsNull, Op, Or, StartsWit
 from fileindex.query.evaluate import evaluate
 from fileindex.query.metrics import IndexMetrics
 from fileindex.rowset.result import REMAIN, RowSet
+from lsm.data_file_format import open_data_file
 from lsm.schema.evolution import SchemaMapping, column_types
 from manifest.avro.container import read_container
+from manifest.io.file_io import LocalFileIO
+from manifest.store import FileStore
 from manifest.types.data_type import DataField, DataType
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -63,7 +65,10 @@ def containers(table):
 @cache
 def rows_of(table, file):
     (path,) = (GOLDEN / table / "table").rglob(file)
-    return pq.ParquetFile(path).read()
+    with open_data_file(LocalFileIO(), str(path)) as data:
+        rows = pa.Table.from_batches(data.batches(data.schema.names, data.row_groups))
+    wanted = FileStore.open(GOLDEN / table / "table").schema.arrow
+    return rows.cast(pa.schema([wanted.field(field.name) if field.name in wanted.names else field for field in rows.schema]))
 
 
 def plain(value, column_type):

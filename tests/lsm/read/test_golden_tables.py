@@ -13,6 +13,7 @@ from fileindex.predicate.tree import Compare, In, leaves
 from lsm.read.metrics import ReadReport
 from lsm.read.split import read_split
 from lsm.scan.planner import ScanPlanner
+from manifest.entry.data_file import ORC_UNBOUNDED
 from manifest.store import FileStore
 from tests.golden_rows import ENGINES_VIEW, GOLDEN, expected_rows, golden_predicate, golden_rows
 
@@ -74,7 +75,13 @@ def test_filters_return_the_engines_rows_from_no_more_files(name):
             assert table.num_rows == known["rows"], known["filter"]
         ours = {file.file_name for split in plan.splits for file in split.files}
         theirs = {file["file"] for split in known["splits"] for file in split["files"]}
-        assert ours <= theirs, known["filter"]
+        assert ours <= theirs or asks_what_orc_does_not_bound(predicate, store.schema, ours - theirs), known["filter"]
+
+
+def asks_what_orc_does_not_bound(predicate, schema, files):
+    """Whether these files are there because the engine believes what ORC's statistics say of floats, which leave NaN out, and of CHAR."""
+    unbounded = any(schema.column_types[leaf.column.name].kind in ORC_UNBOUNDED for leaf in leaves(predicate))
+    return unbounded and all(name.endswith(".orc") for name in files)
 
 
 @pytest.mark.parametrize("name", NAMES)

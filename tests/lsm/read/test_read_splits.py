@@ -203,9 +203,9 @@ def test_a_flipped_bit_of_a_page_gives_the_right_rows_or_an_error_that_names_the
 def test_a_data_file_of_another_format_is_refused_by_name(merged):
     store = FileStore.open(merged)
     (split,) = ScanPlanner(store).plan(snapshot=store.snapshots.latest()).splits
-    orc = split.model_copy(update={"files": (split.files[0].model_copy(update={"file_name": "data-1.orc"}),)})
-    with pytest.raises(UnsupportedTable, match=r"data-1\.orc.*'orc'"):
-        list(read_split(store, orc, columns=["id"]))
+    lance = split.model_copy(update={"files": (split.files[0].model_copy(update={"file_name": "data-1.lance"}),)})
+    with pytest.raises(UnsupportedTable, match=r"data-1\.lance.*'lance'"):
+        list(read_split(store, lance, columns=["id"]))
 
 
 def test_a_file_without_system_columns_is_no_file_of_a_keyed_table(tmp_path):

@@ -1,0 +1,160 @@
+"""An open file of a format without page indexes: its groups are decoded whole, and cut into batches of the size asked for."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from types import TracebackType
+from typing import Any, Self
+
+import pyarrow as pa
+
+from fileindex.base.errors import CorruptFile
+from lsm.parquet.footer import RowGroup
+from lsm.parquet.footer_promise import BrokenPromise
+from lsm.parquet.reader import DECODED_BATCH_BYTES, MAX_BATCH_ROWS, rows_only
+from lsm.parquet.row_group_pages import DAMAGE, GroupPages
+from manifest.io.errors import OutOfMemory, StorageError
+from manifest.io.file_io import FileIO
+from manifest.stats.column_stats import ColumnBounds
+from manifest.types.data_type import DataType
+
+
+class WholeGroupFile(ABC):
+    """An ``OpenDataFile`` without pages; of a format it leaves out what a file is, how it is looked through, and how a group is decoded.
+
+    Args:
+        file_io: where the file lies.
+        path: the file.
+    """
+
+    FORMAT: str
+
+    def __init__(self, file_io: FileIO, path: str) -> None:
+        self.path = path
+        self._file_io = file_io
+        self._opened: list[Any] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; batches handed out stay valid."""
+        while self._opened:
+            self._opened.pop().close()
+
+    @property
+    @abstractmethod
+    def schema(self) -> Any:
+        """See ``OpenDataFile``."""
+
+    @property
+    @abstractmethod
+    def row_groups(self) -> tuple[RowGroup, ...]:
+        """See ``OpenDataFile``."""
+
+    @abstractmethod
+    def decoded(self, columns: Sequence[str], group: RowGroup) -> Any:
+        """Those columns of a group, in the order asked: a record batch."""
+
+    @abstractmethod
+    def compressed_size(self, columns: Sequence[str], groups: Sequence[RowGroup]) -> int:
+        """See ``OpenDataFile``."""
+
+    @property
+    def num_rows(self) -> int:
+        """See ``OpenDataFile``."""
+        return sum(group.num_rows for group in self.row_groups)
+
+    def bounds(self, group: RowGroup, column: str, data_type: DataType) -> ColumnBounds | None:  # noqa: ARG002  # most formats know none
+        """See ``OpenDataFile``."""
+        return None
+
+    def pages(self, group: RowGroup) -> GroupPages | None:  # noqa: ARG002
+        """There are none."""
+        return None
+
+    def expect(self, columns: Sequence[str], group: RowGroup, pages: GroupPages | None = None, rows: Any = None) -> None:  # noqa: ARG002
+        """A group is read from its beginning to its end anyhow."""
+        return
+
+    def page_bounds(self, pages: GroupPages, column: str, data_type: DataType) -> None:  # noqa: ARG002
+        """There are none."""
+        return
+
+    def take(self, pages: GroupPages, columns: Sequence[str], rows: Any) -> list[Any | None]:  # noqa: ARG002
+        """None can be read alone."""
+        return [None] * len(columns)
+
+    def masked(self, pages: GroupPages, columns: Sequence[str], mask: Any) -> None:  # noqa: ARG002
+        """None can be read alone."""
+        return
+
+    def rows_of_texts(self, pages: Sequence[GroupPages], column: str, texts: Sequence[str]) -> None:  # noqa: ARG002
+        """None can be read alone."""
+        return
+
+    def decoded_size(self, columns: Sequence[str], group: RowGroup) -> int:
+        """See ``OpenDataFile``."""
+        return self.compressed_size(columns, [group])
+
+    def batches(
+        self,
+        columns: Sequence[str],
+        groups: Sequence[RowGroup],
+        *,
+        nanos: Collection[str] = (),  # noqa: ARG002  # all digits are kept anyhow
+        dictionaries: Collection[str] = (),  # noqa: ARG002  # texts come plain
+        threads: bool = True,  # noqa: ARG002
+        batch_bytes: int = DECODED_BATCH_BYTES,
+    ) -> Iterator[Any]:
+        """See ``OpenDataFile``; a group at a time is in memory."""
+        for group in groups:
+            if not columns:
+                yield rows_only(group.num_rows)
+                continue
+            with self.decoding():
+                rows = self.decoded(columns, group)
+                rows.validate(full=True)  # texts and offsets are the file's own, and no checksum has told that they are whole
+            if rows.num_rows != group.num_rows:
+                raise CorruptFile(self.path, f"{rows.num_rows} rows were decoded where it says {group.num_rows}")
+            size = max(1, min(MAX_BATCH_ROWS, batch_bytes * rows.num_rows // max(1, rows.nbytes)))
+            yield from (rows.slice(at, size) for at in range(0, rows.num_rows, size))
+
+    @cached_property
+    def source(self) -> Any:
+        """The file, opened once it is needed."""
+        source = self._file_io.open_input(self.path)
+        self._opened.append(source)
+        return source
+
+    def read_range(self, offset: int, length: int) -> bytes:
+        """Bytes of the file. Raises ``ValueError`` if it does not have them."""
+        data: bytes = self.source.read_at(length, offset) if offset >= 0 and length >= 0 else b""
+        if offset < 0 or len(data) != length:
+            raise ValueError(f"it ends before {length} bytes at {offset}")
+        return data
+
+    @contextmanager
+    def decoding(self) -> Iterator[None]:
+        """Whatever is wrong with the file becomes an error that names it."""
+        try:
+            yield
+        except FileNotFoundError as error:
+            raise CorruptFile(self.path, "the data file is missing") from error
+        except BrokenPromise as error:
+            raise CorruptFile(self.path, str(error)) from error
+        except MemoryError as error:
+            raise OutOfMemory(self.path, str(error)) from error
+        except (pa.ArrowException, OSError, *DAMAGE) as error:
+            if isinstance(error, OSError) and error.errno is not None:  # the storage's, not the decoder's
+                raise StorageError(error.errno, error.strerror or "cannot be read", self.path) from error
+            raise CorruptFile(self.path, f"is no readable {self.FORMAT} file ({error})") from error
+
+
+__all__ = ["WholeGroupFile"]

@@ -1,0 +1,110 @@
+"""Protocol buffers as far as ORC's metadata need them: a message as its fields' values by number, bounded by its bytes."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+OrcMessage: TypeAlias = dict[int, list[int | bytes]]
+"""Every value of every field: integers (not yet zigzagged) or bytes."""
+
+_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+_MOST_BITS = 63
+
+
+def message(data: bytes) -> OrcMessage:
+    r"""The fields of an encoded message. Raises ``ValueError`` if the bytes are none.
+
+    >>> message(b"\x08\x96\x01\x12\x02ok")
+    {1: [150], 2: [b'ok']}
+    """
+    found: OrcMessage = {}
+    at = 0
+    while at < len(data):
+        tag, at = _varint(data, at)
+        number, wire = tag >> 3, tag & 7
+        value: int | bytes
+        if wire == _VARINT:
+            value, at = _varint(data, at)
+        elif wire == _BYTES:
+            length, at = _varint(data, at)
+            value, at = _taken(data, at, length)
+        elif wire in {_FIXED64, _FIXED32}:
+            value, at = _taken(data, at, 8 if wire == _FIXED64 else 4)
+        else:
+            raise ValueError(f"a field of wire type {wire} is none")
+        found.setdefault(number, []).append(value)
+    return found
+
+
+def integer(fields: OrcMessage, number: int, default: int = 0) -> int:
+    """The last value of an integer field. Raises ``ValueError`` if it is none."""
+    value = fields.get(number, (default,))[-1]
+    if not isinstance(value, int):
+        raise ValueError(f"field {number} is no integer")  # noqa: TRY004  # the bytes are wrong, not the program
+    return value
+
+
+def text(fields: OrcMessage, number: int, default: bytes = b"") -> bytes:
+    """The last value of a field of bytes. Raises ``ValueError`` if it is none."""
+    return _bytes(fields.get(number, (default,))[-1], number)
+
+
+def messages(fields: OrcMessage, number: int) -> list[OrcMessage]:
+    """The messages of a repeated field."""
+    return [message(_bytes(value, number)) for value in fields.get(number, ())]
+
+
+def texts(fields: OrcMessage, number: int) -> list[bytes]:
+    """The values of a repeated field of bytes."""
+    return [_bytes(value, number) for value in fields.get(number, ())]
+
+
+def integers(fields: OrcMessage, number: int) -> list[int]:
+    """The values of a repeated integer field, packed or not."""
+    found: list[int] = []
+    for value in fields.get(number, ()):
+        if isinstance(value, int):
+            found.append(value)
+            continue
+        at = 0
+        while at < len(value):
+            each, at = _varint(value, at)
+            found.append(each)
+    return found
+
+
+def signed(value: int) -> int:
+    """A zigzag integer.
+
+    >>> [signed(value) for value in (0, 1, 2, 3)]
+    [0, -1, 1, -2]
+    """
+    return (value >> 1) ^ -(value & 1)
+
+
+def _bytes(value: int | bytes, number: int) -> bytes:
+    if not isinstance(value, bytes):
+        raise ValueError(f"field {number} holds no bytes")  # noqa: TRY004
+    return value
+
+
+def _taken(data: bytes, at: int, length: int) -> tuple[bytes, int]:
+    if length > len(data) - at:
+        raise ValueError(f"{length} bytes leave a message of {len(data)}")
+    return data[at : at + length], at + length
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        if at >= len(data) or shift > _MOST_BITS:
+            raise ValueError("a number does not end")
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value & 0xFFFF_FFFF_FFFF_FFFF, at
+        shift += 7
+
+
+__all__ = ["OrcMessage", "integer", "integers", "message", "messages", "signed", "text", "texts"]

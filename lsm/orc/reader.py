@@ -1,0 +1,167 @@
+"""The seam to the ORC decoder: columns and stripes in, Arrow batches out, statistics of stripes as plain bounds.
+
+Only this module knows pyarrow's reader of ORC. It decodes a stripe at a time. ORC has no checksums: what the tail and the decoder
+do not contradict is taken as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from fileindex.base.column_type import BINARIES, STRINGS, Kind
+from lsm.formats.whole_groups import WholeGroupFile
+from lsm.orc.chars import without_padding
+from lsm.orc.protobuf import integer
+from lsm.orc.statistics import exceeds_nanos, stripe_bounds
+from lsm.orc.tail import OrcKind, OrcTail, OrcType
+from lsm.parquet.footer import RowGroup
+from lsm.parquet.footer_promise import BrokenPromise, FooterPromise
+from manifest.io.errors import UnsupportedTable
+from manifest.io.file_cache import FileCache
+from manifest.io.file_io import FileIO
+from manifest.stats.column_stats import ColumnBounds
+from manifest.types.data_type import DataType
+
+_TIMES = frozenset({OrcKind.TIMESTAMP, OrcKind.TIMESTAMP_INSTANT})
+_TEXTS = frozenset({OrcKind.STRING, OrcKind.VARCHAR, OrcKind.CHAR})
+_BYTES_ON_DISK = 11
+_KINDS: Mapping[Kind, frozenset[OrcKind]] = {
+    Kind.BOOLEAN: frozenset({OrcKind.BOOLEAN}),
+    Kind.TINYINT: frozenset({OrcKind.BYTE}),
+    Kind.SMALLINT: frozenset({OrcKind.SHORT}),
+    Kind.INT: frozenset({OrcKind.INT}),
+    Kind.TIME: frozenset({OrcKind.INT}),
+    Kind.BIGINT: frozenset({OrcKind.LONG}),
+    Kind.FLOAT: frozenset({OrcKind.FLOAT}),
+    Kind.DOUBLE: frozenset({OrcKind.DOUBLE}),
+    Kind.DATE: frozenset({OrcKind.DATE}),
+    Kind.DECIMAL: frozenset({OrcKind.DECIMAL}),
+    Kind.TIMESTAMP: _TIMES,
+    Kind.TIMESTAMP_LTZ: _TIMES,
+    **dict.fromkeys(STRINGS, _TEXTS),
+    **dict.fromkeys(BINARIES, frozenset({OrcKind.BINARY})),
+    **dict.fromkeys((Kind.ARRAY, Kind.VECTOR), frozenset({OrcKind.LIST})),
+    **dict.fromkeys((Kind.MAP, Kind.MULTISET), frozenset({OrcKind.MAP})),
+    Kind.ROW: frozenset({OrcKind.STRUCT}),
+}
+"""How each type is stored; older versions keep a local time zone's timestamps as plain ones, in UTC."""
+
+
+class OrcDataFile(WholeGroupFile):
+    """An open ORC data file (``lsm.formats.open_data_file``).
+
+    Args:
+        file_io: where the file lies.
+        path: the file.
+        promise: what the metadata say of it; None if they are not known.
+        files: keeps the tail for the next time; None: it is read from the file.
+
+    Raises:
+        CorruptFile: the file is missing, is no ORC file, or not what its metadata promise.
+    """
+
+    FORMAT = "ORC"
+
+    def __init__(self, file_io: FileIO, path: str, promise: FooterPromise | None = None, files: FileCache | None = None) -> None:
+        super().__init__(file_io, path)
+        try:
+            with self.decoding():
+                self._tail = self._read_tail() if files is None else files.load(file_io, path, "tail", self._read_tail, _weight)
+                if promise is not None and promise.key not in self._tail.kept:
+                    _check(promise, self._tail, int(self.source.size()))
+                    self._tail.kept.add(promise.key)
+        except BaseException:
+            self.close()
+            raise
+
+    def _read_tail(self) -> OrcTail:
+        return OrcTail.read(self.read_range, int(self.source.size()))
+
+    @property
+    def schema(self) -> Any:
+        """See ``OpenDataFile``."""
+        with self.decoding():
+            return self._reader.schema
+
+    @property
+    def row_groups(self) -> tuple[RowGroup, ...]:
+        """The stripes."""
+        return self._tail.row_groups
+
+    def bounds(self, group: RowGroup, column: str, data_type: DataType) -> ColumnBounds | None:
+        """See ``OpenDataFile``; the statistics of the stripe."""
+        number = self._tail.columns.get(column)
+        if number is None or data_type.is_nested or not self._tail.stripe_statistics:
+            return None
+        with suppress(ValueError, ArithmeticError):  # statistics are advice, and the decoder finds what is broken
+            found = self._tail.stripe_statistics[group.index][number]
+            return stripe_bounds(found, self._tail.types[number], group.num_rows, data_type)
+        return None
+
+    def compressed_size(self, columns: Sequence[str], groups: Sequence[RowGroup]) -> int:
+        """See ``OpenDataFile``: the stripes' bytes by the columns' part of the file's, or of its columns where it does not tell that."""
+        sizes = [max(1, integer(said, _BYTES_ON_DISK)) for said in self._tail.statistics] or [1] * len(self._tail.types)
+        wanted = sum(sizes[number] for name in columns for number in self._tail.below(self._tail.columns[name]))
+        return sum(group.size for group in groups) * wanted // sum(sizes)
+
+    def decoded(self, columns: Sequence[str], group: RowGroup) -> Any:
+        """See ``WholeGroupFile``."""
+        for name in columns:
+            self._check_times(name)
+        by_name = all("." not in name for name in columns)  # the decoder takes a point for the way into a row
+        rows = self._reader.read_stripe(group.index, columns=list(columns) if by_name else None)
+        arrays = [without_padding(rows.column(name), self._tail, self._tail.columns[name]) for name in columns]
+        return pa.RecordBatch.from_arrays(arrays, names=list(columns))
+
+    def _check_times(self, column: str) -> None:
+        """The decoder counts nanoseconds, whatever the precision. Raises ``UnsupportedTable``."""
+        for number in self._tail.below(self._tail.columns[column]) if self._tail.statistics else ():
+            if self._tail.types[number].kind in _TIMES and exceeds_nanos(self._tail.statistics[number]):
+                raise UnsupportedTable(f"{self.path}: column '{column}' has a timestamp that nanoseconds since 1970 cannot hold")
+
+    @cached_property
+    def _reader(self) -> Any:
+        from pyarrow import orc  # noqa: PLC0415  # few tables need it
+
+        return orc.ORCFile(self.source)
+
+
+def _weight(tail: OrcTail) -> int:
+    return tail.weight
+
+
+def _check(promise: FooterPromise, tail: OrcTail, size: int) -> None:
+    """Raises ``BrokenPromise`` if the file is not what its metadata say."""
+    promise.check_size(sum(stripe.num_rows for stripe in tail.row_groups), size)
+    for column in promise.columns(tail.columns):
+        if not _fits(tail, tail.types[tail.columns[column.name]], column.type):
+            raise BrokenPromise(f"column '{column.name}' is stored as another type than {column.type}")
+
+
+def _fits(tail: OrcTail, stored: OrcType, type_: DataType) -> bool:
+    kinds = _KINDS.get(type_.kind)
+    if kinds is None:
+        return True  # whoever reads it is told that it cannot be
+    if stored.kind not in kinds:
+        return False
+    children = [tail.types[number] for number in stored.children]
+    match type_.kind:
+        case Kind.DECIMAL:
+            return (stored.precision, stored.scale) == (type_.precision, type_.scale)
+        case Kind.ARRAY | Kind.VECTOR | Kind.MULTISET:
+            return _fits(tail, children[0], type_.part("element"))
+        case Kind.MAP:
+            return all(_fits(tail, child, type_.part(part)) for child, part in zip(children, ("key", "value"), strict=True))
+        case Kind.ROW:
+            there = dict(zip(stored.names, children, strict=True))
+            return all(field.name in there and _fits(tail, there[field.name], field.type) for field in type_.fields)
+        case _:
+            return True
+
+
+__all__ = ["OrcDataFile"]
