@@ -24,7 +24,7 @@ FLOORS = {
         "deletion_vectors keys levels .",
         "arrow bucket schema",
         "merge parquet scan",
-        "formats",
+        "formats parquet/write",
         "avro orc",
         "data_file_format",
         "data_files read",

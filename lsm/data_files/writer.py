@@ -21,7 +21,7 @@ from fileindex.build.writer import DataFileIndexWriter
 from fileindex.format.container import container_size, write_index_container
 from lsm.arrow.row_kind import retracts
 from lsm.keys.sort import SEQUENCE_NUMBER, VALUE_KIND
-from lsm.parquet.writer import ROW_GROUP_BYTES, ParquetFileWriter
+from lsm.parquet.write.writer import ROW_GROUP_BYTES, ParquetFileWriter
 from lsm.schema.parquet_schema import KEY_PREFIX, file_schema, key_value_fields, needs_int96
 from manifest.entry.data_file import DataFileMeta, FileSource, wall_clock_millis
 from manifest.io.paths import FileNames
@@ -114,6 +114,7 @@ class FileTarget:
             f"{self.directory}/{name}",
             self.schema,
             compression=options.file_compression_per_level.get(level, options.file_compression),
+            by_sample=not {"file.compression", "file.compression.per.level"} & self.store.options.raw.keys(),
             level=options.zstd_level,
             int96=needs_int96(self.store.schema.fields),
             row_group_bytes=min(

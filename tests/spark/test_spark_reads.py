@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from pyspark_paimon import SnapshotExpired, Table
 from pyspark_paimon.spark.client.scan_backend import SparkScans
+from tests.lsm import packed_columns
 
 pytestmark = pytest.mark.spark
 
@@ -380,3 +381,15 @@ def test_random_scans_of_random_tables_agree(spark, tmp_path_factory, case):
 @given(_CASES)
 def test_many_random_scans_of_random_tables_agree(spark, tmp_path_factory, case):
     scans_agree(spark, tmp_path_factory.mktemp("random"), case)
+
+
+def test_sparks_own_reader_reads_differences(spark, tmp_path):
+    table = packed_columns.packed_table(tmp_path / "t")
+    expected = packed_columns.rows()
+    names = [name for name in expected.column_names if not name.startswith("time")]  # a type that Spark has not
+    for native in (True, False):
+        frame = Table.open(tmp_path / "t", spark).scan(columns=names).to_spark(native=native)
+        assert is_native(frame) is native
+        found = frame.toArrow().sort_by("id")
+        assert found.cast(expected.select(names).schema).equals(expected.select(names))
+    assert table.scan().count() == packed_columns.ROWS

@@ -13,7 +13,7 @@ import lsm.parquet.footer_seal
 from fileindex.base.column_type import Kind
 from fileindex.base.errors import CorruptFile
 from lsm.parquet.reader import PAGED_ROWS, ParquetDataFile
-from lsm.parquet.writer import ParquetFileWriter
+from lsm.parquet.write.writer import ParquetFileWriter
 from manifest.io.file_io import LocalFileIO
 from manifest.types.data_type import DataType
 from tests.damage import footer_span, page_index_span

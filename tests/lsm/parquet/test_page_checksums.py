@@ -16,7 +16,7 @@ import pytest
 import lsm.parquet.reader
 from fileindex.base.errors import CorruptFile
 from lsm.parquet.reader import PAGED_ROWS, ParquetDataFile
-from lsm.parquet.writer import ParquetFileWriter
+from lsm.parquet.write.writer import ParquetFileWriter
 from manifest.io.errors import OutOfMemory
 from manifest.io.file_io import LocalFileIO
 

@@ -6,36 +6,28 @@ storage with the first of them.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
 from contextlib import suppress
 from inspect import signature
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lsm.arrow.text_form import DICTIONARY, joined
 from lsm.parquet.footer_fixup import FooterSink, as_integers, columns_with_nan
+from lsm.parquet.write.column_layout import column_layout
 from manifest.io.file_io import FileIO
 from manifest.io.storage_errors import storage_errors
 from manifest.options.parquet_options import ParquetOptions
 
 ROW_GROUP_ROWS = 1 << 19
 ROW_GROUP_BYTES = 64 << 20
-_SAMPLE_ROWS = 1024
-_SAMPLE_WINDOW = 1 << 16
-_REPEATS = 4
-_MOST_DISTINCT = 1 << 15
-"""A dictionary pays if its values repeat so often, and it fits the cache."""
 _FIRST_GUESS = 0.5
 _PAGE_BYTES = 1 << 20
 _PAGE_ROWS = 10_000
 """Half of what the encoder takes by itself: a lookup decodes half as much, and a file grows by a sixth of a percent."""
 _SETTINGS = frozenset(signature(pq.ParquetWriter.__init__).parameters)
 """What this Arrow's encoder can be told: older ones break pages by bytes alone, and write no Bloom filters."""
-_MAX_INT64_DIGITS = 18
 
 
 class ParquetFileWriter:
@@ -45,6 +37,7 @@ class ParquetFileWriter:
         path: Created exclusively (``FileExistsError``).
         schema: The file's Arrow schema, with field ids (``lsm.schema.parquet_schema``).
         compression: Paimon's name of the codec (``file.compression``).
+        by_sample: Whether columns may do without the codec, and numbers be stored as differences, where a sample says that it pays.
         level: Compression level, used for zstd.
         int96: Store timestamps finer than microseconds as INT96.
         row_group_bytes: In-memory size at which a row group is closed.
@@ -59,6 +52,7 @@ class ParquetFileWriter:
         schema: Any,
         *,
         compression: str = "zstd",
+        by_sample: bool = True,
         level: int = 1,
         int96: bool = False,
         row_group_bytes: int = ROW_GROUP_BYTES,
@@ -71,6 +65,7 @@ class ParquetFileWriter:
         self._schema = schema
         self._codec = compression.lower()
         self._level = level if self._codec == "zstd" else None
+        self._by_sample = by_sample
         self._int96 = int96
         self._group_rows = ROW_GROUP_ROWS
         self._group_bytes = row_group_bytes
@@ -152,6 +147,7 @@ class ParquetFileWriter:
             if pa.types.is_dictionary(kind):
                 self._encoded = self._encoded.set(at, self._encoded.field(at).with_type(kind))
         self._footer = FooterSink(self._sink, self._schema, int96=self._int96)
+        layout = column_layout(fitted(first, self._encoded), self._plain, self._codec, self._level, by_sample=self._by_sample)
         self._writer = pq.ParquetWriter(
             pa.PythonFile(self._footer, mode="w"),
             self._encoded,
@@ -160,9 +156,7 @@ class ParquetFileWriter:
             data_page_size=self._options.page_bytes or _PAGE_BYTES,
             **self._supported({"max_rows_per_page": self._options.page_rows or _PAGE_ROWS}),
             **self._supported({"bloom_filter_options": self._blooms(first)}),
-            compression=self._codec,
-            compression_level=self._level,
-            use_dictionary=dictionary_columns(first, self._plain),
+            **layout.settings(self._codec, self._level),
             write_statistics=True,
             write_page_index=True,
             write_page_checksum=True,  # readers verify it: a flipped bit is an error, not another value
@@ -199,54 +193,4 @@ def fitted(rows: Any, schema: Any) -> Any:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def dictionary_columns(rows: Any, plain: frozenset[str]) -> list[str]:
-    """Leaf columns whose values repeat enough for a dictionary, judged by a sample; those inside nested ones always.
-
-    Decimals of more than 18 digits never: Paimon's reader looks for their values in dictionaries without the leading bytes that
-    fixed-length values have there, finds none, and drops rows that match.
-
-    >>> dictionary_columns(pa.table({"id": [1, 2, 3, 4], "city": ["Oslo"] * 4}), frozenset())
-    ['city']
-    """
-    step = max(1, min(rows.num_rows, _SAMPLE_WINDOW) // _SAMPLE_ROWS)
-    sample = rows if rows.num_rows <= _SAMPLE_ROWS else rows.take(pa.array(np.arange(0, _SAMPLE_ROWS * step, step)))
-    found: list[str] = []
-    for field in rows.schema:
-        if pa.types.is_dictionary(field.type):
-            found.append(field.name)
-        elif pa.types.is_nested(field.type):
-            found += _leaves(field.name, field.type)
-        elif field.name not in plain and not pa.types.is_boolean(field.type) and not _is_wide_decimal(field.type):
-            distinct = _distinct(sample.column(field.name), whole=sample is rows)
-            if _REPEATS * distinct <= rows.num_rows and distinct <= _MOST_DISTINCT:
-                found.append(field.name)
-    return found
-
-
-def _distinct(sample: Any, *, whole: bool) -> float:
-    """The number of distinct values, by those that a sample has once and twice (Chao's estimate)."""
-    counts = sample.value_counts().field("counts").to_numpy()
-    once, twice = int((counts == 1).sum()), int((counts == 2).sum())
-    if whole or not once:
-        return len(counts)
-    return len(counts) + once * once / (2 * twice) if twice else math.inf
-
-
-def _is_wide_decimal(kind: Any) -> bool:
-    return bool(pa.types.is_decimal(kind) and kind.precision > _MAX_INT64_DIGITS)
-
-
-def _leaves(path: str, kind: Any) -> Iterator[str]:
-    if pa.types.is_struct(kind):
-        for at in range(kind.num_fields):
-            yield from _leaves(f"{path}.{kind.field(at).name}", kind.field(at).type)
-    elif pa.types.is_map(kind):
-        yield from _leaves(f"{path}.key_value.key", kind.key_type)
-        yield from _leaves(f"{path}.key_value.value", kind.item_type)
-    elif pa.types.is_list(kind):
-        yield from _leaves(f"{path}.list.element", kind.value_type)
-    else:
-        yield path
-
-
-__all__ = ["ROW_GROUP_BYTES", "ROW_GROUP_ROWS", "ParquetFileWriter", "dictionary_columns", "fitted"]
+__all__ = ["ROW_GROUP_BYTES", "ROW_GROUP_ROWS", "ParquetFileWriter", "fitted"]

@@ -1,0 +1,162 @@
+"""How each column of a file is stored: by a dictionary, as differences, or plain; with the codec, or without where it saves little.
+
+Chosen by a sample of the file's first rows. Whole numbers of most distributions are smaller as differences packed into bits
+(DELTA_BINARY_PACKED) than compressed, and are decoded several times faster; numbers with rare outliers are not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+_SAMPLE_ROWS = 1024
+_SAMPLE_WINDOW = 1 << 16
+_REPEATS = 4
+_MOST_DISTINCT = 1 << 15
+"""A dictionary pays if its values repeat so often, and it fits the cache."""
+_MAX_INT64_DIGITS = 18
+_FEWEST_ROWS = 4096
+"""Of fewer rows no column is worth a trial."""
+_TRIAL_ROWS = 4096
+_SAVING = 0.1
+"""What a codec, or differences, must save of a column."""
+_AS_SMALL = 1.05
+"""Differences may be so much larger than what the codec makes: they are decoded several times faster."""
+_DIFFERENCES = "DELTA_BINARY_PACKED"
+
+
+@dataclass(frozen=True)
+class ColumnLayout:
+    """Leaf columns by their paths: those with a dictionary, those stored as differences, and those compressed (None: all)."""
+
+    dictionary: Sequence[str]
+    differences: Collection[str] = ()
+    compressed: Collection[str] | None = None
+
+    def settings(self, codec: str, level: int | None) -> dict[str, Any]:
+        """What ``pq.ParquetWriter`` is told."""
+        found: dict[str, Any] = {"use_dictionary": list(self.dictionary)}
+        if self.differences:
+            found["column_encoding"] = dict.fromkeys(self.differences, _DIFFERENCES)
+        if self.compressed is None:
+            return found | {"compression": codec, "compression_level": level}
+        found["compression"] = dict.fromkeys(self.compressed, codec)
+        if level is not None:
+            found["compression_level"] = dict.fromkeys(self.compressed, level)
+        return found if self.compressed else found | {"compression": "none"}
+
+
+def column_layout(rows: Any, plain: frozenset[str], codec: str, level: int | None, *, by_sample: bool) -> ColumnLayout:
+    """The layout of a file that begins with ``rows``, in the types that are encoded.
+
+    Args:
+        rows: of the first row group.
+        plain: columns for which no dictionary is tried.
+        codec: the file's codec, as Arrow calls it, and its level.
+        level: None: the codec has none.
+        by_sample: False: every column has the codec, and none is stored as differences.
+    """
+    dictionary = dictionary_columns(rows, plain)
+    if not by_sample or codec == "none" or rows.num_rows < _FEWEST_ROWS:
+        return ColumnLayout(dictionary)
+    sample = _slices(rows)
+    numbers = [field.name for field in rows.schema if field.name not in dictionary and _is_whole_number(field.type)]
+    shares = rows.num_rows / sample.num_rows
+    with_codec = _trial(sample, ColumnLayout(dictionary).settings(codec, level), shares)
+    packed = _trial(sample.select(numbers), ColumnLayout((), numbers, ()).settings(codec, level), shares) if numbers else {}
+    without = _trial(sample, ColumnLayout(dictionary, (), ()).settings(codec, level), shares)
+    differences = {
+        name for name in numbers if packed[name] <= _AS_SMALL * with_codec[name] and packed[name] <= (1 - _SAVING) * without[name]
+    }
+    compressed = [path for path, size in with_codec.items() if path not in differences and size <= (1 - _SAVING) * without[path]]
+    return ColumnLayout(dictionary, frozenset(differences), compressed)
+
+
+def _slices(rows: Any) -> Any:
+    """Neighbouring rows, as differences want them, from two places."""
+    if rows.num_rows <= 2 * _TRIAL_ROWS:
+        return rows
+    return pa.concat_tables([rows.slice(0, _TRIAL_ROWS), rows.slice(rows.num_rows // 2, _TRIAL_ROWS)])
+
+
+def _trial(sample: Any, settings: dict[str, Any], shares: float) -> dict[str, float]:
+    """The size that every leaf column would have, by path, in a row group of so many samples; its dictionary is there once."""
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(
+        sink, sample.schema, store_decimal_as_integer=True, write_statistics=False, store_schema=False, **settings
+    ) as writer:
+        writer.write_table(sample)
+    group = pq.read_metadata(pa.BufferReader(sink.getvalue())).row_group(0)
+    found = {}
+    for column in map(group.column, range(group.num_columns)):
+        dictionary = column.data_page_offset - column.dictionary_page_offset if column.has_dictionary_page else 0
+        found[column.path_in_schema] = dictionary + shares * (column.total_compressed_size - dictionary)
+    return found
+
+
+def _is_whole_number(kind: Any) -> bool:
+    """Whether values are stored as whole numbers of 32 or 64 bits."""
+    if pa.types.is_decimal(kind):
+        return not _is_wide_decimal(kind)
+    if pa.types.is_timestamp(kind):
+        return bool(kind.unit != "ns")
+    return bool(pa.types.is_signed_integer(kind) or pa.types.is_date32(kind) or pa.types.is_time32(kind))
+
+
+def dictionary_columns(rows: Any, plain: frozenset[str]) -> list[str]:
+    """Leaf columns whose values repeat enough for a dictionary, judged by a sample; those inside nested ones always.
+
+    Decimals of more than 18 digits never: Paimon's reader looks for their values in dictionaries without the leading bytes that
+    fixed-length values have there, finds none, and drops rows that match.
+
+    >>> dictionary_columns(pa.table({"id": [1, 2, 3, 4], "city": ["Oslo"] * 4}), frozenset())
+    ['city']
+    """
+    step = max(1, min(rows.num_rows, _SAMPLE_WINDOW) // _SAMPLE_ROWS)
+    sample = rows if rows.num_rows <= _SAMPLE_ROWS else rows.take(pa.array(np.arange(0, _SAMPLE_ROWS * step, step)))
+    found: list[str] = []
+    for field in rows.schema:
+        if pa.types.is_dictionary(field.type):
+            found.append(field.name)
+        elif pa.types.is_nested(field.type):
+            found += _leaves(field.name, field.type)
+        elif field.name not in plain and not pa.types.is_boolean(field.type) and not _is_wide_decimal(field.type):
+            distinct = _distinct(sample.column(field.name), whole=sample is rows)
+            if _REPEATS * distinct <= rows.num_rows and distinct <= _MOST_DISTINCT:
+                found.append(field.name)
+    return found
+
+
+def _distinct(sample: Any, *, whole: bool) -> float:
+    """The number of distinct values, by those that a sample has once and twice (Chao's estimate)."""
+    counts = sample.value_counts().field("counts").to_numpy()
+    once, twice = int((counts == 1).sum()), int((counts == 2).sum())
+    if whole or not once:
+        return len(counts)
+    return len(counts) + once * once / (2 * twice) if twice else math.inf
+
+
+def _is_wide_decimal(kind: Any) -> bool:
+    return bool(pa.types.is_decimal(kind) and kind.precision > _MAX_INT64_DIGITS)
+
+
+def _leaves(path: str, kind: Any) -> Iterator[str]:
+    if pa.types.is_struct(kind):
+        for at in range(kind.num_fields):
+            yield from _leaves(f"{path}.{kind.field(at).name}", kind.field(at).type)
+    elif pa.types.is_map(kind):
+        yield from _leaves(f"{path}.key_value.key", kind.key_type)
+        yield from _leaves(f"{path}.key_value.value", kind.item_type)
+    elif pa.types.is_list(kind):
+        yield from _leaves(f"{path}.list.element", kind.value_type)
+    else:
+        yield path
+
+
+__all__ = ["ColumnLayout", "column_layout", "dictionary_columns"]

@@ -1,0 +1,133 @@
+"""How columns are stored: what a sample decides, what the table's options decide, and that every reader gets the same rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lsm.parquet.write.column_layout import column_layout
+from pyspark_paimon import Table
+from tests.lsm import packed_columns
+
+N = 20_000
+DRAW = np.random.default_rng(7)
+DIFFERENCES = {
+    "ids": np.arange(N),
+    "sorted with gaps": np.cumsum(DRAW.integers(1, 50, N)),
+    "a range": DRAW.integers(0, 10**6, N),
+}
+PLAIN = {
+    "any 64 bits": DRAW.integers(-(2**63), 2**63 - 1, N),
+    "rare outliers": np.where(DRAW.random(N) < 0.01, 2**60, DRAW.integers(0, 20, N) * 7919),
+}
+
+
+def layout(**columns):
+    return column_layout(pa.table(columns), frozenset(columns), "zstd", 1, by_sample=True)
+
+
+@pytest.mark.parametrize("name", DIFFERENCES)
+def test_numbers_that_are_smaller_so_are_stored_as_differences_without_a_codec(name):
+    found = layout(n=DIFFERENCES[name])
+    assert (found.differences, found.compressed) == ({"n"}, [])
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_other_numbers_stay_plain_and_have_the_codec_where_it_saves(name):
+    found = layout(n=PLAIN[name])
+    assert (found.differences, found.compressed) == (set(), ["n"] if name == "rare outliers" else [])
+
+
+def test_only_what_the_codec_shrinks_is_compressed():
+    text = pa.array([f"value {n} of many" for n in range(N)])
+    found = layout(noise=pa.array([DRAW.bytes(20) for _ in range(N)]), text=text, list=pa.array([[n % 3] * 4 for n in range(N)]))
+    assert found.compressed == ["text", "list.list.element"]
+    assert found.dictionary == ["list.list.element"]
+
+
+def test_a_small_file_is_not_sampled():
+    found = column_layout(pa.table({"n": range(1000)}), frozenset("n"), "zstd", 1, by_sample=True)
+    assert (found.differences, found.compressed) == ((), None)
+
+
+def test_pages_of_codes_are_judged_without_the_dictionary():
+    """Values of a large dictionary compress well, and are there once; the codes of all rows do not compress."""
+    rows = pa.table({"n": DRAW.integers(0, 3000, 400_000) * 10**9})
+    assert column_layout(rows, frozenset(), "zstd", 1, by_sample=True).compressed == []
+
+
+def encodings(table: Table) -> dict[str, tuple[set[str], str]]:
+    (path,) = Path(table.path).glob("bucket-0/*.parquet")
+    group = pq.read_metadata(path).row_group(0)
+    columns = [group.column(at) for at in range(group.num_columns)]
+    return {column.path_in_schema: (set(column.encodings), column.compression) for column in columns}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"file.compression": "zstd"},
+        {"file.compression": "none"},
+        {"file.compression.per.level": "0:snappy,1:snappy,2:snappy,3:snappy,4:snappy,5:snappy"},
+    ],
+)
+def test_a_codec_that_the_table_names_is_the_codec_of_every_column(tmp_path, options):
+    table = Table.create(tmp_path / "t", "id BIGINT, n BIGINT", ["id"], options={"bucket": "1", **options})
+    table.write(pa.table({"id": range(N), "n": DRAW.integers(-(2**63), 2**63 - 1, N)}))
+    codec = {"none": "UNCOMPRESSED", "zstd": "ZSTD"}.get(options.get("file.compression"), "SNAPPY")
+    found = encodings(table)
+    assert {used for _, used in found.values()} == {codec}
+    assert not any("DELTA_BINARY_PACKED" in kinds for kinds, _ in found.values())
+
+
+def test_a_table_without_a_word_on_it_has_both(tmp_path):
+    table = Table.create(tmp_path / "t", "id BIGINT, s STRING", ["id"], options={"bucket": "1"})
+    table.write(pa.table({"id": range(N), "s": [f"value {n} of many" for n in range(N)]}))
+    found = encodings(table)
+    assert found["id"] == ({"RLE", "DELTA_BINARY_PACKED"}, "UNCOMPRESSED")
+    assert found["s"] == ({"RLE", "PLAIN"}, "ZSTD")
+
+
+@pytest.fixture(scope="module")
+def packed(tmp_path_factory) -> Table:
+    return packed_columns.packed_table(tmp_path_factory.mktemp("packed") / "t")
+
+
+def test_all_of_them_are_stored_as_differences(packed):
+    kinds = encodings(packed)
+    assert all(used == ({"RLE", "DELTA_BINARY_PACKED"}, "UNCOMPRESSED") for name, used in kinds.items() if not name.startswith("_"))
+    (path,) = Path(packed.path).glob("bucket-0/*.parquet")
+    assert pq.read_metadata(path).num_row_groups > 3
+
+
+def test_every_type_and_pattern_of_nulls_comes_back(packed):
+    expected = packed_columns.rows()
+    assert packed.scan().to_arrow().sort_by("id").equals(expected)
+    (path,) = Path(packed.path).glob("bucket-0/*.parquet")
+    found = pl.read_parquet(path).select(expected.column_names).sort("id")
+    assert found.to_arrow().cast(expected.schema).equals(expected)
+
+
+@pytest.mark.parametrize("spread", [1, 97, 1400])
+def test_few_rows_are_decoded_from_their_pages(packed, spread):
+    wanted = list(range(695, packed_columns.ROWS, spread))[:300]
+    expected = packed_columns.rows().take(pa.array(wanted))
+    assert packed.lookup({"id": wanted}).equals(expected)
+    value = expected["big_none"][0].as_py()
+    assert packed.scan(f"big_none = {value}").count() == packed_columns.rows()["big_none"].to_pylist().count(value)
+
+
+def test_duckdb_reads_them(packed):
+    duckdb = pytest.importorskip("duckdb")
+    (path,) = Path(packed.path).glob("bucket-0/*.parquet")
+    expected = packed_columns.rows()
+    names = ", ".join(f'"{name}"' for name in expected.column_names)
+    with duckdb.connect() as connection:
+        connection.sql("SET TimeZone = 'UTC'")
+        found = connection.sql(f"SELECT {names} FROM '{path}' ORDER BY id").to_arrow_table()
+    assert found.cast(expected.schema).equals(expected)
