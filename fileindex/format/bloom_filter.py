@@ -29,6 +29,8 @@ _SPREAD_MAX = 2**26
 _SANE_HASHES = 2048
 _WHOLE_PROBES = 64
 _HASHES_A_STEP = 1024
+_SHARE = 64
+_FEW_HASHES = 1 << 16
 
 _Words: TypeAlias = np.ndarray[Any, np.dtype[np.uint64]]
 
@@ -43,6 +45,19 @@ class BloomSize:
 
     bits: int
     hashes: int
+
+    def is_of_some(self, most: int, fpp: float) -> bool:
+        """Whether it is the size for some number of items up to ``most``.
+
+        >>> size = BloomSize.of(700, 0.1)
+        >>> size.is_of_some(1000, 0.1), size.is_of_some(699, 0.1), size.is_of_some(1000, 0.01)
+        (True, False, False)
+        """
+        per_item = -math.log(fpp) / (math.log(2) * math.log(2))
+        if not per_item:
+            return BloomSize.of(most, fpp) == self
+        around = range(max(1, int((self.bits - 8) / per_item) - 1), min(most, int(self.bits / per_item) + 1) + 1)
+        return any(BloomSize.of(items, fpp) == self for items in around)
 
     @classmethod
     def of(cls, items: int, fpp: float) -> BloomSize:
@@ -70,13 +85,14 @@ class BloomFilterBuilder:
 
     def add(self, values: Any) -> None:
         """Take an array in physical form."""
-        self._take(hash_array(values, self._type))
+        self.add_hashes(hash_array(values, self._type))
 
     def add_keys(self, keys: Any) -> None:
         """Take index keys of the column (``keys.to_keys``, or texts), each once or more often."""
-        self._take(hash_keys(keys, self._type))
+        self.add_hashes(hash_keys(keys, self._type))
 
-    def _take(self, hashes: _Words) -> None:
+    def add_hashes(self, hashes: _Words) -> None:
+        """Take hashes of values."""
         self._pending.append(hashes)
         self._pending_count += len(hashes)
         if self._pending_count >= self._flush_at:
@@ -101,6 +117,55 @@ class BloomFilterBuilder:
         for positions in bit_positions(hashes, self._size):
             spread[positions] = True
         self._bits |= np.packbits(spread, bitorder="little")
+
+
+class FittedBloomFilterBuilder:
+    """As ``BloomFilterBuilder``, but sized for as many values as there turn out to be; it holds eight bytes for each until then.
+
+    >>> import pyarrow as pa
+    >>> builder = FittedBloomFilterBuilder(ColumnType("INT"), 0.1)
+    >>> builder.add(pa.array([1, 2, None, 1], pa.int32()))
+    >>> len(builder.finish())
+    6
+    """
+
+    def __init__(self, column_type: ColumnType, fpp: float) -> None:
+        self._type = column_type
+        self._fpp = fpp
+        self._hashes: list[_Words] = []
+        self._count = 0
+        self._unite_at = _FEW_HASHES
+
+    def add(self, values: Any) -> None:
+        """Take an array in physical form."""
+        self._take(hash_array(values, self._type))
+
+    def add_keys(self, keys: Any) -> None:
+        """Take index keys of the column, each once or more often."""
+        self._take(hash_keys(keys, self._type))
+
+    def finish(self) -> bytes:
+        """The payload."""
+        builder = BloomFilterBuilder(self._type, BloomSize.of(max(1, self._distinct()), self._fpp))
+        for hashes in self._hashes:
+            builder.add_hashes(hashes)
+        return builder.finish()
+
+    def _take(self, hashes: _Words) -> None:
+        self._hashes.append(hashes)
+        self._count += len(hashes)
+        if self._count >= self._unite_at:
+            if 2 * self._distinct() <= self._count:
+                self._hashes = [np.unique(np.concatenate(self._hashes))]
+                self._count = len(self._hashes[0])
+            self._unite_at = 2 * max(_FEW_HASHES, self._count)
+
+    def _distinct(self) -> int:
+        """How many values there are: counted if they are few, else by those of every 64th hash, within some percent."""
+        if self._count <= _FEW_HASHES:
+            return len(np.unique(np.concatenate(self._hashes))) if self._hashes else 0
+        some = np.concatenate([hashes[hashes & np.uint64(_SHARE - 1) == 0] for hashes in self._hashes])
+        return min(self._count, _SHARE * len(np.unique(some)))
 
 
 class BloomFilterReader:
@@ -174,4 +239,12 @@ def bit_positions(hashes: _Words, size: BloomSize) -> Iterator[np.ndarray[Any, n
         yield ((at ^ (at >> 31)).view(np.uint32) % np.uint32(size.bits)).astype(np.int64)
 
 
-__all__ = ["DEFAULT_FPP", "DEFAULT_ITEMS", "BloomFilterBuilder", "BloomFilterReader", "BloomSize", "bit_positions"]
+__all__ = [
+    "DEFAULT_FPP",
+    "DEFAULT_ITEMS",
+    "BloomFilterBuilder",
+    "BloomFilterReader",
+    "BloomSize",
+    "FittedBloomFilterBuilder",
+    "bit_positions",
+]

@@ -11,7 +11,14 @@ from fileindex.base.errors import UnsupportedOption
 from fileindex.base.memory_size import parse_memory_size
 from fileindex.format.bitmap_reader import BitmapReader
 from fileindex.format.bitmap_writer import DEFAULT_BLOCK_SIZE, VERSION_1, VERSION_2, write_bitmap
-from fileindex.format.bloom_filter import DEFAULT_FPP, DEFAULT_ITEMS, BloomFilterBuilder, BloomFilterReader, BloomSize
+from fileindex.format.bloom_filter import (
+    DEFAULT_FPP,
+    DEFAULT_ITEMS,
+    BloomFilterBuilder,
+    BloomFilterReader,
+    BloomSize,
+    FittedBloomFilterBuilder,
+)
 from fileindex.format.bsi import BsiReader, write_bsi
 from fileindex.format.container import Payload
 from fileindex.format.range_bitmap_reader import RangeBitmapReader
@@ -119,6 +126,8 @@ def _bloom_size(options: Mapping[str, str], key: Callable[[str], str] = str) -> 
 
 
 def _bloom(column_type: ColumnType, options: Mapping[str, str]) -> HashingBuilder:
+    if "items" not in options:
+        return FittedBloomFilterBuilder(column_type, _fraction(options.get("fpp", str(DEFAULT_FPP)), "fpp"))
     return BloomFilterBuilder(column_type, _bloom_size(options))
 
 

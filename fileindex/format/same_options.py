@@ -55,9 +55,13 @@ def has_same_options(index_type: str, payload: Payload | None, column_type: Colu
         return False
 
 
-def _bloom(payload: Payload, _type: ColumnType, options: Mapping[str, str], _rows: int) -> bool:
-    size = BloomSize.of(int(options.get("items", DEFAULT_ITEMS)), float(options.get("fpp", DEFAULT_FPP)))
-    return payload.length == 4 + size.bits // 8 and payload.read(0, 4) == size.hashes.to_bytes(4, "big")
+def _bloom(payload: Payload, _type: ColumnType, options: Mapping[str, str], rows: int) -> bool:
+    """Without ``items`` a filter is for the values of its file or, as Paimon makes it, for a fixed number."""
+    fpp = float(options.get("fpp", DEFAULT_FPP))
+    found = BloomSize(8 * (payload.length - 4), int.from_bytes(payload.read(0, 4), "big"))
+    if found == BloomSize.of(int(options.get("items", DEFAULT_ITEMS)), fpp):
+        return True
+    return "items" not in options and found.is_of_some(max(1, rows), fpp)
 
 
 def _bsi(payload: Payload, _type: ColumnType, _options: Mapping[str, str], rows: int) -> bool:

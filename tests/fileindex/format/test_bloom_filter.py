@@ -15,6 +15,7 @@ from fileindex.base.plain_value import from_scalar, plain_array
 from fileindex.format.bloom_filter import BloomFilterBuilder, BloomFilterReader, BloomSize
 from fileindex.format.container import ContainerReader, Payload
 from fileindex.format.registry import INDEX_TYPES
+from fileindex.format.same_options import has_same_options
 from fileindex.predicate.tree import ColumnRef, Compare, In, IsNull, Op
 from fileindex.rowset.result import REMAIN, SKIP
 from tests.fileindex.index_models import ATOMIC_TYPES, arrow_column, columns, type_name
@@ -133,6 +134,38 @@ def test_a_long_list_is_skipped_only_if_all_of_it_is_absent(count):
     assert reader.evaluate(In(A, absent)) is SKIP
     assert reader.evaluate(In(A, (*absent, 7))) is REMAIN
     assert reader.evaluate(In(A, (7, *absent))) is REMAIN
+
+
+@pytest.mark.parametrize(("rows", "distinct"), [(1, 1), (1000, 1000), (100_000, 100_000), (100_000, 7), (200_000, 20_000)])
+def test_without_a_number_of_items_a_filter_is_for_the_values_of_its_file(rows, distinct):
+    kind = ColumnType(Kind.BIGINT)
+    build = INDEX_TYPES["bloom-filter"].hashing
+    fitted, fixed = build(kind, {"fpp": "0.01"}), build(kind, {"fpp": "0.01", "items": str(distinct)})
+    for first in range(0, rows, 30_000):
+        values = pa.array([at % distinct for at in range(first, min(rows, first + 30_000))])
+        fitted.add(values)
+        fixed.add(values)
+    payload, exact = fitted.finish(), fixed.finish()
+    assert payload == exact or (distinct > 65536 // 4 and abs(len(payload) - len(exact)) < len(exact) // 10)
+    assert has_same_options("bloom-filter", Payload.of(payload), kind, {"fpp": "0.01"}, rows)
+    assert not has_same_options("bloom-filter", Payload.of(payload), kind, {"fpp": "0.01", "items": str(2 * distinct + 99)}, rows)
+    assert not has_same_options("bloom-filter", Payload.of(payload), kind, {"fpp": "0.2"}, rows)
+
+
+def test_a_filter_for_more_values_than_the_file_has_is_not_that_of_its_options_but_paimons_default_is():
+    kind = ColumnType(Kind.BIGINT)
+    large = Payload.of(built(pa.array(range(10)), kind, 5000, 0.1))
+    default = Payload.of(built(pa.array(range(10)), kind, 1_000_000, 0.1))
+    assert not has_same_options("bloom-filter", large, kind, {}, 10)
+    assert has_same_options("bloom-filter", default, kind, {}, 10)
+
+
+def test_a_filter_of_nulls_alone_denies_everything():
+    kind = ColumnType(Kind.INT)
+    builder = INDEX_TYPES["bloom-filter"].hashing(kind, {})
+    builder.add(pa.array([None, None], pa.int32()))
+    reader = BloomFilterReader(Payload.of(builder.finish()), kind)
+    assert reader.evaluate(Compare(A, Op.EQ, 0)) is SKIP
 
 
 def test_a_zero_is_looked_for_with_both_signs():
