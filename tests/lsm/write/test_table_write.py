@@ -364,7 +364,7 @@ def test_leaving_with_an_error_deletes_what_was_handed_over_to_nobody(tmp_path: 
 def test_rows_that_do_not_fit_are_refused_and_nothing_is_written(tmp_path: Path) -> None:
     store = make(tmp_path / "t", DDL, ("id",), bucket="1")
     with pytest.raises(SchemaMismatch, match="missing"), TableWrite(store) as job:
-        job.write(pa.table({"id": [1]}))
+        job.write(pa.table({"name": ["a"]}))
     with pytest.raises(SchemaMismatch, match="kinds"), TableWrite(store) as job:
         job.write(many(store, 2), kinds=pa.array([0, 4]))
     append = make(tmp_path / "a", DDL)
