@@ -110,7 +110,10 @@ class Game:
         return bool(self.snapshots())
 
     def may_tag(self, _: Player) -> bool:
-        return len(self.tags) < 3 and self.has_snapshot()
+        """A tag is read by its snapshot's schema, so that nobody tags between a change of columns and the next commit."""
+        snapshots = Table.open(self.path).snapshots()
+        newest = snapshots["schema_id"].to_pylist()[-1:]
+        return len(self.tags) < 3 and newest == [Table.open(self.path).table_schema.id]
 
     def tag(self, player: Player) -> None:
         name = f"tag-{len(self.tags)}"
