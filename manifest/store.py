@@ -27,6 +27,7 @@ from manifest.schema.manager import SchemaManager
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.manager import SnapshotManager
 from manifest.snapshot.snapshot import Snapshot
+from manifest.snapshot.snapshot_commit import SnapshotCommit
 from manifest.stats.partition_stats import PartitionType
 from manifest.stats.table_stats import StatisticsFile
 from manifest.storage.resolve import file_io_for
@@ -46,6 +47,8 @@ class FileStore:
     schema: TableSchema
     cache: EntryCache = field(default_factory=EntryCache, repr=False, compare=False)
     branch: str = MAIN_BRANCH
+    commits: SnapshotCommit | None = field(default=None, repr=False, compare=False)
+    """Who makes snapshots in the place of the file system, if anybody does."""
 
     @classmethod
     def open(
@@ -55,6 +58,7 @@ class FileStore:
         dynamic_options: Mapping[str, str] | None = None,
         *,
         cache: EntryCache | None = None,
+        commits: SnapshotCommit | None = None,
     ) -> FileStore:
         """The table at ``path``, by its latest schema; ``<table>$branch_<name>`` is one of its branches. ``cache`` is shared with its user.
 
@@ -68,7 +72,7 @@ class FileStore:
             if branch != MAIN_BRANCH and SchemaManager(storage, root).ids():
                 raise TableNotFound(f"{root}: the table has no branch '{branch}'")
             raise TableNotFound(f"{root}: no Paimon table is here (there is no schema file)")
-        store = cls(storage, root, schema, held, branch)
+        store = cls(storage, root, schema, held, branch, commits)
         return store.with_options(dynamic_options) if dynamic_options else store
 
     def with_options(self, dynamic_options: Mapping[str, str]) -> FileStore:
@@ -80,7 +84,7 @@ class FileStore:
         return replace(self, schema=schema)
 
     def __reduce__(self) -> tuple[Callable[..., FileStore], tuple[FileIO, str, TableSchema]]:
-        return partial(FileStore, branch=self.branch), (self.file_io, self.root, self.schema)
+        return partial(FileStore, branch=self.branch, commits=self.commits), (self.file_io, self.root, self.schema)
 
     def through(self, file_io: FileIO) -> FileStore:
         """The same table on the same storage, seen through another ``FileIO``; what it has parsed stays parsed."""
@@ -127,7 +131,7 @@ class FileStore:
     @cached_property
     def snapshots(self) -> SnapshotManager:
         """All snapshots and tags."""
-        return SnapshotManager(self.file_io, self.paths, self.cache.newest)
+        return SnapshotManager(self.file_io, self.paths, self.cache.newest, self.commits)
 
     @cached_property
     def manifests(self) -> ManifestFile:

@@ -68,7 +68,8 @@ if TYPE_CHECKING:
     from pyspark_paimon.spark.install import InstallResult, install
     from pyspark_paimon.spark.source import PaimonDataSource as DefaultSource
     from pyspark_paimon.spark.wire.errors import InstallRefused, RemoteError, SourceMissing, SparkUnavailable
-    from pyspark_paimon.table.catalog import Catalog, DatabaseExists, DatabaseNotFound
+    from pyspark_paimon.table.catalog import Catalog
+    from pyspark_paimon.table.catalog_base import DatabaseExists, DatabaseNotFound
     from pyspark_paimon.table.scan import Scan
     from pyspark_paimon.table.table import Table
 
@@ -100,8 +101,8 @@ _HOMES: dict[str, tuple[str, str]] = {
     **{name: ("manifest.io.errors", name) for name in _ERRORS},
     **{name: ("pyspark_paimon.request.results", name) for name in _RESULTS},
     "Catalog": ("pyspark_paimon.table.catalog", "Catalog"),
-    "DatabaseExists": ("pyspark_paimon.table.catalog", "DatabaseExists"),
-    "DatabaseNotFound": ("pyspark_paimon.table.catalog", "DatabaseNotFound"),
+    "DatabaseExists": ("pyspark_paimon.table.catalog_base", "DatabaseExists"),
+    "DatabaseNotFound": ("pyspark_paimon.table.catalog_base", "DatabaseNotFound"),
     "DefaultSource": ("pyspark_paimon.spark.source", "PaimonDataSource"),
     "InstallRefused": ("pyspark_paimon.spark.wire.errors", "InstallRefused"),
     "InstallResult": ("pyspark_paimon.spark.install", "InstallResult"),

@@ -19,7 +19,7 @@ ROOMS = ("fileindex", "manifest", "lsm", "pyspark_paimon")
 MOST_MODULES = 20
 FLOORS = {
     "fileindex": ("base siblings", "keys predicate rowset .", "format", "build query", "verify"),
-    "manifest": ("io .", "avro snapshot types", "options row", "schema stats storage", "entry", "store", "expire", "commit fsck"),
+    "manifest": ("io .", "avro snapshot types", "options row", "schema stats storage", "entry rest", "store", "expire", "commit fsck"),
     "lsm": (
         "deletion_vectors keys levels .",
         "arrow bucket schema",

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from manifest.commit.partition_statistics import partition_statistics
 from manifest.entry.cache import entries_weight, list_weight
 from manifest.entry.columns import EntryColumns
 from manifest.entry.manifest_entry import FileKind
@@ -18,6 +19,7 @@ from manifest.io.file_io import FileIO
 from manifest.io.group_sync import GroupSync
 from manifest.io.wrapped import WrappedFileIO
 from manifest.snapshot.snapshot import NO_WATERMARK, CommitKind, Snapshot
+from manifest.snapshot.snapshot_commit import PartitionStatistics
 from manifest.store import FileStore
 
 
@@ -55,10 +57,11 @@ class CommitAttempt:
         self._together = GroupSync(store.file_io)
         self._record = _Recording(self._together)
         self.store = store.through(self._record)
+        self._changes: EntryColumns | None = None
 
     def prepare(self, latest: Snapshot | None, change: CommitChange, identity: CommitIdentity, *, merging: bool) -> Snapshot:
         """Write the manifests and the two lists of ``change`` on top of ``latest``, durably, and compose the snapshot."""
-        store = self.store
+        store, self._changes = self.store, change.entries
         delta = store.manifests.write(change.entries)
         if len(delta) == 1:
             store.cache.put(
@@ -104,6 +107,10 @@ class CommitAttempt:
             properties=dict(identity.properties) if identity.properties else None,
             next_row_id=(latest.next_row_id if latest else None) or 0,
         )
+
+    def changed(self) -> list[PartitionStatistics]:
+        """What the prepared snapshot does to each partition."""
+        return [] if self._changes is None else partition_statistics(self.store, self._changes)
 
     def discard(self) -> None:
         """Delete what this attempt wrote."""

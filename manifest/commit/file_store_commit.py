@@ -29,7 +29,7 @@ from manifest.commit.successor import remember, stands
 from manifest.expire.rollback import finish_rollback
 from manifest.expire.snapshots import expire_snapshots
 from manifest.io import failpoints
-from manifest.io.errors import CommitGaveUp, OutOfDisk, SnapshotExpired, SnapshotNotFound, StorageError, UnsafeFileIO
+from manifest.io.errors import CatalogRefused, CommitGaveUp, OutOfDisk, SnapshotExpired, SnapshotNotFound, StorageError, UnsafeFileIO
 from manifest.io.paths import MAIN_BRANCH
 from manifest.snapshot.pending_rollback import PendingRollback
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER, CommitKind, Snapshot
@@ -327,7 +327,7 @@ class FileStoreCommit:
         with run.outcome_unknown() as mark_known:
             try:
                 created = self._publish(snapshot, attempt)
-            except (OutOfDisk, UnsafeFileIO):  # surely not
+            except (OutOfDisk, UnsafeFileIO, CatalogRefused):  # surely not
                 mark_known()
                 raise
             created = created and succeeds()
@@ -341,8 +341,8 @@ class FileStoreCommit:
         if snapshot.id > 1 and not manager.exists(snapshot.id - 1):  # expired, so there are newer ones
             return False
         try:
-            return manager.try_create(snapshot)
-        except UnsafeFileIO:
+            return manager.try_create(snapshot, attempt.changed)
+        except (UnsafeFileIO, CatalogRefused):
             attempt.discard()
             raise
         except OSError as error:

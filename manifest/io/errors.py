@@ -58,6 +58,10 @@ class CommitReplayed(PaimonError):
     """A commit identifier is replayed after its snapshot has expired: refused, for it might append twice."""
 
 
+class CatalogRefused(PaimonError):
+    """A catalog's server refuses what it was asked to do; nothing was done unless a subclass says otherwise."""
+
+
 class UnsafeFileIO(PaimonError):
     """The file system has no atomic create-if-absent, so a commit on it could be lost."""
 
@@ -119,6 +123,7 @@ class OutOfMemory(PaimonError, MemoryError):
 
 __all__ = [
     "CastFailed",
+    "CatalogRefused",
     "CommitConflict",
     "CommitGaveUp",
     "CommitReplayed",

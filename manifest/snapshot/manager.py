@@ -17,6 +17,7 @@ from manifest.io.paths import BRANCH, CHANGELOG, CONSUMER, SNAPSHOT, TAG, TableP
 from manifest.io.seal import SEAL, check_seal, sealed
 from manifest.snapshot.pending_rollback import PendingRollback
 from manifest.snapshot.snapshot import Snapshot
+from manifest.snapshot.snapshot_commit import Changed, SnapshotCommit
 from manifest.snapshot.tag import Tag
 
 _AHEAD = 8
@@ -31,6 +32,8 @@ class SnapshotManager:
     paths: TablePaths
     seen: dict[str, int] = field(default_factory=dict, compare=False, repr=False)
     """The newest snapshot that this table's user has seen, by directory: a hint as good as the file."""
+    commits: SnapshotCommit | None = field(default=None, compare=False)
+    """Who knows the newest snapshot and makes the next one in the place of the file system."""
 
     def latest_id(self) -> int | None:
         """Id of the newest snapshot; None before the first commit."""
@@ -62,6 +65,8 @@ class SnapshotManager:
 
     def latest_or_rollback(self) -> Snapshot | PendingRollback | None:
         """As ``latest``; where a rollback was cut off, or is under way, that: who commits finishes it first."""
+        if self.commits is not None:
+            return self.commits.latest()
         directory = self.paths.snapshots
         known = self.seen.get(directory)
         hint, found = self.file_io.together(self.guess, lambda: None if known is None else self._if_newest(known))
@@ -103,6 +108,8 @@ class SnapshotManager:
             pending = self.pending_rollback()
             if pending is not None and pending.target.id == snapshot_id:
                 return pending.target
+            if self.commits is not None and (known := self.commits.snapshot(snapshot_id)) is not None:
+                return known
             raise self._missing(snapshot_id) from None
         return self._parsed(snapshot_id, content)
 
@@ -234,8 +241,13 @@ class SnapshotManager:
         path = self.paths.tag(tag_name(name))
         return self.file_io.exists(path) and self.file_io.delete(path)
 
-    def try_create(self, snapshot: Snapshot) -> bool:
-        """Commit ``snapshot``: False if its id is taken. Raises ``UnsafeFileIO`` where that cannot be told."""
+    def try_create(self, snapshot: Snapshot, changed: Changed = tuple) -> bool:
+        """Commit ``snapshot``, which changes partitions by ``changed``: False if its id is taken.
+
+        Raises ``UnsafeFileIO`` where that cannot be told, and what its ``SnapshotCommit`` raises.
+        """
+        if self.commits is not None:
+            return self.commits.commit(snapshot, changed)
         if not self._put(self.paths.snapshot_file(snapshot.id), snapshot):
             return False
         failpoints.point("after-link")

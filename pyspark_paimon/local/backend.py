@@ -28,6 +28,7 @@ from manifest.schema.manager import SchemaManager
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.manager import SnapshotManager
 from manifest.snapshot.snapshot import Snapshot
+from manifest.snapshot.snapshot_commit import SnapshotCommit
 from manifest.stats.table_stats import Statistics
 from manifest.storage.resolve import file_io_for
 from manifest.store import FileStore
@@ -78,7 +79,8 @@ class LocalBackend:
     """A table whose files this process reads and writes itself; cheap to make, safe to use from several threads.
 
     ``threads`` bounds the buckets and splits in work at once (default: the processors, at most 8); ``progress`` is told of
-    long operations. ``file_io`` stands in for the path's own storage, ``storage_options`` say how that is reached.
+    long operations. ``file_io`` stands in for the path's own storage, ``storage_options`` say how that is reached; ``commits`` makes
+    snapshots in the place of the file system.
     """
 
     def __init__(
@@ -89,8 +91,10 @@ class LocalBackend:
         threads: int | None = None,
         file_io: FileIO | None = None,
         storage_options: Mapping[str, Any] | None = None,
+        commits: SnapshotCommit | None = None,
     ) -> None:
         self._file_io, self._root = file_io_for(path, file_io, storage_options)
+        self._commits = commits
         self._progress = progress
         self._manifests = EntryCache()
         self._threads = threads or min(max(os.cpu_count() or 1, self._file_io.lanes), 8)
@@ -119,9 +123,9 @@ class LocalBackend:
         pinned = None if schema_id is None else self._manifests.schemas.get(schema_id)
         if pinned is not None:  # seen before, and versions do not change
             root, branch = split_branch(self._root)
-            store = FileStore(self._file_io, root, pinned, self._manifests, branch)
+            store = FileStore(self._file_io, root, pinned, self._manifests, branch, self._commits)
         else:
-            store = FileStore.open(self._root, self._file_io, cache=self._manifests)
+            store = FileStore.open(self._root, self._file_io, cache=self._manifests, commits=self._commits)
             if schema_id is not None and schema_id != store.schema.id:
                 store = store.with_schema(store.schemas.get(schema_id))
         return store.with_options(options) if options else store
@@ -295,7 +299,7 @@ class LocalBackend:
     def _snapshots(self) -> SnapshotManager:
         """Those of the table, whatever its schema."""
         root, branch = split_branch(self._root)
-        return SnapshotManager(self._file_io, TablePaths(root, branch=branch), self._manifests.newest)
+        return SnapshotManager(self._file_io, TablePaths(root, branch=branch), self._manifests.newest, self._commits)
 
     def _readable(self, request: ScanRequest) -> FileStore:
         store = self.store(request.options, request.schema_id)

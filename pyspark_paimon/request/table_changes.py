@@ -20,6 +20,7 @@ from manifest.options.core_options import CoreOptions
 from manifest.options.durations import parse_duration_millis
 from manifest.options.support import check_writable
 from manifest.schema.change import ChangeOptions, SchemaChange
+from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
 from pyspark_paimon.request.partition_spec import display_partition, predicate_of
 from pyspark_paimon.request.results import CommitId, Message, TableChangeResult
@@ -130,7 +131,7 @@ def change_table(store: FileStore, change: TableChange) -> TableChangeResult:
     """Do it. Raises the typed errors of what is done."""
     match change:
         case Alter():
-            _refuse_rescale(store, change.changes)
+            check_rescale(store, change.changes)
             store.schemas.alter(change.changes)
             return TableChangeResult()
         case CreateTag():
@@ -161,7 +162,7 @@ def change_table(store: FileStore, change: TableChange) -> TableChangeResult:
             return _without(store, change.commit_id, expired_partitions(store, store.snapshots.latest(), change.older_than))
 
 
-def _refuse_rescale(store: FileStore, changes: Sequence[SchemaChange]) -> None:
+def check_rescale(store: FileStore, changes: Sequence[SchemaChange]) -> None:
     """Raise ``UnsupportedOption`` for a number of buckets that no later write could keep to, as rows lie in another one.
 
     A table with partitions may change it: each partition keeps its own until it is overwritten, and new ones have the new number.
@@ -182,13 +183,19 @@ def _refuse_rescale(store: FileStore, changes: Sequence[SchemaChange]) -> None:
         )
 
 
-def _create_tag(store: FileStore, change: CreateTag) -> TableChangeResult:
+def tagged(store: FileStore, change: CreateTag) -> tuple[Snapshot, int | None]:
+    """The snapshot to tag, and for how long in milliseconds. Raises ``SnapshotNotFound``."""
     snapshot = store.snapshots.travel(snapshot_id=change.snapshot_id)
     if snapshot is None:
         raise SnapshotNotFound(f"{store.root}: the table has no snapshot to tag")
     retained = change.retained_ms
     if retained is None and (text := store.options.raw.get(_DEFAULT_RETAINED)) is not None:
         retained = parse_duration_millis(text, _DEFAULT_RETAINED)
+    return snapshot, retained
+
+
+def _create_tag(store: FileStore, change: CreateTag) -> TableChangeResult:
+    snapshot, retained = tagged(store, change)
     store.snapshots.create_tag(change.name, snapshot, retained)
     return TableChangeResult(snapshot_id=snapshot.id, tags=(change.name,))
 
@@ -236,4 +243,6 @@ __all__ = [
     "Rollback",
     "TableChange",
     "change_table",
+    "check_rescale",
+    "tagged",
 ]

@@ -8,31 +8,28 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from fileindex.base.errors import InvalidArgument, PaimonError
+from fileindex.base.errors import InvalidArgument
 from manifest.io.errors import TableExists, TableNotFound
 from manifest.io.file_io import FileIO
 from manifest.io.paths import TablePaths, split_branch
 from manifest.schema.manager import SchemaManager
 from manifest.storage.resolve import file_io_for
-from pyspark_paimon.request.arguments import CheckedMethods
+from pyspark_paimon.table.catalog_base import (
+    DATABASE_SUFFIX,
+    DEFAULT_DATABASE,
+    AnyCatalog,
+    DatabaseExists,
+    DatabaseNotFound,
+    checked_name,
+    split_name,
+)
 from pyspark_paimon.table.table import Table
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-_SUFFIX = ".db"
-DEFAULT_DATABASE = "default"
 
-
-class DatabaseNotFound(PaimonError, LookupError):
-    """The warehouse has no such database."""
-
-
-class DatabaseExists(PaimonError, FileExistsError):
-    """The warehouse has a database of that name."""
-
-
-class Catalog(CheckedMethods):
+class Catalog(AnyCatalog):
     """The databases and tables below one directory, in process.
 
     Tables are named ``database.table``; a name without database is in ``default``, and ``database.table$branch_name`` is a branch.
@@ -52,6 +49,27 @@ class Catalog(CheckedMethods):
         found, self._root = file_io_for(warehouse, storage_options=options)
         self._file_io: FileIO = found
 
+    @classmethod
+    def create(cls, options: Mapping[str, Any]) -> AnyCatalog:
+        """The catalog that ``options`` describe, by Paimon's names: ``metastore`` is ``filesystem`` (its default, in ``warehouse``) or ``rest``.
+
+        A REST catalog takes ``uri``, ``warehouse``, ``token``, ``token.provider`` (``bear``), ``prefix``, ``data-token.enabled``, ``header.*``;
+        other names are options of stores. Raises ``UnsupportedOption`` for one that is none, ``InvalidArgument`` for what is missing.
+
+        >>> import tempfile
+        >>> Catalog.create({"warehouse": tempfile.mkdtemp()}).list_databases()
+        []
+        """
+        told = dict(options)
+        if told.get("metastore", "filesystem") != "filesystem":
+            from pyspark_paimon.table.rest_catalog import RestCatalog  # noqa: PLC0415  # who has files alone needs no HTTP
+
+            return RestCatalog(told)
+        told.pop("metastore", None)
+        if "warehouse" not in told:
+            raise InvalidArgument("a catalog on a file system lies in a directory: {'warehouse': '/path', ...}")
+        return cls(told.pop("warehouse"), told)
+
     @property
     def warehouse(self) -> str:
         """The directory."""
@@ -59,7 +77,9 @@ class Catalog(CheckedMethods):
 
     def list_databases(self) -> list[str]:
         """Names of the databases, in order."""
-        return sorted(s.name.removesuffix(_SUFFIX) for s in self._file_io.list(self._root) if s.is_dir and s.name.endswith(_SUFFIX))
+        return sorted(
+            s.name.removesuffix(DATABASE_SUFFIX) for s in self._file_io.list(self._root) if s.is_dir and s.name.endswith(DATABASE_SUFFIX)
+        )
 
     def create_database(self, name: str, *, ignore_if_exists: bool = False) -> None:
         """Create a database. Raises ``DatabaseExists``."""
@@ -93,7 +113,7 @@ class Catalog(CheckedMethods):
         comment: str | None = None,
     ) -> Table:
         """Create a table, as ``Table.create`` does. Raises ``DatabaseNotFound`` (``default`` is created), ``TableExists``."""
-        database, _ = _split(name)
+        database, _ = split_name(name)
         if database == DEFAULT_DATABASE:
             self.create_database(database, ignore_if_exists=True)
         self._require(database)
@@ -114,12 +134,10 @@ class Catalog(CheckedMethods):
         The server sees the same paths, and reaches stores by its own environment. Raises ``DatabaseNotFound``, ``TableNotFound``.
         """
         plain, branch = split_branch(name)
-        self._require(_split(plain)[0])
+        self._require(split_name(plain)[0])
         if spark is not None:
             return Table.open(self._path(plain), spark, branch=branch)
         return Table.open(self._path(plain), branch=branch, storage_options=self._options)
-
-    open = table
 
     def create_views(self, spark: Any, database: str = DEFAULT_DATABASE) -> list[str]:
         """Make a temporary view of every table of a database in a session, by the table's name, for SQL; their names, in order.
@@ -142,7 +160,7 @@ class Catalog(CheckedMethods):
         """
         source, target = self._path(name), self._path(new_name)
         self._require_table(name)
-        self._require(_split(new_name)[0])
+        self._require(split_name(new_name)[0])
         if self._file_io.is_directory(target) or self._file_io.exists(target):
             raise TableExists(f"{target}: a table or something else is here already")
         try:
@@ -161,11 +179,11 @@ class Catalog(CheckedMethods):
         return f"Catalog({self._root})"
 
     def _database(self, name: str) -> str:
-        return f"{self._root}/{_checked(name, 'database')}{_SUFFIX}"
+        return f"{self._root}/{checked_name(name, 'database')}{DATABASE_SUFFIX}"
 
     def _path(self, name: str) -> str:
-        database, table = _split(name)
-        return f"{self._database(database)}/{_checked(table, 'table')}"
+        database, table = split_name(name)
+        return f"{self._database(database)}/{checked_name(table, 'table')}"
 
     def _is_table(self, path: str) -> bool:
         return bool(SchemaManager(self._file_io, path).ids())
@@ -180,24 +198,4 @@ class Catalog(CheckedMethods):
             raise TableNotFound(f"{self._path(name)}: no Paimon table is here")
 
 
-def _split(name: str) -> tuple[str, str]:
-    if not isinstance(name, str):
-        raise InvalidArgument(f"a table is named by its text, not {name!r}")
-    database, dot, table = name.rpartition(".")
-    return (database, table) if dot else (DEFAULT_DATABASE, name)
-
-
-def _checked(name: object, what: str) -> str:
-    if (
-        not isinstance(name, str)
-        or not name
-        or name.startswith(".")
-        or any(letter in name for letter in "/\\.")
-        or not name.isprintable()
-        or name.endswith(_SUFFIX)
-    ):
-        raise InvalidArgument(f"{name!r} is no name of a {what}")
-    return name
-
-
-__all__ = ["DEFAULT_DATABASE", "Catalog", "DatabaseExists", "DatabaseNotFound"]
+__all__ = ["Catalog"]

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from fileindex.base.errors import InvalidArgument
 from manifest.io.paths import MAIN_BRANCH, with_branch
-from manifest.schema.validation import build_schema
 from pyspark_paimon.request.backend import (
     Mode,
     Progress,
@@ -24,6 +22,7 @@ from pyspark_paimon.table.history import TableHistory
 from pyspark_paimon.table.inspection import TableInspection
 from pyspark_paimon.table.keyed import TableRows
 from pyspark_paimon.table.maintenance import TableMaintenance
+from pyspark_paimon.table.new_schema import new_schema
 from pyspark_paimon.table.reading import TableReading
 
 if TYPE_CHECKING:
@@ -89,14 +88,7 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
 
         Raises ``TableExists``, ``InvalidSchema``, ``UnsupportedType``, ``UnsupportedOption``; nothing is created then.
         """
-        columns = schema
-        if not isinstance(schema, pa.Schema | str):
-            if not type(schema).__module__.startswith("pyspark."):
-                raise InvalidArgument(f"a schema is an Arrow schema, a Spark StructType or DDL text, not {type(schema).__name__}")
-            from pyspark_paimon.frames.spark_types import fields_from_spark  # noqa: PLC0415  # a StructType is at hand, so pyspark is
-
-            columns = fields_from_spark(schema)
-        built = build_schema(columns, primary_keys=primary_keys, partition_keys=partition_keys, options=options, comment=comment)
+        built = new_schema(schema, primary_keys, partition_keys, options, comment)
         backend = backend_for(path, spark, progress, storage_options)
         backend.create(built)
         return cls(backend)

@@ -1,0 +1,188 @@
+"""The operations of a REST catalog that a client of tables needs, one method each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote_plus
+
+from manifest.io.paths import split_branch
+from manifest.rest.client import RestClient
+from manifest.rest.errors import NotOffered, ResourceMissing
+from manifest.rest.messages import (
+    ColumnsAndKeys,
+    CommitAnswer,
+    CommitRequest,
+    Configuration,
+    CreateTableRequest,
+    DatabaseAnswer,
+    Identifier,
+    NewestAnswer,
+    Page,
+    RenameTableRequest,
+    TableAnswer,
+    TokenAnswer,
+    VersionAnswer,
+)
+from manifest.rest.options import RestOptions
+from manifest.rest.schema_changes import server_changes
+from manifest.schema.change import SchemaChange
+from manifest.schema.table_schema import TableSchema
+from manifest.snapshot.snapshot import Snapshot
+
+
+class RestApi:
+    """One catalog on a server, under the prefix that the server told; raises what ``RestClient`` raises."""
+
+    def __init__(self, client: RestClient) -> None:
+        self._client = client
+        prefix = client.options.prefix
+        self._base = f"/v1/{_encoded(prefix)}" if prefix else "/v1"
+
+    @classmethod
+    def connected(cls, options: RestOptions) -> RestApi:
+        """The catalog that ``options`` name, with what the server adds to them."""
+        client = RestClient(options)
+        asked = {"warehouse": options.warehouse} if options.warehouse else None
+        told = client.get("/v1/config", Configuration, asked)
+        return cls(client.configured(options.merged(told.defaults, told.overrides)))
+
+    @property
+    def options(self) -> RestOptions:
+        """With what the server added."""
+        return self._client.options
+
+    def databases(self) -> list[str]:
+        """Names of all databases."""
+        return self._names(f"{self._base}/databases")
+
+    def create_database(self, name: str, options: Mapping[str, str]) -> None:
+        """Raises ``ResourceTaken``."""
+        self._client.post(f"{self._base}/databases", {"name": name, "options": dict(options)})
+
+    def database(self, name: str) -> DatabaseAnswer:
+        """Raises ``ResourceMissing``."""
+        return self._client.get(self._database(name), DatabaseAnswer)
+
+    def alter_database(self, name: str, updates: Mapping[str, str], removals: Sequence[str]) -> None:
+        """Set and remove options. Raises ``ResourceMissing``."""
+        self._client.post(self._database(name), {"removals": list(removals), "updates": dict(updates)})
+
+    def drop_database(self, name: str) -> None:
+        """With all that is in it. Raises ``ResourceMissing``."""
+        self._client.delete(self._database(name))
+
+    def tables(self, database: str) -> list[str]:
+        """Names of a database's tables. Raises ``ResourceMissing``."""
+        return self._names(f"{self._database(database)}/tables")
+
+    def create_table(self, table: Identifier, schema: TableSchema, path: str | None = None) -> None:
+        """With ``path`` an external one. Raises ``ResourceTaken``, ``ResourceMissing`` for the database."""
+        options = schema.options if path is None else {**schema.options, "path": path}
+        columns = ColumnsAndKeys.of(schema.model_copy(update={"options": options}))
+        request = CreateTableRequest(identifier=table, columns=columns)  # type: ignore[call-arg]  # by its alias's name
+        self._client.post(f"{self._database(table.database)}/tables", request)
+
+    def table(self, table: Identifier) -> TableAnswer:
+        """Raises ``ResourceMissing``."""
+        return self._client.get(self._table(table), TableAnswer)
+
+    def alter_table(self, table: Identifier, changes: Sequence[SchemaChange]) -> None:
+        """A new version of the schema, with all changes or none. Raises ``ResourceMissing``, ``ResourceTaken`` for columns, too."""
+        self._client.post(self._table(table), {"changes": server_changes(changes)})
+
+    def rename_table(self, source: Identifier, target: Identifier) -> None:
+        """Raises ``ResourceMissing``, ``ResourceTaken``."""
+        self._client.post(f"{self._base}/tables/rename", RenameTableRequest(source=source, destination=target))
+
+    def drop_table(self, table: Identifier) -> None:
+        """Raises ``ResourceMissing``."""
+        self._client.delete(self._table(table))
+
+    def token(self, table: Identifier) -> TokenAnswer:
+        """Keys of the store that the table lies in, for a while; a branch has those of its table."""
+        return self._client.get(f"{self._table(_main(table))}/token", TokenAnswer)
+
+    def commit(self, table: Identifier, request: CommitRequest) -> bool:
+        """Whether the snapshot was made; asked once."""
+        answer = self._client.post(f"{self._table(table)}/commit", request, CommitAnswer)
+        return answer is not None and answer.success
+
+    def latest_snapshot(self, table: Identifier) -> Snapshot | None:
+        """The newest snapshot; None before the first."""
+        try:
+            return self._client.get(f"{self._table(table)}/snapshot", NewestAnswer).counted.snapshot
+        except ResourceMissing as error:
+            if error.kind == "TABLE":
+                raise
+            return None
+
+    def snapshot(self, table: Identifier, snapshot_id: int) -> Snapshot | None:
+        """That snapshot; None if there is none, or the server does not tell of single ones."""
+        try:
+            found = self._client.get(f"{self._table(table)}/snapshots/{snapshot_id}", VersionAnswer).snapshot
+        except (ResourceMissing, NotOffered) as error:
+            if isinstance(error, ResourceMissing) and error.kind == "TABLE":
+                raise
+            return None
+        return found if found.id == snapshot_id else None
+
+    def rollback(self, table: Identifier, *, snapshot_id: int | None = None, tag: str | None = None) -> None:
+        """Make an older snapshot, or a tag's, the newest. Raises ``ResourceMissing``."""
+        instant: dict[str, Any] = {"type": "snapshot", "snapshotId": snapshot_id} if tag is None else {"type": "tag", "tagName": tag}
+        self._client.post(f"{self._table(table)}/rollback", {"instant": instant})
+
+    def create_tag(self, table: Identifier, name: str, snapshot_id: int, retained_ms: int | None) -> None:
+        """Raises ``ResourceTaken``, ``ResourceMissing``, ``NotOffered``."""
+        retained = {} if retained_ms is None else {"timeRetained": f"{retained_ms} ms"}
+        self._client.post(f"{self._table(table)}/tags", {"tagName": name, "snapshotId": snapshot_id, **retained})
+
+    def delete_tag(self, table: Identifier, name: str) -> None:
+        """Raises ``ResourceMissing``, ``NotOffered``."""
+        self._client.delete(f"{self._table(table)}/tags/{_encoded(name)}")
+
+    def branches(self, table: Identifier) -> list[str]:
+        """Names of a table's branches beside main."""
+        return self._names(f"{self._table(table)}/branches")
+
+    def create_branch(self, table: Identifier, name: str, tag: str | None) -> None:
+        """From a tag, or empty. Raises ``ResourceTaken``, ``ResourceMissing``."""
+        self._client.post(f"{self._table(table)}/branches", {"branch": name, **({} if tag is None else {"fromTag": tag})})
+
+    def delete_branch(self, table: Identifier, name: str) -> None:
+        """Raises ``ResourceMissing``."""
+        self._client.delete(f"{self._table(table)}/branches/{_encoded(name)}")
+
+    def forward_branch(self, table: Identifier, name: str) -> None:
+        """Make a branch's history the table's. Raises ``ResourceMissing``."""
+        self._client.post(f"{self._table(table)}/branches/{_encoded(name)}/forward", {})
+
+    def _names(self, path: str) -> list[str]:
+        found: list[str] = []
+        seen: set[str] = set()
+        token: str | None = None
+        while True:
+            page = self._client.get(path, Page, None if token is None else {"pageToken": token})
+            found += page.names
+            token = page.next_page_token
+            if not token or token in seen:  # a server that sends the same page for ever is left
+                return sorted(set(found))
+            seen.add(token)
+
+    def _database(self, name: str) -> str:
+        return f"{self._base}/databases/{_encoded(name)}"
+
+    def _table(self, table: Identifier) -> str:
+        return f"{self._database(table.database)}/tables/{_encoded(table.object)}"
+
+
+def _main(table: Identifier) -> Identifier:
+    return table.model_copy(update={"object": split_branch(table.object)[0]})
+
+
+def _encoded(name: str) -> str:
+    """As one step of a path, in the form encoding that Paimon's servers decode."""
+    return quote_plus(name, safe="*")
+
+
+__all__ = ["RestApi"]

@@ -1,0 +1,153 @@
+"""Requests with JSON in both directions: authorization, bounded repeats where a repeat is safe, and answers as typed errors."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import logging
+import random
+import time
+from collections.abc import Mapping
+from typing import Any, TypeVar
+from urllib.parse import urlencode
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from fileindex.base.errors import PaimonError
+from fileindex.base.redaction import HIDDEN
+from manifest.io.errors import CatalogRefused
+from manifest.rest.connection import Connections, HttpAnswer, NotSent
+from manifest.rest.errors import CatalogUnavailable, NotAuthorized, NotOffered, NotPermitted, ResourceMissing, ResourceTaken
+from manifest.rest.options import RestOptions
+
+_LOG = logging.getLogger(__name__)
+_FIRST_WAIT, _LONGEST_WAIT = 0.2, 20.0
+_NOT_DONE = frozenset({429})
+"""Too many requests: the server has not looked at this one."""
+_LATER = frozenset({429, 502, 503, 504})
+_MOST_TEXT = 500
+_Answered = TypeVar("_Answered", bound=BaseModel)
+
+
+class _Refusal(BaseModel):
+    """The API's form of an error."""
+
+    model_config = ConfigDict(extra="ignore", coerce_numbers_to_str=True)
+
+    message: str | None = None
+    resourceType: str | None = None  # noqa: N815  # the API's name
+    resourceName: str | None = None  # noqa: N815  # the API's name
+    code: int | None = None
+
+
+class RestClient:
+    """Speaks to the server of ``options``; safe to use from several threads, and travels to other processes."""
+
+    def __init__(self, options: RestOptions, connections: Connections | None = None) -> None:
+        self.options = options
+        self._connections = connections or Connections(options.uri, options.connect_seconds, options.read_seconds)
+        self._headers = {"Accept": "application/json", "User-Agent": "pyspark-paimon", **options.headers}
+        if options.token:
+            self._headers["Authorization"] = f"Bearer {options.token}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.options, self._connections)
+
+    def __repr__(self) -> str:
+        return f"RestClient({self.options.uri})"
+
+    def configured(self, options: RestOptions) -> RestClient:
+        """The same connections with other options."""
+        return RestClient(options, self._connections)
+
+    def get(self, path: str, answer: type[_Answered], parameters: Mapping[str, str] | None = None) -> _Answered:
+        """What the server has; asked again where the answer is lost."""
+        content = self._asked("GET", f"{path}?{urlencode(parameters)}" if parameters else path, None)
+        return self._parsed(path, answer, content)
+
+    def post(self, path: str, body: BaseModel | Mapping[str, Any], answer: type[_Answered] | None = None) -> _Answered | None:
+        """Have something done, once: ``CatalogUnavailable`` means that it is not known whether it was."""
+        given = body.model_dump(mode="json", by_alias=True, exclude_none=True) if isinstance(body, BaseModel) else body
+        content = self._asked("POST", path, json.dumps(given, ensure_ascii=False).encode())
+        return None if answer is None else self._parsed(path, answer, content)
+
+    def delete(self, path: str) -> None:
+        """Have something deleted, once."""
+        self._asked("DELETE", path, None)
+
+    def _asked(self, method: str, path: str, body: bytes | None) -> bytes:
+        headers = self._headers if body is None else {**self._headers, "Content-Type": "application/json"}
+        for attempt in range(self.options.max_retries + 1):
+            last = attempt == self.options.max_retries
+            try:
+                answer = self._connections.send(method, path, headers, body)
+            except NotSent as error:
+                if last:
+                    raise CatalogUnavailable(self._said(method, path, f"cannot be reached ({error}); nothing was done")) from error
+                self._wait(attempt, method, path, str(error))
+            except (OSError, http.client.HTTPException) as error:
+                told = str(error) or type(error).__name__
+                if last or method != "GET":
+                    raise CatalogUnavailable(self._said(method, path, f"did not answer ({told}){_unknown(method)}")) from error
+                self._wait(attempt, method, path, told)
+            else:
+                if answer.status < 300:
+                    return answer.body
+                if last or answer.status not in (_LATER if method == "GET" else _NOT_DONE):
+                    raise self._refused(method, path, answer)
+                self._wait(attempt, method, path, f"status {answer.status}", answer.retry_after)
+        raise AssertionError("the last attempt returns or raises")
+
+    def _wait(self, attempt: int, method: str, path: str, reason: str, told: str | None = None) -> None:
+        wait = min(_FIRST_WAIT * 2.0**attempt, _LONGEST_WAIT) * random.uniform(0.5, 1.0)  # noqa: S311 -- not a secret
+        if told is not None and told.strip().isdecimal():
+            wait = max(wait, min(float(told), _LONGEST_WAIT))
+        _LOG.info("%s: asking again in %.1f s", self._said(method, path, reason), wait)
+        time.sleep(wait)
+
+    def _refused(self, method: str, path: str, answer: HttpAnswer) -> PaimonError:
+        try:
+            told = _Refusal.model_validate_json(answer.body)
+        except ValidationError:
+            told = _Refusal()
+        message = told.message or f"status {answer.status}"
+        text = self._said(method, path, f"{message[:_MOST_TEXT]}{f' (request {answer.request_id})' if answer.request_id else ''}")
+        kind, name = told.resourceType or "", told.resourceName or ""
+        match answer.status:
+            case 401:
+                return NotAuthorized(f"{text}; the option 'token' is wrong, missing or has expired (401)")
+            case 403:
+                return NotPermitted(f"{text} (403)")
+            case 404 if told.code == 501:  # so says Paimon's own server of what external tables lack
+                return NotOffered(text)
+            case 404 if not told.message and not kind:
+                return NotOffered(f"{text}: the server does not know that path")
+            case 404:
+                return ResourceMissing(text, kind, name)
+            case 409:
+                return ResourceTaken(text, kind, name)
+            case 405 | 501:
+                return NotOffered(text)
+            case status if status >= 500 or status in _NOT_DONE:
+                return CatalogUnavailable(f"{text} ({status}){'' if status in _NOT_DONE else _unknown(method)}")
+            case status:
+                return CatalogRefused(f"{text} ({status})")
+
+    def _said(self, method: str, path: str, message: str) -> str:
+        text = f"{self.options.uri}: {method} {path.partition('?')[0]}: {message}"
+        return text.replace(self.options.token, HIDDEN) if self.options.token else text
+
+    def _parsed(self, path: str, answer: type[_Answered], content: bytes) -> _Answered:
+        try:
+            return answer.model_validate_json(content)
+        except (ValidationError, RecursionError) as error:
+            where = error.errors()[0] if isinstance(error, ValidationError) else {"loc": (), "msg": "nested too deeply"}
+            member = ".".join(map(str, where["loc"])) or "body"
+            raise CatalogUnavailable(self._said("answer to", path, f"is none of this API ({member}: {where['msg']})")) from None
+
+
+def _unknown(method: str) -> str:
+    return "" if method == "GET" else "; whether it was done is not known"
+
+
+__all__ = ["RestClient"]

@@ -1,0 +1,45 @@
+"""What a catalog's server answers instead of what was asked for. None of it shows the token that was sent."""
+
+from __future__ import annotations
+
+from fileindex.base.errors import PaimonError
+from manifest.io.errors import CatalogRefused
+
+
+class NotAuthorized(CatalogRefused):
+    """The server does not take the token (401): wrong or expired; with another one the same call may be made again."""
+
+
+class NotPermitted(CatalogRefused):
+    """The server knows who asks, and does not allow it (403)."""
+
+
+class NotOffered(CatalogRefused):
+    """The server has no such operation (501, 405, or a path that it does not know)."""
+
+
+class _Named(CatalogRefused):
+    """An answer about one thing: ``kind`` is the API's word for it (``TABLE``, ``TAG``...) and ``name`` its name; either may be empty."""
+
+    def __init__(self, message: str, kind: str = "", name: str = "") -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.name = name
+
+    def __reduce__(self) -> tuple[type[_Named], tuple[str, str, str]]:
+        return type(self), (str(self), self.kind, self.name)
+
+
+class ResourceMissing(_Named):
+    """The server has no such thing (404)."""
+
+
+class ResourceTaken(_Named):
+    """The server has one of that name already (409)."""
+
+
+class CatalogUnavailable(PaimonError, ConnectionError):
+    """The server does not answer, or failed (5xx): whether it did what it was asked to is not known unless the message says so."""
+
+
+__all__ = ["CatalogUnavailable", "NotAuthorized", "NotOffered", "NotPermitted", "ResourceMissing", "ResourceTaken"]

@@ -1,0 +1,158 @@
+"""Requests and answers of the API, by the names of ``rest-catalog-open-api.yaml``; members that are not used here are passed over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from manifest.schema.table_schema import TableSchema
+from manifest.snapshot.snapshot import Snapshot
+from manifest.snapshot.snapshot_commit import PartitionStatistics
+
+
+class _Message(BaseModel):
+    model_config = ConfigDict(frozen=True, alias_generator=to_camel, populate_by_name=True, extra="ignore", coerce_numbers_to_str=True)
+
+
+def _or_empty(value: object) -> object:
+    return {} if value is None else value
+
+
+Texts = Annotated[dict[str, str], BeforeValidator(_or_empty), Field(default_factory=dict)]
+
+
+class Identifier(_Message):
+    """A table; ``object`` may end in ``$branch_<name>``."""
+
+    database: str
+    object: str
+
+    @property
+    def full_name(self) -> str:
+        """As people write it."""
+        return f"{self.database}.{self.object}"
+
+
+class Configuration(_Message):
+    """What the server says of options: those it suggests, and those it insists on."""
+
+    defaults: Texts
+    overrides: Texts
+
+
+class Page(_Message):
+    """Some of the names that were asked for, and where the next ones begin."""
+
+    databases: Sequence[str] | None = None
+    tables: Sequence[str] | None = None
+    branches: Sequence[str] | None = None
+    next_page_token: str | None = None
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Whatever they name."""
+        return self.databases or self.tables or self.branches or ()
+
+
+class DatabaseAnswer(_Message):
+    """A database."""
+
+    name: str | None = None
+    location: str | None = None
+    options: Texts
+
+
+class ColumnsAndKeys(_Message):
+    """A schema without the number of its version; ``fields`` in the form of schema files."""
+
+    fields: list[dict[str, Any]]
+    partition_keys: list[str] = Field(default_factory=list)
+    primary_keys: list[str] = Field(default_factory=list)
+    options: Texts
+    comment: str | None = None
+
+    @classmethod
+    def of(cls, schema: TableSchema) -> ColumnsAndKeys:
+        """What a new table is to have."""
+        return cls.model_validate(schema.model_dump(by_alias=True))
+
+
+class TableAnswer(_Message):
+    """A table: where it lies, and the id that tells it from another one of its name."""
+
+    id: str | None = None
+    path: str | None = None
+    is_external: bool = False
+    schema_id: int = 0
+    columns: ColumnsAndKeys | None = Field(default=None, alias="schema")
+
+
+class CreateTableRequest(_Message):
+    """A new table."""
+
+    identifier: Identifier
+    columns: ColumnsAndKeys = Field(alias="schema")
+
+
+class RenameTableRequest(_Message):
+    """Another name."""
+
+    source: Identifier
+    destination: Identifier
+
+
+class CommitRequest(_Message):
+    """A snapshot that is to be the newest."""
+
+    table_id: str | None
+    snapshot: Snapshot
+    statistics: Sequence[PartitionStatistics]
+
+
+class CommitAnswer(_Message):
+    """Whether it is."""
+
+    success: bool
+
+
+class VersionAnswer(_Message):
+    """A snapshot by its id."""
+
+    snapshot: Snapshot
+
+
+class _Counted(_Message):
+    snapshot: Snapshot
+
+
+class NewestAnswer(_Message):
+    """The newest snapshot, with counts of the whole table beside it."""
+
+    counted: _Counted = Field(alias="snapshot")
+
+
+class TokenAnswer(_Message):
+    """Options of a store that hold until a time."""
+
+    token: Texts
+    expires_at_millis: int = 0
+
+
+__all__ = [
+    "ColumnsAndKeys",
+    "CommitAnswer",
+    "CommitRequest",
+    "Configuration",
+    "CreateTableRequest",
+    "DatabaseAnswer",
+    "Identifier",
+    "NewestAnswer",
+    "Page",
+    "RenameTableRequest",
+    "TableAnswer",
+    "TokenAnswer",
+    "VersionAnswer",
+]

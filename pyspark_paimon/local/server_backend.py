@@ -1,0 +1,110 @@
+"""The in-process engine for a table of a REST catalog: the server makes its snapshots and keeps its schema, tags and branches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from fileindex.base.errors import InvalidArgument, UnknownColumn
+from manifest.io.errors import InvalidSchema, SnapshotNotFound, TableNotFound
+from manifest.io.file_io import FileIO
+from manifest.rest.api import RestApi
+from manifest.rest.errors import NotOffered, ResourceMissing, ResourceTaken
+from manifest.rest.messages import Identifier
+from manifest.schema.evolution import evolve
+from manifest.snapshot.snapshot_commit import SnapshotCommit
+from manifest.store import FileStore
+from pyspark_paimon.local.backend import LocalBackend
+from pyspark_paimon.request.results import TableChangeResult
+from pyspark_paimon.request.table_changes import (
+    Alter,
+    CreateBranch,
+    CreateTag,
+    DeleteBranch,
+    DeleteTag,
+    FastForward,
+    Rollback,
+    TableChange,
+    check_rescale,
+    tagged,
+)
+
+
+class ServerBackend(LocalBackend):
+    """As ``LocalBackend``, for ``table`` at ``path``; without ``commits`` (an external table) only its schema is the server's."""
+
+    def __init__(
+        self, api: RestApi, table: Identifier, path: str, *, file_io: FileIO | None = None, commits: SnapshotCommit | None = None
+    ) -> None:
+        super().__init__(path, file_io=file_io, storage_options=api.options.storage, commits=commits)
+        self._api = api
+        self._table = table
+
+    def change(self, change: TableChange) -> TableChangeResult:
+        """As the server does it; what it has no operation for is done on the files."""
+        with typed_errors():
+            if isinstance(change, Alter):
+                store = self.store()
+                check_rescale(store, change.changes)
+                if evolve(store.schema, change.changes) is not store.schema:
+                    self._api.alter_table(self._table, change.changes)
+                return TableChangeResult()
+            if self._commits is None:
+                return super().change(change)
+            try:
+                return self._by_server(change) or super().change(change)
+            except NotOffered:
+                if isinstance(change, Rollback | FastForward):  # done on the files alone, the server's newest snapshot would be another
+                    raise
+                return super().change(change)
+
+    def _by_server(self, change: TableChange) -> TableChangeResult | None:
+        api, table = self._api, self._table
+        match change:
+            case CreateTag(name=name):
+                snapshot, retained_ms = tagged(self.store(), change)
+                api.create_tag(table, name, snapshot.id, retained_ms)
+                return TableChangeResult(snapshot_id=snapshot.id, tags=(name,))
+            case DeleteTag(name=name):
+                api.delete_tag(table, name)
+                return TableChangeResult(tags=(name,))
+            case Rollback(snapshot_id=snapshot_id, tag=tag):
+                return self._rolled_back(self.store(), snapshot_id, tag)
+            case CreateBranch(name=name, tag=tag):
+                api.create_branch(table, name, tag)
+            case DeleteBranch(name=name):
+                api.delete_branch(table, name)
+            case FastForward(name=name):
+                api.forward_branch(table, name)
+            case _:
+                return None
+        return TableChangeResult()
+
+    def _rolled_back(self, store: FileStore, snapshot_id: int | None, tag: str | None) -> TableChangeResult:
+        target, newest = store.snapshots.travel(snapshot_id=snapshot_id, tag=tag), store.snapshots.latest_id()
+        if target is None or (snapshot_id is None) == (tag is None):
+            raise InvalidArgument("a rollback goes to a snapshot or a tag: name one")
+        self._api.rollback(self._table, snapshot_id=None if tag is not None else target.id, tag=tag)
+        return TableChangeResult(snapshot_id=target.id, snapshots=max(0, (newest or 0) - target.id))
+
+
+@contextmanager
+def typed_errors() -> Iterator[None]:
+    """Turn what the server has not, or has already, into the errors that tables raise elsewhere."""
+    try:
+        yield
+    except ResourceMissing as error:
+        match error.kind:
+            case "TABLE" | "":
+                raise TableNotFound(str(error)) from error
+            case "SNAPSHOT" | "TAG":
+                raise SnapshotNotFound(str(error)) from error
+            case "COLUMN":
+                raise UnknownColumn(error.name) from error
+            case _:
+                raise InvalidArgument(str(error)) from error
+    except ResourceTaken as error:
+        raise (InvalidSchema if error.kind == "COLUMN" else InvalidArgument)(str(error)) from error
+
+
+__all__ = ["ServerBackend", "typed_errors"]

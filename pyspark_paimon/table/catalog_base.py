@@ -1,0 +1,109 @@
+"""What every catalog can do, how tables are named in it, and what it raises."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from fileindex.base.errors import InvalidArgument, PaimonError
+from pyspark_paimon.request.arguments import CheckedMethods
+from pyspark_paimon.table.table import Table
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+DATABASE_SUFFIX = ".db"
+DEFAULT_DATABASE = "default"
+
+
+class DatabaseNotFound(PaimonError, LookupError):
+    """The warehouse has no such database."""
+
+
+class DatabaseExists(PaimonError, FileExistsError):
+    """The warehouse has a database of that name."""
+
+
+class AnyCatalog(CheckedMethods, ABC):
+    """Databases and their tables, named ``database.table``; a name without database is in ``default``."""
+
+    @abstractmethod
+    def list_databases(self) -> list[str]:
+        """Names of the databases, in order."""
+
+    @abstractmethod
+    def create_database(self, name: str, *, ignore_if_exists: bool = False) -> None:
+        """Create a database. Raises ``DatabaseExists``."""
+
+    @abstractmethod
+    def drop_database(self, name: str) -> None:
+        """Remove an empty database. Raises ``DatabaseNotFound``, ``InvalidArgument`` if it holds tables."""
+
+    @abstractmethod
+    def list_tables(self, database: str = DEFAULT_DATABASE) -> list[str]:
+        """Names of a database's tables, in order. Raises ``DatabaseNotFound``."""
+
+    @abstractmethod
+    def create_table(
+        self,
+        name: str,
+        schema: pa.Schema | StructType | str,
+        primary_keys: Sequence[str] = (),
+        partition_keys: Sequence[str] = (),
+        options: Mapping[str, str] | None = None,
+        *,
+        comment: str | None = None,
+    ) -> Table:
+        """Create a table, as ``Table.create`` does. Raises ``DatabaseNotFound`` (``default`` is created), ``TableExists``."""
+
+    @abstractmethod
+    def table(self, name: str, spark: Any = None) -> Table:
+        """Open a table, or with ``database.table$branch_name`` a branch. Raises ``DatabaseNotFound``, ``TableNotFound``."""
+
+    def open(self, name: str, spark: Any = None) -> Table:
+        """As ``table``."""
+        return self.table(name, spark)
+
+    @abstractmethod
+    def table_exists(self, name: str) -> bool:
+        """Whether there is such a table."""
+
+    @abstractmethod
+    def rename_table(self, name: str, new_name: str) -> None:
+        """Move a table, also to another database; whoever has it open loses it. Raises ``TableNotFound``, ``TableExists``."""
+
+    @abstractmethod
+    def drop_table(self, name: str) -> None:
+        """Delete a table with all its files, for good. Raises ``TableNotFound``."""
+
+
+def split_name(name: str) -> tuple[str, str]:
+    """Database and table of a name.
+
+    >>> split_name("sales.orders"), split_name("orders")
+    (('sales', 'orders'), ('default', 'orders'))
+    """
+    if not isinstance(name, str):
+        raise InvalidArgument(f"a table is named by its text, not {name!r}")
+    database, dot, table = name.rpartition(".")
+    return (database, table) if dot else (DEFAULT_DATABASE, name)
+
+
+def checked_name(name: object, what: str) -> str:
+    """``name`` if it can be a directory's in a warehouse. Raises ``InvalidArgument``."""
+    if (
+        not isinstance(name, str)
+        or not name
+        or name.startswith(".")
+        or any(letter in name for letter in "/\\.")
+        or not name.isprintable()
+        or name.endswith(DATABASE_SUFFIX)
+    ):
+        raise InvalidArgument(f"{name!r} is no name of a {what}")
+    return name
+
+
+__all__ = ["DATABASE_SUFFIX", "DEFAULT_DATABASE", "AnyCatalog", "DatabaseExists", "DatabaseNotFound", "checked_name", "split_name"]

@@ -1,0 +1,181 @@
+"""A REST catalog: a server names the tables, makes their snapshots and lends the keys of their storage; files are touched in process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from fileindex.base.errors import InvalidArgument
+from manifest.io.errors import TableExists, TableNotFound, UnsupportedTable
+from manifest.io.paths import split_branch, with_branch
+from manifest.rest.api import RestApi
+from manifest.rest.errors import ResourceMissing, ResourceTaken
+from manifest.rest.lent_storage import LentFileIO
+from manifest.rest.messages import Identifier, TableAnswer
+from manifest.rest.options import RestOptions
+from manifest.rest.server_snapshots import ServerSnapshots
+from pyspark_paimon.local.server_backend import ServerBackend
+from pyspark_paimon.table.catalog_base import (
+    DEFAULT_DATABASE,
+    AnyCatalog,
+    DatabaseExists,
+    DatabaseNotFound,
+    checked_name,
+    split_name,
+)
+from pyspark_paimon.table.new_schema import new_schema
+from pyspark_paimon.table.table import Table
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+_KINDS_OF_ROWS = {None, "table"}
+"""The option ``type`` of tables that have rows of their own; others are views of files and objects."""
+
+
+class RestCatalog(AnyCatalog):
+    """The databases and tables of a catalog's server, made by ``Catalog.create({"metastore": "rest", "uri": ..., ...})``.
+
+    Every method raises ``NotAuthorized`` (the token), ``NotPermitted``, ``CatalogUnavailable``; none shows the token.
+    """
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self._api = RestApi.connected(RestOptions.of(options))
+
+    @property
+    def warehouse(self) -> str:
+        """The warehouse's name on the server."""
+        return self._api.options.warehouse
+
+    def list_databases(self) -> list[str]:
+        """Names of the databases, in order."""
+        return self._api.databases()
+
+    def create_database(self, name: str, *, ignore_if_exists: bool = False, options: Mapping[str, str] | None = None) -> None:
+        """Create a database. Raises ``DatabaseExists``."""
+        try:
+            self._api.create_database(checked_name(name, "database"), options or {})
+        except ResourceTaken as error:
+            if not ignore_if_exists:
+                raise DatabaseExists(str(error)) from error
+
+    def database_options(self, name: str) -> dict[str, str]:
+        """Options of a database. Raises ``DatabaseNotFound``."""
+        with _typed():
+            return self._api.database(name).options
+
+    def alter_database(self, name: str, changes: Mapping[str, Any]) -> None:
+        """Set options of a database, or remove those given as None. Raises ``DatabaseNotFound``."""
+        updates = {key: str(value) for key, value in changes.items() if value is not None}
+        with _typed():
+            self._api.alter_database(name, updates, [key for key, value in changes.items() if value is None])
+
+    def drop_database(self, name: str) -> None:
+        """Remove an empty database. Raises ``DatabaseNotFound``, ``InvalidArgument`` if it holds tables."""
+        tables = self.list_tables(name)
+        if tables:
+            raise InvalidArgument(f"database '{name}' holds tables: {', '.join(tables)}; drop them first")
+        with _typed():
+            self._api.drop_database(name)
+
+    def list_tables(self, database: str = DEFAULT_DATABASE) -> list[str]:
+        """Names of a database's tables, in order. Raises ``DatabaseNotFound``."""
+        with _typed():
+            return [name for name in self._api.tables(database) if split_branch(name)[0] == name]
+
+    def create_table(
+        self,
+        name: str,
+        schema: pa.Schema | StructType | str,
+        primary_keys: Sequence[str] = (),
+        partition_keys: Sequence[str] = (),
+        options: Mapping[str, str] | None = None,
+        *,
+        comment: str | None = None,
+        path: str | None = None,
+    ) -> Table:
+        """Create a table, as ``Table.create`` does; with ``path`` an external one, of whose files the server takes no care.
+
+        Raises ``DatabaseNotFound`` (``default`` is created), ``TableExists``.
+        """
+        identifier = _identifier(name)
+        _refuse_branch(identifier)
+        built = new_schema(schema, primary_keys, partition_keys, options, comment)
+        if identifier.database == DEFAULT_DATABASE:
+            self.create_database(DEFAULT_DATABASE, ignore_if_exists=True)
+        with _typed():
+            self._api.create_table(identifier, built, path)
+        return self.table(name)
+
+    def table(self, name: str, spark: Any = None) -> Table:
+        """Open a table, or with ``database.table$branch_name`` a branch. Raises ``DatabaseNotFound``, ``TableNotFound``."""
+        if spark is not None:
+            raise InvalidArgument("a REST catalog is used in process; a session's server has its own catalogs (spark.sql.catalog...)")
+        identifier = _identifier(name)
+        with _typed():
+            found = self._api.table(identifier)
+        if not found.path or (found.columns is not None and found.columns.options.get("type") not in _KINDS_OF_ROWS):
+            raise UnsupportedTable(f"{identifier.full_name}: the server has that, but it is no table with rows of its own")
+        table = Table(self._backend(identifier, found, found.path))
+        assert table.table_schema is not None
+        return table
+
+    def table_exists(self, name: str) -> bool:
+        """Whether there is such a table."""
+        try:
+            self._api.table(_identifier(name))
+        except ResourceMissing:
+            return False
+        return True
+
+    def rename_table(self, name: str, new_name: str) -> None:
+        """Move a table, also to another database; whoever has it open loses it. Raises ``TableNotFound``, ``TableExists``."""
+        source, target = _identifier(name), _identifier(new_name)
+        _refuse_branch(source)
+        _refuse_branch(target)
+        with _typed():
+            self._api.rename_table(source, target)
+
+    def drop_table(self, name: str) -> None:
+        """Delete a table with all its files, for good; of an external one the server forgets the name. Raises ``TableNotFound``."""
+        identifier = _identifier(name)
+        _refuse_branch(identifier)
+        with _typed():
+            self._api.drop_table(identifier)
+
+    def __repr__(self) -> str:
+        return f"RestCatalog({self._api.options.uri}, {self.warehouse!r})"
+
+    def _backend(self, identifier: Identifier, found: TableAnswer, path: str) -> ServerBackend:
+        root, (_, branch) = split_branch(path)[0], split_branch(identifier.object)
+        lent = LentFileIO(self._api, identifier, root) if self._api.options.data_tokens else None
+        commits = None if found.is_external else ServerSnapshots(self._api, identifier, found.id)
+        return ServerBackend(self._api, identifier, with_branch(root, branch), file_io=lent, commits=commits)
+
+
+def _identifier(name: str) -> Identifier:
+    database, table = split_name(name)
+    checked_name(split_branch(table)[0], "table")
+    return Identifier(database=checked_name(database, "database"), object=table)
+
+
+def _refuse_branch(identifier: Identifier) -> None:
+    if "$" in identifier.object:
+        raise InvalidArgument(f"{identifier.full_name}: that is a part of a table; branches are made and deleted by Table's own methods")
+
+
+@contextmanager
+def _typed() -> Iterator[None]:
+    """Turn what the server has not, or has already, into the errors of catalogs."""
+    try:
+        yield
+    except ResourceMissing as error:
+        raise (DatabaseNotFound if error.kind == "DATABASE" else TableNotFound)(str(error)) from error
+    except ResourceTaken as error:
+        raise TableExists(str(error)) from error
+
+
+__all__ = ["RestCatalog"]

@@ -1,0 +1,66 @@
+"""Options of a REST catalog: names, defaults of the server, and what is never shown."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from fileindex.base.errors import InvalidArgument, UnsupportedOption
+from manifest.rest.options import RestOptions
+
+GIVEN = {"metastore": "rest", "uri": "https://catalog.example.com/base/", "warehouse": "w", "token.provider": "bear", "token": "s3cr3t"}
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"tokn": "x"}, "did you mean 'token'"),
+        ({"data-token.enable": "true"}, "did you mean 'data-token.enabled'"),
+        ({"token.provider": "dlf"}, "'dlf' is not built in"),
+        ({"dlf.access-key-id": "x"}, "bearer tokens only"),
+        ({"s3.acces-key": "x"}, "s3.access-key"),
+        ({"metastore": "hive"}, "there are 'filesystem' and 'rest'"),
+    ],
+)
+def test_what_is_no_option_is_refused_by_name(more, said) -> None:
+    with pytest.raises(UnsupportedOption, match=said):
+        RestOptions.of(GIVEN | more)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"uri": ""},
+        {"uri": "ftp://host"},
+        {"uri": "http://user:word@host"},
+        {"uri": "http://host:port"},
+        {"token": ""},
+        {"token": "two\nlines"},
+        {"warehouse": ["w"]},
+        {"data-token.enabled": "maybe"},
+        {"rest.client.max-retries": "-1"},
+        {"rest.client.read-timeout": "soon"},
+    ],
+)
+def test_values_that_are_none_are_refused(more) -> None:
+    with pytest.raises((InvalidArgument, UnsupportedOption)) as error:
+        RestOptions.of(GIVEN | more)
+    assert "s3cr3t" not in str(error.value)
+
+
+def test_the_server_adds_what_was_not_said_and_insists_on_some() -> None:
+    options = RestOptions.of(GIVEN | {"s3.endpoint": "http://ours", "header.x-a": "1"})
+    merged = options.merged(
+        {"prefix": "p", "s3.endpoint": "http://theirs", "s3.region": "eu", "header.x-b": "2", "other": "engine", "warehouse": "another"},
+        {"data-token.enabled": "true", "uri": "http://elsewhere", "token": "another"},
+    )
+    assert (merged.uri, merged.token, merged.prefix, merged.data_tokens) == ("https://catalog.example.com/base", "s3cr3t", "p", True)
+    assert merged.storage == {"s3.endpoint": "http://ours", "s3.region": "eu"}
+    assert (merged.headers, merged.warehouse) == ({"x-a": "1", "x-b": "2"}, "w")
+
+
+def test_nothing_secret_is_shown_and_all_of_it_travels() -> None:
+    options = RestOptions.of(GIVEN | {"s3.secret-key": "hidden", "header.x-key": "hidden"})
+    assert not [secret for secret in ("s3cr3t", "hidden") if secret in repr(options)]
+    assert pickle.loads(pickle.dumps(options)) == options

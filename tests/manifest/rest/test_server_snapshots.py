@@ -1,0 +1,198 @@
+"""Commits through a catalog's server: one winner, lost answers, tables that are another one's."""
+
+from __future__ import annotations
+
+import threading
+
+import pyarrow as pa
+import pytest
+
+from fileindex.base.errors import UnsupportedOption
+from manifest.io.errors import CatalogRefused, CommitGaveUp
+from manifest.rest import client as client_module
+from manifest.rest.errors import CatalogUnavailable, NotPermitted
+from manifest.rest.schema_changes import server_changes
+from manifest.rest.server_snapshots import ServerSnapshots
+from manifest.schema.change import MoveColumn
+from pyspark_paimon import Catalog
+from tests.catalogs.server import CatalogServer
+from tests.stores.fault_proxy import BUSY, DROP, LOSE, FaultProxy
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch) -> None:
+    monkeypatch.setattr(client_module, "_FIRST_WAIT", 0.001)
+
+
+@pytest.fixture
+def server(tmp_path):
+    with CatalogServer(tmp_path) as server:
+        yield server
+
+
+@pytest.fixture
+def proxy(server):
+    with FaultProxy(server.port) as proxy:
+        yield proxy
+
+
+QUICK = {"bucket": "1", "commit.min-retry-wait": "1 ms", "commit.max-retry-wait": "2 ms"}
+
+
+def table(server, port=None, options=QUICK, **more):
+    catalog = Catalog.create(server.options(port, **more))
+    if not catalog.table_exists("t"):
+        catalog.create_table("t", "id BIGINT NOT NULL, x INT", primary_keys=["id"], options=options)
+    return catalog.table("t")
+
+
+def rows(*ids):
+    return pa.table({"id": list(ids), "x": [0] * len(ids)})
+
+
+def commits(request) -> bool:
+    return request.method == "POST" and request.path.endswith("/commit")
+
+
+@pytest.mark.parametrize("fault", [DROP, LOSE, BUSY])
+def test_a_lost_answer_to_a_commit_commits_once(server, proxy, fault) -> None:
+    found = table(server, proxy.port)
+    proxy.rule = lambda request: fault if commits(request) and request.number % 2 else None
+    for number in range(3):
+        assert found.write(rows(number)).snapshot_id == number + 1
+    assert proxy.done[fault] >= 2
+    assert [s.id for s in found._backend.snapshots()] == [1, 2, 3]
+    assert found.scan().count() == 3
+    assert found.fsck("deep").problems == ()
+
+
+def test_a_lost_answer_is_found_although_others_committed_since(server, proxy) -> None:
+    ours, theirs = table(server, proxy.port), table(server)
+
+    def drop_while_another_commits(request):
+        if commits(request) and request.number == 1:
+            return DROP
+        if request.path.endswith("/snapshots/1"):
+            theirs.write(rows(7))
+        return None
+
+    proxy.rule = drop_while_another_commits
+    assert ours.write(rows(1)).snapshot_id == 1
+    assert sorted(ours.scan().to_arrow()["id"].to_pylist()) == [1, 7]
+
+
+def test_where_the_server_tells_of_no_single_snapshots_the_newest_answers(server, proxy) -> None:
+    found = table(server, proxy.port)
+    server.without = {"snapshots"}
+    proxy.rule = lambda request: DROP if commits(request) else None
+    assert found.write(rows(1)).snapshot_id == 1
+    assert found.write(rows(2)).snapshot_id == 2
+    assert found.scan().count() == 2
+
+
+def test_an_answer_that_is_lost_with_the_server_leaves_every_file(server, proxy) -> None:
+    """Nobody can tell whether it stands: so nothing is taken back, and the repeated call finds out."""
+    found = table(server, proxy.port, **{"rest.client.max-retries": "0"})
+    commit_id = "5c0ffee0-0000-4000-8000-000000000001"
+    gone = []
+
+    def gone_after_commit(request):
+        if commits(request):
+            gone.append(request)
+            return DROP
+        return LOSE if gone else None
+
+    proxy.rule = gone_after_commit
+    with pytest.raises((CatalogUnavailable, CommitGaveUp)):
+        found.write(rows(1), commit_id=commit_id)
+    proxy.rule = lambda _: None
+    again = found.write(rows(1), commit_id=commit_id)
+    assert (again.replayed, again.snapshot_id) == (True, 1)
+    assert found.scan().count() == 1
+    assert found.fsck("deep").problems == ()
+
+
+def test_a_request_that_a_gateway_sent_twice_is_no_lost_race(server) -> None:
+    """The first one won, the answer is that of the second: not taken by another, but by us."""
+    found = table(server)
+    original = server._committed
+
+    def twice(store, held, snapshot):
+        assert original(store, held, snapshot)
+        return original(store, held, snapshot)
+
+    server._committed = twice
+    assert found.write(rows(1)).snapshot_id == 1
+    assert len(found._backend.snapshots()) == 1
+
+
+def test_racing_writers_with_dropped_answers_lose_no_row_and_double_none(server, proxy) -> None:
+    table(server, options=QUICK | {"write-only": "true", "commit.max-retries": "200"})
+    proxy.rule = lambda request: DROP if commits(request) and request.number % 3 == 0 else None
+    acknowledged, lock = [], threading.Lock()
+
+    def write(worker) -> None:
+        own = table(server, proxy.port)
+        for turn in range(4):
+            own.write(rows(worker * 100 + turn))
+            with lock:
+                acknowledged.append(worker * 100 + turn)
+
+    threads = [threading.Thread(target=write, args=(worker,)) for worker in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    found = table(server)
+    assert sorted(found.scan().to_arrow()["id"].to_pylist()) == sorted(acknowledged)
+    assert (len(acknowledged), len(found._backend.snapshots())) == (16, 16)
+    assert proxy.done[DROP] > 2
+    assert found.fsck("deep").problems == ()
+
+
+def test_a_refused_commit_is_told_as_such_and_leaves_nothing(server) -> None:
+    found = table(server)
+    server.answers = lambda method, path: (403, {"message": "read only"}) if path.endswith("/commit") else None
+    with pytest.raises(NotPermitted, match="read only"):
+        found.write(rows(1))
+    server.answers = lambda method, path: None
+    assert found.list_orphan_files(older_than=2**62) == []
+    assert found.scan().count() == 0
+
+
+def test_a_table_that_was_dropped_and_made_anew_takes_no_commit_of_the_old_one(server) -> None:
+    old = table(server)
+    Catalog.create(server.options()).drop_table("t")
+    new = table(server)
+    with pytest.raises(CatalogRefused, match="nothing was committed"):
+        old.write(rows(1))
+    assert new.scan().count() == 0
+
+
+def test_partitions_are_counted_for_the_server(server) -> None:
+    catalog = Catalog.create(server.options())
+    found = catalog.create_table("p", "day DATE, x INT", partition_keys=["day"])
+    days = pa.array([20454, 20454, None], pa.int32()).cast(pa.date32())
+    found.write(pa.table({"day": days, "x": pa.array([1, 2, 3], pa.int32())}))
+    found.write(pa.table({"day": days[:1], "x": pa.array([1], pa.int32())}), "overwrite")
+    sent = [body["statistics"] for _, path, _, body in server.requests if path.endswith("/commit")]
+    assert [(part["spec"]["day"], part["recordCount"], part["fileCount"]) for part in sent[0]] == [
+        ("20454", 2, 1),
+        ("__DEFAULT_PARTITION__", 1, 1),
+    ]
+    assert sum(part["recordCount"] for part in sent[1]) < 0
+    assert all(part["lastFileCreationTime"] > 0 for part in sent[0])
+
+
+def test_a_nested_column_cannot_be_moved_through_the_api() -> None:
+    with pytest.raises(UnsupportedOption, match="inside of one"):
+        server_changes([MoveColumn(path=("a", "b"), first=True)])
+
+
+def test_a_table_that_travels_commits_through_the_server_still(server) -> None:
+    import pickle
+
+    found = pickle.loads(pickle.dumps(table(server)))
+    assert found.write(rows(1)).snapshot_id == 1
+    assert isinstance(pickle.loads(pickle.dumps(found._backend.store())).commits, ServerSnapshots)
+    assert any(path.endswith("/commit") for _, path, _, _ in server.requests)
