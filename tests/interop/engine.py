@@ -4,7 +4,8 @@
 
 Protocol, both ways one JSON object a line, in UTF-8:
 
-* request ``{"verb": ..., "table": PATH, ...}``; every verb takes ``options`` (dynamic table options, strings) and ``branch``;
+* request ``{"verb": ..., "table": PATH, ...}``; every verb takes ``options`` (dynamic table options, strings), ``branch``, and for the path
+  of an object store ``storage`` (how it is reached, strings);
 * answer ``{"ok": ...}`` or ``{"error": {"type", "message", "cause", "trace"}}``, raised here as ``EngineError``.
 
 ============  =====================================================================================================================
@@ -71,8 +72,8 @@ class Engine:
         self._process, self._log = process, log
 
     @classmethod
-    def start(cls) -> Engine:
-        """Run the engine; raises ``EngineUnavailable`` where it cannot be."""
+    def start(cls, *more: Path) -> Engine:
+        """Run the engine, with ``more`` jars; raises ``EngineUnavailable`` where it cannot be."""
         opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED]
         flags = [
             f"-Xmx{_HEAP}",
@@ -82,7 +83,7 @@ class Engine:
             "-Duser.timezone=UTC",
             "-Dfile.encoding=UTF-8",
         ]
-        command = [ENGINE.java(), *flags, *opened, "-cp", ENGINE.class_path(), "interop.Main"]
+        command = [ENGINE.java(), *flags, *opened, "-cp", os.pathsep.join([ENGINE.class_path(), *map(str, more)]), "interop.Main"]
         log = tempfile.TemporaryFile("w+")  # noqa: SIM115  # closed with the process
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, encoding="utf-8")
         return cls(process, log)

@@ -46,6 +46,7 @@ class Peer:
 
     def __init__(self, native):
         self.options = dict.fromkeys(NATIVE, "true") if native else {}
+        self.storage = {}
         self.fallbacks = Fallbacks()
         for name in ("pypaimon",):
             logger = logging.getLogger(name)
@@ -56,8 +57,13 @@ class Peer:
     def catalog(self, path):
         from pypaimon import CatalogFactory
 
-        database = Path(path).parent
-        return CatalogFactory.create({"warehouse": str(database.parent)}), f"{database.name.removesuffix('.db')}.{Path(path).name}"
+        warehouse, database, name = path.rsplit("/", 2)
+        options = self.storage if "://" in path else {}
+        return CatalogFactory.create({"warehouse": warehouse, **options}), f"{database.removesuffix('.db')}.{name}"
+
+    def reach(self, storage):
+        """Options by which tables on object stores are reached from now on."""
+        self.storage = storage
 
     def table(self, path, options=None, branch=None):
         catalog, name = self.catalog(path)

@@ -57,7 +57,7 @@ class S3Server:
         }
         configuration = self.folder / "s3proxy.conf"
         configuration.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
-        command = [str(java_tool("java")), "-Xmx256m", "-jar", str(jar()), "--properties", str(configuration)]
+        command = [str(java_tool("java")), "-Xmx256m", "-jar", str(fetched(ARTIFACT)), "--properties", str(configuration)]
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         self._wait()
@@ -111,10 +111,11 @@ def free_port() -> int:
         return int(found.getsockname()[1])
 
 
-def jar() -> Path:
-    """The server's jar, brought once for this user. Raises ``JavaUnavailable``."""
-    home = cache() / "s3proxy"
-    found = home / "s3proxy-4.1.0-jar-with-dependencies.jar"
+def fetched(artifact: str) -> Path:
+    """A jar, without what it depends on, brought once for this user. Raises ``JavaUnavailable``."""
+    _, name, version, *kind = artifact.split(":")
+    home = cache() / name
+    found = home / f"{'-'.join([name, version, *kind[1:]])}.jar"
     home.mkdir(parents=True, exist_ok=True)
     with (home / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -122,9 +123,9 @@ def jar() -> Path:
             return found
         maven = shutil.which("mvn")
         if maven is None or java_tool("java") is None:
-            raise JavaUnavailable("S3Proxy needs Java and Maven")
+            raise JavaUnavailable(f"{name} needs Java and Maven")
         with tempfile.TemporaryDirectory(dir=home) as scratch:
-            command = [maven, "-B", "-q", "dependency:copy", f"-Dartifact={ARTIFACT}", f"-DoutputDirectory={scratch}"]
+            command = [maven, "-B", "-q", "dependency:copy", f"-Dartifact={artifact}", f"-DoutputDirectory={scratch}"]
             told = ""
             for extra in (["-o"], []):
                 done = subprocess.run([*command, *extra], capture_output=True, text=True, check=False, timeout=_PATIENCE)
@@ -132,4 +133,4 @@ def jar() -> Path:
                 if done.returncode == 0 and (Path(scratch) / found.name).exists():
                     (Path(scratch) / found.name).rename(found)
                     return found
-    raise JavaUnavailable(f"S3Proxy is not at hand and cannot be fetched: {told[-300:]}")
+    raise JavaUnavailable(f"{name} is not at hand and cannot be fetched: {told[-300:]}")

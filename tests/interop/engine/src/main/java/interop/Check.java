@@ -81,11 +81,11 @@ final class Check {
     }
 
     private boolean exists(Path path, Long size) throws Exception {
-        if (!Request.IO.exists(path)) {
+        if (!table.fileIO().exists(path)) {
             problems.add(path.getName() + " is missing");
             return false;
         }
-        long actual = Request.IO.getFileSize(path);
+        long actual = table.fileIO().getFileSize(path);
         expect(size == null || size == actual, "%s has %d bytes, not %d", path.getName(), actual, size);
         return true;
     }

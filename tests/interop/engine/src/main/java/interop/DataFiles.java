@@ -33,7 +33,7 @@ final class DataFiles {
         }
         FormatReaderFactory readers =
                 FileFormatDiscover.of(table.coreOptions()).discover(file.fileFormat()).createReaderFactory(columns, columns, List.of());
-        FormatReaderContext context = new FormatReaderContext(Request.IO, path(table, entry), file.fileSize());
+        FormatReaderContext context = new FormatReaderContext(table.fileIO(), path(table, entry), file.fileSize());
         try (RecordReader<InternalRow> reader = readers.createReader(context)) {
             Reads.drain(reader, sink);
         }

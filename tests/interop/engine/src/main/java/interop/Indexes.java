@@ -1,5 +1,6 @@
 package interop;
 
+import java.io.InputStream;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -35,8 +36,9 @@ final class Indexes {
         }
         for (String extra : entry.file().extraFiles()) {
             if (extra.endsWith(".index")) {
-                String path = DataFiles.paths(table, entry).toAlignedPath(extra, entry.file()).toUri().getPath();
-                return java.nio.file.Files.readAllBytes(java.nio.file.Path.of(path));
+                try (InputStream side = table.fileIO().newInputStream(DataFiles.paths(table, entry).toAlignedPath(extra, entry.file()))) {
+                    return side.readAllBytes();
+                }
             }
         }
         return null;
@@ -94,7 +96,7 @@ final class Indexes {
                     shown.put("index", described(own));
                     positions(own, shown);
                 }
-                evaluated = FileIndexEvaluator.evaluate(Request.IO, schema, terms, null, null, DataFiles.paths(table, entry), entry.file(), vectors.get(entry.fileName()));
+                evaluated = FileIndexEvaluator.evaluate(table.fileIO(), schema, terms, null, null, DataFiles.paths(table, entry), entry.file(), vectors.get(entry.fileName()));
             } else {
                 shown.put("index", described(own));
             }

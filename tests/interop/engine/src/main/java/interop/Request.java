@@ -1,11 +1,15 @@
 package interop;
 
+import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.util.List;
 import java.util.Map;
+import org.apache.paimon.catalog.CatalogContext;
 import org.apache.paimon.disk.IOManager;
 import org.apache.paimon.fs.FileIO;
 import org.apache.paimon.fs.Path;
 import org.apache.paimon.fs.local.LocalFileIO;
+import org.apache.paimon.options.Options;
 import org.apache.paimon.schema.SchemaManager;
 import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.JsonNode;
 import org.apache.paimon.table.FileStoreTable;
@@ -13,7 +17,7 @@ import org.apache.paimon.table.FileStoreTableFactory;
 
 /** One request: what its fields say, and the table that it names, opened anew. */
 final class Request {
-    static final FileIO IO = LocalFileIO.create();
+    private static final FileIO LOCAL = LocalFileIO.create();
     private static final IOManager SPILL = IOManager.create(System.getProperty("java.io.tmpdir"));
 
     private final JsonNode fields;
@@ -61,17 +65,33 @@ final class Request {
         return Json.strings(node(name));
     }
 
+    private boolean isRemote() {
+        return text("table").contains("://");
+    }
+
+    /** Local files, or the store of the path by the options in {@code storage}. */
+    private FileIO io() {
+        try {
+            return isRemote() ? FileIO.get(path(), CatalogContext.create(Options.fromMap(strings("storage")))) : LOCAL;
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
+    }
+
     Path path() {
+        if (isRemote()) {
+            return new Path(text("table"));
+        }
         return new Path(java.nio.file.Paths.get(text("table")).toAbsolutePath().normalize().toString());
     }
 
     SchemaManager schemas() {
-        return has("branch") ? new SchemaManager(IO, path(), text("branch")) : new SchemaManager(IO, path());
+        return has("branch") ? new SchemaManager(io(), path(), text("branch")) : new SchemaManager(io(), path());
     }
 
     /** The table or its branch, without the options of the request. */
     FileStoreTable plainTable() {
-        FileStoreTable table = FileStoreTableFactory.create(IO, path());
+        FileStoreTable table = FileStoreTableFactory.create(io(), path());
         return has("branch") ? table.switchToBranch(text("branch")) : table;
     }
 
