@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 
 from manifest.entry.columns import EntryColumns
 from manifest.entry.manifest_entry import ManifestEntry
+from manifest.entry.manifest_list import ManifestFileMeta
 from manifest.expire.reachable import Reachable
+from manifest.io.side_by_side import side_by_side
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
 
@@ -36,26 +39,41 @@ def _delete_empty(store: FileStore, directory: str) -> None:
 def delete_metadata(store: FileStore, forgotten: Iterable[Snapshot], kept: Reachable) -> int:
     """Delete manifests, lists, index files and statistics of ``forgotten`` that nothing kept reaches; returns how many manifests and lists."""
     names: dict[str, None] = {}
-    for snapshot in forgotten:
-        index, statistics = snapshot.index_manifest, snapshot.statistics
-        if index and index not in kept.metadata:
-            with suppress(FileNotFoundError):
-                for entry in store.index_manifests.read(index):
-                    if entry.file_name not in kept.indexes:
-                        partition = store.partition.decode(entry.partition)
-                        store.file_io.delete(store.paths.index(entry.file_name, partition, entry.bucket, entry.external_path))
-            names[index] = None
-        if statistics and statistics not in kept.statistics:
-            store.file_io.delete(store.paths.statistics(statistics))
-        for name in (snapshot.base_manifest_list, snapshot.delta_manifest_list, snapshot.changelog_manifest_list):
-            if name:
-                with suppress(FileNotFoundError):
-                    names.update((meta.file_name, None) for meta in store.manifest_lists.read(name))
-                names[name] = None
+    leaves: dict[str, None] = {}
+    for index_files, metadata in side_by_side(store.file_io, [partial(_named_by, store, snapshot, kept) for snapshot in forgotten]):
+        leaves.update(dict.fromkeys(index_files))
+        names.update(dict.fromkeys(metadata))
+    store.file_io.delete_many(list(leaves))
     # a list goes after its manifests, so that an interrupted run still finds them
     gone = [store.paths.manifest(name) for name in names if name not in kept.metadata]
     lists = [path for path in gone if path.rpartition("/")[2].startswith("manifest-list-")]
     return store.file_io.delete_many([path for path in gone if path not in set(lists)]) + store.file_io.delete_many(lists)
+
+
+def _named_by(store: FileStore, snapshot: Snapshot, kept: Reachable) -> tuple[list[str], list[str]]:
+    """Paths of the index files and statistics of a snapshot that nothing kept reaches, and names of all its manifests and lists."""
+    leaves: list[str] = []
+    names: list[str] = []
+    index, statistics = snapshot.index_manifest, snapshot.statistics
+    if index and index not in kept.metadata:
+        with suppress(FileNotFoundError):
+            for entry in store.index_manifests.read(index):
+                if entry.file_name not in kept.indexes:
+                    partition = store.partition.decode(entry.partition)
+                    leaves.append(store.paths.index(entry.file_name, partition, entry.bucket, entry.external_path))
+        names.append(index)
+    if statistics and statistics not in kept.statistics:
+        leaves.append(store.paths.statistics(statistics))
+    lists = [name for name in (snapshot.base_manifest_list, snapshot.delta_manifest_list, snapshot.changelog_manifest_list) if name]
+    for metas in store.file_io.together(*(partial(_metas_there, store, name) for name in lists)):
+        names += [meta.file_name for meta in metas]
+    return leaves, names + lists
+
+
+def _metas_there(store: FileStore, list_name: str) -> Sequence[ManifestFileMeta]:
+    with suppress(FileNotFoundError):
+        return store.manifest_lists.read(list_name)
+    return ()
 
 
 def entries_of(store: FileStore, list_name: str) -> EntryColumns:

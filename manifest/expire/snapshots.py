@@ -12,12 +12,14 @@ import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from manifest.entry.manifest_entry import FileKind, ManifestEntry
 from manifest.expire.delete_files import delete_files, delete_metadata, entries_of
 from manifest.expire.reachable import Reachable, reachable
 from manifest.io import failpoints
 from manifest.io.errors import SnapshotNotFound, UnsupportedTable
+from manifest.io.side_by_side import side_by_side
 from manifest.options.durations import parse_duration_millis
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
@@ -80,17 +82,23 @@ def _end(  # noqa: PLR0917  # as the options of a call
         manager.expire_consumers(time.time_ns() // 1_000_000 - parse_duration_millis(idle, _CONSUMERS))
     consumer = manager.next_for_consumers()
     end = end if consumer is None else min(end, consumer)
-    for candidate in range(max(latest - keep_most + 1, earliest), end):
-        if manager.get(candidate + 1).time_millis >= cut:
-            return candidate
+    first, ahead = max(latest - keep_most + 1, earliest), 1  # mostly the first is too young
+    while first < end:
+        some = range(first, min(first + ahead, end))
+        for candidate, following in zip(some, _snapshots(store, range(some[0] + 1, some[-1] + 2)), strict=True):
+            if following.time_millis >= cut:
+                return candidate
+        first, ahead = some[-1] + 1, store.file_io.lanes
     return end
+
+
+def _snapshots(store: FileStore, ids: Sequence[int]) -> list[Snapshot]:
+    return list(side_by_side(store.file_io, [partial(store.snapshots.get, snapshot_id) for snapshot_id in ids]))
 
 
 def _expire(store: FileStore, earliest: int, end: int) -> ExpiredSnapshots:
     manager = store.snapshots
-    expired = [manager.get(snapshot_id) for snapshot_id in range(earliest, end)]
-    first_kept = manager.get(end)
-    newest = manager.latest()
+    newest, (*expired, first_kept) = store.file_io.together(manager.latest, partial(_snapshots, store, range(earliest, end + 1)))
     tagged = {tag.id for tag in manager.tags().values()}
     kept = reachable(
         store, [first_kept] if newest is None or newest.id == end else [first_kept, newest]
@@ -112,15 +120,15 @@ def _expire(store: FileStore, earliest: int, end: int) -> ExpiredSnapshots:
 def _delete_data(store: FileStore, snapshots: Sequence[Snapshot], kept: Reachable) -> int:
     """Files that a snapshot after the first deleted, unless something kept reaches them."""
     dead: list[ManifestEntry] = []
-    for snapshot in snapshots[1:]:
-        changes = entries_of(store, snapshot.delta_manifest_list)
+    for changes in side_by_side(store.file_io, [partial(entries_of, store, snapshot.delta_manifest_list) for snapshot in snapshots[1:]]):
         dead += changes.select(changes.kind == FileKind.DELETE).entries()
     return delete_files(store, dead, kept)
 
 
 def _delete_changelogs(store: FileStore, snapshots: Iterable[Snapshot], kept: Reachable) -> int:
     lists = [snapshot.changelog_manifest_list for snapshot in snapshots if snapshot.changelog_manifest_list]
-    return delete_files(store, [entry for name in lists for entry in entries_of(store, name).entries()], kept)
+    changes = side_by_side(store.file_io, [partial(entries_of, store, name) for name in lists])
+    return delete_files(store, [entry for some in changes for entry in some.entries()], kept)
 
 
 __all__ = ["ExpiredSnapshots", "expire_snapshots"]

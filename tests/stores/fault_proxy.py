@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
-DROP, LOSE, BUSY, TRUNCATE, EXPIRED, UNCONDITIONAL = "drop", "lose", "busy", "truncate", "expired", "unconditional"
-"""The answer is lost; the request is lost; 503 SlowDown; half of the body; expired credentials; a condition that fails is said to hold."""
+DROP, LOSE, BUSY, TRUNCATE, EXPIRED, SKEWED, UNCONDITIONAL = "drop", "lose", "busy", "truncate", "expired", "skewed", "unconditional"
+"""The answer is lost; the request is lost; 503 SlowDown; half of the body; expired credentials; the asker's clock is wrong; a condition that fails is said to hold."""
+_REFUSALS = {BUSY: ("SlowDown", 503), EXPIRED: ("ExpiredToken", 400), SKEWED: ("RequestTimeTooSkewed", 403)}
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class FaultProxy:
             self._seen[method, path] += 1
             self.requests[method] += 1
             found = self.rule(Request(method, path, headers, self._seen[method, path]))
-            if found in {LOSE, BUSY, EXPIRED}:
+            if found is not None and found in {LOSE, *_REFUSALS}:
                 self.done[found] += 1
             return found
 
@@ -79,8 +80,8 @@ def _handler(proxy: FaultProxy, backend: int) -> type[BaseHTTPRequestHandler]:
             if fault == LOSE:
                 self.close_connection = True
                 return
-            if fault in {BUSY, EXPIRED}:
-                code, status = ("SlowDown", 503) if fault == BUSY else ("ExpiredToken", 400)
+            if fault is not None and fault in _REFUSALS:
+                code, status = _REFUSALS[fault]
                 self._answer(status, [], f"<Error><Code>{code}</Code><Message>{code}</Message></Error>".encode())
                 return
             connection = http.client.HTTPConnection("127.0.0.1", backend, timeout=60)

@@ -98,6 +98,22 @@ def test_an_upsert_of_a_hundred_rows_takes_twelve(path, rounds):
     assert rounds.count <= 12, told(rounds)
 
 
+def test_expiry_takes_one_request_in_turn_for_each_snapshot_and_a_few_for_all(rounds):
+    path = f"memory://b{uuid.uuid4().hex}/w/t"
+    table = Table.create(path, "id BIGINT, city STRING, n INT", primary_keys=["id"], options={"bucket": "1", "write-only": "true"})
+    needed = []
+    for snapshots in (5, 25):
+        for number in range(snapshots + 1):
+            table.write(rows([number]))
+        SHARED.clear()
+        rounds.again()
+        assert Table.open(path).expire_snapshots(retain_min=1, retain_max=1).snapshots >= snapshots
+        needed.append(rounds.count)
+    assert needed[0] <= 25, told(rounds)
+    assert needed[1] - needed[0] <= 25, told(rounds)
+    assert table.fsck("deep").problems == ()
+
+
 def test_a_plan_of_ten_thousand_files_in_fifty_manifests_takes_four(rounds):
     path = f"memory://b{uuid.uuid4().hex}/w/t"
     options = {"bucket": "1", "write-only": "true", "manifest.merge-min-count": "1000", "commit.max-retries": "0"}
