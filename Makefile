@@ -28,8 +28,8 @@ setup: $(STAMP) ## Create .venv with everything in it
 	@scripts/ensure-java
 
 .PHONY: demo
-demo: setup ## Run the main job: real flights through Spark Connect into a Paimon table, compacted and looked up
-	@$(BIN)/python -m pyspark_paimon.demo
+demo: setup ## Run the main job: real flights through Spark Connect into a Paimon table, compacted and looked up (PAIMON_DEMO_STORE=s3: on S3)
+	@$(if $(filter s3,$(PAIMON_DEMO_STORE)),$(BIN)/python -m tests.stores) $(BIN)/python -m pyspark_paimon.demo $(if $(filter s3,$(PAIMON_DEMO_STORE)),--table s3://tests/warehouse/flights)
 
 .PHONY: test
 test: setup lint ## Pass the tests: lint, types, in-process tests, Spark Connect tests (under 15 minutes on 2 cores)

@@ -1,6 +1,7 @@
 """The main job on real data: the flights that left New York in 2013, through Spark Connect into a Paimon table.
 
 ``make demo`` runs it: write half a year, upsert the other half with corrections of the first, compact, look up by index.
+``PAIMON_DEMO_STORE=s3 make demo`` has the table in an object store, an S3 server that is started for it.
 """
 
 from __future__ import annotations
@@ -125,11 +126,10 @@ def read_in_process(path: str) -> None:
     screen.print(frame.groupby("carrier").size().sort_values(ascending=False).head(5).to_frame("cancelled, Jan to Jun").to_string())
 
 
-def run(folder: Path) -> None:
-    """The whole job; ``folder`` takes the staged input and the table."""
+def run(folder: Path, path: str) -> None:
+    """The whole job; ``folder`` takes the staged input, ``path`` is the table's."""
     from pyspark_paimon.spark.client.session import spark_session  # noqa: PLC0415 - no Spark until the demo runs
 
-    path = str(folder / "flights")
     with step("stage 336,776 real flights as Parquet"):
         staged = stage_flights(folder / "staged")
     with step("start an embedded Spark Connect server"):
@@ -161,12 +161,14 @@ def main() -> None:
     """Parse the command line and run; a typed error ends it with one line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, default=Path("demo-data"), help="where the input and the table go; emptied first")
-    folder = parser.parse_args().folder.resolve()
+    parser.add_argument("--table", help="where the table goes instead, such as s3://bucket/flights; credentials come from the environment")
+    given = parser.parse_args()
+    folder = given.folder.resolve()
     warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")  # Spark's note on new pandas versions
     if (folder / "flights").exists():
         shutil.rmtree(folder)
     try:
-        run(folder)
+        run(folder, given.table or str(folder / "flights"))
     except PaimonError as error:
         screen.print(f"[red]{type(error).__name__}[/red]: {error}", highlight=False)
         sys.exit(1)
