@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 import traceback
+import uuid
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,9 +20,10 @@ import pyarrow as pa
 import pytest
 
 from fileindex.base.errors import InvalidArgument, UnsupportedOption
+from manifest.io.errors import CredentialsRefused
 from pyspark_paimon import Catalog, Table
 from pyspark_paimon.table.engine_choice import backend_for
-from tests.stores.fault_proxy import BUSY, DROP
+from tests.stores.fault_proxy import BUSY, DROP, SKEWED
 from tests.stores.s3_server import IDENTITY, SECRET, S3Server
 
 ROOT = Path(__file__).parents[3]
@@ -132,6 +134,23 @@ def test_no_secret_is_written_shown_or_logged(s3, warehouse, proxy, caplog, capf
     assert proxy.done[BUSY], "there were retries to be logged"
     for stored in s3.objects():
         assert SECRET.encode() not in stored.read_bytes(), stored
+
+
+def test_a_clock_that_goes_wrong_is_named_and_loses_nothing(s3, warehouse, proxy):
+    path = f"{warehouse()}/t"
+    table = Table.create(
+        path, "id BIGINT, city STRING", primary_keys=["id"], options={"bucket": "1"}, storage_options=s3.options(proxy.port)
+    )
+    table.write(rows(range(10)))
+    identity = str(uuid.uuid4())
+    proxy.rule = lambda _: SKEWED
+    with pytest.raises(CredentialsRefused, match="this machine's clock is wrong"):
+        table.write(rows([10]), commit_id=identity)
+    assert proxy.done[SKEWED] < 5, "no use to ask again"
+    proxy.rule = lambda _: None
+    assert table.scan().count() == 10
+    assert table.write(rows([10]), commit_id=identity).rows == 1
+    assert (table.scan().count(), table.fsck("deep").problems) == (11, ())
 
 
 WRITER = """
