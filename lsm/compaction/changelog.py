@@ -25,7 +25,11 @@ from manifest.schema.table_schema import TableSchema
 
 _Mask = Mask
 _DEFAULT_PREFIX = "changelog-"
-_OWN = {"changelog-file.compression": "file.compression", "changelog-file.stats-mode": "metadata.stats-mode"}
+_OWN = {
+    "changelog-file.format": "file.format",
+    "changelog-file.compression": "file.compression",
+    "changelog-file.stats-mode": "metadata.stats-mode",
+}
 _LEFT_OUT = ("file-index.", "target-file-row-num")
 _UNKNOWN = np.iinfo(np.int8).max
 

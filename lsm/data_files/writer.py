@@ -1,4 +1,4 @@
-"""Writers of one data file, from rows to ``DataFileMeta``: Parquet, statistics, key range and file index in one pass.
+"""Writers of one data file, from rows to ``DataFileMeta``: its format, statistics, key range and file index in one pass.
 
 Paimon's ``KeyValueDataFileWriter`` and ``RowDataFileWriter``. Call order: ``write`` at least once, then ``close`` or ``abort``.
 """
@@ -20,25 +20,23 @@ from fileindex.build.options import FileIndexOptions
 from fileindex.build.writer import DataFileIndexWriter
 from fileindex.format.container import container_size, write_index_container
 from lsm.arrow.row_kind import retracts
+from lsm.data_files.encoders import PARQUET, FileEncoder, compression_of, file_encoder, format_of
 from lsm.keys.sort import SEQUENCE_NUMBER, VALUE_KIND
-from lsm.parquet.write.writer import ROW_GROUP_BYTES, ParquetFileWriter
-from lsm.schema.parquet_schema import KEY_PREFIX, file_schema, key_value_fields, needs_int96
+from lsm.schema.parquet_schema import KEY_PREFIX, file_schema, key_value_fields
 from manifest.entry.data_file import DataFileMeta, FileSource, wall_clock_millis
 from manifest.io.paths import FileNames
-from manifest.options.parquet_options import ParquetOptions
 from manifest.row.binary_row import encode_row
 from manifest.stats.collector import StatsCollector
 from manifest.store import FileStore
+from manifest.types.data_type import DataField
 
 INDEX_SUFFIX = ".index"
 _LOG = logging.getLogger(__name__)
 
 
 def data_file_names(store: FileStore, commit_id: str | None = None) -> FileNames:
-    """Names for data files of one attempt; ``file.suffix.include.compression`` puts the codec before the format."""
-    options = store.options
-    codec = options.file_compression if options.file_suffix_include_compression else "none"
-    return FileNames(options.data_file_prefix, ".parquet" if codec == "none" else f".{codec}.parquet", commit_id or str(uuid.uuid4()))
+    """Names for data files of one attempt, without their extensions."""
+    return FileNames(store.options.data_file_prefix, commit_id=commit_id or str(uuid.uuid4()))
 
 
 class DataFileWriter(Protocol):
@@ -88,88 +86,84 @@ class FileTarget:
     @cached_property
     def schema(self) -> Any:
         """Arrow schema of the files."""
-        fields = self.store.schema.fields
-        return file_schema(key_value_fields(fields, self.keys, thin=self.thin) if self.keys else fields)
+        return file_schema(self.fields)
+
+    @cached_property
+    def fields(self) -> tuple[DataField, ...]:
+        """Columns of the files."""
+        fields = tuple(self.store.schema.fields)
+        return key_value_fields(fields, self.keys, thin=self.thin) if self.keys else fields
 
     @cached_property
     def index_options(self) -> FileIndexOptions:
         """The file indexes to build; those of another engine that cannot be built are left out."""
         return self.store.schema.file_index
 
-    @cached_property
-    def parquet_options(self) -> ParquetOptions:
-        """What the table says of Parquet's pages and filters."""
-        return ParquetOptions.of(self.store.options.raw)
-
     def stats(self, level: int) -> StatsCollector:
         """A collector for one file of ``level``."""
         options = self.store.options
-        return StatsCollector(self.store.schema.fields, options.stats_modes(self.columns, level), dense=options.stats_dense_store)
+        modes, rows = options.stats_modes(self.columns, level), format_of(options, level) != PARQUET
+        return StatsCollector(self.store.schema.fields, modes, dense=options.stats_dense_store, rows=rows, keys=self.keys)
 
-    def parquet(self, name: str, level: int, plain: frozenset[str]) -> ParquetFileWriter:
-        """The encoder of a new file."""
+    def name(self, level: int) -> str:
+        """A name for a new file, with its format as the last extension."""
         options = self.store.options
-        return ParquetFileWriter(
-            self.store.file_io,
-            f"{self.directory}/{name}",
-            self.schema,
-            compression=options.file_compression_per_level.get(level, options.file_compression),
-            by_sample=not {"file.compression", "file.compression.per.level"} & self.store.options.raw.keys(),
-            level=options.zstd_level,
-            int96=needs_int96(self.store.schema.fields),
-            row_group_bytes=min(
-                options.file_block_size or self.parquet_options.block_bytes or ROW_GROUP_BYTES, ROW_GROUP_BYTES, max(self.target_size, 1)
-            ),
-            plain=plain,
-            options=self.parquet_options,
-        )
+        codec = compression_of(options, level) if options.file_suffix_include_compression else "none"
+        extension = format_of(options, level)
+        return self.names.next() + (f".{extension}" if codec == "none" else f".{codec}.{extension}")
+
+    def encoder(self, name: str, level: int, plain: frozenset[str]) -> FileEncoder:
+        """The encoder of a new file."""
+        path = f"{self.directory}/{name}"
+        store = self.store
+        return file_encoder(store.file_io, path, store.options, self.fields, self.schema, level=level, target=self.target_size, plain=plain)
 
 
 class _IndexedFile:
-    """A Parquet file, its statistics and its file index."""
+    """A file, its statistics and its file index."""
 
     def __init__(self, target: FileTarget, level: int, plain: frozenset[str]) -> None:
         self._target = target
         self._level = level
-        self.name = target.names.next()
-        self._parquet = target.parquet(self.name, level, plain)
+        self.name = target.name(level)
+        self._encoder = target.encoder(self.name, level, plain)
         self._index = DataFileIndexWriter.create(target.index_options, target.store.schema.column_types)
         self._index_path: str | None = None
         self.stats = target.stats(level)
 
     @property
     def bytes_written(self) -> int:
-        return self._parquet.bytes_written
+        return self._encoder.bytes_written
 
     def write(self, rows: Any) -> None:
         self.stats.update(rows)
         if self._index is not None:
             self._index.write(rows)
-        self._parquet.write(rows)
+        self._encoder.write(rows)
 
     def end_row_group(self) -> None:
-        self._parquet.end_row_group()
+        self._encoder.end_row_group()
 
     def close(self) -> tuple[Any, dict[str, Any]]:
         """The footer, and the fields of the meta that are the same for every kind of table."""
-        footer, size = self._parquet.close()
+        footer, size = self._encoder.close()
         embedded: bytes | None = None
         extra: tuple[str, ...] = ()
         if self._index is not None:
             indexes = self._index.finish()
             for line in self._index.omitted:
-                _LOG.warning("%s has no index %s", self._parquet.path, line)
+                _LOG.warning("%s has no index %s", self._encoder.path, line)
             if container_size(indexes) <= self._target.index_options.in_manifest_threshold:
                 embedded = write_index_container(indexes)
             else:
                 extra = (self.name + INDEX_SUFFIX,)
-                self._index_path = self._parquet.path + INDEX_SUFFIX
+                self._index_path = self._encoder.path + INDEX_SUFFIX
                 self._target.store.file_io.write(self._index_path, write_index_container(indexes, extra[0]))
         value_stats, columns = self.stats.value_stats(footer)
         return footer, {
             "file_name": self.name,
             "file_size": size,
-            "row_count": self._parquet.row_count,
+            "row_count": self._encoder.row_count,
             "value_stats": value_stats,
             "value_stats_cols": columns,
             "schema_id": self._target.store.schema.id,
@@ -180,7 +174,7 @@ class _IndexedFile:
         }
 
     def abort(self) -> None:
-        self._parquet.abort()
+        self._encoder.abort()
         if self._index_path is not None:
             with suppress(Exception):
                 self._target.store.file_io.delete(self._index_path)

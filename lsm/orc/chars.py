@@ -7,7 +7,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fileindex.base.column_type import Kind
 from lsm.orc.tail import OrcKind, OrcTail
+from manifest.types.data_type import DataType
 
 
 def without_padding(array: Any, tail: OrcTail, column: int) -> Any:
@@ -29,8 +31,13 @@ def without_padding(array: Any, tail: OrcTail, column: int) -> Any:
             return pc.utf8_rtrim(array, characters=" ")
 
 
+def without_blanks(column: Any, type_: DataType) -> Any:
+    """A column to write without the blanks at the end of a CHAR: in ORC they mean nothing, and other readers take them away."""
+    return pc.utf8_rtrim(column, characters=" ") if type_.kind is Kind.CHAR else column
+
+
 def _offsets(array: Any) -> Any:
     return pa.array(array.offsets.to_numpy())  # a copy: Arrow takes no null mask together with sliced offsets
 
 
-__all__ = ["without_padding"]
+__all__ = ["without_blanks", "without_padding"]

@@ -17,6 +17,8 @@ from manifest.types.data_type import DataType
 _VALUES, _INTEGERS, _TEXTS, _DECIMALS, _DATES, _TIMES = 1, 2, 4, 6, 7, 9
 _WHOLE = {Kind.TINYINT: OrcKind.BYTE, Kind.SMALLINT: OrcKind.SHORT, Kind.INT: OrcKind.INT, Kind.BIGINT: OrcKind.LONG}
 _LEAST, _MOST = 1, 2
+_EXTENTS = (1, 2, 3, 4)
+"""Of times: by the writer's clock, and in UTC."""
 _EXACT = Context(prec=80)
 _NANOS_MILLIS = 2**63 // 10**6 - 1
 """Milliseconds from 1970 that nanoseconds can hold, either way."""
@@ -59,7 +61,7 @@ def _each(found: OrcMessage, kind: int, value: Callable[[OrcMessage, int], Plain
 
 def exceeds_nanos(found: OrcMessage) -> bool:
     """Whether the statistics of a timestamp column have one that nanoseconds since 1970 cannot hold."""
-    extents = [value for said in messages(found, _TIMES) for values in said.values() for value in values if isinstance(value, int)]
+    extents = [integer(said, side) for said in messages(found, _TIMES) for side in _EXTENTS]
     return any(abs(signed(value)) > _NANOS_MILLIS for value in extents)
 
 

@@ -92,6 +92,7 @@ _DOTTED = {
     "data_file_path_directory": "data-file.path-directory",
     "data_file_thin_mode": "data-file.thin-mode",
     "file_suffix_include_compression": "file.suffix.include.compression",
+    "file_format": "file.format",
     "file_format_per_level": "file.format.per.level",
     "file_compression": "file.compression",
     "file_compression_per_level": "file.compression.per.level",
@@ -160,6 +161,7 @@ class CoreOptions(BaseModel):
     file_suffix_include_compression: Flag = False
     branch: str = "main"
 
+    file_format: Keyword = "parquet"
     file_format_per_level: LevelMap = Field(default_factory=dict)
     file_compression: Keyword = "zstd"
     file_compression_per_level: LevelMap = Field(default_factory=dict)

@@ -134,8 +134,8 @@ WITHOUT_EFFECT: dict[str, str] = {
 
 PREFIXES_WITHOUT_EFFECT = {
     "sink.": _OTHERS,
-    "orc.": "no ORC files are written or read here",
-    "avro.": "no Avro data files are written or read here",
+    "orc.": "the ORC encoder here has settings of its own",
+    "avro.": "the Avro encoder here has settings of its own",
     "comment": "is kept for people",
 }
 """Beginnings of keys."""

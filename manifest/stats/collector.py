@@ -1,18 +1,21 @@
-"""Statistics of a Parquet file that was just written, taken from its footer; only what a footer lacks is looked at in the rows.
+"""Statistics of a data file that was just written: of Parquet from its footer, of other formats from the rows.
 
-A footer lacks NaN, and says nothing of INT96, in which timestamps finer than microseconds are stored.
+Of Parquet only what a footer lacks is looked at in the rows. A footer lacks NaN, and says nothing of INT96, in which timestamps finer than microseconds are stored.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from fileindex.base.column_type import BINARIES, FLOATS, STRINGS, TIMESTAMPS, Kind, Plain
+from fileindex.base.column_type import BINARIES, FLOATS, STRINGS, TIMESTAMPS, ColumnType, Kind, Plain
+from fileindex.base.plain_value import from_scalar
 from manifest.options.stats_mode import SYSTEM_MODE, Keep, StatsMode
 from manifest.row.binary_row import encode_row
 from manifest.stats.column_stats import SimpleStats, slot_type
@@ -26,18 +29,28 @@ _MICROS = 6
 class _Running:
     """Bounds and null count of the rows seen so far."""
 
-    least: int | None = None
-    most: int | None = None
+    type: ColumnType
+    least: Plain = None
+    most: Plain = None
     nulls: int = 0
 
     def add(self, column: pa.Array | pa.ChunkedArray) -> None:
         self.nulls += column.null_count
-        found = pc.min_max(column)
+        if self.type.kind in BINARIES:
+            return
+        found = pc.min_max(column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column)
         if not found["min"].is_valid:
             return
-        low, high = found["min"].value, found["max"].value
+        low, high = self._plain(found["min"]), self._plain(found["max"])
+        if self.type.kind in FLOATS:  # both zeros are the least or the greatest by some order
+            low, high = low or -0.0, high or 0.0
+            if math.isnan(low):
+                return
         self.least = low if self.least is None else min(self.least, low)
         self.most = high if self.most is None else max(self.most, high)
+
+    def _plain(self, value: pa.Scalar) -> Any:
+        return from_scalar(value, self.type)
 
 
 class StatsCollector:
@@ -45,17 +58,30 @@ class StatsCollector:
 
     Nested columns have no statistics and binary ones only null counts, as in Paimon. A column that holds NaN has NaN as its
     maximum, for Parquet footers leave NaN out; where a row group holds nothing else, the footer has no minimum either and the
-    column's bounds stay unknown.
+    column's bounds stay unknown. With ``rows`` there is no footer, and everything is looked at in the rows.
     """
 
-    def __init__(self, fields: Sequence[DataField], modes: Mapping[str, StatsMode], *, dense: bool = True) -> None:
+    def __init__(
+        self,
+        fields: Sequence[DataField],
+        modes: Mapping[str, StatsMode],
+        *,
+        dense: bool = True,
+        rows: bool = False,
+        keys: Sequence[str] = (),
+    ) -> None:
         self._fields = tuple(fields)
         self._modes = modes
         self._dense = dense
         self._floats = [field.name for field in fields if field.type.kind in FLOATS]
         self._with_nan: set[str] = set()
         fine = [field for field in fields if field.type.kind in TIMESTAMPS and field.type.precision > _MICROS]
-        self._running = {field.name: _Running() for field in fine}
+        seen = (
+            [field for field in fields if not field.type.is_nested and (modes[field.name].keep is not Keep.NONE or field.name in keys)]
+            if rows
+            else fine
+        )
+        self._running = {field.name: _Running(field.type.column_type) for field in seen}
 
     def update(self, batch: pa.RecordBatch | pa.Table) -> None:
         """Look at the columns of the rows to be written of which the footer will not tell everything."""
@@ -65,7 +91,7 @@ class StatsCollector:
         for name, running in self._running.items():
             running.add(batch.column(name))
 
-    def value_stats(self, footer: pq.FileMetaData) -> tuple[SimpleStats, tuple[str, ...] | None]:
+    def value_stats(self, footer: pq.FileMetaData | None) -> tuple[SimpleStats, tuple[str, ...] | None]:
         """Statistics over the table's columns and, if columns were left out, the names of those that are in."""
         leaves = _leaf_positions(footer)
         kept: list[DataField] = []
@@ -76,7 +102,7 @@ class StatsCollector:
         stats = self._stats(footer, leaves, [(field.name, field.name, field.type) for field in kept], self._modes)
         return stats, None if len(kept) == len(self._fields) else tuple(field.name for field in kept)
 
-    def key_stats(self, footer: pq.FileMetaData, names: Sequence[str], prefix: str) -> SimpleStats:
+    def key_stats(self, footer: pq.FileMetaData | None, names: Sequence[str], prefix: str) -> SimpleStats:
         """Statistics over key columns, stored in the file as ``prefix`` + name, never left out and truncated at 128."""
         types = {field.name: field.type for field in self._fields}
         columns = [(name, f"{prefix}{name}", types[name]) for name in names]
@@ -84,7 +110,7 @@ class StatsCollector:
 
     def _stats(
         self,
-        footer: pq.FileMetaData,
+        footer: pq.FileMetaData | None,
         leaves: Mapping[str, int],
         columns: Sequence[tuple[str, str, DataType]],
         modes: Mapping[str, StatsMode],
@@ -96,7 +122,7 @@ class StatsCollector:
         for name, stored_as, data_type in columns:
             mode = modes[name]
             silent = data_type.is_nested or mode.keep is Keep.NONE
-            least, most, count = (None, None, None) if silent else _column(footer, leaves[stored_as], data_type)
+            least, most, count = (None, None, None) if silent or footer is None else _column(footer, leaves[stored_as], data_type)
             if count is None and not silent and name in self._running:
                 seen = self._running[name]
                 least, most, count = seen.least, seen.most, seen.nulls
@@ -110,8 +136,8 @@ class StatsCollector:
         return SimpleStats(encode_row(low, slots), encode_row(high, slots), tuple(nulls))
 
 
-def _leaf_positions(footer: pq.FileMetaData) -> dict[str, int]:
-    return {footer.schema.column(i).path: i for i in range(footer.num_columns)}
+def _leaf_positions(footer: pq.FileMetaData | None) -> dict[str, int]:
+    return {} if footer is None else {footer.schema.column(i).path: i for i in range(footer.num_columns)}
 
 
 def _column(footer: pq.FileMetaData, leaf: int, data_type: DataType) -> tuple[Plain, Plain, int | None]:

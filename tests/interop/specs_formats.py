@@ -11,14 +11,14 @@ AVRO_TYPES = {name: kind for name, kind in ALL_TYPES.items() if name != "c_ts9"}
 """Avro has nothing finer than microseconds."""
 _SECOND = "2026-01-02T03:04:05"
 ORC_TIMES = {
-    "c_ts3": ["1960-01-01T00:00:00.001", "1969-12-31T23:59:58.999", f"{_SECOND}.678", None],
-    "c_ts6": ["1700-02-28T00:00:00.000001", "1969-12-31T23:59:58.999999", f"{_SECOND}.678901", "2250-12-31T23:59:59.999999", None],
-    "c_ts9": ["1969-12-31T23:59:58.999999999", f"{_SECOND}.678901234", "1970-01-01T00:00:00.000000001", None],
-    "c_ltz3": ["1960-01-01T00:00:00.001Z", "1969-12-31T23:59:58.999Z", f"{_SECOND}.678Z", None],
-    "c_ltz6": ["1700-02-28T00:00:00.000001Z", f"{_SECOND}.678901Z", None],
+    "c_ts3": ["1960-01-01T00:00:00", "1969-12-31T23:59:59", f"{_SECOND}.678", None],
+    "c_ts6": ["1700-02-28T00:00:00", "1969-12-31T23:59:59", f"{_SECOND}.678901", "2250-12-31T23:59:59.999999", None],
+    "c_ts9": ["1969-12-31T23:59:58", f"{_SECOND}.678901234", "1970-01-01T00:00:00.000000001", None],
+    "c_ltz3": ["1960-01-01T00:00:00Z", "1969-12-31T23:59:58Z", f"{_SECOND}.678Z", None],
+    "c_ltz6": ["1700-02-28T00:00:00Z", f"{_SECOND}.678901Z", None],
     "c_deep": [[{"k": "q", "v": f"{_SECOND}.000001"}], [{"k": None, "v": None}, None], [], None],
 }
-"""The engine takes fractions of the last second before 1970 for those of the second after; our decoder has nanoseconds in 64 bits."""
+"""No fractions before 1970: ours writes none, and the engine takes those of the last second for the next one's; no year beyond nanoseconds."""
 
 
 def _as(file_format: str) -> dict[str, str]:

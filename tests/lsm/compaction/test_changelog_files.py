@@ -281,7 +281,7 @@ def test_changelog_files_go_with_their_snapshot(tmp_path: Path) -> None:
         ({"changelog_producer": "full-compaction", "force_lookup": "true"}, "changelog-producer"),
         ({"changelog_producer": "lookup", "streaming_read_overwrite": "true"}, "changelog-producer"),
         ({"changelog_producer__row_deduplicate_ignore_fields": "w"}, "changelog-producer.row-deduplicate-ignore-fields"),
-        ({"changelog_file__format": "orc"}, "changelog-file.format"),
+        ({"changelog_file__format": "csv"}, "changelog-file.format"),
         ({"changelog_file__compression": "brotli"}, "changelog-file.compression"),
     ],
 )

@@ -99,7 +99,7 @@ def test_bad_rows_leave_the_table_as_it_was(written, case) -> None:
         (pa.schema([("d", pa.duration("s"))]), {}, UnsupportedType, "d"),
         (42, {}, InvalidArgument, "StructType"),
         ("id BIGINT", {"options": {"no-such-option": "1"}}, UnsupportedOption, "no-such-option"),
-        ("id BIGINT", {"options": {"file.format": "orc"}}, UnsupportedOption, "file.format"),
+        ("id BIGINT", {"options": {"file.format": "csv"}}, UnsupportedOption, "file.format"),
         ("id BIGINT", {"options": {"target-file-size": "huge"}}, UnsupportedOption, "target-file-size"),
         ("id BIGINT", {"options": {"file-index.bloom-filter.columns": "nope"}}, PaimonError, "nope"),
         (

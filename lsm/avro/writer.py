@@ -1,0 +1,211 @@
+"""Writes one Avro data file as Paimon's engines write theirs."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from fileindex.base.column_type import BINARIES, STRINGS, TIMESTAMPS, Kind
+from fileindex.base.errors import UnsupportedOption
+from lsm.avro.encoder import Encoded, encode, woven
+from lsm.avro.shapes import shape_of
+from lsm.keys.encoding import one_array
+from lsm.parquet.write.writer import fitted
+from manifest.avro.codecs import codec_name, compressor
+from manifest.avro.schemas import AvroSchema
+from manifest.io.errors import UnsupportedTable
+from manifest.io.file_io import FileIO
+from manifest.io.storage_errors import storage_errors
+from manifest.types.data_type import DataField, DataType
+
+_BLOCK_BYTES = 256 * 1024
+_NAME = "org.apache.paimon.avro.generated.record"
+_MILLIS, _MICROS = 3, 6
+_INTS = frozenset({Kind.TINYINT, Kind.SMALLINT, Kind.INT})
+_SYNC = 16
+
+
+class AvroFileWriter:
+    """Writes one file. Call order: ``write`` at will, then ``close`` or ``abort``.
+
+    Args:
+        file_io: where it goes.
+        path: the file, which must not exist.
+        fields: its columns.
+        schema: of these columns in Arrow.
+        compression: a value of ``file.compression``.
+        level: zstandard's.
+
+    Raises:
+        UnsupportedOption: Avro has no such codec.
+        UnsupportedTable: a column is of a type that Avro has not.
+    """
+
+    def __init__(self, file_io: FileIO, path: str, fields: Sequence[DataField], schema: Any, *, compression: str, level: int) -> None:
+        self.path = path
+        self.row_count = 0
+        self._file_io = file_io
+        self._fitted = schema
+        self._avro = avro_schema(fields)
+        self._shape, _ = shape_of(self._avro)
+        try:
+            self._codec = codec_name(compression)
+        except UnsupportedOption:
+            raise UnsupportedOption("file.compression", f"'{compression}' is no codec of Avro files") from None
+        self._compress = compressor(self._codec, level)
+        self._sync = os.urandom(_SYNC)
+        self._sink: Any = None
+
+    def write(self, rows: Any) -> None:
+        """Append a table that has the schema's columns, by name."""
+        if not rows.num_rows:
+            return
+        table = fitted(rows, self._fitted)
+        arrays = [
+            _stored(one_array(table.column(name)), child.arrow) for name, child in zip(self._shape.names, self._shape.children, strict=True)
+        ]
+        encoded = woven([encode(array, child) for array, child in zip(arrays, self._shape.children, strict=True)])
+        with storage_errors(self.path):
+            self._open()
+            for count, data in _blocks(encoded):
+                content = self._compress(data)
+                self._sink.write(_long(count) + _long(len(content)) + content + self._sync)
+        self.row_count += rows.num_rows
+
+    @property
+    def bytes_written(self) -> int:
+        """Bytes of the blocks so far."""
+        return 0 if self._sink is None else int(self._sink.tell())
+
+    def end_row_group(self) -> None:
+        """Nothing waits: blocks go out as rows come."""
+
+    def close(self) -> tuple[None, int]:
+        """Finish the file and make it durable: nothing in place of a footer, and its exact size in bytes."""
+        with storage_errors(self.path):
+            self._open()
+            size = int(self._sink.tell())
+            self._sink.close()
+        self._file_io.sync(self.path)
+        return None, size
+
+    def abort(self) -> None:
+        """Delete what was written; never raises."""
+        if self._sink is None:
+            return
+        with suppress(Exception):
+            getattr(self._sink, "abort", self._sink.close)()
+        with suppress(Exception):
+            self._file_io.delete(self.path)
+
+    def _open(self) -> None:
+        if self._sink is None:
+            self._sink = self._file_io.open_output(self.path)
+            metadata = {b"avro.schema": json.dumps(self._avro).encode(), b"avro.codec": self._codec.encode()}
+            pairs = b"".join(_long(len(key)) + key + _long(len(value)) + value for key, value in metadata.items())
+            self._sink.write(b"Obj\x01" + _long(len(metadata)) + pairs + _long(0) + self._sync)
+
+
+def avro_schema(fields: Sequence[DataField]) -> AvroSchema:
+    """The schema of a file with these columns. Raises ``UnsupportedTable`` that names the column whose type Avro has not."""
+    return _record(fields, _NAME, set())
+
+
+def _record(fields: Sequence[DataField], name: str, taken: set[str]) -> AvroSchema:
+    while name in taken:
+        name += "_"
+    taken.add(name)
+    members = []
+    for field in fields:
+        try:
+            type_ = _type(field.type, f"{name}_{field.name}", taken)
+        except UnsupportedTable as error:
+            raise UnsupportedTable(f"column '{field.name}': {error}") from error
+        members.append({"name": field.name, "type": type_} | ({"default": None} if field.type.nullable else {}))
+    return {"type": "record", "name": name, "fields": members}
+
+
+def _type(type_: DataType, name: str, taken: set[str]) -> AvroSchema:
+    plain = _not_null(type_, name, taken)
+    return ["null", plain] if type_.nullable else plain
+
+
+def _not_null(type_: DataType, name: str, taken: set[str]) -> AvroSchema:
+    kind = type_.kind
+    simple = {Kind.BOOLEAN: "boolean", Kind.BIGINT: "long", Kind.FLOAT: "float", Kind.DOUBLE: "double"}
+    simple |= dict.fromkeys(_INTS, "int") | dict.fromkeys(STRINGS, "string") | dict.fromkeys(BINARIES, "bytes")
+    if kind in simple:
+        return simple[kind]
+    if kind is Kind.DATE:
+        return {"type": "int", "logicalType": "date"}
+    if kind is Kind.TIME and type_.precision <= _MILLIS:
+        return {"type": "int", "logicalType": "time-millis"}
+    if kind in TIMESTAMPS and type_.precision <= _MICROS:
+        unit = "millis" if type_.precision <= _MILLIS else "micros"
+        return {"type": "long", "logicalType": f"{'local-' if kind is Kind.TIMESTAMP_LTZ else ''}timestamp-{unit}"}
+    if kind is Kind.DECIMAL:
+        return {"type": "bytes", "logicalType": "decimal", "precision": type_.precision, "scale": type_.scale}
+    if kind is Kind.ROW:
+        return _record(type_.fields, name, taken)
+    if kind in {Kind.ARRAY, Kind.VECTOR}:
+        return {"type": "array", "items": _type(type_.part("element"), name, taken)}
+    if kind in {Kind.MAP, Kind.MULTISET}:
+        key = type_.part("key" if kind is Kind.MAP else "element").with_nullable(nullable=False)
+        value = type_.part("value") if kind is Kind.MAP else DataType(Kind.INT, nullable=False)
+        if key.kind in STRINGS:
+            return {"type": "map", "values": _type(value, name, taken)}
+        entry = _record((DataField(0, "key", key), DataField(1, "value", value)), name, taken)
+        return {"type": "array", "logicalType": "map", "items": entry}
+    raise UnsupportedTable(f"{type_} cannot be kept in Avro files; choose another 'file.format'")
+
+
+def _stored(array: Any, type_: Any) -> Any:
+    """``array`` with the file's types, in which small integers are wide and times have the unit of their precision."""
+    if pa.types.is_dictionary(array.type):
+        array = array.cast(array.type.value_type)
+    if pa.types.is_map(type_):
+        nulls = array.is_null() if array.null_count else None
+        keys, items = _stored(array.keys, type_.key_type), _stored(array.items, type_.item_type)
+        return pa.MapArray.from_arrays(pa.array(array.offsets.to_numpy()), keys, items, mask=nulls)
+    if pa.types.is_struct(type_):
+        nulls = array.is_null() if array.null_count else None
+        children = [_stored(array.field(at), type_.field(at).type) for at in range(type_.num_fields)]
+        return pa.StructArray.from_arrays(children, fields=[field.with_nullable(True) for field in type_], mask=nulls)
+    if pa.types.is_list(type_):
+        nulls = array.is_null() if array.null_count else None
+        values = array.cast(pa.list_(array.type.value_type)) if pa.types.is_fixed_size_list(array.type) else array
+        return pa.ListArray.from_arrays(pa.array(values.offsets.to_numpy()), _stored(values.values, type_.value_type), mask=nulls)
+    if pa.types.is_timestamp(type_):
+        return array.cast(pa.timestamp(type_.unit, array.type.tz))
+    return array if array.type == type_ else array.cast(type_)
+
+
+def _blocks(encoded: Encoded) -> list[tuple[int, bytes]]:
+    """Rows and bytes of every block."""
+    ends = np.cumsum(encoded.lengths)
+    cuts = np.unique(np.concatenate([np.flatnonzero(np.diff(ends // _BLOCK_BYTES)) + 1, [len(ends)]]))
+    found, row, at = [], 0, 0
+    for cut in cuts.tolist():
+        end = int(ends[cut - 1])
+        found.append((cut - row, encoded.data[at:end].tobytes()))
+        row, at = cut, end
+    return found
+
+
+def _long(value: int) -> bytes:
+    rest = value << 1
+    out = bytearray()
+    while rest > 0x7F:
+        out.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    out.append(rest)
+    return bytes(out)
+
+
+__all__ = ["AvroFileWriter", "avro_schema"]

@@ -1,0 +1,98 @@
+"""Which encoder writes a new data file: the formats that ``file.format`` may name, behind one protocol."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from lsm.avro.writer import AvroFileWriter
+from lsm.orc.writer import STRIPE_BYTES, OrcFileWriter
+from lsm.parquet.write.writer import ROW_GROUP_BYTES, ParquetFileWriter
+from lsm.schema.parquet_schema import needs_int96
+from manifest.io.file_io import FileIO
+from manifest.options.core_options import CoreOptions
+from manifest.options.parquet_options import ParquetOptions
+from manifest.types.data_type import DataField
+
+PARQUET = "parquet"
+
+
+class FileEncoder(Protocol):
+    """Writes one file. Call order: ``write`` at will, then ``close`` or ``abort``."""
+
+    path: str
+    row_count: int
+
+    def write(self, rows: Any) -> None:
+        """Append a table or batch that has the file's columns, by name."""
+
+    @property
+    def bytes_written(self) -> int:
+        """About how large the file is."""
+
+    def end_row_group(self) -> None:
+        """Encode the rows that wait in memory, where the format has such an end."""
+
+    def close(self) -> tuple[Any, int]:
+        """Finish the file and make it durable: its footer if it is a Parquet file, and its exact size in bytes."""
+
+    def abort(self) -> None:
+        """Delete what was written; never raises."""
+
+
+def format_of(options: CoreOptions, level: int) -> str:
+    """The format of new files of a level."""
+    return options.file_format_per_level.get(level, options.file_format)
+
+
+def compression_of(options: CoreOptions, level: int) -> str:
+    """The codec of new files of a level."""
+    return options.file_compression_per_level.get(level, options.file_compression)
+
+
+def file_encoder(
+    file_io: FileIO,
+    path: str,
+    options: CoreOptions,
+    fields: tuple[DataField, ...],
+    schema: Any,
+    *,
+    level: int,
+    target: int,
+    plain: frozenset[str],
+) -> FileEncoder:
+    """The encoder of a new file.
+
+    Args:
+        file_io: where it goes.
+        path: the file, which must not exist.
+        options: the table's.
+        fields: the file's columns.
+        schema: of these columns in Arrow.
+        level: of the file.
+        target: bytes at which it will be closed.
+        plain: columns for which dictionaries do not pay.
+    """
+    compression = compression_of(options, level)
+    block = options.file_block_size
+    match format_of(options, level):
+        case "orc":
+            stripe = min(block or STRIPE_BYTES, max(target, 1))
+            return OrcFileWriter(file_io, path, fields, schema, compression=compression, stripe_bytes=stripe)
+        case "avro":
+            return AvroFileWriter(file_io, path, fields, schema, compression=compression, level=options.zstd_level)
+    parquet = ParquetOptions.of(options.raw)
+    return ParquetFileWriter(
+        file_io,
+        path,
+        schema,
+        compression=compression,
+        by_sample=not {"file.compression", "file.compression.per.level"} & options.raw.keys(),
+        level=options.zstd_level,
+        int96=needs_int96(fields),
+        row_group_bytes=min(block or parquet.block_bytes or ROW_GROUP_BYTES, ROW_GROUP_BYTES, max(target, 1)),
+        plain=plain,
+        options=parquet,
+    )
+
+
+__all__ = ["PARQUET", "FileEncoder", "compression_of", "file_encoder", "format_of"]

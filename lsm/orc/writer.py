@@ -1,0 +1,183 @@
+"""Writes one ORC data file as Paimon's engines write theirs: types, attributes with field ids, codecs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from lsm.orc.chars import without_blanks
+from lsm.parquet.write.writer import fitted
+from manifest.io.errors import CastFailed
+from manifest.io.file_io import FileIO
+from manifest.io.storage_errors import storage_errors
+from manifest.types.data_type import DataField
+
+STRIPE_BYTES = 64 * 1024 * 1024
+_CODECS = {"none": "uncompressed", "zstd": "zstd", "lz4": "lz4", "snappy": "snappy", "gzip": "zlib", "zlib": "zlib"}
+_FIRST_GUESS = 0.3
+_SECOND = 10**9
+_FIELD_ID, _PARQUETS_ID = "paimon.id", b"PARQUET:field_id"
+
+
+class OrcFileWriter:
+    """Writes one file. Call order: ``write`` at will, then ``close`` or ``abort``.
+
+    Args:
+        file_io: where it goes.
+        path: the file, which must not exist.
+        fields: its columns.
+        schema: of these columns in Arrow, with field ids as ``lsm.schema.parquet_schema.file_schema`` gives them.
+        compression: a value of ``file.compression``.
+        stripe_bytes: about as many bytes as a stripe has.
+    """
+
+    def __init__(
+        self, file_io: FileIO, path: str, fields: Sequence[DataField], schema: Any, *, compression: str, stripe_bytes: int = STRIPE_BYTES
+    ) -> None:
+        self.path = path
+        self.row_count = 0
+        self._file_io = file_io
+        self._fields = fields
+        self._fitted = schema
+        self._schema = pa.schema([_stored(field) for field in schema])
+        self._codec = _CODECS[compression]
+        self._stripe_bytes = stripe_bytes
+        self._sink: Any = None
+        self._writer: Any = None
+        self._flushed = 0
+        self._waiting = 0
+
+    def write(self, rows: Any) -> None:
+        """Append a table that has the schema's columns, by name. Raises ``CastFailed`` for a time that ORC cannot hold."""
+        if not rows.num_rows:
+            return
+        table = fitted(rows, self._fitted)
+        columns = [
+            without_blanks(_plain(column, field.type, field.name), known.type)
+            for column, field, known in zip(table.columns, self._schema, self._fields, strict=True)
+        ]
+        with storage_errors(self.path):
+            self._open()
+            self._writer.write(pa.Table.from_arrays(columns, schema=self._schema))
+            self.row_count += rows.num_rows
+            self._waiting += table.nbytes
+            if self._sink.tell() != self._flushed:
+                self._flushed, self._waiting = self._sink.tell(), 0
+
+    @property
+    def bytes_written(self) -> int:
+        """About how large the file is: stripes on storage, and what waits at the ratio that is usual."""
+        return self._flushed + int(self._waiting * _FIRST_GUESS)
+
+    def end_row_group(self) -> None:
+        """The encoder ends stripes by itself."""
+
+    def close(self) -> tuple[None, int]:
+        """Finish the file and make it durable: nothing in place of a footer, and its exact size in bytes."""
+        with storage_errors(self.path):
+            self._open()
+            self._writer.close()
+            size = self._sink.tell()
+            self._sink.close()
+        self._file_io.sync(self.path)
+        return None, size
+
+    def abort(self) -> None:
+        """Delete what was written; never raises."""
+        if self._sink is None:
+            return
+        with suppress(Exception):
+            getattr(self._sink, "abort", self._sink.close)()
+        with suppress(Exception):
+            self._file_io.delete(self.path)
+
+    def _open(self) -> None:
+        if self._writer is None:
+            from pyarrow import orc  # noqa: PLC0415  # few tables need it
+
+            self._sink = self._file_io.open_output(self.path)
+            self._writer = orc.ORCWriter(self._sink, compression=self._codec, stripe_size=self._stripe_bytes)
+
+
+def _stored(field: Any) -> Any:
+    """A field as ORC has it: TIME is a number, and the id an attribute."""
+    ids = field.metadata or {}
+    metadata = {_FIELD_ID: ids[_PARQUETS_ID]} if _PARQUETS_ID in ids else None
+    return pa.field(field.name, _orc_type(field.type), nullable=True, metadata=metadata)
+
+
+def _orc_type(type_: Any) -> Any:
+    if pa.types.is_time(type_):
+        return pa.int32()
+    if pa.types.is_timestamp(type_):
+        return pa.timestamp("ns", type_.tz)
+    if pa.types.is_struct(type_):
+        return pa.struct([_stored(field) for field in type_])
+    if pa.types.is_map(type_):
+        return pa.map_(_orc_type(type_.key_type), _orc_type(type_.item_type))
+    if pa.types.is_list(type_) or pa.types.is_fixed_size_list(type_):
+        return pa.list_(_orc_type(type_.value_type))
+    return type_
+
+
+def _plain(column: Any, type_: Any, name: str) -> Any:
+    """A column as ``type_``, once it is sure that ORC gives its times back."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_nested(column.type):  # the encoder passes over where slices of what is inside begin
+        column = pa.chunked_array([chunk.take(pa.array(np.arange(len(chunk)))) for chunk in column.chunks], column.type)
+    if column.type == type_ and not _has_times(type_):
+        return column
+    try:
+        found = pa.chunked_array([_cast(chunk, type_) for chunk in column.chunks], type_)
+    except pa.ArrowInvalid as error:
+        raise CastFailed(f"column '{name}' has a value that ORC cannot hold ({error})") from error
+    for chunk in found.chunks:
+        _check_times(chunk, name)
+    return found
+
+
+def _cast(array: Any, type_: Any) -> Any:
+    return array.cast(pa.int32()) if pa.types.is_time(array.type) and pa.types.is_int32(type_) else _nested(array, type_)
+
+
+def _nested(array: Any, type_: Any) -> Any:
+    nulls = array.is_null() if array.null_count else None
+    if pa.types.is_struct(type_):
+        children = [_cast(array.field(at), type_.field(at).type) for at in range(type_.num_fields)]
+        return pa.StructArray.from_arrays(children, fields=list(type_), mask=nulls)
+    if pa.types.is_map(type_):
+        keys, items = _cast(array.keys, type_.key_type), _cast(array.items, type_.item_type)
+        return pa.MapArray.from_arrays(pa.array(array.offsets.to_numpy()), keys, items, type=type_, mask=nulls)
+    if pa.types.is_list(type_):
+        values = array.cast(pa.list_(array.type.value_type))
+        return pa.ListArray.from_arrays(pa.array(values.offsets.to_numpy()), _cast(values.values, type_.value_type), type=type_, mask=nulls)
+    return array.cast(type_)
+
+
+def _has_times(type_: Any) -> bool:
+    children = [type_.field(at).type for at in range(type_.num_fields)]
+    return pa.types.is_timestamp(type_) or any(_has_times(child) for child in children)
+
+
+def _check_times(array: Any, name: str) -> None:
+    """The encoder gives fractions of seconds before 1970 a sign, which no other reader takes. Raises ``CastFailed``."""
+    if pa.types.is_timestamp(array.type):
+        nanos = array.view(pa.int64()).drop_null().to_numpy()
+        if bool(((nanos < 0) & (nanos % _SECOND != 0)).any()):
+            raise CastFailed(f"column '{name}' has a fraction of a second before 1970, which cannot be written to ORC")
+    elif pa.types.is_struct(array.type):
+        for at in range(array.type.num_fields):
+            _check_times(array.field(at), name)
+    elif pa.types.is_map(array.type):
+        _check_times(array.keys, name)
+        _check_times(array.items, name)
+    elif pa.types.is_list(array.type):
+        _check_times(array.flatten(), name)
+
+
+__all__ = ["STRIPE_BYTES", "OrcFileWriter"]
