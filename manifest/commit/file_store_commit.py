@@ -352,7 +352,7 @@ class FileStoreCommit:
                 if isinstance(error, OutOfDisk):
                     attempt.discard()
                     raise error from None
-            except StorageError:  # nor does it answer
+            except (StorageError, CatalogRefused):  # nor does it answer
                 pass
             _LOG.warning("%s: creating snapshot %s failed", self.store.root, snapshot.id, exc_info=True)
             return None

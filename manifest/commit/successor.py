@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import time
 from contextlib import suppress
 
@@ -9,7 +10,7 @@ from fileindex.base.errors import PaimonError
 from manifest.commit.attempt import CommitChange
 from manifest.commit.run_notes import leave_note, notes_of
 from manifest.entry.manifest_entry import FileKind
-from manifest.io.errors import StorageError
+from manifest.io.errors import CatalogRefused, StorageError
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
 
@@ -22,18 +23,19 @@ def stands(store: FileStore, snapshot: Snapshot, latest: Snapshot | None, change
     Raises ``StorageError`` that tells of the commit if the storage does not answer, again and again: it is there, but that cannot be seen.
     """
     for patience in _PATIENCE_SECONDS:
-        with suppress(StorageError):
+        with suppress(StorageError, CatalogRefused):
             return _succeeds(store, snapshot, latest, change)
         time.sleep(patience)
     try:
         return _succeeds(store, snapshot, latest, change)
-    except StorageError as error:
+    except (StorageError, CatalogRefused) as error:
         remember(store, snapshot)
+        number, reason, file = (error.errno, error.strerror, error.filename) if isinstance(error, OSError) else (errno.EACCES, error, None)
         raise StorageError(
-            error.errno,
+            number,
             f"{store.root}: committed as snapshot {snapshot.id} by '{snapshot.commit_user}', but the storage failed when it was looked at again "
-            f"({error.strerror}); repeat the call with that commit_id to be sure, it will not commit twice",
-            error.filename,
+            f"({reason}); repeat the call with that commit_id to be sure, it will not commit twice",
+            file,
         ) from error
 
 

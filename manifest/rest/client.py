@@ -128,7 +128,7 @@ class RestClient:
                 return ResourceTaken(text, kind, name)
             case 405 | 501:
                 return NotOffered(text)
-            case status if status >= 500 or status in _NOT_DONE:
+            case status if status >= 500 or status in {408, *_NOT_DONE}:
                 return CatalogUnavailable(f"{text} ({status}){'' if status in _NOT_DONE else _unknown(method)}")
             case status:
                 return CatalogRefused(f"{text} ({status})")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from fileindex.base.errors import PaimonError
-from manifest.io.errors import CatalogRefused
+import errno
+
+from fileindex.base.redaction import redacted
+from manifest.io.errors import CatalogRefused, StorageError
 
 
 class NotAuthorized(CatalogRefused):
@@ -38,8 +40,17 @@ class ResourceTaken(_Named):
     """The server has one of that name already (409)."""
 
 
-class CatalogUnavailable(PaimonError, ConnectionError):
+class CatalogUnavailable(StorageError, ConnectionError):
     """The server does not answer, or failed (5xx): whether it did what it was asked to is not known unless the message says so."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(errno.EIO, message)
+
+    def __str__(self) -> str:
+        return redacted(str(self.strerror))
+
+    def __reduce__(self) -> tuple[type[CatalogUnavailable], tuple[str]]:
+        return type(self), (str(self.strerror),)
 
 
 __all__ = ["CatalogUnavailable", "NotAuthorized", "NotOffered", "NotPermitted", "ResourceMissing", "ResourceTaken"]

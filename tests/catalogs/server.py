@@ -179,6 +179,7 @@ class CatalogServer:
                 told = {name: schema[name] for name in names}
                 return {
                     "id": held.id,
+                    "database": key[0],
                     "name": key[1],
                     "path": held.path,
                     "isExternal": held.external,

@@ -124,6 +124,7 @@ def test_nobody_there_is_told_as_not_done(server) -> None:
         (400, {"message": "no"}, CatalogRefused),
         (302, None, CatalogRefused),
         (500, {"message": "no"}, CatalogUnavailable),
+        (408, None, CatalogUnavailable),
         (200, {"databases": 7}, CatalogUnavailable),
         (200, None, CatalogUnavailable),
     ],

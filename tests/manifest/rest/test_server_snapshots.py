@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from fileindex.base.errors import UnsupportedOption
-from manifest.io.errors import CatalogRefused, CommitGaveUp
+from manifest.io.errors import CatalogRefused, StorageError
 from manifest.rest import client as client_module
-from manifest.rest.errors import CatalogUnavailable, NotPermitted
+from manifest.rest.errors import NotPermitted
 from manifest.rest.schema_changes import server_changes
 from manifest.rest.server_snapshots import ServerSnapshots
 from manifest.schema.change import MoveColumn
@@ -90,26 +91,46 @@ def test_where_the_server_tells_of_no_single_snapshots_the_newest_answers(server
     assert found.scan().count() == 2
 
 
-def test_an_answer_that_is_lost_with_the_server_leaves_every_file(server, proxy) -> None:
-    """Nobody can tell whether it stands: so nothing is taken back, and the repeated call finds out."""
+@pytest.mark.parametrize(("fault", "said"), [(DROP, "committed as snapshot 1"), (LOSE, "did not answer")])
+def test_a_server_that_goes_with_a_commit_leaves_every_file_and_a_repeat_finds_out(server, proxy, fault, said) -> None:
+    """Once the commit stands, once it does not: nothing is taken back, for while it cannot be asked a request may still be on its way."""
     found = table(server, proxy.port, **{"rest.client.max-retries": "0"})
     commit_id = "5c0ffee0-0000-4000-8000-000000000001"
     gone = []
 
-    def gone_after_commit(request):
+    def gone_with_commit(request):
         if commits(request):
             gone.append(request)
-            return DROP
+            return fault
         return LOSE if gone else None
 
-    proxy.rule = gone_after_commit
-    with pytest.raises((CatalogUnavailable, CommitGaveUp)):
+    proxy.rule = gone_with_commit
+    with pytest.raises(StorageError, match=said):
         found.write(rows(1), commit_id=commit_id)
+    manifests = set(Path(found.path, "manifest").iterdir())
+    assert manifests
     proxy.rule = lambda _: None
     again = found.write(rows(1), commit_id=commit_id)
-    assert (again.replayed, again.snapshot_id) == (True, 1)
+    assert (again.replayed, again.snapshot_id) == (fault == DROP, 1)
+    assert manifests <= set(Path(found.path, "manifest").iterdir())
     assert found.scan().count() == 1
     assert found.fsck("deep").problems == ()
+
+
+def test_a_token_that_expires_with_the_answer_to_a_commit_is_not_told_as_refused(server, proxy) -> None:
+    """The commit stands, and its answer is lost; all that is asked then is refused: the rows must not be written again, nor their files go."""
+    found = table(server, proxy.port)
+    commit_id = "5c0ffee0-0000-4000-8000-000000000002"
+    expired = []
+    proxy.rule = lambda request: (expired.append(1) or DROP) if commits(request) else None
+    server.answers = lambda method, path: (401, {"message": "expired"}) if expired and method == "GET" else None
+    with pytest.raises(StorageError, match=f"committed as snapshot 1 by '{commit_id}'"):
+        found.write(rows(1), commit_id=commit_id)
+    server.answers = lambda method, path: None
+    again = found.write(rows(1), commit_id=commit_id)
+    assert (again.replayed, again.snapshot_id) == (True, 1)
+    assert found.fsck("deep").problems == ()
+    assert found.scan().count() == 1
 
 
 def test_a_request_that_a_gateway_sent_twice_is_no_lost_race(server) -> None:
