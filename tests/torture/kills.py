@@ -177,9 +177,11 @@ def _looked(path: str, states: list[Model], cut: Operation | None, one: Try) -> 
     """In a process of its own: what is there, after the kill, a repetition of what was cut off, the removal of orphans, another write."""
     dice = random.Random(one.seed)
     try:
-        between = states[0].past if cut is not None and cut["op"] in GO_BACK else ()
-        found = examined(path, states, dice, between=between)
-        if found.state >= len(states) and cut is not None:
+        if cut is None or cut["op"] not in GO_BACK:
+            found = examined(path, states, dice)
+        else:  # its rows are whole at any moment; that its snapshots are in a row again is for the repetition
+            dropped = sorted({*states[0].dropped, *states[1].dropped})
+            rows_are_one_of(opened(path), [*(model.rows for model in states), *states[0].past], dropped, f"amid {cut['op']}")
             carry_out(path, cut)
             found = examined(path, states, dice)
             found.state = 1 + rows_are_one_of(opened(path), [states[1].rows], states[1].dropped, f"after {cut['op']} was finished")
