@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     )
     from manifest.io.errors import (
         CastFailed,
+        CatalogRefused,
         CommitConflict,
         CommitGaveUp,
         CommitReplayed,
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
         UnsafeFileIO,
         UnsupportedTable,
     )
+    from manifest.rest.errors import CatalogUnavailable, NotAuthorized, NotOffered, NotPermitted
     from pyspark_paimon.request.results import (
         CompactResult,
         ExpireResult,
@@ -76,6 +78,7 @@ if TYPE_CHECKING:
 _BASE_ERRORS = ("InvalidArgument", "InvalidFilter", "PaimonError", "UnknownColumn", "UnsupportedOption", "UnsupportedType", "CorruptFile")
 _ERRORS = (
     "CastFailed",
+    "CatalogRefused",
     "CommitConflict",
     "CommitGaveUp",
     "CommitReplayed",
@@ -94,6 +97,7 @@ _ERRORS = (
     "UnsafeFileIO",
     "UnsupportedTable",
 )
+_SERVER_ERRORS = ("CatalogUnavailable", "NotAuthorized", "NotOffered", "NotPermitted")
 _RESULTS = ("CompactResult", "ExpireResult", "IndexRewriteResult", "ProgressEvent", "TableChangeResult", "WriteResult")
 
 _HOMES: dict[str, tuple[str, str]] = {
@@ -101,6 +105,7 @@ _HOMES: dict[str, tuple[str, str]] = {
     **{name: ("manifest.io.errors", name) for name in _ERRORS},
     **{name: ("pyspark_paimon.request.results", name) for name in _RESULTS},
     "Catalog": ("pyspark_paimon.table.catalog", "Catalog"),
+    **{name: ("manifest.rest.errors", name) for name in _SERVER_ERRORS},
     "DatabaseExists": ("pyspark_paimon.table.catalog_base", "DatabaseExists"),
     "DatabaseNotFound": ("pyspark_paimon.table.catalog_base", "DatabaseNotFound"),
     "DefaultSource": ("pyspark_paimon.spark.source", "PaimonDataSource"),
@@ -134,6 +139,8 @@ def __dir__() -> list[str]:
 __all__ = [
     "CastFailed",
     "Catalog",
+    "CatalogRefused",
+    "CatalogUnavailable",
     "CommitConflict",
     "CommitGaveUp",
     "CommitReplayed",
@@ -149,6 +156,9 @@ __all__ = [
     "InvalidArgument",
     "InvalidFilter",
     "InvalidSchema",
+    "NotAuthorized",
+    "NotOffered",
+    "NotPermitted",
     "NullInKey",
     "OutOfDisk",
     "OutOfMemory",

@@ -68,7 +68,7 @@ class RestClient:
     def post(self, path: str, body: BaseModel | Mapping[str, Any], answer: type[_Answered] | None = None) -> _Answered | None:
         """Have something done, once: ``CatalogUnavailable`` means that it is not known whether it was."""
         given = body.model_dump(mode="json", by_alias=True, exclude_none=True) if isinstance(body, BaseModel) else body
-        content = self._asked("POST", path, json.dumps(given, ensure_ascii=False).encode())
+        content = self._asked("POST", path, json.dumps(given).encode())
         return None if answer is None else self._parsed(path, answer, content)
 
     def delete(self, path: str) -> None:

@@ -126,6 +126,8 @@ def _text(name: str, value: object) -> str:
         return str(value).lower()
     if not isinstance(value, str | int) or any(letter in str(value) for letter in "\0\r\n"):
         raise InvalidArgument(f"the value of option '{name}' is one line of text, not {type(value).__name__}")
+    if (name in {"uri", "token"} or name.startswith(HEADER)) and not str(value).isascii():  # HTTP's client would show it in its error
+        raise InvalidArgument(f"the value of option '{name}' travels in HTTP's own lines: ASCII letters only")
     return str(value)
 
 

@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from fileindex.base.errors import InvalidArgument, UnsupportedOption
-from manifest.rest.options import RestOptions
+from manifest.rest.options import RestOptions, of_stores
 
 GIVEN = {"metastore": "rest", "uri": "https://catalog.example.com/base/", "warehouse": "w", "token.provider": "bear", "token": "s3cr3t"}
 
@@ -37,6 +37,9 @@ def test_what_is_no_option_is_refused_by_name(more, said) -> None:
         {"uri": "http://host:port"},
         {"token": ""},
         {"token": "two\nlines"},
+        {"token": "s3cr3t\N{EURO SIGN}"},
+        {"header.x": "\ud800"},
+        {"uri": "http://h\N{LATIN SMALL LETTER O WITH DIAERESIS}st"},
         {"warehouse": ["w"]},
         {"data-token.enabled": "maybe"},
         {"rest.client.max-retries": "-1"},
@@ -58,6 +61,17 @@ def test_the_server_adds_what_was_not_said_and_insists_on_some() -> None:
     assert (merged.uri, merged.token, merged.prefix, merged.data_tokens) == ("https://catalog.example.com/base", "s3cr3t", "p", True)
     assert merged.storage == {"s3.endpoint": "http://ours", "s3.region": "eu"}
     assert (merged.headers, merged.warehouse) == ({"x-a": "1", "x-b": "2"}, "w")
+
+
+def test_what_dlf_lends_for_oss_is_understood_and_the_rest_passed_over() -> None:
+    lent = {
+        "fs.oss.accessKeyId": "i",
+        "fs.oss.accessKeySecret": "s",
+        "fs.oss.securityToken": "t",
+        "fs.oss.endpoint": "e",
+        "fs.oss.user.agent": "x",
+    }
+    assert set(of_stores(lent)) == {*lent} - {"fs.oss.user.agent"}
 
 
 def test_nothing_secret_is_shown_and_all_of_it_travels() -> None:
