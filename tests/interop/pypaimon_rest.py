@@ -7,12 +7,13 @@ import json
 import sys
 
 import pyarrow as pa
-from pypaimon import CatalogFactory, Schema
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("total", pa.int32())])
 
 
 def main(options, job):
+    from pypaimon import CatalogFactory, Schema
+
     catalog = CatalogFactory.create(options)
     if job["do"] == "make":
         catalog.create_table(job["table"], Schema.from_pyarrow_schema(SCHEMA, primary_keys=["id"], options={"bucket": "1"}), False)

@@ -182,7 +182,10 @@ GOLDEN = Path(__file__).parents[2] / "golden"
 
 
 def fixed_buckets(name: str) -> bool:
-    return FileStore.open(GOLDEN / name / "table").options.bucket > 1
+    """Of tables whose files are Parquet alone: others are read by our own readers, and their rows compared elsewhere."""
+    store = FileStore.open(GOLDEN / name / "table")
+    entries = store.live_entries(store.snapshots.latest()).entries() if store.options.bucket > 1 else []
+    return bool(entries) and all(entry.file.file_name.endswith(".parquet") for entry in entries)
 
 
 @pytest.mark.parametrize("name", [name for name in sorted(path.parent.name for path in GOLDEN.glob("*/table")) if fixed_buckets(name)])

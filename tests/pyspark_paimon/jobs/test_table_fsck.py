@@ -113,14 +113,14 @@ def test_files_of_other_formats_are_counted_and_unreferenced_ones_are_no_problem
     path = copies.copy("plain", tmp_path)
     surgeon = Surgeon(path)
     entry = surgeon.entries()[0]
-    renamed = surgeon.path_of(entry).with_suffix(".orc")
+    renamed = surgeon.path_of(entry).with_suffix(".csv")
     surgeon.path_of(entry).rename(renamed)
     surgeon.change(lambda other: other.file == entry.file, file_name=renamed.name)
     (Path(path) / "manifest" / "manifest-left-behind").write_bytes(b"x")
     os.utime(Path(path) / "manifest" / "manifest-left-behind", (1, 1))
     result = Table.open(path).fsck("deep")
     assert result.clean
-    assert result.unchecked == {"orc files": 1}
+    assert result.unchecked == {"csv files": 1}
     assert result.counts["unreferenced files"] >= 1
 
 

@@ -81,10 +81,10 @@ def test_a_full_scan_takes_as_many_whatever_the_number_of_files(rounds):
     needed = []
     rounds.seconds = 0.02  # so that each thread has something to do
     for buckets in (2, 16):
-        path = written(buckets, 20_000 * buckets)
+        path = written(buckets, 60_000 * buckets)
         SHARED.clear()
         rounds.again()
-        assert Table.open(path).scan().to_arrow().num_rows == 20_000 * buckets
+        assert Table.open(path).scan().to_arrow().num_rows == 60_000 * buckets
         needed.append(rounds.count)
     assert needed[0] == needed[1] <= 8, told(rounds)
 
