@@ -29,8 +29,7 @@ _PANDAS_FRAMES = frozenset({"pandas.DataFrame", "pandas.core.frame.DataFrame"})
 """Known by name, for importing pandas takes longer than a small write."""
 _ACCEPTED = (
     "a pyarrow Table, RecordBatch, RecordBatchReader or Dataset, an iterable of RecordBatches, a list of dicts, a dict of lists, "
-    "a pandas DataFrame, a Spark DataFrame (Connect or classic), a pandas-on-Spark DataFrame, a polars DataFrame or LazyFrame, "
-    "or another object with an Arrow C stream"
+    "a pandas DataFrame, one of polars, Spark or pandas-on-Spark, or another object with an Arrow C stream"
 )
 
 

@@ -155,7 +155,7 @@ def test_a_dataframe_is_written_by_name_with_kinds_by_path_and_by_name_of_a_tabl
         "does not support dynamic overwrite": lambda df: df.writeTo(names["t"]).option("path", table.path).overwritePartitions(),
         r"SchemaMismatch.*'CITY' is unknown.*write it 'city'": lambda df: plain(df.withColumnRenamed("city", "CITY")).save(table.path),
         "SchemaMismatch.*'more' is unknown": lambda df: plain(df.selectExpr("*", "1 AS more")).save(table.path),
-        "SchemaMismatch.*'city' is missing": lambda df: plain(df.drop("city")).save(table.path),
+        "SchemaMismatch.*'id' is missing": lambda df: plain(df.drop("id")).save(table.path),
         "UnsupportedOption.*'scan.snapshot-id': says what to read": lambda df: plain(df, **{"scan.snapshot-id": "1"}).save(table.path),
     }
     for text, write in refused.items():
@@ -204,7 +204,7 @@ MISTAKES = {
     ),
     "a null in the key": ("NullInKey", "'id'", lambda spark, path: Table.open(path, spark=spark).write(cities(spark, "NULL"))),
     "a text in a number": ("SchemaMismatch", "'id'", lambda spark, path: Table.open(path, spark=spark).write(cities(spark, "'one'"))),
-    "a missing column": ("SchemaMismatch", "'city'", lambda spark, path: Table.open(path, spark=spark).write(cities(spark).drop("city"))),
+    "a missing column": ("SchemaMismatch", "'id'", lambda spark, path: Table.open(path, spark=spark).write(cities(spark).drop("id"))),
     "a type that no table has": (
         "UnsupportedType",
         "CalendarInterval",
@@ -237,7 +237,7 @@ def test_a_mistake_over_connect_is_a_short_error_of_ours(spark, table, mistake):
 def test_sparks_own_message_has_ours_after_few_lines_of_traceback(spark, table):
     for attempt in (
         lambda: spark.read.format("paimon").load(f"{table.path}/nowhere").schema,
-        lambda: plain(spark.range(1)).save(table.path),
+        lambda: plain(spark.range(1).selectExpr("'x' AS city")).save(table.path),
         lambda: plain(cities(spark, "nullif(1L, 1L)")).save(table.path),
     ):
         with pytest.raises(Exception, match="paimon-error") as raised:
