@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -58,7 +59,9 @@ def test_a_decimal_that_is_longer_than_any_is_none(tmp_path: Path) -> None:
     path = Path(written(tmp_path / "f.avro", [{"name": "p", "type": "bytes"}], [{"p": b"\x01" * 17}]))
     decimal = b'{"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": 3}'
     content = path.read_bytes()
-    schema = content[content.index(b"{") : content.rindex(b"}") + 1]
+    start = content.index(b"{")
+    _, length = json.JSONDecoder().raw_decode(content[start:].decode("latin-1"))  # the marker behind it may hold any byte
+    schema = content[start : start + length]
     said = schema.replace(b'"type": "bytes"', b'"type": ' + decimal)
     path.write_bytes(content.replace(_long(len(schema)) + schema, _long(len(said)) + said))
     with pytest.raises(CorruptFile, match=r"f\.avro.*longer than 16 bytes"):
