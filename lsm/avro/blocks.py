@@ -10,12 +10,10 @@ from lsm.parquet.footer import RowGroup
 from lsm.parquet.page_index import ReadRange
 from manifest.avro.codecs import BROKEN_BLOCK, MAX_PAYLOAD, decompressor
 from manifest.avro.schemas import AvroSchema
+from manifest.avro.wire import SYNC_BYTES, AvroCursor
 
-_MAGIC = b"Obj\x01"
-_SYNC = 16
 _WINDOW = 1 << 18
 _LONGEST_HEADER = 1 << 24
-_MOST_BITS = 63
 GROUP_BYTES = 1 << 20
 """Compressed bytes of blocks that are decoded together."""
 _IN_MEMORY = 200
@@ -44,16 +42,7 @@ class AvroBlocks:
     def read(cls, read_range: ReadRange, size: int) -> AvroBlocks:
         """Those of a file of ``size`` bytes. Raises ``ValueError`` or ``LookupError`` if it is no whole Avro file."""
         source = _Window(read_range, size)
-        if source.take(len(_MAGIC)) != _MAGIC:
-            raise ValueError("it does not begin as an Avro file does")
-        metadata: dict[bytes, bytes] = {}
-        while (pairs := source.long()) != 0:
-            if pairs < 0:
-                source.long()
-            for _ in range(abs(pairs)):
-                key = source.take(source.long())
-                metadata[key] = source.take(source.long())
-        sync = source.take(_SYNC)
+        metadata, sync = source.header()
         groups: list[tuple[Block, ...]] = []
         waiting: list[Block] = []
         while source.position < size:
@@ -62,7 +51,7 @@ class AvroBlocks:
             if rows < 0 or length < 0:
                 raise ValueError(f"a block says that it has {rows} rows in {length} bytes")
             source.position += length
-            if source.take(_SYNC) != sync:
+            if source.take(SYNC_BYTES) != sync:
                 raise ValueError("a sync marker is wrong")
             if sum(block.size for block in waiting) >= GROUP_BYTES:
                 groups.append(tuple(waiting))
@@ -100,8 +89,8 @@ def _row_groups(groups: Sequence[Sequence[Block]]) -> tuple[RowGroup, ...]:
     return tuple(found)
 
 
-class _Window:
-    """A cursor over a file that is read piece by piece."""
+class _Window(AvroCursor):
+    """Over a file that is read piece by piece."""
 
     def __init__(self, read_range: ReadRange, size: int) -> None:
         self.position = 0
@@ -119,17 +108,6 @@ class _Window:
             self._held = self._read_range(self._start, min(max(length, _WINDOW), self._size - self._start))
         self.position += length
         return self._held[begin : begin + length]
-
-    def long(self) -> int:
-        value = shift = 0
-        while True:
-            byte = self.take(1)[0]
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return (value >> 1) ^ -(value & 1)
-            shift += 7
-            if shift > _MOST_BITS:
-                raise ValueError("a number is longer than 64 bits")
 
 
 __all__ = ["AvroBlocks", "Block"]

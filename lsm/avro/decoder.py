@@ -11,9 +11,10 @@ import pyarrow as pa
 
 from fileindex.base.arrays import Int64s
 from lsm.avro.shapes import Shape, plain_schema
+from manifest.avro.wire import SYNC_BYTES, block_prefix, encode_header
 
 _DECIMAL_BYTES = 16
-_SYNC = bytes(16)
+_SYNC = bytes(SYNC_BYTES)
 
 
 def decode_blocks(shape: Shape, blocks: Sequence[tuple[int, bytes]], columns: Sequence[str], *, branch: bool) -> Any:
@@ -32,9 +33,9 @@ def decode_blocks(shape: Shape, blocks: Sequence[tuple[int, bytes]], columns: Se
 
     at = [shape.names.index(name) for name in columns]
     encoded = plain_schema(shape, branch=branch).encode()
-    parts = [b"Obj\x01", _long(1), _long(11), b"avro.schema", _long(len(encoded)), encoded, _long(0), _SYNC]
+    parts = [encode_header({b"avro.schema": encoded}), _SYNC]
     for rows, data in blocks:
-        parts += [_long(rows), _long(len(data)), data, _SYNC]
+        parts += [block_prefix(rows, data), data, _SYNC]
     wanted = [*(["branch"] if branch else []), *(f"f{each}" for each in sorted({*at}))]
     try:
         frame = pl.read_avro(io.BytesIO(b"".join(parts)), columns=wanted)
@@ -104,16 +105,6 @@ def _decimals(array: Any, type_: Any) -> Any:
         words[:, place] = np.where(inside, content[np.where(inside, end - 1 - place, 0)], sign)
     valid = pa.array(~array.is_null().to_numpy(zero_copy_only=False)).buffers()[1] if array.null_count else None
     return pa.Array.from_buffers(type_, count, [valid, pa.py_buffer(words.tobytes())])
-
-
-def _long(value: int) -> bytes:
-    rest = value << 1
-    out = bytearray()
-    while rest > 0x7F:
-        out.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    out.append(rest)
-    return bytes(out)
 
 
 __all__ = ["decode_blocks"]

@@ -19,6 +19,7 @@ from lsm.keys.encoding import one_array
 from lsm.parquet.write.writer import fitted
 from manifest.avro.codecs import codec_name, compressor
 from manifest.avro.schemas import AvroSchema
+from manifest.avro.wire import SYNC_BYTES, block_prefix, encode_header
 from manifest.io.errors import UnsupportedTable
 from manifest.io.file_io import FileIO
 from manifest.io.storage_errors import storage_errors
@@ -28,7 +29,6 @@ _BLOCK_BYTES = 256 * 1024
 _NAME = "org.apache.paimon.avro.generated.record"
 _MILLIS, _MICROS = 3, 6
 _INTS = frozenset({Kind.TINYINT, Kind.SMALLINT, Kind.INT})
-_SYNC = 16
 
 
 class AvroFileWriter:
@@ -59,7 +59,7 @@ class AvroFileWriter:
         except UnsupportedOption:
             raise UnsupportedOption("file.compression", f"'{compression}' is no codec of Avro files") from None
         self._compress = compressor(self._codec, level)
-        self._sync = os.urandom(_SYNC)
+        self._sync = os.urandom(SYNC_BYTES)
         self._sink: Any = None
 
     def write(self, rows: Any) -> None:
@@ -75,7 +75,7 @@ class AvroFileWriter:
             self._open()
             for count, data in _blocks(encoded):
                 content = self._compress(data)
-                self._sink.write(_long(count) + _long(len(content)) + content + self._sync)
+                self._sink.write(block_prefix(count, content) + content + self._sync)
         self.row_count += rows.num_rows
 
     @property
@@ -108,8 +108,7 @@ class AvroFileWriter:
         if self._sink is None:
             self._sink = self._file_io.open_output(self.path)
             metadata = {b"avro.schema": json.dumps(self._avro).encode(), b"avro.codec": self._codec.encode()}
-            pairs = b"".join(_long(len(key)) + key + _long(len(value)) + value for key, value in metadata.items())
-            self._sink.write(b"Obj\x01" + _long(len(metadata)) + pairs + _long(0) + self._sync)
+            self._sink.write(encode_header(metadata) + self._sync)
 
 
 def avro_schema(fields: Sequence[DataField]) -> AvroSchema:
@@ -196,16 +195,6 @@ def _blocks(encoded: Encoded) -> list[tuple[int, bytes]]:
         found.append((cut - row, encoded.data[at:end].tobytes()))
         row, at = cut, end
     return found
-
-
-def _long(value: int) -> bytes:
-    rest = value << 1
-    out = bytearray()
-    while rest > 0x7F:
-        out.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    out.append(rest)
-    return bytes(out)
 
 
 __all__ = ["AvroFileWriter", "avro_schema"]

@@ -25,10 +25,9 @@ from fileindex.base.errors import CorruptFile
 from manifest.avro.codecs import BROKEN_BLOCK, MAX_PAYLOAD, compressor, decompressor
 from manifest.avro.other_formats import arrow_records
 from manifest.avro.schemas import AvroSchema, layout, parsed
+from manifest.avro.wire import MAGIC, SYNC_BYTES, AvroCursor, block_prefix, encode_header
 from manifest.io.errors import OutOfMemory
 
-_MAGIC = b"Obj\x01"
-_SYNC = 16
 _MARK, _IS_MARKED, _IS_NAMED = b"sync.marker", b"crc32", b"crc32 of name and content"
 _CRC = 4
 _BRANCH = "_UNION_BRANCH"
@@ -80,23 +79,20 @@ class ContainerWriter:
             b"avro.codec": codec.encode(),
             _MARK: _IS_NAMED if self._names else _IS_MARKED,
         }
-        header = _MAGIC + _long(len(metadata))
-        for key, value in metadata.items():
-            header += _long(len(key)) + key + _long(len(value)) + value
-        self._header = header + _long(0)
+        self._header = encode_header(metadata)
         self._blocks: list[bytes] = []
-        self.size = len(self._header) + _SYNC
+        self.size = len(self._header) + SYNC_BYTES
 
     def add(self, count: int, block: bytes) -> None:
         """Append a block of ``count`` records; zstandard frames carry a checksum."""
         packed = self._compress(block)
-        self._blocks.append(_long(count) + _long(len(packed)) + packed)
-        self.size += len(self._blocks[-1]) + _SYNC
+        self._blocks.append(block_prefix(count, packed) + packed)
+        self.size += len(self._blocks[-1]) + SYNC_BYTES
 
     def content(self) -> bytes:
         """The file's bytes so far; the marker that ends the header and each block begins with a checksum of the file's name and all of it."""
         parts = [self._header, *self._blocks]
-        sync = _crc([*self._names, *parts]) + os.urandom(_SYNC - _CRC)
+        sync = _crc([*self._names, *parts]) + os.urandom(SYNC_BYTES - _CRC)
         return sync.join([*parts, b""])
 
 
@@ -150,17 +146,10 @@ def blocks_of(records: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
 
 
 def _read(path: str, data: bytes) -> Container:
-    if not data.startswith(_MAGIC):
+    if not data.startswith(MAGIC):
         return _of_other_format(path, data)
-    source = _Source(data, len(_MAGIC))
-    metadata: dict[bytes, bytes] = {}
-    while (pairs := source.long()) != 0:
-        if pairs < 0:
-            source.long()
-        for _ in range(abs(pairs)):
-            key = source.take(source.long())
-            metadata[key] = source.take(source.long())
-    sync = source.take(_SYNC)
+    source = _Source(data)
+    metadata, sync = source.header()
     _check_sum(path, data, metadata.get(_MARK), sync)
     schema = _schema(metadata[b"avro.schema"])
     decompress = decompressor(path, metadata.get(b"avro.codec", b"null").decode())
@@ -169,7 +158,7 @@ def _read(path: str, data: bytes) -> Container:
     while not source.at_end:
         records, size = source.long(), source.long()
         block = decompress(source.take(size), MAX_PAYLOAD - total)
-        if source.take(_SYNC) != sync:
+        if source.take(SYNC_BYTES) != sync:
             raise ValueError("a sync marker is wrong")
         if not 0 <= records <= len(block):
             raise ValueError(f"a block of {len(block)} bytes claims {records} records")
@@ -217,12 +206,12 @@ def _without_union(schema: AvroSchema) -> AvroSchema:
     return schema[1] | {"fields": [{"name": _BRANCH, "type": "long"}, *schema[1].get("fields", ())]}
 
 
-class _Source:
-    """A bounded cursor over bytes."""
+class _Source(AvroCursor):
+    """Over bytes in memory."""
 
-    def __init__(self, data: bytes, position: int) -> None:
+    def __init__(self, data: bytes) -> None:
         self._data = data
-        self._position = position
+        self._position = 0
 
     @property
     def at_end(self) -> bool:
@@ -235,28 +224,6 @@ class _Source:
         piece = self._data[self._position : end]
         self._position = end
         return piece
-
-    def long(self) -> int:
-        value = shift = 0
-        while True:
-            byte = self.take(1)[0]
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return (value >> 1) ^ -(value & 1)
-            shift += 7
-            if shift > 63:
-                raise ValueError("a number is longer than 64 bits")
-
-
-def _long(value: int) -> bytes:
-    """Avro's zigzag varint."""
-    rest = (value << 1) ^ (value >> 63)
-    out = bytearray()
-    while rest > 0x7F:
-        out.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    out.append(rest)
-    return bytes(out)
 
 
 def _check_schema(schema: AvroSchema) -> None:

@@ -15,6 +15,7 @@ import pytest
 from fileindex.base.errors import CorruptFile
 from lsm.avro import blocks
 from lsm.avro.reader import AvroDataFile
+from manifest.avro.wire import encode_long
 from manifest.io.errors import UnsupportedTable
 from manifest.io.file_io import LocalFileIO
 
@@ -63,14 +64,9 @@ def test_a_decimal_that_is_longer_than_any_is_none(tmp_path: Path) -> None:
     _, length = json.JSONDecoder().raw_decode(content[start:].decode("latin-1"))  # the marker behind it may hold any byte
     schema = content[start : start + length]
     said = schema.replace(b'"type": "bytes"', b'"type": ' + decimal)
-    path.write_bytes(content.replace(_long(len(schema)) + schema, _long(len(said)) + said))
+    path.write_bytes(content.replace(encode_long(len(schema)) + schema, encode_long(len(said)) + said))
     with pytest.raises(CorruptFile, match=r"f\.avro.*longer than 16 bytes"):
         read(str(path))
-
-
-def _long(value: int) -> bytes:
-    value <<= 1
-    return bytes([value]) if value < 128 else bytes([value & 127 | 128, value >> 7])
 
 
 def test_nested_values_and_nulls_on_either_side_are_read(tmp_path: Path) -> None:

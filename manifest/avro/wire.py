@@ -1,0 +1,72 @@
+"""The bytes that frame every Avro file: integers, the header with its metadata, and a cursor that reads both within bounds."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+
+MAGIC = b"Obj\x01"
+SYNC_BYTES = 16
+_MOST_BITS = 63
+
+
+class AvroCursor(ABC):
+    """Reads an Avro file from its beginning. Every method raises ``ValueError`` or ``LookupError`` for bytes that are not as they must be."""
+
+    @abstractmethod
+    def take(self, length: int) -> bytes:
+        """The next ``length`` bytes; never more than the file has."""
+
+    def long(self) -> int:
+        """The next integer, a zigzag varint."""
+        value = shift = 0
+        while True:
+            byte = self.take(1)[0]
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return (value >> 1) ^ -(value & 1)
+            shift += 7
+            if shift > _MOST_BITS:
+                raise ValueError("a number is longer than 64 bits")
+
+    def header(self) -> tuple[dict[bytes, bytes], bytes]:
+        """The file's metadata and its sync marker: what stands before the first block."""
+        if self.take(len(MAGIC)) != MAGIC:
+            raise ValueError("it does not begin as an Avro file does")
+        metadata: dict[bytes, bytes] = {}
+        while (pairs := self.long()) != 0:
+            if pairs < 0:
+                self.long()
+            for _ in range(abs(pairs)):
+                key = self.take(self.long())
+                metadata[key] = self.take(self.long())
+        return metadata, self.take(SYNC_BYTES)
+
+
+def encode_long(value: int) -> bytes:
+    r"""An integer of 64 bits as a zigzag varint.
+
+    >>> encode_long(-1), encode_long(64)
+    (b'\x01', b'\x80\x01')
+    """
+    rest = (value << 1) ^ (value >> 63)
+    out = bytearray()
+    while rest > 0x7F:
+        out.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    out.append(rest)
+    return bytes(out)
+
+
+def encode_header(metadata: Mapping[bytes, bytes]) -> bytes:
+    """What stands before the first sync marker."""
+    pairs = b"".join(encode_long(len(key)) + key + encode_long(len(value)) + value for key, value in metadata.items())
+    return MAGIC + encode_long(len(metadata)) + pairs + encode_long(0)
+
+
+def block_prefix(count: int, content: bytes) -> bytes:
+    """What stands before a block's content: its records and its bytes."""
+    return encode_long(count) + encode_long(len(content))
+
+
+__all__ = ["MAGIC", "SYNC_BYTES", "AvroCursor", "block_prefix", "encode_header", "encode_long"]
