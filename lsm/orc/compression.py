@@ -7,6 +7,7 @@ import zlib
 import pyarrow as pa
 import zstandard
 
+from manifest.avro.codecs import snappy_size
 from manifest.io.errors import UnsupportedTable
 
 _NONE, _ZLIB, _SNAPPY, _LZ4, _ZSTD = 0, 1, 2, 4, 5
@@ -57,12 +58,7 @@ def _unzstd(chunk: bytes, block: int) -> bytes:
 
 
 def _unsnappy(chunk: bytes, block: int) -> bytes:
-    size = shift = 0
-    for byte in chunk[:5]:
-        size |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            break
+    size = snappy_size(chunk)
     if size > block:
         raise ValueError(f"a chunk holds more than {block} bytes")
     found: bytes = pa.decompress(chunk, decompressed_size=size, codec="snappy", asbytes=True)

@@ -111,12 +111,7 @@ def _unzstd(data: bytes, limit: int) -> bytes:
 
 def _unsnappy(data: bytes, limit: int) -> bytes:
     """Raw snappy, which begins with its length as a varint, and a checksum of what it holds."""
-    size = shift = 0
-    for byte in data[:5]:
-        size |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            break
+    size = snappy_size(data)
     if size > limit:
         raise ValueError(f"more than {MAX_PAYLOAD} bytes of records")
     block: bytes = pa.decompress(data[:-_SNAPPY_CHECKSUM], decompressed_size=size, codec="snappy", asbytes=True)
@@ -125,4 +120,19 @@ def _unsnappy(data: bytes, limit: int) -> bytes:
     return block
 
 
-__all__ = ["BROKEN_BLOCK", "MAX_PAYLOAD", "codec_name", "compressor", "decompressor"]
+def snappy_size(data: bytes) -> int:
+    """The length of what raw snappy holds, a varint that it begins with.
+
+    >>> snappy_size(bytes([0x80, 0x01]))
+    128
+    """
+    size = shift = 0
+    for byte in data[:5]:
+        size |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            break
+    return size
+
+
+__all__ = ["BROKEN_BLOCK", "MAX_PAYLOAD", "codec_name", "compressor", "decompressor", "snappy_size"]
