@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from functools import cached_property
 from types import TracebackType
 from typing import Any, Self
 
-import pyarrow as pa
-
 from fileindex.base.errors import CorruptFile
 from lsm.parquet.footer import RowGroup
-from lsm.parquet.footer_promise import BrokenPromise
-from lsm.parquet.reader import DECODED_BATCH_BYTES, MAX_BATCH_ROWS, rows_only
-from lsm.parquet.row_group_pages import DAMAGE, GroupPages
-from manifest.io.errors import OutOfMemory, StorageError
+from lsm.parquet.reader import DECODED_BATCH_BYTES, MAX_BATCH_ROWS, decoding, rows_only
+from lsm.parquet.row_group_pages import GroupPages
 from manifest.io.file_io import FileIO
 from manifest.stats.column_stats import ColumnBounds
 from manifest.types.data_type import DataType
@@ -140,21 +136,9 @@ class WholeGroupFile(ABC):
             raise ValueError(f"it ends before {length} bytes at {offset}")
         return data
 
-    @contextmanager
-    def decoding(self) -> Iterator[None]:
+    def decoding(self) -> AbstractContextManager[None]:
         """Whatever is wrong with the file becomes an error that names it."""
-        try:
-            yield
-        except FileNotFoundError as error:
-            raise CorruptFile(self.path, "the data file is missing") from error
-        except BrokenPromise as error:
-            raise CorruptFile(self.path, str(error)) from error
-        except MemoryError as error:
-            raise OutOfMemory(self.path, str(error)) from error
-        except (pa.ArrowException, OSError, *DAMAGE) as error:
-            if isinstance(error, OSError) and error.errno is not None:  # the storage's, not the decoder's
-                raise StorageError(error.errno, error.strerror or "cannot be read", self.path) from error
-            raise CorruptFile(self.path, f"is no readable {self.FORMAT} file ({error})") from error
+        return decoding(self.path, self.FORMAT)
 
 
 __all__ = ["WholeGroupFile"]

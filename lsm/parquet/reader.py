@@ -7,7 +7,7 @@ metadata promise, pages that do not decode) becomes a ``CorruptFile`` that names
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cached_property
 from types import TracebackType
 from typing import Any, Self
@@ -355,20 +355,25 @@ class ParquetDataFile:
                 return False
         return True
 
-    @contextmanager
-    def _decoding(self) -> Iterator[None]:
-        try:
-            yield
-        except FileNotFoundError as error:
-            raise CorruptFile(self.path, "the data file is missing") from error
-        except BrokenPromise as error:
-            raise CorruptFile(self.path, str(error)) from error
-        except MemoryError as error:  # Arrow's is one, too: the file may be whole
-            raise OutOfMemory(self.path, str(error)) from error
-        except (pa.ArrowException, OSError, *DAMAGE) as error:
-            if isinstance(error, OSError) and error.errno is not None:  # the storage's, not the decoder's
-                raise StorageError(error.errno, error.strerror or "cannot be read", self.path) from error
-            raise CorruptFile(self.path, f"is no readable Parquet file ({error})") from error
+    def _decoding(self) -> AbstractContextManager[None]:
+        return decoding(self.path, "Parquet")
+
+
+@contextmanager
+def decoding(path: str, file_format: str) -> Iterator[None]:
+    """Whatever is wrong with a data file that is read in the block becomes an error that names it."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise CorruptFile(path, "the data file is missing") from error
+    except BrokenPromise as error:
+        raise CorruptFile(path, str(error)) from error
+    except MemoryError as error:  # Arrow's is one, too: the file may be whole
+        raise OutOfMemory(path, str(error)) from error
+    except (pa.ArrowException, OSError, *DAMAGE) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # the storage's, not the decoder's
+            raise StorageError(error.errno, error.strerror or "cannot be read", path) from error
+        raise CorruptFile(path, f"is no readable {file_format} file ({error})") from error
 
 
 def _weight(footer: CachedFooter) -> int:
@@ -392,4 +397,4 @@ def rows_only(count: int) -> Any:
     return pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), count, [None]))
 
 
-__all__ = ["PAGED_ROWS", "ParquetDataFile", "rows_only"]
+__all__ = ["PAGED_ROWS", "ParquetDataFile", "decoding", "rows_only"]
