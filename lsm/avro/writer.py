@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from manifest.avro.schemas import AvroSchema
 from manifest.avro.wire import SYNC_BYTES, block_prefix, encode_header
 from manifest.io.errors import UnsupportedTable
 from manifest.io.file_io import FileIO
+from manifest.io.output_file import OutputFile
 from manifest.io.storage_errors import storage_errors
 from manifest.types.data_type import DataField, DataType
 
@@ -50,7 +50,7 @@ class AvroFileWriter:
     def __init__(self, file_io: FileIO, path: str, fields: Sequence[DataField], schema: Any, *, compression: str, level: int) -> None:
         self.path = path
         self.row_count = 0
-        self._file_io = file_io
+        self._output = OutputFile(file_io, path)
         self._fitted = schema
         self._avro = avro_schema(fields)
         self._shape, _ = shape_of(self._avro)
@@ -60,7 +60,6 @@ class AvroFileWriter:
             raise UnsupportedOption("file.compression", f"'{compression}' is no codec of Avro files") from None
         self._compress = compressor(self._codec, level)
         self._sync = os.urandom(SYNC_BYTES)
-        self._sink: Any = None
 
     def write(self, rows: Any) -> None:
         """Append a table that has the schema's columns, by name."""
@@ -72,16 +71,16 @@ class AvroFileWriter:
         ]
         encoded = woven([encode(array, child) for array, child in zip(arrays, self._shape.children, strict=True)])
         with storage_errors(self.path):
-            self._open()
+            sink = self._begun()
             for count, data in _blocks(encoded):
                 content = self._compress(data)
-                self._sink.write(block_prefix(count, content) + content + self._sync)
+                sink.write(block_prefix(count, content) + content + self._sync)
         self.row_count += rows.num_rows
 
     @property
     def bytes_written(self) -> int:
         """Bytes of the blocks so far."""
-        return 0 if self._sink is None else int(self._sink.tell())
+        return self._output.size
 
     def end_row_group(self) -> None:
         """Nothing waits: blocks go out as rows come."""
@@ -89,26 +88,19 @@ class AvroFileWriter:
     def close(self) -> tuple[None, int]:
         """Finish the file and make it durable: nothing in place of a footer, and its exact size in bytes."""
         with storage_errors(self.path):
-            self._open()
-            size = int(self._sink.tell())
-            self._sink.close()
-        self._file_io.sync(self.path)
-        return None, size
+            self._begun()
+        return None, self._output.finish()
 
     def abort(self) -> None:
         """Delete what was written; never raises."""
-        if self._sink is None:
-            return
-        with suppress(Exception):
-            getattr(self._sink, "abort", self._sink.close)()
-        with suppress(Exception):
-            self._file_io.delete(self.path)
+        self._output.abort()
 
-    def _open(self) -> None:
-        if self._sink is None:
-            self._sink = self._file_io.open_output(self.path)
+    def _begun(self) -> Any:
+        """Where blocks go, behind the header."""
+        if self._output.sink is None:
             metadata = {b"avro.schema": json.dumps(self._avro).encode(), b"avro.codec": self._codec.encode()}
-            self._sink.write(encode_header(metadata) + self._sync)
+            self._output.open().write(encode_header(metadata) + self._sync)
+        return self._output.sink
 
 
 def avro_schema(fields: Sequence[DataField]) -> AvroSchema:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from lsm.orc.chars import without_blanks
 from lsm.parquet.write.writer import fitted
 from manifest.io.errors import CastFailed
 from manifest.io.file_io import FileIO
+from manifest.io.output_file import OutputFile
 from manifest.io.storage_errors import storage_errors
 from manifest.types.data_type import DataField
 
@@ -40,13 +40,12 @@ class OrcFileWriter:
     ) -> None:
         self.path = path
         self.row_count = 0
-        self._file_io = file_io
+        self._output = OutputFile(file_io, path)
         self._fields = fields
         self._fitted = schema
         self._schema = pa.schema([_stored(field) for field in schema])
         self._codec = _CODECS[compression]
         self._stripe_bytes = stripe_bytes
-        self._sink: Any = None
         self._writer: Any = None
         self._flushed = 0
         self._waiting = 0
@@ -65,8 +64,8 @@ class OrcFileWriter:
             self._writer.write(pa.Table.from_arrays(columns, schema=self._schema))
             self.row_count += rows.num_rows
             self._waiting += table.nbytes
-            if self._sink.tell() != self._flushed:
-                self._flushed, self._waiting = self._sink.tell(), 0
+            if self._output.size != self._flushed:
+                self._flushed, self._waiting = self._output.size, 0
 
     @property
     def bytes_written(self) -> int:
@@ -81,26 +80,17 @@ class OrcFileWriter:
         with storage_errors(self.path):
             self._open()
             self._writer.close()
-            size = self._sink.tell()
-            self._sink.close()
-        self._file_io.sync(self.path)
-        return None, size
+        return None, self._output.finish()
 
     def abort(self) -> None:
         """Delete what was written; never raises."""
-        if self._sink is None:
-            return
-        with suppress(Exception):
-            getattr(self._sink, "abort", self._sink.close)()
-        with suppress(Exception):
-            self._file_io.delete(self.path)
+        self._output.abort()
 
     def _open(self) -> None:
         if self._writer is None:
             from pyarrow import orc  # noqa: PLC0415  # few tables need it
 
-            self._sink = self._file_io.open_output(self.path)
-            self._writer = orc.ORCWriter(self._sink, compression=self._codec, stripe_size=self._stripe_bytes)
+            self._writer = orc.ORCWriter(self._output.open(), compression=self._codec, stripe_size=self._stripe_bytes)
 
 
 def _stored(field: Any) -> Any:

@@ -6,7 +6,6 @@ storage with the first of them.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from inspect import signature
 from typing import Any
 
@@ -17,6 +16,7 @@ from lsm.arrow.text_form import DICTIONARY, joined
 from lsm.parquet.footer_fixup import FooterSink, as_integers, columns_with_nan
 from lsm.parquet.write.column_layout import column_layout
 from manifest.io.file_io import FileIO
+from manifest.io.output_file import OutputFile
 from manifest.io.storage_errors import storage_errors
 from manifest.options.parquet_options import ParquetOptions
 
@@ -61,7 +61,7 @@ class ParquetFileWriter:
     ) -> None:
         self.path = path
         self.row_count = 0
-        self._file_io = file_io
+        self._output = OutputFile(file_io, path)
         self._schema = schema
         self._codec = compression.lower()
         self._level = level if self._codec == "zstd" else None
@@ -78,7 +78,6 @@ class ParquetFileWriter:
         self._encoded_from = 0
         self._encoded = as_integers(schema) if int96 else schema
         self._footer: Any = None
-        self._sink: Any = None
         self._writer: Any = None
 
     def write(self, rows: Any) -> None:
@@ -99,7 +98,7 @@ class ParquetFileWriter:
     @property
     def bytes_written(self) -> int:
         """Estimate of the file's size if it were closed now: bytes on storage, and pending rows at the ratio seen so far."""
-        written = self._sink.tell() if self._sink is not None else 0
+        written = self._output.size
         ratio = written / self._encoded_from if self._encoded_from else _FIRST_GUESS
         return written + int(self._pending_bytes * ratio)
 
@@ -110,20 +109,13 @@ class ParquetFileWriter:
             self._footer.hold()
             self._writer.close()
             self._footer.finish()
-            size = self._sink.tell()
-            self._sink.close()
-        self._file_io.sync(self.path)
+        size = self._output.finish()
         return self._writer.writer.metadata, size
 
     def abort(self) -> None:
         """Delete what was written; never raises, for the cause of the abort is the error to report."""
         self._pending = []
-        if self._sink is None:
-            return
-        with suppress(Exception):
-            getattr(self._sink, "abort", self._sink.close)()  # what is being uploaded is taken back, not finished
-        with suppress(Exception):
-            self._file_io.delete(self.path)
+        self._output.abort()
 
     def end_row_group(self) -> None:
         """Encode the rows that wait in memory as a row group of their own."""
@@ -142,11 +134,10 @@ class ParquetFileWriter:
         self._pending, self._pending_rows, self._pending_bytes = [], 0, 0
 
     def _open(self, first: Any) -> None:
-        self._sink = self._file_io.open_output(self.path)
         for at, kind in enumerate(first.schema.types):
             if pa.types.is_dictionary(kind):
                 self._encoded = self._encoded.set(at, self._encoded.field(at).with_type(kind))
-        self._footer = FooterSink(self._sink, self._schema, int96=self._int96)
+        self._footer = FooterSink(self._output.open(), self._schema, int96=self._int96)
         layout = column_layout(fitted(first, self._encoded), self._plain, self._codec, self._level, by_sample=self._by_sample)
         self._writer = pq.ParquetWriter(
             pa.PythonFile(self._footer, mode="w"),
