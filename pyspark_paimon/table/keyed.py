@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from fileindex.base.errors import InvalidArgument
+from fileindex.predicate.tree import Predicate
 from pyspark_paimon.filter.parse import Filter, bind_filter
 from pyspark_paimon.request.assignments import Assignments
 from pyspark_paimon.request.backend import DeleteRequest, ScanRequest
@@ -84,14 +85,8 @@ class TableRows(TableRole):
             raise InvalidArgument("delete takes a filter or keys, not both")
         schema = self.table_schema
         wanted = keys_of(keys, schema, "delete")
-        request = DeleteRequest(
-            commit_id=commit_identity(commit_id),
-            first_run=commit_id is None,
-            predicate=any_of_keys(wanted, schema),
-            keys=None if tells_keys(schema) else wanted,
-            options=checked_options(options),
-        )
-        return self._backend.delete(request)
+        request = _request(any_of_keys(wanted, schema), options, commit_id)
+        return self._backend.delete(request.model_copy(update={"keys": None if tells_keys(schema) else wanted}))
 
     def update(
         self,
@@ -127,12 +122,13 @@ class TableRows(TableRole):
         predicate = bind_filter(filter, self.table_schema.column_types)
         if predicate is None:
             raise InvalidArgument(f"{verb} needs a filter; 'TRUE' means every row")
-        return DeleteRequest(
-            commit_id=commit_identity(commit_id),
-            first_run=commit_id is None,
-            predicate=predicate,
-            options=checked_options(options),
-        )
+        return _request(predicate, options, commit_id)
+
+
+def _request(predicate: Predicate, options: Mapping[str, str] | None, commit_id: str | None) -> DeleteRequest:
+    return DeleteRequest(
+        commit_id=commit_identity(commit_id), first_run=commit_id is None, predicate=predicate, options=checked_options(options)
+    )
 
 
 __all__ = ["TableRows"]
