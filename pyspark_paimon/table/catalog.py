@@ -89,12 +89,8 @@ class Catalog(AnyCatalog):
             raise DatabaseExists(f"{self._root}: database '{name}' exists")
         self._file_io.mkdirs(self._database(name))
 
-    def drop_database(self, name: str) -> None:
-        """Remove an empty database. Raises ``DatabaseNotFound``, ``InvalidArgument`` if it holds tables."""
-        tables = self.list_tables(name)
-        if tables:
-            raise InvalidArgument(f"database '{name}' holds tables: {', '.join(tables)}; drop them first")
-        self._file_io.delete_directory(self._database(name), recursive=True)
+    def _drop_empty(self, database: str) -> None:
+        self._file_io.delete_directory(self._database(database), recursive=True)
 
     def list_tables(self, database: str = DEFAULT_DATABASE) -> list[str]:
         """Names of a database's tables, in order; directories that hold no table are left out. Raises ``DatabaseNotFound``."""

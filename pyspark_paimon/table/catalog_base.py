@@ -38,9 +38,16 @@ class AnyCatalog(CheckedMethods, ABC):
     def create_database(self, name: str, *, ignore_if_exists: bool = False) -> None:
         """Create a database. Raises ``DatabaseExists``."""
 
-    @abstractmethod
     def drop_database(self, name: str) -> None:
         """Remove an empty database. Raises ``DatabaseNotFound``, ``InvalidArgument`` if it holds tables."""
+        tables = self.list_tables(name)
+        if tables:
+            raise InvalidArgument(f"database '{name}' holds tables: {', '.join(tables)}; drop them first")
+        self._drop_empty(name)
+
+    @abstractmethod
+    def _drop_empty(self, database: str) -> None:
+        """Remove a database that holds no table."""
 
     @abstractmethod
     def list_tables(self, database: str = DEFAULT_DATABASE) -> list[str]:

@@ -73,13 +73,9 @@ class RestCatalog(AnyCatalog):
         with _typed():
             self._api.alter_database(name, updates, [key for key, value in changes.items() if value is None])
 
-    def drop_database(self, name: str) -> None:
-        """Remove an empty database. Raises ``DatabaseNotFound``, ``InvalidArgument`` if it holds tables."""
-        tables = self.list_tables(name)
-        if tables:
-            raise InvalidArgument(f"database '{name}' holds tables: {', '.join(tables)}; drop them first")
+    def _drop_empty(self, database: str) -> None:
         with _typed():
-            self._api.drop_database(name)
+            self._api.drop_database(database)
 
     def list_tables(self, database: str = DEFAULT_DATABASE) -> list[str]:
         """Names of a database's tables, in order. Raises ``DatabaseNotFound``."""
