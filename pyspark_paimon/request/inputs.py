@@ -25,8 +25,6 @@ Data: TypeAlias = Any
 pandas, polars, Spark or pandas-on-Spark DataFrame."""
 
 _PANDAS_CHUNK = 1 << 18
-_PANDAS_FRAMES = frozenset({"pandas.DataFrame", "pandas.core.frame.DataFrame"})
-"""Known by name, for importing pandas takes longer than a small write."""
 _ACCEPTED = (
     "a pyarrow Table, RecordBatch, RecordBatchReader or Dataset, an iterable of RecordBatches, a list of dicts, a dict of lists, "
     "a pandas DataFrame, one of polars, Spark or pandas-on-Spark, or another object with an Arrow C stream"
@@ -61,9 +59,9 @@ def _rows(data: Data, schema: pa.Schema) -> Rows:
             return ArrowRows(data)
     if type(data).__module__.startswith("pyspark."):
         return _spark_rows(data, schema)
-    if any(f"{kind.__module__}.{kind.__name__}" in _PANDAS_FRAMES for kind in type(data).__mro__):
+    if _is_a(data, "pandas", "DataFrame"):
         return _pandas_rows(data, schema)
-    if _is_a(data, "polars.", "LazyFrame"):
+    if _is_a(data, "polars", "LazyFrame"):
         data = data.collect()
     if _is_a(data, "pyarrow._dataset", "Dataset"):
         return ArrowRows(data.scanner().to_reader())
@@ -101,8 +99,8 @@ def _iterable_rows(data: Iterable[Any], schema: pa.Schema) -> Rows:
 
 
 def _is_a(data: object, module: str, name: str) -> bool:
-    """Known by name, for importing polars or datasets takes longer than a small write."""
-    return any(kind.__module__.startswith(module) and kind.__name__ == name for kind in type(data).__mro__)
+    """Known by name, for importing pandas, polars or datasets takes longer than a small write."""
+    return any(f"{kind.__module__}.".startswith(f"{module}.") and kind.__name__ == name for kind in type(data).__mro__)
 
 
 def _dict_rows(rows: Sequence[Any], schema: pa.Schema) -> pa.Table:
