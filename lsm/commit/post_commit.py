@@ -74,19 +74,17 @@ def finish_compaction(store: FileStore, user: str, result: CommitResult, *, thre
     """Do the compaction that somebody waits for, if the call that made a commit ended before it; ``result`` with what came of it."""
     if result.snapshot_id is None or store.options.write_only or not (_has_buckets(store) and _is_awaited(store)):
         return result
-    left = [*_SOME]
+    told = replace(result, lost_compactions=_SOME)
     with _told_as_committed(store, user):
-        waiting = _waiting_buckets(store, store.live_entries(store.snapshots.latest()))
+        left = _waiting_buckets(store, store.live_entries(store.snapshots.latest()))
         with suppress(SnapshotNotFound):  # expired: whatever waits may be of this commit
             added = store.delta_entries(store.snapshots.get(result.snapshot_id))
-            waiting &= set(zip(added.partition, added.bucket.tolist(), strict=True))
-        left = sorted(waiting)
-    if left == [*_SOME]:
-        return replace(result, lost_compactions=_SOME)
-    done = _compacted(store, user, left, threads, attempts=_ATTEMPTS)
-    return replace(
-        result, compact_snapshot_id=done.compact_snapshot_id or result.compact_snapshot_id, lost_compactions=done.lost_compactions
-    )
+            left &= set(zip(added.partition, added.bucket.tolist(), strict=True))
+        done = _compacted(store, user, sorted(left), threads, attempts=_ATTEMPTS)
+        told = replace(
+            result, compact_snapshot_id=done.compact_snapshot_id or result.compact_snapshot_id, lost_compactions=done.lost_compactions
+        )
+    return told
 
 
 @contextmanager
