@@ -74,17 +74,16 @@ def finish_compaction(store: FileStore, user: str, result: CommitResult, *, thre
     """Do the compaction that somebody waits for, if the call that made a commit ended before it; ``result`` with what came of it."""
     if result.snapshot_id is None or store.options.write_only or not (_has_buckets(store) and _is_awaited(store)):
         return result
-    told = replace(result, lost_compactions=_SOME)
+    lost: tuple[BucketId, ...] = _SOME
+    compacted: int | None = None
     with _told_as_committed(store, user):
         left = _waiting_buckets(store, store.live_entries(store.snapshots.latest()))
         with suppress(SnapshotNotFound):  # expired: whatever waits may be of this commit
             added = store.delta_entries(store.snapshots.get(result.snapshot_id))
             left &= set(zip(added.partition, added.bucket.tolist(), strict=True))
         done = _compacted(store, user, sorted(left), threads, attempts=_ATTEMPTS)
-        told = replace(
-            result, compact_snapshot_id=done.compact_snapshot_id or result.compact_snapshot_id, lost_compactions=done.lost_compactions
-        )
-    return told
+        compacted, lost = done.compact_snapshot_id, done.lost_compactions
+    return replace(result, compact_snapshot_id=compacted or result.compact_snapshot_id, lost_compactions=lost)
 
 
 @contextmanager
