@@ -11,6 +11,7 @@ from manifest.io.file_io import FileIO, LocalFileIO
 from manifest.storage.allowed_roots import guarded
 from manifest.storage.object_store import ObjectStoreFileIO
 from manifest.storage.schemes import object_place, scheme_of
+from manifest.storage.session_options import session_options
 from manifest.storage.storage_options import StorageOptions
 
 
@@ -19,7 +20,8 @@ def file_io_for(
 ) -> tuple[FileIO, str]:
     """The store of ``path`` (``given`` stands in for it) and the path as that store spells it (absolute, or a whole URI).
 
-    Where this process allows certain directories only, the store keeps to them; see ``allowed_roots``. Raises ``UnsupportedOption``
+    Without ``storage_options`` those count that the client of this process' session gave for the place, if there are any. Where this
+    process allows certain directories only, the store keeps to them; see ``allowed_roots``. Raises ``UnsupportedOption``
     for a scheme without a store here, or an option that no store has, ``InvalidArgument`` for what is no path.
 
     >>> file_io_for("file:///warehouse/t")
@@ -38,6 +40,8 @@ def file_io_for(
         text = os.path.expanduser(text) if scheme is None else "/" + text.partition(":")[2].lstrip("/")  # noqa: PTH111  # as below
         return guarded(LocalFileIO() if given is None else given), os.path.abspath(text)  # noqa: PTH100  # paths are strings here
     place = object_place(text)
+    if storage_options is None:
+        options = session_options(place) or options
     return guarded(ObjectStoreFileIO(options) if given is None else given), place.uri
 
 

@@ -2,3 +2,5 @@
 
 Public: ``PaimonDataSource`` (source), ``install``.
 """
+
+from pyspark_paimon.spark.wire import session_storage as _session_storage  # noqa: F401  # processes of a server find what clients gave

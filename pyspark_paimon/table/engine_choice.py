@@ -14,14 +14,18 @@ from pyspark_paimon.request.backend import Backend, Progress
 def backend_for(
     path: str | os.PathLike[str], spark: Any, progress: Progress | bool | None = None, storage_options: Mapping[str, Any] | None = None
 ) -> Backend:
-    """The engine for a path: a session's server, or this process. Raises ``InvalidArgument`` for ``storage_options`` with a session."""
+    """The engine for a path: a session's server, or this process.
+
+    Raises ``InvalidArgument`` for ``storage_options`` that cannot be given to the session's server.
+    """
     if spark is not None:
         check_session(spark)
-        if storage_options is not None:
-            raise InvalidArgument(
-                "storage_options are of this process; the server of a Spark session reaches stores by its own environment (AWS_*, AZURE_*, GOOGLE_*)"
-            )
         from pyspark_paimon.spark.client.backend import SparkBackend  # noqa: PLC0415  # a session is at hand, so pyspark is
+
+        if storage_options is not None:
+            from pyspark_paimon.spark.wire.session_storage import give  # noqa: PLC0415  # as above
+
+            give(spark, storage_options, os.fspath(path))
 
         return SparkBackend(os.fspath(path), spark, progress=chosen(progress))
     from pyspark_paimon.local.backend import LocalBackend  # noqa: PLC0415  # a client of a server needs no storage engine

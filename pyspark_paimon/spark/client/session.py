@@ -22,6 +22,7 @@ from fileindex.base.errors import InvalidArgument
 from pyspark_paimon._version import HOME
 from pyspark_paimon.spark.client.address import DEFAULT_PORT, Address
 from pyspark_paimon.spark.wire.errors import SparkUnavailable
+from pyspark_paimon.spark.wire.session_storage import give
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,6 +58,7 @@ def spark_session(
     conf: Mapping[str, str] | None = None,
     progress: ProgressHandler | None = None,
     new: bool = False,
+    storage_options: Mapping[str, str] | None = None,
 ) -> SparkSession:
     """A Spark Connect session: to the server at ``url`` (``sc://host:port``), or to an embedded one.
 
@@ -64,7 +66,8 @@ def spark_session(
     for ``master`` under the name ``app_name``. ``token`` is what the server asks for, if it asks for one. ``conf`` overrides the defaults of this module;
     ``progress`` is called with the keywords ``stages``, ``inflight_tasks``, ``operation_id`` and ``done`` about twice a second while
     a job of this session runs. A second call for the same server returns the running session; ``new`` makes another one, with
-    settings, temporary views and progress of its own.
+    settings, temporary views and progress of its own. ``storage_options`` say how the session's server reaches object stores, as those of
+    ``Table.open``: they are a file of the session, and in no plan.
 
     Raises ``SparkUnavailable`` if pyspark or, for an embedded server, Java 17 is missing, if nobody listens at ``url``, or if the
     token is refused.
@@ -92,6 +95,8 @@ def spark_session(
         session = _embedded_session(target, app_name, given)
     if progress is not None:
         session.registerProgressHandler(progress)
+    if storage_options is not None:
+        give(session, storage_options)
     return session
 
 

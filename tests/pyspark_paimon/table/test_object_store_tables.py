@@ -58,7 +58,7 @@ def test_a_table_s_whole_life_on_a_store(s3, warehouse):
     opened.delete_branch("trial")
     assert opened.fsck("deep").problems == ()
     assert opened.branches().num_rows == 0
-    with pytest.raises(InvalidArgument, match="server of a Spark session"):
+    with pytest.raises(InvalidArgument, match="of a Spark Connect session"):
         backend_for(path, SimpleNamespace(range=0, read=0, conf=0), storage_options=options)
 
 
