@@ -54,6 +54,8 @@ class FileStoreCommit:
         self.user = user
         self._resequence = resequence
         self._fresh = fresh
+        self._first_seen: int | None = None
+        """The newest snapshot when the first commit of a fresh name began: none up to it is this user's."""
 
     def commit(
         self,
@@ -248,6 +250,9 @@ class FileStoreCommit:
     def _begun(self, messages: Sequence[CommitMessage], identifier: int, *, rows: bool) -> CommitHistory:
         """What the snapshots tell of the commit, before the first attempt; ``rows``: it changes some. Raises ``CommitReplayed``."""
         base = base_of(messages)
+        if self._fresh and self._first_seen is None:
+            self._first_seen = self.store.snapshots.latest_id() or 0
+        base = self._first_seen if self._fresh else base
         if self._fresh or not rows:  # a compaction cannot be made twice: its files are gone
             history = commit_history(self.store, self.user, identifier, base)
         else:

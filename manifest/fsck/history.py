@@ -86,11 +86,12 @@ class CheckedHistory:
         """Every snapshot that is there and readable, oldest first; gaps and what is not readable are noted."""
         manager = self.store.snapshots
         ids = manager.ids()
+        rolled_back_to = self._rollback_target()
         previous: int | None = None
         for snapshot_id in ids:
             path = self.store.paths.snapshot_file(snapshot_id)
             for missing in range(snapshot_id if previous is None else previous + 1, snapshot_id):
-                if previous is not None and manager.exists(previous):  # else it has expired, and what followed it
+                if previous not in {None, rolled_back_to} and manager.exists(previous):  # else it has expired, and what followed it
                     absent = self.store.paths.snapshot_file(missing)
                     self.found.add(ProblemKind.SNAPSHOT_GAP, absent, f"is missing between snapshots {previous} and {snapshot_id}")
             previous = snapshot_id
@@ -104,6 +105,15 @@ class CheckedHistory:
             self.found.counts["snapshots"] += 1
             self._check_references(snapshot, path, Origin(branch=self._branch, snapshot=snapshot_id), ProblemKind.SNAPSHOT)
             yield snapshot
+
+    def _rollback_target(self) -> int | None:
+        """The newest snapshot by a rollback that was cut off: those after it are none, and may be some of many."""
+        try:
+            pending = self.store.snapshots.pending_rollback()
+        except BROKEN as error:
+            self.found.add(ProblemKind.HINT, self.store.paths.pending_rollback, _reason(error), Origin(branch=self._branch))
+            return None
+        return None if pending is None else pending.target.id
 
     def tags(self) -> Iterator[tuple[str, Tag]]:
         """Every tag that is readable, with its name."""

@@ -117,7 +117,7 @@ def outcome(call):
 
 def check_table(store, newest=10**9):
     """Snapshot ids have no gap, the newest states are readable, counters add up, every live file exists."""
-    ids = store.snapshots.ids()
+    ids = [i for i in store.snapshots.ids() if i <= (store.snapshots.latest_id() or 0)]  # after it: what a rollback was cut off at
     assert ids == list(range(ids[0], ids[0] + len(ids))) if ids else True
     for snapshot_id in ids[-newest:]:
         snapshot = store.snapshots.get(snapshot_id)

@@ -206,8 +206,8 @@ def _resumed(states: list[Model], found: Found, following: Operation) -> Model:
     known = {name: rows for model in states for tags in (model.maybe_tags, model.tags) for name, rows in tags.items()}
     now.tags, now.maybe_tags = {name: known[name] for name in found.tags}, {}
     now.branches = {name: states[number].branches[name] for name, number in found.branches.items()}
-    bases = {name: tag for model in states for name, tag in model.base_tags.items()}
-    now.base_tags = {name: bases[name] for name in now.branches}
+    bases = {name: base for model in states for name, base in model.bases.items()}
+    now.bases = {name: bases[name] for name in now.branches}
     every = list(dict.fromkeys(name for model in states for name in (*model.columns, *model.dropped)))
     now.columns = [name for name in every if name in found.columns]
     now.dropped = [name for name in every if name not in found.columns]

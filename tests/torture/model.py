@@ -40,7 +40,8 @@ class Model:
     tags: dict[str, Rows] = field(default_factory=dict)
     maybe_tags: dict[str, Rows] = field(default_factory=dict)
     branches: dict[str, Rows] = field(default_factory=dict)
-    base_tags: dict[str, str] = field(default_factory=dict)
+    bases: dict[str, tuple[str, Rows]] = field(default_factory=dict)
+    """The tag that each branch was made from, and its rows: a branch has its own copy, which a move to it brings back."""
     columns: list[str] = field(default_factory=lambda: ["id", "p", "n", "s"])
     dropped: list[str] = field(default_factory=list)
     past: list[Rows] = field(default_factory=list)
@@ -54,7 +55,7 @@ class Model:
     def after(self, operation: Operation) -> Model:
         """The table once ``operation`` is done whole."""
         done = copy.copy(self)
-        for name in ("tags", "maybe_tags", "branches", "base_tags", "columns", "dropped", "past", "answered"):
+        for name in ("tags", "maybe_tags", "branches", "bases", "columns", "dropped", "past", "answered"):
             setattr(done, name, copy.copy(getattr(self, name)))
         getattr(done, f"_{operation['op'].replace('-', '_')}", lambda _: None)(operation)
         if done.rows is not self.rows:
@@ -115,7 +116,7 @@ class Model:
     def _branch(self, operation: Operation) -> None:
         self.tags[operation["tag"]] = self.rows
         self.branches[operation["name"]] = self.rows
-        self.base_tags[operation["name"]] = operation["tag"]
+        self.bases[operation["name"]] = operation["tag"], self.rows
 
     def _branch_write(self, operation: Operation) -> None:
         self.branches[operation["name"]] = self._merged(self.branches[operation["name"]], operation["rows"])
@@ -125,7 +126,9 @@ class Model:
 
     def _fast_forward(self, operation: Operation) -> None:
         self.rows = self.branches[operation["name"]]
-        self._back_to(self.base_tags[operation["name"]])
+        tag, rows = self.bases[operation["name"]]
+        self._back_to(tag)
+        self.maybe_tags.setdefault(tag, rows)
 
     def _back_to(self, tag: str) -> None:
         """Tags that came later may go: whether a snapshot lies between is the table's affair."""

@@ -108,7 +108,7 @@ class Draw:
         return True
 
     def _free_tags(self, model: Model) -> list[str]:
-        return [name for name in model.tags if name not in model.base_tags.values()]
+        return [name for name in model.tags if name not in {tag for tag, _ in model.bases.values()}]
 
     def _made(self, what: str, model: Model) -> Operation:
         made: Operation = {"op": what}

@@ -1,5 +1,7 @@
 """What a commit costs does not depend on how many there were: it reads the snapshots it needs, and lists none."""
 
+import shutil
+
 import pyarrow as pa
 import pytest
 
@@ -60,6 +62,23 @@ def test_a_write_reads_few_snapshots_and_lists_none(table, watching):
     assert snapshot is not None
     assert snapshot > BEFORE
     assert len(set(watching.read_snapshots)) <= 3  # the newest before, its own rows and its compaction
+    assert watching.listed == 0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda table: table.write(rows(100), mode="overwrite"),
+        lambda table: table.compact(full=True),
+        lambda table: table.delete("id = 3"),
+        lambda table: table.update("id = 4", {"n": 5}),
+    ],
+    ids=["overwrite", "compaction", "delete", "update"],
+)
+def test_other_changes_of_one_call_read_few_snapshots_too(table, watching, change, tmp_path):
+    shutil.copytree(table.path, tmp_path / "t")
+    change(Table(LocalBackend(str(tmp_path / "t"), file_io=watching)))
+    assert len(set(watching.read_snapshots)) <= 3
     assert watching.listed == 0
 
 
