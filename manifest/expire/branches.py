@@ -81,8 +81,8 @@ def delete_branch(store: FileStore, name: str) -> Removed:
 def fast_forward(store: FileStore, name: str) -> Removed:
     """Make the branch's history main's: from the branch's oldest snapshot on, main's own snapshots, schemas and tags give way.
 
-    The branch stays. Raises ``SnapshotNotFound`` if it does not exist or has no snapshot. Commits that others make to main
-    meanwhile may give way too.
+    Older ones give way too if main was rolled back so far that the branch's do not follow them. The branch stays. Raises
+    ``SnapshotNotFound`` if it does not exist or has no snapshot. Commits that others make to main meanwhile may give way as well.
     """
     _refuse_on_branch(store)
     branch, main = _branch(store, name), store.snapshots
@@ -91,7 +91,9 @@ def fast_forward(store: FileStore, name: str) -> Removed:
         raise SnapshotNotFound(f"{store.root}: branch '{name}' has no snapshot")
     with told_unfinished(store, f"the move to branch '{name}'"):
         with store.file_io.turn(store.paths.snapshots):  # no commit of ours comes between
-            replaced = [main.get(snapshot_id) for snapshot_id in main.ids() if snapshot_id >= ids[0]]
+            mine = [main.get(snapshot_id) for snapshot_id in main.ids()]
+            older = [snapshot for snapshot in mine if snapshot.id < ids[0]]
+            replaced = mine if older and older[-1].id + 1 < ids[0] else mine[len(older) :]
             kept = {branch.get(snapshot_id).delta_manifest_list for snapshot_id in ids}
             theirs = branch.tags()
             tags = _delete_tags(main, ids[0], kept, theirs)  # before the ids that they name are given again
@@ -99,7 +101,7 @@ def fast_forward(store: FileStore, name: str) -> Removed:
         tags |= _delete_tags(main, ids[0], kept, theirs)  # made meanwhile
         for tag_name in theirs:
             store.file_io.write(store.paths.tag(tag_name), store.file_io.read(branch.paths.tag(tag_name)), overwrite=True)
-    data, manifests = remove_unreachable(store, tags.values(), replaced)
+    data, manifests = remove_unreachable(store, [*tags.values(), *replaced[:1]], replaced)
     gone = {old.delta_manifest_list for old in replaced}.difference(kept)
     return Removed(len(gone), tuple(sorted(set(tags).difference(theirs))), data, manifests)
 
@@ -113,8 +115,8 @@ def _delete_tags(main: SnapshotManager, first: int, kept: Collection[str], their
     return given_up
 
 
-def _replace_history(store: FileStore, branch: SnapshotManager, ids: Sequence[int], replaced: Sequence[Snapshot]) -> None:
-    """Write the branch's schemas and snapshots over main's, then delete main's newer ones."""
+def _replace_history(store: FileStore, branch: SnapshotManager, ids: Sequence[int], gone: Sequence[Snapshot]) -> None:
+    """Write the branch's schemas and snapshots over main's, then delete those of main that have ``gone`` without being written over."""
     file_io, main = store.file_io, store.snapshots
     snapshots = [branch.get(snapshot_id) for snapshot_id in ids]
     _replace_schemas(store, branch.paths, snapshots[0].schema_id)
@@ -122,8 +124,8 @@ def _replace_history(store: FileStore, branch: SnapshotManager, ids: Sequence[in
         file_io.write(store.paths.snapshot_file(snapshot.id), file_io.read(branch.paths.snapshot_file(snapshot.id)), overwrite=True)
     with suppress(OSError):
         main.write_latest_hint(ids[-1])
-    for old in reversed(replaced):
-        if old.id > ids[-1]:
+    for old in reversed(gone):
+        if not ids[0] <= old.id <= ids[-1]:
             file_io.delete(store.paths.snapshot_file(old.id))
     with suppress(OSError):
         main.write_earliest_hint(min(main.ids()))

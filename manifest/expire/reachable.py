@@ -112,11 +112,13 @@ def branches_of(store: FileStore) -> Iterator[SnapshotManager]:
 def _add_history(found: Reachable, store: FileStore, manager: SnapshotManager) -> None:
     for tag in manager.tags().values():
         found.add_state(store, tag)
-    for position, snapshot_id in enumerate(manager.ids()):
+    previous = None
+    for snapshot_id in manager.ids():
         snapshot = manager.get(snapshot_id)
-        if position == 0:
+        if previous is None or previous + 1 != snapshot_id:  # a gap, as a move to a branch may leave: what came meanwhile is not known
             found.add_state(store, snapshot)
         found.add_changes(store, snapshot)
+        previous = snapshot_id
     for snapshot in manager.changelogs():
         with suppress(FileNotFoundError):  # an expiry may be deleting it
             found.add_changelog(store, snapshot)  # of an expired snapshot nothing else is kept

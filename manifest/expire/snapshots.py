@@ -9,10 +9,12 @@ seen, who makes one after it sees that the snapshot is gone, and takes the tag b
 from __future__ import annotations
 
 import time
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 
 from manifest.entry.manifest_entry import FileKind, ManifestEntry
 from manifest.expire.delete_files import delete_files, delete_metadata, entries_of
@@ -54,60 +56,74 @@ def expire_snapshots(
     for option in _CHANGELOG_OPTIONS:
         if option in store.options.raw:
             raise UnsupportedTable(f"{store.root}: snapshots cannot be expired with option '{option}': changelogs would be lost")
-    try:
-        latest, earliest = store.file_io.together(store.snapshots.latest_id, store.snapshots.earliest_id)
-        if latest is None or earliest is None:
-            return ExpiredSnapshots()
-        end = _end(store, (earliest, latest), retain_min, retain_max, older_than_ms, limit)
-        if earliest >= end:
-            return ExpiredSnapshots()
-        return _expire(store, earliest, end)
-    except SnapshotNotFound:  # another process is expiring the same snapshots
+    manager, policy = store.snapshots, _Retention(retain_min, retain_max, older_than_ms, limit)
+    latest, earliest = store.file_io.together(manager.latest_id, manager.earliest_id)
+    if latest is None or earliest is None:
         return ExpiredSnapshots()
+    with suppress(SnapshotNotFound):
+        return _expire(store, range(earliest, latest + 1), policy)
+    there = [snapshot_id for snapshot_id in manager.ids() if snapshot_id <= latest]
+    after_gaps = [snapshot_id for before, snapshot_id in pairwise(there) if snapshot_id != before + 1]
+    if after_gaps:  # else another process expires the same ones
+        with suppress(SnapshotNotFound):
+            return _expire(store, there, policy, after_gaps)
+    return ExpiredSnapshots()
 
 
-def _end(  # noqa: PLR0917  # as the options of a call
-    store: FileStore, there: tuple[int, int], retain_min: int | None, retain_max: int | None, older_than_ms: int | None, limit: int | None
-) -> int:
-    """The first snapshot to keep, of those that are ``there``: from the earliest to the latest."""
-    options, manager = store.options, store.snapshots
-    earliest, latest = there
-    keep_least = max(options.snapshot_num_retained_min if retain_min is None else retain_min, 1)
-    keep_most = max(options.snapshot_num_retained_max if retain_max is None else retain_max, keep_least)
-    most = options.snapshot_expire_limit if limit is None else limit
-    cut = time.time_ns() // 1_000_000 - options.snapshot_time_retained if older_than_ms is None else older_than_ms
-    end = min(latest - keep_least + 1, earliest + most)
-    idle = options.raw.get(_CONSUMERS)
-    if idle is not None:
-        manager.expire_consumers(time.time_ns() // 1_000_000 - parse_duration_millis(idle, _CONSUMERS))
-    consumer = manager.next_for_consumers()
-    end = end if consumer is None else min(end, consumer)
-    first, ahead = max(latest - keep_most + 1, earliest), 1  # mostly the first is too young
-    while first < end:
-        some = range(first, min(first + ahead, end))
-        for candidate, following in zip(some, _snapshots(store, range(some[0] + 1, some[-1] + 2)), strict=True):
-            if following.time_millis >= cut:
-                return candidate
-        first, ahead = some[-1] + 1, store.file_io.lanes
-    return end
+@dataclass(frozen=True, slots=True)
+class _Retention:
+    """The arguments of ``expire_snapshots``."""
+
+    least: int | None
+    most: int | None
+    older_than_ms: int | None
+    limit: int | None
+
+    def end(self, store: FileStore, ids: Sequence[int]) -> int:
+        """The position of the first snapshot to keep among ``ids``, all that are there."""
+        options, manager = store.options, store.snapshots
+        keep_least = max(options.snapshot_num_retained_min if self.least is None else self.least, 1)
+        keep_most = max(options.snapshot_num_retained_max if self.most is None else self.most, keep_least)
+        at_once = options.snapshot_expire_limit if self.limit is None else self.limit
+        cut = time.time_ns() // 1_000_000 - options.snapshot_time_retained if self.older_than_ms is None else self.older_than_ms
+        end = min(len(ids) - keep_least, at_once)
+        idle = options.raw.get(_CONSUMERS)
+        if idle is not None:
+            manager.expire_consumers(time.time_ns() // 1_000_000 - parse_duration_millis(idle, _CONSUMERS))
+        consumer = manager.next_for_consumers()
+        end = end if consumer is None else min(end, bisect_left(ids, consumer))
+        first, ahead = max(len(ids) - keep_most, 0), 1  # mostly the first is too young
+        while first < end:
+            last = min(first + ahead, end)
+            for candidate, following in enumerate(_snapshots(store, ids[first + 1 : last + 1]), first):
+                if following.time_millis >= cut:
+                    return candidate
+            first, ahead = last, store.file_io.lanes
+        return end
 
 
 def _snapshots(store: FileStore, ids: Sequence[int]) -> list[Snapshot]:
     return list(side_by_side(store.file_io, [partial(store.snapshots.get, snapshot_id) for snapshot_id in ids]))
 
 
-def _expire(store: FileStore, earliest: int, end: int) -> ExpiredSnapshots:
-    manager = store.snapshots
-    newest, (*expired, first_kept) = store.file_io.together(manager.latest, partial(_snapshots, store, range(earliest, end + 1)))
+def _expire(store: FileStore, ids: Sequence[int], policy: _Retention, after_gaps: Sequence[int] = ()) -> ExpiredSnapshots:
+    """Expire the first of ``ids``, which follow one another but for those ``after_gaps``.
+
+    Raises ``SnapshotNotFound`` if one of them is not there, before anything goes.
+    """
+    manager, end = store.snapshots, policy.end(store, ids)
+    if end <= 0:
+        return ExpiredSnapshots()
+    newest, (*expired, first_kept) = store.file_io.together(manager.latest, partial(_snapshots, store, ids[: end + 1]))
     tagged = {tag.id for tag in manager.tags().values()}
-    kept = reachable(
-        store, [first_kept] if newest is None or newest.id == end else [first_kept, newest]
-    )  # before anything goes: it may fail
+    apart = _snapshots(store, [snapshot_id for snapshot_id in after_gaps if snapshot_id > first_kept.id])
+    states = {state.id: state for state in (first_kept, *apart, newest or first_kept)}
+    kept = reachable(store, states.values())  # before anything goes: it may fail
 
     for snapshot in expired:
         store.file_io.delete(store.paths.snapshot_file(snapshot.id))
     with suppress(OSError):  # until then, and without the hint, readers list the directory
-        manager.write_earliest_hint(end)
+        manager.write_earliest_hint(first_kept.id)
     for tag in manager.tags().values():
         if tag.id not in tagged:
             kept.add_state(store, tag)

@@ -359,3 +359,41 @@ def test_whatever_happens_every_kept_state_is_whole_and_nothing_else_is_left(tmp
                 case "expire":
                     expire_snapshots(store, retain_min=1, older_than_ms=ALWAYS)
         check_history(FileStore.open(table.root))
+
+
+@pytest.fixture
+def ahead(tmp_path):
+    """A branch whose first snapshot is two after the newest of main, which was rolled back since."""
+    store = make_table(tmp_path / "ahead")
+    for name in "abcd":
+        append(store, name=f"{name}.parquet")
+    store.snapshots.create_tag("last", store.snapshots.get(4))
+    create_branch(store, "side", "last")
+    rollback_to(store, store.snapshots.get(2))
+    return store
+
+
+def test_a_move_to_a_branch_that_is_ahead_leaves_no_gap(ahead):
+    gone = fast_forward(ahead, "side")
+    assert (gone.snapshots, ahead.snapshots.ids()) == (2, [4])
+    assert live_names(ahead) == [f"{name}.parquet" for name in "abcd"]
+    delete_branch(ahead, "side")
+    assert list_orphans(ahead, ALWAYS) == []
+    check_table(ahead)
+
+
+def test_what_lies_before_a_gap_expires_and_what_came_in_it_stays(ahead):
+    """Other engines leave one."""
+    branch = FileStore.open(f"{ahead.root}$branch_side").paths
+    for path, ours in ((branch.snapshot_file(4), ahead.paths.snapshot_file(4)), (branch.tag("last"), ahead.paths.tag("last"))):
+        ahead.file_io.write(ours, ahead.file_io.read(path), overwrite=True)
+    delete_branch(ahead, "side")
+    delete_tag(ahead, "last")
+    ahead.file_io.delete(ahead.paths.latest_hint)
+    assert ahead.snapshots.ids() == [1, 2, 4]
+    assert remove_orphans(ahead, ALWAYS) == []
+    assert expire_snapshots(ahead, retain_min=1, older_than_ms=ALWAYS, limit=1).snapshots == 1
+    assert expire_snapshots(ahead, retain_min=1, older_than_ms=ALWAYS).snapshots == 1
+    assert ahead.snapshots.ids() == [4]
+    assert live_names(ahead) == [f"{name}.parquet" for name in "abcd"]
+    check_table(ahead)
