@@ -207,17 +207,11 @@ def _wrong_in(schema: TableSchema, schema_id: int, highest_before: int) -> Itera
     if schema.id != schema_id:
         yield f"holds schema {schema.id}"
     ids = [field.id for field in schema.fields]
-    if len(set(ids)) < len(ids):
-        yield "gives two columns the same id"
     highest = max((i for i in ids if i < _SYSTEM_IDS), default=-1)
     if schema.highest_field_id < highest:
         yield f"says that its highest field id is {schema.highest_field_id}, and has {highest}"
     if schema.highest_field_id < highest_before:
         yield f"says that its highest field id is {schema.highest_field_id}, an older version has {highest_before}"
-    for what, keys in (("primary key", schema.primary_keys), ("partition", schema.partition_keys)):
-        missing = [key for key in keys if key not in schema.names]
-        if missing:
-            yield f"names columns in its {what} that it does not have: {', '.join(missing)}"
     with suppress(KeyError, UnicodeError):
         yield from _unusable(schema)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -63,6 +64,24 @@ def test_a_schema_without_what_every_engine_writes_is_damaged(absent: str) -> No
 )
 def test_damaged_schema_files_are_named(text: str) -> None:
     with pytest.raises(CorruptFile, match="schema-7"):
+        TableSchema.from_json(text, "/t/schema/schema-7")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"fields": [("k", 0), ("k", 1)]}, "two columns have the same name"),
+        ({"fields": [("k", 0), ("v", 0)]}, "two columns have the same id"),
+        ({"primaryKeys": ["j"]}, "primary key names columns that it does not have: j"),
+        ({"partitionKeys": ["p", "q"]}, "partition names columns that it does not have: p, q"),
+    ],
+    ids=str,
+)
+def test_schemas_whose_columns_nobody_can_tell_are_damaged(wrong: dict[str, Any], message: str) -> None:
+    parts = {"fields": [("k", 0)], "primaryKeys": [], "partitionKeys": [], **wrong}
+    parts["fields"] = [{"id": number, "name": name, "type": "INT NOT NULL"} for name, number in parts["fields"]]
+    text = json.dumps({"version": 3, "id": 0, "highestFieldId": 1, "options": {}, **parts})
+    with pytest.raises(CorruptFile, match=f"schema-7.*{message}"):
         TableSchema.from_json(text, "/t/schema/schema-7")
 
 
