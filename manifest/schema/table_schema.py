@@ -75,13 +75,13 @@ class TableSchema(BaseModel):
             version = parsed.get("version", 1)
             implied = ({"bucket": "1"} if version <= 1 else {}) | ({"file.format": "orc"} if version <= 2 else {})
             parsed["options"] = implied | parsed.get("options", {})
-            return cls.model_validate(parsed)._checked()
+            return cls.model_validate(parsed).checked()
         except UnsupportedType as error:
             raise UnsupportedTable(f"{path}: {error}") from error
         except (ValueError, ValidationError, TypeError, KeyError, AttributeError, RecursionError, PaimonError) as error:
             raise CorruptFile(path, f"is no schema of a table ({error})") from error
 
-    def _checked(self) -> TableSchema:
+    def checked(self) -> TableSchema:
         """Itself. Raises ``ValueError`` for what no engine writes: columns that nobody can tell apart, keys that are no columns."""
         for what, of_columns in (("name", self.names), ("id", tuple(field.id for field in self.fields))):
             if len(set(of_columns)) < len(of_columns):
