@@ -49,6 +49,12 @@ test-store: setup ## Run the tests of tables on an object store (S3Proxy, which 
 test-long: setup ## Run the long tests too (races, soaks, large property runs)
 	@$(PYTEST) -q -m "long and not interop"
 
+.PHONY: test-pages
+test-pages: setup ## Run the tests of the pages in a real Chromium, which is installed where rights allow
+	@scripts/ensure-chromium
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[pages]'
+	@PYSPARK_PAIMON_BROWSER=needed $(PYTEST) -q tests/pyspark_paimon/report tests/pyspark_paimon/ui
+
 MINUTES ?= 30
 .PHONY: torture
 torture: setup ## Kill, fail, race and corrupt for MINUTES (30), and show what was tried and what went wrong; failures can be replayed

@@ -150,8 +150,11 @@ def run(folder: Path, path: str) -> None:
     show_lookups(table)
     with step("read it in this process by pandas, without Spark"):
         read_in_process(path)
+    with step("draw the tree as a page"):
+        page = table.report(folder / "report.html", LOOKUPS["one aircraft, by its tail number (bloom filter)"])
     spark.stop()
-    say(f"\nThe table is at {path}: a real Apache Paimon table. Next:")
+    say(f"\nThe table is at {path}: a real Apache Paimon table. Its tree, and what a lookup reads of it: {page.as_uri()}\nNext:")
+    say(f"  .venv/bin/pyspark-paimon ui {path}")
     say(f"  .venv/bin/pyspark-paimon inspect {path}")
     say(f"  .venv/bin/pyspark-paimon explain {path} --filter \"tailnum = 'N14228'\"")
     say(f"  .venv/bin/python -c \"from pyspark_paimon import Table; print(Table.open('{path}').scan(limit=5).to_pandas())\"")

@@ -25,6 +25,7 @@ from pyspark_paimon._version import __version__
 from pyspark_paimon.cli import fsck
 from pyspark_paimon.cli.history import add_commands
 from pyspark_paimon.cli.output import console, json_value, print_grid, print_json
+from pyspark_paimon.cli.tree import add_tree_commands
 from pyspark_paimon.table.table import Table
 from pyspark_paimon.views.explain import size_text
 from pyspark_paimon.views.index_views import built_indexes, health_summary
@@ -32,6 +33,7 @@ from pyspark_paimon.views.index_views import built_indexes, health_summary
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
 add_commands(app)
 fsck.add_command(app)
+add_tree_commands(app)
 
 
 def _version(asked: bool) -> None:

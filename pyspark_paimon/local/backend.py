@@ -67,6 +67,7 @@ from pyspark_paimon.request.results import (
     WriteResult,
 )
 from pyspark_paimon.request.table_changes import TableChange, change_table
+from pyspark_paimon.request.tree_report import TreeReport
 from pyspark_paimon.scheduling.thread_pool import AHEAD_BYTES
 from pyspark_paimon.views.history_views import history_view
 from pyspark_paimon.views.index_views import index_view
@@ -200,6 +201,13 @@ class LocalBackend:
     def plan(self, request: ScanRequest) -> ScanPlan:
         """Splits and the funnel's report."""
         return self._plan(self._readable(request), request)
+
+    def tree(self, request: ScanRequest) -> TreeReport:
+        """What the tree looks like, what the filter keeps, and how it came about."""
+        from pyspark_paimon.tree.assemble import tree_report  # noqa: PLC0415  # only reports need it
+
+        store = self._readable(request)
+        return tree_report(store, request, self._snapshot(store, request.snapshot_id), self._plan(store, request), self._threads)
 
     def read(self, request: ScanRequest, *, keeps_all: bool = False) -> Iterator[pa.RecordBatch]:
         """The rows, a batch at a time, splits in the plan's order."""

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from pyspark_paimon.request.assignments import Assignments
     from pyspark_paimon.request.results import TableChangeResult
     from pyspark_paimon.request.table_changes import TableChange
+    from pyspark_paimon.request.tree_report import TreeReport
 
 Mode: TypeAlias = Literal["upsert", "append", "overwrite"]
 Progress: TypeAlias = Callable[[ProgressEvent], None]
@@ -308,6 +309,9 @@ class Backend(Protocol):
 
     def plan(self, request: ScanRequest) -> ScanPlan:
         """Splits and the funnel's report."""
+
+    def tree(self, request: ScanRequest) -> TreeReport:
+        """What the tree looks like at the request's snapshot, what its filter keeps, and how it came about."""
 
     def read(self, request: ScanRequest, *, keeps_all: bool = False) -> Iterator[pa.RecordBatch]:
         """The rows, in the Arrow types of the schema; exact filter and limit applied, memory bounded by batches.

@@ -103,6 +103,8 @@ def _answer(backend: LocalBackend, question: rpc.Question) -> str:
             return json.dumps(base64.b64encode(_ipc(backend.index_view(question.view, question.snapshot_id))).decode())
         case rpc.AskPlan():
             return plan_to_json(backend.plan(question.request))
+        case rpc.AskTree():
+            return backend.tree(question.request).model_dump_json()
         case rpc.AskNative():
             return native_plan(backend, question.request).model_dump_json()
         case rpc.AskCount():

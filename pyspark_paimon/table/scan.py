@@ -15,6 +15,7 @@ from manifest.types.data_type import arrow_schema
 from pyspark_paimon.filter.parse import Filter, bind_filter
 from pyspark_paimon.jobs.incremental import change_columns, scan_fields
 from pyspark_paimon.jobs.ordering import order_text
+from pyspark_paimon.report.plan_picture import PictureOfPlan
 from pyspark_paimon.request.arguments import CheckedMethods
 from pyspark_paimon.request.backend import Backend, ScanRequest
 from pyspark_paimon.request.validate import projection
@@ -93,8 +94,9 @@ class Scan(CheckedMethods, Readable):
         return self.backend.count(self.request)
 
     def plan(self) -> ScanPlan:
-        """The splits to read and the funnel's report; nothing but metadata is read."""
-        return self.backend.plan(self.request)
+        """The splits to read and the funnel's report, drawn in a notebook; nothing but metadata is read."""
+        plan = self.backend.plan(self.request)
+        return PictureOfPlan(plan.snapshot_id, plan.splits, plan.report, self.table_schema)
 
     def explain(self, *, analyze: bool = True) -> Explanation:
         """What each stage of the funnel kept and dropped; with ``analyze`` the rows are read to see the stages at read time too."""

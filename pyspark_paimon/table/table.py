@@ -24,12 +24,13 @@ from pyspark_paimon.table.keyed import TableRows
 from pyspark_paimon.table.maintenance import TableMaintenance
 from pyspark_paimon.table.new_schema import new_schema
 from pyspark_paimon.table.reading import TableReading
+from pyspark_paimon.table.reporting import TableReporting
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHistory, TableMaintenance):
+class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHistory, TableMaintenance, TableReporting):
     """A Paimon table at a path, in process or, with a Spark session, where that session's server runs.
 
     >>> import tempfile

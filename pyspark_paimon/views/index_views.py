@@ -80,13 +80,16 @@ def file_indexes_table(store: FileStore, snapshot: Snapshot | None, threads: int
     return pa.Table.from_pylist([row for some in rows for row in some], FILE_INDEXES)
 
 
-def index_health_table(store: FileStore, snapshot: Snapshot | None, threads: int) -> pa.Table:
+def index_health_table(store: FileStore, snapshot: Snapshot | None, threads: int, *, most_files: int | None = None) -> pa.Table:
     """How well every index of every live file serves, in the columns of ``INDEX_HEALTH``.
 
     The payloads are read, and the footers of the data files; what cannot be read is told in ``note``, ``column_name`` null where
-    that is the whole container.
+    that is the whole container. ``most_files``: of more files than that only the largest are looked at.
     """
-    rows = each(partial(_health_rows, store), _indexed(store, snapshot), threads)
+    entries = _indexed(store, snapshot)
+    if most_files is not None and len(entries) > most_files:
+        entries = sorted(entries, key=lambda entry: -entry.file.file_size)[:most_files]
+    rows = each(partial(_health_rows, store), entries, threads)
     return pa.Table.from_pylist([row for some in rows for row in some], INDEX_HEALTH)
 
 

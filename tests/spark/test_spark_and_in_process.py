@@ -93,3 +93,14 @@ def test_rows_are_sorted_and_counted_alike_in_process_and_over_spark(spark, tmp_
     stages = {stage.name: stage for stage in served.scan("city = 'city-0'", order_by="price", limit=2).explain().stages}
     assert stages["index city: bitmap"].note.startswith("20 rows selected")
     assert served.scan("city = 'city-9'").count() == 0
+
+
+def test_the_tree_is_shown_alike_in_process_and_over_spark(spark, tmp_path):
+    table = Table.create(tmp_path / "tree", "id BIGINT, city STRING", primary_keys=["id"], options={"bucket": "1", "write-only": "true"})
+    for low in (0, 50):
+        table.write(pa.table({"id": range(low, low + 60), "city": ["Oslo"] * 60}))
+    served = Table.open(table.path, spark=spark)
+    timed = {"made_millis": 0, "stages": ()}
+    assert served.tree("id = 7").model_copy(update=timed) == table.tree("id = 7").model_copy(update=timed)
+    assert served.tree("id = 7").total("kept") == 1
+    assert "1 of 2 files" in served.report(tmp_path / "tree.html", "id = 7").read_text()

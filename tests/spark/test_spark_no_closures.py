@@ -104,6 +104,7 @@ def everything(spark, path, shape):
     table.scan("id > 5").to_spark().collect()
     table.scan("id = 5").explain(analyze=True)
     table.scan().plan()
+    table.tree("id = 5")
     table.files(), table.snapshots(), table.file_indexes(), table.index_health(), table.tags(), table.partitions()
     table.rewrite_file_index()
     table.analyze()

@@ -17,6 +17,7 @@ from manifest.snapshot.snapshot import Snapshot
 from pyspark_paimon.jobs.ordering import candidates, sorted_frame, sorted_rows
 from pyspark_paimon.request.backend import ScanRequest, TravelRequest
 from pyspark_paimon.request.results import FunnelStage
+from pyspark_paimon.request.tree_report import TreeReport
 from pyspark_paimon.spark.wire import rpc
 from pyspark_paimon.spark.wire.arrow_stream import BLOB, batches_of
 from pyspark_paimon.spark.wire.errors import errors_mapped
@@ -66,6 +67,10 @@ class SparkScans:
     def plan(self, request: ScanRequest) -> ScanPlan:
         """Splits and the funnel's report, made by the server."""
         return plan_from_json(self._ask(rpc.AskPlan(request=request)))
+
+    def tree(self, request: ScanRequest) -> TreeReport:
+        """What the tree looks like, as the server finds it."""
+        return TreeReport.model_validate_json(self._ask(rpc.AskTree(request=request)))
 
     def read_split(self, request: ScanRequest, split: object) -> Iterator[pa.RecordBatch]:  # noqa: ARG002  # nothing is read
         """Refused: splits name files of the server, whose tasks read them."""

@@ -101,6 +101,13 @@ class AskPlan(Message):
     request: ScanRequest
 
 
+class AskTree(Message):
+    """What a table's tree looks like, as a ``TreeReport``."""
+
+    ask: Literal["tree"] = "tree"
+    request: ScanRequest
+
+
 class AskNative(Message):
     """The files of a scan that Spark may read by itself, as a ``NativePlan``."""
 
@@ -174,6 +181,7 @@ Question: TypeAlias = (
     | AskIndexView
     | AskStatistics
     | AskPlan
+    | AskTree
     | AskNative
     | AskCount
     | AskBuckets
@@ -343,6 +351,7 @@ __all__ = [
     "AskSnapshots",
     "AskStart",
     "AskStatistics",
+    "AskTree",
     "AskView",
     "ChangeTable",
     "Command",

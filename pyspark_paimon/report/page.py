@@ -1,0 +1,181 @@
+"""A report on a table's tree as one HTML file: its style, script and pictures are in it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from pyspark_paimon._version import __version__
+from pyspark_paimon.request.results import FunnelStage
+from pyspark_paimon.request.tree_report import TreeBox, TreeBucket, TreeReport, TreeSnapshot
+from pyspark_paimon.views.explain import size_text
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+_SECOND, _MINUTE, _HOUR, _DAY = 1000, 60_000, 3_600_000, 86_400_000
+_STEPS = ((_DAY * 365, "y"), (_DAY, "d"), (_HOUR, "h"), (_MINUTE, "min"), (_SECOND, "s"))
+
+
+def render_page(report: TreeReport, *, live: bool = False) -> str:
+    """The whole page. ``live``: a server answers what is typed into its filter, else the page is a file and shows one plan."""
+    script, style = _resource("page.js"), _resource("page.css")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    data = report.model_dump(mode="json", exclude={"buckets": {"__all__": {"boxes", "sections"}}})
+    page: str = (
+        _templates()
+        .get_template("page.html.j2")
+        .render(report=report, live=live, script=script, style=style, script_digest=digest, data=data, version=__version__)
+    )
+    return page
+
+
+def render_live(report: TreeReport) -> str:
+    """What of the page depends on the filter, to be put in the place of the last one's."""
+    part: str = _templates().get_template("live.html.j2").render(report=report)
+    return part
+
+
+def render_plan(stages: Sequence[FunnelStage], buckets: Sequence[TreeBucket], of: int, now: int) -> str:
+    """A small picture of a plan for a notebook, which may run no script: ``buckets`` are some ``of`` those with files."""
+    part: str = _templates().get_template("plan.html.j2").render(stages=stages, buckets=buckets, of=of, now=now)
+    return part
+
+
+@lru_cache(maxsize=1)
+def _templates() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415  # whoever draws nothing need not load it
+
+    found = Environment(
+        loader=PackageLoader("pyspark_paimon.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    found.filters |= {
+        "size": size_text,
+        "count": lambda number: f"{number:,}",
+        "percent": lambda share: f"{100 * share:.3f}".rstrip("0").rstrip("."),
+        "ratio": lambda value: "-" if value is None else f"{value:.2f}",
+        "instant": instant_text,
+        "age": age_text,
+        "box": box_text,
+        "brought": snapshot_text,
+        "line": line_points,
+        "height": bar_height,
+    }
+    return found
+
+
+@lru_cache(maxsize=8)
+def _resource(name: str) -> str:
+    return files("pyspark_paimon.report").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def instant_text(millis: int | None) -> str:
+    """A time to the second.
+
+    >>> instant_text(1_700_000_000_000)
+    '2023-11-14 22:13:20'
+    """
+    if millis is None:
+        return "unknown"
+    try:
+        return f"{datetime.fromtimestamp(millis / 1000, UTC):%Y-%m-%d %H:%M:%S}"
+    except (OverflowError, OSError, ValueError):  # a clock that was far off
+        return f"{millis} ms"
+
+
+def age_text(millis: int | None) -> str:
+    """A span in its largest unit.
+
+    >>> age_text(90_000), age_text(200_000_000), age_text(-5)
+    ('1 min', '2 d', '0 s')
+    """
+    if millis is None:
+        return "unknown"
+    for step, unit in _STEPS:
+        if millis >= step:
+            return f"{millis // step} {unit}"
+    return "0 s"
+
+
+def box_text(box: TreeBox, now: int) -> str:
+    """All that a box says, in parts that a semicolon ends: for the tooltip and for screen readers."""
+    what = box.name if box.files == 1 else f"{box.files:,} files together"
+    deleted = f", {box.deleted:,} of them deleted" if box.deleted else ""
+    indexed = "no index" if not box.indexed else _indexed(box)
+    keys = [] if box.low is None else [f"keys {_short(box.low)} to {_short(box.high or '')}"]
+    age = "unknown" if box.created_millis is None else f"{age_text(now - box.created_millis)} ago"
+    kept = "kept" if box.kept == box.files else "dropped" if not box.kept else f"{box.kept:,} of {box.files:,} kept"
+    parts = [
+        what,
+        f"level {box.level}",
+        f"{size_text(box.size)}",
+        f"{box.rows:,} rows{deleted}",
+        *keys,
+        f"written {instant_text(box.created_millis)}, {age}",
+        f"sequence numbers {box.first_sequence:,} to {box.last_sequence:,}",
+        indexed,
+        f"{kept} by the plan",
+    ]
+    return "; ".join(part.replace(";", ",") for part in parts)
+
+
+def _indexed(box: TreeBox) -> str:
+    where = f"{size_text(box.index_bytes)} of index in the manifest" if box.index_bytes else "index in a side file"
+    return where if box.indexed == box.files else f"{where}, of {box.indexed:,} of {box.files:,} files"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def snapshot_text(snapshot: TreeSnapshot) -> str:
+    """All that the bar of a snapshot says."""
+    parts = [
+        f"snapshot {snapshot.id}",
+        f"{snapshot.kind} at {instant_text(snapshot.time_millis)} UTC",
+        f"{snapshot.delta_rows:+,} rows, {snapshot.rows:,} in all",
+        f"{snapshot.added_files:,} files added ({size_text(snapshot.written)}), {snapshot.removed_files:,} removed",
+        f"then {snapshot.files:,} files, {size_text(snapshot.size)}",
+    ]
+    return "; ".join(parts)
+
+
+def bar_height(value: int, greatest: int) -> float:
+    """The height of a bar in percent, by the square root, so that small commits are seen beside large ones.
+
+    >>> bar_height(25, 100), bar_height(0, 100)
+    (50.0, 1.0)
+    """
+    return round(max(100 * (value / greatest) ** 0.5 if greatest else 0.0, 1.0), 2)
+
+
+def line_points(values: list[float | None]) -> dict[str, Any]:
+    """Points of a line in a box of 100 by 40 with its lowest and highest value; one is always on the scale."""
+    known = [(at, value) for at, value in enumerate(values) if value is not None]
+    if not known:
+        return {"points": "", "low": None, "high": None, "last": None}
+    high = max(value for _, value in known)
+    low = min(1.0, *(value for _, value in known))
+    span, steps = max(high - low, 0.01), max(len(values) - 1, 1)
+    points = [(100 * at / steps, 38 - 36 * (value - low) / span) for at, value in known]
+    if len(points) == 1:
+        points = [(0.0, points[0][1]), (100.0, points[0][1])]
+    return {"points": " ".join(f"{x:.2f},{y:.2f}" for x, y in points), "low": low, "high": high, "last": known[-1][1]}
+
+
+__all__ = [
+    "age_text",
+    "bar_height",
+    "box_text",
+    "instant_text",
+    "line_points",
+    "render_live",
+    "render_page",
+    "render_plan",
+    "snapshot_text",
+]

@@ -1,0 +1,79 @@
+"""A table's tree as values and as a page: levels, key ranges, what a filter keeps, history, advice."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark_paimon.filter.parse import Filter, bind_filter
+from pyspark_paimon.report.page import render_page
+from pyspark_paimon.request.backend import ScanRequest
+from pyspark_paimon.request.validate import Time, travel_of
+from pyspark_paimon.table.role import TableRole
+
+if TYPE_CHECKING:
+    from pyspark_paimon.request.tree_report import TreeReport
+
+
+class TableReporting(TableRole):
+    """The role that shows the tree.
+
+    >>> from pyspark_paimon.example import cities
+    >>> [(bucket.name, bucket.files, bucket.rows) for bucket in cities().tree().buckets]
+    [('bucket 0', 1, 3)]
+    """
+
+    def tree(
+        self,
+        filter: Filter = None,  # noqa: A002  # Arrow's and pandas' word
+        *,
+        snapshot: int | None = None,
+        tag: str | None = None,
+        timestamp: Time | None = None,
+    ) -> TreeReport:
+        """What the table looks like: the files of every bucket by level and key range, what ``filter`` keeps of them, what each snapshot
+        brought, write and space amplification, the health of the indexes, and what is worth doing. Metadata and indexes are read, no row.
+
+        ``filter`` is as in ``scan``, and so are ``snapshot``, ``tag`` and ``timestamp``. Of very many files neighbours stand in one box.
+
+        Raises ``InvalidFilter``, ``UnknownColumn``, ``InvalidArgument``, ``SnapshotNotFound``, ``SnapshotExpired``.
+
+        >>> from pyspark_paimon.example import cities
+        >>> report = cities().tree("id = 99")
+        >>> report.total("files"), report.total("kept"), report.most_runs
+        (1, 0, 1)
+        """  # noqa: D205  # one sentence
+        pinned, schema = self._backend.start(travel_of(snapshot, tag, timestamp))
+        request = ScanRequest.of(
+            bind_filter(filter, schema.column_types), columns=schema.names, snapshot_id=None if pinned is None else pinned.id
+        ).model_copy(update={"schema_id": schema.id})
+        return self._backend.tree(request).model_copy(update={"filter_text": None if filter is None else str(filter)})
+
+    def report(
+        self,
+        file: str | os.PathLike[str],
+        filter: Filter = None,  # noqa: A002  # as above
+        *,
+        snapshot: int | None = None,
+        tag: str | None = None,
+        timestamp: Time | None = None,
+    ) -> Path:
+        """Write ``tree`` of the same arguments as one HTML page that needs nothing else, and answer its path.
+
+        Raises what ``tree`` does, and ``OSError`` if ``file`` cannot be written.
+
+        >>> import tempfile
+        >>> from pyspark_paimon.example import cities
+        >>> page = cities().report(f"{tempfile.mkdtemp()}/cities.html", "city = 'Oslo'")
+        >>> "1 of 1 files" in page.read_text()
+        True
+        """
+        text = render_page(self.tree(filter, snapshot=snapshot, tag=tag, timestamp=timestamp))
+        target = Path(file).expanduser().resolve()
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+        return target
+
+
+__all__ = ["TableReporting"]

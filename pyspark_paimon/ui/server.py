@@ -1,0 +1,113 @@
+"""A server of one table's page, on loopback only and for whoever has its token only."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import secrets
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from fileindex.base.errors import PaimonError
+from pyspark_paimon.report.page import render_live, render_page
+from pyspark_paimon.table.table import Table
+
+LOOPBACK = "127.0.0.1"
+_LONGEST = 16_384
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+class TreeServer(ThreadingHTTPServer):
+    """Serves ``table``'s page at ``url``; port 0 takes a free one. Looks at the table anew for each question.
+
+    The address is no parameter: the page shows keys and paths, and the token travels in the clear. Who names another host in the request's
+    ``Host`` (a page elsewhere whose name was made to resolve here) is refused, as is who lacks the token.
+
+    >>> from pyspark_paimon.example import cities
+    >>> with TreeServer(cities()) as server:
+    ...     server.url.startswith("http://127.0.0.1:")
+    True
+    """
+
+    daemon_threads = True
+
+    def __init__(self, table: Table, *, port: int = 0, token: str | None = None) -> None:
+        self.table = table
+        self.token = token or secrets.token_urlsafe(24)
+        super().__init__((LOOPBACK, port), _Handler)
+
+    @property
+    def hosts(self) -> tuple[str, str]:
+        """What a request may call this server."""
+        return f"{LOOPBACK}:{self.server_port}", f"localhost:{self.server_port}"
+
+    @property
+    def url(self) -> str:
+        """Where the page is; it holds the token."""
+        return f"http://{self.hosts[0]}/?token={self.token}"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: TreeServer
+    server_version = "pyspark-paimon"
+    sys_version = ""
+    timeout = 30
+
+    def do_GET(self) -> None:
+        """Answer the page, or what depends on a filter."""
+        asked = urlsplit(self.path)
+        given = parse_qs(asked.query, keep_blank_values=True)
+        if self.headers.get("Host", "") not in self.server.hosts:
+            self._answer(HTTPStatus.FORBIDDEN, "text/plain", f"ask for {self.server.hosts[0]}")
+        elif not hmac.compare_digest(given.get("token", [""])[0].encode(), self.server.token.encode()):
+            self._answer(HTTPStatus.FORBIDDEN, "text/plain", "the address lacks the token that pyspark-paimon ui has shown")
+        elif len(self.path) > _LONGEST:
+            self._answer(HTTPStatus.REQUEST_URI_TOO_LONG, "text/plain", "the filter is too long")
+        elif asked.path == "/":
+            self._page()
+        elif asked.path == "/tree":
+            self._tree(given.get("filter", [""])[0].strip())
+        else:
+            self._answer(HTTPStatus.NOT_FOUND, "text/plain", "there is / and /tree")
+
+    def _page(self) -> None:
+        try:
+            page = render_page(self.server.table.tree(), live=True)
+        except PaimonError as error:
+            self._answer(HTTPStatus.INTERNAL_SERVER_ERROR, "text/plain", _told(error))
+            return
+        self._answer(HTTPStatus.OK, "text/html", page)
+
+    def _tree(self, text: str) -> None:
+        answer: dict[str, Any]
+        try:
+            answer = {"html": render_live(self.server.table.tree(text or None))}
+        except PaimonError as error:
+            answer = {"error": _told(error)}
+        self._answer(HTTPStatus.OK, "application/json", json.dumps(answer))
+
+    def _answer(self, status: HTTPStatus, kind: str, text: str) -> None:
+        body = text.encode()
+        self.send_response(status)
+        for name, value in {**_HEADERS, "Content-Type": f"{kind}; charset=utf-8", "Content-Length": str(len(body))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing: a line would hold the token."""
+
+
+def _told(error: PaimonError) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+__all__ = ["LOOPBACK", "TreeServer"]
