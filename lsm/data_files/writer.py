@@ -146,7 +146,6 @@ class _IndexedFile:
 
     def close(self) -> tuple[Any, dict[str, Any]]:
         """The footer, and the fields of the meta that are the same for every kind of table."""
-        footer, size = self._encoder.close()
         embedded: bytes | None = None
         extra: tuple[str, ...] = ()
         if self._index is not None:
@@ -159,6 +158,7 @@ class _IndexedFile:
                 extra = (self.name + INDEX_SUFFIX,)
                 self._index_path = self._encoder.path + INDEX_SUFFIX
                 self._target.store.file_io.write(self._index_path, write_index_container(indexes, extra[0]))
+        footer, size = self._encoder.close()  # where storage is far the index is on its way meanwhile
         value_stats, columns = self.stats.value_stats(footer)
         return footer, {
             "file_name": self.name,

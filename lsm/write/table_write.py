@@ -181,6 +181,7 @@ class TableWrite:
     def abort(self) -> None:
         """Delete everything that was written and not handed over; never raises."""
         self._waiting = []
+        self._durable.close()
         for writer in self._writers.values():
             writer.abort()
         self._writers = {}

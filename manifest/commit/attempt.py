@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from manifest.entry.columns import EntryColumns
 from manifest.entry.manifest_entry import FileKind
 from manifest.entry.manifest_merge import forget_deletes, merge_manifests
 from manifest.io import failpoints
+from manifest.io.errors import SnapshotExpired
 from manifest.io.file_io import FileIO
 from manifest.io.group_sync import GroupSync
 from manifest.io.wrapped import WrappedFileIO
@@ -81,7 +83,7 @@ class CommitAttempt:
         log_list, log_size = store.manifest_lists.write(store.manifests.write(change.changelog)) if has_changelog else (None, None)
         for name, metas in ((base_list, base), (delta_list, delta)):
             store.cache.put(name, tuple(metas), list_weight(metas))
-        schema, _ = store.file_io.together(store.schemas.latest, self._together.settle)
+        schema, *_ = store.file_io.together(store.schemas.latest, self._together.settle, partial(_check_there, store, latest))
         failpoints.point("after-manifest-list")
         schema_id = store.schema.id if schema is None else schema.id
         records = record_count(change.entries)
@@ -128,6 +130,12 @@ class CommitAttempt:
         except BaseException:
             self.discard()
             raise
+
+
+def _check_there(store: FileStore, latest: Snapshot | None) -> None:
+    """Raise ``SnapshotExpired`` for a base that is gone: there are newer snapshots then, and the next id was taken, too."""
+    if latest is not None and not store.snapshots.exists(latest.id):
+        raise SnapshotExpired(f"{store.root}: snapshot {latest.id} has expired while a commit was made on it")
 
 
 def record_count(entries: EntryColumns) -> int:

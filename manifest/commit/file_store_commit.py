@@ -55,7 +55,7 @@ class FileStoreCommit:
         self._resequence = resequence
         self._fresh = fresh
         self._first_seen: int | None = None
-        """The newest snapshot when the first commit of a fresh name began: none up to it is this user's."""
+        """The newest snapshot at the first attempt of a fresh name: none up to it is this user's."""
 
     def commit(
         self,
@@ -250,8 +250,8 @@ class FileStoreCommit:
     def _begun(self, messages: Sequence[CommitMessage], identifier: int, *, rows: bool) -> CommitHistory:
         """What the snapshots tell of the commit, before the first attempt; ``rows``: it changes some. Raises ``CommitReplayed``."""
         base = base_of(messages)
-        if self._fresh and self._first_seen is None:
-            self._first_seen = self.store.snapshots.latest_id() or 0
+        if self._fresh and self._first_seen is None:  # nor is anything looked for before the first attempt
+            return CommitHistory(newest=None)
         base = self._first_seen if self._fresh else base
         if self._fresh or not rows:  # a compaction cannot be made twice: its files are gone
             history = commit_history(self.store, self.user, identifier, base)
@@ -305,6 +305,7 @@ class FileStoreCommit:
             latest = finish_rollback(self.store, latest)
         done, reached = committed_since(self.store, self.user, identity.identifier, identity.kind, seen, newest=latest)
         seen = latest.id if latest else 0
+        self._first_seen = seen if self._first_seen is None else self._first_seen
         if done is not None:
             return seen, done
         if run is not None:
@@ -318,7 +319,7 @@ class FileStoreCommit:
                 snapshot = attempt.prepare(latest, change, identity, merging=merging)
         except SnapshotExpired:  # a whole retention has passed meanwhile: a lost race
             return seen, False
-        created = self._created(snapshot, attempt, run, partial(stands, self.store, snapshot, latest, change))
+        created = self._created(snapshot, attempt, run, partial(self._stands, snapshot, latest, change))
         if created:
             return seen, snapshot.id
         if created is not None:  # surely not there; else every file stays until somebody can tell
@@ -340,11 +341,16 @@ class FileStoreCommit:
                 mark_known()
             return created
 
+    def _stands(self, snapshot: Snapshot, latest: Snapshot | None, change: CommitChange) -> bool:
+        """Whether the snapshot just created is where it belongs; readers are told of it meanwhile."""
+        store = self.store
+        tell = partial(store.snapshots.tell_created, snapshot.id)
+        _, stood = store.file_io.together(tell, partial(stands, store, snapshot, latest, change))
+        return bool(stood)
+
     def _publish(self, snapshot: Snapshot, attempt: CommitAttempt) -> bool | None:
         """Create the snapshot file: False if its id is or was taken, None if the outcome cannot be told."""
         manager = self.store.snapshots
-        if snapshot.id > 1 and not manager.exists(snapshot.id - 1):  # expired, so there are newer ones
-            return False
         try:
             return manager.try_create(snapshot, attempt.changed)
         except (UnsafeFileIO, CatalogRefused):

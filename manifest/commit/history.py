@@ -23,8 +23,8 @@ class CommitHistory:
     """Whether every snapshot that could hold the commit is still there."""
     later: bool = False
     """Whether that user has committed a greater identifier."""
-    newest: int = 0
-    """The newest snapshot that was looked at: who attempts the commit looks at those after it."""
+    newest: int | None = 0
+    """The newest snapshot that was looked at: who attempts the commit looks at those after it, None: first at those after his attempt."""
     reached: int = 0
     """All snapshots after this one were looked at; those up to it have expired or were not asked for."""
     run: CommitRun | None = None

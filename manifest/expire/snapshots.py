@@ -56,9 +56,13 @@ def expire_snapshots(
     for option in _CHANGELOG_OPTIONS:
         if option in store.options.raw:
             raise UnsupportedTable(f"{store.root}: snapshots cannot be expired with option '{option}': changelogs would be lost")
-    manager, policy = store.snapshots, _Retention(retain_min, retain_max, older_than_ms, limit)
-    latest, earliest = store.file_io.together(manager.latest_id, manager.earliest_id)
-    if latest is None or earliest is None:
+    manager = store.snapshots
+    latest, told, consumer = store.file_io.together(manager.latest_id, manager.earliest_told, partial(_next_for_consumers, store))
+    policy = _Retention(retain_min, retain_max, older_than_ms, limit, consumer)
+    if latest is None or latest - policy.keep_least(store) < _earliest_as_told(told, latest):
+        return ExpiredSnapshots()
+    earliest = manager.earliest_id(told)
+    if earliest is None:
         return ExpiredSnapshots()
     with suppress(SnapshotNotFound):
         return _expire(store, range(earliest, latest + 1), policy)
@@ -72,26 +76,26 @@ def expire_snapshots(
 
 @dataclass(frozen=True, slots=True)
 class _Retention:
-    """The arguments of ``expire_snapshots``."""
+    """The arguments of ``expire_snapshots``, and the first snapshot that a ``consumer`` has yet to read."""
 
     least: int | None
     most: int | None
     older_than_ms: int | None
     limit: int | None
+    consumer: int | None
+
+    def keep_least(self, store: FileStore) -> int:
+        """How many of the newest snapshots are kept in any case."""
+        return max(store.options.snapshot_num_retained_min if self.least is None else self.least, 1)
 
     def end(self, store: FileStore, ids: Sequence[int]) -> int:
         """The position of the first snapshot to keep among ``ids``, all that are there."""
-        options, manager = store.options, store.snapshots
-        keep_least = max(options.snapshot_num_retained_min if self.least is None else self.least, 1)
+        options, keep_least = store.options, self.keep_least(store)
         keep_most = max(options.snapshot_num_retained_max if self.most is None else self.most, keep_least)
         at_once = options.snapshot_expire_limit if self.limit is None else self.limit
         cut = time.time_ns() // 1_000_000 - options.snapshot_time_retained if self.older_than_ms is None else self.older_than_ms
         end = min(len(ids) - keep_least, at_once)
-        idle = options.raw.get(_CONSUMERS)
-        if idle is not None:
-            manager.expire_consumers(time.time_ns() // 1_000_000 - parse_duration_millis(idle, _CONSUMERS))
-        consumer = manager.next_for_consumers()
-        end = end if consumer is None else min(end, bisect_left(ids, consumer))
+        end = end if self.consumer is None else min(end, bisect_left(ids, self.consumer))
         first, ahead = max(len(ids) - keep_most, 0), 1  # mostly the first is too young
         while first < end:
             last = min(first + ahead, end)
@@ -100,6 +104,22 @@ class _Retention:
                     return candidate
             first, ahead = last, store.file_io.lanes
         return end
+
+
+def _earliest_as_told(told: tuple[int | None, bool], latest: int) -> int:
+    """The oldest snapshot, as far as the hint tells, 0 if it does not: none before it is there, for one behind the latest was true once."""
+    hint, first = told
+    if first:
+        return 1
+    return hint if hint is not None and hint <= latest else 0
+
+
+def _next_for_consumers(store: FileStore) -> int | None:
+    """The first snapshot that a consumer has yet to read, once those are forgotten that were idle for too long."""
+    idle = store.options.raw.get(_CONSUMERS)
+    if idle is not None:
+        store.snapshots.expire_consumers(time.time_ns() // 1_000_000 - parse_duration_millis(idle, _CONSUMERS))
+    return store.snapshots.next_for_consumers()
 
 
 def _snapshots(store: FileStore, ids: Sequence[int]) -> list[Snapshot]:

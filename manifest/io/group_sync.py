@@ -26,7 +26,7 @@ class GroupSync(WrappedFileIO):
 
     def __init__(self, inner: FileIO) -> None:
         super().__init__(inner)
-        self._waiting: list[Future[None]] = []
+        self._waiting: list[tuple[str, Future[None]]] = []
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         return GroupSync, (self.inner,)
@@ -34,7 +34,7 @@ class GroupSync(WrappedFileIO):
     def write(self, path: str, data: bytes, *, overwrite: bool = False, durable: bool = True) -> None:
         """Write a whole file; if it is to be ``durable``, it is after ``settle``."""
         if durable and not overwrite:
-            self._waiting.append(_threads(os.getpid()).submit(self.inner.start_write(path, data)))
+            self._waiting.append((path, _threads(os.getpid()).submit(self.inner.start_write(path, data))))
         else:
             self.inner.write(path, data, overwrite=overwrite, durable=False)
             if durable:
@@ -42,19 +42,24 @@ class GroupSync(WrappedFileIO):
 
     def sync(self, path: str) -> None:
         """Begin to make a closed file and its directory entry durable."""
-        self._waiting.append(_threads(os.getpid()).submit(self.inner.sync, path))
+        self._waiting.append((path, _threads(os.getpid()).submit(self.inner.sync, path)))
+
+    def delete(self, path: str) -> bool:
+        """Delete a file; one that is still being written would else appear afterwards."""
+        wait([done for written, done in list(self._waiting) if written == path])
+        return self.inner.delete(path)
 
     def settle(self) -> None:
         """Wait until everything is durable; raises the first error of any file."""
         waiting = self._waiting
         self.close()
-        for done in waiting:
+        for _, done in waiting:
             done.result()
 
     def close(self) -> None:
         """Wait until nothing is under way; what was deleted meanwhile need not become durable."""
         waiting, self._waiting = self._waiting, []
-        wait(waiting)
+        wait([done for _, done in waiting])
 
 
 @lru_cache(maxsize=1)

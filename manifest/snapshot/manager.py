@@ -40,9 +40,14 @@ class SnapshotManager:
         newest = self.latest_or_rollback()
         return newest if newest is None else newest.target.id if isinstance(newest, PendingRollback) else newest.id
 
-    def earliest_id(self) -> int | None:
-        """Id of the oldest snapshot that is still there."""
+    def earliest_told(self) -> tuple[int | None, bool]:
+        """What the hint says of the oldest snapshot, and whether the very first is still there: for a look at what may expire."""
         hint, first = self.file_io.together(lambda: self._hint(self.paths.earliest_hint), lambda: self.exists(1))
+        return hint, first
+
+    def earliest_id(self, told: tuple[int | None, bool] | None = None) -> int | None:
+        """Id of the oldest snapshot that is still there; ``told`` is what ``earliest_told`` has just said."""
+        hint, first = told or self.earliest_told()
         if first:  # nothing has expired yet, so there is no hint, and a listing would grow with every commit
             return 1
         if hint and all(self.file_io.together(lambda: self.exists(hint), lambda: not self.exists(hint - 1))):
@@ -252,11 +257,20 @@ class SnapshotManager:
             return False
         failpoints.point("after-link")
         self.seen[self.paths.snapshots] = snapshot.id
-        with suppress(OSError):  # the commit stands; a lost hint costs the next reader a listing
-            if (self.seen.pop(self.paths.latest_hint, None) or self._hint(self.paths.latest_hint) or 0) < snapshot.id:
-                self._write_hint(self.paths.latest_hint, snapshot.id)
-        failpoints.point("after-hint")
         return True
+
+    def tell_created(self, snapshot_id: int) -> None:
+        """Tell readers of the snapshot that ``try_create`` made; never fails, for the commit stands, and a lost hint costs a listing."""
+        if self.commits is not None:
+            return
+        with suppress(OSError):
+            if (self.seen.pop(self.paths.latest_hint, None) or self._hint(self.paths.latest_hint) or 0) < snapshot_id:
+                self._write_hint(self.paths.latest_hint, snapshot_id)
+        failpoints.point("after-hint")
+
+    def is_newest(self, snapshot_id: int) -> bool:
+        """Whether that snapshot is there, and none after it."""
+        return self.commits is None and self._if_newest(snapshot_id) is not None
 
     def write_earliest_hint(self, snapshot_id: int) -> None:
         """Tell readers where the retained snapshots begin."""

@@ -12,6 +12,7 @@ import os
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -46,6 +47,8 @@ class Bucket:
         self.root = place.root
         self.fingerprint = options.fingerprint(place)
         self.probed = False
+        self.probing: Future[None] | None = None
+        """What ``probe`` is trying, if it has begun."""
         self._retries = Retries(options.max_retries, options.secrets)
         self._once = Retries(0, options.secrets)  # its client tries again, part by part
         self._store = _connected(place, options, retries=0)
@@ -109,12 +112,20 @@ class Bucket:
         Small objects only: a store may refuse a large one by breaking the connection.
         """
         writer = str(uuid.uuid4())
+        return self._put_new(key, data, writer) or self._is_ours(key, data, writer)
+
+    def refuses(self, key: str, data: bytes) -> bool:
+        """Whether a put-if-absent is told that an object is there, whosever it is. Raises ``UnsafeFileIO``, ``StorageError``."""
+        return not self._put_new(key, data, str(uuid.uuid4()))
+
+    def _put_new(self, key: str, data: bytes, writer: str) -> bool:
+        """Put if absent; False if an object is there."""
         try:
             self.call("PUT new", key, lambda: self._store.put(key, data, mode="create", attributes={WRITER: writer}, use_multipart=False))
         except Exception as error:
             match type(error).__name__:
                 case "AlreadyExistsError" | "PreconditionError":
-                    return self._is_ours(key, data, writer)
+                    return False
                 case "NotSupportedError":
                     raise UnsafeFileIO(f"{self.path(key)}: this store has no put-if-absent, so a commit could be lost") from None
             raise

@@ -23,7 +23,7 @@ from manifest.io.file_io import FileIO, FileStatus, Holder
 from manifest.io.storage_errors import with_storage_errors
 from manifest.storage import lanes
 from manifest.storage.bucket import PART_BYTES, Bucket, open_bucket
-from manifest.storage.probe import probe
+from manifest.storage.probe import begin_probe, probe
 from manifest.storage.ranges import ObjectInput, ObjectRanges
 from manifest.storage.schemes import object_place
 from manifest.storage.storage_options import StorageOptions
@@ -174,7 +174,9 @@ class ObjectStoreFileIO:
     def sync(self, path: str) -> None:
         """Nothing: a put is durable when it is answered."""
 
-    def turn(self, directory: str) -> AbstractContextManager[None]:  # noqa: ARG002  # there is no lock to take
+    def turn(self, directory: str) -> AbstractContextManager[None]:
+        """There is no lock to take; but a commit is to come."""
+        begin_probe(*self._at(directory))
         return nullcontext()
 
     def local_path(self, path: str) -> str | None:  # noqa: ARG002

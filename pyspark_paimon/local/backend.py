@@ -265,7 +265,8 @@ class LocalBackend:
 
     def write(self, request: WriteRequest, rows: Rows) -> WriteResult:
         """Write and commit; on any error nothing is visible."""
-        return write_rows(self.store(request.options), request, collected(rows), threads=self._threads, progress=self._progress)
+        store = self.store(request.options, request.schema_id)
+        return write_rows(store, request, collected(rows), threads=self._threads, progress=self._progress)
 
     def delete(self, request: DeleteRequest) -> WriteResult:
         """Delete by filter; evaluated again if a touched bucket changed meanwhile."""

@@ -151,7 +151,8 @@ class WriteRequest(Message):
     replaces the partitions that the rows touch if ``dynamic``, else the whole table. ``order_by`` names a column by
     which, of equal keys in a distributed input, the greatest wins. ``row_kinds``: the rows carry ``ROW_KIND``. ``batch_id``:
     ``commit_id`` names a job that commits one numbered batch after the other. ``first_run``: the name was made for this call, so
-    nothing can have committed it before; it stays in this process, because who gets a message may get it twice.
+    nothing can have committed it before; it stays in this process, because who gets a message may get it twice. ``schema_id``: the
+    version of the schema that the rows were checked against, which stays here, too.
 
     >>> WriteRequest(commit_id="job", mode="append", batch_id=7).identity
     'job#7'
@@ -159,6 +160,7 @@ class WriteRequest(Message):
 
     commit_id: CommitId
     first_run: bool = Field(default=False, exclude=True)
+    schema_id: int | None = Field(default=None, exclude=True)
     batch_id: int | None = None
     mode: Mode
     partition: dict[str, str | None] | None = None

@@ -50,6 +50,7 @@ def write_request(
     return WriteRequest(
         commit_id=commit_identity(commit_id),
         first_run=commit_id is None,
+        schema_id=schema.id,
         batch_id=batch_id,
         mode=chosen,
         partition=None if partition is None else spec_of(partition, schema),

@@ -6,6 +6,7 @@ storage with the first of them.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from inspect import signature
 from typing import Any
 
@@ -115,6 +116,10 @@ class ParquetFileWriter:
     def abort(self) -> None:
         """Delete what was written; never raises, for the cause of the abort is the error to report."""
         self._pending = []
+        if self._writer is not None:
+            self._footer.hold()  # the encoder's end goes nowhere; left open it would write that when it is collected
+            with suppress(Exception):
+                self._writer.close()
         self._output.abort()
 
     def end_row_group(self) -> None:

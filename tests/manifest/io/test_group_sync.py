@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -52,6 +54,24 @@ def test_everything_written_is_durable_once_it_has_settled(tmp_path: Path) -> No
     together.sync(f"{tmp_path}/hint")  # and it can go on
     together.settle()
     assert disk.durable[-1] == "hint"
+
+
+def test_what_is_deleted_while_it_is_written_does_not_appear_afterwards(tmp_path: Path) -> None:
+    """As on a store, where a file is there when its writing has ended, not when it has begun."""
+
+    class Late(WrappedFileIO):
+        def start_write(self, path: str, data: bytes) -> Callable[[], None]:
+            def end() -> None:
+                time.sleep(0.05)
+                self.write(path, data)
+
+            return end
+
+    together = GroupSync(Late(LocalFileIO()))
+    together.write(f"{tmp_path}/a", b"a")
+    assert together.delete(f"{tmp_path}/a")
+    together.settle()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_file_that_cannot_become_durable_is_an_error_of_all(tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ import pytest
 
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.io.file_cache import SHARED
+from manifest.storage.bucket import forget_buckets
+from manifest.storage.probe import PROBE
 from manifest.store import FileStore
 from pyspark_paimon import Table
 from tests.manifest.commit_kit import data_file, message
@@ -89,12 +91,25 @@ def test_a_full_scan_takes_as_many_whatever_the_number_of_files(rounds):
     assert needed[0] == needed[1] <= 8, told(rounds)
 
 
-def test_an_upsert_of_a_hundred_rows_takes_twelve(path, rounds):
+@pytest.mark.parametrize("options", [{}, {"write-only": "true"}], ids=["expires", "write-only"])
+def test_an_upsert_of_a_hundred_rows_takes_twelve_from_the_opening_of_the_table_and_eight_later(path, rounds, options):
+    forget_buckets([path[: path.index("/w/")]])  # a new process tries the bucket out
     table = Table.open(path)
-    table.scan("id = 2").to_arrow()
-    table.write(rows(range(100)), options={"write-only": "true"})
+    assert table.write(rows(range(100)), options=options).rows == 100
+    assert rounds.count <= 12, told(rounds)
+    assert [what for _, what, key in rounds.requests if PROBE in key] == ["PUT new", "PUT new", "DELETE"]
     rounds.again()
-    assert table.write(rows(range(100)), options={"write-only": "true"}).rows == 100
+    assert table.write(rows(range(100)), options=options).rows == 100
+    assert rounds.count <= 8, told(rounds)
+
+
+def test_an_upsert_to_a_table_whose_first_snapshots_have_expired_takes_twelve_too(rounds):
+    path = written(2, 1000)
+    Table.open(path).expire_snapshots(retain_min=1, retain_max=1, older_than=2**62)
+    forget_buckets([path[: path.index("/w/")]])
+    SHARED.clear()
+    rounds.again()
+    assert Table.open(path).write(rows(range(100))).rows == 100
     assert rounds.count <= 12, told(rounds)
 
 
