@@ -77,18 +77,11 @@ def _needed_by(snapshot: Snapshot) -> Iterator[None]:
         raise CorruptFile(str(error.filename), f"is missing, but {what} {snapshot.id} needs it; nothing is deleted meanwhile") from error
 
 
-def reachable(store: FileStore, states: Iterable[Snapshot], changes: Iterable[Snapshot] = ()) -> Reachable:
-    """What ``states`` and ``changes`` of the store's branch reach, its tags, and every other branch.
-
-    ``CorruptFile`` if that cannot be told.
-    """
+def reachable(store: FileStore, states: Iterable[Snapshot]) -> Reachable:
+    """What ``states`` of the store's branch and every other branch reach. ``CorruptFile`` if that cannot be told."""
     found = Reachable()
     for state in states:
         found.add_state(store, state)
-    for change in changes:
-        found.add_changes(store, change)
-    for tag in store.snapshots.tags().values():
-        found.add_state(store, tag)
     for branch in branches_of(store):
         if branch.paths.branch != store.branch:
             _add_history(found, store, branch)

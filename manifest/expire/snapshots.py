@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -24,6 +24,7 @@ from manifest.io.errors import SnapshotNotFound, UnsupportedTable
 from manifest.io.side_by_side import side_by_side
 from manifest.options.durations import parse_duration_millis
 from manifest.snapshot.snapshot import Snapshot
+from manifest.snapshot.tag import Tag
 from manifest.store import FileStore
 
 _CHANGELOG_OPTIONS = ("changelog.num-retained.min", "changelog.num-retained.max", "changelog.time-retained")
@@ -135,9 +136,9 @@ def _expire(store: FileStore, ids: Sequence[int], policy: _Retention, after_gaps
     if end <= 0:
         return ExpiredSnapshots()
     newest, (*expired, first_kept) = store.file_io.together(manager.latest, partial(_snapshots, store, ids[: end + 1]))
-    tagged = {tag.id for tag in manager.tags().values()}
+    tagged = {tag.id: tag for tag in manager.tags().values()}
     apart = _snapshots(store, [snapshot_id for snapshot_id in after_gaps if snapshot_id > first_kept.id])
-    states = {state.id: state for state in (first_kept, *apart, newest or first_kept)}
+    states = {state.id: state for state in (*_near(store, tagged, expired[0].id, first_kept.id), first_kept, *apart, newest or first_kept)}
     kept = reachable(store, states.values())  # before anything goes: it may fail
 
     for snapshot in expired:
@@ -151,6 +152,18 @@ def _expire(store: FileStore, ids: Sequence[int], policy: _Retention, after_gaps
     failpoints.point("inside-expiry")
     manifests = delete_metadata(store, expired, kept)
     return ExpiredSnapshots(len(expired), data, manifests)
+
+
+def _near(store: FileStore, tagged: Mapping[int, Tag], first: int, end: int) -> list[Tag]:
+    """Of tags, by snapshot, those that may need a file which the snapshots from ``first`` on to before ``end`` leave behind.
+
+    Between two states of one history that have a file all have it, so of older tags the newest tells for all. Where branches are,
+    tags may be of another history, and all are asked.
+    """
+    if store.snapshots.branch_names(unfinished=True):
+        return list(tagged.values())
+    older = max((tag for tag in tagged if tag < first), default=end)
+    return [tag for snapshot_id, tag in tagged.items() if first <= snapshot_id < end or snapshot_id == older]
 
 
 def _delete_data(store: FileStore, snapshots: Sequence[Snapshot], kept: Reachable) -> int:

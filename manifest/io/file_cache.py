@@ -2,7 +2,7 @@
 
 Paimon writes every schema, manifest, data and index file once, under a name of its own. Still nothing is taken for unchanged: an
 answer counts only for the very file (``FileIO.identity``) that it was made of, so a table that was dropped and made anew, a file that
-was restored from a copy or damaged in place, is read again. Hints, tags, snapshots and consumers are never held.
+was restored from a copy or damaged in place, is read again. Hints, snapshots and consumers are never held.
 """
 
 from __future__ import annotations

@@ -200,10 +200,7 @@ class LocalFileIO:
         return os.stat(path).st_size
 
     def identity(self, path: str) -> tuple[int, ...] | None:
-        found = os.stat(path)
-        if time.time_ns() - found.st_ctime_ns < _CLOCK_TICK_NANOS:
-            return None
-        return found.st_dev, found.st_ino, found.st_size, found.st_ctime_ns
+        return _identity(os.stat(path))
 
     def exists(self, path: str) -> bool:
         try:
@@ -221,7 +218,8 @@ class LocalFileIO:
             for entry in entries:
                 with suppress(FileNotFoundError):  # deleted between the listing and the stat
                     stat = entry.stat()
-                    found.append(FileStatus(entry.name, stat.st_size, stat.st_mtime_ns // 1_000_000, entry.is_dir()))
+                    changed = stat.st_mtime_ns // 1_000_000
+                    found.append(FileStatus(entry.name, stat.st_size, changed, entry.is_dir(), _identity(stat)))
         return found
 
     def mkdirs(self, path: str) -> None:
@@ -357,6 +355,12 @@ class LocalFileIO:
         except FileNotFoundError:
             self.mkdirs(os.path.dirname(path))
             return os.open(path, flags, 0o666)
+
+
+def _identity(found: os.stat_result) -> tuple[int, ...] | None:
+    if time.time_ns() - found.st_ctime_ns < _CLOCK_TICK_NANOS:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_ctime_ns
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from typing import Any
 from fileindex.base.errors import CorruptFile, InvalidArgument
 from manifest.io import failpoints
 from manifest.io.errors import SnapshotExpired, SnapshotNotFound
+from manifest.io.file_cache import SHARED
 from manifest.io.file_io import FileIO
 from manifest.io.paths import BRANCH, CHANGELOG, CONSUMER, SNAPSHOT, TAG, TablePaths, consumer_name, numbered, tag_name
 from manifest.io.seal import SEAL, check_seal, sealed
@@ -20,6 +21,8 @@ from manifest.snapshot.snapshot import Snapshot
 from manifest.snapshot.snapshot_commit import Changed, SnapshotCommit
 from manifest.snapshot.tag import Tag
 
+_TAG_BYTES = 4096
+"""In memory, about."""
 _AHEAD = 8
 """Snapshots that are read at once where storage is far and several are looked at in turn."""
 
@@ -220,12 +223,15 @@ class SnapshotManager:
             raise SnapshotNotFound(f"{self.paths.root}: there is no tag '{name}'") from None
 
     def tags(self) -> dict[str, Tag]:
-        """All tags, by name; one deleted meanwhile is left out."""
+        """All tags, by name; one deleted meanwhile is left out, and one that is still the same file is not read again."""
         found: dict[str, Tag] = {}
         for status in self.file_io.list(self.paths.tags):
             if status.name.startswith(TAG) and not status.is_dir:
-                with suppress(SnapshotNotFound):
-                    found[status.name.removeprefix(TAG)] = self.tag(status.name.removeprefix(TAG))
+                name = status.name.removeprefix(TAG)
+                with suppress(SnapshotNotFound, FileNotFoundError):
+                    found[name] = SHARED.load(
+                        self.file_io, self.paths.tag(name), "tag", partial(self.tag, name), lambda _: _TAG_BYTES, listed=status.identity
+                    )
         return found
 
     def create_tag(self, name: str, snapshot: Snapshot, retained_ms: int | None = None) -> Tag:

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from manifest.expire.orphans import list_orphans, remove_orphans
 from manifest.expire.snapshots import ExpiredSnapshots, expire_snapshots
 from manifest.io.errors import SnapshotExpired, UnsupportedTable
+from manifest.io.file_io import LocalFileIO
+from manifest.io.wrapped import WrappedFileIO
 from manifest.store import FileStore
 from tests.manifest.commit_kit import EMPTY, check_table, committer, data_file, live_names, make_table, message
 
@@ -260,3 +262,35 @@ def test_orphans_are_looked_for_in_every_partition(tmp_path):
     stray = f"{store.paths.bucket_dir(('a/b',), 1)}/data-stray.parquet"
     store.file_io.write(stray, b"1")
     assert [orphan.path for orphan in list_orphans(store, ALWAYS)] == [stray]
+
+
+class CountsLists(WrappedFileIO):
+    """Counts the manifest lists that are read."""
+
+    def __init__(self):
+        super().__init__(LocalFileIO())
+        self.lists = 0
+
+    def read(self, path):
+        self.lists += "/manifest-list-" in path
+        return self.inner.read(path)
+
+
+def test_what_an_expiry_reads_does_not_grow_with_the_tags(tmp_path):
+    read = []
+    for tags in (2, 20):
+        store = make_table(tmp_path / f"t{tags}", options={"write-only": "true"})
+        for number in range(tags):
+            append(store, number)
+            rewrite(store)
+            store.snapshots.create_tag(f"tag-{number}", store.snapshots.latest())
+        append(store, tags)
+        append(store, tags + 1)
+        expire_snapshots(store, retain_min=2, older_than_ms=ALWAYS)
+        append(store, tags + 2)
+        counting = CountsLists()
+        assert expire_snapshots(FileStore.open(store.root, counting), retain_min=2, older_than_ms=ALWAYS).snapshots == 1
+        read.append(counting.lists)
+        for tag in store.snapshots.tags().values():
+            assert all(map(store.file_io.exists, (path(store, entry.file) for entry in store.live_entries(tag).entries())))
+    assert read[0] == read[1]
