@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import http.client
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
-DROP, LOSE, BUSY, TRUNCATE, EXPIRED, SKEWED, UNCONDITIONAL = "drop", "lose", "busy", "truncate", "expired", "skewed", "unconditional"
-"""The answer is lost; the request is lost; 503 SlowDown; half of the body; expired credentials; the asker's clock is wrong; a condition that fails is said to hold."""
-_REFUSALS = {BUSY: ("SlowDown", 503), EXPIRED: ("ExpiredToken", 400), SKEWED: ("RequestTimeTooSkewed", 403)}
+DROP, LOSE, BUSY, BROKEN, STALL, TRUNCATE = "drop", "lose", "busy", "broken", "stall", "truncate"
+"""The answer is lost; the request is lost; 503 SlowDown; 500; no answer for a while; half of the body."""
+EXPIRED, SKEWED, UNCONDITIONAL = "expired", "skewed", "unconditional"
+"""Expired credentials; the asker's clock is wrong; a condition that fails is said to hold."""
+STALL_SECONDS = 3.0
+_REFUSALS = {BUSY: ("SlowDown", 503), BROKEN: ("InternalError", 500), EXPIRED: ("ExpiredToken", 400), SKEWED: ("RequestTimeTooSkewed", 403)}
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,7 @@ class FaultProxy:
             self._seen[method, path] += 1
             self.requests[method] += 1
             found = self.rule(Request(method, path, headers, self._seen[method, path]))
-            if found is not None and found in {LOSE, *_REFUSALS}:
+            if found is not None and found in {LOSE, STALL, *_REFUSALS}:
                 self.done[found] += 1
             return found
 
@@ -77,12 +81,13 @@ def _handler(proxy: FaultProxy, backend: int) -> type[BaseHTTPRequestHandler]:
             body = self.rfile.read(length)
             headers = {name.lower(): value for name, value in self.headers.items()}
             fault = proxy.fault(self.command, self.path, headers)
-            if fault == LOSE:
+            if fault in {LOSE, STALL}:
+                time.sleep(STALL_SECONDS if fault == STALL else 0)
                 self.close_connection = True
                 return
             if fault is not None and fault in _REFUSALS:
                 code, status = _REFUSALS[fault]
-                self._answer(status, [], f"<Error><Code>{code}</Code><Message>{code}</Message></Error>".encode())
+                self._answer(status, [("Retry-After", "1")], f"<Error><Code>{code}</Code><Message>{code}</Message></Error>".encode())
                 return
             connection = http.client.HTTPConnection("127.0.0.1", backend, timeout=60)
             try:

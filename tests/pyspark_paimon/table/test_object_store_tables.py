@@ -23,7 +23,7 @@ from fileindex.base.errors import InvalidArgument, UnsupportedOption
 from manifest.io.errors import CredentialsRefused
 from pyspark_paimon import Catalog, Table
 from pyspark_paimon.table.engine_choice import backend_for
-from tests.stores.fault_proxy import BUSY, DROP, SKEWED
+from tests.stores.fault_proxy import BUSY, DROP, EXPIRED, SKEWED
 from tests.stores.s3_server import IDENTITY, SECRET, S3Server
 
 ROOT = Path(__file__).parents[3]
@@ -136,17 +136,18 @@ def test_no_secret_is_written_shown_or_logged(s3, warehouse, proxy, caplog, capf
         assert SECRET.encode() not in stored.read_bytes(), stored
 
 
-def test_a_clock_that_goes_wrong_is_named_and_loses_nothing(s3, warehouse, proxy):
+@pytest.mark.parametrize(("fault", "says"), [(SKEWED, "this machine's clock is wrong"), (EXPIRED, "ExpiredToken")])
+def test_credentials_that_are_refused_amid_a_write_are_named_and_lose_nothing(s3, warehouse, proxy, fault, says):
     path = f"{warehouse()}/t"
     table = Table.create(
         path, "id BIGINT, city STRING", primary_keys=["id"], options={"bucket": "1"}, storage_options=s3.options(proxy.port)
     )
     table.write(rows(range(10)))
     identity = str(uuid.uuid4())
-    proxy.rule = lambda _: SKEWED
-    with pytest.raises(CredentialsRefused, match="this machine's clock is wrong"):
+    proxy.rule = lambda request: fault if request.method == "PUT" and "/manifest/" in request.path else None
+    with pytest.raises(CredentialsRefused, match=says):
         table.write(rows([10]), commit_id=identity)
-    assert proxy.done[SKEWED] < 5, "no use to ask again"
+    assert proxy.done[fault] < 5, "no use to ask again"
     proxy.rule = lambda _: None
     assert table.scan().count() == 10
     assert table.write(rows([10]), commit_id=identity).rows == 1
