@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from benchmarks.java_project import JavaUnavailable
+from tests.stores.azure_server import AzureServer, AzuriteUnavailable
 from tests.stores.fault_proxy import FaultProxy
 from tests.stores.s3_server import BUCKET, S3Server
 
@@ -19,6 +20,22 @@ def s3() -> Iterator[S3Server]:
     try:
         server = S3Server().__enter__()
     except JavaUnavailable as error:
+        pytest.skip(str(error))
+    try:
+        yield server
+    finally:
+        server.__exit__()
+
+
+@pytest.fixture(scope="session")
+def azure() -> Iterator[AzureServer]:
+    """A server of Azure's protocol, of this session's own."""
+    pytest.importorskip("obstore", reason="object stores need the extra 'objectstore'")
+    server = AzureServer()
+    try:
+        server.__enter__()
+    except AzuriteUnavailable as error:
+        server.__exit__()
         pytest.skip(str(error))
     try:
         yield server

@@ -13,6 +13,7 @@ HIDDEN = "***"
 _NAME = r"secret|passw(?:or)?d|passphrase|token|credential|access[._-]?key|account[._-]?key|api[._-]?key|private[._-]?key|signature"
 _SECRET_NAME = re.compile(_NAME, re.IGNORECASE)
 _USER_IN_URL = re.compile(r"((?<![a-z0-9+.-])[a-z][a-z0-9+.-]{0,19}:/{1,2})[^/@\s'\"]{0,1000}@", re.IGNORECASE)
+_CONTAINER_SCHEMES = frozenset({"abfs:", "abfss:"})
 _PAIR = re.compile(
     rf"((?:{_NAME})[\w.-]{{0,60}}(?:['\"]\s{{0,4}}[=:]|\s{{0,4}}(?:=|:\s))\s{{0,4}})(?:'[^']{{0,1000}}'|\"[^\"]{{0,1000}}\"|(?!(?:is|are|has|cannot|must|needs|would)\b)[^\s'\",;&)}}\]]+)",
     re.IGNORECASE,
@@ -27,8 +28,17 @@ def redacted(text: str) -> str:
     's3://***@bucket/t is no table; sc://host:1/;token=***;user_id=me'
     >>> redacted("{'fs.s3a.access.key': 'AKIA', 'bucket': '4'}")
     "{'fs.s3a.access.key': ***, 'bucket': '4'}"
+    >>> redacted("abfss://container@account.dfs.core.windows.net/t, abfss://id:key@account.dfs.core.windows.net/t")
+    'abfss://container@account.dfs.core.windows.net/t, abfss://***@account.dfs.core.windows.net/t'
     """
-    return _PAIR.sub(rf"\1{HIDDEN}", _USER_IN_URL.sub(rf"\1{HIDDEN}@", text))
+    return _PAIR.sub(rf"\1{HIDDEN}", _USER_IN_URL.sub(_without_user, text))
+
+
+def _without_user(found: re.Match[str]) -> str:
+    """The beginning of a URL without its user; Azure's have a container there, which everybody may read."""
+    scheme, whole = found[1], found[0]
+    container = scheme.lower().rstrip("/") in _CONTAINER_SCHEMES and ":" not in whole[len(scheme) :]
+    return whole if container else f"{scheme}{HIDDEN}@"
 
 
 def names_secret(option: str) -> bool:

@@ -16,9 +16,9 @@ from concurrent.futures import Future
 from datetime import timedelta
 from typing import Any, TypeVar
 
-from fileindex.base.errors import UnsupportedOption
-from manifest.io.errors import StorageError, UnsafeFileIO
-from manifest.storage.faults import Retries
+from fileindex.base.errors import InvalidArgument, UnsupportedOption
+from manifest.io.errors import FileMissing, StorageError, UnsafeFileIO
+from manifest.storage.faults import Retries, unfit_reason
 from manifest.storage.schemes import ObjectPlace, StoreFamily
 from manifest.storage.storage_options import StorageOptions
 
@@ -49,6 +49,8 @@ class Bucket:
         self.probed = False
         self.probing: Future[None] | None = None
         """What ``probe`` is trying, if it has begun."""
+        self._ends = place.family is not StoreFamily.AZURE
+        """Whether the store is asked for the end of an object without being told where that begins."""
         self._retries = Retries(options.max_retries, options.secrets)
         self._once = Retries(0, options.secrets)  # its client tries again, part by part
         self._store = _connected(place, options, retries=0)
@@ -73,6 +75,8 @@ class Bucket:
 
     def get_part(self, key: str, start: int, length: int) -> tuple[bytes, int]:
         """At most ``length`` bytes from ``start`` (negative: the last ``length`` bytes), and the size of the whole object."""
+        if start < 0 and not self._ends:
+            start = self._before_end(key, length)
         wanted: Any = {"suffix": length} if start < 0 else (start, start + length)
 
         def request() -> tuple[bytes, int]:
@@ -81,6 +85,13 @@ class Bucket:
             return self._whole(key, bytes(found.bytes()), end - first), int(found.meta["size"])
 
         return self.call("GET part", key, request)
+
+    def _before_end(self, key: str, length: int) -> int:
+        """Where the last ``length`` bytes begin, for a store that has to be told."""
+        found = self.head(key)
+        if found is None:
+            raise FileMissing(errno.ENOENT, "there is no such object", self.path(key))
+        return max(0, int(found["size"]) - length)
 
     def get_ranges(self, key: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
         """(offset, length) each, asked for side by side, neighbours together; shorter where the object ends before."""
@@ -224,7 +235,11 @@ def _connected(place: ObjectPlace, options: StorageOptions, *, retries: int) -> 
         return _memory.setdefault(place.bucket, stores.MemoryStore())
     kind = {StoreFamily.S3: stores.S3Store, StoreFamily.AZURE: stores.AzureStore, StoreFamily.GOOGLE: stores.GCSStore}[place.family]
     client = {"timeout": timedelta(milliseconds=options.timeout_millis), "allow_http": options.allows_http(place)}
-    return kind(place.bucket, config=options.config(place), client_options=client, retry_config={"max_retries": retries})
+    config = options.config(place)
+    try:
+        return kind(place.bucket, config=config, client_options=client, retry_config={"max_retries": retries})
+    except Exception as error:  # noqa: BLE001  # whatever the library does not take: nothing has been asked of the store yet
+        raise InvalidArgument(f"{place.root}: storage_options, or what the environment says, do not fit ({unfit_reason(error)})") from None
 
 
 def forget_buckets(roots: Iterable[str]) -> None:

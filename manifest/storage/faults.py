@@ -27,7 +27,7 @@ RETRIED: Counter[str] = Counter()
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 5.0
 _STATUS = re.compile(r"status code: (\d{3})")
 _CODE = re.compile(r"<Code>(\w{1,60})</Code>")
-_MESSAGE = re.compile(r"<Message>([^<]{1,200})")
+_MESSAGE = re.compile(r"<Message>([^<\n]{1,200})")
 _AGAIN = frozenset({408, 425, 429})
 _CREDENTIALS = frozenset(
     {
@@ -42,6 +42,9 @@ _CREDENTIALS = frozenset(
         "TokenRefreshRequired",
     }
 )
+_UNSENT = "builder error"
+"""The client library's word for a request that it does not make, as one without encryption that nobody asked for."""
+_NO_BUCKET = frozenset({"NoSuchBucket", "ContainerNotFound"})
 _BUSY = frozenset({"InternalError", "RequestTimeout", "ServerBusy", "ServiceUnavailable", "SlowDown", "ThrottlingException"})
 
 
@@ -56,6 +59,8 @@ class Fault:
     @property
     def may_pass(self) -> bool:
         """Whether the same request may succeed a little later."""
+        if self.reason == _UNSENT:
+            return False
         return self.status is None or self.status >= 500 or self.status in _AGAIN or self.code in _BUSY
 
     def error(self, path: str, kind: str) -> StorageError:
@@ -87,7 +92,7 @@ class Retries:
                 if not _is_of_library(error):
                     raise
                 fault = self.fault(error)
-                if fault.code == "NoSuchBucket":
+                if fault.code in _NO_BUCKET:
                     raise fault.error(path, "") from None
                 raise FileMissing(errno.ENOENT, "there is no such object", path) from None
             except Exception as error:
@@ -116,9 +121,15 @@ class Retries:
         return Fault(redacted(reason), int(status[1]) if status else None, code[1] if code else "")
 
 
+def unfit_reason(error: BaseException) -> str:
+    """Why the client library does not take a configuration, without the value: what follows the first clause may quote a key."""
+    clauses = str(error).partition("\n")[0].split(": ")
+    return redacted(" ".join(clauses[1:2] or clauses[:1])[:100])
+
+
 def _is_of_library(error: BaseException) -> bool:
     """Whether the client library raised it; its "not found" is the built-in error."""
     return type(error).__module__.startswith("obstore") or (isinstance(error, FileNotFoundError) and "Debug source" in str(error))
 
 
-__all__ = ["RETRIED", "Fault", "Retries"]
+__all__ = ["RETRIED", "Fault", "Retries", "unfit_reason"]

@@ -22,6 +22,11 @@ _BOOLEANS = {"true": True, "false": False}
 _SWITCHES = frozenset({"path_style", "ssl", "skip_signature", "use_emulator"})
 _OPEN = frozenset({"endpoint", "region", "path_style", "ssl", "skip_signature", "timeout", "max_retries", "account_name", "use_emulator"})
 """What may be read by everybody; all else is a secret or says whose."""
+_ENDPOINTS = {
+    StoreFamily.S3: ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"),
+    StoreFamily.AZURE: ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"),
+}
+"""Variables by which the client library finds an endpoint, the first counts."""
 _TIMEOUT_MILLIS = 30_000
 _RETRIES = 8
 _MOST_RETRIES = 100
@@ -100,7 +105,7 @@ class StorageOptions:
     def allows_http(self, place: ObjectPlace) -> bool:
         """Whether the endpoint is one without encryption, which only who names it can want."""
         told = self._of(place.family).get("endpoint") or next(
-            (os.environ[name] for name in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT") if os.environ.get(name)), ""
+            (os.environ[name] for name in _ENDPOINTS.get(place.family, ()) if os.environ.get(name)), ""
         )
         return str(told).startswith("http://") or self._of(place.family).get("ssl") == "false" or "use_emulator" in self._of(place.family)
 

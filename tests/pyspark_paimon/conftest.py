@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from pyspark_paimon import Table
 from pyspark_paimon.jobs import fsck
 from tests.pyspark_paimon.fsck_kit import Copies
+from tests.stores.azure_server import CONTAINER
 
 
 @pytest.fixture(scope="session")
@@ -28,11 +30,12 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def create(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[..., Table]:
-    """Creates ``tmp_path/<name>``, or with ``PAIMON_TEST_STORE`` one on an object store; a primary-key table with one bucket unless told otherwise."""
+    """Creates ``tmp_path/<name>``, or with ``PAIMON_TEST_STORE`` (``s3``, ``azure``) one on an object store; a primary-key table with one bucket unless told otherwise."""
     root = str(tmp_path)
     if os.environ.get("PAIMON_TEST_STORE"):
-        server, monkeypatch = request.getfixturevalue("s3"), request.getfixturevalue("monkeypatch")
-        root = request.getfixturevalue("warehouse")()
+        azure = os.environ["PAIMON_TEST_STORE"] == "azure"
+        server, monkeypatch = request.getfixturevalue("azure" if azure else "s3"), request.getfixturevalue("monkeypatch")
+        root = f"az://{CONTAINER}/{uuid.uuid4()}" if azure else request.getfixturevalue("warehouse")()
         for name, value in server.environment().items():
             monkeypatch.setenv(name, value)
 

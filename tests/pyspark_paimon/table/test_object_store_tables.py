@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import io
-import json
 import logging
 import os
-import subprocess
-import sys
 import threading
 import time
 import traceback
 import uuid
-from collections import Counter
-from pathlib import Path
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -23,10 +18,10 @@ from fileindex.base.errors import InvalidArgument, UnsupportedOption
 from manifest.io.errors import CredentialsRefused
 from pyspark_paimon import Catalog, Table
 from pyspark_paimon.table.engine_choice import backend_for
-from tests.stores.fault_proxy import BUSY, DROP, EXPIRED, SKEWED
+from tests.stores.fault_proxy import BUSY, EXPIRED, SKEWED
+from tests.stores.racing import raced
 from tests.stores.s3_server import IDENTITY, SECRET, S3Server
 
-ROOT = Path(__file__).parents[3]
 INDEXED = {"bucket": "2", "file-index.bloom-filter.columns": "city", "file-index.in-manifest-threshold": "1 b"}
 
 
@@ -154,66 +149,14 @@ def test_credentials_that_are_refused_amid_a_write_are_named_and_lose_nothing(s3
     assert (table.scan().count(), table.fsck("deep").problems) == (11, ())
 
 
-WRITER = """
-import json, sys, uuid
-import pyarrow as pa
-from manifest.storage import faults
-from pyspark_paimon import Table
-faults._FIRST_WAIT = 0.001
-told = json.load(sys.stdin)
-table = Table.open(told["path"], storage_options=told["options"])
-for number in range(told["commits"]):
-    identity = 1000 * told["writer"] + number
-    table.write(pa.table({"id": pa.array([identity], pa.int64()), "city": [str(identity)]}), commit_id=str(uuid.uuid4()))
-    print(identity, flush=True)
-"""
-
-
-def raced(s3, proxy, warehouse, processes, commits):
-    """Acknowledgements of processes that write at once, while every third answer to a put-if-absent is lost."""
-    path = f"{warehouse()}/t"
-    options = {"bucket": "1", "commit.max-retries": "200", "snapshot.num-retained.min": "500", "snapshot.num-retained.max": "1000"}
-    Table.create(path, "id BIGINT, city STRING", primary_keys=["id"], options=options, storage_options=s3.options())
-    creates = Counter()
-
-    def rule(request):
-        if not request.creates:
-            return None
-        creates["all"] += 1
-        return DROP if creates["all"] % 3 == 0 else None
-
-    proxy.rule = rule
-    told = {"path": path, "options": s3.options(proxy.port), "commits": commits}
-    writers = [
-        subprocess.Popen(
-            [sys.executable, "-c", WRITER], cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        )
-        for _ in range(processes)
-    ]
-    for number, writer in enumerate(writers):
-        writer.stdin.write(json.dumps(told | {"writer": number}))
-        writer.stdin.close()
-        writer.stdin = None
-    acknowledged = []
-    for writer in writers:
-        out, err = writer.communicate(timeout=800)
-        assert writer.returncode == 0, err[-2000:]
-        acknowledged += map(int, out.split())
-    assert len(acknowledged) == processes * commits
-    assert proxy.done[DROP] >= commits
-    table = Table.open(path, storage_options=s3.options())
-    assert sorted(table.scan().to_arrow().column("id").to_pylist()) == sorted(acknowledged)
-    assert table.fsck("deep").problems == ()
-
-
 def test_of_writers_that_race_and_do_not_hear_of_their_success_none_loses(s3, proxy, warehouse):
-    raced(s3, proxy, warehouse, 3, 5)
+    raced(s3, proxy, warehouse(), 3, 5)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
 def test_of_many_writers_that_race_and_do_not_hear_of_their_success_none_loses(s3, proxy, warehouse):
-    raced(s3, proxy, warehouse, 6, 20)
+    raced(s3, proxy, warehouse(), 6, 20)
 
 
 @pytest.mark.long
