@@ -12,6 +12,7 @@ import numpy as np
 
 from fileindex.base.arrays import Int32s, Mask
 from lsm.bucket.hash_index import read_hashes
+from lsm.bucket.known_hashes import UNKNOWN, KnownHashes
 from manifest.entry.index_manifest import HASH, IndexManifestEntry
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
@@ -40,23 +41,22 @@ class Owned:
 
 
 _ALL = Owned()
-_NO_HASHES: Int32s = np.empty(0, np.int32)
 _UNLIMITED = -1
 
 
 @dataclass(slots=True)
 class PartitionIndex:
-    """The buckets of one partition: which hash lives where. ``hashes`` is sorted and has no duplicates.
+    """The buckets of one partition: which hash lives where, and how many keys each has.
 
     Args:
-        hashes: Hashes of the keys in the partition.
-        buckets: The bucket of each.
+        known: Hashes of the keys in the partition.
+        used: Keys of each bucket.
         target_rows: Keys that a bucket takes before another is opened (``dynamic-bucket.target-row-num``).
         max_buckets: Buckets that may be open, -1 for any number (``dynamic-bucket.max-buckets``); when all are full they fill evenly.
     """
 
-    hashes: Int32s
-    buckets: Int32s
+    known: KnownHashes
+    used: dict[int, int]
     target_rows: int
     max_buckets: int = _UNLIMITED
     owned: Owned = _ALL
@@ -70,48 +70,34 @@ class PartitionIndex:
         >>> index.assign(np.array([7, 8, 9, 8, -3], np.int32)).tolist(), sorted(index.changed)
         ([0, 0, 1, 0, 0], [0, 1])
         """
-        hashes = np.concatenate([_NO_HASHES, *by_bucket.values()])
-        buckets = np.repeat(np.fromiter(by_bucket, np.int32, len(by_bucket)), [len(known) for known in by_bucket.values()])
-        found, first = np.unique(hashes, return_index=True)
-        return cls(found, buckets[first], target_rows, max_buckets, owned)
+        used = {bucket: len(hashes) for bucket, hashes in by_bucket.items() if len(hashes)}
+        return cls(KnownHashes(by_bucket), used, target_rows, max_buckets, owned)
 
     def assign(self, hashes: Int32s) -> Int32s:
         """The bucket of every hash; new ones become known."""
-        if len(hashes) and not self._knows(hashes).all():
-            self._add(np.unique(hashes[~self._knows(hashes)]))
-        assigned: Int32s = self.buckets[np.searchsorted(self.hashes, hashes)] if len(hashes) else np.empty(0, np.int32)
-        return assigned
-
-    def hashes_of(self, bucket: int) -> Int32s:
-        """All hashes of a bucket, ascending."""
-        found: Int32s = self.hashes[self.buckets == bucket]
+        wanted, position = np.unique(hashes, return_inverse=True)
+        assigned = self.known.find(wanted)
+        new = assigned == UNKNOWN
+        if new.any():
+            assigned[new] = placed = self._place(int(new.sum()))
+            self.known.add(wanted[new], placed)
+            for bucket, count in zip(*(part.tolist() for part in np.unique(placed, return_counts=True)), strict=True):
+                self.used[bucket] = self.used.get(bucket, 0) + count
+                self.changed.add(bucket)
+        found: Int32s = assigned[position]
         return found
-
-    def _knows(self, hashes: Int32s) -> Mask:
-        at = np.searchsorted(self.hashes, hashes)
-        inside = at < len(self.hashes)
-        known = np.zeros(len(hashes), np.bool_)
-        known[inside] = self.hashes[at[inside]] == hashes[inside]
-        return known
-
-    def _add(self, new: Int32s) -> None:
-        placed = self._place(len(new))
-        self.changed.update(np.unique(placed).tolist())
-        hashes = np.concatenate([self.hashes, new])
-        order = np.argsort(hashes, kind="stable")
-        self.hashes, self.buckets = hashes[order], np.concatenate([self.buckets, placed])[order]
 
     def _place(self, count: int) -> Int32s:
         """Buckets for ``count`` new keys: room in open buckets first, lowest bucket first, then new ones."""
-        present, used = np.unique(self.buckets, return_counts=True)
-        own = self.owned.holds(present)
-        room = np.maximum(self.target_rows - used[own], 0)
+        present = np.array(sorted(self.used), np.int32)
+        own = present[self.owned.holds(present)]
+        room = np.maximum(self.target_rows - np.array([self.used[bucket] for bucket in own.tolist()], np.int64), 0)
         opening = max(0, -(-(count - int(room.sum())) // self.target_rows))
         free = np.setdiff1d(self.owned.first(len(present) + opening), present)
         if self.max_buckets != _UNLIMITED:
             free = free[free < self.max_buckets]
         free = free[:opening]
-        ids = np.concatenate([present[own], free]).astype(np.int32)
+        ids = np.concatenate([own, free]).astype(np.int32)
         filled = np.repeat(ids, np.concatenate([room, np.full(len(free), self.target_rows)]).astype(np.int64))[:count]
         rest = np.resize(ids if len(ids) else self.owned.first(1), count - len(filled))
         placed: Int32s = np.concatenate([filled, rest]).astype(np.int32)
@@ -140,7 +126,7 @@ class HashBucketAssigner:
     def new_hashes(self, partition: bytes, bucket: int) -> Int32s | None:
         """All hashes of a bucket that took new keys; None if it took none."""
         index = self._partitions.get(partition)
-        return index.hashes_of(bucket) if index is not None and bucket in index.changed else None
+        return index.known.of_bucket(bucket) if index is not None and bucket in index.changed else None
 
     def entries(self, partition: bytes) -> list[IndexManifestEntry]:
         """The hash index files of a partition at the snapshot, one for each of its buckets."""

@@ -1,0 +1,117 @@
+"""Which hash lives in which bucket of a partition: the hashes of index files, and those that became known since.
+
+Files are looked through as they are as long as few hashes are asked for; sorting them pays for many. New hashes are kept in sorted
+runs, each more than twice as large as the next, so that a hash is merged a few times however many batches there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from fileindex.base.arrays import Int32s
+
+UNKNOWN = -1
+_NO_HASHES: Int32s = np.empty(0, np.int32)
+_ONE_BY_ONE = 4
+_SCANNED = 20_000
+"""Hashes, of all calls together, up to which looking through the files costs less than sorting them."""
+_HIGH = np.uint32(16)
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Ascending hashes, and the bucket of each; of equal ones the first counts."""
+
+    hashes: Int32s
+    buckets: Int32s
+
+    def find(self, wanted: Int32s, found: Int32s) -> None:
+        """Fill in the buckets of those that are ``UNKNOWN`` so far."""
+        missing = np.flatnonzero(found == UNKNOWN)
+        if not missing.size or not self.hashes.size:
+            return
+        asked = wanted[missing]
+        at = np.minimum(np.searchsorted(self.hashes, asked), self.hashes.size - 1)
+        hit = self.hashes[at] == asked
+        found[missing[hit]] = self.buckets[at[hit]]
+
+    @classmethod
+    def merged(cls, *parts: tuple[Int32s, Int32s]) -> _Run:
+        """Of (hashes, buckets) of parts: those that ascend are merged, not sorted."""
+        hashes = np.concatenate([_NO_HASHES, *(some for some, _ in parts)])
+        order = np.argsort(hashes, kind="stable")
+        return cls(hashes[order], np.concatenate([_NO_HASHES, *(some for _, some in parts)])[order])
+
+
+class KnownHashes:
+    """The hashes of a partition, given by ``by_bucket``, in any order, and others as they become known; not safe for several threads.
+
+    >>> known = KnownHashes({0: np.array([7, -3], np.int32)})
+    >>> known.add(np.array([5], np.int32), np.array([1], np.int32))
+    >>> known.find(np.array([-3, 5, 6], np.int32)).tolist()
+    [0, 1, -1]
+    """
+
+    def __init__(self, by_bucket: Mapping[int, Int32s]) -> None:
+        self._files = dict(by_bucket)
+        self._asked = 0
+        self._sorted: _Run | None = None
+        self._runs: list[_Run] = []
+        self._new: dict[int, Int32s] | None = None
+
+    def find(self, wanted: Int32s) -> Int32s:
+        """The bucket of each of ``wanted``, which ascend; ``UNKNOWN`` for a new one."""
+        found = np.full(len(wanted), UNKNOWN, np.int32)
+        self._asked += len(wanted)
+        if self._sorted is None and self._asked > _SCANNED:
+            self._sorted = _Run.merged(*((hashes, np.full(len(hashes), bucket, np.int32)) for bucket, hashes in self._files.items()))
+        if self._sorted is None:
+            self._scan(wanted, found)
+        else:
+            self._sorted.find(wanted, found)
+        for run in self._runs:
+            run.find(wanted, found)
+        return found
+
+    def add(self, new: Int32s, buckets: Int32s) -> None:
+        """Hashes that were ``UNKNOWN``, ascending, and the bucket of each."""
+        self._runs.append(_Run(new, buckets))
+        self._new = None
+        while len(self._runs) > 1 and self._runs[-2].hashes.size <= 2 * self._runs[-1].hashes.size:
+            last, before = self._runs.pop(), self._runs.pop()
+            self._runs.append(_Run.merged((before.hashes, before.buckets), (last.hashes, last.buckets)))
+
+    def of_bucket(self, bucket: int) -> Int32s:
+        """All hashes of a bucket, ascending, each once."""
+        if self._new is None:
+            self._new = self._new_by_bucket()
+        hashes = np.sort(np.concatenate([self._files.get(bucket, _NO_HASHES), self._new.get(bucket, _NO_HASHES)]), kind="stable")
+        first = np.ones(len(hashes), np.bool_)
+        np.not_equal(hashes[1:], hashes[:-1], out=first[1:])
+        return hashes[first]
+
+    def _scan(self, wanted: Int32s, found: Int32s) -> None:
+        for bucket, hashes in reversed(self._files.items()):  # of equal ones the first counts
+            if len(wanted) <= _ONE_BY_ONE:
+                found[[bool((hashes == one).any()) for one in wanted]] = bucket
+                continue
+            likely = np.zeros(1 << 16, np.bool_)
+            likely[wanted.view(np.uint32) >> _HIGH] = True
+            candidates = hashes[likely[hashes.view(np.uint32) >> _HIGH]]
+            at = np.minimum(np.searchsorted(wanted, candidates), len(wanted) - 1)
+            found[at[wanted[at] == candidates]] = bucket
+
+    def _new_by_bucket(self) -> dict[int, Int32s]:
+        if not any(run.hashes.size for run in self._runs):
+            return {}
+        buckets = np.concatenate([run.buckets for run in self._runs])
+        order = np.argsort(buckets, kind="stable")
+        numbers, starts = np.unique(buckets[order], return_index=True)
+        parts = np.split(np.concatenate([run.hashes for run in self._runs])[order], starts[1:])
+        return dict(zip(numbers.tolist(), parts, strict=True))
+
+
+__all__ = ["UNKNOWN", "KnownHashes"]
