@@ -29,6 +29,7 @@ from pyspark_paimon._version import __version__  # noqa: E402  # ours, now that 
 if TYPE_CHECKING:
     from fileindex.base.errors import (
         CorruptFile,
+        FilterFailed,
         InvalidArgument,
         InvalidFilter,
         PaimonError,
@@ -75,7 +76,16 @@ if TYPE_CHECKING:
     from pyspark_paimon.table.scan import Scan
     from pyspark_paimon.table.table import Table
 
-_BASE_ERRORS = ("InvalidArgument", "InvalidFilter", "PaimonError", "UnknownColumn", "UnsupportedOption", "UnsupportedType", "CorruptFile")
+_BASE_ERRORS = (
+    "InvalidArgument",
+    "InvalidFilter",
+    "FilterFailed",
+    "PaimonError",
+    "UnknownColumn",
+    "UnsupportedOption",
+    "UnsupportedType",
+    "CorruptFile",
+)
 _ERRORS = (
     "CastFailed",
     "CatalogRefused",
@@ -150,6 +160,7 @@ __all__ = [
     "DatabaseNotFound",
     "DefaultSource",
     "ExpireResult",
+    "FilterFailed",
     "IndexRewriteResult",
     "InstallRefused",
     "InstallResult",

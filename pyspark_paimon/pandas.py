@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from fileindex.base.column_type import Kind
 from fileindex.base.errors import InvalidArgument, UnsupportedType
 from manifest.io.paths import MAIN_BRANCH
-from pyspark_paimon.filter.bind import resolve
+from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.filter.parse import Filter
 from pyspark_paimon.request.backend import Mode
 from pyspark_paimon.request.results import WriteResult

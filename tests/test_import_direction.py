@@ -18,7 +18,7 @@ ROOT = Path(__file__).parent.parent
 ROOMS = ("fileindex", "manifest", "lsm", "pyspark_paimon")
 MOST_MODULES = 20
 FLOORS = {
-    "fileindex": ("base siblings", "keys predicate rowset .", "format", "build query", "verify"),
+    "fileindex": ("base siblings", "expression", "keys predicate rowset .", "format", "build query", "verify"),
     "manifest": ("io .", "avro snapshot types", "options row", "schema stats storage", "entry rest", "store", "expire", "commit fsck"),
     "lsm": (
         "deletion_vectors keys levels .",

@@ -44,6 +44,10 @@ class InvalidFilter(PaimonError, ValueError):
     """A filter cannot be parsed, or compares a column with a literal of another type."""
 
 
+class FilterFailed(PaimonError, ArithmeticError):
+    """A filter computes what has no value: a number that does not fit its type, a divisor of zero, a text that is no number."""
+
+
 class UnknownColumn(PaimonError, KeyError):
     """A filter, projection or option names a column that the table does not have; ``column`` is the name."""
 
@@ -71,4 +75,13 @@ class CorruptFile(PaimonError):
         return type(self), (self.path, self.reason)
 
 
-__all__ = ["CorruptFile", "InvalidArgument", "InvalidFilter", "PaimonError", "UnknownColumn", "UnsupportedOption", "UnsupportedType"]
+__all__ = [
+    "CorruptFile",
+    "FilterFailed",
+    "InvalidArgument",
+    "InvalidFilter",
+    "PaimonError",
+    "UnknownColumn",
+    "UnsupportedOption",
+    "UnsupportedType",
+]

@@ -13,10 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fileindex.base.column_type import FLOATS, STRINGS, ColumnType, Kind, Plain
-from fileindex.base.errors import InvalidFilter, UnknownColumn
+from fileindex.base.errors import FilterFailed, InvalidFilter, UnknownColumn
 from fileindex.base.plain_value import canonical_array, literal_array, to_scalar
+from fileindex.expression.compute import computed
+from fileindex.expression.tree import ColumnValue, column_values
 from fileindex.predicate.map_entries import map_entries
-from fileindex.predicate.tree import And, ColumnRef, Compare, In, IsNull, Leaf, Op, Or, Predicate, StartsWith
+from fileindex.predicate.tree import And, ColumnRef, Compare, Formula, In, IsNull, Leaf, Op, Or, Predicate, StartsWith
 from fileindex.predicate.value_set import derived
 
 _KERNELS = {Op.EQ: pc.equal, Op.NE: pc.not_equal, Op.LT: pc.less, Op.LE: pc.less_equal, Op.GT: pc.greater, Op.GE: pc.greater_equal}
@@ -53,6 +55,7 @@ def mask(predicate: Predicate, batch: Any, types: Mapping[str, ColumnType]) -> A
     Raises:
         UnknownColumn, InvalidFilter: the predicate does not fit the types.
         UnsupportedType: a column's Arrow type is not one its Paimon type can have.
+        FilterFailed: a formula has no value for a row that the other conditions have not decided.
 
     >>> from fileindex.predicate.tree import Compare
     >>> batch = pa.record_batch({"a": pa.array([1, None, 3])})
@@ -70,6 +73,8 @@ def _tree(predicate: Predicate, batch: Any, types: Mapping[str, ColumnType]) -> 
             return _fold(children, pc.and_, batch, types, empty=True)
         case Or(children):
             return _fold(children, pc.or_, batch, types, empty=False)
+        case Formula():
+            return _formula(predicate, batch, types)
         case leaf:
             return _leaf(leaf, batch, types)
 
@@ -77,7 +82,64 @@ def _tree(predicate: Predicate, batch: Any, types: Mapping[str, ColumnType]) -> 
 def _fold(children: tuple[Predicate, ...], combine: Any, batch: Any, types: Mapping[str, ColumnType], *, empty: bool) -> Any:
     if not children:
         return _constant(empty, batch.num_rows)
-    return reduce(combine, (_tree(child, batch, types) for child in children))
+    late = [child for child in children if _computes(child)]
+    if not late:
+        return reduce(combine, (_tree(child, batch, types) for child in children))
+    found = _fold(tuple(child for child in children if child not in late), combine, batch, types, empty=empty)
+    for child in late:
+        found = combine(found, _where_open(child, found, batch, types, decided=not empty))
+    return found
+
+
+def _computes(predicate: Predicate) -> bool:
+    if isinstance(predicate, And | Or):
+        return any(map(_computes, predicate.children))
+    return isinstance(predicate, Formula)
+
+
+def _where_open(predicate: Predicate, found: Any, batch: Any, types: Mapping[str, ColumnType], *, decided: bool) -> Any:
+    """The answers for the rows that ``found`` has not decided; the others get one that changes nothing."""
+    opened = pc.invert(found) if decided else found
+    if opened.true_count == len(opened):
+        return _tree(predicate, batch, types)
+    answers = _tree(predicate, batch.filter(opened), types)
+    places = np.cumsum(np.asarray(opened)) - 1
+    return answers.take(pa.array(places, mask=~np.asarray(opened))).fill_null(not decided)
+
+
+def _formula(formula: Formula, batch: Any, types: Mapping[str, ColumnType]) -> Any:
+    """A formula of one column of few values is computed for each of these once."""
+    names = {(column.name, column.key) for column in column_values(formula.test)}
+    found = None
+    if len(names) == 1:
+        ((name, key),) = names
+        array = _column(ColumnRef(name, key), batch)
+        if pa.types.is_dictionary(array.type) and len(array.dictionary) < len(array):
+            found = _by_values(formula, array, batch, types)
+    if found is None:
+        found = computed(formula.test, lambda column: _typed_column(column, batch, types), batch.num_rows)
+    return (pc.invert(found) if formula.negated else found).fill_null(False)
+
+
+def _by_values(formula: Formula, array: Any, batch: Any, types: Mapping[str, ColumnType]) -> Any:
+    """None where some value of the dictionary, which need be in no row, has no answer."""
+    values = pa.concat_arrays([array.dictionary, pa.nulls(1, array.dictionary.type)])
+    for column in column_values(formula.test):
+        _typed_column(column, batch.slice(0, 0), types)
+    try:
+        answers = computed(formula.test, lambda _: values, len(values))
+    except FilterFailed:
+        return None
+    return answers.take(array.indices.fill_null(len(values) - 1))
+
+
+def _typed_column(column: ColumnValue, batch: Any, types: Mapping[str, ColumnType]) -> Any:
+    reference = ColumnRef(column.name, column.key)
+    if type_of(reference, types) != column.type:
+        raise InvalidFilter(
+            f"'{reference}' of type {type_of(reference, types).kind} is taken for {column.type.kind}: the filter is another table's"
+        )
+    return _column(reference, batch)
 
 
 def _constant(value: bool, length: int) -> Any:
@@ -86,16 +148,19 @@ def _constant(value: bool, length: int) -> Any:
 
 def _leaf(leaf: Leaf, batch: Any, types: Mapping[str, ColumnType]) -> Any:
     column_type = type_of(leaf.column, types)
-    position = batch.schema.get_field_index(leaf.column.name)
-    if position < 0:
-        raise UnknownColumn(leaf.column.name, tuple(batch.schema.names))
-    array = batch.column(position)
-    if leaf.column.key is not None:
-        array = map_entries(array, [leaf.column.key])[0]
+    array = _column(leaf.column, batch)
     if pa.types.is_dictionary(array.type) and len(array.dictionary) <= len(array):
         null_matches = isinstance(leaf, IsNull) and not leaf.negated
         return _matches(leaf, array.dictionary, column_type).take(array.indices).fill_null(null_matches)
     return _matches(leaf, array, column_type)
+
+
+def _column(column: ColumnRef, batch: Any) -> Any:
+    position = batch.schema.get_field_index(column.name)
+    if position < 0:
+        raise UnknownColumn(column.name, tuple(batch.schema.names))
+    array = batch.column(position)
+    return array if column.key is None else map_entries(array, [column.key])[0]
 
 
 def _matches(leaf: Leaf, array: Any, column_type: ColumnType) -> Any:

@@ -11,9 +11,10 @@ import json
 from collections.abc import Callable
 from typing import Any, NoReturn, TypeAlias
 
-from fileindex.base.column_type import Plain
+from fileindex.base.column_type import Kind, Plain
 from fileindex.base.errors import InvalidFilter
-from fileindex.predicate.tree import And, ColumnRef, Compare, In, IsNull, Op, Or, Predicate, StartsWith
+from fileindex.expression.json import expression_from_json, expression_to_json
+from fileindex.predicate.tree import And, ColumnRef, Compare, Formula, In, IsNull, Op, Or, Predicate, StartsWith
 
 MAX_DEPTH = 100
 
@@ -64,6 +65,8 @@ def _encode(predicate: Predicate, depth: int) -> _Json:
             return {"is_null": {**_encode_column(column), "negated": negated}}
         case StartsWith(column, prefix, negated):
             return {"starts_with": {**_encode_column(column), "prefix": prefix, "negated": negated}}
+        case Formula(test, negated):
+            return {"formula": {"test": expression_to_json(test), "negated": negated}}
 
 
 def _encode_column(column: ColumnRef) -> dict[str, Any]:
@@ -89,6 +92,8 @@ def _decode(node: Any, depth: int) -> Predicate:
     if kind in {"and", "or"}:
         children = tuple(_decode(child, depth + 1) for child in _typed(body, list, kind))
         return And(children) if kind == "and" else Or(children)
+    if kind == "formula":
+        return _decode_formula(_typed(body, dict, kind))
     decode = _LEAVES.get(kind)
     if decode is None:
         raise InvalidFilter(f"a filter's JSON has an unknown node '{_shown(kind)}'")
@@ -117,6 +122,15 @@ def _decode_is_null(body: dict[str, Any]) -> Predicate:
 def _decode_starts_with(body: dict[str, Any]) -> Predicate:
     column, prefix, negated = _members(body, "starts_with", "prefix", "negated")
     return StartsWith(column, _typed(prefix, str, "prefix"), _typed(negated, bool, "negated"))
+
+
+def _decode_formula(body: dict[str, Any]) -> Predicate:
+    if body.keys() != {"test", "negated"}:
+        raise InvalidFilter(f"a filter's JSON node 'formula' has the members {_shown(sorted(body))}")
+    test = expression_from_json(body["test"])
+    if test.type.kind is not Kind.BOOLEAN:
+        raise InvalidFilter(f"a filter's JSON has a formula of type {test.type.kind}, which is no condition")
+    return Formula(test, _typed(body["negated"], bool, "negated"))
 
 
 _LEAVES: dict[str, Callable[[dict[str, Any]], Predicate]] = {

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from fileindex.base.column_type import Plain
+from fileindex.expression.tree import Expression, column_values
 from fileindex.predicate.value_set import ValueSet
 
 
@@ -86,6 +87,17 @@ class StartsWith:
 
 
 @dataclass(frozen=True, slots=True)
+class Formula:
+    """A condition that is computed from rows: true where ``test``, of type BOOLEAN, is; ``negated``: where it is false.
+
+    It prunes nothing: who binds a filter puts beside it what it implies for single columns.
+    """
+
+    test: Expression
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class And:
     """All of ``children`` (none: true)."""
 
@@ -100,7 +112,7 @@ class Or:
 
 
 Leaf: TypeAlias = Compare | In | IsNull | StartsWith
-Predicate: TypeAlias = Leaf | And | Or
+Predicate: TypeAlias = Leaf | Formula | And | Or
 
 TRUE = And(())
 FALSE = Or(())
@@ -149,26 +161,50 @@ def conjuncts(predicate: Predicate | None) -> tuple[Predicate, ...]:
 
 
 def leaves(predicate: Predicate) -> Iterator[Leaf]:
-    """Every leaf, left to right."""
+    """Every leaf, left to right; formulas are none."""
+    for node in _ends(predicate):
+        if not isinstance(node, Formula):
+            yield node
+
+
+def formulas(predicate: Predicate) -> Iterator[Formula]:
+    """Every formula, left to right."""
+    for node in _ends(predicate):
+        if isinstance(node, Formula):
+            yield node
+
+
+def _ends(predicate: Predicate) -> Iterator[Leaf | Formula]:
     if isinstance(predicate, And | Or):
         for child in predicate.children:
-            yield from leaves(child)
+            yield from _ends(child)
     else:
         yield predicate
 
 
 def columns_of(predicate: Predicate | None) -> tuple[str, ...]:
     """Names of the table columns that the predicate reads, each once, in order of appearance."""
-    return () if predicate is None else tuple(dict.fromkeys(leaf.column.name for leaf in leaves(predicate)))
+    return () if predicate is None else tuple(dict.fromkeys(name for end in _ends(predicate) for name in _names(end)))
 
 
-def map_leaves(predicate: Predicate, change: Callable[[Leaf], Predicate]) -> Predicate:
-    """The tree with every leaf replaced by ``change(leaf)``."""
+def _names(end: Leaf | Formula) -> Iterator[str]:
+    if isinstance(end, Formula):
+        yield from (column.name for column in column_values(end.test))
+    else:
+        yield end.column.name
+
+
+def map_leaves(
+    predicate: Predicate, change: Callable[[Leaf], Predicate], change_formula: Callable[[Formula], Predicate] | None = None
+) -> Predicate:
+    """The tree with every leaf replaced by ``change(leaf)``; formulas stay as they are unless they are changed, too."""
     match predicate:
         case And(children):
-            return all_of(*(map_leaves(child, change) for child in children))
+            return all_of(*(map_leaves(child, change, change_formula) for child in children))
         case Or(children):
-            return any_of(*(map_leaves(child, change) for child in children))
+            return any_of(*(map_leaves(child, change, change_formula) for child in children))
+        case Formula():
+            return predicate if change_formula is None else change_formula(predicate)
         case _:
             return change(predicate)
 
@@ -179,6 +215,7 @@ __all__ = [
     "And",
     "ColumnRef",
     "Compare",
+    "Formula",
     "In",
     "IsNull",
     "Leaf",
@@ -190,6 +227,7 @@ __all__ = [
     "any_of",
     "columns_of",
     "conjuncts",
+    "formulas",
     "leaves",
     "map_leaves",
     "negate",

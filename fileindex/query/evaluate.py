@@ -9,7 +9,7 @@ from fileindex.base.column_type import ColumnType, Plain
 from fileindex.base.plain_value import is_plain
 from fileindex.format.container import ContainerEntry, ContainerReader
 from fileindex.format.registry import INDEX_TYPES
-from fileindex.predicate.tree import And, Compare, In, IsNull, Leaf, Op, Or, Predicate, StartsWith
+from fileindex.predicate.tree import And, Compare, Formula, In, IsNull, Leaf, Op, Or, Predicate, StartsWith
 from fileindex.predicate.value_set import derived
 from fileindex.query.metrics import IndexMetrics
 from fileindex.query.reader import MAX_ROWS, FileIndexes
@@ -61,6 +61,8 @@ def _tree(predicate: Predicate, indexes: FileIndexes) -> FileIndexResult:
                 if result is REMAIN:
                     return result
             return result
+        case Formula():
+            return REMAIN
         case leaf:
             return _leaf(leaf, indexes)
 

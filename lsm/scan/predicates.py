@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from itertools import product
 from math import prod
-from typing import Any
+from typing import Any, NoReturn
 
 import pyarrow as pa
 
 from fileindex.base.column_type import FLOATS, ColumnType, Plain
+from fileindex.base.errors import FilterFailed, UnknownColumn
 from fileindex.base.plain_value import literal_array, to_scalar
+from fileindex.expression.compute import computed
+from fileindex.expression.tree import ColumnValue, Expression, LiteralValue, map_columns
 from fileindex.predicate.evaluate_rows import mask, type_of
 from fileindex.predicate.tree import (
     FALSE,
     TRUE,
     Compare,
+    Formula,
     In,
     IsNull,
     Leaf,
@@ -25,6 +29,7 @@ from fileindex.predicate.tree import (
     all_of,
     columns_of,
     conjuncts,
+    formulas,
     leaves,
     map_leaves,
 )
@@ -75,7 +80,11 @@ def bind_constants(predicate: Predicate, constants: Mapping[str, Plain], types: 
     >>> bind_constants(And((day, id_)), {"day": 5}, {"day": ColumnType(Kind.INT)}) == id_
     True
     """
-    return map_leaves(predicate, lambda leaf: _decide(leaf, constants, types) if leaf.column.name in constants else leaf)
+    return map_leaves(
+        predicate,
+        lambda leaf: _decide(leaf, constants, types) if leaf.column.name in constants else leaf,
+        lambda formula: _bind_formula(formula, constants),
+    )
 
 
 def bind_rows(
@@ -88,23 +97,61 @@ def bind_rows(
     >>> bind_rows(Compare(ColumnRef("day"), Op.EQ, 5), ["day"], [(5,), (6,), (None,)], {"day": ColumnType(Kind.INT)}) == [TRUE, FALSE, FALSE]
     True
     """
-    terms = list(dict.fromkeys(leaf for leaf in leaves(predicate) if leaf.column.name in names))
+    within = [leaf for leaf in leaves(predicate) if leaf.column.name in names]
+    whole = [formula for formula in formulas(predicate) if set(columns_of(formula)) <= set(names)]
+    terms: list[Leaf | Formula] = list(dict.fromkeys([*within, *whole]))
     if not terms:
         return [predicate] * len(rows)
-    wanted = {leaf.column.name for leaf in terms}
+    wanted = {name for term in terms for name in columns_of(term)}
     columns = {
         name: literal_array(values, types[name]) for name, values in zip(names, zip(*rows, strict=True), strict=True) if name in wanted
     }
     table = pa.record_batch(columns)
-    answers = [mask(leaf, table, types).to_pylist() for leaf in terms]
+    answers = [_answers(term, table, types) for term in terms]
     bound: dict[tuple[bool, ...], Predicate] = {}
     found = []
     for decided in zip(*answers, strict=True):
         if decided not in bound:
-            truth = {leaf: TRUE if answer else FALSE for leaf, answer in zip(terms, decided, strict=True)}
-            bound[decided] = map_leaves(predicate, lambda leaf, truth=truth: truth.get(leaf, leaf))  # type: ignore[misc]
+            truth = {term: TRUE if answer else FALSE for term, answer in zip(terms, decided, strict=True) if answer is not None}
+            bound[decided] = _with_truth(predicate, truth)
         found.append(bound[decided])
     return found
+
+
+def _answers(term: Leaf | Formula, table: pa.RecordBatch, types: Mapping[str, ColumnType]) -> list[bool | None]:
+    """Whether a term is true for each row; None for a formula that fails for some row, which another term may exclude."""
+    try:
+        found: list[bool | None] = mask(term, table, types).to_pylist()
+    except FilterFailed:
+        return [None] * table.num_rows
+    return found
+
+
+def _with_truth(predicate: Predicate, truth: Mapping[Leaf | Formula, Predicate]) -> Predicate:
+    return map_leaves(predicate, lambda leaf: truth.get(leaf, leaf), lambda formula: truth.get(formula, formula))
+
+
+def _bind_formula(formula: Formula, constants: Mapping[str, Plain]) -> Predicate:
+    """A formula with its constants as literals; decided if it has no other column, and they have an answer."""
+    if not any(name in constants for name in columns_of(formula)):
+        return formula
+
+    def literal(column: ColumnValue) -> Expression:
+        return LiteralValue(constants[column.name], column.type) if column.name in constants else column
+
+    test = map_columns(formula.test, literal)
+    bound = Formula(test, formula.negated)
+    if columns_of(bound):
+        return bound
+    try:
+        answer = computed(test, _no_column, 1)[0].as_py()
+    except FilterFailed:
+        return bound
+    return TRUE if answer is not None and answer is not formula.negated else FALSE
+
+
+def _no_column(column: ColumnValue) -> NoReturn:
+    raise UnknownColumn(column.name)
 
 
 def _decide(leaf: Leaf, constants: Mapping[str, Plain], types: Mapping[str, ColumnType]) -> Predicate:

@@ -14,7 +14,7 @@ import numpy as np
 from fileindex.base.arrays import AnyArray, Indices, Int64s, Mask
 from fileindex.base.column_type import BINARIES, FLOATS, STRINGS, ColumnType, Kind, Plain
 from fileindex.base.float_order import spark_order
-from fileindex.predicate.tree import And, ColumnRef, IsNull, Leaf, Or, Predicate, StartsWith
+from fileindex.predicate.tree import And, ColumnRef, Formula, IsNull, Leaf, Or, Predicate, StartsWith
 from manifest.avro.columnar import optional_longs
 from manifest.entry.columns import EntryColumns
 from manifest.entry.data_file import ORC_UNBOUNDED
@@ -176,6 +176,8 @@ def combined(predicate: Predicate, count: int, of_leaf: Callable[[Leaf], Mask]) 
             for child in children:
                 found |= combined(child, count, of_leaf)
             return found
+        case Formula():
+            return np.ones(count, np.bool_)
         case leaf:
             return of_leaf(leaf)
 

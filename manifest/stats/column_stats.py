@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from fileindex.base.column_type import FLOATS, ColumnType, Kind, Plain
 from fileindex.base.float_order import spark_order_key
-from fileindex.predicate.tree import And, ColumnRef, Compare, In, IsNull, Or, Predicate, StartsWith
+from fileindex.predicate.tree import And, ColumnRef, Compare, Formula, In, IsNull, Or, Predicate, StartsWith
 from manifest.row.binary_row import EMPTY_ROW, decode_fields
 from manifest.stats.leaf_on_bounds import as_it_is, leaf_may_match, prefix_may_match
 from manifest.types.data_type import DataType
@@ -105,6 +105,8 @@ def may_match(predicate: Predicate, bounds: BoundsLookup, types: Mapping[str, Co
             return all(may_match(child, bounds, types) for child in children)
         case Or(children):
             return any(may_match(child, bounds, types) for child in children)
+        case Formula():
+            return True
         case leaf:
             known = bounds(leaf.column)
             if known is None:

@@ -12,6 +12,9 @@ from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import TypeAlias
 
+import pyarrow as pa
+
+from fileindex.base.column_type import ColumnType
 from fileindex.base.errors import InvalidFilter
 from fileindex.predicate.tree import ColumnRef, Op
 
@@ -83,6 +86,39 @@ def literal_from_python(value: object) -> Literal:
 
 
 @dataclass(frozen=True, slots=True)
+class GivenValue:
+    """A literal inside something that is computed."""
+
+    value: Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Computation:
+    """A function, by the name that ``fileindex.expression.functions`` has for it, of what may be computed, too."""
+
+    function: str
+    arguments: tuple[Term, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Casting:
+    """``CAST(argument AS wanted)``."""
+
+    argument: Term
+    wanted: ColumnType
+
+
+Term: TypeAlias = ColumnRef | GivenValue | Computation | Casting
+
+
+@dataclass(frozen=True, slots=True)
+class Holds:
+    """A condition that is computed for each row: true where ``term``, a BOOLEAN, is."""
+
+    term: Term
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """``column op value``."""
 
@@ -101,10 +137,10 @@ class NullSafeEqual:
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """``column IN (values)``; a null among them makes what is not found unknown."""
+    """``column IN (values)``, literals or an Arrow array; a null among them makes what is not found unknown."""
 
     column: ColumnRef
-    values: tuple[Literal, ...]
+    values: tuple[Literal, ...] | pa.Array | pa.ChunkedArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +200,7 @@ class Any:
     children: tuple[Condition, ...]
 
 
-Condition: TypeAlias = Comparison | NullSafeEqual | Membership | NullTest | NanTest | Prefix | Truth | Constant | Not | All | Any
+Condition: TypeAlias = Comparison | NullSafeEqual | Membership | NullTest | NanTest | Prefix | Truth | Holds | Constant | Not | All | Any
 
 MIRRORED = {Op.EQ: Op.EQ, Op.NE: Op.NE, Op.LT: Op.GT, Op.LE: Op.GE, Op.GT: Op.LT, Op.GE: Op.LE}
 """The operator that says the same with its sides swapped."""
@@ -174,11 +210,15 @@ __all__ = [
     "MIRRORED",
     "All",
     "Any",
+    "Casting",
     "Clock",
     "Comparison",
+    "Computation",
     "Condition",
     "Constant",
     "Day",
+    "GivenValue",
+    "Holds",
     "Literal",
     "Membership",
     "Moment",
@@ -187,6 +227,7 @@ __all__ = [
     "NullSafeEqual",
     "NullTest",
     "Prefix",
+    "Term",
     "Truth",
     "literal_from_python",
 ]

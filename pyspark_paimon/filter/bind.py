@@ -8,20 +8,26 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
 import numpy as np
+import pyarrow as pa
 
 from fileindex.base.column_type import BINARIES, FLOATS, STRINGS, ColumnType, Kind, Plain
-from fileindex.base.errors import InvalidArgument, InvalidFilter, UnknownColumn
+from fileindex.base.errors import InvalidFilter
 from fileindex.base.plain_value import is_plain
 from fileindex.predicate.evaluate_rows import type_of
-from fileindex.predicate.tree import FALSE, TRUE, ColumnRef, Compare, In, IsNull, Op, Predicate, StartsWith, all_of, any_of, negate
+from fileindex.predicate.json import MAX_DEPTH
+from fileindex.predicate.tree import FALSE, TRUE, ColumnRef, Compare, Formula, In, IsNull, Op, Predicate, StartsWith, all_of, any_of, negate
+from fileindex.predicate.value_set import ValueSet
+from pyspark_paimon.filter.arrow_values import literals_of, members
 from pyspark_paimon.filter.ast import (
     All,
     Any,
     Comparison,
     Condition,
     Constant,
+    Holds,
     Literal,
     Membership,
     NanTest,
@@ -31,8 +37,13 @@ from pyspark_paimon.filter.ast import (
     Prefix,
     Truth,
 )
+from pyspark_paimon.filter.bind_terms import bind_term, simplified
+from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.filter.literals import BOUNDS, bounds, cuts, number_of
 
+Members: TypeAlias = "tuple[Literal, ...] | pa.Array | pa.ChunkedArray"
+_CHAIN = 16
+"""So many equalities of one column are sooner looked up than compared one by one."""
 Types = Mapping[str, ColumnType]
 _OPERATORS: dict[Op, Callable[[bool, bool], bool]] = {
     Op.EQ: operator.eq,
@@ -59,33 +70,22 @@ def bind(condition: Condition, types: Types) -> Predicate:
     return _bind(condition, types, negated=False)
 
 
-def resolve(name: str, types: Types) -> str:
-    """The table's spelling of a column name. Raises ``UnknownColumn``, ``InvalidFilter`` if only case tells two apart.
-
-    >>> resolve("CITY", {"city": ColumnType(Kind.VARCHAR)})
-    'city'
-    """
-    if not isinstance(name, str):
-        raise InvalidArgument(f"a column is named by its text, not {name!r}")
-    if name in types:
-        return name
-    alike = [known for known in types if known.lower() == name.lower()]
-    if not alike:
-        raise UnknownColumn(name, tuple(types))
-    if len(alike) > 1:
-        raise InvalidFilter(f"column '{name}' may be {' or '.join(alike)}; write it in its own case")
-    return alike[0]
-
-
-def _bind(condition: Condition, types: Types, *, negated: bool) -> Predicate:
+def _bind(condition: Condition, types: Types, *, negated: bool, depth: int = 0) -> Predicate:
+    if depth > MAX_DEPTH:
+        raise InvalidFilter(f"the filter nests too deeply: more than {MAX_DEPTH} ANDs and ORs in each other")
     match condition:
         case Not(child):
-            return _bind(child, types, negated=not negated)
+            return _bind(child, types, negated=not negated, depth=depth)
         case All(children) | Any(children):
-            bound = [_bind(child, types, negated=negated) for child in children]
-            return all_of(*bound) if isinstance(condition, All) is not negated else any_of(*bound)
+            bound = [_bind(child, types, negated=negated, depth=depth + 1) for child in children]
+            every = isinstance(condition, All) is not negated
+            return (all_of if every else any_of)(*_of_one_column(bound, negated=every))
         case Constant(constant):
             return TRUE if constant is not None and constant is not negated else FALSE
+        case Holds(term):
+            test = bind_term(term, types)
+            simpler = simplified(test)
+            return Formula(test, negated) if simpler is None else _bind(simpler, types, negated=negated)
     column = ColumnRef(resolve(condition.column.name, types), condition.column.key)
     column_type = type_of(column, types)
     match condition:
@@ -129,9 +129,12 @@ def _prefix(column: ColumnRef, column_type: ColumnType, prefix: str, *, negated:
     return FALSE if negated else IsNull(column, negated=True)
 
 
-def _member(column: ColumnRef, column_type: ColumnType, values: tuple[Literal, ...], *, negated: bool) -> Predicate:
-    if not values:
+def _member(column: ColumnRef, column_type: ColumnType, given: Members, *, negated: bool) -> Predicate:
+    if not len(given):
         return TRUE if negated else FALSE
+    if (set_ := members(given, column_type)) is not None:
+        return _among(column, set_, has_null=None in given if isinstance(given, tuple) else bool(given.null_count), negated=negated)
+    values = literals_of(given)
     bound = [_compare(column, column_type, Op.EQ, value) for value in values if value is not None]
     single = tuple(dict.fromkeys(leaf.value for leaf in bound if isinstance(leaf, Compare)))
     others: list[Predicate] = [leaf for leaf in bound if not isinstance(leaf, Compare)]
@@ -145,6 +148,28 @@ def _member(column: ColumnRef, column_type: ColumnType, values: tuple[Literal, .
         return FALSE
     found = [leaf for leaf in others if leaf != FALSE]
     return all_of(*(negate(leaf) for leaf in found)) if found else IsNull(column, negated=True)
+
+
+def _among(column: ColumnRef, values: ValueSet, *, has_null: bool, negated: bool) -> Predicate:
+    if negated and has_null:
+        return FALSE
+    if not values:
+        return IsNull(column, negated=True) if negated else FALSE
+    return In(column, values, negated)
+
+
+def _of_one_column(children: list[Predicate], *, negated: bool) -> list[Predicate]:
+    """Equalities of one column in an OR become one IN; with ``negated`` inequalities in an AND one NOT IN."""
+    op = Op.NE if negated else Op.EQ
+    values: dict[ColumnRef, list[Plain]] = {}
+    for child in children:
+        if isinstance(child, Compare) and child.op is op:
+            values.setdefault(child.column, []).append(child.value)
+    long = {column: found for column, found in values.items() if len(found) >= _CHAIN}
+    if not long:
+        return children
+    rest = [child for child in children if not (isinstance(child, Compare) and child.op is op and child.column in long)]
+    return [*(In(column, ValueSet(dict.fromkeys(found)), negated) for column, found in long.items()), *rest]
 
 
 def _compare(column: ColumnRef, column_type: ColumnType, op: Op, value: Literal) -> Predicate:
@@ -255,4 +280,4 @@ def _compare_float(column: ColumnRef, kind: Kind, op: Op, value: float) -> Predi
             return Compare(column, Op.GE, nearest if nearest > value else greater)
 
 
-__all__ = ["Types", "bind", "resolve"]
+__all__ = ["Types", "bind"]

@@ -15,26 +15,28 @@ from typing import Any as Dynamic
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fileindex.base.column_type import ColumnType, Kind
 from fileindex.base.errors import InvalidFilter
 from fileindex.predicate.tree import ColumnRef, Op
+from pyspark_paimon.filter.arrow_values import literal_of_scalar
 from pyspark_paimon.filter.ast import (
     MIRRORED,
     All,
     Any,
-    Clock,
+    Casting,
     Comparison,
+    Computation,
     Condition,
     Constant,
-    Day,
-    Literal,
+    GivenValue,
+    Holds,
     Membership,
-    Moment,
     NanTest,
     Not,
     NullTest,
     Prefix,
+    Term,
     Truth,
-    literal_from_python,
 )
 from pyspark_paimon.filter.like import like
 
@@ -46,7 +48,41 @@ _OPS = {
     "greater": Op.GT,
     "greater_equal": Op.GE,
 }
-_NANOS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+_TESTS = {"is_null", "is_valid", "is_nan", "is_in", "starts_with", "match_like"}
+_FUNCTIONS = {
+    **{name: op.value for name, op in _OPS.items()},
+    **{f"{name}{checked}": said for name, said in (("add", "+"), ("subtract", "-"), ("multiply", "*")) for checked in ("", "_checked")},
+    "divide": "quotient",
+    "divide_checked": "quotient",
+    "negate": "negative",
+    "negate_checked": "negative",
+    "abs": "abs",
+    "abs_checked": "abs",
+    "coalesce": "coalesce",
+    "is_nan": "isnan",
+    "invert": "not",
+    "and_kleene": "and",
+    "or_kleene": "or",
+    "utf8_lower": "lower",
+    "utf8_upper": "upper",
+    "utf8_length": "length",
+    "ascii_lower": "lower",
+    "ascii_upper": "upper",
+    "binary_length": "octet_length",
+    "utf8_reverse": "reverse",
+    **{name: name for name in ("year", "quarter", "month", "day", "hour", "minute", "second")},
+    "day_of_year": "dayofyear",
+    "iso_week": "weekofyear",
+    "match_substring": "contains",
+    "ends_with": "endswith",
+    "starts_with": "startswith",
+    "match_like": "like",
+}
+_CASTS = (
+    *(ColumnType(kind) for kind in (Kind.BOOLEAN, Kind.TINYINT, Kind.SMALLINT, Kind.INT, Kind.BIGINT, Kind.FLOAT, Kind.DOUBLE, Kind.DATE)),
+    ColumnType(Kind.VARCHAR, length=2**31 - 1),
+    *(ColumnType(Kind.TIMESTAMP, precision=precision) for precision in (3, 6, 9)),
+)
 _NULL_MATCHES, _NULL_IS_SKIPPED = 0, 1
 
 
@@ -154,17 +190,64 @@ def _condition(node: _Node) -> Condition:
             return Any(tuple(_condition(argument) for argument in arguments))
         case _Call("invert", (child,), _):
             return Not(_condition(child))
-        case _Call(name, (argument,), options):
+        case _Call(name, (ColumnRef() | _Call("map_lookup", _, _) as argument,), options) if name in _TESTS:
             return _test(name, _column(argument), options)
-    raise InvalidFilter(f"'{node.name}' is no condition that files can answer")
+    return Holds(_term(node))
 
 
 def _comparison(op: Op, left: _Node, right: _Node) -> Condition:
-    if isinstance(right, _Value):
-        return Comparison(_column(left), op, _literal(right.scalar))
-    if isinstance(left, _Value):
-        return Comparison(_column(right), MIRRORED[op], _literal(left.scalar))
-    raise InvalidFilter("a comparison of two columns; one side must be a literal")
+    if isinstance(right, _Value) and _is_column(left):
+        return Comparison(_column(left), op, literal_of_scalar(right.scalar))
+    if isinstance(left, _Value) and _is_column(right):
+        return Comparison(_column(right), MIRRORED[op], literal_of_scalar(left.scalar))
+    return Holds(Computation(op.value, (_term(left), _term(right))))
+
+
+def _is_column(node: _Node) -> bool:
+    return isinstance(node, ColumnRef) or (isinstance(node, _Call) and node.name == "map_lookup")
+
+
+def _term(node: _Node) -> Term:
+    """What is computed, by the rules of Spark's ANSI mode: whole numbers overflow with an error, and are divided towards zero."""
+    if _is_column(node):
+        return _column(node)
+    if isinstance(node, _Value):
+        return GivenValue(literal_of_scalar(node.scalar))
+    assert isinstance(node, _Call)
+    options = node.options
+    arguments = tuple(map(_term, node.arguments))
+    match node.name:
+        case "cast":
+            return Casting(arguments[0], _column_type(options["to_type"].type))
+        case "match_substring" | "ends_with" | "starts_with" | "match_like" if not options["ignore_case"].as_py():
+            escape = (GivenValue("\\"),) if node.name == "match_like" else ()
+            return Computation(_FUNCTIONS[node.name], (*arguments, GivenValue(options["pattern"].as_py()), *escape))
+        case "utf8_trim" | "utf8_ltrim" | "utf8_rtrim" if options["characters"].as_py() == " ":
+            return Computation(node.name.removeprefix("utf8_"), arguments)
+        case "utf8_slice_codeunits" if options["step"].as_py() == 1 and options["start"].as_py() >= 0:
+            start, stop = options["start"].as_py(), options["stop"].as_py()
+            size = () if stop is None or stop >= 2**31 else (GivenValue(max(stop - start, 0)),)
+            return Computation("substring", (*arguments, GivenValue(start + 1), *size))
+        case "binary_join_element_wise" if arguments[-1] == GivenValue(""):
+            return Computation("concat", arguments[:-1])
+        case "if_else":
+            return Computation("case", arguments)
+        case "is_valid":
+            return Computation("not", (Computation("isnull", arguments),))
+        case "is_null" if not options or not options["nan_is_null"].as_py():
+            return Computation("isnull", arguments)
+        case name if name in _FUNCTIONS:
+            return Computation(_FUNCTIONS[name], arguments)
+    raise InvalidFilter(f"'{node.name}' is not computed in filters")
+
+
+def _column_type(kind: pa.DataType) -> ColumnType:
+    found = next((column_type for column_type in _CASTS if column_type.arrow == kind), None)
+    if found is None and pa.types.is_decimal128(kind):
+        found = ColumnType(Kind.DECIMAL, precision=kind.precision, scale=kind.scale)
+    if found is None:
+        raise InvalidFilter(f"a cast to {kind} is not computed in filters")
+    return found
 
 
 def _test(name: str, column: ColumnRef, options: dict[str, Dynamic]) -> Condition:
@@ -186,12 +269,11 @@ def _test(name: str, column: ColumnRef, options: dict[str, Dynamic]) -> Conditio
 
 
 def _membership(column: ColumnRef, values: Dynamic, null_matching: int) -> Condition:
-    literals = tuple(_literal(value) for value in values)
-    known = tuple(value for value in literals if value is not None)
+    listed = values.values
     if null_matching not in {_NULL_MATCHES, _NULL_IS_SKIPPED}:
-        return Membership(column, literals)
-    found = All((Not(NullTest(column)), Membership(column, known)))  # in Arrow the answer for null is false, not unknown
-    return Any((NullTest(column), found)) if len(known) < len(literals) and null_matching == _NULL_MATCHES else found
+        return Membership(column, listed)
+    found = All((Not(NullTest(column)), Membership(column, listed.drop_null())))  # in Arrow the answer for null is false, not unknown
+    return Any((NullTest(column), found)) if listed.null_count and null_matching == _NULL_MATCHES else found
 
 
 def _column(node: _Node) -> ColumnRef:
@@ -212,21 +294,6 @@ def _boolean(scalar: Dynamic) -> bool | None:
     if value is None or isinstance(value, bool):
         return value
     raise InvalidFilter(f"the literal {value!r} is no condition")
-
-
-def _literal(scalar: Dynamic) -> Literal:
-    kind = scalar.type
-    if not scalar.is_valid:
-        return None
-    if pa.types.is_timestamp(kind):
-        return Moment(scalar.value * _NANOS[kind.unit])
-    if pa.types.is_time(kind):
-        return Clock(scalar.value * _NANOS[kind.unit])
-    if pa.types.is_date32(kind):
-        return Day(scalar.value)
-    if pa.types.is_duration(kind) or pa.types.is_nested(kind):
-        raise InvalidFilter(f"a literal of type {kind} cannot be compared with a column")
-    return literal_from_python(scalar.as_py())
 
 
 __all__ = ["arrow_condition"]

@@ -14,17 +14,21 @@ from typing import Any as Dynamic
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from fileindex.base.column_type import ColumnType
 from fileindex.base.errors import InvalidFilter
 from fileindex.predicate.tree import ColumnRef, Op
 from pyspark_paimon.filter.ast import (
     MIRRORED,
     All,
     Any,
+    Casting,
     Clock,
     Comparison,
     Condition,
     Constant,
     Day,
+    GivenValue,
+    Holds,
     Literal,
     Membership,
     Moment,
@@ -33,6 +37,7 @@ from pyspark_paimon.filter.ast import (
     NullSafeEqual,
     NullTest,
     Prefix,
+    Term,
     Truth,
     literal_from_python,
 )
@@ -40,6 +45,8 @@ from pyspark_paimon.filter.from_sql import sql_condition
 from pyspark_paimon.filter.like import like
 from pyspark_paimon.filter.literals import parse_date, parse_timestamp
 from pyspark_paimon.filter.sql_literals import literal_of
+from pyspark_paimon.filter.sql_terms import cast_type
+from pyspark_paimon.filter.terms import computation
 
 _OPS = {"==": Op.EQ, "=": Op.EQ, "!=": Op.NE, "<>": Op.NE, "<": Op.LT, "<=": Op.LE, ">": Op.GT, ">=": Op.GE}
 _NUMBERS = {"byte", "short", "integer", "long", "float", "double", "string", "binary", "boolean"}
@@ -62,7 +69,13 @@ class _Sql:
     text: str
 
 
-_Node = _Call | _Value | _Sql | ColumnRef
+@dataclass(frozen=True)
+class _Cast:
+    argument: _Node
+    wanted: ColumnType
+
+
+_Node = _Call | _Value | _Sql | _Cast | ColumnRef
 
 
 def column_condition(column: Dynamic) -> Condition:
@@ -99,29 +112,49 @@ def _condition(node: _Node) -> Condition:
         case _Call("not" | "!", (child,)):
             return Not(_condition(child))
         case _Call(name, (left, right)) if name in _OPS:
-            return _comparison(_OPS[name], left, right)
-        case _Call("<=>", (left, right)):
-            column, other = (left, right) if not isinstance(left, _Value) else (right, left)
-            return NullSafeEqual(_column(column), _literal(other))
-        case _Call("in", (column, *values)):
+            return _comparison(node, _OPS[name], left, right)
+        case _Call("<=>", (left, right)) if _is_column(left) and isinstance(right, _Value):
+            return NullSafeEqual(_column(left), right.value)
+        case _Call("<=>", (left, right)) if _is_column(right) and isinstance(left, _Value):
+            return NullSafeEqual(_column(right), left.value)
+        case _Call("in", (column, *values)) if _is_column(column) and all(isinstance(value, _Value) for value in values):
             return Membership(_column(column), tuple(_literal(value) for value in values))
-        case _Call("isnull", (column,)):
-            return NullTest(_column(column))
-        case _Call("isnotnull", (column,)):
-            return Not(NullTest(_column(column)))
-        case _Call("isnan", (column,)):
+        case _Call("isnull" | "isnotnull" as name, (column,)) if _is_column(column):
+            return NullTest(_column(column)) if name == "isnull" else Not(NullTest(_column(column)))
+        case _Call("isnan", (column,)) if _is_column(column):
             return NanTest(_column(column))
-        case _Call("startswith", (column, pattern)):
+        case _Call("startswith", (column, _Value() as pattern)) if _is_column(column):
             return Prefix(_column(column), _text(pattern))
-        case _Call("like", (column, pattern, *escape)):
+        case _Call("like", (column, pattern, *escape)) if _is_column(column):
             return like(_column(column), _text(pattern), _text(escape[0]) if escape else "\\")
-    raise InvalidFilter(f"'{node.name}' with {len(node.arguments)} arguments is no condition that files can answer")
+    return Holds(_term(node))
 
 
-def _comparison(op: Op, left: _Node, right: _Node) -> Condition:
-    if isinstance(left, _Value):
+def _comparison(node: _Node, op: Op, left: _Node, right: _Node) -> Condition:
+    if isinstance(left, _Value) and _is_column(right):
         return Comparison(_column(right), MIRRORED[op], left.value)
-    return Comparison(_column(left), op, _literal(right))
+    if isinstance(right, _Value) and _is_column(left):
+        return Comparison(_column(left), op, right.value)
+    return Holds(_term(node))
+
+
+def _is_column(node: _Node) -> bool:
+    return isinstance(node, ColumnRef) or (isinstance(node, _Call) and node.name in {"element_at", "extract"} and len(node.arguments) == 2)
+
+
+def _term(node: _Node) -> Term:
+    match node:
+        case ColumnRef():
+            return node
+        case _Value(value):
+            return GivenValue(value)
+        case _Cast(argument, wanted):
+            return Casting(_term(argument), wanted)
+        case _Call("in", (value, *items)):
+            return computation("or", tuple(computation("=", (_term(value), _term(item))) for item in items))
+        case _Call(name, arguments):
+            return _column(node) if _is_column(node) else computation(name, tuple(map(_term, arguments)))
+    raise InvalidFilter(f"{node!r} cannot stand inside something that is computed; write the whole filter as SQL text")
 
 
 def _column(node: _Node) -> ColumnRef:
@@ -165,10 +198,18 @@ def _attribute(text: str) -> ColumnRef:
     return ColumnRef(text)
 
 
-def _cast_literal(node: _Node, type_text: str) -> _Node:
-    value = _literal(node) if isinstance(node, _Value) else None
-    if not isinstance(node, _Value) or isinstance(value, bytes | Day | Clock | Moment | bool):
-        raise InvalidFilter(f"a cast to {type_text}: only literals may be cast; a column is compared in its own type")
+def _cast_node(node: _Node, type_text: str) -> _Node:
+    """A literal in another type, or a cast that is computed."""
+    if isinstance(node, _Value) and (node.value is None or not isinstance(node.value, bytes | Day | Clock | Moment | bool)):
+        return _cast_literal(node, type_text)
+    try:
+        return _Cast(node, cast_type(exp.DataType.build(type_text, dialect="spark")))
+    except SqlglotError as error:
+        raise InvalidFilter(f"a cast to '{type_text}': {error}") from error
+
+
+def _cast_literal(node: _Value, type_text: str) -> _Node:
+    value = node.value
     if value is None:
         return node
     literal = exp.Literal.string(value) if isinstance(value, str) else exp.Literal.number(str(value))
@@ -196,7 +237,7 @@ def _connect_node(plan: Dynamic) -> _Node:
             return _connect_node(body.expr)
         case "cast":
             type_text = body.type_str or body.type.WhichOneof("kind")
-            return _cast_literal(_connect_node(body.expr), _TYPE_NAMES.get(type_text, type_text))
+            return _cast_node(_connect_node(body.expr), _TYPE_NAMES.get(type_text, type_text))
     raise InvalidFilter(f"a Column of kind '{kind}' is no condition that files can answer")
 
 
@@ -236,7 +277,7 @@ def _classic_node(node: Dynamic) -> _Node:
         case "Alias":
             return _classic_node(node.child())
         case "Cast":
-            return _cast_literal(_classic_node(node.child()), node.dataType().sql())
+            return _cast_node(_classic_node(node.child()), node.dataType().sql())
     raise InvalidFilter(f"a Column of kind '{kind}' is no condition that files can answer")
 
 

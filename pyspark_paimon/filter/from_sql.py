@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import Decimal
+from typing import Any as Any_
 from typing import cast
 
 import sqlglot
@@ -19,6 +21,8 @@ from pyspark_paimon.filter.ast import (
     Comparison,
     Condition,
     Constant,
+    GivenValue,
+    Holds,
     Literal,
     Membership,
     NanTest,
@@ -28,11 +32,18 @@ from pyspark_paimon.filter.ast import (
     Prefix,
     Truth,
 )
+from pyspark_paimon.filter.bind_terms import constant_of
 from pyspark_paimon.filter.like import like
-from pyspark_paimon.filter.sql_literals import literal_of
+from pyspark_paimon.filter.nesting import by_groups
+from pyspark_paimon.filter.parameters import given, listed, put_in, without_long_lists
+from pyspark_paimon.filter.sql_literals import is_literal, literal_of
+from pyspark_paimon.filter.sql_terms import term_of
+from pyspark_paimon.filter.terms import computation
 
 _OPS: dict[type[exp.Expression], Op] = {exp.EQ: Op.EQ, exp.NEQ: Op.NE, exp.LT: Op.LT, exp.LTE: Op.LE, exp.GT: Op.GT, exp.GTE: Op.GE}
-_HELP = "a filter may use = <> < <= > >= <=>, IN, BETWEEN, LIKE 'prefix%', IS NULL, AND, OR, NOT, and entries of maps: m['key']"
+_HELP = (
+    "a filter may use = <> < <= > >= <=>, IN, BETWEEN, LIKE, IS NULL, AND, OR, NOT, entries of maps (m['key']), arithmetic and functions"
+)
 
 
 class SparkFilter(Spark):
@@ -44,19 +55,34 @@ class SparkFilter(Spark):
         STRING_ESCAPES = ["'", '"', "\\"]  # noqa: RUF012  # sqlglot reads it as a list of the class
 
 
-def sql_condition(text: str) -> Condition:
-    """The unbound condition of SQL text. Raises ``InvalidFilter`` with the position of what it cannot read."""
+def sql_condition(text: str, params: Mapping[str, object] | None = None) -> Condition:
+    """The unbound condition of SQL text; ``params`` has the values of what it names as ``:name``.
+
+    Raises ``InvalidFilter`` with the position of what it cannot read.
+    """
     if not text.strip():
         raise InvalidFilter(f"the filter is empty; {_HELP}")
+    short, lists = without_long_lists(text)
+    values = {**given(params or {}), **lists}
     try:
-        tree = sqlglot.parse_one(text, dialect=SparkFilter, into=exp.Condition)
-        return _condition(cast("exp.Expression", tree))
+        tree = by_groups(short, _tokens, _parsed)
+        if values or ":" in short or "?" in short:
+            put_in(tree, values)
+        return _condition(tree)
     except ParseError as error:
         raise InvalidFilter(_located(text, error)) from error
     except SqlglotError as error:
         raise InvalidFilter(f"the filter cannot be read: {error}\n  {text}") from error
     except RecursionError:
         raise InvalidFilter("the filter nests too deeply") from None
+
+
+def _tokens(text: str) -> list[Any_]:
+    return list(sqlglot.tokenize(text, dialect=SparkFilter))
+
+
+def _parsed(text: str) -> exp.Expression:
+    return cast("exp.Expression", sqlglot.parse_one(text, dialect=SparkFilter, into=exp.Condition))
 
 
 def _located(text: str, error: ParseError) -> str:
@@ -70,15 +96,20 @@ def _located(text: str, error: ParseError) -> str:
 
 
 def _condition(node: exp.Expression) -> Condition:
+    negated = False
+    while isinstance(node, exp.Paren | exp.Not):
+        negated ^= isinstance(node, exp.Not)
+        node = node.this
+    found = _one_condition(node)
+    return Not(found) if negated else found
+
+
+def _one_condition(node: exp.Expression) -> Condition:
     match node:
-        case exp.Paren():
-            return _condition(node.this)
         case exp.And():
             return All(tuple(_condition(cast("exp.Expression", child)) for child in node.flatten()))
         case exp.Or():
             return Any(tuple(_condition(cast("exp.Expression", child)) for child in node.flatten()))
-        case exp.Not():
-            return Not(_condition(node.this))
         case exp.Boolean():
             return Constant(bool(node.this))
         case exp.Null():
@@ -86,41 +117,67 @@ def _condition(node: exp.Expression) -> Condition:
         case exp.Column() | exp.Bracket():
             return Truth(column_of(node))
         case exp.In():
-            _only(node, "this", "expressions")
-            return Membership(column_of(node.this), tuple(literal_of(item) for item in node.expressions))
+            return _in(node)
         case exp.Between():
             _only(node, "this", "low", "high")
-            low, high = literal_of(node.args["low"]), literal_of(node.args["high"])
-            column = column_of(node.this)
-            return All((Comparison(column, Op.GE, low), Comparison(column, Op.LE, high)))
+            low, high = node.args["low"], node.args["high"]
+            return All((_compare(node, node.this, Op.GE, low), _compare(node, node.this, Op.LE, high)))
         case exp.Is():
             return _is(node)
         case exp.NullSafeEQ() | exp.NullSafeNEQ():
             return _null_safe(node)
         case exp.Like() | exp.Escape():
             return _like(node)
-        case exp.StartsWith():
+        case exp.StartsWith() if _is_column(node.this):
             return Prefix(column_of(node.this), _text(node.expression))
-        case exp.IsNan():
+        case exp.IsNan() if _is_column(node.this):
             return NanTest(column_of(node.this))
         case exp.Anonymous() if str(node.this).lower() in {"isnull", "isnotnull"} and len(node.expressions) == 1:
-            test = NullTest(column_of(node.expressions[0]))
+            test = _null_test(node.expressions[0])
             return test if str(node.this).lower() == "isnull" else Not(test)
         case _ if type(node) in _OPS:
-            return _comparison(node, _OPS[type(node)])
-    raise InvalidFilter(f"'{_sql(node)}' is no condition that files can answer; {_HELP}")
+            return _compare(node, node.this, _OPS[type(node)], cast("exp.Expression", node.expression))
+    return _computed(node)
 
 
-def _comparison(node: exp.Expression, op: Op) -> Condition:
-    left, right = node.this, cast("exp.Expression", node.expression)
-    left_is_column, right_is_column = _names_column(left), _names_column(right)
-    if left_is_column and right_is_column:
-        raise InvalidFilter(f"'{_sql(node)}' compares two columns; one side must be a literal")
-    if left_is_column:
-        return Comparison(column_of(left), op, literal_of(right))
-    if right_is_column:
-        return Comparison(column_of(right), MIRRORED[op], literal_of(left))
-    return _constant(node, op, literal_of(left), literal_of(right))
+def _computed(node: exp.Expression) -> Condition:
+    return Holds(term_of(node, column_of))
+
+
+def _in(node: exp.In) -> Condition:
+    _only(node, "this", "expressions", "field")
+    if node.args.get("field") is not None:
+        return Membership(column_of(node.this), listed(node.args["field"]))
+    if _is_column(node.this) and all(map(_is_constant, node.expressions)):
+        return Membership(column_of(node.this), tuple(map(_constant_of, node.expressions)))
+    return _computed(node)
+
+
+def _null_test(node: exp.Expression) -> Condition:
+    return NullTest(column_of(node)) if _is_column(node) else Holds(computation("isnull", (term_of(node, column_of),)))
+
+
+def _compare(node: exp.Expression, left: exp.Expression, op: Op, right: exp.Expression) -> Condition:
+    if _is_column(left) and _is_constant(right):
+        return Comparison(column_of(left), op, _constant_of(right))
+    if _is_column(right) and _is_constant(left):
+        return Comparison(column_of(right), MIRRORED[op], _constant_of(left))
+    if is_literal(left) and is_literal(right):
+        return _constant(node, op, literal_of(left), literal_of(right))
+    return Holds(computation(op.value, (term_of(left, column_of), term_of(right, column_of))))
+
+
+def _is_column(node: exp.Expression) -> bool:
+    return isinstance(node.unnest(), exp.Column | exp.Bracket)
+
+
+def _is_constant(node: exp.Expression) -> bool:
+    return node.find(exp.Column) is None
+
+
+def _constant_of(node: exp.Expression) -> Literal:
+    """The value of what names no column: a literal, or what is computed from literals."""
+    return literal_of(node) if is_literal(node) else constant_of(term_of(node, column_of))
 
 
 def _constant(node: exp.Expression, op: Op, left: Literal, right: Literal) -> Condition:
@@ -135,38 +192,44 @@ def _constant(node: exp.Expression, op: Op, left: Literal, right: Literal) -> Co
 
 
 def _is(node: exp.Is) -> Condition:
-    column = column_of(node.this)
     match node.expression:
         case exp.Null():
-            return NullTest(column)
+            return _null_test(node.this)
+        case exp.Boolean() as word if _is_column(node.this):
+            return NullSafeEqual(column_of(node.this), bool(word.this))
         case exp.Boolean() as word:
-            return NullSafeEqual(column, bool(word.this))
+            return Holds(computation("<=>", (term_of(node.this, column_of), GivenValue(bool(word.this)))))
     raise InvalidFilter(f"'{_sql(node)}': IS takes NULL, NOT NULL, TRUE or FALSE")
 
 
 def _null_safe(node: exp.Expression) -> Condition:
     left, right = node.this, cast("exp.Expression", node.expression)
-    column, literal = (left, right) if _names_column(left) else (right, left)
-    same = NullSafeEqual(column_of(column), literal_of(literal))
+    column, literal = (left, right) if _is_column(left) else (right, left)
+    if _is_column(column) and _is_constant(literal):
+        same: Condition = NullSafeEqual(column_of(column), _constant_of(literal))
+    else:
+        same = Holds(computation("<=>", (term_of(left, column_of), term_of(right, column_of))))
     return same if isinstance(node, exp.NullSafeEQ) else Not(same)
 
 
 def _like(node: exp.Expression) -> Condition:
-    escape = "\\"
+    whole, escape = node, "\\"
     if isinstance(node, exp.Escape):
         escape = _text(node.expression)
         node = node.this
     if not isinstance(node, exp.Like) or len(escape) != 1:
         raise InvalidFilter(f"'{_sql(node)}' is no LIKE with an escape of one character")
     _only(node, "this", "expression", "negate")
+    if not _is_column(node.this) or not is_literal(cast("exp.Expression", node.expression)):
+        return _computed(whole)
     found = like(column_of(node.this), _text(node.expression), escape)
     return Not(found) if node.args.get("negate") else found
 
 
 def column_of(node: exp.Expression) -> ColumnRef:
     """A column, or the entry of a map column. Raises ``InvalidFilter`` for anything else."""
-    if isinstance(node, exp.Paren):
-        return column_of(node.this)
+    while isinstance(node, exp.Paren):
+        node = node.this
     if isinstance(node, exp.Column):
         if len(node.parts) == 1 and isinstance(node.this, exp.Identifier):
             return ColumnRef(node.name)
@@ -175,10 +238,6 @@ def column_of(node: exp.Expression) -> ColumnRef:
     if isinstance(node, exp.Bracket) and len(node.expressions) == 1 and isinstance(node.this, exp.Column):
         return ColumnRef(column_of(node.this).name, _text(node.expressions[0], "the key of a map entry"))
     raise InvalidFilter(f"'{_sql(node)}' is no column; {_HELP}")
-
-
-def _names_column(node: exp.Expression) -> bool:
-    return node.find(exp.Column) is not None
 
 
 def _text(node: exp.Expression, what: str = "a pattern") -> str:

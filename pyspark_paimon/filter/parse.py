@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow.compute as pc
 
 from fileindex.base.errors import InvalidFilter
-from fileindex.predicate.tree import And, Compare, In, IsNull, Or, Predicate, StartsWith
+from fileindex.predicate.tree import And, Compare, Formula, In, IsNull, Or, Predicate, StartsWith
 from pyspark_paimon.filter.bind import Types, bind
 from pyspark_paimon.filter.from_arrow import arrow_condition
 from pyspark_paimon.filter.from_sql import sql_condition
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 Filter: TypeAlias = "str | pc.Expression | Column | Predicate | None"
 
 
-def bind_filter(filter_: Filter, types: Types) -> Predicate | None:
-    """Any filter as a predicate on the columns in ``types``; None for none.
+def bind_filter(filter_: Filter, types: Types, params: Mapping[str, object] | None = None) -> Predicate | None:
+    """Any filter as a predicate on the columns in ``types``; None for none. ``params``: the values of SQL text's ``:name``s.
 
     Raises:
         InvalidFilter: the text cannot be parsed, or says what files cannot answer.
@@ -30,11 +31,13 @@ def bind_filter(filter_: Filter, types: Types) -> Predicate | None:
     And(children=(Compare(column=ColumnRef(name='k', key=None), op=<Op.GE: '>='>, value=1),
                   Compare(column=ColumnRef(name='k', key=None), op=<Op.LE: '<='>, value=3)))
     """
+    if isinstance(filter_, str):
+        return parse_filter(filter_, types, params)
+    if params:
+        raise InvalidFilter("params go with a filter of SQL text, which names them as :name")
     if filter_ is None:
         return None
-    if isinstance(filter_, str):
-        return parse_filter(filter_, types)
-    if isinstance(filter_, Compare | In | IsNull | StartsWith | And | Or):
+    if isinstance(filter_, Compare | In | IsNull | StartsWith | Formula | And | Or):
         return filter_
     if isinstance(filter_, pc.Expression):
         return bind(arrow_condition(filter_), types)
@@ -45,14 +48,14 @@ def bind_filter(filter_: Filter, types: Types) -> Predicate | None:
     raise InvalidFilter(f"a filter is SQL text, a Spark Column or a pyarrow expression, not {type(filter_).__name__}")
 
 
-def parse_filter(text: str, types: Types) -> Predicate:
+def parse_filter(text: str, types: Types, params: Mapping[str, object] | None = None) -> Predicate:
     """The predicate of a WHERE clause in Spark's SQL. Raises as ``bind_filter``.
 
     >>> from fileindex.base.column_type import ColumnType, Kind
     >>> parse_filter("City LIKE 'Os%'", {"city": ColumnType(Kind.VARCHAR)})
     StartsWith(column=ColumnRef(name='city', key=None), prefix='Os', negated=False)
     """
-    return bind(sql_condition(text), types)
+    return bind(sql_condition(text, params), types)
 
 
 __all__ = ["Filter", "bind_filter", "parse_filter"]

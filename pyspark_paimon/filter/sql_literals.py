@@ -6,12 +6,14 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
 from sqlglot import exp
 
 from fileindex.base.column_type import Kind
 from fileindex.base.errors import InvalidFilter
 from pyspark_paimon.filter.ast import Day, Literal, Moment
 from pyspark_paimon.filter.literals import number_of, parse_date, parse_time, parse_timestamp
+from pyspark_paimon.filter.parameters import GIVEN
 
 _Type = exp.DataType.Type
 _INTEGERS = {_Type.TINYINT: Kind.TINYINT, _Type.SMALLINT: Kind.SMALLINT, _Type.INT: Kind.INT, _Type.BIGINT: Kind.BIGINT}
@@ -27,9 +29,9 @@ def literal_of(node: exp.Expression) -> Literal:
     >>> [literal_of(sqlglot.parse_one(text, dialect="spark")) for text in ("-1.50", "1e3", "'Oslo'", "X'41'", "7L")]
     [Decimal('-1.50'), 1000.0, 'Oslo', b'A', 7]
     """
+    while isinstance(node, exp.Paren):
+        node = node.this
     match node:
-        case exp.Paren():
-            return literal_of(node.this)
         case exp.Null():
             return None
         case exp.Boolean():
@@ -46,7 +48,29 @@ def literal_of(node: exp.Expression) -> Literal:
             return _binary(str(node.this))
         case exp.Cast():
             return _cast(node)
+        case exp.Placeholder() if GIVEN in node.meta:
+            return _parameter(node)
     raise InvalidFilter(f"'{node.sql(dialect='spark')[:120]}' is no literal; compare a column with a number, a text, a DATE or a TIMESTAMP")
+
+
+def is_literal(node: exp.Expression) -> bool:
+    """Whether ``node`` has the form that ``literal_of`` reads, whatever its value."""
+    while isinstance(node, exp.Paren | exp.Neg):
+        node = node.this
+    match node:
+        case exp.Cast():
+            return not node.args.get("safe") and is_literal(node.this)
+        case exp.Concat():
+            return all(isinstance(part, exp.Literal) and part.is_string for part in node.expressions)
+    return isinstance(node, exp.Null | exp.Boolean | exp.RawString | exp.Literal | exp.HexString | exp.Placeholder)
+
+
+def _parameter(node: exp.Placeholder) -> Literal:
+    value = node.meta[GIVEN]
+    if isinstance(value, tuple | pa.Array | pa.ChunkedArray):
+        raise InvalidFilter(f"parameter ':{node.name}' is a list, which only IN takes: IN :{node.name}")
+    literal: Literal = value
+    return literal
 
 
 def _number(text: str) -> Literal:
@@ -109,4 +133,4 @@ def _cast_number(node: exp.Cast, value: Literal) -> Literal:
     raise InvalidFilter(f"'{node.sql(dialect='spark')[:120]}' is no exact value of type {node.to.sql(dialect='spark')}")
 
 
-__all__ = ["literal_of"]
+__all__ = ["is_literal", "literal_of"]

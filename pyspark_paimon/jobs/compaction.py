@@ -11,7 +11,7 @@ from fileindex.predicate.tree import columns_of
 from lsm.compaction.space_filling_curve import MAX_COLUMNS
 from manifest.entry.live import EntryFilter
 from manifest.schema.table_schema import TableSchema
-from pyspark_paimon.filter.bind import resolve
+from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.filter.parse import Filter, bind_filter
 from pyspark_paimon.request.backend import ClusterStrategyName, CompactRequest
 from pyspark_paimon.request.partition_spec import predicate_of, spec_of

@@ -14,7 +14,7 @@ from fileindex.predicate.tree import TRUE
 from lsm.keys.order_by import RowOrder, SortColumn, TopRows
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import arrow_schema
-from pyspark_paimon.filter.bind import resolve
+from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.jobs.incremental import scan_fields
 from pyspark_paimon.request.backend import ScanRequest
 from pyspark_paimon.scheduling.thread_pool import each

@@ -16,7 +16,7 @@ from lsm.schema.conform_input import conform
 from manifest.io.errors import SchemaMismatch, UnsupportedTable
 from manifest.schema.merge_options import MergeOptions
 from manifest.schema.table_schema import TableSchema
-from pyspark_paimon.filter.bind import resolve
+from pyspark_paimon.filter.columns import resolve
 
 
 @dataclass(frozen=True)

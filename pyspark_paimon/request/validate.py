@@ -12,7 +12,7 @@ from manifest.options.core_options import option_texts
 from manifest.options.support import check_call
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER
-from pyspark_paimon.filter.bind import resolve
+from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.request.backend import Mode, TravelRequest, WriteRequest
 from pyspark_paimon.request.partition_spec import spec_of
 

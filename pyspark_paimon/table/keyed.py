@@ -61,6 +61,7 @@ class TableRows(TableRole):
         self,
         filter: Filter = None,  # noqa: A002  # SQL's word
         *,
+        params: Mapping[str, object] | None = None,
         keys: Keys | None = None,
         options: Mapping[str, str] | None = None,
         commit_id: str | None = None,
@@ -80,8 +81,8 @@ class TableRows(TableRole):
         (2, 1)
         """
         if keys is None:
-            return self._backend.delete(self._change("delete", filter, options, commit_id))
-        if filter is not None:
+            return self._backend.delete(self._change("delete", filter, params, options, commit_id))
+        if filter is not None or params:
             raise InvalidArgument("delete takes a filter or keys, not both")
         schema = self.table_schema
         wanted = keys_of(keys, schema, "delete")
@@ -93,6 +94,7 @@ class TableRows(TableRole):
         filter: Filter,  # noqa: A002  # SQL's word
         set: Mapping[str, Any],  # noqa: A002  # SQL's word
         *,
+        params: Mapping[str, object] | None = None,
         options: Mapping[str, str] | None = None,
         commit_id: str | None = None,
     ) -> WriteResult:
@@ -116,10 +118,17 @@ class TableRows(TableRole):
         [{'city': 'OSLO', 'attrs': None}]
         """
         values = Assignments.of(set, self.table_schema)
-        return self._backend.update(self._change("update", filter, options, commit_id), values)
+        return self._backend.update(self._change("update", filter, params, options, commit_id), values)
 
-    def _change(self, verb: str, filter: Filter, options: Mapping[str, str] | None, commit_id: str | None) -> DeleteRequest:  # noqa: A002  # as above
-        predicate = bind_filter(filter, self.table_schema.column_types)
+    def _change(
+        self,
+        verb: str,
+        filter: Filter,  # noqa: A002  # as above
+        params: Mapping[str, object] | None,
+        options: Mapping[str, str] | None,
+        commit_id: str | None,
+    ) -> DeleteRequest:
+        predicate = bind_filter(filter, self.table_schema.column_types, params)
         if predicate is None:
             raise InvalidArgument(f"{verb} needs a filter; 'TRUE' means every row")
         return _request(predicate, options, commit_id)

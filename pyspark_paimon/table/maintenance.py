@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from pyspark_paimon.filter.bind import resolve
+from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.filter.parse import Filter
 from pyspark_paimon.jobs.compaction import compact_request
 from pyspark_paimon.request.backend import ClusterStrategyName, ExpireRequest, OrphanFile

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from fileindex.base.errors import InvalidArgument
+from fileindex.predicate.tree import Predicate
 from pyspark_paimon.filter.parse import Filter, bind_filter
 from pyspark_paimon.jobs.incremental import Point, change_columns, exact_mode, range_of
 from pyspark_paimon.jobs.ordering import sort_columns
@@ -33,6 +34,7 @@ class TableReading(TableRole, Readable):
         columns: Sequence[str] | None = None,
         limit: int | None = None,
         *,
+        params: Mapping[str, object] | None = None,
         order_by: str | Sequence[str] | None = None,
         snapshot: int | None = None,
         tag: str | None = None,
@@ -49,7 +51,10 @@ class TableReading(TableRole, Readable):
         Overwrites are in no delta and no changelog; ``changelog()`` never misses them.
 
         ``filter`` is SQL text as after WHERE (``"city = 'Oslo' AND attrs['clicks'] > 3"``), a Spark Column or a pyarrow
-        expression; times without zone are UTC. Names of columns ignore case where that leaves no doubt.
+        expression; times without zone are UTC. Names of columns ignore case where that leaves no doubt. What is computed from columns
+        (``"lower(city) LIKE '%os%' AND amount % 2 = 0"``) follows Spark's ANSI rules: a sum that does not fit its type is an error.
+        ``params`` has the values of what SQL text names: ``scan("city = :c AND id IN :ids", params={"c": "Oslo", "ids": array})``,
+        where a list may be an Arrow array, a Series, or any collection, of a million values, too.
 
         ``order_by`` (``"price DESC NULLS LAST, id"``, or a sequence of such items) sorts the rows as Spark SQL does, in memory; with
         ``limit`` only the first ones are kept, and files, row groups and rows that cannot be among them are not read: by minima
@@ -58,7 +63,8 @@ class TableReading(TableRole, Readable):
         ``options`` are table options for this read only: ``{"deletion-vectors.merge-on-read": "false"}`` reads a table with deletion
         vectors or merge engine ``first-row`` as engines do that leave out what waits for a compaction.
 
-        Raises ``InvalidFilter``, ``UnknownColumn``, ``InvalidArgument``, ``UnsupportedOption``, ``SnapshotNotFound``, ``SnapshotExpired``.
+        Raises ``InvalidFilter``, ``UnknownColumn``, ``InvalidArgument``, ``UnsupportedOption``, ``SnapshotNotFound``, ``SnapshotExpired``;
+        reading the scan raises ``FilterFailed`` where a filter computes what has no value.
 
         >>> from pyspark_paimon.example import cities
         >>> table = cities()
@@ -77,12 +83,20 @@ class TableReading(TableRole, Readable):
             if travel != TravelRequest() or len(incremental) != 2:
                 raise InvalidArgument("an incremental scan reads between two points, incremental=(from, to), and no other snapshot")
             wanted = range_of(self._backend, self.table_schema, *incremental, incremental_mode)
-            return self._changes(wanted, filter, columns, limit, order_by, options=options)
+            return self._changes(
+                wanted,
+                bind_filter(filter, self.table_schema.column_types, params),
+                filter,
+                columns,
+                limit,
+                order_by=order_by,
+                options=options,
+            )
         if incremental_mode is not None:
             raise InvalidArgument("incremental_mode goes with incremental=(from, to)")
         pinned, schema = self._backend.start(travel)
         request = ScanRequest.of(
-            bind_filter(filter, schema.column_types),
+            bind_filter(filter, schema.column_types, params),
             columns=projection(columns, schema),
             snapshot_id=None if pinned is None else pinned.id,
             limit=limit,
@@ -96,6 +110,7 @@ class TableReading(TableRole, Readable):
         filter: Filter = None,  # noqa: A002  # as in scan
         columns: Sequence[str] | None = None,
         *,
+        params: Mapping[str, object] | None = None,
         mode: IncrementalModeName | None = None,
     ) -> Scan:
         """What changed after ``from_snapshot`` (0: from the beginning) up to ``to_snapshot`` (None: the newest), ids or tags.
@@ -118,7 +133,7 @@ class TableReading(TableRole, Readable):
         wanted = range_of(self._backend, schema, from_snapshot, to_snapshot, mode)
         if mode is None:
             wanted = wanted.model_copy(update={"mode": exact_mode(self._backend, schema, wanted)})
-        return self._changes(wanted, filter, columns, None)
+        return self._changes(wanted, bind_filter(filter, schema.column_types, params), filter, columns, None)
 
     def follow(
         self,
@@ -196,16 +211,17 @@ class TableReading(TableRole, Readable):
     def _changes(
         self,
         wanted: IncrementalRange,
+        predicate: Predicate | None,
         filter: Filter,  # noqa: A002  # as in scan
         columns: Sequence[str] | None,
         limit: int | None,
-        order_by: str | Sequence[str] | None = None,
         *,
+        order_by: str | Sequence[str] | None = None,
         options: Mapping[str, str] | None = None,
     ) -> Scan:
         schema = self.table_schema
         request = ScanRequest.of(
-            bind_filter(filter, schema.column_types),
+            predicate,
             columns=change_columns(columns, schema),
             snapshot_id=wanted.end_id,
             limit=limit,

@@ -66,15 +66,21 @@ SAME = {
     "sf.col('`x.y`') == 1": "`x.y` = 1",
     "sf.expr(\"m['a'] = 3 AND k IN (1, 2)\")": "m['a'] = 3 AND k IN (1, 2)",
     "(sf.col('k') > 3).alias('big')": "k > 3",
+    "sf.col('k') == sf.col('dec')": "k = dec",
+    "sf.col('k') + 1 == 3": "k + 1 = 3",
+    "sf.col('k').cast('bigint') > 1": "CAST(k AS BIGINT) > 1",
+    "sf.col('s').contains('x')": "contains(s, 'x')",
+    "sf.upper('s') == 'X'": "upper(s) = 'X'",
+    "sf.when(sf.col('k') > 0, 'a').otherwise('b') == sf.col('s')": "CASE WHEN k > 0 THEN 'a' ELSE 'b' END = s",
+    "sf.col('s').like('%x_')": "s LIKE '%x_'",
+    "sf.col('k').isin(sf.col('dec'), 3)": "k IN (dec, 3)",
 }
 REFUSED = [
-    "sf.col('k') == sf.col('dec')",
-    "sf.col('k') + 1 == 3",
-    "sf.col('k').cast('bigint') > 1",
-    "sf.col('s').contains('x')",
+    "sf.col('dec') / 3 == sf.col('dec')",
+    "sf.col('s').cast('timestamp') > sf.col('ts')",
     "sf.col('s').rlike('x')",
     "sf.col('x.y') == 1",
-    "sf.upper('s') == 'X'",
+    "sf.md5('s') == 'X'",
 ]
 
 CLASSIC = f"""

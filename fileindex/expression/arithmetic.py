@@ -1,0 +1,88 @@
+"""Arithmetic as Spark's ANSI mode has it: numbers that do not fit and divisors of zero are errors, never other numbers.
+
+Every kernel takes arrays of the types that ``functions`` has made alike, and gives null where an argument is null.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fileindex.base.column_type import FLOATS, ColumnType
+from fileindex.base.errors import FilterFailed
+
+Arrays = list[Any]
+
+
+def add(values: Arrays, result: ColumnType) -> Any:
+    """``a + b``."""
+    return _exact(pc.add_checked, values, result)
+
+
+def subtract(values: Arrays, result: ColumnType) -> Any:
+    """``a - b``."""
+    return _exact(pc.subtract_checked, values, result)
+
+
+def multiply(values: Arrays, result: ColumnType) -> Any:
+    """``a * b``."""
+    return _exact(pc.multiply_checked, values, result)
+
+
+def _exact(kernel: Any, values: Arrays, result: ColumnType) -> Any:
+    found = kernel(*values)
+    return found if found.type == result.arrow else found.cast(result.arrow)
+
+
+def divide(values: Arrays, _: ColumnType) -> Any:
+    """``a / b`` of DOUBLEs."""
+    left, right = values
+    _refuse_zero(left, right)
+    return pc.divide(left, right)
+
+
+def divide_whole(values: Arrays, _: ColumnType) -> Any:
+    """``a DIV b`` of BIGINTs, towards zero."""
+    left, right = values
+    _refuse_zero(left, right)
+    return pc.divide_checked(left, right)
+
+
+def remainder(values: Arrays, result: ColumnType) -> Any:
+    """``a % b``, with the sign of ``a``."""
+    left, right = values
+    _refuse_zero(left, right)
+    numbers, divisors = _numbers(left, 0), _numbers(right, 1)
+    with np.errstate(all="ignore"):
+        found = np.fmod(numbers, divisors)
+    if result.kind not in FLOATS:
+        found = np.where(divisors == -1, 0, found).astype(numbers.dtype)  # the least number, divided by -1, overflows in some machines
+    missing = ~(np.asarray(left.is_valid()) & np.asarray(right.is_valid()))
+    return pa.array(found, result.arrow, mask=missing)
+
+
+def negative(values: Arrays, _: ColumnType) -> Any:
+    """``-a``."""
+    (value,) = values
+    return pc.negate_checked(value)
+
+
+def absolute(values: Arrays, _: ColumnType) -> Any:
+    """``abs(a)``."""
+    (value,) = values
+    return pc.abs_checked(value)
+
+
+def _refuse_zero(left: Any, right: Any) -> None:
+    if pc.any(pc.and_(pc.equal(right, pa.scalar(0, right.type)), left.is_valid())).as_py():
+        raise FilterFailed("a divisor is zero; write nullif(divisor, 0) to have no answer there")
+
+
+def _numbers(array: Any, instead_of_null: int) -> Any:
+    return np.asarray(array.fill_null(pa.scalar(instead_of_null, array.type)))
+
+
+__all__ = ["Arrays", "absolute", "add", "divide", "divide_whole", "multiply", "negative", "remainder", "subtract"]

@@ -1,0 +1,73 @@
+"""Parts of dates and times, in the proleptic Gregorian calendar and in UTC."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fileindex.base.column_type import ColumnType
+from fileindex.base.errors import FilterFailed
+from fileindex.expression.arithmetic import Arrays
+
+PARTS = {
+    "year": pc.year,
+    "quarter": pc.quarter,
+    "month": pc.month,
+    "day": pc.day,
+    "hour": pc.hour,
+    "minute": pc.minute,
+    "second": pc.second,
+    "dayofyear": pc.day_of_year,
+    "weekofyear": pc.iso_week,
+    "dayofweek": lambda value: pc.day_of_week(value, count_from_zero=False, week_start=7),
+    "weekday": pc.day_of_week,
+}
+"""A part's kernel by its name in Spark: a week begins on Monday, but days of a week are numbered from Sunday, 1."""
+UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
+_MOST_DAYS = 32_000 * 365
+_PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
+
+
+def part_of(name: str, values: Arrays) -> Any:
+    """A part of ``PARTS`` as an INT."""
+    return PARTS[name](_in_calendar(without_zone(values[0]))).cast(pa.int32())
+
+
+def truncated(value: Any, unit: str) -> Any:
+    """``date_trunc(unit, a)``; a week begins on Monday."""
+    return pc.floor_temporal(_in_calendar(without_zone(value)), unit=unit).cast(value.type)
+
+
+def days_after(values: Arrays, result: ColumnType) -> Any:
+    """``date_add(day, number)``."""
+    day, number = values
+    return pc.add_checked(day.cast(pa.int32()), number).cast(result.arrow)
+
+
+def days_between(values: Arrays, _: ColumnType) -> Any:
+    """``datediff(end, start)``."""
+    end, start = values
+    return pc.subtract_checked(end.cast(pa.int32()), start.cast(pa.int32()))
+
+
+def without_zone(value: Any) -> Any:
+    """Instants as their readings in UTC."""
+    kind = value.type
+    return value.view(pa.timestamp(kind.unit)) if pa.types.is_timestamp(kind) and kind.tz is not None else value
+
+
+def _in_calendar(value: Any) -> Any:
+    """``value``, if Arrow's calendar, whose years have 16 bits, knows its days."""
+    kind = value.type
+    if pa.types.is_time(kind):
+        return value
+    per_day = _PER_DAY[kind.unit] if pa.types.is_timestamp(kind) else 1
+    ends = pc.min_max(value.view(pa.int64() if pa.types.is_timestamp(kind) else pa.int32()))
+    if any(end is not None and abs(end) > _MOST_DAYS * per_day for end in (ends["min"].as_py(), ends["max"].as_py())):
+        raise FilterFailed("a year is beyond 32,000, which has no parts here; compare the column itself")
+    return value
+
+
+__all__ = ["PARTS", "UNITS", "days_after", "days_between", "part_of", "truncated", "without_zone"]

@@ -1,0 +1,105 @@
+"""Expressions as plain JSON: an object with one member a node. Types of calls are not written: reading makes the calls anew."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fileindex.base.column_type import ColumnType, Kind, Plain
+from fileindex.base.errors import InvalidFilter
+from fileindex.base.plain_value import is_plain
+from fileindex.expression.functions import call, cast_to
+from fileindex.expression.tree import ColumnValue, Expression, FunctionCall, LiteralValue
+
+MOST_NESTED = 100
+_MEMBERS = {"value": {"name", "key", "type"}, "literal": {"plain", "type"}, "call": {"function", "arguments"}, "cast": {"argument", "type"}}
+
+
+def expression_to_json(expression: Expression, depth: int = 0) -> dict[str, Any]:
+    """``expression`` as what ``expression_from_json`` reads. Raises ``InvalidFilter`` if it nests deeper than MOST_NESTED."""
+    if depth > MOST_NESTED:
+        raise InvalidFilter(f"an expression nests deeper than {MOST_NESTED} calls")
+    match expression:
+        case ColumnValue(name, key, column_type):
+            return {"value": {"name": name, "key": key, "type": _type_json(column_type)}}
+        case LiteralValue(value, column_type):
+            return {"literal": {"plain": _plain_json(value), "type": _type_json(column_type)}}
+        case FunctionCall("cast", (argument,), column_type):
+            return {"cast": {"argument": expression_to_json(argument, depth + 1), "type": _type_json(column_type)}}
+        case FunctionCall(name, arguments, _):
+            return {"call": {"function": name, "arguments": [expression_to_json(argument, depth + 1) for argument in arguments]}}
+
+
+def expression_from_json(node: Any, depth: int = 0) -> Expression:
+    """The expression that ``expression_to_json`` wrote, typed anew.
+
+    Raises ``InvalidFilter`` for what it cannot have written.
+
+    >>> expression_from_json({"call": {"function": "length", "arguments": [{"literal": {"plain": "ab", "type": ["VARCHAR", 0, 0, 9]}}]}}).type.kind
+    <Kind.INT: 'INT'>
+    """
+    if depth > MOST_NESTED or not isinstance(node, dict) or len(node) != 1:
+        raise _bad(node)
+    ((kind, body),) = node.items()
+    if not isinstance(body, dict) or body.keys() != _MEMBERS.get(kind):
+        raise _bad(node)
+    match kind:
+        case "value" if isinstance(body["name"], str) and isinstance(body["key"], str | None):
+            return ColumnValue(body["name"], body["key"], _type(body["type"]))
+        case "literal":
+            return _literal(body)
+        case "call" if isinstance(body["function"], str) and isinstance(body["arguments"], list):
+            return call(body["function"], [expression_from_json(argument, depth + 1) for argument in body["arguments"]])
+        case "cast":
+            return cast_to(expression_from_json(body["argument"], depth + 1), _type(body["type"]))
+    raise _bad(node)
+
+
+def _literal(body: dict[str, Any]) -> LiteralValue:
+    value, column_type = _plain(body["plain"]), _type(body["type"])
+    if not is_plain(value, column_type):
+        raise _bad(body)
+    return LiteralValue(value, column_type)
+
+
+def _type_json(column_type: ColumnType) -> list[Any]:
+    return [column_type.kind.value, column_type.precision, column_type.scale, column_type.length]
+
+
+def _type(given: Any) -> ColumnType:
+    match given:
+        case [str(kind), int(precision), int(scale), int(length)] if (
+            kind in Kind.__members__ and 0 <= scale <= precision <= 38 and length >= 0
+        ):
+            return ColumnType(Kind(kind), precision, scale, length)
+    raise _bad(given)
+
+
+def _plain_json(value: Plain) -> Any:
+    match value:
+        case float():
+            return {"float": value.hex()}
+        case bytes():
+            return {"bytes": value.hex()}
+        case _:
+            return value
+
+
+def _plain(given: Any) -> Plain:
+    try:
+        match given:
+            case {"float": str(text), **rest} if not rest:
+                return float.fromhex(text)
+            case {"bytes": str(text), **rest} if not rest:
+                return bytes.fromhex(text)
+            case bool() | int() | str() | None:
+                return given
+    except (ValueError, OverflowError):
+        pass
+    raise _bad(given)
+
+
+def _bad(node: object) -> InvalidFilter:
+    return InvalidFilter(f"a filter's JSON has the bad expression {repr(node)[:80]}")
+
+
+__all__ = ["MOST_NESTED", "expression_from_json", "expression_to_json"]

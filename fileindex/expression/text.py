@@ -1,0 +1,175 @@
+"""Functions of texts, in Unicode code points; patterns are literals."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fileindex.base.column_type import STRINGS, ColumnType, Plain
+from fileindex.base.errors import InvalidFilter
+from fileindex.expression.arithmetic import Arrays
+
+_WHITESPACE_OF_TRIM = " "  # Spark trims spaces only
+
+
+def lower(values: Arrays, _: ColumnType) -> Any:
+    """``lower(a)`` by Unicode's full mapping, as Spark's."""
+    return _mapped(values[0], pc.ascii_lower, str.lower)
+
+
+def upper(values: Arrays, _: ColumnType) -> Any:
+    """``upper(a)``: of the German sharp s, too, whose capital is two letters."""
+    return _mapped(values[0], pc.ascii_upper, str.upper)
+
+
+def _mapped(texts: Any, ascii_kernel: Any, mapping: Callable[[str], str]) -> Any:
+    """Arrow maps one letter to one letter, which is right for ASCII; of other texts each distinct one is mapped once."""
+    plain = pc.string_is_ascii(texts)
+    if pc.all(plain, min_count=0).as_py():
+        return ascii_kernel(texts)
+    coded = texts.dictionary_encode()
+    mapped = pa.array(list(map(mapping, coded.dictionary.to_pylist())), texts.type)
+    return mapped.take(coded.indices)
+
+
+def length(values: Arrays, _: ColumnType) -> Any:
+    """``length(a)``: code points of a text, bytes of a binary."""
+    (value,) = values
+    is_text = pa.types.is_large_string(value.type) or pa.types.is_string(value.type)
+    return (pc.utf8_length(value) if is_text else pc.binary_length(value)).cast(pa.int32())
+
+
+def octet_length(values: Arrays, _: ColumnType) -> Any:
+    """``octet_length(a)``: bytes."""
+    return pc.binary_length(values[0]).cast(pa.int32())
+
+
+def trim(values: Arrays, _: ColumnType) -> Any:
+    """``trim(a)``: without spaces at its ends."""
+    return pc.utf8_trim(values[0], characters=_WHITESPACE_OF_TRIM)
+
+
+def ltrim(values: Arrays, _: ColumnType) -> Any:
+    """``ltrim(a)``."""
+    return pc.utf8_ltrim(values[0], characters=_WHITESPACE_OF_TRIM)
+
+
+def rtrim(values: Arrays, _: ColumnType) -> Any:
+    """``rtrim(a)``."""
+    return pc.utf8_rtrim(values[0], characters=_WHITESPACE_OF_TRIM)
+
+
+def reverse(values: Arrays, _: ColumnType) -> Any:
+    """``reverse(a)``, code point by code point."""
+    return pc.utf8_reverse(values[0])
+
+
+def concat(values: Arrays, _: ColumnType) -> Any:
+    """``concat(a, b, ...)``: null if one is."""
+    return pc.binary_join_element_wise(*values, pa.scalar("", values[0].type), null_handling="emit_null")
+
+
+def substring(value: Any, start: int, size: int | None) -> Any:
+    """``substring(a, start, size)``: the first letter has the number 1, and so has 0; a negative start counts from the end."""
+    if size is not None and size <= 0:
+        return pc.if_else(value.is_valid(), pa.scalar("", value.type), pa.scalar(None, value.type))
+    if start >= 0:
+        first = max(start - 1, 0)
+        return pc.utf8_slice_codeunits(value, first, None if size is None else first + size)
+    end = None if size is None or start + size >= 0 else start + size
+    return pc.utf8_slice_codeunits(value, start, end)
+
+
+def contains(value: Any, part: str) -> Any:
+    """``contains(a, part)``."""
+    return pc.match_substring(value, part)
+
+
+def startswith(value: Any, part: str) -> Any:
+    """``startswith(a, part)``."""
+    return pc.starts_with(value, part)
+
+
+def endswith(value: Any, part: str) -> Any:
+    """``endswith(a, part)``."""
+    return pc.ends_with(value, part)
+
+
+def matches_like(value: Any, pattern: str, escape: str) -> Any:
+    """``a LIKE pattern ESCAPE escape``: ``%`` is any text and ``_`` any code point, line ends too."""
+    parts = like_parts(pattern, escape)
+    texts = [part for part in parts if isinstance(part, str)]
+    match parts:
+        case [None, str(), None]:
+            return contains(value, texts[0])
+        case [None, str()]:
+            return endswith(value, texts[0])
+        case [str(), None]:
+            return startswith(value, texts[0])
+    return pc.match_substring_regex(value, f"(?s)\\A{''.join(_regex(part) for part in parts)}\\z")
+
+
+def like_parts(pattern: str, escape: str) -> list[str | int | None]:
+    r"""A pattern's fixed texts, None for a run of ``%``, and numbers for ``_`` as often as they stand there.
+
+    Raises ``InvalidFilter`` where the escape character stands before an ordinary one, or last.
+
+    >>> like_parts(r"a\%_%%b", "\\")
+    ['a%', 1, None, 'b']
+    """
+    found: list[str | int | None] = []
+    rest = iter(range(len(pattern)))
+    for at in rest:
+        letter = pattern[at]
+        if letter == escape:
+            following = pattern[at + 1 : at + 2]
+            if following not in {"%", "_", escape} or not following:
+                raise InvalidFilter(f"LIKE '{pattern}': the escape '{escape}' must stand before %, _ or itself")
+            next(rest)
+        last = found[-1] if found else False
+        if letter == "%" and letter != escape:
+            if last is not None:
+                found.append(None)
+        elif letter == "_" and letter != escape:
+            found[-1:] = [last + 1] if isinstance(last, int) and last is not False else [*found[-1:], 1]
+        else:
+            text = pattern[at + 1] if letter == escape else letter
+            found[-1:] = [last + text] if isinstance(last, str) else [*found[-1:], text]
+    return found
+
+
+def _regex(part: str | int | None) -> str:
+    if part is None:
+        return ".*"
+    return f".{{{part}}}" if isinstance(part, int) else re.escape(part).replace("\0", "\\x00")
+
+
+def literal_text(value: Plain, column_type: ColumnType, what: str) -> str:
+    """A pattern. Raises ``InvalidFilter`` if it is no literal text."""
+    if column_type.kind not in STRINGS or not isinstance(value, str):
+        raise InvalidFilter(f"'{what}' takes a text in quotes as its pattern")
+    return value
+
+
+__all__ = [
+    "concat",
+    "contains",
+    "endswith",
+    "length",
+    "like_parts",
+    "literal_text",
+    "lower",
+    "ltrim",
+    "matches_like",
+    "octet_length",
+    "reverse",
+    "rtrim",
+    "startswith",
+    "substring",
+    "trim",
+    "upper",
+]

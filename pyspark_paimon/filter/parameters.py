@@ -1,0 +1,113 @@
+"""Values that stand beside a filter's text: those of ``params``, and long IN lists, which no parser need take apart literal by literal."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from sqlglot import exp
+
+from fileindex.base.errors import InvalidFilter
+from pyspark_paimon.filter.ast import literal_from_python
+
+_LEAST = 64
+_NUMBERS = r"-?\d+(?:\s*,\s*-?\d+){%d,}"
+_TEXTS = r"'[^'\\]*'(?:\s*,\s*'[^'\\]*'){%d,}"
+_LISTS = re.compile(
+    r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`(?:[^`]|``)*`|--[^\n]*|/\*.*?\*/"
+    rf"|\bIN\s*\(\s*(?P<numbers>{_NUMBERS % (_LEAST - 1)})\s*\)|\bIN\s*\(\s*(?P<texts>{_TEXTS % (_LEAST - 1)})\s*\)",
+    re.IGNORECASE | re.DOTALL,
+)
+_OWN = "_listed_"
+GIVEN = "given"
+"""Where a placeholder's value is kept in its node's ``meta``."""
+
+
+def without_long_lists(text: str) -> tuple[str, dict[str, Any]]:
+    """``text`` with its long IN lists of whole numbers or plain texts replaced by names, and their values.
+
+    >>> text, lists = without_long_lists(f"k IN ({', '.join(map(str, range(100)))}) AND b")
+    >>> text, len(lists["_listed_0"])
+    ('k IN :_listed_0 AND b', 100)
+    """
+    if len(text) < 2 * _LEAST:
+        return text, {}
+    lists: dict[str, Any] = {}
+
+    def replaced(found: re.Match[str]) -> str:
+        numbers, texts = found["numbers"], found["texts"]
+        if numbers is None and texts is None:
+            return found[0]
+        name = f"{_OWN}{len(lists)}"
+        lists[name] = tuple(map(int, numbers.split(","))) if numbers is not None else tuple(re.findall(r"'([^']*)'", texts))
+        return f"IN :{name}"
+
+    return _LISTS.sub(replaced, text), lists
+
+
+def given(params: Mapping[str, object]) -> dict[str, Any]:
+    """Parameters by name: literals, or the values of a list as a tuple of literals or an Arrow array.
+
+    Raises ``InvalidFilter`` for a value that no column is compared with.
+    """
+    return {str(name): _value(name, value) for name, value in params.items()}
+
+
+def _value(name: str, value: Any) -> Any:
+    if name.startswith(_OWN):
+        raise InvalidFilter(f"a parameter cannot be named '{name}'")
+    if isinstance(value, pa.Array | pa.ChunkedArray):
+        return value
+    if isinstance(value, pa.Scalar):
+        return literal_from_python(value.as_py())
+    if isinstance(value, np.generic):
+        return literal_from_python(value.item())
+    if hasattr(value, "__arrow_c_array__") or hasattr(value, "__arrow_c_stream__"):
+        return pa.chunked_array(value) if hasattr(value, "__arrow_c_stream__") else pa.array(value)
+    if isinstance(value, np.ndarray) or type(value).__module__.split(".")[0] == "pandas":
+        if getattr(value, "ndim", 0) == 1:
+            return _array(name, value)
+    elif isinstance(value, Collection) and not isinstance(value, str | bytes | bytearray | Mapping):
+        return tuple(map(literal_from_python, value))
+    return literal_from_python(value)
+
+
+def _array(name: str, value: Any) -> Any:
+    try:
+        return pa.array(value, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise InvalidFilter(f"parameter ':{name}' is no list of values of one type: {error}") from error
+
+
+def put_in(tree: exp.Expression, values: Mapping[str, Any]) -> None:
+    """Give every placeholder of ``tree`` its value. Raises ``InvalidFilter`` for one without, and for values that no text names."""
+    missing, used = [], set()
+    for node in tree.find_all(exp.Placeholder):
+        name = node.name
+        if name not in values:
+            missing.append(name or "?")
+            continue
+        used.add(name)
+        node.meta[GIVEN] = values[name]
+    if missing:
+        known = f"; given are: {', '.join(f':{name}' for name in values if not name.startswith(_OWN))}" if values else ""
+        raise InvalidFilter(f"the filter's parameter ':{missing[0]}' has no value: write :name, and give params={{'name': ...}}{known}")
+    unused = [name for name in values if name not in used]
+    if unused:
+        raise InvalidFilter(f"params has '{unused[0]}', which the filter does not name as :{unused[0]}")
+
+
+def listed(node: object) -> Any:
+    """The values of ``IN :name``; raises ``InvalidFilter`` if they are no list."""
+    if not isinstance(node, exp.Placeholder) or GIVEN not in node.meta:
+        raise InvalidFilter("IN takes a list in parentheses, or a parameter, IN :name")
+    value = node.meta[GIVEN]
+    if not isinstance(value, tuple | pa.Array | pa.ChunkedArray):
+        raise InvalidFilter(f"parameter ':{node.name}' after IN is a list, a tuple, a set or an Arrow array, not {value!r}")
+    return value
+
+
+__all__ = ["GIVEN", "given", "listed", "put_in", "without_long_lists"]

@@ -1,0 +1,194 @@
+"""What SQL text computes: sqlglot's nodes of Spark's dialect as terms. A node that is not here is refused by its own words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import cast
+
+from sqlglot import exp
+
+from fileindex.base.column_type import ColumnType, Kind
+from fileindex.base.errors import InvalidFilter
+from fileindex.expression.types import BIGINT_TYPE, BOOLEAN_TYPE, BYTES_TYPE, DATE_TYPE, DOUBLE_TYPE, INT_TYPE, TEXT_TYPE
+from fileindex.predicate.tree import ColumnRef
+from pyspark_paimon.filter.ast import Casting, Computation, GivenValue, Term
+from pyspark_paimon.filter.sql_literals import is_literal, literal_of
+from pyspark_paimon.filter.terms import computation
+
+_BINARY: dict[type[exp.Expression], str] = {
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.Mod: "%",
+    exp.IntDiv: "div",
+    exp.DPipe: "concat",
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.NullSafeEQ: "<=>",
+    exp.Contains: "contains",
+    exp.StartsWith: "startswith",
+    exp.EndsWith: "endswith",
+    exp.Left: "left",
+    exp.Right: "right",
+    exp.Nullif: "nullif",
+    exp.DateDiff: "datediff",
+    exp.ILike: "ilike",
+}
+_UNARY: dict[type[exp.Expression], str] = {
+    exp.Neg: "negative",
+    exp.Not: "not",
+    exp.Lower: "lower",
+    exp.Upper: "upper",
+    exp.Length: "length",
+    exp.Reverse: "reverse",
+    exp.Abs: "abs",
+    exp.IsNan: "isnan",
+    exp.Year: "year",
+    exp.Quarter: "quarter",
+    exp.Month: "month",
+    exp.Day: "day",
+    exp.DayOfMonth: "day",
+    exp.DayOfWeek: "dayofweek",
+    exp.DayOfYear: "dayofyear",
+    exp.WeekOfYear: "weekofyear",
+    exp.Hour: "hour",
+    exp.Minute: "minute",
+    exp.Second: "second",
+}
+_TRIMS = {"LEADING": "ltrim", "TRAILING": "rtrim"}
+_Type = exp.DataType.Type
+_TYPES: dict[object, ColumnType] = {
+    _Type.BOOLEAN: BOOLEAN_TYPE,
+    _Type.TINYINT: ColumnType(Kind.TINYINT),
+    _Type.SMALLINT: ColumnType(Kind.SMALLINT),
+    _Type.INT: INT_TYPE,
+    _Type.BIGINT: BIGINT_TYPE,
+    _Type.FLOAT: ColumnType(Kind.FLOAT),
+    _Type.DOUBLE: DOUBLE_TYPE,
+    _Type.TEXT: TEXT_TYPE,
+    _Type.BINARY: BYTES_TYPE,
+    _Type.DATE: DATE_TYPE,
+    _Type.TIMESTAMP: ColumnType(Kind.TIMESTAMP_LTZ, precision=6),
+    _Type.TIMESTAMPTZ: ColumnType(Kind.TIMESTAMP_LTZ, precision=6),
+    _Type.TIMESTAMPLTZ: ColumnType(Kind.TIMESTAMP_LTZ, precision=6),
+    _Type.TIMESTAMPNTZ: ColumnType(Kind.TIMESTAMP, precision=6),
+}
+
+
+def term_of(node: exp.Expression, column: Callable[[exp.Expression], ColumnRef]) -> Term:
+    """The term of a node; ``column`` reads one that is a column. Raises ``InvalidFilter`` for what is not computed in filters."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    made = _term(node, lambda child: term_of(child, column), column)
+    if made is None:
+        name = str(node.this) if isinstance(node, exp.Anonymous) else node.sql_name().lower() if isinstance(node, exp.Func) else node.key
+        raise InvalidFilter(f"'{node.sql(dialect='spark')[:120]}': {name} is not computed in filters; filter the result for it")
+    return made
+
+
+def _term(node: exp.Expression, of: Callable[[exp.Expression], Term], column: Callable[[exp.Expression], ColumnRef]) -> Term | None:
+    kind = type(node)
+    if is_literal(node) and not _is_typed_number(node):
+        return GivenValue(literal_of(node))
+    if kind in _BINARY:
+        return computation(_BINARY[kind], (of(node.this), of(cast("exp.Expression", node.expression))))
+    if kind in _UNARY:
+        return computation(_UNARY[kind], (of(_bare(node.this)),))
+    match node:
+        case exp.Column() | exp.Bracket():
+            return column(node)
+        case exp.And() | exp.Or():
+            return computation(node.key, tuple(of(cast("exp.Expression", child)) for child in node.flatten()))
+        case exp.Cast() if not node.args.get("safe"):
+            return Casting(of(node.this), cast_type(node.to))
+        case exp.Like() | exp.Escape():
+            return _like(node, of)
+        case exp.Is() if isinstance(node.expression, exp.Null):
+            return computation("isnull", (of(node.this),))
+        case exp.Is() if isinstance(node.expression, exp.Boolean):
+            return computation("<=>", (of(node.this), GivenValue(bool(node.expression.this))))
+        case exp.In() if node.expressions:
+            value = of(node.this)
+            return computation("or", tuple(computation("=", (value, of(item))) for item in node.expressions))
+        case exp.Between():
+            return computation("between", (of(node.this), of(node.args["low"]), of(node.args["high"])))
+    return _function(node, of)
+
+
+def _is_typed_number(node: exp.Expression) -> bool:
+    """``CAST(1 AS BIGINT)``: the type of a number says in which type a sum is reckoned."""
+    return isinstance(node, exp.Cast) and not (isinstance(node.this, exp.Literal) and node.this.is_string) and node.to.this in _TYPES
+
+
+def _function(node: exp.Expression, of: Callable[[exp.Expression], Term]) -> Term | None:
+    match node:
+        case exp.Concat():
+            return computation("concat", tuple(map(of, node.expressions)))
+        case exp.Coalesce():
+            return computation("coalesce", (of(node.this), *map(of, node.expressions)))
+        case exp.Substring():
+            places = [part for name in ("start", "length") if (part := node.args.get(name)) is not None]
+            return computation("substring", (of(node.this), *map(of, places)))
+        case exp.Trim() if node.expression is None:
+            return computation(_TRIMS.get(str(node.args.get("position")), "trim"), (of(node.this),))
+        case exp.If():
+            return computation("case", tuple(of(node.args[part]) for part in ("this", "true", "false") if node.args.get(part)))
+        case exp.Nvl2():
+            return computation("nvl2", tuple(of(node.args[part]) for part in ("this", "true", "false") if node.args.get(part)))
+        case exp.Case():
+            return _case(node, of)
+        case exp.Extract():
+            return computation("extract", (GivenValue(node.name), of(cast("exp.Expression", node.expression))))
+        case exp.TimestampTrunc():
+            return computation("date_trunc", (GivenValue(str(node.args["unit"].name)), of(node.this)))
+        case exp.TsOrDsToDate() if not node.args.get("format"):
+            return computation("date", (of(node.this),))
+        case exp.TsOrDsAdd():
+            return computation("date_add", (of(node.this), of(cast("exp.Expression", node.expression))))
+        case exp.Anonymous():
+            return computation(str(node.this), tuple(map(of, node.expressions)))
+    return None
+
+
+def _bare(node: exp.Expression) -> exp.Expression:
+    """``year(d)`` is parsed as ``year(to_date(d))``: the part of a moment is that of its day."""
+    return node.this if isinstance(node, exp.TsOrDsToDate) else node
+
+
+def cast_type(named: exp.DataType) -> ColumnType:
+    """The type that a CAST names. Raises ``InvalidFilter`` for one that nothing is cast to here."""
+    wanted = _TYPES.get(named.this)
+    if named.this is _Type.DECIMAL:
+        digits = [int(parameter.name) for parameter in named.expressions] or [10, 0]
+        wanted = ColumnType(Kind.DECIMAL, precision=digits[0], scale=digits[1] if len(digits) > 1 else 0)
+    if wanted is None or (named.expressions and wanted.kind is not Kind.DECIMAL):
+        raise InvalidFilter(f"a CAST to {named.sql(dialect='spark')} is not computed in filters")
+    return wanted
+
+
+def _like(node: exp.Expression, of: Callable[[exp.Expression], Term]) -> Term:
+    escape: Term = GivenValue("\\")
+    if isinstance(node, exp.Escape):
+        escape, node = of(cast("exp.Expression", node.expression)), node.this
+    if not isinstance(node, exp.Like):
+        raise InvalidFilter(f"'{node.sql(dialect='spark')[:120]}' is no LIKE")
+    found = computation("like", (of(node.this), of(cast("exp.Expression", node.expression)), escape))
+    return computation("not", (found,)) if node.args.get("negate") else found
+
+
+def _case(node: exp.Case, of: Callable[[exp.Expression], Term]) -> Term:
+    """``CASE WHEN c THEN v``, and ``CASE x WHEN y THEN v``, which compares."""
+    arguments: list[Term] = []
+    for branch in node.args["ifs"]:
+        condition = of(branch.this)
+        arguments += [condition if node.this is None else Computation("=", (of(node.this), condition)), of(branch.args["true"])]
+    default = node.args.get("default")
+    return computation("case", (*arguments, GivenValue(None) if default is None else of(default)))
+
+
+__all__ = ["cast_type", "term_of"]

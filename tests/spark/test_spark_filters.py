@@ -1,0 +1,68 @@
+"""What a filter computes is what Spark computes: every condition is asked of both, about the same rows."""
+
+from __future__ import annotations
+
+import pytest
+
+from fileindex.base.errors import FilterFailed
+from fileindex.predicate.evaluate_rows import mask
+from fileindex.predicate.json import from_json, to_json
+from pyspark_paimon.filter.parse import bind_filter, parse_filter
+from tests.computed_filters import FAILING, SAFE, TABLE, TYPES, pairs_of_columns
+
+BATCH = TABLE.combine_chunks().to_batches()[0]
+
+
+@pytest.fixture(scope="module")
+def frame(spark):
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    made = spark.createDataFrame(TABLE.drop_columns(["ntz", "ltz"]))
+    instants = spark.createDataFrame(TABLE.select(["id", "ntz", "ltz"]))
+    return made.join(instants, "id").cache()
+
+
+def ours(predicate) -> list[int]:
+    again = from_json(to_json(predicate))
+    found = mask(again, BATCH, TYPES)
+    return BATCH.column("id").filter(found).to_pylist()
+
+
+def test_every_condition_selects_the_rows_that_spark_selects(frame) -> None:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    texts = [*SAFE, *pairs_of_columns()]
+    wrong = []
+    for start in range(0, len(texts), 40):
+        part = texts[start : start + 40]
+        kinds = [F.collect_list(F.when(F.expr(text), F.col("id"))).alias(f"c{at}") for at, text in enumerate(part)]
+        theirs = frame.agg(*kinds).collect()[0]
+        for at, text in enumerate(part):
+            if sorted(theirs[at]) != ours(parse_filter(text, TYPES)):
+                wrong.append((text, sorted(set(theirs[at]) ^ set(ours(parse_filter(text, TYPES))))[:5]))
+    assert wrong == []
+
+
+def test_where_spark_fails_we_fail(frame) -> None:
+    for text in FAILING:
+        with pytest.raises(Exception, match=r"OVERFLOW|ZERO|CAST_INVALID|overflow"):
+            frame.where(text).count()
+        with pytest.raises(FilterFailed):
+            ours(parse_filter(text, TYPES))
+
+
+def test_columns_of_spark_are_computed_as_text_is(spark) -> None:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    for column, text in (
+        (F.lower(F.col("s")) == "oslo", "lower(s) = 'oslo'"),
+        (F.col("k") + F.col("t") > 3, "k + t > 3"),
+        (F.col("s").contains("o") & ~F.col("s").endswith("o"), "contains(s, 'o') AND NOT endswith(s, 'o')"),
+        (F.col("k").between(F.col("t"), F.col("l")), "k BETWEEN t AND l"),
+        (F.when(F.col("k") > 0, "a").otherwise("b") == "a", "CASE WHEN k > 0 THEN 'a' ELSE 'b' END = 'a'"),
+        (F.col("ntz").cast("date") == F.col("day"), "CAST(ntz AS DATE) = day"),
+        (F.substring("s", 2, 2) == "sl", "substring(s, 2, 2) = 'sl'"),
+        (F.coalesce(F.col("k"), F.col("t")).isNull(), "coalesce(k, t) IS NULL"),
+        (F.col("s").like("%o%"), "s LIKE '%o%'"),
+        (F.year("day") == 2024, "year(day) = 2024"),
+    ):
+        assert ours(bind_filter(column, TYPES)) == ours(parse_filter(text, TYPES)), text
