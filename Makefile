@@ -8,6 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 BENCH_STAMP := $(VENV)/.installed-bench
+DOCS_STAMP := $(VENV)/.installed-docs
 EXTRAS := spark,cli,demo,objectstore,test
 PYTEST := $(BIN)/python -m pytest
 
@@ -78,14 +79,28 @@ $(BENCH_STAMP): $(STAMP)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	@touch $@
 
+$(DOCS_STAMP): $(STAMP)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	@touch $@
+
+.PHONY: docs
+docs: $(DOCS_STAMP) ## Build the documentation as a site in artifacts/site, strict
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
+	@echo "the site: artifacts/site/index.html"
+
+.PHONY: dist-check
+dist-check: $(STAMP) ## Build sdist and wheel, and try each in a fresh environment
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check '.[dist]'
+	@scripts/check-dist $(BIN)/python
+
 .PHONY: bench-quick
 bench-quick: setup $(BENCH_STAMP) ## Measure every workload beside the peers on a tenth of the rows, answers checked (minutes)
 	@$(BIN)/python -m benchmarks run --profile quick
 
 .PHONY: bench
-bench: setup $(BENCH_STAMP) ## Measure everything at full size (an hour at most; run again to go on) and put the figures into the README
+bench: setup $(BENCH_STAMP) ## Measure everything at full size (an hour at most; run again to go on) and put the figures into the docs
 	@$(BIN)/python -m benchmarks run --profile full --minutes 55
-	@$(BIN)/python -m benchmarks readme --profile full
+	@$(BIN)/python -m benchmarks docs --profile full
 
 .PHONY: bench-scaling
 bench-scaling: setup $(BENCH_STAMP) ## Measure how cost grows: 1, 6 and 24 million rows; 10, 100 and 1,000 commits

@@ -5,7 +5,7 @@
     python -m benchmarks run --profile full --contenders floor,ours --only write,compact --minutes 5
     python -m benchmarks run --profile full --again ours,floor    # forget these contenders' figures and tables first
     python -m benchmarks report --profile full         # the report of what is there
-    python -m benchmarks readme --profile full         # and into the README, with the picture
+    python -m benchmarks docs --profile full           # and into docs/performance.md, with the picture
 
 Inputs, tables and measurements lie in ``--work`` (``bench-work``, some 20 GB for all contenders at full size); ``clean`` removes the tables.
 """
@@ -20,9 +20,9 @@ from dataclasses import asdict
 from pathlib import Path
 
 from benchmarks import singles
+from benchmarks.docs_page import publish
 from benchmarks.environments import ROOT
 from benchmarks.harness import PROFILES, Bench, contender, known
-from benchmarks.readme import publish
 from benchmarks.report import Report
 from benchmarks.workloads import BY_NAME
 
@@ -42,7 +42,7 @@ def say(text: str) -> None:
 
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("verb", choices=("run", "report", "readme", "clean"))
+    parser.add_argument("verb", choices=("run", "report", "docs", "clean"))
     parser.add_argument("--profile", choices=tuple(PROFILES), default="quick")
     parser.add_argument("--contenders", help="names with commas; ours and floor are always among them")
     parser.add_argument("--only", help="workloads with commas; no benchmarks of one file then")
@@ -96,7 +96,7 @@ def main() -> None:
             singles.run_singles(profile.name, bench.folder / "singles", say, deadline=bench.deadline)
         bench.measure_rounds(1, profile.rounds)
     report = report_of(bench)
-    if given.verb == "readme":
+    if given.verb == "docs":
         publish(report, bench.folder)
     print("\n" + report.markdown().split("**All measurements**")[0])
     print(f"{(time.monotonic() - started) / 60:.1f} minutes; report, picture and figures: {bench.folder}")

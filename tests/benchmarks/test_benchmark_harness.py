@@ -13,10 +13,10 @@ import pytest
 
 from benchmarks.answers import answer_of
 from benchmarks.contenders.worker import Job, Query
+from benchmarks.docs_page import BEGIN, END, between
 from benchmarks.harness import PROFILES, Bench, contender, known
 from benchmarks.inputs import Inputs, store_changes
 from benchmarks.queries import lookups, matching
-from benchmarks.readme import BEGIN, END, between
 from benchmarks.report import Report
 from benchmarks.results import Record, Results, short
 from benchmarks.workloads import BY_NAME, LINES, MAKER, WORKLOADS

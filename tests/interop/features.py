@@ -1,4 +1,4 @@
-"""The features that README's table tells of, and the mark by which a test says which cell it proves.
+"""The features that the docs' table tells of, and the mark by which a test says which cell it proves.
 
     @feature("deletion vectors, 64 bit", PYPAIMON, READS_OURS, outcome="refuses")
     def test_...

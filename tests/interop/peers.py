@@ -28,7 +28,7 @@ PROGRAM = Path(__file__).with_name("pypaimon_process.py")
 
 @dataclass(frozen=True)
 class Requirements:
-    """What a peer is: its name in the README's table and the pins of its environment."""
+    """What a peer is: its name in the the docs' table and the pins of its environment."""
 
     name: str
     pins: tuple[str, ...]

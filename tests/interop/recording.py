@@ -1,4 +1,4 @@
-"""Pytest hooks that collect what each marked test proved, and compare or renew ``outcomes.json``, from which README's table is made.
+"""Pytest hooks that collect what each marked test proved, and compare or renew ``outcomes.json``, from which the docs' table is made.
 
 ``PYSPARK_PAIMON_INTEROP=check`` (``make interop``) fails a run that does not prove every recorded cell, or proves one that is not recorded;
 ``=record`` takes what this run proves over into the file, so a run of some tests renews their cells. Import the hooks into a ``conftest.py``.
@@ -26,7 +26,7 @@ _proofs: dict[Cell, set[tuple[str, str]]] = defaultdict(set)
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the mark."""
-    config.addinivalue_line("markers", "interop_feature(name, peer, direction, outcome): the cell of README's table that a test proves")
+    config.addinivalue_line("markers", "interop_feature(name, peer, direction, outcome): the cell of the docs' table that a test proves")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -1,4 +1,4 @@
-"""README's table of what works with whom, made from what the tests have proven: ``python -m tests.interop.table`` writes it.
+"""The docs' table of what works with whom, made from what the tests have proven: ``python -m tests.interop.table`` writes it.
 
 Cells come from ``outcomes.json``, which ``PYSPARK_PAIMON_INTEROP=record pytest tests/interop`` makes.
 """
@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.interop.features import FEATURES, OURS_READS, PEERS, READS_OURS, TURNS
 from tests.interop.recording import Cell, recorded_cells
 
-README = Path(__file__).parents[2] / "README.md"
+PAGE = Path(__file__).parents[2] / "docs" / "compatibility.md"
 BEGIN, END = "<!-- interop:begin -->", "<!-- interop:end -->"
 WAYS = {
     (True, True, True): "both ways, in turns",
@@ -46,16 +46,16 @@ def cell(cells: dict[Cell, str], name: str, peer: str) -> str:
     return "; ".join(part for part in said if part) or "–"
 
 
-def with_table(readme: str, table: str) -> str:
-    """README's text with the table between its marks."""
-    before, _, rest = readme.partition(BEGIN)
+def with_table(page: str, table: str) -> str:
+    """The page's text with the table between its marks."""
+    before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)
     return f"{before}{BEGIN}\n{table}\n{END}{after}"
 
 
 def main() -> None:
-    text = README.read_text(encoding="utf-8")
-    README.write_text(with_table(text, rendered(recorded_cells())), encoding="utf-8")
+    text = PAGE.read_text(encoding="utf-8")
+    PAGE.write_text(with_table(text, rendered(recorded_cells())), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What Spark's SQL can do with a table, statement by statement: run by the tests, and shown as a table in the README.
+"""What Spark's SQL can do with a table, statement by statement: run by the tests, and shown as a table in docs/spark.md.
 
 ``{t}`` is a table of Spark's catalog made over the Paimon table at ``{path}`` (id BIGINT key, city STRING; rows 1 Oslo, 2 Lima, 3 NULL),
 ``{d}`` and ``{days}`` the same for a partitioned one (day DATE, id INT, v STRING; a row in each of the first two days of 2026), ``{v}`` a
@@ -26,7 +26,7 @@ class Example:
 
 @dataclass(frozen=True)
 class Feature:
-    """A row of the README's table."""
+    """A row of the docs' table."""
 
     shown: str
     answer: str
@@ -242,8 +242,8 @@ REFUSED = (
 )
 
 
-def readme_table() -> str:
-    """The README's table, markers included."""
+def docs_table() -> str:
+    """The docs' table, markers included."""
     lines = ["<!-- sql:begin -->", "", "| SQL that works | |", "|---|---|"]
     lines += [f"| {feature.shown} | {feature.answer} |" for feature in WORKS]
     lines += ["", "| SQL that Spark does not hand to a Python source | instead |", "|---|---|"]

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from sql_statements import ALL, D1, D2, REFUSED, WORKS, Feature, readme_table
+from sql_statements import ALL, D1, D2, REFUSED, WORKS, Feature, docs_table
 
 import pyspark_paimon
 from pyspark_paimon import Table
 from pyspark_paimon.spark.wire.errors import typed_error
 
 spark_tests = pytest.mark.spark
-README = Path(__file__).parent.parent.parent / "README.md"
+PAGE = Path(__file__).parent.parent.parent / "docs" / "spark.md"
 
 
 def content(table: Table) -> list[tuple]:
@@ -84,7 +84,7 @@ def named(rows: list[tuple], names: dict[str, str]) -> list[tuple]:
 
 @spark_tests
 @pytest.mark.parametrize("feature", [*WORKS, *REFUSED], ids=lambda feature: re.sub(r"[^A-Za-z]+", "-", feature.shown)[:50])
-def test_every_statement_does_what_the_readme_says(spark, names, table, days, feature: Feature):
+def test_every_statement_does_what_the_docs_say(spark, names, table, days, feature: Feature):
     for example in feature.examples:
         sql = example.sql.format(**names)
         if example.refused is None:
@@ -100,10 +100,10 @@ def test_every_statement_does_what_the_readme_says(spark, names, table, days, fe
                 refill(made, rows)
 
 
-def test_the_readme_lists_exactly_the_statements_that_are_tested():
-    text = README.read_text()
+def test_the_docs_list_exactly_the_statements_that_are_tested():
+    text = PAGE.read_text()
     shown = text[text.index("<!-- sql:begin -->") : text.index("<!-- sql:end -->") + len("<!-- sql:end -->")]
-    assert shown == readme_table()
+    assert shown == docs_table()
     assert all(feature.examples for feature in (*WORKS, *REFUSED))
     assert all(any(example.refused for example in feature.examples) for feature in REFUSED)
 

@@ -1,14 +1,14 @@
-"""README's table of what works with whom says what was proven."""
+"""The docs' table of what works with whom says what was proven."""
 
 from __future__ import annotations
 
 from tests.interop.features import DIRECTIONS, FEATURES, JAVA, OURS_READS, PEERS, PYPAIMON, READS_OURS, TURNS
 from tests.interop.recording import as_table, differences, proven_cells, recorded_cells
-from tests.interop.table import BEGIN, END, README, cell, rendered, with_table
+from tests.interop.table import BEGIN, END, PAGE, cell, rendered, with_table
 
 
-def test_readme_holds_the_table_of_the_recorded_outcomes() -> None:
-    text = README.read_text(encoding="utf-8")
+def test_the_docs_hold_the_table_of_the_recorded_outcomes() -> None:
+    text = PAGE.read_text(encoding="utf-8")
     assert text.count(BEGIN) == text.count(END) == 1
     assert with_table(text, rendered(recorded_cells())) == text
 

@@ -1,4 +1,4 @@
-"""Puts the figures of a run into the README, between its markers, and the picture beside it."""
+"""Puts the figures of a run into the docs' page on performance, between its markers, and the picture beside it."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ def between(text: str, part: str) -> str:
 
 
 def part_of(report: Report) -> str:
-    """What the README shows: figures without spread and targets, a sentence on what they are, the picture."""
+    """What the page shows: figures without spread and targets, a sentence on what they are, the picture."""
     table = report.main_table()
     kept = [at for at, name in enumerate(table.columns) if name not in DROPPED]
     narrow = Figures(table.title, [table.columns[at] for at in kept], [[row[at] for at in kept] for row in table.rows])
-    picture = "![Ratio to the floor](benchmarks/results/ratios.svg)"
+    picture = "![Ratio to the floor](../benchmarks/results/ratios.svg)"
     notes = "\n".join(f"* {note}" for note in report.notes())
-    return f"{narrow.markdown()}\n{report.about()}\n\n{picture}\n\n{notes}\n\nAll measurements: [report](benchmarks/results/report.md)."
+    return f"{narrow.markdown()}\n{report.about()}\n\n{picture}\n\n{notes}\n\nAll measurements: [report](../benchmarks/results/report.md)."
 
 
 def publish(report: Report, folder: Path) -> None:
-    """Copy the report of a run into the repository and write the README."""
+    """Copy the report of a run into the repository and write the page."""
     KEPT.mkdir(exist_ok=True)
     for name in ("report.md", "results.json", "ratios.svg"):
         shutil.copy(folder / name, KEPT / name)
-    path = ROOT / "README.md"
+    path = ROOT / "docs" / "performance.md"
     path.write_text(between(path.read_text(encoding="utf-8"), part_of(report)), encoding="utf-8")
 
 
