@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from fileindex.base.column_type import BINARIES, STRINGS, Kind
 from lsm.keys.encoding import is_variable
+from lsm.schema.cast_hint import cast_hint
 from manifest.io.errors import NullInKey, SchemaMismatch
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import MAX_LENGTH, DataField, DataType
@@ -69,7 +70,8 @@ def _left_out(field: DataField, schema: TableSchema, rows: int) -> Any:
 def _column(column: Any, field: DataField) -> Any:
     target = field.type.arrow
     if not may_cast(column.type, target):
-        raise SchemaMismatch(f"column '{field.name}': Arrow {column.type} cannot become {field.type} without changing values")
+        hint = cast_hint(field, column.type)
+        raise SchemaMismatch(f"column '{field.name}': Arrow {column.type} cannot become {field.type} without changing values{hint}")
     if has_null(column, field.type):
         what = "has a null inside" if field.type.nullable else "has a null"
         raise NullInKey(f"column '{field.name}' {what}, but is {field.type}")
@@ -95,11 +97,18 @@ def _cast(column: Any, field: DataField, target: Any) -> Any:
             column = pa.chunked_array(pieces, pa.dictionary(source.index_type, target))
         done = column.cast(target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise SchemaMismatch(f"column '{field.name}': a value of Arrow {source} does not fit {field.type} ({error})") from error
+        finer = pa.types.is_decimal(source) and source.scale > field.type.scale
+        hint = (
+            cast_hint(field, source)
+            if finer or pa.types.is_floating(source)
+            else "; or give the column a wider type: table.change_type(...)"
+        )
+        raise SchemaMismatch(f"column '{field.name}': a value of Arrow {source} does not fit {field.type} ({error}){hint}") from error
     if _may_round(source, target):
         same = pc.or_(pc.equal(done.cast(source), column), pc.is_null(column, nan_is_null=True))
         if pc.all(same).as_py() is False:
-            raise SchemaMismatch(f"column '{field.name}': a value of Arrow {source} would be rounded to become {field.type}")
+            hint = cast_hint(field, source)
+            raise SchemaMismatch(f"column '{field.name}': a value of Arrow {source} would be rounded to become {field.type}{hint}")
     return done
 
 

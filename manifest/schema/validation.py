@@ -19,7 +19,7 @@ from manifest.schema.merge_validation import changes_merging, check_merging
 from manifest.schema.partition_time import PartitionExpiration
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import DataField, DataType, from_arrow, highest_id, number_fields
-from manifest.types.ddl import parse_ddl
+from manifest.types.ddl import parse_table_ddl
 from manifest.types.default_value import default_scalar
 
 _SYSTEM_NAMES = frozenset({"_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "rowkind", "_ROW_ID"})
@@ -47,7 +47,10 @@ def build_schema(
     primary = _keys("primary-key", primary_keys, settings)
     partition = _keys("partition", partition_keys, settings)
     if isinstance(columns, str):
-        fields = parse_ddl(columns)
+        ddl = parse_table_ddl(columns)
+        fields, comment = ddl.fields, comment if comment is not None else ddl.comment
+        primary = _either("primary key", primary, ddl.primary_keys)
+        partition = _either("partition", partition, ddl.partition_keys)
     else:
         fields = from_arrow(columns) if isinstance(columns, pa.Schema) else number_fields(columns)
     required = frozenset(primary)
@@ -64,6 +67,13 @@ def build_schema(
     )
     check_schema(schema)
     return schema
+
+
+def _either(what: str, given: tuple[str, ...], named: tuple[str, ...]) -> tuple[str, ...]:
+    """Key columns as an argument or the DDL text names them."""
+    if given and named and given != named:
+        raise InvalidSchema(f"the {what} is ({', '.join(named)}) in the DDL text, and ({', '.join(given)}) as an argument")
+    return given or named
 
 
 def _not_null(field: DataField) -> DataField:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from fileindex.base.column_type import Kind
 from fileindex.base.errors import UnsupportedType
 from manifest.io.errors import InvalidSchema
 from manifest.types.data_type import DataField, DataType, number_fields
 
-_TOKEN = re.compile(r"\s*(`(?:[^`]|``)+`|\"[^\"]+\"|'(?:[^']|'')*'|\w+|[<>(),:])")
+_TOKEN = re.compile(r"\s*(`(?:[^`]|``)+`|\"[^\"]+\"|'(?:[^']|'')*'|\w+|[<>(),:.])")
 _MAX_DEPTH = 50
 _CONSTRUCTED = frozenset({"ARRAY", "MULTISET", "MAP", "STRUCT", "ROW"})
 
@@ -25,6 +26,26 @@ def parse_ddl(text: str) -> tuple[DataField, ...]:
     if not fields:
         raise InvalidSchema("the column list is empty")
     return number_fields(fields)
+
+
+@dataclass(frozen=True)
+class TableDdl:
+    """What a DDL text says of a table: its columns, and keys if it names them."""
+
+    fields: tuple[DataField, ...]
+    primary_keys: tuple[str, ...] = ()
+    partition_keys: tuple[str, ...] = ()
+    comment: str | None = None
+
+
+def parse_table_ddl(text: str) -> TableDdl:
+    """A column list, which may have a ``PRIMARY KEY (...)``, ``PARTITIONED BY (...)`` behind it, and ``CREATE TABLE name (...)`` around it.
+
+    >>> ddl = parse_table_ddl("CREATE TABLE t (id BIGINT, day DATE, PRIMARY KEY (day, id) NOT ENFORCED) PARTITIONED BY (day) COMMENT 'x'")
+    >>> ddl.primary_keys, ddl.partition_keys, ddl.comment
+    (('day', 'id'), ('day',), 'x')
+    """
+    return _Parser(text).table()
 
 
 class _Parser:
@@ -66,21 +87,67 @@ class _Parser:
         at = self.tokens[self.next][1] if self.next < len(self.tokens) else len(self.text)
         return InvalidSchema(f"column list: {what} at position {at}, before {self.text[at : at + 20]!r}")
 
-    def fields(self, end: str) -> list[DataField]:
+    def table(self) -> TableDdl:
+        created = self.accept("CREATE", "TABLE")
+        if created:
+            self.accept("IF", "NOT", "EXISTS")
+            while self.peek() not in {"(", ""}:
+                self.take()
+        wrapped = self.accept("(")
+        if created and not wrapped:
+            raise self.error("'(' is missing")
+        keys: dict[str, tuple[str, ...]] = {}
+        fields = self.fields(end=")" if wrapped else "", keys=keys)
+        if wrapped:
+            self.expect(")")
+        comment = None
+        while self.peek():
+            if self.accept("PARTITIONED", "BY"):
+                self.key("partition", keys)
+            elif self.accept("COMMENT"):
+                comment = self.take()[1:-1].replace("''", "'")
+            else:
+                raise self.error("the text goes on; options are given as options={...}")
+        if not fields:
+            raise InvalidSchema("the column list is empty")
+        return TableDdl(number_fields(fields), keys.get("primary", ()), keys.get("partition", ()), comment)
+
+    def key(self, kind: str, keys: dict[str, tuple[str, ...]]) -> None:
+        if kind in keys:
+            raise self.error(f"a second {kind} key")
+        self.expect("(")
+        names = [self.name()]
+        while self.accept(","):
+            names.append(self.name())
+        self.expect(")")
+        keys[kind] = tuple(names)
+
+    def fields(self, end: str, keys: dict[str, tuple[str, ...]] | None = None) -> list[DataField]:
         found: list[DataField] = []
         while self.peek() != end:
             if found:
                 self.expect(",")
-            found.append(self.one_field())
+            if keys is not None and self.accept("PRIMARY", "KEY", "("):
+                self.next -= 1
+                self.key("primary", keys)
+                self.accept("NOT", "ENFORCED")
+            else:
+                found.append(self.one_field())
+            if keys is not None and not end and self.peek().upper() in {"PARTITIONED", "COMMENT"}:
+                break
         return found
 
-    def one_field(self) -> DataField:
+    def name(self) -> str:
         name = self.take()
         if name[:1] in {"`", '"'}:
-            name = name[1:-1].replace("``", "`")
-        elif not name or not (name[0].isalpha() or name[0] == "_"):
+            return name[1:-1].replace("``", "`")
+        if not name or not (name[0].isalpha() or name[0] == "_"):
             self.next -= 1
             raise self.error("a column name is missing")
+        return name
+
+    def one_field(self) -> DataField:
+        name = self.name()
         self.accept(":")
         data_type = self.data_type(name)
         comment = None
@@ -133,4 +200,4 @@ class _Parser:
             raise UnsupportedType(f"column '{column}': {error}") from error
 
 
-__all__ = ["parse_ddl"]
+__all__ = ["TableDdl", "parse_ddl", "parse_table_ddl"]

@@ -18,6 +18,8 @@ from pyspark_paimon.request.partition_spec import spec_of
 
 _ONE_DAY_MS = 24 * 3600 * 1000
 _LONGEST_ID = 64
+_SECONDS = 10**9
+"""Seconds since the epoch had so many in 2001; as milliseconds they are in 1970, before any table."""
 
 Time: TypeAlias = int | str | date
 """A moment: milliseconds since the epoch, a date or datetime, or ISO text of one."""
@@ -130,6 +132,11 @@ def millis_of(time: Time | None) -> int | None:
         return int(aware.timestamp() * 1000)
     if time is not None and (isinstance(time, bool) or not isinstance(time, int)):
         raise InvalidArgument(f"a time is milliseconds since the epoch, a date, a datetime or ISO text, not {time!r}")
+    if time is not None and _SECONDS <= time < 10 * _SECONDS:
+        meant = datetime.fromtimestamp(time, UTC)
+        raise InvalidArgument(
+            f"{time} milliseconds are in {datetime.fromtimestamp(time / 1000, UTC):%B %Y}: are they seconds? Give {time * 1000}, or '{meant:%Y-%m-%dT%H:%M:%S}'"
+        )
     return time
 
 

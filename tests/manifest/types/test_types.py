@@ -11,7 +11,7 @@ from fileindex.base.column_type import Kind
 from fileindex.base.errors import UnsupportedType
 from manifest.io.errors import InvalidSchema
 from manifest.types.data_type import MAX_LENGTH, DataField, DataType, arrow_schema, from_arrow, highest_id, number_fields
-from manifest.types.ddl import parse_ddl
+from manifest.types.ddl import parse_ddl, parse_table_ddl
 
 CANONICAL = {
     "CHAR(3)": pa.string(),
@@ -211,3 +211,38 @@ def test_column_lists_take_sparks_spelling() -> None:
         "t TIMESTAMP(6)",
     ]
     assert fields[0].description == "it's"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "id BIGINT, day DATE, PRIMARY KEY (day, id) PARTITIONED BY (day)",
+        "id BIGINT, PRIMARY KEY (day, `id`) NOT ENFORCED, day DATE PARTITIONED BY (day)",
+        "(id BIGINT, day DATE, primary key (day, id)) partitioned by (day)",
+        "CREATE TABLE IF NOT EXISTS `db`.t (id BIGINT, day DATE, PRIMARY KEY (day, id)) PARTITIONED BY (day) COMMENT 'it''s'",
+    ],
+)
+def test_a_column_list_may_name_its_keys(text: str) -> None:
+    ddl = parse_table_ddl(text)
+    assert sorted(field.name for field in ddl.fields) == ["day", "id"]
+    assert (ddl.primary_keys, ddl.partition_keys) == (("day", "id"), ("day",))
+    assert ddl.comment == ("it's" if "COMMENT" in text else None)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "id INT, PRIMARY KEY",
+        "id INT, PRIMARY KEY (id), PRIMARY KEY (id)",
+        "id INT, PRIMARY KEY ()",
+        "(id INT",
+        "CREATE TABLE t",
+        "id INT) PARTITIONED BY (id)",
+        "(id INT) PARTITIONED BY (id) PARTITIONED BY (id)",
+        "(id INT) TBLPROPERTIES (a)",
+        "PRIMARY KEY (id)",
+    ],
+)
+def test_broken_tables_are_refused(text: str) -> None:
+    with pytest.raises((InvalidSchema, UnsupportedType)):
+        parse_table_ddl(text)

@@ -1,0 +1,76 @@
+"""How rows that do not fit a column are made to fit it, as a line of code that a person can copy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from fileindex.base.column_type import TIMESTAMPS, Kind
+from manifest.types.data_type import DataField
+
+_NAMES = {
+    Kind.BOOLEAN: "pa.bool_()",
+    Kind.TINYINT: "pa.int8()",
+    Kind.SMALLINT: "pa.int16()",
+    Kind.INT: "pa.int32()",
+    Kind.BIGINT: "pa.int64()",
+    Kind.FLOAT: "pa.float32()",
+    Kind.DOUBLE: "pa.float64()",
+    Kind.DATE: "pa.date32()",
+    Kind.TIME: "pa.time32('ms')",
+    Kind.CHAR: "pa.string()",
+    Kind.VARCHAR: "pa.string()",
+    Kind.BINARY: "pa.binary()",
+    Kind.VARBINARY: "pa.binary()",
+}
+
+
+def cast_hint(field: DataField, source: Any) -> str:
+    """``"; cast like this: pc.cast(rows['d'], pa.date32())"``, or nothing where no cast of Arrow's does it.
+
+    >>> from manifest.types.data_type import DataType
+    >>> cast_hint(DataField(0, "d", DataType(Kind.DATE)), pa.string())
+    "; cast like this: pc.cast(rows['d'], pa.date32())"
+    """
+    made = _expression(field, source, f"rows[{field.name!r}]")
+    return "" if made is None else f"; cast like this: {made}"
+
+
+def _expression(field: DataField, source: Any, rows: str) -> str | None:
+    types, kind = pa.types, field.type.kind
+    wanted = _wanted(field)
+    if wanted is None or types.is_nested(source):
+        return None
+    if kind in TIMESTAMPS and types.is_timestamp(source) and (source.tz is None) != (field.type.arrow.tz is None):
+        return f"pc.local_timestamp({rows})" if field.type.arrow.tz is None else f"pc.assume_timezone({rows}, 'UTC')"
+    if types.is_floating(source) and kind is Kind.DECIMAL:
+        return f"pc.cast(pc.round({rows}, {field.type.scale}), {wanted})"
+    if types.is_floating(source) and wanted.startswith("pa.int"):
+        return f"pc.cast(pc.round({rows}), {wanted})"
+    if types.is_floating(source) and kind is Kind.FLOAT:
+        return f"pc.cast({rows}, {wanted}, safe=False)"
+    if types.is_integer(source) and kind is Kind.DATE:
+        return f"pc.cast(pc.cast({rows}, pa.int32()), {wanted})"
+    if types.is_timestamp(source) and kind is Kind.DATE:
+        return f"pc.cast(pc.floor_temporal({rows}, unit='day'), {wanted})"
+    if types.is_decimal(source) and kind is Kind.DECIMAL:
+        return f"pc.cast(pc.round({rows}, {field.type.scale}), {wanted})"
+    try:
+        pa.nulls(0, source).cast(field.type.arrow)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return None
+    return f"pc.cast({rows}, {wanted})"
+
+
+def _wanted(field: DataField) -> str | None:
+    kind = field.type.kind
+    if kind is Kind.DECIMAL:
+        return f"pa.decimal128({field.type.precision}, {field.type.scale})"
+    if kind in TIMESTAMPS:
+        arrow = field.type.arrow
+        return f"pa.timestamp('{arrow.unit}')" if arrow.tz is None else f"pa.timestamp('{arrow.unit}', 'UTC')"
+    return _NAMES.get(kind)
+
+
+__all__ = ["cast_hint"]
