@@ -103,7 +103,7 @@ ADVICE: Final[dict[ProblemKind, str]] = {
 class Origin(BaseModel):
     """The state that needs a file: the newest snapshot, tag or kept changelog of a branch that has it."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     branch: str = MAIN_BRANCH
     snapshot: int | None = None

@@ -145,7 +145,7 @@ class CoreOptions(BaseModel):
     """
 
     model_config = ConfigDict(
-        frozen=True, extra="ignore", alias_generator=AliasGenerator(validation_alias=_alias), arbitrary_types_allowed=True
+        frozen=True, extra="ignore", alias_generator=AliasGenerator(validation_alias=_alias), arbitrary_types_allowed=True, defer_build=True
     )
 
     raw: dict[str, str] = Field(default_factory=dict, validation_alias="\0raw")

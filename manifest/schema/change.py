@@ -14,7 +14,7 @@ Path: TypeAlias = Annotated[tuple[str, ...], Field(min_length=1)]
 
 
 class _Change(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class AddColumn(_Change):

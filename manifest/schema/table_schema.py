@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_serializer, field_validator
@@ -13,11 +13,13 @@ from pydantic.alias_generators import to_camel
 
 from fileindex.base.column_type import ColumnType
 from fileindex.base.errors import CorruptFile, PaimonError, UnknownColumn, UnsupportedType
-from fileindex.build.options import FileIndexOptions
 from manifest.io.errors import UnsupportedTable
 from manifest.io.seal import check_seal
 from manifest.options.core_options import CoreOptions
 from manifest.types.data_type import DataField, DataType, arrow_schema
+
+if TYPE_CHECKING:
+    from fileindex.build.options import FileIndexOptions
 
 FILE_VERSION = 3
 _ALWAYS = (
@@ -40,7 +42,9 @@ class TableSchema(BaseModel):
     (('k',), DataType(int32))
     """
 
-    model_config = ConfigDict(frozen=True, extra="ignore", alias_generator=to_camel, populate_by_name=True, arbitrary_types_allowed=True)
+    model_config = ConfigDict(
+        frozen=True, extra="ignore", alias_generator=to_camel, populate_by_name=True, arbitrary_types_allowed=True, defer_build=True
+    )
 
     version: int = FILE_VERSION
     id: int
@@ -115,6 +119,8 @@ class TableSchema(BaseModel):
     @cached_property
     def file_index(self) -> FileIndexOptions:
         """The file index options; an index that cannot be built is left out."""
+        from fileindex.build.options import FileIndexOptions  # noqa: PLC0415  # loads every format of an index
+
         return FileIndexOptions.parse(self.options, self.column_types, strict=False)
 
     @cached_property

@@ -49,7 +49,7 @@ class Snapshot(BaseModel):
     7
     """
 
-    model_config = ConfigDict(frozen=True, alias_generator=to_camel, populate_by_name=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, alias_generator=to_camel, populate_by_name=True, extra="ignore", defer_build=True)
 
     version: int = 3
     uuid: str | None = None

@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -19,8 +19,6 @@ from lsm.scan.planner import ScanPlanner
 from lsm.scan.splits import DataSplit
 from lsm.scan.table_statistics import counted_rows, statistics_of
 from manifest.entry.cache import EntryCache, nothing_held
-from manifest.expire.orphans import list_orphans, remove_orphans
-from manifest.expire.snapshots import expire_snapshots
 from manifest.io.file_io import FileIO
 from manifest.io.paths import MAIN_BRANCH, TablePaths, split_branch
 from manifest.options.support import check_readable
@@ -33,13 +31,8 @@ from manifest.stats.table_stats import Statistics
 from manifest.storage.resolve import file_io_for
 from manifest.store import FileStore
 from pyspark_paimon.jobs.excluded_files import without_files
-from pyspark_paimon.jobs.fsck import check_table
 from pyspark_paimon.jobs.incremental import plan_changes
-from pyspark_paimon.jobs.index_rewrite import rewrite_indexes
 from pyspark_paimon.local.read import cheap_count, count_rows, plan_rows, split_rows
-from pyspark_paimon.local.update_delete import delete_rows, update_rows
-from pyspark_paimon.local.write_compact import compact_table, write_rows
-from pyspark_paimon.request.assignments import Assignments
 from pyspark_paimon.request.backend import (
     CompactRequest,
     DeleteRequest,
@@ -67,13 +60,12 @@ from pyspark_paimon.request.results import (
     WriteResult,
 )
 from pyspark_paimon.request.table_changes import TableChange, change_table
-from pyspark_paimon.request.tree_report import TreeReport
 from pyspark_paimon.scheduling.thread_pool import AHEAD_BYTES
-from pyspark_paimon.views.history_views import history_view
-from pyspark_paimon.views.index_views import index_view
 from pyspark_paimon.views.read_stages import read_stages
-from pyspark_paimon.views.statistics_view import analyze_table
-from pyspark_paimon.views.table_views import files_table
+
+if TYPE_CHECKING:
+    from pyspark_paimon.request.assignments import Assignments
+    from pyspark_paimon.request.tree_report import TreeReport
 
 
 class LocalBackend:
@@ -152,6 +144,8 @@ class LocalBackend:
 
     def view(self, view: View) -> pa.Table:
         """Tags, branches, schemas, partitions or consumers."""
+        from pyspark_paimon.views.history_views import history_view  # noqa: PLC0415  # see test_imports
+
         return history_view(self.store(), view)
 
     def pin(self, travel: TravelRequest) -> Snapshot | None:
@@ -186,16 +180,22 @@ class LocalBackend:
 
     def analyze(self, commit_id: str, columns: Sequence[str]) -> AnalyzeResult:
         """Count the rows and these columns of the newest snapshot, and commit the statistics."""
+        from pyspark_paimon.views.statistics_view import analyze_table  # noqa: PLC0415  # see test_imports
+
         return analyze_table(self.store(), commit_id, columns, self.read)
 
     def files(self, snapshot_id: int | None) -> pa.Table:
         """Live data files of a snapshot."""
         store = self.store()
+        from pyspark_paimon.views.table_views import files_table  # noqa: PLC0415  # see test_imports
+
         return files_table(store.live_entries(self._snapshot(store, snapshot_id)).entries(), store.schema)
 
     def index_view(self, view: IndexView, snapshot_id: int | None) -> pa.Table:
         """File indexes of a snapshot, or their health."""
         store = self.store()
+        from pyspark_paimon.views.index_views import index_view  # noqa: PLC0415  # see test_imports
+
         return index_view(store, view, self._snapshot(store, snapshot_id), self._threads)
 
     def plan(self, request: ScanRequest) -> ScanPlan:
@@ -266,26 +266,38 @@ class LocalBackend:
     def write(self, request: WriteRequest, rows: Rows) -> WriteResult:
         """Write and commit; on any error nothing is visible."""
         store = self.store(request.options, request.schema_id)
+        from pyspark_paimon.local.write_compact import write_rows  # noqa: PLC0415  # see test_imports
+
         return write_rows(store, request, collected(rows), threads=self._threads, progress=self._progress)
 
     def delete(self, request: DeleteRequest) -> WriteResult:
         """Delete by filter; evaluated again if a touched bucket changed meanwhile."""
+        from pyspark_paimon.local.update_delete import delete_rows  # noqa: PLC0415  # see test_imports
+
         return delete_rows(self.store(request.options), request, self.read, threads=self._threads)
 
     def update(self, request: DeleteRequest, values: Assignments) -> WriteResult:
         """Update by filter; evaluated again if a touched bucket changed meanwhile."""
+        from pyspark_paimon.local.update_delete import update_rows  # noqa: PLC0415  # see test_imports
+
         return update_rows(self.store(request.options), request, values, self.read, threads=self._threads)
 
     def compact(self, request: CompactRequest) -> CompactResult:
         """Compact; a lost race is tried again on the new snapshot."""
+        from pyspark_paimon.local.write_compact import compact_table  # noqa: PLC0415  # see test_imports
+
         return compact_table(self.store(request.options), request, threads=self._threads, progress=self._progress)
 
     def rewrite_file_index(self, commit_id: str, partitions: Sequence[Spec] | None) -> IndexRewriteResult:
         """Give files that exist the indexes that the table's options ask for, a thread each."""
+        from pyspark_paimon.jobs.index_rewrite import rewrite_indexes  # noqa: PLC0415  # see test_imports
+
         return rewrite_indexes(self.store(), commit_id, partitions, threads=self._threads, progress=self._progress)
 
     def expire(self, request: ExpireRequest) -> ExpireResult:
         """Expire snapshots and delete what only they reach."""
+        from manifest.expire.snapshots import expire_snapshots  # noqa: PLC0415  # see test_imports
+
         done = expire_snapshots(
             self.store(),
             retain_min=request.retain_min,
@@ -297,11 +309,15 @@ class LocalBackend:
 
     def fsck(self, request: FsckRequest) -> FsckResult:
         """Check metadata and files, a thread each; changes nothing."""
+        from pyspark_paimon.jobs.fsck import check_table  # noqa: PLC0415  # see test_imports
+
         store = FileStore.open(self._root, self._file_io, cache=nothing_held())  # what counts is on storage
         return check_table(store, request, threads=self._readers, progress=self._progress)
 
     def orphans(self, older_than_ms: int, *, remove: bool) -> list[OrphanFile]:
         """Files that nothing refers to; deleted if ``remove``."""
+        from manifest.expire.orphans import list_orphans, remove_orphans  # noqa: PLC0415  # see test_imports
+
         find = remove_orphans if remove else list_orphans
         return [OrphanFile(path=orphan.path, size=orphan.size, mtime_ms=orphan.mtime_ms) for orphan in find(self.store(), older_than_ms)]
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import acero
 
 from fileindex.base.errors import InvalidArgument
 from lsm.schema.conform_input import conform
@@ -65,6 +64,8 @@ class Assignments:
     def applied(self, rows: pa.Table) -> pa.Table:
         """``rows`` with new values in the set columns. Raises ``SchemaMismatch``, ``NullInKey``, ``InvalidArgument``."""
         expressions = [self._expression(name) for name in rows.column_names]
+        from pyarrow import acero  # noqa: PLC0415  # brings pyarrow.dataset and pandas along
+
         plan = acero.Declaration.from_sequence(
             [
                 acero.Declaration("table_source", acero.TableSourceNodeOptions(rows)),

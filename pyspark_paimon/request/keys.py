@@ -14,7 +14,6 @@ from fileindex.base.errors import InvalidArgument
 from fileindex.base.plain_value import plain_array, plain_values
 from fileindex.predicate.tree import ColumnRef, In, Predicate, all_of
 from lsm.keys.key_set import KeySet
-from lsm.schema.conform_input import conform
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.request.backend import ArrowRows
@@ -32,6 +31,8 @@ def keys_of(keys: Keys, schema: TableSchema, method: str) -> KeySet:
         SchemaMismatch: a key column is missing, another column is there, or a value does not fit its column.
         NullInKey: a key has a null.
     """
+    from lsm.schema.conform_input import conform  # noqa: PLC0415  # see test_imports
+
     if not schema.is_primary_key_table:
         raise InvalidArgument(f"{method} finds rows by primary key, and the table has none; give a filter")
     fields = tuple(field for field in schema.fields if field.name in schema.primary_keys)

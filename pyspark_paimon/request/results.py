@@ -15,7 +15,7 @@ CommitId: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.#-]{1,200}$")]
 class Message(BaseModel):
     """Base of all values that travel between a table and its engine: frozen, unknown members are refused."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class WriteResult(Message):

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
 from fileindex.base.errors import InvalidArgument, UnsupportedOption
-from manifest.commit.file_store_commit import FileStoreCommit
-from manifest.commit.runs import committed_before
-from manifest.entry.live import EntryFilter
-from manifest.expire.branches import create_branch, delete_branch, fast_forward
-from manifest.expire.partitions import expired_partitions
-from manifest.expire.rollback import Removed, delete_tag, expire_tags, rollback_to
 from manifest.io.errors import SnapshotNotFound
 from manifest.options.core_options import CoreOptions
 from manifest.options.durations import parse_duration_millis
 from manifest.options.support import check_writable
 from manifest.schema.change import ChangeOptions, SchemaChange
-from manifest.snapshot.snapshot import Snapshot
-from manifest.store import FileStore
 from pyspark_paimon.request.partition_spec import display_partition, predicate_of
 from pyspark_paimon.request.results import CommitId, Message, TableChangeResult
+
+if TYPE_CHECKING:
+    from manifest.expire.rollback import Removed
+    from manifest.snapshot.snapshot import Snapshot
+    from manifest.store import FileStore
 
 _DEFAULT_RETAINED = "tag.default-time-retained"
 
@@ -129,6 +126,11 @@ TableChange: TypeAlias = Annotated[
 
 def change_table(store: FileStore, change: TableChange) -> TableChangeResult:
     """Do it. Raises the typed errors of what is done."""
+    from manifest.entry.live import EntryFilter  # noqa: PLC0415  # who only asks for a change loads nothing that makes it
+    from manifest.expire.branches import create_branch, delete_branch, fast_forward  # noqa: PLC0415  # as above
+    from manifest.expire.partitions import expired_partitions  # noqa: PLC0415  # as above
+    from manifest.expire.rollback import delete_tag, expire_tags, rollback_to  # noqa: PLC0415  # as above
+
     match change:
         case Alter():
             check_rescale(store, change.changes)
@@ -202,6 +204,9 @@ def _create_tag(store: FileStore, change: CreateTag) -> TableChangeResult:
 
 def _without(store: FileStore, commit_id: str, partitions: list[bytes]) -> TableChangeResult:
     """An overwrite without new files."""
+    from manifest.commit.file_store_commit import FileStoreCommit  # noqa: PLC0415  # as in change_table
+    from manifest.commit.runs import committed_before  # noqa: PLC0415  # as above
+
     schema = store.schema
     check_writable(store.options, has_primary_key=schema.is_primary_key_table, table=store.root)
     if not partitions:

@@ -12,8 +12,6 @@ from manifest.options.support import effect_of
 from pyspark_paimon.request.backend import FsckRequest, IndexView, TravelRequest
 from pyspark_paimon.request.results import FsckResult
 from pyspark_paimon.table.role import TableRole
-from pyspark_paimon.views.statistics_view import statistics_table
-from pyspark_paimon.views.table_views import snapshots_table
 
 _EFFECTS = pa.schema([(name, pa.string()) for name in ("option", "value", "effect", "note")])
 
@@ -53,6 +51,8 @@ class TableInspection(TableRole):
         >>> cities().snapshots().select(["snapshot_id", "commit_kind", "total_record_count"]).to_pylist()
         [{'snapshot_id': 1, 'commit_kind': 'APPEND', 'total_record_count': 3}]
         """
+        from pyspark_paimon.views.table_views import snapshots_table  # noqa: PLC0415  # see test_imports
+
         return snapshots_table(self._backend.snapshots())
 
     def statistics(self, snapshot: int | None = None) -> pa.Table:
@@ -71,6 +71,8 @@ class TableInspection(TableRole):
         [{'column': 'city', 'record_count': 3, 'distinct_count': 3, 'min': 'Lima', 'max': 'Rome', 'null_count': 0}]
         """
         pinned = self._backend.pin(TravelRequest(snapshot_id=snapshot))
+        from pyspark_paimon.views.statistics_view import statistics_table  # noqa: PLC0415  # loads the planner and the commit
+
         return statistics_table(self._backend.statistics(None if pinned is None else pinned.id))
 
     def files(self, snapshot: int | None = None) -> pa.Table:

@@ -10,7 +10,6 @@ import pyarrow as pa
 from fileindex.base.errors import InvalidArgument
 from fileindex.predicate.tree import Predicate
 from pyspark_paimon.filter.parse import Filter, bind_filter
-from pyspark_paimon.request.assignments import Assignments
 from pyspark_paimon.request.backend import DeleteRequest, ScanRequest
 from pyspark_paimon.request.keys import Keys, any_of_keys, in_order_of, keys_of, tells_keys
 from pyspark_paimon.request.results import WriteResult
@@ -117,6 +116,8 @@ class TableRows(TableRole):
         >>> table.scan("id = 1", columns=["city", "attrs"]).to_arrow().to_pylist()
         [{'city': 'OSLO', 'attrs': None}]
         """
+        from pyspark_paimon.request.assignments import Assignments  # noqa: PLC0415  # see test_imports
+
         values = Assignments.of(set, self.table_schema)
         return self._backend.update(self._change("update", filter, params, options, commit_id), values)
 

@@ -7,7 +7,6 @@ from datetime import datetime
 
 from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.filter.parse import Filter
-from pyspark_paimon.jobs.compaction import compact_request
 from pyspark_paimon.request.backend import ClusterStrategyName, ExpireRequest, OrphanFile
 from pyspark_paimon.request.partition_spec import spec_of
 from pyspark_paimon.request.results import AnalyzeResult, CompactResult, ExpireResult, IndexRewriteResult
@@ -50,6 +49,8 @@ class TableMaintenance(TableRole):
         >>> result.files_before, result.files_after, result.snapshot_id
         (1, 1, 2)
         """
+        from pyspark_paimon.jobs.compaction import compact_request  # noqa: PLC0415  # see test_imports
+
         request = compact_request(
             self._backend.schema(), full=full, partitions=partitions, filter=filter, order_by=order_by, strategy=strategy, options=options
         )

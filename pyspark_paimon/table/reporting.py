@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark_paimon.filter.parse import Filter, bind_filter
-from pyspark_paimon.report.page import render_page
 from pyspark_paimon.request.backend import ScanRequest
 from pyspark_paimon.request.validate import Time, travel_of
 from pyspark_paimon.table.role import TableRole
@@ -69,6 +68,8 @@ class TableReporting(TableRole):
         >>> "1 of 1 files" in page.read_text()
         True
         """
+        from pyspark_paimon.report.page import render_page  # noqa: PLC0415  # see test_imports
+
         text = render_page(self.tree(filter, snapshot=snapshot, tag=tag, timestamp=timestamp))
         target = Path(file).expanduser().resolve()
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -15,7 +15,6 @@ from manifest.types.data_type import arrow_schema
 from pyspark_paimon.filter.parse import Filter, bind_filter
 from pyspark_paimon.jobs.incremental import change_columns, scan_fields
 from pyspark_paimon.jobs.ordering import order_text
-from pyspark_paimon.report.plan_picture import PictureOfPlan
 from pyspark_paimon.request.arguments import CheckedMethods
 from pyspark_paimon.request.backend import Backend, ScanRequest
 from pyspark_paimon.request.validate import projection
@@ -95,6 +94,8 @@ class Scan(CheckedMethods, Readable):
 
     def plan(self) -> ScanPlan:
         """The splits to read and the funnel's report, drawn in a notebook; nothing but metadata is read."""
+        from pyspark_paimon.report.plan_picture import PictureOfPlan  # noqa: PLC0415  # see test_imports
+
         plan = self.backend.plan(self.request)
         return PictureOfPlan(plan.snapshot_id, plan.splits, plan.report, self.table_schema)
 

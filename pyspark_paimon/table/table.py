@@ -22,7 +22,6 @@ from pyspark_paimon.table.history import TableHistory
 from pyspark_paimon.table.inspection import TableInspection
 from pyspark_paimon.table.keyed import TableRows
 from pyspark_paimon.table.maintenance import TableMaintenance
-from pyspark_paimon.table.new_schema import new_schema
 from pyspark_paimon.table.reading import TableReading
 from pyspark_paimon.table.reporting import TableReporting
 
@@ -89,6 +88,8 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
 
         Raises ``TableExists``, ``InvalidSchema``, ``UnsupportedType``, ``UnsupportedOption``; nothing is created then.
         """
+        from pyspark_paimon.table.new_schema import new_schema  # noqa: PLC0415  # see test_imports
+
         built = new_schema(schema, primary_keys, partition_keys, options, comment)
         backend = backend_for(path, spark, progress, storage_options)
         backend.create(built)

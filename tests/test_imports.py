@@ -1,0 +1,102 @@
+"""What an import costs: a module is loaded where it is first used, so that a process that asks one question does not pay for writing.
+
+The lists name what must not be there; they are why some imports stand inside functions.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from pyspark_paimon import Table
+
+ROOT = Path(__file__).parent.parent
+HEAVY = (
+    "duckdb",
+    "fastavro",
+    "jinja2",
+    "obstore",
+    "pandas",
+    "polars",
+    "pyarrow.acero",
+    "pyarrow.dataset",
+    "pyarrow.parquet",
+    "pyspark",
+    "rich",
+    "sqlglot",
+    "typer",
+    "zstandard",
+)
+OURS = (
+    "manifest.commit",
+    "manifest.expire",
+    "manifest.store",
+    "lsm.compaction",
+    "lsm.write",
+    "lsm.merge",
+    "lsm.fsck",
+    "lsm.scan",
+    "lsm.parquet",
+)
+WRITING = (
+    "manifest.commit",
+    "manifest.expire",
+    "manifest.fsck.walk",
+    "lsm.compaction",
+    "lsm.write",
+    "lsm.fsck",
+    "lsm.orc.writer",
+    "lsm.avro.writer",
+)
+
+
+def loaded(code: str, *arguments: str) -> set[str]:
+    """The modules that a fresh process has after ``code``."""
+    whole = f"{code}\nimport sys, json\nprint(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", whole, *arguments], cwd=ROOT, capture_output=True, text=True, check=True)
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+def found(names: tuple[str, ...], modules: set[str]) -> list[str]:
+    return [name for name in names if any(module == name or module.startswith(f"{name}.") for module in modules)]
+
+
+def test_importing_the_package_loads_no_library() -> None:
+    modules = loaded("import pyspark_paimon")
+    assert found((*HEAVY, *OURS, "pyarrow", "numpy", "pydantic"), modules) == []
+
+
+def test_importing_table_loads_neither_what_reads_nor_what_writes() -> None:
+    modules = loaded("from pyspark_paimon import Table")
+    assert found(HEAVY, modules) == []
+    assert found(OURS, modules) == []
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> str:
+    table = Table.create(tmp_path_factory.mktemp("imports") / "t", "id BIGINT, city STRING", primary_keys=["id"], options={"bucket": "1"})
+    table.write(pa.table({"id": [1, 2], "city": ["Oslo", "Lima"]}))
+    return table.path
+
+
+def test_a_scan_loads_nothing_that_writes_compacts_or_checks(path: str) -> None:
+    modules = loaded("import sys\nfrom pyspark_paimon import Table\nTable.open(sys.argv[1]).scan().to_arrow()", path)
+    assert found(WRITING, modules) == []
+    assert found(("duckdb", "jinja2", "polars", "pyarrow.acero", "pyarrow.dataset", "pyspark", "rich", "sqlglot", "typer"), modules) == []
+
+
+def test_a_filter_in_sql_loads_only_its_parser_besides(path: str) -> None:
+    modules = loaded("import sys\nfrom pyspark_paimon import Table\nTable.open(sys.argv[1]).scan('id = 1').to_arrow()", path)
+    assert found(WRITING, modules) == []
+    assert found(("duckdb", "jinja2", "polars", "pyarrow.acero", "pyarrow.dataset", "pyspark", "rich", "typer"), modules) == []
+
+
+def test_help_of_the_command_line_loads_no_engine() -> None:
+    modules = loaded("import contextlib\nfrom pyspark_paimon.cli import main\nwith contextlib.suppress(SystemExit):\n    main(['--help'])")
+    assert found(("duckdb", "jinja2", "pandas", "polars", "pyspark", "sqlglot"), modules) == []
+    assert found(WRITING, modules) == []
