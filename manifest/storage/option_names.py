@@ -23,6 +23,7 @@ NAMES: Mapping[StoreFamily, Mapping[str, str]] = {
     StoreFamily.S3: {
         "endpoint": "endpoint",
         "endpoint-url": "endpoint",
+        "endpoint-url-s3": "endpoint",
         "access-key": "access_key_id",
         "access-key-id": "access_key_id",
         "secret-key": "secret_access_key",
@@ -37,6 +38,7 @@ NAMES: Mapping[StoreFamily, Mapping[str, str]] = {
         "connection-ssl-enabled": "ssl",
         "anonymous": "skip_signature",
         "role-arn": "role_arn",
+        "assumed-role-arn": "role_arn",
         "role-session-name": "role_session_name",
         "web-identity-token-file": "web_identity_token_file",
     },
@@ -45,6 +47,7 @@ NAMES: Mapping[StoreFamily, Mapping[str, str]] = {
         "account-key": "account_key",
         "account": "account_name",
         "access-key": "account_key",
+        "key": "account_key",
         "sas-token": "sas_token",
         "client-id": "client_id",
         "client-secret": "client_secret",
@@ -55,6 +58,7 @@ NAMES: Mapping[StoreFamily, Mapping[str, str]] = {
     StoreFamily.GOOGLE: {
         "service-account": "service_account",
         "service-account-path": "service_account",
+        "auth-service-account-json-keyfile": "service_account",
         "service-account-key": "service_account_key",
         "application-credentials": "application_credentials",
     },

@@ -24,11 +24,14 @@ def found_by(source: OptionsSource) -> None:
 
 
 def session_options(place: ObjectPlace) -> StorageOptions | None:
-    """What the session has for a place: of the longest URI that it lies below, the newest. None if there is nothing."""
+    """What the session has for a place, which may be a table's branch: of the longest URI that it lies below, the newest, if any."""
+    from manifest.io.paths import split_branch  # noqa: PLC0415  # every process of a server imports this module
+
     best: tuple[int, StorageOptions | None] = (-1, None)
+    wanted, _ = split_branch(place.uri)
     for source in _sources:
         for uri, options in source():
-            if len(uri) >= best[0] and (not uri or place.uri == uri or place.uri.startswith(uri + "/")):
+            if len(uri) >= best[0] and (not uri or wanted == uri or wanted.startswith(uri + "/")):
                 best = (len(uri), options)
     return best[1]
 

@@ -127,13 +127,13 @@ class Catalog(AnyCatalog):
     def table(self, name: str, spark: Any = None) -> Table:
         """Open a table, or with ``database.table$branch_name`` a branch; with ``spark`` that session's server reads and writes it.
 
-        The server sees the same paths, and reaches stores by its own environment. Raises ``DatabaseNotFound``, ``TableNotFound``.
+        The server sees the same paths, and reaches stores by this catalog's options or, without any, by its own environment; the server of
+        a classic session always does. Raises ``DatabaseNotFound``, ``TableNotFound``.
         """
         plain, branch = split_branch(name)
         self._require(split_name(plain)[0])
-        if spark is not None:
-            return Table.open(self._path(plain), spark, branch=branch)
-        return Table.open(self._path(plain), branch=branch, storage_options=self._options)
+        options = self._options if spark is None or hasattr(spark, "client") else None
+        return Table.open(self._path(plain), spark, branch=branch, storage_options=options)
 
     def create_views(self, spark: Any, database: str = DEFAULT_DATABASE) -> list[str]:
         """Make a temporary view of every table of a database in a session, by the table's name, for SQL; their names, in order.

@@ -185,9 +185,9 @@ class Faults:
                 self.release(point)
 
 
-def wait_until(look, what):
+def wait_until(look, what, seconds=PATIENCE_SECONDS):
     """What ``look`` finds in the end. Raises ``AssertionError`` if that is nothing, again and again."""
-    until = time.monotonic() + PATIENCE_SECONDS
+    until = time.monotonic() + seconds
     while time.monotonic() < until:
         found = look()
         if found:

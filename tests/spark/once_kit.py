@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 import uuid
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import PurePosixPath
 from types import SimpleNamespace
 
 import pyarrow as pa
 from faults import Faults
 
+from manifest.storage.resolve import file_io_for
 from pyspark_paimon import Table
 from pyspark_paimon.spark.client.session import RUNTIME_CONF
 
@@ -34,8 +35,8 @@ def session_at(url: str):
 
 
 def made_table(folder) -> str:
-    """A table with the rows ``BEFORE``."""
-    table = Table.create(folder / "t", "id BIGINT, v STRING", primary_keys=["id"], options={"bucket": "2"})
+    """A table in a directory or below a URI, with the rows ``BEFORE``."""
+    table = Table.create(f"{folder}/t", "id BIGINT, v STRING", primary_keys=["id"], options={"bucket": "2"})
     table.write(pa.table({"id": list(BEFORE), "v": list(BEFORE.values())}))
     return table.path
 
@@ -65,8 +66,11 @@ def kinds(path) -> list[str]:
     return Table.open(path).snapshots().column("commit_kind").to_pylist()
 
 
-def files(path) -> set[Path]:
-    return set(Path(path).rglob("bucket-*/*"))
+def files(path) -> set[PurePosixPath]:
+    """Files of buckets, wherever the table is."""
+    io, root = file_io_for(path)
+    buckets = [status.name for status in io.list(root) if status.is_dir and status.name.startswith("bucket-")]
+    return {PurePosixPath(root, bucket, status.name) for bucket in buckets for status in io.list(f"{root}/{bucket}")}
 
 
 def settled(session, path, commit_id, *, orphans: bool | None = None) -> None:

@@ -39,13 +39,14 @@ def give(spark: Any, storage_options: Mapping[str, Any], path: str = "") -> None
 
     Raises ``UnsupportedOption`` and ``InvalidArgument`` as ``StorageOptions.of`` does, and for a session that is not of Spark Connect.
     """
-    from manifest.storage.schemes import object_place, scheme_of  # noqa: PLC0415  # every process of a server imports this module
+    from manifest.io.paths import split_branch  # noqa: PLC0415  # every process of a server imports this module
+    from manifest.storage.schemes import object_place, scheme_of  # noqa: PLC0415  # as above
     from manifest.storage.storage_options import StorageOptions  # noqa: PLC0415  # as above
 
     options = StorageOptions.of(storage_options)
     if path and scheme_of(path) in {None, "file"}:
         return
-    place = object_place(path).uri if path else ""
+    place = split_branch(object_place(path).uri)[0] if path else ""
     check_whole(options)
     if not hasattr(spark, "client"):
         raise InvalidArgument(

@@ -18,7 +18,15 @@ ROOT = Path(__file__).parents[3]
 KEY, SECRET, TOKEN = "AKIA-who-it-is", "s3cr3t/of+him==", "tok-of-the-session"
 
 SPELLINGS = {
-    "endpoint": ["s3.endpoint", "s3a.endpoint", "fs.s3a.endpoint", "fs.s3.endpoint", "AWS_ENDPOINT_URL", "fs.oss.endpoint"],
+    "endpoint": [
+        "s3.endpoint",
+        "s3a.endpoint",
+        "fs.s3a.endpoint",
+        "fs.s3.endpoint",
+        "AWS_ENDPOINT_URL",
+        "AWS_ENDPOINT_URL_S3",
+        "fs.oss.endpoint",
+    ],
     "access_key_id": [
         "s3.access-key",
         "s3.access.key",
@@ -31,8 +39,19 @@ SPELLINGS = {
     "session_token": ["s3.session.token", "fs.s3a.session.token", "fs.s3.securityToken", "AWS_SESSION_TOKEN", "s3.session-token"],
     "region": ["s3.region", "s3.endpoint.region", "fs.s3a.endpoint.region", "fs.s3.region", "AWS_REGION", "AWS_DEFAULT_REGION"],
     "path_style": ["s3.path.style.access", "s3.path-style-access", "fs.s3a.path.style.access"],
-    "account_key": ["azure.account-key", "AZURE_STORAGE_ACCOUNT_KEY", "fs.azure.account.key.acme.dfs.core.windows.net"],
-    "service_account": ["gs.service-account", "GOOGLE_SERVICE_ACCOUNT", "GOOGLE_SERVICE_ACCOUNT_PATH"],
+    "account_key": [
+        "azure.account-key",
+        "AZURE_STORAGE_ACCOUNT_KEY",
+        "AZURE_STORAGE_KEY",
+        "fs.azure.account.key.acme.dfs.core.windows.net",
+    ],
+    "service_account": [
+        "gs.service-account",
+        "GOOGLE_SERVICE_ACCOUNT",
+        "GOOGLE_SERVICE_ACCOUNT_PATH",
+        "fs.gs.auth.service.account.json.keyfile",
+    ],
+    "role_arn": ["s3.role-arn", "fs.s3a.assumed.role.arn", "AWS_ROLE_ARN"],
 }
 
 

@@ -112,5 +112,6 @@ def test_a_large_file_is_uploaded_in_parts_and_one_that_is_given_up_is_not_there
     assert table.fsck("deep").problems == ()
 
 
+@pytest.mark.timeout(900)
 def test_of_writers_that_race_and_do_not_hear_of_their_success_none_loses(azure, proxy):
     raced(azure, proxy, f"{PLACES[0]}/{uuid.uuid4()}", 6, 20)

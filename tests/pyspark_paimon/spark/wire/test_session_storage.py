@@ -52,12 +52,12 @@ def options_for(path):
 def test_what_was_given_for_the_longest_path_counts_and_of_that_the_newest(session, server):
     give(session, KEYS)
     give(session, KEYS | {"s3.access-key": "OLD"}, "s3://b/w/t/")
-    give(session, KEYS | {"s3.access-key": "NEW"}, "s3://b/w/t")
+    give(session, KEYS | {"s3.access-key": "NEW"}, "s3://b/w/t$branch_dev")
     named = {
         path: {name: value for _, name, value in options_for(path).values}["access_key_id"]
-        for path in ("s3://b/w/t", "s3://b/w/t/branch/branch-x", "s3://b/w/t2", "s3://other/t")
+        for path in ("s3://b/w/t", "s3://b/w/t$branch_x", "s3://b/w/t/branch/branch-x", "s3://b/w/t2", "s3://other/t")
     }
-    assert list(named.values()) == ["NEW", "NEW", "AKIA", "AKIA"]
+    assert list(named.values()) == ["NEW", "NEW", "NEW", "AKIA", "AKIA"]
     own = {"s3.region": "eu-1"}
     assert file_io_for("s3://b/w/t", storage_options=own)[0].options == StorageOptions.of(own), "what a caller says counts first"
 
