@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, get_args
 
@@ -82,6 +83,15 @@ def wanted_buckets(store: FileStore, request: CompactRequest) -> list[tuple[byte
     return sorted({(known[code], bucket) for code, bucket in zip(codes.tolist(), entries.bucket.tolist(), strict=True)})
 
 
+def bucket_sizes(store: FileStore) -> Counter[tuple[bytes, int]]:
+    """Bytes of the live files of every (partition, bucket) at the newest snapshot."""
+    sizes: Counter[tuple[bytes, int]] = Counter()
+    entries = store.live_entries(store.snapshots.latest())
+    for partition, bucket, size in zip(entries.partition, entries.bucket.tolist(), entries.file_size.tolist(), strict=True):
+        sizes[partition, bucket] += size
+    return sizes
+
+
 def compact_one(store: FileStore, request: CompactRequest, bucket: tuple[bytes, int]) -> CommitMessage | None:
     """Do what the request asks for in one bucket; None if there is nothing to do."""
     from lsm.compaction.cluster import Clustering  # noqa: PLC0415  # a client of a server needs no storage engine
@@ -107,4 +117,4 @@ def compaction_counts(messages: Sequence[CommitMessage]) -> dict[str, int]:
     }
 
 
-__all__ = ["compact_one", "compact_request", "compaction_counts", "wanted_buckets"]
+__all__ = ["bucket_sizes", "compact_one", "compact_request", "compaction_counts", "wanted_buckets"]

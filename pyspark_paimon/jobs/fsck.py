@@ -31,18 +31,18 @@ def check_table(store: FileStore, request: FsckRequest, *, threads: int, progres
     started_ms = int(time.time() * 1000)
     found = Findings(request.limit)
     check = FileCheck(store, request.depth)
-    done = 0
+    done = size = 0
     for some in _batches(walk(store, found)):
         for one in each(partial(check.check, limit=request.limit), some, threads):
             found.merge(one)
-        done += len(some)
+        done, size = done + len(some), size + sum(unit.size for unit in some)
         if progress is not None:
-            progress(ProgressEvent(stage=STAGE, done=done, unit="files"))
+            progress(ProgressEvent(stage=STAGE, done=done, unit="files", bytes_done=size))
     found = without_expired(found, partial(gone, store))
     if request.depth is not Depth.QUICK and not found.total:
         count_orphans(store, started_ms, found)
     if progress is not None:
-        progress(ProgressEvent(stage=STAGE, done=done, total=done, unit="files"))
+        progress(ProgressEvent(stage=STAGE, done=done, total=done, unit="files", bytes_done=size, total_bytes=size))
     return result_of(found, request.depth, start)
 
 

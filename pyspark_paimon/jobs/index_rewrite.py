@@ -39,7 +39,8 @@ def rewrite_indexes(
         rewriter = FileIndexRewriter(store, commit_id, 0 if snapshot is None else snapshot.id)
         made: list[RewrittenIndex] = []
         try:
-            each(partial(_rewrite_one, rewriter, made, Steps(progress, "rewrite-file-index", len(entries), "files")), entries, threads)
+            steps = Steps(progress, "rewrite-file-index", len(entries), "files", sum(entry.file.file_size for entry in entries))
+            each(partial(_rewrite_one, rewriter, made, steps), entries, threads)
             result = commit.rewrite_indexes(messages_of(made), attempt)
         except BaseException:
             commit.abort(messages_of(made), attempt)
@@ -56,7 +57,7 @@ def rewrite_indexes(
 
 def _rewrite_one(rewriter: FileIndexRewriter, made: list[RewrittenIndex], steps: Steps, entry: ManifestEntry) -> None:
     made.append(rewriter.rewrite(entry))
-    steps.finish()
+    steps.finish(entry.file.file_size)
 
 
 def indexable_files(store: FileStore, snapshot: Snapshot | None, partitions: Sequence[Spec] | None) -> list[ManifestEntry]:

@@ -17,7 +17,7 @@ _WIDTH = 30
 
 @dataclass
 class ProgressBar:
-    """A line that shows the newest event; it ends when all is done, or another stage begins.
+    """A line that shows the newest event, by bytes where they are known; it ends when all is done, or another stage begins.
 
     >>> import io
     >>> bar = ProgressBar(io.StringIO())
@@ -47,16 +47,23 @@ class ProgressBar:
 
 
 def _bar(event: ProgressEvent) -> str:
+    size = f", {_size(event.bytes_done)}" if event.bytes_done else ""
     if not event.total:
-        return f"{event.done:,} {event.unit}"
-    filled = _WIDTH * min(event.done, event.total) // event.total
-    return f"[{'#' * filled}{'.' * (_WIDTH - filled)}] {event.done:,} of {event.total:,} {event.unit}"
+        return f"{event.done:,} {event.unit}{size}"
+    done, total = (event.bytes_done, event.total_bytes) if event.total_bytes and event.done < event.total else (event.done, event.total)
+    filled = _WIDTH * min(done, total) // total
+    of = f" of {_size(event.total_bytes)}" if event.total_bytes else ""
+    return f"[{'#' * filled}{'.' * (_WIDTH - filled)}] {event.done:,} of {event.total:,} {event.unit}{size}{of if size else ''}"
+
+
+def _size(size: int) -> str:
+    return f"{size / 2**20:,.1f} MiB"
 
 
 def chosen(progress: Progress | bool | None) -> Progress | None:
-    """Whom to tell: ``True`` means a bar on standard error."""
+    """Whom to tell: ``True`` means a bar on standard error, and silence where that is no terminal."""
     if progress is True:
-        return ProgressBar()
+        return ProgressBar() if sys.stderr.isatty() else None
     return progress or None
 
 
@@ -71,16 +78,18 @@ def told_of_tasks(spark: Any, progress: Progress | None, stage: str) -> Iterator
     if progress is None or not type(spark).__module__.startswith("pyspark.sql.connect"):
         yield
         return
-    thread, last = threading.get_ident(), (0, 0)
+    thread, last, read = threading.get_ident(), (0, 0, 0), 0
 
     def handler(stages: Any, **_: Any) -> None:
-        nonlocal last
+        nonlocal last, read
         if threading.get_ident() != thread or not stages:
             return
         counts = (sum(stage.num_completed_tasks for stage in stages), sum(stage.num_tasks for stage in stages))
-        if counts != last and counts[0] < counts[1]:
-            progress(ProgressEvent(stage=stage, done=counts[0], total=counts[1], unit="tasks"))
-        last = counts
+        read = max(read, sum(getattr(stage, "num_bytes_read", 0) for stage in stages))
+        told = (*counts, read)
+        if told != last and counts[0] < counts[1]:
+            progress(ProgressEvent(stage=stage, done=counts[0], total=counts[1], unit="tasks", bytes_done=read))
+        last = told
 
     spark.registerProgressHandler(handler)
     try:
@@ -88,7 +97,7 @@ def told_of_tasks(spark: Any, progress: Progress | None, stage: str) -> Iterator
     finally:
         spark.removeProgressHandler(handler)
     tasks = max(last[1], 1)
-    progress(ProgressEvent(stage=stage, done=tasks, total=tasks, unit="tasks"))
+    progress(ProgressEvent(stage=stage, done=tasks, total=tasks, unit="tasks", bytes_done=read))
 
 
 __all__ = ["ProgressBar", "chosen", "told_of_tasks"]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 import pyarrow as pa
@@ -19,7 +20,7 @@ from manifest.commit.message import CommitMessage, CommitResult
 from manifest.commit.runs import committed_before
 from manifest.options.support import check_writable
 from manifest.store import FileStore
-from pyspark_paimon.jobs.compaction import compact_one, compaction_counts, wanted_buckets
+from pyspark_paimon.jobs.compaction import bucket_sizes, compact_one, compaction_counts, wanted_buckets
 from pyspark_paimon.jobs.progress_steps import Steps
 from pyspark_paimon.jobs.publish import publish_rows
 from pyspark_paimon.request.backend import ArrowRows, CompactRequest, Progress, WriteRequest
@@ -39,13 +40,15 @@ def write_rows(store: FileStore, request: WriteRequest, rows: ArrowRows, *, thre
         return written(finish_compaction(store, request.compactor, done, threads=threads), 0, 0, start)
     overwriting = request.mode == "overwrite"
     with table_write(store, request.commit_id, threads=threads, overwrite=overwriting) as write:
-        taken = 0
+        taken = size = 0
         for batch, kinds in _batches(rows, request):
             write.write(batch, kinds=kinds)
-            taken += batch.num_rows
+            taken, size = taken + batch.num_rows, size + batch.get_total_buffer_size()
             if progress is not None:
-                progress(ProgressEvent(stage="write", done=taken))
+                progress(ProgressEvent(stage="write", done=taken, bytes_done=size))
         messages = write.prepare_commit()
+        if progress is not None:
+            progress(ProgressEvent(stage="write", done=taken, total=taken, bytes_done=size, total_bytes=size))
     commit = FileStoreCommit(store, request.commit_id, resequence=resequence(store, request.commit_id), fresh=request.first_run)
     result, published = commit_with_rebucket(
         commit, messages, partial(publish_rows, commit, request), threads=threads, overwrite=overwriting
@@ -98,7 +101,9 @@ def compact_table(store: FileStore, request: CompactRequest, *, threads: int, pr
     for attempt in range(1, _EVALUATIONS + 1):
         buckets = wanted_buckets(store, request)
         wanted = [bucket for bucket in buckets if only is None or bucket in only]
-        job = partial(_compact_one, store, request, Steps(progress, "compact", len(wanted)))
+        sizes = Counter[tuple[bytes, int]]() if progress is None else bucket_sizes(store)
+        steps = Steps(progress, "compact", len(wanted), total_bytes=sum(sizes[bucket] for bucket in wanted))
+        job = partial(_compact_one, store, request, steps, sizes)
         messages = [message for message in each(job, wanted, threads) if message is not None]
         commit = FileStoreCommit(store, request.commit_id, fresh=True)
         try:
@@ -114,9 +119,11 @@ def compact_table(store: FileStore, request: CompactRequest, *, threads: int, pr
     return total.model_copy(update={"seconds": time.perf_counter() - start})
 
 
-def _compact_one(store: FileStore, request: CompactRequest, steps: Steps, bucket: tuple[bytes, int]) -> CommitMessage | None:
+def _compact_one(
+    store: FileStore, request: CompactRequest, steps: Steps, sizes: Mapping[tuple[bytes, int], int], bucket: tuple[bytes, int]
+) -> CommitMessage | None:
     message = compact_one(store, request, bucket)
-    steps.finish()
+    steps.finish(sizes.get(bucket, 0))
     return message
 
 

@@ -138,12 +138,17 @@ class FunnelStage(Message):
 
 
 class ProgressEvent(Message):
-    """A sign of life of a long operation: ``done`` of ``total`` (None: unknown) ``unit`` in ``stage``."""
+    """A sign of life of a long operation: ``done`` of ``total`` (None: unknown) ``unit`` in ``stage``.
+
+    ``bytes_done`` of ``total_bytes`` (None: unknown) are behind it: of files for compactions, rewrites and checks, of rows in memory for writes.
+    """
 
     stage: str
     done: int
     total: int | None = None
     unit: str = "rows"
+    bytes_done: int = 0
+    total_bytes: int | None = None
 
 
 def repr_fields(result: Message) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-from collections import Counter
 from collections.abc import MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ import pyarrow as pa
 from manifest.fsck.walk import gone
 from manifest.store import FileStore
 from pyspark_paimon.frames.spark_types import spark_schema
-from pyspark_paimon.jobs.compaction import wanted_buckets
+from pyspark_paimon.jobs.compaction import bucket_sizes, wanted_buckets
 from pyspark_paimon.jobs.excluded_files import check_excluded
 from pyspark_paimon.jobs.incremental import scan_fields
 from pyspark_paimon.jobs.index_rewrite import indexable_files
@@ -125,10 +124,7 @@ def _answer(backend: LocalBackend, question: rpc.Question) -> str:
 
 def _sized_buckets(store: FileStore, request: CompactRequest) -> list[tuple[str, int, int]]:
     """The buckets of a compaction, and the bytes of their files."""
-    sizes: Counter[tuple[bytes, int]] = Counter()
-    entries = store.live_entries(store.snapshots.latest())
-    for partition, bucket, size in zip(entries.partition, entries.bucket.tolist(), entries.file_size.tolist(), strict=True):
-        sizes[partition, bucket] += size
+    sizes = bucket_sizes(store)
     return [(partition.hex(), bucket, sizes[partition, bucket]) for partition, bucket in wanted_buckets(store, request)]
 
 

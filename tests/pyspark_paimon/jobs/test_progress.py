@@ -36,19 +36,47 @@ def test_a_shorter_line_hides_the_longer_one_before() -> None:
     assert bar.output.getvalue().split("\r")[2] == "write 1 files        "
 
 
-def test_true_means_a_bar_and_nothing_means_silence() -> None:
+def test_true_means_a_bar_on_a_terminal_and_nothing_means_silence(monkeypatch) -> None:
+    assert chosen(True) is None, "standard error is no terminal here"
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     assert isinstance(chosen(True), ProgressBar)
     assert chosen(False) is chosen(None) is None
     assert chosen(print) is print
 
 
-def test_a_table_opened_with_progress_shows_a_bar(create, capsys) -> None:
+def test_a_bar_moves_with_bytes() -> None:
+    bar = ProgressBar(io.StringIO())
+    bar(ProgressEvent(stage="compact", done=1, total=3, unit="buckets", bytes_done=9 << 20, total_bytes=10 << 20))
+    assert bar.output.getvalue() == f"\rcompact [{'#' * 27}...] 1 of 3 buckets, 9.0 MiB of 10.0 MiB"
+
+
+def test_long_jobs_tell_of_bytes_and_end_with_all_of_them(create) -> None:
+    events: list[ProgressEvent] = []
+    table = Table.open(create(options={"bucket": "3"}).path, progress=events.append)
+    table.write(pa.table({"id": range(300), "city": ["a"] * 300, "n": pa.nulls(300)}))
+    table.compact(full=True)
+    table.fsck("quick")
+    last = {event.stage: event for event in events}
+    files = sum(table.files(snapshot=1)["file_size"].to_pylist())
+    assert last["write"].bytes_done == last["write"].total_bytes > 300 * 8
+    assert (last["write"].done, last["write"].total) == (300, 300)
+    assert (last["compact"].bytes_done, last["compact"].total_bytes) == (files, files)
+    moved = [event.bytes_done for event in events if event.stage == "compact"]
+    assert moved == sorted(moved)
+    assert len(set(moved)) == 3
+    assert all(event.done == event.total for event in last.values()), "each bar ends with a newline"
+
+
+def test_a_table_opened_with_progress_shows_a_bar(create, capsys, monkeypatch) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     path = create().path
     table = Table.open(path, progress=True)
     table.write(pa.table({"id": [1], "city": ["a"], "n": pa.nulls(1)}))
     table.compact(full=True)
     shown = capsys.readouterr().err
-    assert "compact [##############################] 1 of 1 buckets\n" in shown
+    assert "compact [##############################] 1 of 1 buckets, " in shown
+    assert shown.endswith("\n")
+    assert "write [##############################] 1 of 1 rows, " in shown
 
 
 class Session:
