@@ -17,7 +17,8 @@ from manifest.io.errors import OutOfMemory, StorageError
 from manifest.io.storage_errors import storage_errors
 
 SPILL_BATCH_BYTES = 2 << 20
-_MIN_BATCH_ROWS = 1024
+_FEWEST_ROWS, _FEWEST_BYTES = 1024, 1 << 20
+"""Smaller batches cost more than they hold; but so many rows may be no small batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +121,13 @@ def spill_directory() -> Any:
 
 
 def batch_rows(table: Any, size: int) -> int:
-    """How many rows of ``table`` make about ``size`` bytes in memory; never fewer than a thousand."""
-    return max(_MIN_BATCH_ROWS, size * int(table.num_rows) // max(1, int(table.nbytes)))
+    """How many rows of ``table`` make about ``size`` bytes in memory, or the megabyte or thousand rows that a batch has at least.
+
+    >>> batch_rows(pa.table({"n": [1] * 10}), 1), batch_rows(pa.table({"blob": [bytes(3 << 20)] * 4}), 2 << 20)
+    (1024, 1)
+    """
+    rows, held = int(table.num_rows), max(1, int(table.nbytes))
+    return max(size * rows // held, min(_FEWEST_ROWS, _FEWEST_BYTES * rows // held), 1)
 
 
 __all__ = ["SPILL_BATCH_BYTES", "SpillFile", "SpillSpace", "batch_rows", "spill_directory"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lsm.parquet.fields import ColumnChunk, ColumnMetaData, FileMetaData, RowGroupMetaData, SizeStatistics, list_of, value, value_or
 from lsm.parquet.footer_promise import FooterPromise
 from lsm.parquet.footer_seal import check_footer_seal, footer_seal_length
 from lsm.parquet.footer_structure import check_footer
@@ -17,7 +18,7 @@ from lsm.parquet.footer_writer import PARQUET_MAGIC
 from lsm.parquet.nested import leaf_count
 from lsm.parquet.page_index import PageFooter, ReadRange
 from lsm.parquet.row_group_pages import DAMAGE
-from lsm.parquet.thrift import decode_struct
+from lsm.parquet.thrift import Struct, decode_struct
 
 _IN_MEMORY = 60
 """Bytes in memory for a byte of a footer, page indexes included."""
@@ -51,12 +52,14 @@ class CachedFooter:
         metadata: the footer.
         schema: of its columns.
         pages: what it says of page indexes; None if there are none, or it cannot be looked through.
+        texts: bytes that texts of dictionaries take decoded, by row group and leaf, where the footer says it.
         kept: promises that it has been checked against.
     """
 
     metadata: Any
     schema: Any
     pages: PageFooter | None
+    texts: Mapping[tuple[int, int], int] = field(default_factory=dict, repr=False)
     kept: set[Hashable] = field(default_factory=set, repr=False)
 
     @classmethod
@@ -80,7 +83,7 @@ class CachedFooter:
             pages = PageFooter.of(footer, len(encoded), seal)
         except DAMAGE:
             pages = None
-        return cls(file.metadata, file.schema_arrow, pages, set() if promise is None else {promise.key})
+        return cls(file.metadata, file.schema_arrow, pages, _decoded_texts(footer), set() if promise is None else {promise.key})
 
     @property
     def weight(self) -> int:
@@ -114,6 +117,18 @@ class CachedFooter:
             positions[column.name] = range(start, end)
             start = end
         return positions
+
+
+def _decoded_texts(footer: Struct) -> dict[tuple[int, int], int]:
+    """A dictionary holds each text once, so that the size of its column chunk tells nothing of the rows."""
+    found: dict[tuple[int, int], int] = {}
+    for index, group in enumerate(list_of(footer, FileMetaData.ROW_GROUPS)):
+        for leaf, chunk in enumerate(list_of(group, RowGroupMetaData.COLUMNS)):
+            meta = value_or(chunk, ColumnChunk.META_DATA, {})
+            if ColumnMetaData.DICTIONARY_PAGE_OFFSET in meta and ColumnMetaData.SIZE_STATISTICS in meta:
+                sizes = value(meta, ColumnMetaData.SIZE_STATISTICS)
+                found[index, leaf] = value_or(sizes, SizeStatistics.UNENCODED_BYTE_ARRAY_DATA_BYTES, 0)
+    return found
 
 
 def _encoded(read_range: ReadRange, size: int) -> tuple[bytes, bytes]:

@@ -36,7 +36,6 @@ DECODED_BATCH_BYTES = 16 * 1024 * 1024
 MAX_BATCH_ROWS = 128 * 1024
 PAGED_ROWS = 32 * 1024
 """Row groups of fewer rows are decoded whole: looking through page indexes would cost more."""
-_MIN_BATCH_ROWS = 1024
 _FEW_ROWS = 8 * 1024
 """Rows that one thread decodes sooner than several agree on them: half a millisecond a file."""
 _WORTH_MASKING = 1 << 20
@@ -232,7 +231,10 @@ class ParquetDataFile:
         """About as many bytes as columns of a row group have decoded, by the footer's sizes and their least widths."""
         chunks = self.metadata.row_group(group.index)
         leaves = [leaf for name in columns for leaf in self._leaves[name]]
-        return sum(max(chunks.column(leaf).total_uncompressed_size, 8 * chunks.num_rows) for leaf in leaves)
+        texts = self._footer.texts
+        return sum(
+            max(chunks.column(leaf).total_uncompressed_size, texts.get((group.index, leaf), 0), 8 * chunks.num_rows) for leaf in leaves
+        )
 
     def batches(
         self,
@@ -335,10 +337,10 @@ class ParquetDataFile:
         return reader
 
     def _batch_rows(self, columns: Sequence[str], batch_bytes: int) -> int:
-        """Rows of a batch of about ``batch_bytes``, by the footer's uncompressed sizes and the columns' least widths."""
-        total = sum(self.decoded_size(columns, group) for group in self.row_groups)
-        rows = int(batch_bytes * max(1, self.metadata.num_rows) // max(1, total))
-        return max(_MIN_BATCH_ROWS, min(MAX_BATCH_ROWS, rows))
+        """Rows of a batch of at most about ``batch_bytes``, by the row group with the largest rows."""
+        sizes = ((group.num_rows, self.decoded_size(columns, group)) for group in self.row_groups)
+        rows = min((batch_bytes * rows // max(1, size) for rows, size in sizes if rows), default=MAX_BATCH_ROWS)
+        return max(1, min(MAX_BATCH_ROWS, int(rows)))
 
     def _has_small_dictionary(self, column: str) -> bool:
         """Whether a text column is dictionary encoded throughout, with few distinct values."""

@@ -27,6 +27,7 @@ from lsm.data_files.writer import data_file_names
 from lsm.deletion_vectors.maintainer import BucketVectors
 from lsm.deletion_vectors.writer import DeletionVectorWriter
 from lsm.schema.conform_input import conform
+from lsm.schema.pieces import in_pieces
 from lsm.write.append_writer import AppendOnlyWriter
 from lsm.write.base_files import ExistingFiles
 from lsm.write.bucket_writer import BucketContext, BucketWriter, WriteMetrics
@@ -145,11 +146,10 @@ class TableWrite:
         Raises:
             SchemaMismatch: The rows do not fit.
         """
-        table = conform(batch, self.store.schema)
-        table, numbers = self._kinds.of(table, kinds)
-        self._waiting.append((table, numbers))
-        if sum(t.num_rows for t, _ in self._waiting) >= _ROUTE_ROWS or sum(t.nbytes for t, _ in self._waiting) >= _ROUTE_BYTES:
-            self._route()
+        for piece, given in in_pieces(batch, kinds):
+            self._waiting.append(self._kinds.of(conform(piece, self.store.schema), given))
+            if sum(t.num_rows for t, _ in self._waiting) >= _ROUTE_ROWS or sum(t.nbytes for t, _ in self._waiting) >= _ROUTE_BYTES:
+                self._route()
 
     def compact(self, partition: bytes, bucket: int, full: bool = False) -> None:
         """Flush a bucket, then compact it: all of it, or what the strategy picks."""

@@ -1,0 +1,70 @@
+"""Rows in pieces that Arrow can hold: the texts of one array have less than 2 GiB, whatever form they come in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+MOST_BYTES = 1 << 30
+
+
+def in_pieces(rows: Any, kinds: Any = None, most: int = MOST_BYTES) -> Iterator[tuple[Any, Any]]:
+    """A Table or RecordBatch and what belongs to its rows, cut where it takes more than ``most`` bytes once dictionaries are expanded.
+
+    A single row is never cut.
+
+    >>> repeated = pa.DictionaryArray.from_arrays(pa.array([0] * 8), pa.array(["x" * 100]))
+    >>> [piece.num_rows for piece, _ in in_pieces(pa.table({"text": repeated}), most=450)]
+    [4, 4]
+    """
+    table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
+    pieces = list(_cut(table, 0, most))
+    if len(pieces) == 1:
+        yield table, kinds
+        return
+    for first, last in pieces:
+        piece = table.slice(first, last - first)
+        yield piece.take(pa.array(np.arange(last - first))), None if kinds is None else kinds[first:last]  # offsets begin at 0 again
+
+
+def _cut(table: Any, first: int, most: int) -> Iterator[tuple[int, int]]:
+    """The first row and one past the last of each piece of rows that come after ``first`` others."""
+    rows = table.num_rows
+    if rows < 2 or sum(map(_expanded, table.columns)) <= most:
+        yield first, first + rows
+        return
+    half = rows // 2
+    yield from _cut(table.slice(0, half), first, most)
+    yield from _cut(table.slice(half), first + half, most)
+
+
+def _expanded(column: Any) -> int:
+    """Bytes of a column's values, each written out."""
+    if not pa.types.is_dictionary(column.type):
+        return int(column.nbytes)
+    return sum(_written_out(chunk) for chunk in column.chunks)
+
+
+def _written_out(chunk: Any) -> int:
+    values = chunk.dictionary
+    if not len(values):
+        return 0
+    mean = values.nbytes / len(values)
+    if _is_sized(values.type):
+        lengths = pc.binary_length(values).fill_null(0).to_numpy(zero_copy_only=False)
+        if int(lengths.max()) * len(chunk) > MOST_BYTES:  # else it is no matter how often the longest is there
+            codes = chunk.indices.drop_null().to_numpy(zero_copy_only=False)
+            return int(lengths[codes].sum(dtype=np.int64))
+    return int(mean * len(chunk))
+
+
+def _is_sized(kind: Any) -> bool:
+    types = pa.types
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_binary(kind) or types.is_large_binary(kind))
+
+
+__all__ = ["MOST_BYTES", "in_pieces"]

@@ -1,0 +1,34 @@
+"""Batches are bounded in bytes, however large a value is, and however often a dictionary repeats it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lsm.parquet.reader import DECODED_BATCH_BYTES
+from pyspark_paimon import Table
+
+VALUE = "v" * (1 << 20)
+ROWS = 60
+
+
+def _texts(first: int, *, repeated: bool) -> Any:
+    if repeated:
+        return pa.DictionaryArray.from_arrays(pa.array([0] * ROWS, pa.int32()), pa.array([VALUE]))
+    return pa.array([f"{number}{VALUE}" for number in range(first, first + ROWS)])
+
+
+@pytest.mark.parametrize("repeated", [False, True], ids=["distinct", "repeated"])
+def test_a_merged_read_of_large_values_comes_in_bounded_batches(tmp_path: Path, repeated: bool) -> None:
+    table = Table.create(tmp_path / "t", "id BIGINT NOT NULL, s STRING", primary_keys=["id"], options={"bucket": "1", "write-only": "true"})
+    for first in (0, ROWS // 2):
+        table.write(pa.table({"id": pa.array(range(first, first + ROWS), pa.int64()), "s": _texts(first, repeated=repeated)}))
+    for compacted in (False, True):
+        if compacted:
+            table.compact(full=True)
+        batches = list(table.scan().to_reader())
+        assert sum(batch.num_rows for batch in batches) == ROWS * 3 // 2
+        assert max(batch.nbytes for batch in batches) <= 2 * DECODED_BATCH_BYTES
