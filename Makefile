@@ -59,6 +59,15 @@ test-pages: setup ## Run the tests of the pages in a real Chromium, which is ins
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[pages]'
 	@PYSPARK_PAIMON_BROWSER=needed $(PYTEST) -q tests/pyspark_paimon/report tests/pyspark_paimon/ui
 
+LOWEST := .venv-lowest
+.PHONY: test-lowest
+test-lowest: $(STAMP) ## Run the tests in process once at the lowest versions of all dependencies (PYTHON=... chooses the interpreter)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	@$(BIN)/uv venv --quiet --clear --python $(PYTHON) $(LOWEST)
+	@VIRTUAL_ENV=$(LOWEST) $(BIN)/uv pip install --quiet --resolution lowest-direct --editable '.[cli,demo,objectstore,test]'
+	@VIRTUAL_ENV=$(LOWEST) $(BIN)/uv pip list | grep -E "^(fastavro|jinja2|numpy|pandas|polars|pyarrow|pydantic|pyroaring|sqlglot|xxhash|zstandard) "
+	@$(LOWEST)/bin/python -m pytest -q -n 2 --dist worksteal -m "not spark and not long and not interop" --deselect tests/test_docs.py
+
 MINUTES ?= 30
 .PHONY: torture
 torture: setup ## Kill, fail, race and corrupt for MINUTES (30), and show what was tried and what went wrong; failures can be replayed

@@ -28,7 +28,6 @@ from pyspark_paimon.cli.output import console, json_value, print_grid, print_jso
 from pyspark_paimon.cli.tree import add_tree_commands
 from pyspark_paimon.table.table import Table
 from pyspark_paimon.views.explain import size_text
-from pyspark_paimon.views.index_views import built_indexes, health_summary
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
 add_commands(app)
@@ -192,6 +191,8 @@ def indexes(
         for spec in opened.table_schema.file_index.specs
     ]
     places: Counter[str] = Counter(_place(name) for name in opened.files()["file_index"].to_pylist())
+    from pyspark_paimon.views.index_views import built_indexes, health_summary  # noqa: PLC0415  # loads every format
+
     judged = opened.index_health() if health else None
     built = built_indexes(opened.file_indexes()) if judged is None else health_summary(judged)
     if as_json:
