@@ -20,9 +20,10 @@ from manifest.commit.attempt import CommitAttempt, CommitChange, CommitIdentity
 from manifest.commit.changes import Compactions, analyze_change, append_change, overwrite_change, replace_change
 from manifest.commit.history import CommitHistory, base_of, commit_history, committed_since, refuse_expired_replay
 from manifest.commit.index_rewrite import IndexRewrites
-from manifest.commit.index_update import compaction_paths, index_path, row_paths
+from manifest.commit.made_in_vain import made_in_vain
 from manifest.commit.message import CommitMessage, CommitResult
 from manifest.commit.resequence import ResequenceFiles, Resequencer
+from manifest.commit.restore import restore_change
 from manifest.commit.run_notes import CommitRun
 from manifest.commit.runs import begun
 from manifest.commit.successor import remember, stands
@@ -144,13 +145,30 @@ class FileStoreCommit:
 
         Raises ``CommitConflict`` if such a file is gone, or a bucket changed after ``read_snapshot_id``.
         """
-        failpoints.point("after-data-files")
         filled = [message for message in messages if not message.is_empty]
-        history = self._begun(filled, identifier, rows=bool(filled))
+        return self._overwritten(
+            filled, identifier, lambda store, latest: replace_change(store, latest, filled, read_snapshot_id), properties=properties
+        )
+
+    def restore(self, target: Snapshot, identifier: int = BATCH_IDENTIFIER) -> CommitResult:
+        """Make a new snapshot whose state is that of ``target``, which who calls holds back from expiry."""
+        return self._overwritten((), identifier, partial(restore_change, target), begins=True)
+
+    def _overwritten(
+        self,
+        filled: Sequence[CommitMessage],
+        identifier: int,
+        plan: Plan,
+        *,
+        begins: bool = False,
+        properties: Mapping[str, str] | None = None,
+    ) -> CommitResult:
+        """One OVERWRITE snapshot of what is there; nothing is written before (but ``begins``) if there are no messages."""
+        failpoints.point("after-data-files")
+        history = self._begun(filled, identifier, rows=begins or bool(filled))
         rows = history.rows
         if rows is None:
-            identity = CommitIdentity(self.user, identifier, CommitKind.OVERWRITE, properties=properties)
-            rows = self._run(identity, lambda store, latest: replace_change(store, latest, filled, read_snapshot_id), history)
+            rows = self._run(CommitIdentity(self.user, identifier, CommitKind.OVERWRITE, properties), plan, history)
             self._maintain()
         return CommitResult(rows, None, bool(history.found))
 
@@ -192,34 +210,11 @@ class FileStoreCommit:
         what is left an orphan: the one that led here is to be told.
         """
         try:
-            doomed = self._made_in_vain(messages, identifier)
+            doomed = made_in_vain(self.store, self.user, messages, identifier)
         except (PaimonError, OSError):
             _LOG.warning("%s: files of a commit that failed could not be deleted", self.store.root, exc_info=True)
             return []
         return [path for path in doomed if _deleted(self.store, path)]
-
-    def _made_in_vain(self, messages: Sequence[CommitMessage], identifier: int | None) -> list[str]:
-        manager = self.store.snapshots
-        base = base_of(messages) or 0
-        seen = base
-        for snapshot in manager.backwards():
-            if snapshot.id <= base:
-                seen = 0
-                break
-            if snapshot.commit_user == self.user and identifier in {None, snapshot.commit_identifier}:
-                return []
-            seen = snapshot.id
-        if seen > base + 1:
-            return []
-        candidates: set[str] = set()
-        for message in messages:
-            candidates.update(row_paths(self.store, message), compaction_paths(self.store, message))
-        for state in (manager.latest(), *manager.tags().values()):
-            for entry in self.store.live_entries(state).entries() if candidates else ():
-                candidates.difference_update(self.store.physical_files(entry.partition, entry.bucket, entry.file))
-            for index in self.store.index_entries(state) if candidates else ():
-                candidates.discard(index_path(self.store, (index.partition, index.bucket), index))
-        return sorted(candidates)
 
     def _compact(
         self, messages: Sequence[CommitMessage], identity: CommitIdentity, *, rows: int | None

@@ -18,7 +18,8 @@ from manifest.entry.manifest_entry import ManifestEntry
 from manifest.expire.delete_files import delete_files, delete_metadata, entries_of
 from manifest.expire.reachable import everything_reachable
 from manifest.io import failpoints
-from manifest.io.errors import SnapshotNotFound, StorageError
+from manifest.io.errors import SnapshotExpired, SnapshotNotFound, StorageError
+from manifest.io.paths import tag_name
 from manifest.io.seal import sealed
 from manifest.snapshot.pending_rollback import PendingRollback
 from manifest.snapshot.snapshot import Snapshot
@@ -180,6 +181,37 @@ def delete_tag(store: FileStore, name: str) -> Removed:
     return Removed(0, (name,), data, manifests)
 
 
+def replace_tag(store: FileStore, name: str, snapshot: Snapshot, retained_ms: int | None) -> Removed:
+    """Have a tag name another snapshot, in one step for readers; the files that only its old one used go.
+
+    Raises ``SnapshotNotFound`` if there is no such tag, ``SnapshotExpired`` if the snapshot goes meanwhile.
+    """
+    old, path = store.snapshots.tag(name), store.paths.tag(tag_name(name))
+    store.file_io.write(path, sealed(path, Tag.of(snapshot, retained_ms).to_json()), overwrite=True)
+    if not store.snapshots.exists(snapshot.id):  # whoever deletes it looked for tags after that
+        store.file_io.write(path, sealed(path, old.to_json()), overwrite=True)
+        raise SnapshotExpired(f"{store.root}: snapshot {snapshot.id} has expired; tag '{name}' is as it was")
+    if old.id == snapshot.id or store.snapshots.exists(old.id):
+        return Removed()
+    data, manifests = remove_unreachable(store, [old], ())
+    return Removed(0, (), data, manifests)
+
+
+def rename_tag(store: FileStore, name: str, new_name: str) -> Tag:
+    """Give a tag another name; for a moment both name the state, so that nothing of it can go.
+
+    Raises ``SnapshotNotFound`` if there is no such tag, ``InvalidArgument`` if the new name is taken.
+    """
+    tag = store.snapshots.tag(name)
+    path = store.paths.tag(tag_name(new_name))
+    if not store.file_io.create_exclusive(path, sealed(path, tag.to_json())):
+        raise InvalidArgument(f"{store.root}: tag '{new_name}' exists")
+    if not store.snapshots.delete_tag(name):  # somebody else deleted it, perhaps with its files
+        store.snapshots.delete_tag(new_name)
+        raise SnapshotNotFound(f"{store.root}: tag '{name}' was deleted while it was renamed")
+    return tag
+
+
 def expire_tags(store: FileStore, now: datetime | None = None) -> Removed:
     """Delete the tags whose time is over (local wall clock), with the files that only they used."""
     clock = datetime.now() if now is None else now  # noqa: DTZ005 -- tags note the wall clock's time
@@ -217,4 +249,14 @@ def _removed_unreachable(store: FileStore, states: Iterable[Snapshot], changes: 
     return delete_files(store, dead, kept), delete_metadata(store, forgotten, kept)
 
 
-__all__ = ["Removed", "delete_tag", "expire_tags", "finish_rollback", "remove_unreachable", "rollback_to", "told_unfinished"]
+__all__ = [
+    "Removed",
+    "delete_tag",
+    "expire_tags",
+    "finish_rollback",
+    "remove_unreachable",
+    "rename_tag",
+    "replace_tag",
+    "rollback_to",
+    "told_unfinished",
+]

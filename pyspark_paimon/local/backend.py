@@ -295,16 +295,13 @@ class LocalBackend:
         return rewrite_indexes(self.store(), commit_id, partitions, threads=self._threads, progress=self._progress)
 
     def expire(self, request: ExpireRequest) -> ExpireResult:
-        """Expire snapshots and delete what only they reach."""
-        from manifest.expire.snapshots import expire_snapshots  # noqa: PLC0415  # see test_imports
+        """Expire snapshots and delete what only they reach; a dry run only counts the snapshots."""
+        from manifest.expire.snapshots import expire_snapshots, expiring_snapshots  # noqa: PLC0415  # see test_imports
 
-        done = expire_snapshots(
-            self.store(),
-            retain_min=request.retain_min,
-            retain_max=request.retain_max,
-            older_than_ms=request.older_than_ms,
-            limit=request.limit,
-        )
+        policy: dict[str, int | None] = request.model_dump(exclude={"dry_run"})
+        if request.dry_run:
+            return ExpireResult(snapshots=len(expiring_snapshots(self.store(), **policy)), data_files=0, manifests=0)
+        done = expire_snapshots(self.store(), **policy)
         return ExpireResult(snapshots=done.snapshots, data_files=done.data_files, manifests=done.manifests)
 
     def fsck(self, request: FsckRequest) -> FsckResult:

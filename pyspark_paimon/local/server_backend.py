@@ -49,7 +49,7 @@ class ServerBackend(LocalBackend):
                 if evolve(store.schema, change.changes) is not store.schema:
                     self._api.alter_table(self._table, change.changes)
                 return TableChangeResult()
-            if self._commits is None:
+            if self._commits is None or getattr(change, "dry_run", False):
                 return super().change(change)
             try:
                 return self._by_server(change) or super().change(change)

@@ -225,6 +225,7 @@ class ExpireRequest(Message):
     retain_max: int | None = None
     older_than_ms: int | None = None
     limit: int | None = None
+    dry_run: bool = False
 
 
 class FsckRequest(Message):

@@ -89,6 +89,25 @@ class ExpireResult(Message):
     manifests: int
 
 
+class MaintenanceResult(Message):
+    """What one round of maintenance did, step by step; a step that was not asked for, or failed, is None.
+
+    ``errors`` has the error of each step that failed (the others went on), ``seconds`` how long each took. A ``dry_run`` names what
+    would go: ``expired`` snapshots, ``partitions``, ``orphans``; what compaction would do is not known before.
+    """
+
+    dry_run: bool = False
+    partitions: tuple[str, ...] | None = None
+    compacted: CompactResult | None = None
+    indexes: IndexRewriteResult | None = None
+    tags: tuple[str, ...] | None = None
+    expired: ExpireResult | None = None
+    orphans: int | None = None
+    orphan_bytes: int = 0
+    errors: dict[str, str] = {}
+    seconds: dict[str, float] = {}
+
+
 class FsckResult(Message):
     """What a check of a table found.
 
@@ -168,6 +187,7 @@ __all__ = [
     "FsckResult",
     "FunnelStage",
     "IndexRewriteResult",
+    "MaintenanceResult",
     "Message",
     "ProgressEvent",
     "TableChangeResult",

@@ -68,6 +68,34 @@ class Rollback(Message):
     do: Literal["rollback"] = "rollback"
     snapshot_id: int | None = None
     tag: str | None = None
+    dry_run: bool = False
+
+
+class Restore(Message):
+    """A new snapshot with the state of a snapshot, of a tag, or of the newest snapshot at a time; one of the three is set."""
+
+    do: Literal["restore"] = "restore"
+    commit_id: CommitId
+    snapshot_id: int | None = None
+    tag: str | None = None
+    timestamp_millis: int | None = None
+
+
+class ReplaceTag(Message):
+    """Have a tag name another snapshot (None: the newest)."""
+
+    do: Literal["replace-tag"] = "replace-tag"
+    name: str
+    snapshot_id: int | None = None
+    retained_ms: int | None = None
+
+
+class RenameTag(Message):
+    """Give a tag another name."""
+
+    do: Literal["rename-tag"] = "rename-tag"
+    name: str
+    new_name: str
 
 
 class CreateBranch(Message):
@@ -98,6 +126,7 @@ class DropPartitions(Message):
     do: Literal["drop-partitions"] = "drop-partitions"
     commit_id: CommitId
     partitions: tuple[dict[str, str | None], ...]
+    dry_run: bool = False
 
 
 class ExpirePartitions(Message):
@@ -106,6 +135,7 @@ class ExpirePartitions(Message):
     do: Literal["expire-partitions"] = "expire-partitions"
     commit_id: CommitId
     older_than: datetime | None = None
+    dry_run: bool = False
 
 
 TableChange: TypeAlias = Annotated[
@@ -115,6 +145,9 @@ TableChange: TypeAlias = Annotated[
     | ExpireTags
     | ResetConsumer
     | Rollback
+    | Restore
+    | ReplaceTag
+    | RenameTag
     | CreateBranch
     | DeleteBranch
     | FastForward
@@ -129,7 +162,7 @@ def change_table(store: FileStore, change: TableChange) -> TableChangeResult:
     from manifest.entry.live import EntryFilter  # noqa: PLC0415  # who only asks for a change loads nothing that makes it
     from manifest.expire.branches import create_branch, delete_branch, fast_forward  # noqa: PLC0415  # as above
     from manifest.expire.partitions import expired_partitions  # noqa: PLC0415  # as above
-    from manifest.expire.rollback import delete_tag, expire_tags, rollback_to  # noqa: PLC0415  # as above
+    from manifest.expire.rollback import delete_tag, expire_tags, rename_tag, replace_tag, rollback_to  # noqa: PLC0415  # as above
 
     match change:
         case Alter():
@@ -148,7 +181,16 @@ def change_table(store: FileStore, change: TableChange) -> TableChangeResult:
             target = store.snapshots.travel(snapshot_id=snapshot_id, tag=tag)
             if target is None:
                 raise InvalidArgument("a rollback goes to a snapshot or a tag: name one")
+            if change.dry_run:
+                return _newer_than(store, target)
             return _removed(rollback_to(store, target)).model_copy(update={"snapshot_id": target.id})
+        case Restore():
+            return _restored(store, change)
+        case ReplaceTag(name=name):
+            snapshot, retained = tagged(store, change)
+            return _removed(replace_tag(store, name, snapshot, retained)).model_copy(update={"snapshot_id": snapshot.id, "tags": (name,)})
+        case RenameTag(name=name, new_name=new_name):
+            return TableChangeResult(snapshot_id=rename_tag(store, name, new_name).id, tags=(new_name,))
         case CreateBranch(name=name, tag=tag):
             create_branch(store, name, tag)
             return TableChangeResult()
@@ -159,9 +201,9 @@ def change_table(store: FileStore, change: TableChange) -> TableChangeResult:
         case DropPartitions():
             wanted = EntryFilter(predicate=predicate_of(change.partitions, store.schema))
             _, partitions = store.live_entries(store.snapshots.latest(), wanted).partition_codes
-            return _without(store, change.commit_id, list(partitions))
+            return _without(store, change, list(partitions))
         case ExpirePartitions():
-            return _without(store, change.commit_id, expired_partitions(store, store.snapshots.latest(), change.older_than))
+            return _without(store, change, expired_partitions(store, store.snapshots.latest(), change.older_than))
 
 
 def check_rescale(store: FileStore, changes: Sequence[SchemaChange]) -> None:
@@ -185,7 +227,7 @@ def check_rescale(store: FileStore, changes: Sequence[SchemaChange]) -> None:
         )
 
 
-def tagged(store: FileStore, change: CreateTag) -> tuple[Snapshot, int | None]:
+def tagged(store: FileStore, change: CreateTag | ReplaceTag) -> tuple[Snapshot, int | None]:
     """The snapshot to tag, and for how long in milliseconds. Raises ``SnapshotNotFound``."""
     snapshot = store.snapshots.travel(snapshot_id=change.snapshot_id)
     if snapshot is None:
@@ -196,26 +238,58 @@ def tagged(store: FileStore, change: CreateTag) -> tuple[Snapshot, int | None]:
     return snapshot, retained
 
 
+def _restored(store: FileStore, change: Restore) -> TableChangeResult:
+    """A tag of ours holds the target back from expiry until its files are those of a new snapshot."""
+    from manifest.commit.file_store_commit import FileStoreCommit  # noqa: PLC0415  # as in change_table
+    from manifest.expire.rollback import delete_tag  # noqa: PLC0415  # as above
+
+    check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
+    target = store.snapshots.travel(snapshot_id=change.snapshot_id, tag=change.tag, timestamp_millis=change.timestamp_millis)
+    if target is None:
+        raise InvalidArgument("restore goes to a snapshot, a tag or a time: name one")
+    pin = f"restore-{change.commit_id}"
+    if change.tag is None and pin not in store.snapshots.tags():
+        store.snapshots.create_tag(pin, target)
+    try:
+        done = FileStoreCommit(store, change.commit_id).restore(target)
+        if change.tag is not None:
+            store.snapshots.tag(change.tag)  # whoever deletes it may have deleted files with it
+    finally:
+        if change.tag is None:
+            delete_tag(store, pin)
+    return TableChangeResult(snapshot_id=done.snapshot_id)
+
+
 def _create_tag(store: FileStore, change: CreateTag) -> TableChangeResult:
     snapshot, retained = tagged(store, change)
     store.snapshots.create_tag(change.name, snapshot, retained)
     return TableChangeResult(snapshot_id=snapshot.id, tags=(change.name,))
 
 
-def _without(store: FileStore, commit_id: str, partitions: list[bytes]) -> TableChangeResult:
+def _newer_than(store: FileStore, target: Snapshot) -> TableChangeResult:
+    """What a rollback to ``target`` would delete."""
+    newer = sum(snapshot_id > target.id for snapshot_id in store.snapshots.ids())
+    tags = tuple(sorted(name for name, tag in store.snapshots.tags().items() if tag.id > target.id))
+    return TableChangeResult(snapshot_id=target.id, snapshots=newer, tags=tags)
+
+
+def _without(store: FileStore, change: DropPartitions | ExpirePartitions, partitions: list[bytes]) -> TableChangeResult:
     """An overwrite without new files."""
     from manifest.commit.file_store_commit import FileStoreCommit  # noqa: PLC0415  # as in change_table
     from manifest.commit.runs import committed_before  # noqa: PLC0415  # as above
 
+    commit_id = change.commit_id
     schema = store.schema
     check_writable(store.options, has_primary_key=schema.is_primary_key_table, table=store.root)
     if not partitions:
         return TableChangeResult()
+    names = sorted(display_partition(store.partition.decode(partition), schema) for partition in partitions)
+    if change.dry_run:
+        return TableChangeResult(partitions=tuple(names))
     earlier = committed_before(store, commit_id)
     if earlier is not None:
         return TableChangeResult(snapshot_id=earlier.snapshot_id)
     done = FileStoreCommit(store, commit_id).truncate(partitions=partitions)
-    names = sorted(display_partition(store.partition.decode(partition), schema) for partition in partitions)
     return TableChangeResult(snapshot_id=done.snapshot_id, partitions=tuple(names))
 
 
@@ -244,7 +318,10 @@ __all__ = [
     "ExpirePartitions",
     "ExpireTags",
     "FastForward",
+    "RenameTag",
+    "ReplaceTag",
     "ResetConsumer",
+    "Restore",
     "Rollback",
     "TableChange",
     "change_table",

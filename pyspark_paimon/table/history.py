@@ -17,10 +17,13 @@ from pyspark_paimon.request.table_changes import (
     ExpirePartitions,
     ExpireTags,
     FastForward,
+    RenameTag,
+    ReplaceTag,
     ResetConsumer,
+    Restore,
     Rollback,
 )
-from pyspark_paimon.request.validate import commit_identity
+from pyspark_paimon.request.validate import Time, commit_identity, millis_of
 from pyspark_paimon.table.role import TableRole
 
 
@@ -59,6 +62,51 @@ class TableHistory(TableRole):
         """
         return self._backend.change(DeleteTag(name=name))
 
+    def replace_tag(self, name: str, snapshot: int | None = None, *, time_retained: timedelta | None = None) -> TableChangeResult:
+        """Have a tag that exists name another snapshot (default: the newest); readers see the old one or the new one.
+
+        Raises ``SnapshotNotFound`` if there is no such tag or snapshot, ``SnapshotExpired``.
+
+        >>> from pyspark_paimon.example import cities
+        >>> table = cities()
+        >>> table.create_tag("daily").snapshot_id, table.delete("id = 1").snapshot_id, table.replace_tag("daily").snapshot_id
+        (1, 2, 2)
+        """
+        retained = None if time_retained is None else int(time_retained / timedelta(milliseconds=1))
+        return self._backend.change(ReplaceTag(name=name, snapshot_id=snapshot, retained_ms=retained))
+
+    def rename_tag(self, name: str, new_name: str) -> TableChangeResult:
+        """Give a tag another name. Raises ``SnapshotNotFound``, ``InvalidArgument`` if the new name is taken or no name.
+
+        >>> from pyspark_paimon.example import cities
+        >>> table = cities()
+        >>> table.create_tag("v1").tags, table.rename_tag("v1", "first").tags, table.tags()["tag_name"].to_pylist()
+        (('v1',), ('first',), ['first'])
+        """
+        return self._backend.change(RenameTag(name=name, new_name=new_name))
+
+    def restore(
+        self, snapshot: int | None = None, *, tag: str | None = None, timestamp: Time | None = None, commit_id: str | None = None
+    ) -> TableChangeResult:
+        """Make a new snapshot whose rows are those of an older one, of a tag, or of the newest snapshot at a time.
+
+        Unlike ``rollback_to`` it deletes nothing: the history stays, with the states in between, and ``restore`` can be undone by
+        another one. No data file is written or read. The schema stays. ``commit_id`` is as for ``write``.
+
+        Raises ``InvalidArgument`` unless one of the three is given, ``SnapshotNotFound``, ``SnapshotExpired``, ``CommitReplayed``.
+
+        >>> from pyspark_paimon.example import cities
+        >>> table = cities()
+        >>> table.delete("id = 1").snapshot_id, table.count()
+        (2, 2)
+        >>> table.restore(1).snapshot_id, table.count(), table.scan(snapshot=2).count()
+        (3, 3, 2)
+        """
+        if sum(wish is not None for wish in (snapshot, tag, timestamp)) != 1:
+            raise InvalidArgument("restore goes to a snapshot, a tag or a time: give one of them")
+        change = Restore(commit_id=commit_identity(commit_id), snapshot_id=snapshot, tag=tag, timestamp_millis=millis_of(timestamp))
+        return self._backend.change(change)
+
     def reset_consumer(self, name: str, next_snapshot: int | None = None) -> TableChangeResult:
         """Have the stream that goes by ``name`` read ``next_snapshot`` next; without one forget it, so that it holds no snapshot any more.
 
@@ -77,17 +125,17 @@ class TableHistory(TableRole):
         """Forget the tags whose time is over, and delete the files that only they used."""
         return self._backend.change(ExpireTags())
 
-    def rollback_to(self, snapshot: int | None = None, *, tag: str | None = None) -> TableChangeResult:
+    def rollback_to(self, snapshot: int | None = None, *, tag: str | None = None, dry_run: bool = False) -> TableChangeResult:
         """Make an older snapshot or a tag the newest state again.
 
         All newer snapshots and tags are deleted for good, with the files that only they used; writes that run meanwhile may be
-        lost too. The schema stays.
+        lost too. The schema stays. ``dry_run`` only tells how many snapshots and which tags would go; ``restore`` deletes nothing.
 
         Raises ``InvalidArgument`` unless one of the two is given, ``SnapshotNotFound``, ``SnapshotExpired``.
         """
         if (snapshot is None) == (tag is None):
             raise InvalidArgument("a rollback goes to a snapshot or to a tag: give one of them")
-        return self._backend.change(Rollback(snapshot_id=snapshot, tag=tag))
+        return self._backend.change(Rollback(snapshot_id=snapshot, tag=tag, dry_run=dry_run))
 
     def create_branch(self, name: str, from_tag: str | None = None) -> None:
         """Start a history of its own: at the state of a tag, or without one empty, with the table's schemas.
@@ -120,10 +168,12 @@ class TableHistory(TableRole):
         """
         return self._backend.change(FastForward(name=branch))
 
-    def drop_partitions(self, partitions: Sequence[Mapping[str, object]], *, commit_id: str | None = None) -> TableChangeResult:
+    def drop_partitions(
+        self, partitions: Sequence[Mapping[str, object]], *, commit_id: str | None = None, dry_run: bool = False
+    ) -> TableChangeResult:
         """Remove all rows of partitions named like ``{"day": "2024-01-31"}``; columns left out mean all their values.
 
-        A commit that others can read past: older snapshots keep the rows until they expire.
+        A commit that others can read past: older snapshots keep the rows until they expire. ``dry_run`` only names the partitions.
 
         >>> import tempfile, pyarrow as pa
         >>> from pyspark_paimon import Table
@@ -137,20 +187,23 @@ class TableHistory(TableRole):
         specs = tuple(spec_of(spec, schema) for spec in partitions)
         if not specs:
             raise InvalidArgument("no partition is named; overwrite the table to empty it")
-        return self._backend.change(DropPartitions(commit_id=commit_identity(commit_id), partitions=specs))
+        return self._backend.change(DropPartitions(commit_id=commit_identity(commit_id), partitions=specs, dry_run=dry_run))
 
-    def expire_partitions(self, older_than: datetime | None = None, *, commit_id: str | None = None) -> TableChangeResult:
+    def expire_partitions(
+        self, older_than: datetime | None = None, *, commit_id: str | None = None, dry_run: bool = False
+    ) -> TableChangeResult:
         """Remove the partitions from before ``older_than`` (local wall clock), by default those that the options call too old.
 
         ``partition.expiration-time`` is the age, ``partition.expiration-strategy`` whose age: that of the time in the partition's
         values (read by ``partition.timestamp-pattern`` and ``partition.timestamp-formatter``) or of its newest file. Values that
         tell no time never expire. Writes never expire partitions by themselves.
+        ``dry_run`` only names them.
 
         Raises ``InvalidArgument``, ``UnsupportedOption``, ``CommitConflict``.
         """
         if older_than is not None and older_than.tzinfo is not None:
             older_than = older_than.astimezone().replace(tzinfo=None)
-        return self._backend.change(ExpirePartitions(commit_id=commit_identity(commit_id), older_than=older_than))
+        return self._backend.change(ExpirePartitions(commit_id=commit_identity(commit_id), older_than=older_than, dry_run=dry_run))
 
 
 __all__ = ["TableHistory"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -10,7 +11,7 @@ import pyarrow as pa
 from fileindex.base.errors import InvalidArgument
 from fileindex.predicate.tree import Predicate
 from pyspark_paimon.filter.parse import Filter, bind_filter
-from pyspark_paimon.request.backend import DeleteRequest, ScanRequest
+from pyspark_paimon.request.backend import EVERY_LEVEL, DeleteRequest, ScanRequest, TravelRequest
 from pyspark_paimon.request.keys import Keys, any_of_keys, in_order_of, keys_of, tells_keys
 from pyspark_paimon.request.results import WriteResult
 from pyspark_paimon.request.validate import Time, checked_options, commit_identity, projection, travel_of
@@ -64,12 +65,14 @@ class TableRows(TableRole):
         keys: Keys | None = None,
         options: Mapping[str, str] | None = None,
         commit_id: str | None = None,
+        dry_run: bool = False,
     ) -> WriteResult:
         """Delete the rows for which ``filter`` is true (``"TRUE"`` deletes all), or those with ``keys``, given as for ``lookup``.
 
         The rows are looked up and deleted in one snapshot: if a concurrent commit changes a bucket they are in, the filter
         is evaluated again. ``rows`` of the answer counts the deleted rows. A table without primary key marks them in deletion
         vectors if it has ``deletion-vectors.enabled``, else the files that hold them are rewritten. ``commit_id`` is as for ``write``.
+        ``dry_run`` only counts the rows that would be deleted.
 
         Raises ``InvalidArgument`` unless there is one of filter and keys, ``InvalidFilter``, ``CommitConflict``, ``CommitReplayed``, and
         for keys what ``lookup`` raises.
@@ -80,13 +83,14 @@ class TableRows(TableRole):
         (2, 1)
         """
         if keys is None:
-            return self._backend.delete(self._change("delete", filter, params, options, commit_id))
+            return self._changed(self._change("delete", filter, params, options, commit_id), self._backend.delete, dry_run=dry_run)
         if filter is not None or params:
             raise InvalidArgument("delete takes a filter or keys, not both")
         schema = self.table_schema
         wanted = keys_of(keys, schema, "delete")
         request = _request(any_of_keys(wanted, schema), options, commit_id)
-        return self._backend.delete(request.model_copy(update={"keys": None if tells_keys(schema) else wanted}))
+        named = request.model_copy(update={"keys": None if tells_keys(schema) else wanted})
+        return self._changed(named, self._backend.delete, dry_run=dry_run)
 
     def update(
         self,
@@ -96,11 +100,12 @@ class TableRows(TableRole):
         params: Mapping[str, object] | None = None,
         options: Mapping[str, str] | None = None,
         commit_id: str | None = None,
+        dry_run: bool = False,
     ) -> WriteResult:
         """Give the rows for which ``filter`` is true new values in the columns of ``set``; ``"TRUE"`` updates all.
 
         A value is a Python value, a pyarrow expression over the old row's columns (in process) or a Spark ``Column`` (on
-        Spark). Isolation and the way of a table without primary key are those of ``delete``.
+        Spark). Isolation, ``dry_run`` and the way of a table without primary key are those of ``delete``.
 
         Raises:
             InvalidArgument: no filter, nothing set, or a column of the primary key, the partition or the bucket key.
@@ -119,7 +124,19 @@ class TableRows(TableRole):
         from pyspark_paimon.request.assignments import Assignments  # noqa: PLC0415  # see test_imports
 
         values = Assignments.of(set, self.table_schema)
-        return self._backend.update(self._change("update", filter, params, options, commit_id), values)
+        request = self._change("update", filter, params, options, commit_id)
+        return self._changed(request, partial(self._backend.update, values=values), dry_run=dry_run)
+
+    def _changed(self, request: DeleteRequest, change: Callable[[DeleteRequest], WriteResult], *, dry_run: bool) -> WriteResult:
+        """What the change did, or in a dry run the number of rows that it would find now."""
+        if not dry_run:
+            return change(request)
+        pinned, schema = self._backend.start(TravelRequest())
+        asked = ScanRequest.of(request.predicate, columns=schema.names, snapshot_id=None if pinned is None else pinned.id).model_copy(
+            update={"schema_id": schema.id, "keys": request.keys, "options": EVERY_LEVEL if schema.is_primary_key_table else {}}
+        )
+        counted = self._backend.count(asked) if asked.keys is None else sum(batch.num_rows for batch in self._backend.read(asked))
+        return WriteResult(rows=counted, files=0, snapshot_id=None)
 
     def _change(
         self,

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+from collections.abc import Callable, Mapping, Sequence
 
+from manifest.schema.change import ChangeOptions
 from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.filter.parse import Filter
+from pyspark_paimon.jobs.maintenance import done_in_turn, without_index
 from pyspark_paimon.request.backend import ClusterStrategyName, ExpireRequest, OrphanFile
 from pyspark_paimon.request.partition_spec import spec_of
-from pyspark_paimon.request.results import AnalyzeResult, CompactResult, ExpireResult, IndexRewriteResult
-from pyspark_paimon.request.validate import commit_identity, cutoff_of, millis_of
+from pyspark_paimon.request.results import AnalyzeResult, CompactResult, ExpireResult, IndexRewriteResult, MaintenanceResult
+from pyspark_paimon.request.table_changes import Alter, ExpirePartitions, ExpireTags
+from pyspark_paimon.request.validate import Time, commit_identity, cutoff_of, millis_of
 from pyspark_paimon.table.role import TableRole
 
 
@@ -99,10 +101,13 @@ class TableMaintenance(TableRole):
         *,
         retain_min: int | None = None,
         retain_max: int | None = None,
-        older_than: int | datetime | None = None,
+        older_than: Time | None = None,
         limit: int | None = None,
+        dry_run: bool = False,
     ) -> ExpireResult:
         """Remove old snapshots and the files that only they reach; what is not given comes from the table's options.
+
+        ``dry_run`` only counts the snapshots that would go.
 
         >>> from pyspark_paimon.example import cities
         >>> table = cities()
@@ -110,16 +115,75 @@ class TableMaintenance(TableRole):
         >>> table.expire_snapshots(retain_min=1, retain_max=1)
         ExpireResult(snapshots=1, data_files=0, manifests=2)
         """
-        request = ExpireRequest(retain_min=retain_min, retain_max=retain_max, older_than_ms=millis_of(older_than), limit=limit)
+        request = ExpireRequest(
+            retain_min=retain_min, retain_max=retain_max, older_than_ms=millis_of(older_than), limit=limit, dry_run=dry_run
+        )
         return self._backend.expire(request)
 
-    def list_orphan_files(self, older_than: int | datetime | None = None) -> list[OrphanFile]:
+    def drop_index(self, column: str, type: str | None = None) -> IndexRewriteResult:  # noqa: A002  # as in the options' names
+        """Forget the file indexes of a column, or only the one of a type (``bloom-filter``, ``bitmap``, ``bsi``, ``range-bitmap``), and take them out of the files.
+
+        A map's entry is named as in the options, ``attrs[clicks]``. Data files stay as they are; other indexes do, too.
+
+        Raises ``InvalidArgument`` if there is no such index.
+
+        >>> from pyspark_paimon.example import cities
+        >>> table = cities()
+        >>> table.drop_index("city").rewritten, "file-index.bloom-filter.columns" in table.options
+        (1, False)
+        """
+        self._backend.change(Alter(changes=(ChangeOptions(options=without_index(self._backend.schema(), column, type)),)))
+        return self.rewrite_file_index()
+
+    def maintenance(
+        self,
+        *,
+        compact: bool = True,
+        full: bool = False,
+        partitions: bool = True,
+        indexes: bool = True,
+        tags: bool = True,
+        expire: bool = True,
+        orphans: bool = True,
+        orphans_older_than: Time | None = None,
+        dry_run: bool = False,
+    ) -> MaintenanceResult:
+        """One round of what keeps a table in shape, by its options, in the order in which each step helps the next.
+
+        Partitions that are too old go (``partition.expiration-time``), what universal compaction picks is merged (``full``: everything),
+        files get the indexes that the options ask for, tags whose time is over and snapshots beyond their retention (``snapshot.*``) go, and
+        then the files that nothing refers to, last changed before ``orphans_older_than`` (default: a day ago). A step that fails is told
+        in ``errors``, and the others go on: call it by cron. ``dry_run`` tells what would be deleted.
+
+        >>> from pyspark_paimon.example import cities
+        >>> table = cities()
+        >>> done = table.maintenance(full=True)
+        >>> done.compacted.files_after, done.expired.snapshots, done.orphans, done.errors
+        (1, 0, 0, {})
+        """
+        steps: dict[str, tuple[bool, Callable[[], object]]] = {
+            "partitions": (partitions and self._expires_partitions(), lambda: self._old_partitions(dry_run=dry_run)),
+            "compacted": (compact and not dry_run, lambda: self.compact(full)),
+            "indexes": (indexes and not dry_run, self.rewrite_file_index),
+            "tags": (tags and not dry_run, lambda: self._backend.change(ExpireTags()).tags),
+            "expired": (expire, lambda: self.expire_snapshots(dry_run=dry_run)),
+            "orphans": (orphans, lambda: self.remove_orphan_files(orphans_older_than, dry_run=dry_run)),
+        }
+        return done_in_turn(steps, dry_run=dry_run)
+
+    def _expires_partitions(self) -> bool:
+        return "partition.expiration-time" in self._backend.schema().options
+
+    def _old_partitions(self, *, dry_run: bool) -> tuple[str, ...]:
+        return self._backend.change(ExpirePartitions(commit_id=commit_identity(None), dry_run=dry_run)).partitions
+
+    def list_orphan_files(self, older_than: Time | None = None) -> list[OrphanFile]:
         """Files that no snapshot, tag or branch refers to, last changed before ``older_than`` (default: a day ago)."""
         return self._backend.orphans(cutoff_of(older_than), remove=False)
 
-    def remove_orphan_files(self, older_than: int | datetime | None = None) -> list[OrphanFile]:
+    def remove_orphan_files(self, older_than: Time | None = None, *, dry_run: bool = False) -> list[OrphanFile]:
         """Delete those files; returns them. A time younger than the longest running write would delete its files."""
-        return self._backend.orphans(cutoff_of(older_than), remove=True)
+        return self._backend.orphans(cutoff_of(older_than), remove=not dry_run)
 
 
 __all__ = ["TableMaintenance"]

@@ -1,0 +1,38 @@
+"""Which files a commit that failed may delete: its own, and only if nothing refers to them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from manifest.commit.history import base_of
+from manifest.commit.index_update import compaction_paths, index_path, row_paths
+from manifest.commit.message import CommitMessage
+from manifest.store import FileStore
+
+
+def made_in_vain(store: FileStore, user: str, messages: Sequence[CommitMessage], identifier: int | None) -> list[str]:
+    """Paths of what the messages made, if surely no snapshot of ``user`` has them and no state reaches them; [] if that cannot be told."""
+    manager = store.snapshots
+    base = base_of(messages) or 0
+    seen = base
+    for snapshot in manager.backwards():
+        if snapshot.id <= base:
+            seen = 0
+            break
+        if snapshot.commit_user == user and identifier in {None, snapshot.commit_identifier}:
+            return []
+        seen = snapshot.id
+    if seen > base + 1:
+        return []
+    candidates: set[str] = set()
+    for message in messages:
+        candidates.update(row_paths(store, message), compaction_paths(store, message))
+    for state in (manager.latest(), *manager.tags().values()):
+        for entry in store.live_entries(state).entries() if candidates else ():
+            candidates.difference_update(store.physical_files(entry.partition, entry.bucket, entry.file))
+        for index in store.index_entries(state) if candidates else ():
+            candidates.discard(index_path(store, (index.partition, index.bucket), index))
+    return sorted(candidates)
+
+
+__all__ = ["made_in_vain"]

@@ -1,0 +1,62 @@
+"""A round of maintenance: its steps in turn, each told whether it went well; and the options of a table without an index."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from fileindex.base.errors import InvalidArgument, PaimonError
+from manifest.schema.table_schema import TableSchema
+from pyspark_paimon.request.results import MaintenanceResult
+
+_LOG = logging.getLogger(__name__)
+_PREFIX, _COLUMNS = "file-index.", ".columns"
+
+
+def done_in_turn(steps: Mapping[str, tuple[bool, Callable[[], object]]], *, dry_run: bool) -> MaintenanceResult:
+    """The steps that are wanted, by the names of the result's members; an error of one is told, and does not hold up the others."""
+    found: dict[str, Any] = {}
+    errors: dict[str, str] = {}
+    seconds: dict[str, float] = {}
+    for name, (wanted, step) in steps.items():
+        if not wanted:
+            continue
+        started = time.perf_counter()
+        try:
+            found[name] = step()
+        except (PaimonError, OSError) as error:
+            _LOG.warning("maintenance: %s failed", name, exc_info=True)
+            errors[name] = f"{type(error).__name__}: {error}"
+        seconds[name] = round(time.perf_counter() - started, 3)
+    orphans = found.pop("orphans", None)
+    if orphans is not None:
+        found |= {"orphans": len(orphans), "orphan_bytes": sum(orphan.size for orphan in orphans)}
+    return MaintenanceResult(dry_run=dry_run, errors=errors, seconds=seconds, **found)
+
+
+def without_index(schema: TableSchema, column: str, index_type: str | None) -> dict[str, str | None]:
+    """The changes of options that forget a column's indexes. Raises ``InvalidArgument`` if it has none.
+
+    >>> from manifest.schema.validation import build_schema
+    >>> schema = build_schema("a INT, b INT", options={"file-index.bitmap.columns": "a, b", "file-index.bitmap.a.version": "1"})
+    >>> without_index(schema, "a", None)
+    {'file-index.bitmap.columns': 'b', 'file-index.bitmap.a.version': None}
+    """
+    changes: dict[str, str | None] = {}
+    indexes = {spec.index_type for spec in schema.file_index.specs if str(spec.column) == column and index_type in {None, spec.index_type}}
+    if not indexes:
+        known = sorted(f"{spec.column} ({spec.index_type})" for spec in schema.file_index.specs)
+        raise InvalidArgument(f"column '{column}' has no {index_type or 'file'} index; indexes are on: {', '.join(known) or 'no column'}")
+    for kind in sorted(indexes):
+        key = f"{_PREFIX}{kind}{_COLUMNS}"
+        rest = [name for name in (part.strip() for part in schema.options.get(key, "").split(",")) if name and name != column]
+        changes[key] = ", ".join(rest) or None
+        bare = column.partition("[")[0]
+        own = () if any(name.partition("[")[0] == bare for name in rest) else (f"{_PREFIX}{kind}.{bare}.",)
+        changes |= {option: None for option in schema.options if option.startswith(own)} if own else {}
+    return changes
+
+
+__all__ = ["done_in_turn", "without_index"]
