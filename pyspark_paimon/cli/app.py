@@ -26,6 +26,7 @@ from pyspark_paimon.cli import fsck
 from pyspark_paimon.cli.history import add_commands
 from pyspark_paimon.cli.output import console, json_value, print_grid, print_json
 from pyspark_paimon.cli.tree import add_tree_commands
+from pyspark_paimon.cli.upkeep import add_upkeep_commands
 from pyspark_paimon.table.table import Table
 from pyspark_paimon.views.explain import size_text
 
@@ -33,6 +34,7 @@ app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_
 add_commands(app)
 fsck.add_command(app)
 add_tree_commands(app)
+add_upkeep_commands(app)
 
 
 def _version(asked: bool) -> None:

@@ -1,0 +1,78 @@
+"""Commands that delete: they ask first, run dry, and are told to do it by cron."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+import typer
+
+from pyspark_paimon import Table
+from pyspark_paimon.cli import main
+
+
+@pytest.fixture
+def path(tmp_path) -> str:
+    options = {"bucket": 1, "write-only": True}
+    table = Table.create(str(tmp_path / "t"), "id BIGINT, city STRING, PRIMARY KEY (id)", options=options)
+    for turn in range(3):
+        table.write(pa.table({"id": [turn, 9], "city": [f"c{turn}", "x"]}))
+    return table.path
+
+
+def run(capsys, *arguments: str, code: int = 0) -> str:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    told = capsys.readouterr()
+    assert ended.value.code == code, told.err
+    return told.out if code == 0 else told.err
+
+
+def ids(path):
+    return sorted(Table.open(path).scan().to_arrow()["id"].to_pylist())
+
+
+def test_a_delete_runs_dry_asks_and_is_undone(path, capsys, monkeypatch) -> None:
+    assert "3 rows would go" in run(capsys, "delete", path, "-f", "city LIKE 'c%'", "--dry-run")
+    assert "nobody is there to ask" in run(capsys, "delete", path, "-f", "city LIKE 'c%'", code=1)
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr(typer, "confirm", lambda question, **_: "3 rows" not in question)
+    assert "no row was deleted" in run(capsys, "delete", path, "-f", "city LIKE 'c%'")
+    assert ids(path) == [0, 1, 2, 9]
+    assert json.loads(run(capsys, "delete", path, "-f", "city LIKE 'c%'", "--yes", "--json"))["rows"] == 3
+    assert ids(path) == [9]
+    assert "restored by snapshot 5" in run(capsys, "restore", path, "--snapshot", "3")
+    assert ids(path) == [0, 1, 2, 9]
+    assert "the states are the same" in run(capsys, "restore", path, "--snapshot", "3")
+
+
+def test_snapshots_expire_by_command(path, capsys) -> None:
+    given = ("expire-snapshots", path, "--retain", "1", "--older-than", "2100-01-01")
+    assert "2 snapshots would go" in run(capsys, *given, "--dry-run")
+    assert Table.open(path).snapshots().num_rows == 3
+    assert json.loads(run(capsys, *given, "--yes", "--json"))["snapshots"] == 2
+    assert "nothing to do" in run(capsys, *given)
+
+
+def test_orphans_are_listed_and_removed(path, capsys, tmp_path) -> None:
+    left = tmp_path / "t" / "bucket-0" / "data-left-0.parquet"
+    left.write_bytes(b"12345")
+    assert json.loads(run(capsys, "orphans", path, "--json"))["files"] == []
+    given = ("orphans", path, "--older-than", "2100-01-01")
+    assert "1 found" in run(capsys, *given)
+    assert left.exists()
+    assert "1 deleted" in run(capsys, *given, "--remove", "--yes")
+    assert not left.exists()
+
+
+def test_one_round_of_upkeep(path, capsys) -> None:
+    assert "would go" in run(capsys, "maintain", path, "--dry-run")
+    done = json.loads(run(capsys, "maintain", path, "--full", "--json"))
+    assert (done["compacted"]["files_after"], done["errors"]) == (1, {})
+    assert ids(path) == [0, 1, 2, 9]
+    for file in Table.open(path).files()["file_name"].to_pylist():
+        next(Path(path).rglob(file)).unlink()
+    Table.open(path).write(pa.table({"id": [4], "city": ["y"]}))
+    assert run(capsys, "maintain", path, "--full", code=1) == ""
