@@ -64,7 +64,7 @@ LOWEST := .venv-lowest
 test-lowest: $(STAMP) ## Run the tests in process once at the lowest versions of all dependencies (PYTHON=... chooses the interpreter)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 	@$(BIN)/uv venv --quiet --clear --python $(PYTHON) $(LOWEST)
-	@VIRTUAL_ENV=$(LOWEST) $(BIN)/uv pip install --quiet --resolution lowest-direct --editable '.[cli,demo,objectstore,test]'
+	@VIRTUAL_ENV=$(LOWEST) $(BIN)/uv pip install --quiet --resolution lowest-direct --editable '.[cli,client,demo,objectstore,test]'
 	@VIRTUAL_ENV=$(LOWEST) $(BIN)/uv pip list | grep -E "^(fastavro|jinja2|numpy|pandas|polars|pyarrow|pydantic|pyroaring|sqlglot|xxhash|zstandard) "
 	@$(LOWEST)/bin/python -m pytest -q -n 2 --dist worksteal -m "not spark and not long and not interop" --deselect tests/test_docs.py
 
