@@ -53,10 +53,12 @@ def given(params: Mapping[str, object]) -> dict[str, Any]:
 
     Raises ``InvalidFilter`` for a value that no column is compared with.
     """
-    return {str(name): _value(name, value) for name, value in params.items()}
+    return {name: _value(name, value) for name, value in params.items()}
 
 
-def _value(name: str, value: Any) -> Any:
+def _value(name: Any, value: Any) -> Any:
+    if not isinstance(name, str):
+        raise InvalidFilter(f"params names its values by text, not by {name!r}")
     if name.startswith(_OWN):
         raise InvalidFilter(f"a parameter cannot be named '{name}'")
     if isinstance(value, pa.Array | pa.ChunkedArray):

@@ -161,13 +161,14 @@ class TableMaintenance(TableRole):
         >>> done.compacted.files_after, done.expired.snapshots, done.orphans, done.errors
         (1, 0, 0, {})
         """
+        cutoff = cutoff_of(orphans_older_than)  # before anything is done
         steps: dict[str, tuple[bool, Callable[[], object]]] = {
             "partitions": (partitions and self._expires_partitions(), lambda: self._old_partitions(dry_run=dry_run)),
             "compacted": (compact and not dry_run, lambda: self.compact(full)),
             "indexes": (indexes and not dry_run, self.rewrite_file_index),
             "tags": (tags and not dry_run, lambda: self._backend.change(ExpireTags()).tags),
             "expired": (expire, lambda: self.expire_snapshots(dry_run=dry_run)),
-            "orphans": (orphans, lambda: self.remove_orphan_files(orphans_older_than, dry_run=dry_run)),
+            "orphans": (orphans, lambda: self.remove_orphan_files(cutoff, dry_run=dry_run)),
         }
         return done_in_turn(steps, dry_run=dry_run)
 

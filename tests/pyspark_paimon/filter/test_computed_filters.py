@@ -170,6 +170,7 @@ def test_parameters_are_values_and_never_text():
         ("k = :k", {"k": [1]}, "only IN takes"),
         ("k IN :k", {"k": 1}, "is a list"),
         ("k = :k", {"k": object()}, "no literal"),
+        ("k = :k", {1: 2}, "by text"),
         (pc.field("k") > 1, {"k": 1}, "SQL text"),
     ):
         with pytest.raises(InvalidFilter, match=said):

@@ -88,6 +88,13 @@ def test_a_dry_run_changes_nothing_and_tells_what_would_go(table):
     assert table.expire_snapshots(retain_min=3, retain_max=3, older_than=LATER).snapshots == 5
 
 
+def test_a_time_that_is_none_is_refused_before_anything_is_done(table):
+    before = everything(table)
+    with pytest.raises(InvalidArgument, match="is no time"):
+        table.maintenance(orphans_older_than="yesterday")
+    assert everything(table) == before
+
+
 def test_a_step_that_fails_is_told_and_the_others_go_on(table):
     data = table.files().to_pylist()[0]
     next(Path(table.path).rglob(data["file_name"])).unlink()
