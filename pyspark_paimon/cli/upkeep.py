@@ -28,7 +28,7 @@ ToTag = Annotated[str | None, typer.Option("--tag", help="Name of a tag.")]
 ToTime = Annotated[str | None, typer.Option("--timestamp", help="A date or time: the newest snapshot then.")]
 
 
-def expire_snapshots(
+def expire_old_snapshots(
     table: UpkeepPath,
     *,
     retain: Retain = None,
@@ -132,7 +132,8 @@ def confirmed(what: str, *, yes: bool) -> bool:
 
 def add_upkeep_commands(app: typer.Typer) -> None:
     """Make these commands of ``app``."""
-    for command in (expire_snapshots, orphans, delete, restore, maintain):
+    app.command("expire-snapshots")(expire_old_snapshots)
+    for command in (orphans, delete, restore, maintain):
         app.command()(command)
 
 
