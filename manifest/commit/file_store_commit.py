@@ -23,7 +23,6 @@ from manifest.commit.index_rewrite import IndexRewrites
 from manifest.commit.made_in_vain import made_in_vain
 from manifest.commit.message import CommitMessage, CommitResult
 from manifest.commit.resequence import ResequenceFiles, Resequencer
-from manifest.commit.restore import restore_change
 from manifest.commit.run_notes import CommitRun
 from manifest.commit.runs import begun
 from manifest.commit.successor import remember, stands
@@ -145,30 +144,13 @@ class FileStoreCommit:
 
         Raises ``CommitConflict`` if such a file is gone, or a bucket changed after ``read_snapshot_id``.
         """
-        filled = [message for message in messages if not message.is_empty]
-        return self._overwritten(
-            filled, identifier, lambda store, latest: replace_change(store, latest, filled, read_snapshot_id), properties=properties
-        )
-
-    def restore(self, target: Snapshot, identifier: int = BATCH_IDENTIFIER) -> CommitResult:
-        """Make a new snapshot whose state is that of ``target``, which who calls holds back from expiry."""
-        return self._overwritten((), identifier, partial(restore_change, target), begins=True)
-
-    def _overwritten(
-        self,
-        filled: Sequence[CommitMessage],
-        identifier: int,
-        plan: Plan,
-        *,
-        begins: bool = False,
-        properties: Mapping[str, str] | None = None,
-    ) -> CommitResult:
-        """One OVERWRITE snapshot of what is there; nothing is written before (but ``begins``) if there are no messages."""
         failpoints.point("after-data-files")
-        history = self._begun(filled, identifier, rows=begins or bool(filled))
+        filled = [message for message in messages if not message.is_empty]
+        history = self._begun(filled, identifier, rows=bool(filled))
         rows = history.rows
         if rows is None:
-            rows = self._run(CommitIdentity(self.user, identifier, CommitKind.OVERWRITE, properties), plan, history)
+            identity = CommitIdentity(self.user, identifier, CommitKind.OVERWRITE, properties)
+            rows = self._run(identity, lambda store, latest: replace_change(store, latest, filled, read_snapshot_id), history)
             self._maintain()
         return CommitResult(rows, None, bool(history.found))
 

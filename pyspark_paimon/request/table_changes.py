@@ -239,25 +239,22 @@ def tagged(store: FileStore, change: CreateTag | ReplaceTag) -> tuple[Snapshot, 
 
 
 def _restored(store: FileStore, change: Restore) -> TableChangeResult:
-    """A tag of ours holds the target back from expiry until its files are those of a new snapshot."""
-    from manifest.commit.file_store_commit import FileStoreCommit  # noqa: PLC0415  # as in change_table
+    """A tag, of ours if need be, holds the target back from expiry until its rows are those of a new snapshot."""
+    from lsm.commit.restore import restore_state  # noqa: PLC0415  # as in change_table
     from manifest.expire.rollback import delete_tag  # noqa: PLC0415  # as above
 
-    check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
     target = store.snapshots.travel(snapshot_id=change.snapshot_id, tag=change.tag, timestamp_millis=change.timestamp_millis)
     if target is None:
         raise InvalidArgument("restore goes to a snapshot, a tag or a time: name one")
+    if change.tag is not None:
+        return TableChangeResult(snapshot_id=restore_state(store, target, change.commit_id).snapshot_id)
     pin = f"restore-{change.commit_id}"
-    if change.tag is None and pin not in store.snapshots.tags():
+    if pin not in store.snapshots.tags():
         store.snapshots.create_tag(pin, target)
     try:
-        done = FileStoreCommit(store, change.commit_id).restore(target)
-        if change.tag is not None:
-            store.snapshots.tag(change.tag)  # whoever deletes it may have deleted files with it
+        return TableChangeResult(snapshot_id=restore_state(store, target, change.commit_id).snapshot_id)
     finally:
-        if change.tag is None:
-            delete_tag(store, pin)
-    return TableChangeResult(snapshot_id=done.snapshot_id)
+        delete_tag(store, pin)
 
 
 def _create_tag(store: FileStore, change: CreateTag) -> TableChangeResult:

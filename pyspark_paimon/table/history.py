@@ -91,7 +91,8 @@ class TableHistory(TableRole):
         """Make a new snapshot whose rows are those of an older one, of a tag, or of the newest snapshot at a time.
 
         Unlike ``rollback_to`` it deletes nothing: the history stays, with the states in between, and ``restore`` can be undone by
-        another one. No data file is written or read. The schema stays. ``commit_id`` is as for ``write``.
+        another one. Partitions whose files differ are written anew, for a file that was deleted must not come back: whoever expires the
+        snapshot that deleted it, deletes it. The schema stays; columns that came since are null. ``commit_id`` is as for ``write``.
 
         Raises ``InvalidArgument`` unless one of the three is given, ``SnapshotNotFound``, ``SnapshotExpired``, ``CommitReplayed``.
 

@@ -59,7 +59,7 @@ def outcomes(seed: int, folder: Path) -> Iterator[Outcome]:
     plans = sorted((_turns(name, seed) for name in SCRIPTS), key=lambda turns: len(turns[0]))
     while True:
         for turn in range(max(map(len, plans))):
-            mine = [turns[turn][seed & 1 :: 2] if turn < len(turns) else [] for turns in plans]
+            mine = [[case for case in turns[turn] if case.number % 2 == seed % 2] if turn < len(turns) else [] for turns in plans]
             side_by_side = [case for cases in zip_longest(*mine[:IN_TURNS]) for case in cases if case is not None]
             for case in chain(side_by_side, *mine[IN_TURNS:]):
                 outcome = replace(_tried(case, seed), place=(case.number, case.operations) if case.operations else None)

@@ -204,7 +204,9 @@ def _resumed(states: list[Model], found: Found, following: Operation) -> Model:
     """The model that goes on: the state that was found, with what else is there."""
     now = replace(states[found.state])
     known = {name: rows for model in states for tags in (model.maybe_tags, model.tags) for name, rows in tags.items()}
-    now.tags, now.maybe_tags = {name: known[name] for name in found.tags}, {}
+    sure = states[found.state].tags
+    now.tags = {name: known[name] for name in found.tags if name in sure}
+    now.maybe_tags = {name: known[name] for name in found.tags if name not in sure}  # who finishes a rollback deletes them
     now.branches = {name: states[number].branches[name] for name, number in found.branches.items()}
     bases = {name: base for model in states for name, base in model.bases.items()}
     now.bases = {name: bases[name] for name in now.branches}

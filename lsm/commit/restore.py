@@ -1,0 +1,62 @@
+"""Going back without forgetting: the rows of an older state are written anew, in the place of those of now.
+
+Its files cannot simply be named again. Whoever expires snapshots, we or another engine, takes a file for dead that a snapshot has
+deleted, whatever a later one says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lsm.commit.post_commit import compact_after_commit, finish_compaction
+from lsm.commit.rebucket import commit_with_rebucket
+from lsm.commit.resequence import resequence
+from lsm.read.split import read_split
+from lsm.scan.planner import ScanPlanner
+from lsm.write.table_write import TableWrite
+from manifest.commit.file_store_commit import FileStoreCommit
+from manifest.commit.message import CommitResult
+from manifest.commit.runs import committed_before
+from manifest.options.support import check_writable
+from manifest.snapshot.snapshot import Snapshot
+from manifest.store import FileStore
+
+_NOTHING = CommitResult(None, None, replayed=False)
+
+
+def restore_state(store: FileStore, target: Snapshot, commit_id: str, *, threads: int = 2) -> CommitResult:
+    """Overwrite the partitions in which the newest state has other files than ``target``, which who calls holds back from expiry.
+
+    Columns are told by their ids, as in any old file: one that was dropped since is left out, one that was added is null.
+    Raises as a write does; then nothing has changed.
+    """
+    check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
+    done = committed_before(store, commit_id)
+    if done is not None:
+        return finish_compaction(store, commit_id, done, threads=threads)
+    others = _differing(store, target, store.snapshots.latest())
+    if not others:
+        return _NOTHING
+    commit = FileStoreCommit(store, commit_id, resequence=resequence(store, commit_id))
+    fields = tuple(replace(field, default_value=None) for field in store.schema.fields)
+    nulls_stay = store.with_schema(store.schema.model_copy(update={"fields": fields}))
+    with TableWrite(nulls_stay, commit_user=commit_id, commit_id=commit_id, threads=threads, ignore_existing=True) as write:
+        for split in ScanPlanner(store).plan(snapshot=target, partitions=others).splits:
+            for rows in read_split(store, split, columns=store.schema.names):
+                write.write(rows)
+        messages = write.prepare_commit()
+    result, published = commit_with_rebucket(
+        commit, messages, lambda made: commit.overwrite(made, partitions=others), threads=threads, overwrite=True
+    )
+    return compact_after_commit(store, commit_id, result, published, owned=True, threads=threads)
+
+
+def _differing(store: FileStore, target: Snapshot, latest: Snapshot | None) -> set[bytes]:
+    """The partitions in which the states have not the same data files and deletion vectors."""
+    now, then = (store.live_entries(state) for state in (latest, target))
+    files = set(zip(now.partition, now.file_name, strict=True)) ^ set(zip(then.partition, then.file_name, strict=True))
+    indexes = [{(entry.partition, entry.file_name) for entry in store.index_entries(state)} for state in (latest, target)]
+    return {partition for partition, _ in files | (indexes[0] ^ indexes[1])}
+
+
+__all__ = ["restore_state"]
