@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fileindex.base.errors import InvalidArgument
+from manifest.io.storage_errors import storage_errors
 from pyspark_paimon.filter.parse import Filter, bind_filter
 from pyspark_paimon.request.backend import ScanRequest
 from pyspark_paimon.request.validate import Time, travel_of
@@ -60,7 +62,7 @@ class TableReporting(TableRole):
     ) -> Path:
         """Write ``tree`` of the same arguments as one HTML page that needs nothing else, and answer its path.
 
-        Raises what ``tree`` does, and ``OSError`` if ``file`` cannot be written.
+        Raises what ``tree`` does, and ``StorageError`` if ``file`` cannot be written.
 
         >>> import tempfile
         >>> from pyspark_paimon.example import cities
@@ -70,10 +72,13 @@ class TableReporting(TableRole):
         """
         from pyspark_paimon.report.page import render_page  # noqa: PLC0415  # see test_imports
 
+        if "\0" in os.fspath(file):
+            raise InvalidArgument(f"report: {os.fspath(file)!r} is no name of a file")
         text = render_page(self.tree(filter, snapshot=snapshot, tag=tag, timestamp=timestamp))
         target = Path(file).expanduser().resolve()
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8")
+        with storage_errors(str(target)):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text, encoding="utf-8")
         return target
 
 
