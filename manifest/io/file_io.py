@@ -200,7 +200,10 @@ class LocalFileIO:
         return os.stat(path).st_size
 
     def identity(self, path: str) -> tuple[int, ...] | None:
-        return _identity(os.stat(path))
+        found = os.stat(path)
+        if time.time_ns() - found.st_ctime_ns < _CLOCK_TICK_NANOS:
+            return None
+        return found.st_dev, found.st_ino, found.st_size, found.st_ctime_ns
 
     def exists(self, path: str) -> bool:
         try:
@@ -218,8 +221,7 @@ class LocalFileIO:
             for entry in entries:
                 with suppress(FileNotFoundError):  # deleted between the listing and the stat
                     stat = entry.stat()
-                    changed = stat.st_mtime_ns // 1_000_000
-                    found.append(FileStatus(entry.name, stat.st_size, changed, entry.is_dir(), _identity(stat)))
+                    found.append(FileStatus(entry.name, stat.st_size, stat.st_mtime_ns // 1_000_000, entry.is_dir()))
         return found
 
     def mkdirs(self, path: str) -> None:
@@ -355,12 +357,6 @@ class LocalFileIO:
         except FileNotFoundError:
             self.mkdirs(os.path.dirname(path))
             return os.open(path, flags, 0o666)
-
-
-def _identity(found: os.stat_result) -> tuple[int, ...] | None:
-    if time.time_ns() - found.st_ctime_ns < _CLOCK_TICK_NANOS:
-        return None
-    return found.st_dev, found.st_ino, found.st_size, found.st_ctime_ns
 
 
 @dataclass(frozen=True, slots=True)

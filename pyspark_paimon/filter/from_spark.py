@@ -278,6 +278,10 @@ def _classic_node(node: Dynamic) -> _Node:
             return _classic_node(node.child())
         case "Cast":
             return _cast_node(_classic_node(node.child()), node.dataType().sql())
+        case "CaseWhenOtherwise":
+            parts = [part for branch in _sequence(node.branches()) for part in map(branch.productElement, (0, 1))]
+            last = node.otherwise()
+            return _call("when", tuple(map(_classic_node, [*parts, last.get()] if last.isDefined() else parts)))
     raise InvalidFilter(f"a Column of kind '{kind}' is no condition that files can answer")
 
 

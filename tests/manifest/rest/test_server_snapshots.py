@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import nullcontext
 from pathlib import Path
 
 import pyarrow as pa
@@ -91,7 +92,7 @@ def test_where_the_server_tells_of_no_single_snapshots_the_newest_answers(server
     assert found.scan().count() == 2
 
 
-@pytest.mark.parametrize(("fault", "said"), [(DROP, "committed as snapshot 1"), (LOSE, "did not answer")])
+@pytest.mark.parametrize(("fault", "said"), [(DROP, ""), (LOSE, "did not answer")])
 def test_a_server_that_goes_with_a_commit_leaves_every_file_and_a_repeat_finds_out(server, proxy, fault, said) -> None:
     """Once the commit stands, once it does not: nothing is taken back, for while it cannot be asked a request may still be on its way."""
     found = table(server, proxy.port, **{"rest.client.max-retries": "0"})
@@ -105,8 +106,8 @@ def test_a_server_that_goes_with_a_commit_leaves_every_file_and_a_repeat_finds_o
         return LOSE if gone else None
 
     proxy.rule = gone_with_commit
-    with pytest.raises(StorageError, match=said):
-        found.write(rows(1), commit_id=commit_id)
+    with pytest.raises(StorageError, match=said) if fault == LOSE else nullcontext():
+        assert found.write(rows(1), commit_id=commit_id).snapshot_id == 1
     manifests = set(Path(found.path, "manifest").iterdir())
     assert manifests
     proxy.rule = lambda _: None
@@ -124,8 +125,7 @@ def test_a_token_that_expires_with_the_answer_to_a_commit_is_not_told_as_refused
     expired = []
     proxy.rule = lambda request: (expired.append(1) or DROP) if commits(request) else None
     server.answers = lambda method, path: (401, {"message": "expired"}) if expired and method == "GET" else None
-    with pytest.raises(StorageError, match=f"committed as snapshot 1 by '{commit_id}'"):
-        found.write(rows(1), commit_id=commit_id)
+    assert found.write(rows(1), commit_id=commit_id).snapshot_id == 1
     server.answers = lambda method, path: None
     again = found.write(rows(1), commit_id=commit_id)
     assert (again.replayed, again.snapshot_id) == (True, 1)

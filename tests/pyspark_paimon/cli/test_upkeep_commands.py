@@ -45,7 +45,7 @@ def test_a_delete_runs_dry_asks_and_is_undone(path, capsys, monkeypatch) -> None
     assert ids(path) == [9]
     assert "restored by snapshot 5" in run(capsys, "restore", path, "--snapshot", "3")
     assert ids(path) == [0, 1, 2, 9]
-    assert "the states are the same" in run(capsys, "restore", path, "--snapshot", "3")
+    assert "the states are the same" in run(capsys, "restore", path, "--snapshot", "5")
 
 
 def test_snapshots_expire_by_command(path, capsys) -> None:
