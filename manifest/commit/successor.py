@@ -53,9 +53,9 @@ def _succeeds(store: FileStore, snapshot: Snapshot, latest: Snapshot | None, cha
     have committed on top of ours and expired it, or they had done so before: the newest files tell which.
     """
     manager = store.snapshots
-    if latest is None or manager.is_newest(snapshot.id):
+    if latest is None or manager.shows(latest.id):
         return True
-    newest = manager.latest()
+    newest = manager.latest_listed()
     if newest is None or newest.id == snapshot.id or manager.exists(latest.id):
         return True
     if change.index_files and not change.index_files.isdisjoint(entry.file_name for entry in store.index_entries(newest)):

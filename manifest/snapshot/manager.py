@@ -63,6 +63,11 @@ class SnapshotManager:
         newest = self.latest_or_rollback()
         return newest.target if isinstance(newest, PendingRollback) else newest
 
+    def latest_listed(self) -> Snapshot | None:
+        """As ``latest``, by a look at all names: a hint may be that of a commit which has to be looked at."""
+        newest = self._listed_newest() if self.commits is None else self.commits.latest()
+        return newest.target if isinstance(newest, PendingRollback) else newest
+
     def guess(self) -> int | None:
         """What the hint says of the newest snapshot, for the next look at it."""
         hint = self._hint(self.paths.latest_hint)
@@ -274,9 +279,9 @@ class SnapshotManager:
                 self._write_hint(self.paths.latest_hint, snapshot_id)
         failpoints.point("after-hint")
 
-    def is_newest(self, snapshot_id: int) -> bool:
-        """Whether that snapshot is there, and none after it."""
-        return self.commits is None and self._if_newest(snapshot_id) is not None
+    def shows(self, snapshot_id: int) -> bool:
+        """Whether the storage has that snapshot, and nobody else is to be asked."""
+        return self.commits is None and self.exists(snapshot_id)
 
     def write_earliest_hint(self, snapshot_id: int) -> None:
         """Tell readers where the retained snapshots begin."""

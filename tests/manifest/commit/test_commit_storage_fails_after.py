@@ -12,6 +12,7 @@ from manifest.io.wrapped import WrappedFileIO
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER
 from manifest.store import FileStore
 from tests.manifest.commit_kit import check_table, committer, data_file, live_names, make_table, message
+from tests.manifest.commit_workers import Unqueued
 
 
 class FailsAfter(WrappedFileIO):
@@ -90,3 +91,30 @@ def test_a_creation_that_cannot_be_looked_up_is_looked_up_again(path):
     assert committer(store, "me").commit([message(store, [new])]).snapshot_id == 2
     assert store.snapshots.ids() == [1, 2]
     check_table(store)
+
+
+def test_a_snapshot_in_a_gap_that_others_left_does_not_stand(tmp_path):
+    """Between the look at the base and the snapshot's creation others commit and expire so much that the id after ours is free, too."""
+    store = make_table(tmp_path / "t", options={"write-only": "true"})
+    committer(store).commit([message(store, [data_file(store, seq=(0, 0))])])
+
+    class Overtaken(Unqueued):
+        def __init__(self):
+            super().__init__(LocalFileIO())
+            self.waiting = True
+
+        def create_exclusive(self, path, data):
+            if path.endswith("/snapshot-2") and self.waiting:
+                self.waiting = False
+                for number in range(1, 5):
+                    committer(store).commit([message(store, [data_file(store, seq=(number, number))])])
+                expire_snapshots(store, retain_min=1, older_than_ms=2**62)
+                assert store.snapshots.ids() == [5]
+            return self.inner.create_exclusive(path, data)
+
+    late = FileStore.open(store.root, Overtaken())
+    result = committer(late).commit([message(late, [data_file(late, seq=(9, 9), rows=1)])])
+    assert result.snapshot_id == 6
+    assert store.snapshots.ids() == [5, 6]
+    assert len(live_names(FileStore.open(store.root))) == 6
+    check_table(FileStore.open(store.root))
