@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from contextlib import nullcontext
 from pathlib import Path
 
 import pyarrow as pa
@@ -92,10 +91,11 @@ def test_where_the_server_tells_of_no_single_snapshots_the_newest_answers(server
     assert found.scan().count() == 2
 
 
-@pytest.mark.parametrize(("fault", "said"), [(DROP, ""), (LOSE, "did not answer")])
+@pytest.mark.parametrize(("fault", "said"), [(DROP, "committed as snapshot 2"), (LOSE, "did not answer")])
 def test_a_server_that_goes_with_a_commit_leaves_every_file_and_a_repeat_finds_out(server, proxy, fault, said) -> None:
     """Once the commit stands, once it does not: nothing is taken back, for while it cannot be asked a request may still be on its way."""
     found = table(server, proxy.port, **{"rest.client.max-retries": "0"})
+    found.write(rows(1))
     commit_id = "5c0ffee0-0000-4000-8000-000000000001"
     gone = []
 
@@ -106,31 +106,33 @@ def test_a_server_that_goes_with_a_commit_leaves_every_file_and_a_repeat_finds_o
         return LOSE if gone else None
 
     proxy.rule = gone_with_commit
-    with pytest.raises(StorageError, match=said) if fault == LOSE else nullcontext():
-        assert found.write(rows(1), commit_id=commit_id).snapshot_id == 1
+    with pytest.raises(StorageError, match=said):
+        found.write(rows(2), commit_id=commit_id)
     manifests = set(Path(found.path, "manifest").iterdir())
     assert manifests
     proxy.rule = lambda _: None
-    again = found.write(rows(1), commit_id=commit_id)
-    assert (again.replayed, again.snapshot_id) == (fault == DROP, 1)
+    again = found.write(rows(2), commit_id=commit_id)
+    assert (again.replayed, again.snapshot_id) == (fault == DROP, 2)
     assert manifests <= set(Path(found.path, "manifest").iterdir())
-    assert found.scan().count() == 1
+    assert found.scan().count() == 2
     assert found.fsck("deep").problems == ()
 
 
 def test_a_token_that_expires_with_the_answer_to_a_commit_is_not_told_as_refused(server, proxy) -> None:
     """The commit stands, and its answer is lost; all that is asked then is refused: the rows must not be written again, nor their files go."""
     found = table(server, proxy.port)
+    found.write(rows(1))
     commit_id = "5c0ffee0-0000-4000-8000-000000000002"
     expired = []
     proxy.rule = lambda request: (expired.append(1) or DROP) if commits(request) else None
     server.answers = lambda method, path: (401, {"message": "expired"}) if expired and method == "GET" else None
-    assert found.write(rows(1), commit_id=commit_id).snapshot_id == 1
+    with pytest.raises(StorageError, match=f"committed as snapshot 2 by '{commit_id}'"):
+        found.write(rows(2), commit_id=commit_id)
     server.answers = lambda method, path: None
-    again = found.write(rows(1), commit_id=commit_id)
-    assert (again.replayed, again.snapshot_id) == (True, 1)
+    again = found.write(rows(2), commit_id=commit_id)
+    assert (again.replayed, again.snapshot_id) == (True, 2)
     assert found.fsck("deep").problems == ()
-    assert found.scan().count() == 1
+    assert found.scan().count() == 2
 
 
 def test_a_request_that_a_gateway_sent_twice_is_no_lost_race(server) -> None:
