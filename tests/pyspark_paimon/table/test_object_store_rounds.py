@@ -84,12 +84,14 @@ def test_a_full_scan_takes_as_many_whatever_the_number_of_files(rounds):
     rounds.seconds = 0.05  # so that each thread has something to do
     for buckets in (2, 16):
         path = written(buckets, 60_000 * buckets)
-        SHARED.clear()
-        rounds.again()
-        assert Table.open(path).scan().to_arrow().num_rows == 60_000 * buckets
-        needed.append(rounds.count)
-    assert needed[0] <= 8, told(rounds)
-    assert needed[1] <= needed[0] + 2, f"eight times the files, but a thread that started late may have read two: {told(rounds)}"
+        counts = []
+        while len(counts) < 3 and min(counts, default=9) > 8:  # a thread that starts late reads another's file after it
+            SHARED.clear()
+            rounds.again()
+            assert Table.open(path).scan().to_arrow().num_rows == 60_000 * buckets
+            counts.append(rounds.count)
+        needed.append(min(counts))
+    assert needed[0] == needed[1] <= 8, told(rounds)
 
 
 @pytest.mark.parametrize("options", [{}, {"write-only": "true"}], ids=["expires", "write-only"])
