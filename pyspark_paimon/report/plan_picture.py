@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from lsm.scan.plan import ScanPlan
 from lsm.scan.splits import DataSplit
@@ -17,11 +17,17 @@ _MOST_BOXES = 300
 _MOST_BUCKETS = 6
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class PictureOfPlan(ScanPlan):
-    """A plan that draws itself: a ``ScanPlan`` whose ``table_schema`` tells what its keys are."""
+    """A plan that draws itself, and equals the ``ScanPlan`` that it is besides: ``table_schema`` tells what its keys are."""
 
-    table_schema: TableSchema | None = field(default=None, repr=False, compare=False)
+    table_schema: TableSchema | None = field(default=None, repr=False)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ScanPlan) and all(getattr(self, one.name) == getattr(other, one.name) for one in fields(ScanPlan))
+
+    def __hash__(self) -> int:
+        return hash((self.snapshot_id, self.splits, self.report))
 
     def _repr_html_(self) -> str:
         files = []

@@ -300,8 +300,7 @@ def test_a_change_that_conflicts_with_what_it_read_is_not_assigned_again(tmp_pat
 
 def test_a_plan_comes_back_from_json_as_it_was(table):
     plan = table.scan("id = 1").plan()
-    again = plan_from_json(plan_to_json(plan))
-    assert (again.snapshot_id, again.splits, again.report) == (plan.snapshot_id, plan.splits, plan.report)
+    assert plan_from_json(plan_to_json(plan)) == plan
 
 
 @pytest.mark.parametrize(
