@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from fileindex.base.column_type import ColumnType, Kind, Plain
+from fileindex.base.column_type import ColumnType, Kind
 from fileindex.base.errors import InvalidFilter
+from fileindex.base.plain_json import plain_from_json, plain_to_json
 from fileindex.base.plain_value import is_plain
 from fileindex.expression.functions import call, cast_to
 from fileindex.expression.tree import ColumnValue, Expression, FunctionCall, LiteralValue
@@ -22,7 +23,7 @@ def expression_to_json(expression: Expression, depth: int = 0) -> dict[str, Any]
         case ColumnValue(name, key, column_type):
             return {"value": {"name": name, "key": key, "type": _type_json(column_type)}}
         case LiteralValue(value, column_type):
-            return {"literal": {"plain": _plain_json(value), "type": _type_json(column_type)}}
+            return {"literal": {"plain": plain_to_json(value), "type": _type_json(column_type)}}
         case FunctionCall("cast", (argument,), column_type):
             return {"cast": {"argument": expression_to_json(argument, depth + 1), "type": _type_json(column_type)}}
         case FunctionCall(name, arguments, _):
@@ -55,7 +56,11 @@ def expression_from_json(node: Any, depth: int = 0) -> Expression:
 
 
 def _literal(body: dict[str, Any]) -> LiteralValue:
-    value, column_type = _plain(body["plain"]), _type(body["type"])
+    column_type = _type(body["type"])
+    try:
+        value = plain_from_json(body["plain"])
+    except ValueError as error:
+        raise _bad(body) from error
     if not is_plain(value, column_type):
         raise _bad(body)
     return LiteralValue(value, column_type)
@@ -71,30 +76,6 @@ def _type(given: Any) -> ColumnType:
             kind in Kind.__members__ and 0 <= scale <= precision <= 38 and length >= 0
         ):
             return ColumnType(Kind(kind), precision, scale, length)
-    raise _bad(given)
-
-
-def _plain_json(value: Plain) -> Any:
-    match value:
-        case float():
-            return {"float": value.hex()}
-        case bytes():
-            return {"bytes": value.hex()}
-        case _:
-            return value
-
-
-def _plain(given: Any) -> Plain:
-    try:
-        match given:
-            case {"float": str(text), **rest} if not rest:
-                return float.fromhex(text)
-            case {"bytes": str(text), **rest} if not rest:
-                return bytes.fromhex(text)
-            case bool() | int() | str() | None:
-                return given
-    except (ValueError, OverflowError):
-        pass
     raise _bad(given)
 
 

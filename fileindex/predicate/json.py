@@ -1,8 +1,7 @@
 """Predicate trees as plain JSON text: how a bound filter travels to another process without a pickle.
 
 A node is an object with one member, named for its kind; its value is an object or a list with a fixed set of members.
-Booleans, integers and texts are JSON's own; a float is ``{"float": "0x1.8p+1"}`` (``nan``, ``inf``, ``-inf``), bytes are
-``{"bytes": "6869"}``, so that every literal comes back bit for bit.
+Every literal comes back bit for bit (``fileindex.base.plain_json``).
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from typing import Any, NoReturn, TypeAlias
 
 from fileindex.base.column_type import Kind, Plain
 from fileindex.base.errors import InvalidFilter
+from fileindex.base.plain_json import plain_from_json, plain_to_json
 from fileindex.expression.json import expression_from_json, expression_to_json
 from fileindex.predicate.tree import And, ColumnRef, Compare, Formula, In, IsNull, Op, Or, Predicate, StartsWith
 
@@ -58,9 +58,9 @@ def _encode(predicate: Predicate, depth: int) -> _Json:
         case Or(children):
             return {"or": [_encode(child, depth + 1) for child in children]}
         case Compare(column, op, value):
-            return {"compare": {**_encode_column(column), "op": op.value, "value": _encode_value(value)}}
+            return {"compare": {**_encode_column(column), "op": op.value, "value": plain_to_json(value)}}
         case In(column, values, negated):
-            return {"in": {**_encode_column(column), "values": [_encode_value(value) for value in values], "negated": negated}}
+            return {"in": {**_encode_column(column), "values": [plain_to_json(value) for value in values], "negated": negated}}
         case IsNull(column, negated):
             return {"is_null": {**_encode_column(column), "negated": negated}}
         case StartsWith(column, prefix, negated):
@@ -71,16 +71,6 @@ def _encode(predicate: Predicate, depth: int) -> _Json:
 
 def _encode_column(column: ColumnRef) -> dict[str, Any]:
     return {"column": column.name, "key": column.key}
-
-
-def _encode_value(value: Plain) -> _Json:
-    match value:
-        case float():
-            return {"float": value.hex()}
-        case bytes():
-            return {"bytes": value.hex()}
-        case _:
-            return value
 
 
 def _decode(node: Any, depth: int) -> Predicate:
@@ -150,18 +140,12 @@ def _members(body: dict[str, Any], kind: str, *names: str) -> list[Any]:
 
 
 def _decode_value(value: Any) -> Plain:
-    if isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, dict) and len(value) == 1:
-        ((kind, text),) = value.items()
-        try:
-            if kind == "float":
-                return float.fromhex(_typed(text, str, kind))
-            if kind == "bytes":
-                return bytes.fromhex(_typed(text, str, kind))
-        except (ValueError, OverflowError) as error:
-            raise InvalidFilter(f"a filter's JSON has the bad literal {_shown(value)}: {error}") from error
-    raise InvalidFilter(f"a filter's JSON has the unknown literal {_shown(value)}")
+    if value is None:  # which no comparison has
+        raise InvalidFilter("a filter's JSON has the bad literal null")
+    try:
+        return plain_from_json(value)
+    except ValueError as error:
+        raise InvalidFilter(f"a filter's JSON has the bad literal {_shown(value)}: {error}") from error
 
 
 def _typed(value: Any, kind: type, name: str) -> Any:
