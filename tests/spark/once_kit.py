@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 import uuid
 from contextlib import contextmanager
@@ -115,3 +117,28 @@ def writing(session, path, commit_id, do=None):
     finally:
         thread.join(60)
         assert not thread.is_alive()
+
+
+def worker_is_replaced(remote, path, faults) -> None:
+    """One of two Python workers is killed while it holds its files."""
+    faults.register(remote)
+    faults.order("files", "hold", times=2)
+    with writing(remote, path, faults.commit_id) as write:
+        held = faults.wait_for("files", 2)
+        os.kill(held[0]["pid"], signal.SIGKILL)
+        faults.release("files")
+    assert (write.error, write.result.rows) == (None, ROWS)
+    settled(remote, path, faults.commit_id, orphans=True)
+
+
+def executor_is_replaced(cluster, remote, path, faults) -> None:
+    """An executor is killed with the files that its tasks hold."""
+    faults.register(remote)
+    faults.order("files", "hold", times=2)
+    with writing(remote, path, faults.commit_id) as write:
+        faults.wait_for("files", 2)
+        cluster.kill_executor()
+        faults.wait_for("files", 3)
+        faults.release("files")
+    assert (write.error, write.result.rows) == (None, ROWS)
+    settled(remote, path, faults.commit_id, orphans=True)

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-import os
-import signal
-
 import pytest
 
 pytest.importorskip("pyspark.sql.connect.session")
 
-from once_kit import BEFORE, ROWS, armed, changes, content, files, kinds, made_table, session_at, settled, writing
+from once_kit import (
+    BEFORE,
+    ROWS,
+    armed,
+    changes,
+    content,
+    executor_is_replaced,
+    files,
+    kinds,
+    made_table,
+    session_at,
+    settled,
+    worker_is_replaced,
+    writing,
+)
 
 from pyspark_paimon import Table
 
@@ -57,28 +68,13 @@ def test_a_task_that_fails_once_is_tried_again_and_only_its_second_files_count(r
 
 
 def test_a_killed_python_worker_is_replaced(remote, path, faults):
-    faults.register(remote)
-    faults.order("files", "hold", times=2)
-    with writing(remote, path, faults.commit_id) as write:
-        held = faults.wait_for("files", 2)
-        os.kill(held[0]["pid"], signal.SIGKILL)
-        faults.release("files")
-    assert (write.error, write.result.rows) == (None, ROWS)
+    worker_is_replaced(remote, path, faults)
     assert len(attempts(faults)) == 3
-    settled(remote, path, faults.commit_id, orphans=True)
 
 
 @pytest.mark.long
 def test_a_killed_executor_is_replaced(cluster, remote, path, faults):
-    faults.register(remote)
-    faults.order("files", "hold", times=2)
-    with writing(remote, path, faults.commit_id) as write:
-        faults.wait_for("files", 2)
-        cluster.kill_executor()
-        faults.wait_for("files", 3)
-        faults.release("files")
-    assert (write.error, write.result.rows) == (None, ROWS)
-    settled(remote, path, faults.commit_id, orphans=True)
+    executor_is_replaced(cluster, remote, path, faults)
 
 
 @pytest.mark.long

@@ -6,8 +6,6 @@ The server allows tables below one prefix of the bucket; the thin clients have n
 from __future__ import annotations
 
 import json
-import os
-import signal
 import uuid
 
 import pyarrow as pa
@@ -17,7 +15,21 @@ pytest.importorskip("pyspark.sql.connect.session")
 pytest.importorskip("psutil", reason="the cluster's processes are found by psutil")
 
 from cluster import running_cluster
-from once_kit import BEFORE, ROWS, armed, changes, content, files, kinds, made_table, session_at, settled, writing
+from once_kit import (
+    BEFORE,
+    ROWS,
+    armed,
+    changes,
+    content,
+    executor_is_replaced,
+    files,
+    kinds,
+    made_table,
+    session_at,
+    settled,
+    worker_is_replaced,
+    writing,
+)
 from thin_client import NoThinClient, thin_python
 
 from pyspark_paimon import Table
@@ -111,26 +123,11 @@ def test_a_thin_client_needs_no_credentials_and_keeps_to_the_prefix(cluster):
 
 
 def test_a_killed_python_worker_is_replaced(remote, path, faults):
-    faults.register(remote)
-    faults.order("files", "hold", times=2)
-    with writing(remote, path, faults.commit_id) as write:
-        held = faults.wait_for("files", 2)
-        os.kill(held[0]["pid"], signal.SIGKILL)
-        faults.release("files")
-    assert (write.error, write.result.rows) == (None, ROWS)
-    settled(remote, path, faults.commit_id, orphans=True)
+    worker_is_replaced(remote, path, faults)
 
 
 def test_a_killed_executor_is_replaced(cluster, remote, path, faults):
-    faults.register(remote)
-    faults.order("files", "hold", times=2)
-    with writing(remote, path, faults.commit_id) as write:
-        faults.wait_for("files", 2)
-        cluster.kill_executor()
-        faults.wait_for("files", 3)
-        faults.release("files")
-    assert (write.error, write.result.rows) == (None, ROWS)
-    settled(remote, path, faults.commit_id, orphans=True)
+    executor_is_replaced(cluster, remote, path, faults)
 
 
 def test_a_driver_s_worker_that_dies_after_the_commit_has_committed(remote, path, faults):
