@@ -10,8 +10,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from fileindex.base.errors import CorruptFile
+from lsm.parquet.decoding import decoding
 from lsm.parquet.footer import RowGroup
-from lsm.parquet.reader import DECODED_BATCH_BYTES, MAX_BATCH_ROWS, decoding, rows_only
+from lsm.parquet.reader import DECODED_BATCH_BYTES, MAX_BATCH_ROWS, rows_only
 from lsm.parquet.row_group_pages import GroupPages
 from manifest.io.file_io import FileIO
 from manifest.stats.column_stats import ColumnBounds

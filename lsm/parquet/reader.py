@@ -7,7 +7,7 @@ metadata promise, pages that do not decode) becomes a ``CorruptFile`` that names
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from functools import cached_property
 from types import TracebackType
 from typing import Any, Self
@@ -16,15 +16,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fileindex.base.errors import CorruptFile
+from lsm.parquet.decoding import decoding
 from lsm.parquet.footer import CachedFooter, RowGroup
-from lsm.parquet.footer_promise import BrokenPromise, FooterPromise
+from lsm.parquet.footer_promise import FooterPromise
 from lsm.parquet.nested import NestedPages, can_weave
 from lsm.parquet.page_index import ColumnPages, PageIndexes
 from lsm.parquet.page_reader import take_leaves
 from lsm.parquet.polars_decoder import can_decode, masked_rows, rows_of_texts
 from lsm.parquet.row_group_pages import DAMAGE, GroupPages
 from lsm.parquet.statistics import column_bounds, has_bounds
-from manifest.io.errors import OutOfMemory, StorageError, UnsupportedTable
+from manifest.io.errors import UnsupportedTable
 from manifest.io.file_cache import FileCache
 from manifest.io.file_io import FileIO
 from manifest.stats.column_stats import ColumnBounds
@@ -361,23 +362,6 @@ class ParquetDataFile:
         return decoding(self.path, "Parquet")
 
 
-@contextmanager
-def decoding(path: str, file_format: str) -> Iterator[None]:
-    """Whatever is wrong with a data file that is read in the block becomes an error that names it."""
-    try:
-        yield
-    except FileNotFoundError as error:
-        raise CorruptFile(path, "the data file is missing") from error
-    except BrokenPromise as error:
-        raise CorruptFile(path, str(error)) from error
-    except MemoryError as error:  # Arrow's is one, too: the file may be whole
-        raise OutOfMemory(path, str(error)) from error
-    except (pa.ArrowException, OSError, *DAMAGE) as error:
-        if isinstance(error, OSError) and error.errno is not None:  # the storage's, not the decoder's
-            raise StorageError(error.errno, error.strerror or "cannot be read", path) from error
-        raise CorruptFile(path, f"is no readable {file_format} file ({error})") from error
-
-
 def _weight(footer: CachedFooter) -> int:
     return footer.weight
 
@@ -399,4 +383,4 @@ def rows_only(count: int) -> Any:
     return pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), count, [None]))
 
 
-__all__ = ["PAGED_ROWS", "ParquetDataFile", "decoding", "rows_only"]
+__all__ = ["PAGED_ROWS", "ParquetDataFile", "rows_only"]
