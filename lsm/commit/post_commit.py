@@ -8,7 +8,6 @@ out, or lost to another commit, is compacted here where somebody waits for it.
 
 from __future__ import annotations
 
-import logging
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import islice
 
+from fileindex.base.log import logger_of
 from lsm.write.table_write import compact_bucket
 from manifest.commit.conflicts import BucketId
 from manifest.commit.file_store_commit import FileStoreCommit
@@ -25,7 +25,7 @@ from manifest.entry.columns import EntryColumns
 from manifest.io.errors import SnapshotNotFound
 from manifest.store import FileStore
 
-_LOG = logging.getLogger(__name__)
+_LOG = logger_of(__name__)
 _TOGETHER = 64
 """Buckets whose compactions are committed together: more than these are not lost if the process ends."""
 _ATTEMPTS = 20

@@ -7,6 +7,7 @@ from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from fileindex.base.log import logger_of
 from lsm.compaction.task import CompactTaskResult, MergeTreeCompactTask, Rewriter
 from lsm.deletion_vectors.maintainer import BucketVectors
 from lsm.levels.sorted_runs import KeyOf, LevelRun, Levels
@@ -23,6 +24,7 @@ from lsm.levels.universal import (
 from manifest.entry.data_file import DataFileMeta, wall_clock_millis
 from manifest.options.core_options import CoreOptions
 
+_LOG = logger_of(__name__)
 MillisClock = Callable[[], int]
 CompactStrategy: TypeAlias = UniversalCompaction | ForceUpLevel0
 
@@ -111,6 +113,8 @@ class MergeTreeCompactManager:
             return None
         result = self._task(unit).run(self.levels.key_of, self._rewriter)
         self.levels.update(result.before, result.after)
+        before, after = result.before, result.after
+        _LOG.info("compacted %d files to %d on level %d: %s", len(before), len(after), unit.output_level, _names(before))
         return result
 
     def _task(self, unit: CompactUnit) -> MergeTreeCompactTask:
@@ -137,6 +141,9 @@ class MergeTreeCompactManager:
                 unit = None
         if unit is not None and unit.full:
             self._last_full_ms = now
+        picked = "nothing" if unit is None else f"{len(unit.files)} files for level {unit.output_level}"
+        sizes = [(run.level, run.size) for run in runs]
+        _LOG.debug("%s compaction picks %s of the runs (level, bytes) %s", "full" if full else "universal", picked, sizes)
         return unit
 
     def _asked(self, runs: Sequence[LevelRun]) -> CompactUnit | None:
@@ -146,6 +153,10 @@ class MergeTreeCompactManager:
     def _by_strategy(self, strategy: CompactStrategy, runs: Sequence[LevelRun], now: int) -> CompactUnit | None:
         hour = time.gmtime(now // 1000).tm_hour
         return strategy.pick(runs, self.levels.max_level, now_ms=now, last_full_ms=self._last_full_ms, hour=hour)
+
+
+def _names(files: Sequence[DataFileMeta]) -> str:
+    return ", ".join(file.file_name for file in files[:3]) + (f" and {len(files) - 3} more" if len(files) > 3 else "")
 
 
 @dataclass(slots=True)

@@ -5,7 +5,6 @@ Paimon's ``KeyValueDataFileWriter`` and ``RowDataFileWriter``. Call order: ``wri
 
 from __future__ import annotations
 
-import logging
 import uuid
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fileindex.base.log import logger_of
 from fileindex.base.plain_value import from_scalar
 from fileindex.build.options import FileIndexOptions
 from fileindex.build.writer import DataFileIndexWriter
@@ -31,7 +31,7 @@ from manifest.store import FileStore
 from manifest.types.data_type import DataField
 
 INDEX_SUFFIX = ".index"
-_LOG = logging.getLogger(__name__)
+_LOG = logger_of(__name__)
 
 
 def data_file_names(store: FileStore, commit_id: str | None = None) -> FileNames:

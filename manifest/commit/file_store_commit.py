@@ -7,7 +7,6 @@ order: rows that lost the race to a newer commit get newer sequence numbers befo
 
 from __future__ import annotations
 
-import logging
 import random
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -16,6 +15,7 @@ from functools import partial
 from typing import Literal
 
 from fileindex.base.errors import InvalidArgument, PaimonError
+from fileindex.base.log import logger_of
 from manifest.commit.attempt import CommitAttempt, CommitChange, CommitIdentity
 from manifest.commit.changes import Compactions, analyze_change, append_change, overwrite_change, replace_change
 from manifest.commit.history import CommitHistory, base_of, commit_history, committed_since, refuse_expired_replay
@@ -36,7 +36,7 @@ from manifest.snapshot.snapshot import BATCH_IDENTIFIER, CommitKind, Snapshot
 from manifest.stats.table_stats import EXACT, Statistics
 from manifest.store import FileStore
 
-_LOG = logging.getLogger(__name__)
+_LOG = logger_of(__name__)
 
 Plan = Callable[[FileStore, Snapshot | None], CommitChange | None]
 """The change to commit on top of a snapshot, its files written through the store given; None if nothing is left to do. Raises ``CommitConflict``."""
@@ -261,6 +261,9 @@ class FileStoreCommit:
                 seen, created = self._attempt(identity, plan, seen, run, merging=retry == 0)
             if created is not False:
                 return created
+            _LOG.info(
+                "%s: the %s of '%s' did not follow snapshot %s, attempt %d", self.store.root, identity.kind, self.user, seen, retry + 1
+            )
             if deadline is not None and time.monotonic() > deadline:
                 break
             if retry < options.commit_max_retries:
@@ -298,6 +301,8 @@ class FileStoreCommit:
             return seen, False
         created = self._created(snapshot, attempt, run, partial(self._stands, snapshot, latest, change))
         if created:
+            said = (self.store.root, snapshot.id, snapshot.commit_kind, self.user, snapshot.delta_record_count, len(change.entries))
+            _LOG.info("%s: committed snapshot %d, %s of '%s': %+d rows, %d files named", *said)
             return seen, snapshot.id
         if created is not None:  # surely not there; else every file stays until somebody can tell
             attempt.discard()

@@ -8,11 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from fileindex.base.log import logger_of
 from manifest.expire.reachable import branches_of, everything_reachable
 from manifest.io.file_io import FileStatus
 from manifest.io.partition_path import escape
 from manifest.io.paths import BUCKET, CHANGELOG, EARLIEST, LATEST, ROLLBACK, SNAPSHOT, numbered
 from manifest.store import FileStore
+
+_LOG = logger_of(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,10 @@ def list_orphans(store: FileStore, older_than_ms: int) -> list[Orphan]:
 
 def remove_orphans(store: FileStore, older_than_ms: int) -> list[Orphan]:
     """Delete what ``list_orphans`` finds; returns what was deleted."""
-    return [orphan for orphan in list_orphans(store, older_than_ms) if store.file_io.delete(orphan.path)]
+    gone = [orphan for orphan in list_orphans(store, older_than_ms) if store.file_io.delete(orphan.path)]
+    if gone:
+        _LOG.info("%s: removed %d orphans, %d bytes", store.root, len(gone), sum(orphan.size for orphan in gone))
+    return gone
 
 
 def _metadata_files(store: FileStore) -> Iterator[tuple[str, FileStatus]]:

@@ -7,13 +7,13 @@ when the hint is lowered the rollback is done for all readers of ours, and one t
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from fileindex.base.errors import InvalidArgument, PaimonError
+from fileindex.base.log import logger_of
 from manifest.entry.manifest_entry import ManifestEntry
 from manifest.expire.delete_files import delete_files, delete_metadata, entries_of
 from manifest.expire.reachable import everything_reachable
@@ -26,7 +26,7 @@ from manifest.snapshot.snapshot import Snapshot
 from manifest.snapshot.tag import Tag
 from manifest.store import FileStore
 
-_LOG = logging.getLogger(__name__)
+_LOG = logger_of(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,7 @@ def rollback_to(store: FileStore, target: Snapshot) -> Removed:
             raise InvalidArgument(f"{store.root}: snapshot {target.id} is gone")
         restored = target.state if isinstance(target, Tag) else target
         forgotten = _forget(store, PendingRollback(restored, _newer(store, target.id), isinstance(target, Tag)))
+    _LOG.info("%s: rolled back to snapshot %d, %d newer ones went", store.root, target.id, len(forgotten.snapshots))
     return forgotten.removed(store)
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 
+from fileindex.base.log import logger_of
 from manifest.entry.manifest_entry import FileKind, ManifestEntry
 from manifest.expire.delete_files import delete_files, delete_metadata, entries_of
 from manifest.expire.reachable import Reachable, reachable
@@ -27,6 +28,7 @@ from manifest.snapshot.snapshot import Snapshot
 from manifest.snapshot.tag import Tag
 from manifest.store import FileStore
 
+_LOG = logger_of(__name__)
 _CHANGELOG_OPTIONS = ("changelog.num-retained.min", "changelog.num-retained.max", "changelog.time-retained")
 _CONSUMERS = "consumer.expiration-time"
 
@@ -112,6 +114,8 @@ class _Retention:
         cut = time.time_ns() // 1_000_000 - options.snapshot_time_retained if self.older_than_ms is None else self.older_than_ms
         end = min(len(ids) - keep_least, at_once)
         end = end if self.consumer is None else min(end, bisect_left(ids, self.consumer))
+        said = (store.root, len(ids), keep_least, keep_most, at_once, cut, self.consumer)
+        _LOG.debug("%s: of %d snapshots %d to %d stay, at most %d go, those outdated before %d, none from consumer's %s on", *said)
         first, ahead = max(len(ids) - keep_most, 0), 1  # mostly the first is too young
         while first < end:
             last = min(first + ahead, end)
@@ -166,6 +170,8 @@ def _expire(store: FileStore, ids: Sequence[int], policy: _Retention, after_gaps
     data = _delete_data(store, [*expired, first_kept], kept) + _delete_changelogs(store, expired, kept)
     failpoints.point("inside-expiry")
     manifests = delete_metadata(store, expired, kept)
+    said = (store.root, expired[0].id, expired[-1].id, data, manifests)
+    _LOG.info("%s: expired snapshots %d to %d, and with them %d data files and %d manifests", *said)
     return ExpiredSnapshots(len(expired), data, manifests)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import logging
 import random
 import time
 from collections.abc import Mapping
@@ -14,13 +13,14 @@ from urllib.parse import urlencode
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from fileindex.base.errors import PaimonError
+from fileindex.base.log import logger_of
 from fileindex.base.redaction import HIDDEN
 from manifest.io.errors import CatalogRefused
 from manifest.rest.connection import Connections, HttpAnswer, NotSent
 from manifest.rest.errors import CatalogUnavailable, NotAuthorized, NotOffered, NotPermitted, ResourceMissing, ResourceTaken
 from manifest.rest.options import RestOptions
 
-_LOG = logging.getLogger(__name__)
+_LOG = logger_of(__name__)
 _FIRST_WAIT, _LONGEST_WAIT = 0.2, 20.0
 _NOT_DONE = frozenset({429})
 """Too many requests: the server has not looked at this one."""

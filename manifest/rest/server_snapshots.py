@@ -8,9 +8,9 @@ way, and nothing is known: the files stay, and the next attempt asks for the sam
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 
+from fileindex.base.log import logger_of
 from manifest.io.errors import CatalogRefused
 from manifest.rest.api import RestApi
 from manifest.rest.errors import CatalogUnavailable, NotAuthorized, ResourceMissing, ResourceTaken
@@ -18,7 +18,7 @@ from manifest.rest.messages import CommitRequest, Identifier
 from manifest.snapshot.snapshot import Snapshot
 from manifest.snapshot.snapshot_commit import Changed
 
-_LOG = logging.getLogger(__name__)
+_LOG = logger_of(__name__)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ an answer was lost. Ours wait longer each time, by a random part, and are logged
 from __future__ import annotations
 
 import errno
-import logging
 import random
 import re
 import time
@@ -16,10 +15,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from fileindex.base.log import logger_of
 from fileindex.base.redaction import HIDDEN, redacted
 from manifest.io.errors import CredentialsRefused, FileMissing, StorageDenied, StorageError
 
-_LOG = logging.getLogger(__name__)
+_LOG = logger_of(__name__)
 T = TypeVar("T")
 RETRIED: Counter[str] = Counter()
 """How often this process has made a request again, by what it was and what had gone wrong."""

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from fileindex.base.errors import InvalidArgument, PaimonError
+from fileindex.base.log import logger_of
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.request.results import MaintenanceResult
 
-_LOG = logging.getLogger(__name__)
+_LOG = logger_of(__name__)
 _PREFIX, _COLUMNS = "file-index.", ".columns"
 
 
