@@ -1,7 +1,8 @@
 """What goes wrong between us and a store: tried again where that may help, told in our errors, without secrets, where it does not.
 
 The client library's own retries are off for whole requests, for they are silent: nobody would learn that a store is throttling, nor that
-an answer was lost. Ours wait longer each time, by a random part, and are logged and counted.
+an answer was lost. Ours wait longer each time, by a random part, and are logged and counted. A store that throttles may say how long to wait
+(``Retry-After``), which the client library does not tell: there the first wait is the least that the header can ask for, a second.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ RETRIED: Counter[str] = Counter()
 """How often this process has made a request again, by what it was and what had gone wrong."""
 
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 5.0
+_LONGER_FIRST, _LONGER_LAST = 10, 4
+"""How many times as long one waits for a store that throttles: from 1 to 20 seconds."""
 _STATUS = re.compile(r"status code: (\d{3})")
 _CODE = re.compile(r"<Code>(\w{1,60})</Code>")
 _MESSAGE = re.compile(r"<Message>([^<\n]{1,200})")
@@ -45,7 +48,8 @@ _CREDENTIALS = frozenset(
 _UNSENT = "builder error"
 """The client library's word for a request that it does not make, as one without encryption that nobody asked for."""
 _NO_BUCKET = frozenset({"NoSuchBucket", "ContainerNotFound"})
-_BUSY = frozenset({"InternalError", "RequestTimeout", "ServerBusy", "ServiceUnavailable", "SlowDown", "ThrottlingException"})
+_THROTTLES = frozenset({"ServerBusy", "ServiceUnavailable", "SlowDown", "ThrottlingException", "TooManyRequests"})
+_BUSY = _THROTTLES | {"InternalError", "RequestTimeout"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,13 @@ class Fault:
         if self.reason == _UNSENT:
             return False
         return self.status is None or self.status >= 500 or self.status in _AGAIN or self.code in _BUSY
+
+    def wait_seconds(self, attempt: int) -> float:
+        """How long to wait after attempt number ``attempt`` (from 0): twice as long each time, up to a bound, and a random part."""
+        throttles = self.status in {429, 503} or self.code in _THROTTLES
+        first, longest = (_FIRST_WAIT * _LONGER_FIRST, _LONGEST_WAIT * _LONGER_LAST) if throttles else (_FIRST_WAIT, _LONGEST_WAIT)
+        part = random.uniform(1.0, 1.5) if throttles else random.uniform(0.5, 1.2)  # noqa: S311  # not a secret
+        return min(first * 2.0**attempt, longest) * part
 
     def error(self, path: str, kind: str) -> StorageError:
         """The typed error; ``kind`` is the name of the client library's."""
@@ -101,7 +112,7 @@ class Retries:
                 fault = self.fault(error)
                 if type(error).__name__ != "GenericError" or not fault.may_pass or attempt == self.most:
                     raise fault.error(path, type(error).__name__) from None
-                seconds = min(_FIRST_WAIT * 2.0**attempt, _LONGEST_WAIT) * random.uniform(0.5, 1.2)  # noqa: S311  # not a secret
+                seconds = fault.wait_seconds(attempt)
                 RETRIED[f"{what}: {fault.status or 'no answer'} {fault.code}".strip()] += 1
                 _LOG.warning("%s: %s failed (%s); again in %.1f s, attempt %d", redacted(path), what, fault.reason, seconds, attempt + 2)
                 self.wait(seconds)

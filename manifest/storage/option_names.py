@@ -41,6 +41,7 @@ NAMES: Mapping[StoreFamily, Mapping[str, str]] = {
         "assumed-role-arn": "role_arn",
         "role-session-name": "role_session_name",
         "web-identity-token-file": "web_identity_token_file",
+        "aws-credentials-provider": "credentials_provider",
     },
     StoreFamily.AZURE: {
         "account-name": "account_name",
@@ -89,7 +90,7 @@ def canonical(name: str) -> tuple[StoreFamily | None, str]:
             found = _known(NAMES[family]).get(_bare(lower.removeprefix(prefix)))
             if found is not None:
                 return family, found
-    raise UnsupportedOption(name, f"no option of a store has that name{_nearest(lower)}")
+    raise UnsupportedOption(name, f"is no option of a store{_nearest(lower)}")
 
 
 def spellings_of(family: StoreFamily) -> tuple[str, ...]:

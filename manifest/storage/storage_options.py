@@ -15,6 +15,7 @@ from typing import Any
 from fileindex.base.errors import InvalidArgument, UnsupportedOption
 from fileindex.base.redaction import HIDDEN
 from manifest.options.durations import parse_duration_millis
+from manifest.storage.credential_providers import is_anonymous
 from manifest.storage.option_names import canonical
 from manifest.storage.schemes import ObjectPlace, StoreFamily
 
@@ -58,6 +59,7 @@ class StorageOptions:
             earlier, told = found.setdefault(key, (name, text))
             if told != text:
                 raise InvalidArgument(f"storage_options: '{earlier}' and '{name}' are the same option, with two values")
+        _resolve_providers(found)
         return cls(tuple((family, name, text) for (family, name), (_, text) in found.items()))
 
     def __repr__(self) -> str:
@@ -127,6 +129,13 @@ def _text(name: str, ours: str, value: object) -> str:
     if ours == "timeout":
         parse_duration_millis(str(value), name)
     return str(value)
+
+
+def _resolve_providers(found: dict[tuple[StoreFamily | None, str], tuple[str, str]]) -> None:
+    """Put what Hadoop's list of classes means into its place."""
+    told = found.pop((StoreFamily.S3, "credentials_provider"), None)
+    if told is not None and is_anonymous(*told, has_keys=(StoreFamily.S3, "access_key_id") in found):
+        found.setdefault((StoreFamily.S3, "skip_signature"), (told[0], "true"))
 
 
 def _pairs(given: object) -> dict[Any, Any]:

@@ -185,12 +185,12 @@ class Faults:
                 self.release(point)
 
 
-def wait_until(look, what, seconds=PATIENCE_SECONDS):
-    """What ``look`` finds in the end. Raises ``AssertionError`` if that is nothing, again and again."""
+def wait_until(look, what, seconds=PATIENCE_SECONDS, pause=0.02):
+    """What ``look`` finds in the end; it is asked after each ``pause``. Raises ``AssertionError`` if that is nothing, again and again."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         found = look()
         if found:
             return found
-        time.sleep(0.02)
+        time.sleep(pause)
     raise AssertionError(f"never happened: {what}")

@@ -15,6 +15,7 @@ pytest.importorskip("pyspark.sql.connect.session")
 pytest.importorskip("psutil", reason="the cluster's processes are found by psutil")
 
 from cluster import running_cluster
+from faults import wait_until
 from once_kit import (
     BEFORE,
     ROWS,
@@ -35,7 +36,7 @@ from thin_client import NoThinClient, thin_python
 from pyspark_paimon import Table
 from tests.stores.s3_server import BUCKET, SECRET
 
-pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
 
 ALLOWED = f"s3://{BUCKET}/allowed"
 CLIENT = """
@@ -164,3 +165,53 @@ def test_a_compaction_whose_executor_is_killed_is_done(cluster, remote, path, fa
     assert (compaction.error, compaction.result.files_after) == (None, 2)
     assert content(path) == expected
     assert Table.open(path).fsck("deep").problems == ()
+
+
+def test_a_stream_from_table_to_table_writes_each_batch_once_whoever_is_killed(cluster, remote, place, tmp_path):
+    """From one table to another, both on the store; an executor goes, then the server behind a batch's commit, and the next one goes on.
+
+    The query's checkpoint is on a disk that both servers see. Spark takes note of a batch after the table's commit, so that the second
+    server makes the last one again.
+    """
+    source = Table.create(f"{place}/source", "id BIGINT, v STRING", primary_keys=["id"], options={"bucket": "2", "write-only": "true"})
+    copy = Table.create(f"{place}/copy", "id BIGINT, v STRING", primary_keys=["id"], options={"bucket": "2"})
+    for number in range(7):
+        source.write(pa.table({"id": range(100 * number, 100 * number + 100), "v": [f"v{number}"] * 100}))
+    source.delete("id < 50")
+    expected = sorted(row["id"] for row in source.scan().to_arrow().to_pylist())
+
+    def started(session):
+        options = {"read.changelog": "true", "scan.snapshot-id": "1", "read.stream.maxFilesPerTrigger": "2"}
+        frame = session.readStream.format("paimon").options(**options).load(source.path)
+        settings = {"checkpointLocation": str(tmp_path / "checkpoint")}
+        return frame.writeStream.format("paimon").options(**settings).trigger(availableNow=True).start(copy.path)
+
+    def batches():
+        return [row["commit_identifier"] for row in copy.snapshots().to_pylist() if row["commit_kind"] != "COMPACT"]
+
+    def reached(session, count, query=None):
+        """The query, gone on until there are so many batches; one for which no worker came up is started again: Spark gives it ten seconds."""
+        running = [query or started(session)]
+
+        def look():
+            error = running[-1].exception()
+            if error is not None:
+                assert "failed to connect back" in str(error)
+                running.append(started(session))
+            return len(batches()) >= count or not running[-1].isActive
+
+        wait_until(look, f"{count} batches", 300, pause=0.2)
+        return running[-1]
+
+    query = reached(remote, 2)
+    cluster.kill_executor()
+    reached(remote, 4, query)
+    cluster.stop_server()
+    done = batches()
+    cluster.start_server()
+    again = session_at(cluster.url)
+    assert reached(again, 10**9).exception() is None
+    assert done < batches() == list(range(len(batches()))), "there was something left to do, and each batch is there once"
+    assert sorted(row["id"] for row in copy.scan().to_arrow().to_pylist()) == expected
+    assert copy.fsck("deep").problems == ()
+    again.client.close()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+import uuid
+
 import pytest
 
 from fileindex.base.errors import InvalidArgument
@@ -12,6 +15,7 @@ from manifest.schema.validation import build_schema
 from manifest.storage import faults
 from manifest.storage.bucket import WRITER, forget_buckets, open_bucket
 from manifest.storage.object_store import ObjectStoreFileIO
+from manifest.storage.resolve import file_io_for
 from manifest.storage.schemes import object_place
 from manifest.storage.storage_options import StorageOptions
 from manifest.store import FileStore
@@ -166,6 +170,36 @@ def test_what_does_not_pass_is_an_error_after_a_bounded_number_of_tries(s3, prox
         file_io.read(path)
     assert caught.value.filename == path
     assert proxy.done[BUSY] == 4
+
+
+@pytest.mark.parametrize(
+    ("fault", "least", "most"),
+    [
+        (faults.Fault("503 SlowDown", 503, "SlowDown"), [1, 2, 4, 8, 16, 20, 20, 20], 30),
+        (faults.Fault("429", 429, ""), [1, 2, 4, 8, 16, 20, 20, 20], 30),
+        (faults.Fault("no answer", None, ""), [0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 2.5, 2.5], 6),
+    ],
+    ids=["SlowDown", "429", "no answer"],
+)
+def test_one_waits_longer_each_time_by_a_random_part_and_a_second_at_least_for_a_store_that_throttles(monkeypatch, fault, least, most):
+    monkeypatch.setattr(faults, "_FIRST_WAIT", 0.1)
+    waits = [fault.wait_seconds(attempt) for attempt in range(8)]
+    assert all(low <= seconds <= most for low, seconds in zip(least, waits, strict=True)), waits
+    assert waits != [fault.wait_seconds(attempt) for attempt in range(8)]
+
+
+def test_clocks_that_differ_by_days_decide_no_commit(monkeypatch):
+    """Whose clock is behind commits after whose is ahead; ids alone tell the order, and the younger one finds all that is there."""
+    store = table(*file_io_for(f"memory://{uuid.uuid4().hex}/t"))
+    now, day = time.time_ns(), 86_400 * 10**9
+    for number, clock in enumerate((now, now + 2 * day, now - 2 * day, now)):
+        monkeypatch.setattr(time, "time_ns", lambda clock=clock: clock)
+        file = data_file(store, name=f"data-{number}.parquet", seq=(10 * number, 10 * number + 9))
+        assert committer(store).commit([message(store, [file])]).snapshot_id == number + 1
+    assert live_names(store) == [f"data-{number}.parquet" for number in range(4)]
+    assert [store.snapshots.get(number).time_millis // 1000 for number in (1, 2, 3)] == [
+        clock // 10**9 for clock in (now, now + 2 * day, now - 2 * day)
+    ]
 
 
 def test_credentials_are_told_from_permissions_and_from_missing_buckets(s3, through, proxy, warehouse):

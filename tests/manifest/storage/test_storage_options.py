@@ -66,6 +66,7 @@ def test_everybody_s_spelling_is_taken(ours, spelled):
         ({"s3.acces-key": "x"}, "did you mean 's3.access-key'"),
         ({"s3.path.stile.access": "true"}, "did you mean 's3.path-style-access'"),
         ({"bucket": "4"}, "no option of a store"),
+        ({"s3.secret-kei": "x"}, "'s3.secret-kei': is no option of a store; did you mean 's3.secret-key'"),
         ({"s3.path.style.access": "yes"}, "'s3.path.style.access' is true or false"),
         ({"s3.access-key": None}, "one line of text, not NoneType"),
         ({"storage.timeout": "soon"}, "'soon' is no duration"),
@@ -78,6 +79,42 @@ def test_everybody_s_spelling_is_taken(ours, spelled):
 def test_what_is_no_option_is_refused_by_name(given, said):
     with pytest.raises((UnsupportedOption, InvalidArgument), match=said):
         StorageOptions.of(given)
+
+
+HADOOP, AWS = "org.apache.hadoop.fs.s3a", "software.amazon.awssdk.auth.credentials"
+KEYS = {"fs.s3a.access.key": KEY, "fs.s3a.secret.key": SECRET}
+
+
+@pytest.mark.parametrize(
+    ("classes", "given", "anonymous"),
+    [
+        (f"{HADOOP}.AnonymousAWSCredentialsProvider", {}, True),
+        (f"{HADOOP}.SimpleAWSCredentialsProvider, {HADOOP}.AnonymousAWSCredentialsProvider", {}, True),
+        (f"{HADOOP}.SimpleAWSCredentialsProvider,{HADOOP}.AnonymousAWSCredentialsProvider", KEYS, False),
+        (f"{HADOOP}.TemporaryAWSCredentialsProvider", {**KEYS, "fs.s3a.session.token": TOKEN}, False),
+        ("com.amazonaws.auth.EnvironmentVariableCredentialsProvider,com.amazonaws.auth.InstanceProfileCredentialsProvider", {}, False),
+        (f"{AWS}.DefaultCredentialsProvider", KEYS, False),
+        (f"{HADOOP}.auth.IAMInstanceCredentialsProvider", {}, False),
+    ],
+)
+def test_hadoop_s_classes_of_credentials_are_what_the_client_library_does(classes, given, anonymous):
+    options = StorageOptions.of({"fs.s3a.aws.credentials.provider": classes, **given})
+    rest = StorageOptions.of({**given, **({"s3.anonymous": "true"} if anonymous else {})})
+    assert options.config(object_place("s3://bucket/t")) == rest.config(object_place("s3://bucket/t"))
+
+
+@pytest.mark.parametrize(
+    ("classes", "given", "said"),
+    [
+        (f"{HADOOP}.auth.AssumedRoleCredentialProvider", {}, "is of no class whose credentials are found here"),
+        (f"{HADOOP}.AnonymousAWSCredentialsProvider", KEYS, "is of no class that takes keys, and there are some"),
+        (f"{HADOOP}.SimpleAWSCredentialsProvider", {}, "takes keys, and there are none"),
+        (f"{HADOOP}.AnonymousAWSCredentialsProvider,{AWS}.DefaultCredentialsProvider", {}, "one signs nothing"),
+    ],
+)
+def test_other_classes_of_credentials_are_refused_by_the_option_s_name(classes, given, said):
+    with pytest.raises(UnsupportedOption, match=rf"option 'fs\.s3a\.aws\.credentials\.provider': .*{said}"):
+        StorageOptions.of({"fs.s3a.aws.credentials.provider": classes, **given})
 
 
 def test_a_secret_under_a_wrong_name_is_not_in_the_message():
