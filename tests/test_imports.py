@@ -98,5 +98,5 @@ def test_a_filter_in_sql_loads_only_its_parser_besides(path: str) -> None:
 
 def test_help_of_the_command_line_loads_no_engine() -> None:
     modules = loaded("import contextlib\nfrom pyspark_paimon.cli import main\nwith contextlib.suppress(SystemExit):\n    main(['--help'])")
-    assert found(("duckdb", "jinja2", "pandas", "polars", "pyspark", "sqlglot"), modules) == []
-    assert found(WRITING, modules) == []
+    assert found(("duckdb", "jinja2", "numpy", "pandas", "polars", "pyarrow", "pydantic", "pyspark", "sqlglot"), modules) == []
+    assert found((*OURS, *WRITING, "pyspark_paimon.table", "pyspark_paimon.request"), modules) == []

@@ -1,4 +1,4 @@
-"""Commands that change a table's schema and history: ``alter``, ``history``, ``tag``, ``branch``, ``rollback``, partitions."""
+"""The commands that name states and go back to them: ``history``, ``tag``, ``branch``, ``rollback``, ``restore``, and those of partitions."""
 
 from __future__ import annotations
 
@@ -7,142 +7,154 @@ from typing import Annotated, get_args
 import typer
 
 from fileindex.base.errors import InvalidArgument
-from pyspark_paimon.cli.output import console, print_grid, print_json
+from manifest.io.errors import SnapshotNotFound
+from pyspark_paimon.cli.output import print_grid, print_json
+from pyspark_paimon.cli.target import TableOption, destroys, on_table, options_of
 from pyspark_paimon.request.backend import View
 from pyspark_paimon.request.results import TableChangeResult
 from pyspark_paimon.table.table import Table
 
-HistoryPath = Annotated[str, typer.Argument(metavar="TABLE", help="Path of a table's directory; TABLE$branch_NAME for a branch.")]
-ColumnArgument = Annotated[
-    str, typer.Argument(metavar="COLUMN", help="A column's name; dots lead into nested ones: address.city, tags.element.")
-]
-TypeArgument = Annotated[str, typer.Argument(metavar="TYPE", help='As in DDL: "DECIMAL(10, 2)".')]
-After = Annotated[str | None, typer.Option("--after", help="The column to stand after.")]
-First = Annotated[bool, typer.Option("--first", help="Stand before all others.")]
-Comment = Annotated[str | None, typer.Option("--comment", help="What the column means.")]
-Default = Annotated[str | None, typer.Option("--default", help="What writers put for null.")]
 Name = Annotated[str, typer.Argument(metavar="NAME")]
-Delete = Annotated[bool, typer.Option("--delete", help="Delete it, with the files that only it uses.")]
-HistoryJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
-SnapshotArgument = Annotated[int | None, typer.Option("--snapshot", help="Id of a snapshot.")]
+Delete = Annotated[bool, typer.Option("--delete", help="Forget it, and delete the files that only it uses.")]
+SnapshotId = Annotated[int | None, typer.Option("--snapshot", help="Id of a snapshot.")]
 TagName = Annotated[str | None, typer.Option("--tag", help="Name of a tag.")]
-Forward = Annotated[bool, typer.Option("--fast-forward", help="Make the branch's history the table's.")]
-
 _VIEWS = ("snapshots", *get_args(View))
-alter = typer.Typer(no_args_is_help=True, help="Change columns and options; no file is rewritten.")
 
 
-@alter.command("add")
-def add_column(
-    table: HistoryPath,
-    column: ColumnArgument,
-    data_type: TypeArgument,
-    after: After = None,
-    *,
-    first: First = False,
-    comment: Comment = None,
-    default: Default = None,
-) -> None:
-    """Add a column, null in the rows that are there."""
-    Table.open(table).add_column(_path(column), data_type, after=after, first=first, comment=comment, default=default)
-
-
-@alter.command("drop")
-def drop_column(table: HistoryPath, column: ColumnArgument) -> None:
-    """Drop a column."""
-    Table.open(table).drop_column(_path(column))
-
-
-@alter.command("rename")
-def rename_column(table: HistoryPath, column: ColumnArgument, name: Name) -> None:
-    """Rename a column, in options too."""
-    Table.open(table).rename_column(_path(column), name)
-
-
-@alter.command("move")
-def move_column(table: HistoryPath, column: ColumnArgument, after: After = None, *, first: First = False) -> None:
-    """Give a column another place; last if none is named."""
-    Table.open(table).move_column(_path(column), after=after, first=first)
-
-
-@alter.command("type")
-def change_type(table: HistoryPath, column: ColumnArgument, data_type: TypeArgument) -> None:
-    """Give a column another type."""
-    Table.open(table).change_type(_path(column), data_type)
-
-
-@alter.command("set")
-def set_options(table: HistoryPath, options: Annotated[list[str], typer.Argument(metavar="KEY=VALUE...", help="KEY= removes it.")]) -> None:
-    """Set and remove table options."""
-    changes: dict[str, str | None] = {}
-    for option in options:
-        key, equals, value = option.partition("=")
-        if not equals:
-            raise InvalidArgument(f"'{option}' is no option: write KEY=VALUE")
-        changes[key] = value or None
-    Table.open(table).alter_options(changes)
-
-
-def history(table: HistoryPath, view: Annotated[str, typer.Argument(help=", ".join(_VIEWS))], as_json: HistoryJson = False) -> None:
+@on_table
+def show_history(target: TableOption, view: Annotated[str, typer.Argument(metavar="VIEW", help=", ".join(_VIEWS))] = "snapshots") -> None:
     """Show snapshots, tags, branches, schemas, partitions or consumers."""
     if view not in _VIEWS:
         raise InvalidArgument(f"'{view}' is no view; there are: {', '.join(_VIEWS)}")
-    rows = getattr(Table.open(table), view)()
-    if as_json:
+    rows = getattr(target.open(), view)()
+    if target.as_json:
         print_json(rows.to_pylist(maps_as_pydicts="lossy"))
         return
     print_grid(None, rows.column_names, [tuple(row.values()) for row in rows.to_pylist(maps_as_pydicts="lossy")])
 
 
-def tag(table: HistoryPath, name: Name, snapshot: SnapshotArgument = None, *, delete: Delete = False) -> None:
+@destroys
+def tag_snapshot(target: TableOption, name: Name, *, snapshot: SnapshotId = None, delete: Delete = False) -> None:
     """Name a snapshot, so that it can be read after it has expired; or forget the name."""
-    opened = Table.open(table)
-    _tell(opened.delete_tag(name) if delete else opened.create_tag(name, snapshot))
-
-
-def branch(table: HistoryPath, name: Name, tag: TagName = None, *, delete: Delete = False, fast_forward: Forward = False) -> None:
-    """Branch off at a tag; or forget a branch, or make it the table."""
-    opened = Table.open(table)
-    if delete:
-        _tell(opened.delete_branch(name))
-    elif fast_forward:
-        _tell(opened.fast_forward(name))
+    table = target.open()
+    if not delete:
+        if target.dry_run:
+            told = table.scan(snapshot=snapshot).snapshot_id
+            target.tell({"dry_run": True, "snapshot_id": told}, f"tag {name} would name snapshot {told}")
+        else:
+            _tell(target, table.create_tag(name, snapshot))
+        return
+    _known(table, "tags", "tag_name", name)
+    if target.confirmed(f"delete tag {name} of {table.path}"):
+        _tell(target, table.delete_tag(name))
     else:
-        opened.create_branch(name, tag)
+        _left(target, f"tag {name} would go")
 
 
-def rollback(table: HistoryPath, snapshot: SnapshotArgument = None, tag: TagName = None) -> None:
+@destroys
+def branch_off(
+    target: TableOption,
+    name: Name,
+    *,
+    tag: TagName = None,
+    delete: Delete = False,
+    fast_forward: Annotated[bool, typer.Option("--fast-forward", help="Make the branch's history the table's.")] = False,
+) -> None:
+    """Branch off at a tag; or forget a branch, or make it the table."""
+    table = target.open()
+    if delete and fast_forward:
+        raise InvalidArgument("--delete and --fast-forward exclude each other")
+    if not (delete or fast_forward):
+        if not target.dry_run:
+            table.create_branch(name, tag)
+        target.tell(
+            {"dry_run": target.dry_run, "branch": name, "tag": tag},
+            f"branch {name} {'would start' if target.dry_run else 'starts'} at {tag or 'nothing'}",
+        )
+        return
+    _known(table, "branches", "branch_name", name)
+    what = f"delete branch {name} of {table.path}" if delete else f"delete what {table.path} committed since branch {name} left it"
+    if target.confirmed(what):
+        _tell(target, table.delete_branch(name) if delete else table.fast_forward(name))
+    else:
+        _left(target, f"this would {what}")
+
+
+@destroys
+def roll_back(target: TableOption, *, snapshot: SnapshotId = None, tag: TagName = None) -> None:
     """Make an older snapshot or a tag the newest state; what is newer is deleted for good."""
-    _tell(Table.open(table).rollback_to(snapshot, tag=tag))
+    table = target.open()
+    would = table.rollback_to(snapshot, tag=tag, dry_run=True)
+    tags = f" and tags {', '.join(would.tags)}" if would.tags else ""
+    if target.confirmed(f"delete {would.snapshots} snapshots{tags} of {table.path}"):
+        _tell(target, table.rollback_to(snapshot, tag=tag))
+    else:
+        _tell(target, would, "would go: ")
 
 
-def drop_partitions(table: HistoryPath, columns: Annotated[list[str], typer.Argument(metavar="COLUMN=VALUE...")]) -> None:
+@destroys
+def run_restore(
+    target: TableOption,
+    *,
+    snapshot: SnapshotId = None,
+    tag: TagName = None,
+    timestamp: Annotated[str | None, typer.Option("--timestamp", help="A date or time: the newest snapshot then.")] = None,
+) -> None:
+    """Make an older state the newest one, by a new snapshot: nothing is deleted."""
+    if sum(wish is not None for wish in (snapshot, tag, timestamp)) != 1:
+        raise InvalidArgument("restore goes to a snapshot, a tag or a time: give one of --snapshot, --tag and --timestamp")
+    table = target.open()
+    wanted = table.scan(snapshot=snapshot, tag=tag, timestamp=timestamp)
+    rows, now = wanted.count(), table.count()
+    if not target.confirmed(f"restore snapshot {wanted.snapshot_id} of {table.path}: {rows:,} rows for the {now:,} of now"):
+        told = {"dry_run": target.dry_run, "would_restore": wanted.snapshot_id, "rows": rows, "rows_now": now}
+        target.tell(told, f"snapshot {wanted.snapshot_id} with {rows:,} rows would be restored, for the {now:,} of now")
+        return
+    done = table.restore(snapshot, tag=tag, timestamp=timestamp)
+    same = done.snapshot_id is None
+    target.tell(done, "nothing to do: the states are the same" if same else f"restored by snapshot {done.snapshot_id}")
+
+
+@destroys
+def run_drop_partitions(target: TableOption, columns: Annotated[list[str], typer.Argument(metavar="COLUMN=VALUE...")]) -> None:
     """Remove all rows of the partitions with these values."""
-    spec = dict(text.split("=", 1) for text in columns if "=" in text)
+    spec = options_of(columns, "drop-partitions")
     if len(spec) < len(columns):
-        raise InvalidArgument(f"write COLUMN=VALUE, each column once: {' '.join(columns)}")
-    _tell(Table.open(table).drop_partitions([spec]))
+        raise InvalidArgument(f"drop-partitions takes each column once: {' '.join(columns)}")
+    table = target.open()
+    would = table.drop_partitions([spec], dry_run=True)
+    if would.partitions and target.confirmed(f"drop {len(would.partitions)} partitions of {table.path}: {', '.join(would.partitions)}"):
+        _tell(target, table.drop_partitions([spec]))
+    else:
+        _tell(target, would, "would go: ")
 
 
-def expire_partitions(table: HistoryPath) -> None:
+@destroys
+def run_expire_partitions(target: TableOption) -> None:
     """Remove the partitions that the table's options call too old."""
-    _tell(Table.open(table).expire_partitions())
+    table = target.open()
+    would = table.expire_partitions(dry_run=True)
+    if would.partitions and target.confirmed(f"drop {len(would.partitions)} partitions of {table.path}: {', '.join(would.partitions)}"):
+        _tell(target, table.expire_partitions())
+    else:
+        _tell(target, would, "would go: ")
 
 
-def _tell(done: TableChangeResult) -> None:
+def _known(table: Table, view: str, column: str, name: str) -> None:
+    """Before anybody is asked. Raises ``SnapshotNotFound``."""
+    names = getattr(table, view)()[column].to_pylist()
+    if name not in names:
+        raise SnapshotNotFound(f"{table.path}: no {column.partition('_')[0]} '{name}'; there are: {', '.join(names) or 'none'}")
+
+
+def _left(target: TableOption, text: str) -> None:
+    target.tell({"dry_run": target.dry_run, "done": False}, text)
+
+
+def _tell(target: TableOption, done: TableChangeResult, before: str = "") -> None:
     told = {name: value for name, value in done.model_dump().items() if value}
-    console.print(", ".join(f"{name}: {value}" for name, value in told.items()) or "nothing to do", highlight=False, markup=False)
+    text = ", ".join(f"{name}: {value}" for name, value in told.items())
+    target.tell(done, f"{before}{text}" if text else "nothing to do")
 
 
-def _path(column: str) -> list[str]:
-    return column.split(".")
-
-
-def add_commands(app: typer.Typer) -> None:
-    """Make these commands of ``app``."""
-    app.add_typer(alter, name="alter")
-    for command in (history, tag, branch, rollback, drop_partitions, expire_partitions):
-        app.command()(command)
-
-
-__all__ = ["add_commands"]
+__all__ = ["branch_off", "roll_back", "run_drop_partitions", "run_expire_partitions", "run_restore", "show_history", "tag_snapshot"]

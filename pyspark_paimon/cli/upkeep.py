@@ -1,110 +1,97 @@
-"""Commands that delete, for people and for cron: ``expire-snapshots``, ``orphans``, ``delete``, ``restore``, ``maintain``; each asks first, or runs dry."""
+"""Commands that keep a table in shape, for people and for cron: ``compact``, ``analyze``, ``expire-snapshots``, ``orphans``, ``maintain``."""
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 from typing import Annotated
 
 import typer
 
-from fileindex.base.errors import InvalidArgument
-from pyspark_paimon.cli.output import console, print_grid, print_json
+from pyspark_paimon.cli.output import print_grid, print_json, print_line
+from pyspark_paimon.cli.scan import Columns, column_names
+from pyspark_paimon.cli.target import TableOption, destroys, on_table
 from pyspark_paimon.request.results import MaintenanceResult, repr_fields
-from pyspark_paimon.table.table import Table
 from pyspark_paimon.views.explain import size_text
 
-UpkeepPath = Annotated[str, typer.Argument(metavar="TABLE", help="Path of a table's directory; TABLE$branch_NAME for a branch.")]
-UpkeepJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Tell what would go, and change nothing.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-OlderThan = Annotated[str | None, typer.Option("--older-than", help="A date or time: 2024-01-31T10:00:00.")]
-Retain = Annotated[int | None, typer.Option("--retain", help="Snapshots to keep; by default as the table's options say.")]
-DeleteFilter = Annotated[str, typer.Option("--filter", "-f", help='SQL as after WHERE; "TRUE" means every row.')]
-Remove = Annotated[bool, typer.Option("--remove", help="Delete them.")]
 Full = Annotated[bool, typer.Option("--full", help="Merge everything, not only what universal compaction picks.")]
-ToSnapshot = Annotated[int | None, typer.Option("--snapshot", help="Id of a snapshot.")]
-ToTag = Annotated[str | None, typer.Option("--tag", help="Name of a tag.")]
-ToTime = Annotated[str | None, typer.Option("--timestamp", help="A date or time: the newest snapshot then.")]
+OlderThan = Annotated[str | None, typer.Option("--older-than", help="A date or time: 2024-01-31T10:00:00.")]
 
 
-def expire_old_snapshots(
-    table: UpkeepPath,
-    *,
-    retain: Retain = None,
-    older_than: OlderThan = None,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-    as_json: UpkeepJson = False,
-) -> None:
-    """Remove old snapshots and the files that only they reach."""
-    opened = Table.open(table)
-    expire = partial(opened.expire_snapshots, retain_min=retain, retain_max=retain, older_than=older_than)
-    would = expire(dry_run=True).snapshots
-    done = expire() if would and not dry_run and confirmed(f"remove {would} snapshots of {opened.path}", yes=yes) else None
-    if as_json:
-        print_json({"dry_run": dry_run, "would_expire": would, **({} if done is None else repr_fields(done))})
-    elif done is None:
-        console.print(f"{would} snapshots would go" if dry_run else "nothing to do", highlight=False)
-    else:
-        console.print(f"{done.snapshots} snapshots, {done.data_files} data files and {done.manifests} manifests are gone", highlight=False)
-
-
-def orphans(
-    table: UpkeepPath,
-    *,
-    remove: Remove = False,
-    older_than: OlderThan = None,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-    as_json: UpkeepJson = False,
-) -> None:
-    """Show the files that nothing refers to, older than a day; with --remove delete them."""
-    opened = Table.open(table)
-    found = opened.list_orphan_files(older_than)
-    removed = bool(found) and remove and not dry_run and confirmed(f"delete {len(found)} files of {opened.path}", yes=yes)
-    gone = opened.remove_orphan_files(older_than) if removed else []
-    if as_json:
-        print_json({"removed": removed, "files": [file.model_dump(mode="json") for file in (gone if removed else found)]})
-        return
-    print_grid(None, ("file", "size"), [(file.path, size_text(file.size)) for file in (gone if removed else found)])
-    console.print(f"{len(gone)} deleted" if removed else f"{len(found)} found", highlight=False)
-
-
-def delete(table: UpkeepPath, *, filter_: DeleteFilter, dry_run: DryRun = False, yes: Yes = False, as_json: UpkeepJson = False) -> None:
-    """Delete the rows for which a filter is true."""
-    opened = Table.open(table)
-    would = opened.delete(filter_, dry_run=True).rows
-    done = opened.delete(filter_) if would and not dry_run and confirmed(f"delete {would} rows of {opened.path}", yes=yes) else None
-    if as_json:
-        print_json({"dry_run": dry_run, "would_delete": would, **({} if done is None else repr_fields(done))})
-    elif done is None:
-        console.print(f"{would} rows would go" if dry_run else "no row was deleted", highlight=False)
-    else:
-        console.print(f"{done.rows} rows deleted, snapshot {done.snapshot_id}", highlight=False)
-
-
-def restore(
-    table: UpkeepPath, *, snapshot: ToSnapshot = None, tag: ToTag = None, timestamp: ToTime = None, as_json: UpkeepJson = False
-) -> None:
-    """Make an older state the newest one, by a new snapshot: nothing is deleted."""
-    done = Table.open(table).restore(snapshot, tag=tag, timestamp=timestamp)
-    if as_json:
-        print_json(repr_fields(done))
-        return
-    console.print(
-        "nothing to do: the states are the same" if done.snapshot_id is None else f"restored by snapshot {done.snapshot_id}",
-        highlight=False,
+@on_table
+def run_compact(target: TableOption, *, full: Full = False) -> None:
+    """Merge sorted runs, or the small files of an append table."""
+    result = target.open().compact(full=full)
+    target.tell(
+        result,
+        "nothing to compact"
+        if result.snapshot_id is None
+        else f"{result.files_before} files became {result.files_after}: {size_text(result.bytes_read)} read, "
+        f"{size_text(result.bytes_written)} written in {result.seconds:.2f} s, snapshot {result.snapshot_id}",
     )
 
 
-def maintain(table: UpkeepPath, *, full: Full = False, dry_run: DryRun = False, as_json: UpkeepJson = False) -> None:
-    """One round of upkeep by the table's options, for cron: partitions, compaction, indexes, tags, snapshots, orphans. Exit code 1 if a step failed."""
-    done = Table.open(table).maintenance(full=full, dry_run=dry_run)
-    if as_json:
+@on_table
+def analyze_columns(target: TableOption, *, columns: Columns = None) -> None:
+    """Count rows, distinct values, extremes and nulls, keep them with the table, and show them."""
+    opened = target.open()
+    result = opened.analyze(column_names(columns))
+    found = opened.statistics()
+    if target.as_json:
+        print_json({**result.model_dump(mode="json"), "statistics": found.to_pylist()})
+        return
+    shown = ("column", "distinct_count", "min", "max", "null_count", "avg_len", "max_len")
+    rows = [tuple(row[name] for name in shown) for row in found.to_pylist()]
+    print_grid(f"{result.rows:,} rows, {size_text(result.bytes)}", shown, rows)
+
+
+@destroys
+def expire_old_snapshots(
+    target: TableOption,
+    *,
+    retain: Annotated[int | None, typer.Option("--retain", help="Snapshots to keep; by default as the table's options say.")] = None,
+    older_than: OlderThan = None,
+) -> None:
+    """Remove old snapshots and the files that only they reach."""
+    opened = target.open()
+    expire = partial(opened.expire_snapshots, retain_min=retain, retain_max=retain, older_than=older_than)
+    would = expire(dry_run=True).snapshots
+    done = expire() if would and target.confirmed(f"remove {would} snapshots of {opened.path}") else None
+    told = {"dry_run": target.dry_run, "would_expire": would, **({} if done is None else repr_fields(done))}
+    if done is None:
+        target.tell(told, f"{would} snapshots would go" if target.dry_run else "nothing to do")
+    else:
+        target.tell(told, f"{done.snapshots} snapshots, {done.data_files} data files and {done.manifests} manifests are gone")
+
+
+@destroys
+def show_orphans(
+    target: TableOption, *, remove: Annotated[bool, typer.Option("--remove", help="Delete them.")] = False, older_than: OlderThan = None
+) -> None:
+    """Show the files that nothing refers to, older than a day; with --remove delete them."""
+    opened = target.open()
+    found = opened.list_orphan_files(older_than)
+    removed = bool(found) and remove and target.confirmed(f"delete {len(found)} files of {opened.path}")
+    shown = opened.remove_orphan_files(older_than) if removed else found
+    if target.as_json:
+        print_json({"removed": removed, "files": [file.model_dump(mode="json") for file in shown]})
+        return
+    print_grid(None, ("file", "size"), [(file.path, size_text(file.size)) for file in shown])
+    print_line(f"{len(shown)} deleted" if removed else f"{len(shown)} found")
+
+
+@destroys
+def maintain(target: TableOption, *, full: Full = False) -> None:
+    """One round of upkeep by the table's options, for cron: partitions, compaction, indexes, tags, snapshots, orphans.
+
+    Exit code 1 if a step failed; the others are done.
+    """
+    table = target.open()
+    dry = target.dry_run or not target.confirmed(f"compact {table.path} and delete what its options call too old")
+    done = table.maintenance(full=full, dry_run=dry)
+    if target.as_json:
         print_json(repr_fields(done))
     else:
-        print_grid("would go" if dry_run else "maintenance", ("step", "seconds", "what"), _steps(done))
+        print_grid("would go" if dry else "maintenance", ("step", "seconds", "what"), _steps(done))
     if done.errors:
         raise typer.Exit(1)
 
@@ -121,20 +108,4 @@ def _steps(done: MaintenanceResult) -> list[tuple[object, ...]]:
     return [(name, f"{seconds:.2f}", done.errors.get(name) or told[name]) for name, seconds in done.seconds.items()]
 
 
-def confirmed(what: str, *, yes: bool) -> bool:
-    """Whether it is to be done. Raises ``InvalidArgument`` where nobody can be asked."""
-    if yes:
-        return True
-    if not sys.stdin.isatty():
-        raise InvalidArgument(f"this would {what}, and nobody is there to ask: add --yes, or --dry-run")
-    return typer.confirm(f"{what[0].upper()}{what[1:]}?", err=True)
-
-
-def add_upkeep_commands(app: typer.Typer) -> None:
-    """Make these commands of ``app``."""
-    app.command("expire-snapshots")(expire_old_snapshots)
-    for command in (orphans, delete, restore, maintain):
-        app.command()(command)
-
-
-__all__ = ["add_upkeep_commands", "confirmed"]
+__all__ = ["analyze_columns", "expire_old_snapshots", "maintain", "run_compact", "show_orphans"]

@@ -145,14 +145,14 @@ def test_a_table_is_altered_tagged_branched_and_rolled_back(path, capsys) -> Non
     assert "write-only" not in table.options
     assert "tags: ('one',)" in run(capsys, "tag", path, "one", "--snapshot", "1")
     run(capsys, "branch", path, "dev", "--tag", "one")
-    run(capsys, "alter", "drop", f"{path}$branch_dev", "attrs")
+    run(capsys, "alter", "drop", f"{path}$branch_dev", "attrs", "--yes")
     assert json.loads(run(capsys, "history", path, "branches", "--json"))[0]["branch_name"] == "dev"
     assert "one" in run(capsys, "history", path, "tags")
     assert json.loads(run(capsys, "history", path, "snapshots", "--json"))[0]["snapshot_id"] == 1
-    assert "snapshots: 1" in run(capsys, "rollback", path, "--tag", "one")
+    assert "snapshots: 1" in run(capsys, "rollback", path, "--tag", "one", "--yes")
     assert "snapshot 1" in run(capsys, "scan", path)
-    run(capsys, "branch", path, "dev", "--delete")
-    assert "nothing to do" not in run(capsys, "tag", path, "one", "--delete")
+    run(capsys, "branch", path, "dev", "--delete", "--yes")
+    assert "nothing to do" not in run(capsys, "tag", path, "one", "--delete", "--yes")
     with pytest.raises(SystemExit):
         main(["history", path, "rows"])
     assert "InvalidArgument: 'rows' is no view" in capsys.readouterr().err
@@ -161,7 +161,7 @@ def test_a_table_is_altered_tagged_branched_and_rolled_back(path, capsys) -> Non
 def test_partitions_are_dropped_by_name(tmp_path, capsys) -> None:
     table = Table.create(tmp_path / "p", "id INT, day STRING", partition_keys=["day"])
     table.write(pa.table({"id": pa.array([1, 2], pa.int32()), "day": ["mon", "tue"]}))
-    assert "day=mon" in run(capsys, "drop-partitions", table.path, "day=mon")
+    assert "day=mon" in run(capsys, "drop-partitions", table.path, "day=mon", "--yes")
     table.alter_options({"partition.expiration-time": "1 d"})
     assert "nothing to do" in run(capsys, "expire-partitions", table.path)
     assert table.scan().count() == 1

@@ -43,9 +43,9 @@ def test_a_delete_runs_dry_asks_and_is_undone(path, capsys, monkeypatch) -> None
     assert ids(path) == [0, 1, 2, 9]
     assert json.loads(run(capsys, "delete", path, "-f", "city LIKE 'c%'", "--yes", "--json"))["rows"] == 3
     assert ids(path) == [9]
-    assert "restored by snapshot 5" in run(capsys, "restore", path, "--snapshot", "3")
+    assert "restored by snapshot 5" in run(capsys, "restore", path, "--snapshot", "3", "--yes")
     assert ids(path) == [0, 1, 2, 9]
-    assert "the states are the same" in run(capsys, "restore", path, "--snapshot", "5")
+    assert "the states are the same" in run(capsys, "restore", path, "--snapshot", "5", "--yes")
 
 
 def test_snapshots_expire_by_command(path, capsys) -> None:
@@ -69,10 +69,10 @@ def test_orphans_are_listed_and_removed(path, capsys, tmp_path) -> None:
 
 def test_one_round_of_upkeep(path, capsys) -> None:
     assert "would go" in run(capsys, "maintain", path, "--dry-run")
-    done = json.loads(run(capsys, "maintain", path, "--full", "--json"))
+    done = json.loads(run(capsys, "maintain", path, "--full", "--yes", "--json"))
     assert (done["compacted"]["files_after"], done["errors"]) == (1, {})
     assert ids(path) == [0, 1, 2, 9]
     for file in Table.open(path).files()["file_name"].to_pylist():
         next(Path(path).rglob(file)).unlink()
     Table.open(path).write(pa.table({"id": [4], "city": ["y"]}))
-    assert run(capsys, "maintain", path, "--full", code=1) == ""
+    assert run(capsys, "maintain", path, "--full", "--yes", code=1) == ""

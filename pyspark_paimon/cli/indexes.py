@@ -1,0 +1,92 @@
+"""The commands ``indexes`` and ``rewrite-index``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from pyspark_paimon.cli.output import print_grid, print_json
+from pyspark_paimon.cli.target import TableOption, on_table, options_of
+from pyspark_paimon.views.explain import size_text
+from pyspark_paimon.views.index_views import built_indexes, health_summary
+
+
+@on_table
+def show_indexes(
+    target: TableOption,
+    *,
+    health: Annotated[bool, typer.Option("--health", help="Read the indexes, and tell how well each serves.")] = False,
+) -> None:
+    """Show which file indexes the options ask for, and what the live files have."""
+    opened = target.open()
+    specs: list[dict[str, Any]] = [
+        {"column": str(spec.column), "type": spec.index_type, "options": dict(spec.options)}
+        for spec in opened.table_schema.file_index.specs
+    ]
+    places: Counter[str] = Counter(_place(name) for name in opened.files()["file_index"].to_pylist())
+    judged = opened.index_health() if health else None
+    built = built_indexes(opened.file_indexes()) if judged is None else health_summary(judged)
+    if target.as_json:
+        whole = {} if judged is None else {"health": judged.to_pylist()}
+        print_json({"indexes": specs, "files": dict(places), "built": built, **whole})
+        return
+    print_grid(
+        "indexes asked for",
+        ("column", "type", "options"),
+        [(s["column"], s["type"], ", ".join(f"{k}={v}" for k, v in s["options"].items())) for s in specs],
+    )
+    print_grid("index of live files", ("where", "files"), sorted(places.items()))
+    if judged is None:
+        print_grid(
+            "built indexes",
+            ("column", "type", "storage", "files", "size"),
+            [(*list(row.values())[:4], size_text(row["bytes"])) for row in built],
+        )
+    else:
+        print_grid("health", ("column", "type", "files", "size", "distinct", "false positives", "note"), _healths(built))
+
+
+@on_table
+def rewrite_index(
+    target: TableOption,
+    *,
+    partition: Annotated[
+        list[str] | None, typer.Option("--partition", "-p", help="Only this one: day=2024-01-31/hour=7; repeatable.")
+    ] = None,
+) -> None:
+    """Give the files that exist the indexes that the table's options ask for."""
+    chosen = [options_of(text.split("/"), "--partition") for text in partition] if partition else None
+    result = target.open().rewrite_file_index(chosen)
+    if result.snapshot_id is None:
+        target.tell(result, f"nothing to do: the indexes of {result.files} files are as the options ask for")
+        return
+    target.tell(
+        result,
+        f"{result.rewritten} of {result.files} files got other indexes: {size_text(result.bytes_read)} read, "
+        f"{size_text(result.bytes_written)} written in {result.seconds:.2f} s, snapshot {result.snapshot_id}",
+    )
+
+
+def _place(index: str | None) -> str:
+    return "none" if index is None else "embedded" if index == "embedded" else "sidecar"
+
+
+def _healths(rows: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
+    return [
+        (
+            row["column_name"] or "",
+            row["index_type"] or "",
+            f"{row['files']:,}",
+            size_text(row["index_bytes"]) + ("" if row["column_bytes"] is None else f" of {size_text(row['column_bytes'])}"),
+            "" if row["distinct_values"] is None else f"{row['distinct_values']:,}",
+            "" if row["false_positive_rate"] is None else f"{row['false_positive_rate']:.2%}",
+            row["note"],
+        )
+        for row in rows
+    ]
+
+
+__all__ = ["rewrite_index", "show_indexes"]

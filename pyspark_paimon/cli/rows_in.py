@@ -1,0 +1,206 @@
+"""Rows of files, a batch at a time, as the types of a table: Parquet, CSV, JSON lines; ``-`` is standard input."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fileindex.base.errors import InvalidArgument, PaimonError
+from manifest.io.errors import SchemaMismatch
+from pyspark_paimon.request.inputs import collected, rows_of
+
+STANDARD_INPUT = "-"
+_BLOCK = 1 << 22
+_ENDINGS = {
+    ".csv": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+    ".parquet": "parquet",
+    ".parq": "parquet",
+    ".pq": "parquet",
+}
+
+
+def rows_in(files: Sequence[str], form: str | None, schema: pa.Schema) -> pa.RecordBatchReader:
+    """The rows of all ``files``, each in the format of its ending unless ``form`` is given; the first one's columns are those of all.
+
+    CSV has names in its first line; nothing means null, ``""`` an empty text. Texts become the types of ``schema``.
+    Raises ``InvalidArgument`` for a file that cannot be read, naming it; ``SchemaMismatch`` for one whose columns are not the first one's.
+    """
+    found, first = _opened(files[0], _format(files[0], form), schema)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield from first
+        for file in files[1:]:
+            other, more = _opened(file, _format(file, form), schema)
+            if other.names != found.names or not other.equals(found):
+                raise SchemaMismatch(f"{file} has the columns ({_shown(other)}), {files[0]} ({_shown(found)}); write them one by one")
+            yield from more
+
+    return pa.RecordBatchReader.from_batches(found, batches())
+
+
+def _format(file: str, form: str | None) -> str:
+    chosen = form or _ENDINGS.get(Path(file).suffix.lower())
+    if chosen not in _READERS:
+        told = (
+            f"'{form}' is no format"
+            if form
+            else f"the ending of {file} tells no format"
+            if file != STANDARD_INPUT
+            else "standard input tells no format"
+        )
+        raise InvalidArgument(f"{told}: give --format {' | '.join(_READERS)}")
+    if file == STANDARD_INPUT and chosen == "parquet":
+        raise InvalidArgument("Parquet is read from its end, standard input from its start: give a file, or csv or jsonl")
+    return chosen
+
+
+def _opened(file: str, form: str, schema: pa.Schema) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    try:
+        source: Any = sys.stdin.buffer if file == STANDARD_INPUT else pa.OSFile(str(Path(file).expanduser()), "rb")
+        found, batches = _READERS[form](source, schema)
+    except PaimonError:
+        raise
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise _unreadable(file, form, error) from error
+    return found, _named(file, form, batches)
+
+
+def _named(file: str, form: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    try:
+        yield from batches
+    except PaimonError:
+        raise
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise _unreadable(file, form, error) from error
+
+
+def _unreadable(file: str, form: str, error: Exception) -> InvalidArgument:
+    told = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
+    return InvalidArgument(f"{'standard input' if file == STANDARD_INPUT else file} cannot be read as {form}: {told}")
+
+
+def _parquet(source: BinaryIO, _: pa.Schema) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    import pyarrow.parquet as pq  # noqa: PLC0415  # one of three is used
+
+    file = pq.ParquetFile(source)
+    return file.schema_arrow, file.iter_batches()
+
+
+def _csv(source: BinaryIO, schema: pa.Schema) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    import pyarrow.csv as pa_csv  # noqa: PLC0415  # as above
+
+    read_as = {field.name: field.type for field in schema if not pa.types.is_nested(field.type)}
+    convert = pa_csv.ConvertOptions(
+        column_types=read_as, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False, include_missing_columns=False
+    )
+    reader = pa_csv.open_csv(source, read_options=pa_csv.ReadOptions(block_size=_BLOCK), convert_options=convert)
+    if nested := [field.name for field in schema if pa.types.is_nested(field.type) and field.name in reader.schema.names]:
+        raise InvalidArgument(f"CSV has no form for the nested columns {', '.join(nested)}: give jsonl or Parquet")
+    return reader.schema, iter(reader)
+
+
+def _jsonl(source: BinaryIO, schema: pa.Schema) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """Times are ISO text there, bytes hexadecimal digits. Parsed by Arrow, but for maps: as objects they have no form there."""
+    texts = {field.name for field in schema if _is_text_in_json(field.type)}
+    read_as = pa.schema([pa.field(field.name, pa.string() if field.name in texts else field.type) for field in schema])
+    parsed, batches = (_json_objects if any(pa.types.is_map(field.type) for field in schema) else _json_by_arrow)(source, read_as)
+    found = pa.schema([pa.field(field.name, schema.field(field.name).type) if field.name in texts else field for field in parsed])
+
+    def typed() -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            columns = [_typed(name, batch.column(name), found.field(name).type) for name in found.names]
+            yield pa.RecordBatch.from_arrays(columns, schema=found)
+
+    return found, typed()
+
+
+def _json_by_arrow(source: BinaryIO, read_as: pa.Schema) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    import pyarrow.json as pa_json  # noqa: PLC0415  # as above
+
+    reader = pa_json.open_json(
+        source, read_options=pa_json.ReadOptions(block_size=_BLOCK), parse_options=pa_json.ParseOptions(explicit_schema=read_as)
+    )
+    return reader.schema, iter(reader)
+
+
+def _typed(name: str, column: pa.Array, wanted: pa.DataType) -> pa.Array:
+    try:
+        if pa.types.is_timestamp(wanted) and pa.types.is_string(column.type) and wanted.unit != "ns":
+            column = pc.cast(column, pa.timestamp("us", wanted.tz))  # digits beyond the unit are well if they are zeros
+        if _is_bytes(wanted) and pa.types.is_string(column.type):
+            return pa.array([None if digits is None else bytes.fromhex(digits) for digits in column.to_pylist()], wanted)
+        return column if column.type.equals(wanted) else pc.cast(column, wanted)
+    except (pa.ArrowException, ValueError) as error:
+        raise SchemaMismatch(f"column '{name}' is no {wanted}: {error}") from error
+
+
+def _is_text_in_json(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_temporal(kind)) or _is_bytes(kind)
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind))
+
+
+def _json_objects(source: BinaryIO, schema: pa.Schema) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """Lines as dicts, some thousand at a time; of all batches the columns are those of the table, and what is named besides in the first lines."""
+
+    def blocks() -> Iterator[pa.Table]:
+        for lines in _line_blocks(source):
+            rows = [json.loads(line) for line in lines if line.strip()]
+            yield collected(rows_of(rows, schema)).reader.read_all()
+
+    parts = blocks()
+    first = next(parts, schema.empty_table())
+    extra = [first.schema.field(name) for name in first.schema.names if name not in schema.names]
+    whole = pa.schema([*schema, *extra])
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for part in chain([first], parts):
+            if unknown := [name for name in part.schema.names if name not in whole.names]:
+                raise SchemaMismatch(
+                    f"a later line has the column '{unknown[0]}', which the table has not; it has {', '.join(schema.names)}"
+                )
+            columns = [_column(part, field) for field in whole]
+            yield from pa.Table.from_arrays(columns, schema=whole).to_batches()
+
+    return whole, batches()
+
+
+def _line_blocks(source: BinaryIO) -> Iterator[list[bytes]]:
+    rest = b""
+    while block := source.read(_BLOCK):
+        whole, newline, rest = (rest + block).rpartition(b"\n")
+        if newline:
+            yield whole.split(b"\n")
+    if rest:
+        yield [rest]
+
+
+def _column(part: pa.Table, field: pa.Field) -> Any:
+    return part[field.name] if field.name in part.schema.names else pa.nulls(part.num_rows, field.type)
+
+
+def _shown(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name} {field.type}" for field in schema)
+
+
+_READERS: dict[str, Callable[[Any, pa.Schema], tuple[pa.Schema, Iterator[pa.RecordBatch]]]] = {
+    "csv": _csv,
+    "jsonl": _jsonl,
+    "parquet": _parquet,
+}
+
+
+__all__ = ["STANDARD_INPUT", "rows_in"]

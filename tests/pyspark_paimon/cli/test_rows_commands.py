@@ -1,0 +1,239 @@
+"""Rows from files and into files: ``create``, ``write``, ``merge``, ``scan``."""
+
+from __future__ import annotations
+
+import io
+import json
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from pyspark_paimon import Table
+from pyspark_paimon.cli.app import app
+
+DDL = "(id BIGINT, city STRING, price DECIMAL(10, 2), day DATE, seen TIMESTAMP(3), ok BOOLEAN, score DOUBLE, raw BYTES, PRIMARY KEY (id))"
+ROWS = [
+    {
+        "id": 1,
+        "city": "",
+        "price": Decimal("1.50"),
+        "day": date(2024, 1, 31),
+        "seen": datetime(2024, 1, 31, 10, 0, 0, 5000),  # noqa: DTZ001  # a wall clock
+        "ok": True,
+        "score": 0.5,
+        "raw": b"\x01a",
+    },
+    {"id": 2, "city": 'a "b",\nc', "price": None, "day": None, "seen": None, "ok": None, "score": None, "raw": None},
+    {"id": 3, "city": None, "price": Decimal("-2.00"), "day": date(1969, 1, 1), "seen": None, "ok": False, "score": -1e300, "raw": b""},
+]
+
+
+def told(*arguments: object, code: int = 0, given: str | bytes | None = None) -> str:
+    done = CliRunner().invoke(app, [str(argument) for argument in arguments], input=given)
+    assert done.exit_code == code, done.output or done.exception
+    return done.stdout if code == 0 else done.output
+
+
+@pytest.fixture
+def table(tmp_path) -> Table:
+    made = json.loads(told("create", tmp_path / "t", DDL, "-O", "bucket=1", "--comment", "places", "--json"))
+    assert (made["primary_keys"], made["options"]["bucket"], made["created"]) == (["id"], "1", True)
+    opened = Table.open(tmp_path / "t")
+    opened.write(ROWS)
+    return opened
+
+
+def rows_of(path) -> list[dict[str, object]]:
+    return sorted(Table.open(path).scan().to_arrow().to_pylist(), key=lambda row: row["id"])
+
+
+def test_a_table_is_created_once(table, tmp_path) -> None:
+    assert "TableExists" in told("create", table.path, DDL, code=1)
+    assert "is there already" in told("create", table.path, DDL, "--if-not-exists")
+    assert "the DDL is empty" in told("create", tmp_path / "u", "-", code=1, given="  ")
+    assert "id BIGINT NOT NULL" in told("create", tmp_path / "u", "-", given=DDL)
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet", "json"])
+def test_what_is_written_to_a_file_is_read_from_it(table, tmp_path, form) -> None:
+    out = tmp_path / f"rows.{form}"
+    assert "3 rows of snapshot 1" in told("scan", table.path, "-o", out)
+    assert not list(tmp_path.glob("*.part*"))
+    if form == "json":
+        assert len(json.loads(out.read_text())) == 3
+        return
+    copy = Table.create(tmp_path / "copy", DDL)
+    assert "3 rows in 1 file" in told("write", copy.path, out)
+    assert rows_of(copy.path) == ROWS
+
+
+def test_standard_output_is_whole_and_alone(table) -> None:
+    assert told("scan", table.path, "--format", "csv", "-c", "id,city", "--order-by", "id") == '"id","city"\n1,""\n2,"a ""b"",\nc"\n3,\n'
+    assert [row["id"] for row in json.loads(told("scan", table.path, "--format", "json", "--order-by", "id DESC"))] == [3, 2, 1]
+    assert json.loads(told("scan", table.path, "--format", "json", "-f", "id = 9")) == []
+    assert told("scan", table.path, "--count").strip() == "3"
+    assert json.loads(told("scan", table.path, "--count", "--json", "-f", "id > 1")) == {"rows": 2, "snapshot_id": 1}
+
+
+def test_a_table_that_is_piped_is_whole(table) -> None:
+    table.write([{**ROWS[0], "city": "x" * 300}])
+    told_rows = told("scan", table.path)
+    assert "x" * 300 in told_rows
+    assert "…" not in told_rows
+
+
+def test_scans_travel(table) -> None:
+    table.create_tag("first")
+    table.create_branch("trial", "first")
+    table.write([{**ROWS[0], "id": 4}])
+    for given, rows in ((("--tag", "first"), 3), (("--branch", "trial"), 3), (("--timestamp", datetime.now(UTC).isoformat()), 4)):
+        assert json.loads(told("scan", table.path, "--count", "--json", *given))["rows"] == rows
+    assert len(told("scan", table.path, "--json", "--limit", 2).splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--format", "xml"], "'xml' is no format"),
+        (["-o", "rows.txt"], "tells no format"),
+        (["-o", "/no/such/folder/rows.csv"], "/no/such/folder/rows.csv cannot be written: No such file"),
+        (["--json", "--format", "csv"], "give one of them"),
+        (["--tag", "a", "--snapshot", "1"], "one snapshot"),
+    ],
+)
+def test_what_a_scan_cannot_give_is_told(table, arguments, says) -> None:
+    assert says in told("scan", table.path, *arguments, code=1)
+
+
+def test_several_files_and_standard_input_are_one_commit(table, tmp_path) -> None:
+    for name, rows in (("a", [10, 11]), ("b", [12])):
+        (tmp_path / f"{name}.jsonl").write_text(
+            "".join(json.dumps({"id": row, "day": "2024-02-01", "price": "1.10"}) + "\n" for row in rows)
+        )
+    assert "3 rows in 1 file" in told("write", table.path, tmp_path / "a.jsonl", tmp_path / "b.jsonl")
+    assert "2 rows" in told(
+        "write", table.path, "-", "--format", "csv", given=b"id,city,price,day,seen,ok,score,raw\n20,x,1.5,,,,,\n21,,,,,,,\n"
+    )
+    assert table.snapshots().num_rows == 3
+    assert [row["id"] for row in rows_of(table.path)] == [1, 2, 3, 10, 11, 12, 20, 21]
+
+
+def test_maps_are_objects_in_json_lines(tmp_path) -> None:
+    table = Table.create(tmp_path / "m", "id INT, attrs MAP<STRING, INT>, day DATE")
+    (tmp_path / "rows.jsonl").write_text('{"id": 1, "attrs": {"a": 1}, "day": "2024-01-31"}\n\n{"id": 2}\n')
+    told("write", table.path, tmp_path / "rows.jsonl")
+    assert rows_of(table.path) == [
+        {"id": 1, "attrs": [("a", 1)], "day": date(2024, 1, 31)},
+        {"id": 2, "attrs": None, "day": None},
+    ]
+    assert json.loads(told("scan", table.path, "--json", "-f", "id = 1"))["attrs"] == {"a": 1}
+    assert "no form for nested columns (attrs)" in told("scan", table.path, "--format", "csv", code=1)
+    (tmp_path / "rows.csv").write_text("id,attrs,day\n1,{},\n")
+    assert "nested columns attrs" in told("write", table.path, tmp_path / "rows.csv", code=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("none.csv", None, "none.csv cannot be read as csv: No such file"),
+        ("empty.csv", "", "empty.csv cannot be read as csv"),
+        ("wrong.csv", "id,price\nx,1\n", "wrong.csv cannot be read as csv"),
+        ("wrong.jsonl", "{no json\n", "wrong.jsonl cannot be read as jsonl"),
+        ("wrong.parquet", "PAR1", "wrong.parquet cannot be read as parquet"),
+        ("rows.txt", "id\n1\n", "the ending of"),
+        ("other.jsonl", '{"id": 9, "citi": "x"}\n', "citi"),
+        ("day.jsonl", '{"id": 9, "day": "yesterday"}\n', "column 'day' is no date32"),
+    ],
+)
+def test_a_file_that_cannot_be_written_is_named_and_nothing_is_committed(table, tmp_path, name, content, says) -> None:
+    if content is not None:
+        (tmp_path / name).write_text(content)
+    assert says in told("write", table.path, tmp_path / name, code=1)
+    assert table.snapshots().num_rows == 1
+
+
+def test_files_of_other_columns_are_refused_together(table, tmp_path) -> None:
+    pq.write_table(pa.table({"id": [5]}), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"id": ["6"]}), tmp_path / "b.parquet")
+    assert "b.parquet has the columns (id string)" in told("write", table.path, tmp_path / "a.parquet", tmp_path / "b.parquet", code=1)
+
+
+def test_an_overwrite_asks_and_a_repetition_is_told(table, tmp_path) -> None:
+    out = tmp_path / "rows.parquet"
+    told("scan", table.path, "-f", "id = 1", "-o", out)
+    assert "nobody is there to ask" in told("write", table.path, out, "--mode", "overwrite", code=1)
+    assert "standard input has the rows" in told(
+        "write", table.path, "-", "--format", "csv", "--mode", "overwrite", code=1, given="id\n1\n"
+    )
+    assert json.loads(told("write", table.path, out, "--mode", "overwrite", "--dry-run", "--json"))["rows"] == 1
+    told("write", table.path, out, "--mode", "overwrite", "--yes", "--commit-id", "once")
+    assert [row["id"] for row in rows_of(table.path)] == [1]
+    assert "written before" in told("write", table.path, out, "--mode", "overwrite", "--yes", "--commit-id", "once")
+    assert "'replace' is no mode" in told("write", table.path, out, "--mode", "replace", code=1)
+
+
+@pytest.mark.parametrize(
+    ("matched", "not_matched", "after"),
+    [
+        ("update", "insert", {1: "new", 2: 'a "b",\nc', 3: "new", 7: "new"}),
+        ("update", "ignore", {1: "new", 2: 'a "b",\nc', 3: "new"}),
+        ("ignore", "insert", {1: "", 2: 'a "b",\nc', 3: None, 7: "new"}),
+        ("delete", "insert", {2: 'a "b",\nc', 7: "new"}),
+        ("delete", "ignore", {2: 'a "b",\nc'}),
+    ],
+)
+def test_rows_are_merged_by_key_in_one_commit(table, tmp_path, matched, not_matched, after) -> None:
+    rows = pa.Table.from_pylist([{**ROWS[0], "id": key, "city": "new"} for key in (1, 7, 3)], table.schema)
+    pq.write_table(rows, tmp_path / "rows.parquet")
+    given = ("merge", table.path, tmp_path / "rows.parquet", "--when-matched", matched, "--when-not-matched", not_matched, "--json")
+    before = json.loads(told(*given, "--dry-run"))
+    done = json.loads(told(*given, "--on", "id", "--yes"))
+    assert {row["id"]: row["city"] for row in rows_of(table.path)} == after
+    assert (before["matched"], before["not_matched"]) == (2, 1)
+    assert done["snapshot_id"] == 2
+    if (matched, not_matched) != ("update", "insert"):
+        assert (done["matched"], done["not_matched"], done["snapshots_meanwhile"]) == (2, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--on", "city"], "merge goes by the primary key, --on id, not city"),
+        (["--when-matched", "upsert"], "--when-matched takes update, delete, ignore, not 'upsert'"),
+        (["--when-not-matched", "delete"], "--when-not-matched takes insert, ignore, not 'delete'"),
+        (["--when-matched", "ignore", "--when-not-matched", "ignore"], "nothing would be done"),
+        (["--when-matched", "delete"], "no column 'id', which the primary key has"),
+    ],
+)
+def test_a_merge_that_cannot_be_is_refused(table, tmp_path, arguments, says) -> None:
+    pq.write_table(pa.table({"city": ["x"]}), tmp_path / "rows.parquet")
+    assert says in told("merge", table.path, tmp_path / "rows.parquet", *arguments, "--yes", code=1)
+    assert table.snapshots().num_rows == 1
+
+
+def test_a_table_without_key_is_not_merged_into(tmp_path) -> None:
+    table = Table.create(tmp_path / "a", "id INT")
+    assert "has no primary key" in told("merge", table.path, "-", "--format", "csv", code=1)
+
+
+def test_tables_are_named_in_catalogs_and_options_are_not_told(tmp_path) -> None:
+    where = ("--warehouse", tmp_path / "w")
+    told("create", "orders", DDL, *where)
+    assert "3 rows" in told("write", "orders", "-", "--format", "jsonl", *where, given="".join(f'{{"id": {i}}}\n' for i in range(3)))
+    assert Table.open(tmp_path / "w" / "default.db" / "orders").count() == 3
+    assert "no database 'sales'; there are: default" in told("scan", "sales.orders", *where, code=1)
+    for option in ("--storage-option", "--catalog-option"):
+        refused = told("scan", tmp_path / "t", option, "hunter2", code=1)
+        assert f"{option} takes KEY=VALUE; number 1 is none" in refused
+        assert "hunter2" not in refused
+    assert "hunter2" not in told("scan", "s3://b/t", "--storage-option", "s3.no-such=hunter2", code=1)
+
+
+def test_what_is_not_utf8_on_standard_input_is_told(table) -> None:
+    assert "standard input cannot be read as csv" in told(
+        "write", table.path, "-", "--format", "csv", code=1, given=io.BytesIO(b"id,city\n1,\xff\n").read()
+    )
