@@ -106,6 +106,12 @@ class MergeTreeCompactManager:
         levels.update(result.before, result.after)
         return result
 
+    def replace(self, file: DataFileMeta, made: list[DataFileMeta]) -> CompactTaskResult:
+        """Have other files, with the same rows on the same level, in the place of one."""
+        result = CompactTaskResult([file], made)
+        self.levels.update(result.before, result.after)
+        return result
+
     def compact(self, *, full: bool = False) -> CompactTaskResult | None:
         """Compact what the strategy picks, or everything; None if there is nothing to do. Levels change only on success."""
         unit = self._pick(full=full)

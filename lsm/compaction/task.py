@@ -183,6 +183,11 @@ class MergeTreeRewriter:
         merged = (self.merged(section, drop_delete=drop_delete, dictionaries=dictionaries) for section in rewrite.sections)
         return self.written(rewrite, output_level, itertools.chain.from_iterable(merged))
 
+    def again(self, file: DataFileMeta) -> list[DataFileMeta]:
+        """The live rows of a file in new files on its level, whatever its metadata say of their values."""
+        run = SortedRun((file.without_statistics(),))
+        return self.written(Rewrite(([run],)), file.level, self.rows(run, 1))
+
     def upgrade(self, file: DataFileMeta, output_level: int) -> bool:  # noqa: ARG002 -- no versions below the output matter here
         """See ``Rewriter``: a change of metadata, no more."""
         return True

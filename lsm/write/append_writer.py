@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextlib import suppress
 
 from fileindex.base.arrays import Int64s
 from lsm.compaction.cluster import BucketCluster, Clustering
 from lsm.compaction.manager import CompactIncrement
-from lsm.compaction.small_files import SmallFilePolicy, join_small_files
+from lsm.compaction.small_files import SmallFilePolicy, join_files, join_small_files
 from lsm.compaction.task import CompactTaskResult
 from lsm.data_files.rolling import RollingFileWriter, discard_files, row_writer
 from lsm.write.bucket_writer import BucketContext, WriteMetrics
@@ -79,6 +80,13 @@ class AppendOnlyWriter:
         self.metrics.compactions += 1
         self.metrics.bytes_read += sum(file.file_size for file in result.before)
         self._count(result.after)
+
+    def rewrite(self, names: Collection[str]) -> None:
+        """See ``BucketWriter``."""
+        context = self.context
+        for file in [file for file in self._files if file.file_name in names]:
+            made = join_files(self._target, context.partition, context.bucket, [file.without_statistics()], context.vectors)
+            self._replace(CompactTaskResult([file], made.after))
 
     def cluster(self, clustering: Clustering) -> None:
         """Flush, then sort all rows anew; nothing if the table has got columns since it was opened."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -126,6 +126,9 @@ class BucketWriter(Protocol):
 
     def compact(self, *, full: bool) -> None:
         """Flush, then compact."""
+
+    def rewrite(self, names: Collection[str]) -> None:
+        """Write the bucket's files of these names anew, each by itself: its rows stay, what metadata say of them is made again."""
 
     def prepare(self) -> CommitMessage:
         """Flush everything, compact if that is due, and hand over what a commit has to publish."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -43,7 +43,7 @@ class MergeTreeWriter:
         self._logs_input = context.logs and context.store.options.changelog_producer == "input"
         self._keeps_every = self._logs_input or not fold.is_associative
         self._buffer = SortBuffer(key, KeepAll() if self._keeps_every else fold, context.next_sequence)
-        plain = MergeTreeRewriter(self._target, context.partition, context.bucket, key, fold, context.vectors)
+        self._plain = plain = MergeTreeRewriter(self._target, context.partition, context.bucket, key, fold, context.vectors)
         key_of, policy = key_decoder(schema.key_types), CompactionPolicy.of(context.store.options)
         self._log = ChangelogWriter(changelog_target(self._target))
         max_level = max([policy.number_of_levels - 1, *(file.level for file in context.existing)])
@@ -109,6 +109,11 @@ class MergeTreeWriter:
         level = self._manager.levels.max_level if result is None or not result.after else result.after[0].level
         self._compact_changelog += [file.upgrade(level) for file in self._log.finish()]  # engines that hide level 0 hide its changelog
         self._compacted_fully |= full
+
+    def rewrite(self, names: Collection[str]) -> None:
+        """See ``BucketWriter``: on the file's own level, and in no changelog, for no row changes."""
+        for file in [file for file in self._manager.levels.files if file.file_name in names]:
+            self._take(self._manager.replace(file, self._plain.again(file)))
 
     def prepare(self) -> CommitMessage:
         """Flush, compact once if that is due, and hand over."""

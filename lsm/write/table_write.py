@@ -6,7 +6,7 @@ each. Nothing is visible before the messages are committed, and ``abort`` remove
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from types import TracebackType
@@ -162,6 +162,10 @@ class TableWrite:
         writer = self._writer(self.store.partition.decode(partition), bucket, compacting=True)
         assert isinstance(writer, AppendOnlyWriter), "rows of primary-key tables have their order"
         writer.cluster(clustering)
+
+    def rewrite(self, partition: bytes, bucket: int, names: Collection[str]) -> None:
+        """Write files of a bucket anew, each by itself, so that their metadata are made again from the rows."""
+        self._writer(self.store.partition.decode(partition), bucket, compacting=True).rewrite(names)
 
     def prepare_commit(self) -> list[CommitMessage]:
         """Flush and compact all buckets; the messages of those that changed. The write can go on afterwards."""

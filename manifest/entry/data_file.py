@@ -92,6 +92,10 @@ class DataFileMeta(BaseModel):
         """
         return self.model_copy(update={"level": level})
 
+    def without_statistics(self) -> DataFileMeta:
+        """The same file, with nothing said of the values in it."""
+        return self.model_copy(update={"key_stats": SimpleStats.EMPTY, "value_stats": SimpleStats.EMPTY, "value_stats_cols": ()})
+
     @classmethod
     def trusted(cls, fields: dict[str, Any]) -> DataFileMeta:
         """A file from the values of all its fields, which the caller has checked and gives away; a fifth of the cost.

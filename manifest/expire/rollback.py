@@ -57,6 +57,12 @@ def rollback_to(store: FileStore, target: Snapshot) -> Removed:
     return forgotten.removed(store)
 
 
+def forget_rolled_back(store: FileStore, pending: PendingRollback) -> None:
+    """As ``finish_rollback``, but the files that only the forgotten states used are left to orphan removal."""
+    with told_unfinished(store, f"the rollback to snapshot {pending.target.id}"):
+        _forget(store, pending)
+
+
 def finish_rollback(store: FileStore, pending: PendingRollback) -> Snapshot:
     """Finish a rollback that was cut off; who calls has its turn at the snapshots. Returns the newest snapshot then."""
     with told_unfinished(store, f"the rollback to snapshot {pending.target.id}"):
@@ -255,6 +261,7 @@ __all__ = [
     "delete_tag",
     "expire_tags",
     "finish_rollback",
+    "forget_rolled_back",
     "remove_unreachable",
     "rename_tag",
     "replace_tag",

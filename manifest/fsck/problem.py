@@ -148,6 +148,39 @@ class Problem(BaseModel):
         return f"{self.kind}: {self.path}: {self.message}"
 
 
+class RepairKind(StrEnum):
+    """What a repair did; the names are stable, programs may look for them."""
+
+    FINISH_ROLLBACK = "finish-rollback"
+    FORGET_SNAPSHOTS = "forget-snapshots"
+    WRITE_HINT = "write-hint"
+    REMOVE_INDEX_FILE = "remove-index-file"
+    COUNT_STATISTICS = "count-statistics"
+    REWRITE_FILE = "rewrite-file"
+    COMPACT = "compact"
+
+
+class Repair(BaseModel):
+    """Something that was mended, or would be.
+
+    Attributes:
+        kind: what sort of repair.
+        path: the file that was wrong.
+        message: what was wrong with it, and what was done.
+        copies: what was changed or removed, as it was before: none where a commit did it, which changes no file.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    kind: RepairKind
+    path: str
+    message: str
+    copies: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.path}: {self.message}"
+
+
 class Depth(StrEnum):
     """How far a check goes; each goes on where the one before ends.
 
@@ -220,4 +253,4 @@ class Findings:
         return Findings(self.limit, kept, self.total - len(self.problems) + len(kept), self.counts, self.unchecked)
 
 
-__all__ = ["ADVICE", "Depth", "Findings", "Origin", "Problem", "ProblemKind"]
+__all__ = ["ADVICE", "Depth", "Findings", "Origin", "Problem", "ProblemKind", "Repair", "RepairKind"]

@@ -95,6 +95,11 @@ class TablePaths:
         return f"{self.root}/statistics"
 
     @property
+    def repairs(self) -> str:
+        """Directory of copies of what repairs have changed or removed; other engines and orphan removal pass over it."""
+        return f"{self.root}/_repair"
+
+    @property
     def data(self) -> str:
         """Parent of the partitions and buckets."""
         return f"{self.root}/{self.data_directory.strip('/')}" if self.data_directory else self.root

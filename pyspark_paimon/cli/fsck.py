@@ -17,10 +17,23 @@ FOUND, CANNOT = 1, 2
 Quick = Annotated[bool, typer.Option("--quick", help="Metadata only, and whether files are there with their sizes.")]
 Deep = Annotated[bool, typer.Option("--deep", help="Read every row too: keys, statistics, buckets, the truth of indexes.")]
 ProblemLimit = Annotated[int, typer.Option("--limit", "-n", help="Problems to show at most.")]
+RepairFlag = Annotated[
+    bool,
+    typer.Option("--repair", help="Mend what can be without losing a row; copies lie in the table's folder _repair. Then check again."),
+]
+RepairDryRun = Annotated[bool, typer.Option("--dry-run", help="With --repair: show what would be mended, and change nothing.")]
 
 
 @on_table
-def run_fsck(target: TableOption, *, quick: Quick = False, deep: Deep = False, limit: ProblemLimit = 1000) -> None:
+def run_fsck(
+    target: TableOption,
+    *,
+    quick: Quick = False,
+    deep: Deep = False,
+    limit: ProblemLimit = 1000,
+    repair: RepairFlag = False,
+    dry_run: RepairDryRun = False,
+) -> None:
     """Check that a table is whole: snapshots, manifests, data files, indexes.
 
     Exit code 0: clean, 1: problems, 2: could not check.
@@ -29,7 +42,7 @@ def run_fsck(target: TableOption, *, quick: Quick = False, deep: Deep = False, l
         if quick and deep:
             raise InvalidArgument("--quick and --deep exclude each other")
         depth = Depth.QUICK if quick else Depth.DEEP if deep else Depth.FOOTERS
-        result = target.open().fsck(depth, limit=limit)
+        result = target.open().fsck(depth, limit=limit, repair=repair, dry_run=dry_run)
     except (PaimonError, OSError) as error:
         typer.echo(f"{type(error).__name__}: {' '.join(str(error).split())}", err=True)
         raise typer.Exit(CANNOT) from error
@@ -42,6 +55,11 @@ def run_fsck(target: TableOption, *, quick: Quick = False, deep: Deep = False, l
 
 
 def _print(result: FsckResult) -> None:
+    if result.repairs:
+        mended = [(repair.kind, repair.path, repair.message) for repair in result.repairs]
+        print_grid("would be repaired" if result.dry_run else "repaired", ("kind", "file", "what was wrong, and what is done"), mended)
+    if result.copies:
+        print_line(f"as it was before: {result.copies}")
     if result.problems:
         rows = [(problem.kind, problem.path, _where(problem), problem.message, problem.advice) for problem in result.problems]
         print_grid("problems", ("kind", "file", "needed by", "what is wrong", "what to do"), rows)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from manifest.fsck.problem import Depth, Problem
+from manifest.fsck.problem import Depth, Problem, Repair
 
 CommitId: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.#-]{1,200}$")]
 """The name of a commit as it travels; it becomes part of file names, so a server takes no other form."""
@@ -113,7 +113,9 @@ class FsckResult(Message):
 
     ``problems`` tell kind, file, state, manifest, partition and bucket, what is wrong and what to do; ``problem_count`` counts
     those beyond the limit too. ``counts`` says how much was looked at, and how many files nothing refers to (they do no harm);
-    ``unchecked`` what was there but could not be looked into, as data files of another format.
+    ``unchecked`` what was there but could not be looked into, as data files of another format. With ``repair`` it tells of the table
+    after the repairs: ``repairs`` has each of them, or with ``dry_run`` those that would be made, ``copies`` is the folder of the files that
+    they changed or removed, as these were before (None: there were none).
     """
 
     depth: Depth
@@ -121,6 +123,9 @@ class FsckResult(Message):
     problem_count: int = 0
     counts: dict[str, int] = {}
     unchecked: dict[str, int] = {}
+    repairs: tuple[Repair, ...] = ()
+    copies: str | None = None
+    dry_run: bool = False
     seconds: float = 0.0
 
     @property
@@ -133,7 +138,7 @@ class TableChangeResult(Message):
     """What a change of a table's history did; what does not apply is None, 0 or ().
 
     ``snapshot_id``: the snapshot that was tagged, rolled back to, or made. ``snapshots``, ``data_files``, ``manifests``: how many
-    were deleted. ``tags`` were made or deleted, ``partitions`` (``day=2024-01-31``) dropped.
+    were deleted. ``tags`` were made or deleted, ``partitions`` (``day=2024-01-31``) dropped, ``repairs`` made.
     """
 
     snapshot_id: int | None = None
@@ -142,6 +147,7 @@ class TableChangeResult(Message):
     manifests: int = 0
     tags: tuple[str, ...] = ()
     partitions: tuple[str, ...] = ()
+    repairs: tuple[Repair, ...] = ()
 
 
 class FunnelStage(Message):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 from pydantic import Field
 
 from fileindex.base.errors import InvalidArgument, UnsupportedOption
+from manifest.fsck.problem import Problem
 from manifest.io.errors import SnapshotNotFound
 from manifest.options.core_options import CoreOptions
 from manifest.options.durations import parse_duration_millis
@@ -138,6 +139,16 @@ class ExpirePartitions(Message):
     dry_run: bool = False
 
 
+class RepairTable(Message):
+    """Repair what can be without loss: ``problems`` as a check has told them, index files that nothing names, last changed before a time."""
+
+    do: Literal["repair"] = "repair"
+    commit_id: CommitId
+    problems: tuple[Problem, ...]
+    older_than_ms: int
+    dry_run: bool = False
+
+
 TableChange: TypeAlias = Annotated[
     Alter
     | CreateTag
@@ -152,7 +163,8 @@ TableChange: TypeAlias = Annotated[
     | DeleteBranch
     | FastForward
     | DropPartitions
-    | ExpirePartitions,
+    | ExpirePartitions
+    | RepairTable,
     Field(discriminator="do"),
 ]
 
@@ -204,6 +216,8 @@ def change_table(store: FileStore, change: TableChange) -> TableChangeResult:
             return _without(store, change, list(partitions))
         case ExpirePartitions():
             return _without(store, change, expired_partitions(store, store.snapshots.latest(), change.older_than))
+        case RepairTable():
+            return _repaired(store, change)
 
 
 def check_rescale(store: FileStore, changes: Sequence[SchemaChange]) -> None:
@@ -255,6 +269,16 @@ def _restored(store: FileStore, change: Restore) -> TableChangeResult:
         return TableChangeResult(snapshot_id=restore_state(store, target, change.commit_id).snapshot_id)
     finally:
         delete_tag(store, pin)
+
+
+def _repaired(store: FileStore, change: RepairTable) -> TableChangeResult:
+    from lsm.commit.repair_rows import repair_rows  # noqa: PLC0415  # as in change_table
+    from manifest.fsck.repair import Repairs, repair_metadata  # noqa: PLC0415  # as above
+
+    repairs = Repairs(store, change.dry_run)
+    repair_metadata(repairs, change.problems, change.older_than_ms)
+    repair_rows(repairs, change.problems, change.commit_id)
+    return TableChangeResult(repairs=tuple(repairs.done))
 
 
 def _create_tag(store: FileStore, change: CreateTag) -> TableChangeResult:
@@ -316,6 +340,7 @@ __all__ = [
     "ExpireTags",
     "FastForward",
     "RenameTag",
+    "RepairTable",
     "ReplaceTag",
     "ResetConsumer",
     "Restore",

@@ -11,6 +11,7 @@ from manifest.fsck.problem import Depth
 from manifest.options.support import effect_of
 from pyspark_paimon.request.backend import FsckRequest, IndexView, TravelRequest
 from pyspark_paimon.request.results import FsckResult
+from pyspark_paimon.request.validate import cutoff_of
 from pyspark_paimon.table.role import TableRole
 
 _EFFECTS = pa.schema([(name, pa.string()) for name in ("option", "value", "effect", "note")])
@@ -111,11 +112,18 @@ class TableInspection(TableRole):
         pinned = self._backend.pin(TravelRequest(snapshot_id=snapshot))
         return self._backend.index_view(view, None if pinned is None else pinned.id)
 
-    def fsck(self, depth: Depth | Literal["quick", "footers", "deep"] = Depth.FOOTERS, *, limit: int = 1000) -> FsckResult:
+    def fsck(
+        self,
+        depth: Depth | Literal["quick", "footers", "deep"] = Depth.FOOTERS,
+        *,
+        limit: int = 1000,
+        repair: bool = False,
+        dry_run: bool = False,
+    ) -> FsckResult:
         """Check that the table is whole: every branch, snapshot, tag and kept changelog, and every file that one of them needs.
 
-        Nothing is changed, and nothing is raised for what is wrong: it is told, with what to do. Other jobs may write and expire
-        meanwhile; what is expired while it is looked at is no problem.
+        Nothing is changed unless ``repair`` is set, and nothing is raised for what is wrong: it is told, with what to do. Other jobs may
+        write and expire meanwhile; what is expired while it is looked at is no problem.
 
         Args:
             depth: ``quick`` looks at metadata (manifests decode and tell one consistent story, levels do not overlap, no snapshot is
@@ -123,6 +131,12 @@ class TableInspection(TableRole):
                 deletion vectors and hash indexes; ``deep`` at all rows: keys sorted and unique, key ranges, sequence numbers,
                 deleted rows, statistics, page checksums, buckets and partitions, and whether indexes tell the truth.
             limit: problems to tell at most; the others are counted.
+            repair: mend what can be without losing a row, then check again. A rollback that was cut off is finished; the oldest snapshots
+                that lack files which later ones do not need (an expiry was cut off) go; hints name what is there; index files that nothing
+                names and that are older than a day go; statistics files are counted again; data files whose statistics are wrong are written
+                anew, and what waits on level 0 is compacted, by commits. What may lose rows stays a problem that says what to do.
+                Every file is copied below ``_repair`` in the table's directory before it is changed or removed.
+            dry_run: with ``repair``, tell what would be mended, and change nothing.
 
         On Spark the files are shared out among tasks, balanced by bytes. Raises ``InvalidArgument`` for another depth.
 
@@ -130,10 +144,19 @@ class TableInspection(TableRole):
         >>> result = cities().fsck("deep")
         >>> result.clean, result.counts["data files"], result.counts["rows"]
         (True, 1, 3)
+        >>> cities().fsck(repair=True).repairs
+        ()
         """
+        if dry_run and not repair:
+            raise InvalidArgument("fsck changes nothing by itself: dry_run goes with repair=True")
         if depth not in tuple(Depth) or limit < 0:
             raise InvalidArgument(f"fsck goes as deep as {', '.join(Depth)}, not {depth!r}, and tells of 0 problems or more")
-        return self._backend.fsck(FsckRequest(depth=Depth(depth), limit=limit))
+        request = FsckRequest(depth=Depth(depth), limit=limit)
+        if not repair:
+            return self._backend.fsck(request)
+        from pyspark_paimon.jobs.repair import repaired  # noqa: PLC0415  # loads what changes tables
+
+        return repaired(self._backend, request, cutoff_of(None), dry_run=dry_run)
 
     def tags(self) -> pa.Table:
         """One row for every tag, by name: its snapshot, and how long it stays if it was made for a while.

@@ -34,6 +34,12 @@ def test_tasks_find_what_threads_find_and_name_it(spark, tmp_path):
     found = there.fsck("deep")
     assert {(problem.kind.value, problem.path) for problem in found.problems} == {("file-size", str(victim)), ("missing-file", str(gone))}
     assert found.problems == here.fsck("deep").problems
+    hint = Path(here.path, "snapshot", "LATEST")
+    hint.write_text("77")
+    mended = there.fsck("quick", repair=True)
+    assert [(repair.kind.value, repair.path) for repair in mended.repairs] == [("write-hint", str(hint))]
+    assert (hint.read_text(), Path(mended.repairs[0].copies[0]).read_text()) == ("3", "77")
+    assert [problem.kind.value for problem in mended.problems] == ["missing-file", "file-size"]
 
 
 def test_a_table_that_cannot_be_opened_is_an_error(spark, tmp_path):

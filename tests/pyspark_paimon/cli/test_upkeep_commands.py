@@ -76,3 +76,17 @@ def test_one_round_of_upkeep(path, capsys) -> None:
         next(Path(path).rglob(file)).unlink()
     Table.open(path).write(pa.table({"id": [4], "city": ["y"]}))
     assert run(capsys, "maintain", path, "--full", "--yes", code=1) == ""
+
+
+def test_what_can_be_repaired_is_shown_and_repaired(path, capsys) -> None:
+    hint = Path(path, "snapshot", "LATEST")
+    hint.write_text("77")
+    with pytest.raises(SystemExit, match="1"):
+        main(("fsck", path, "--repair", "--dry-run"))
+    assert "would be repaired" in capsys.readouterr().out
+    assert hint.read_text() == "77"
+    told = run(capsys, "fsck", path, "--repair")
+    assert "write-hint" in told
+    assert f"as it was before: {path}/_repair/" in told
+    assert json.loads(run(capsys, "fsck", path, "--repair", "--json"))["repairs"] == []
+    assert hint.read_text() == "3"

@@ -53,6 +53,11 @@ def test_a_table_s_whole_life_on_a_store(s3, warehouse):
     opened.delete_branch("trial")
     assert opened.fsck("deep").problems == ()
     assert opened.branches().num_rows == 0
+    store = opened._backend.store()
+    store.file_io.write(store.paths.latest_hint, b"77", overwrite=True)
+    (mended,) = opened.fsck(repair=True).repairs
+    assert (mended.path, store.file_io.read(mended.copies[0])) == (store.paths.latest_hint, b"77")
+    assert opened.fsck("quick", repair=True).repairs == ()
     with pytest.raises(InvalidArgument, match="of a Spark Connect session"):
         backend_for(path, SimpleNamespace(range=0, read=0, conf=0), storage_options=options)
 

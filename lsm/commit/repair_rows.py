@@ -1,0 +1,115 @@
+"""Repairs that read rows: statistics that are counted again, and data files whose metadata say what their rows are not."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
+
+import pyarrow as pa
+
+from fileindex.base.errors import CorruptFile, PaimonError
+from fileindex.base.log import logger_of
+from lsm.read.split import read_split
+from lsm.scan.planner import ScanPlanner
+from lsm.scan.table_statistics import collect_statistics
+from lsm.write.table_write import TableWrite
+from manifest.commit.file_store_commit import FileStoreCommit
+from manifest.fsck.problem import Problem, ProblemKind, RepairKind
+from manifest.fsck.repair import Repairs, states_of
+from manifest.fsck.walk import branch_store
+from manifest.io.seal import sealed
+from manifest.options.support import check_writable
+from manifest.snapshot.snapshot import CommitKind, Snapshot
+from manifest.stats.table_stats import Statistics
+from manifest.store import FileStore
+
+_LOG = logger_of(__name__)
+
+
+def repair_rows(repairs: Repairs, problems: Sequence[Problem], commit_id: str) -> None:
+    """Repair the statistics files, and the data files with which nothing but their statistics is wrong.
+
+    A file that cannot be read is left as it is, and so is one that another commit replaces meanwhile.
+    """
+    files = {problem.path: problem for problem in problems if problem.kind is ProblemKind.STATISTICS_FILE}
+    for path, problem in files.items():
+        try:
+            _count_again(repairs, branch_store(repairs.store, problem.origin.branch), path, problem.message)
+        except (PaimonError, FileNotFoundError) as error:
+            _LOG.warning("%s: the statistics cannot be counted again: %s", path, error)
+    otherwise = {problem.path for problem in problems if problem.kind is not ProblemKind.COLUMN_STATISTICS}
+    wrong = {problem.path: problem.message for problem in problems if problem.path not in otherwise}
+    if wrong:
+        try:
+            _rewrite_files(repairs, repairs.store, wrong, commit_id)
+        except CorruptFile as error:
+            _LOG.warning("%s: files with wrong statistics cannot be written anew: %s", repairs.store.root, error)
+
+
+def _count_again(repairs: Repairs, store: FileStore, path: str, message: str) -> None:
+    """Count the rows of the oldest snapshot that names the file, those that ``ANALYZE`` counted if it is still there."""
+    name = path.rpartition("/")[2]
+    snapshot = next(states_of(store, name), None)
+    if snapshot is None:
+        return
+    schema = store.schemas.get(snapshot.schema_id)
+    seen = store.with_schema(schema)
+    try:
+        columns: Collection[str] = store.statistics_files.read(name).col_stats
+    except (PaimonError, FileNotFoundError):
+        columns = schema.names
+    names = [column for column in schema.names if column in columns]
+    plan = ScanPlanner(seen).plan(snapshot=snapshot)
+
+    def count() -> None:
+        rows, found = collect_statistics(_batches(seen, snapshot, names), [schema.field(column) for column in names])
+        size = plan.file_size * rows // max(plan.row_count, 1)
+        before = int(snapshot.commit_kind is CommitKind.ANALYZE and snapshot.id > 1)  # it follows what it counted
+        statistics = Statistics(
+            snapshot_id=snapshot.id - before, schema_id=schema.id, merged_record_count=rows, merged_record_size=size, col_stats=found
+        )
+        store.file_io.write(path, sealed(path, statistics.to_json()), overwrite=True)
+
+    repairs.mend(
+        RepairKind.COUNT_STATISTICS, path, f"{message}; the rows of snapshot {snapshot.id} are counted again", count, changes=[path]
+    )
+
+
+def _batches(store: FileStore, snapshot: Snapshot, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    for split in ScanPlanner(store).plan(snapshot=snapshot).splits:
+        for rows in read_split(store, split, columns=columns):
+            yield from rows.to_batches() if isinstance(rows, pa.Table) else (rows,)
+
+
+def _rewrite_files(repairs: Repairs, store: FileStore, wrong: dict[str, str], commit_id: str) -> None:
+    """A compaction that writes the newest state's files of these paths anew; older states keep the old ones until they expire."""
+    buckets: defaultdict[tuple[bytes, int], dict[str, str]] = defaultdict(dict)
+    for entry in store.live_entries(store.snapshots.latest()).entries():
+        path = store.physical_files(entry.partition, entry.bucket, entry.file)[0]
+        if path in wrong:
+            buckets[entry.partition, entry.bucket][entry.file.file_name] = path
+    if buckets and not repairs.dry_run:
+        check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
+        commit = FileStoreCommit(store, commit_id, fresh=True)
+        with TableWrite(store, commit_user=commit_id, commit_id=commit_id, write_only=True) as write:
+            for (partition, bucket), files in buckets.items():
+                write.rewrite(partition, bucket, files)
+            messages = write.prepare_commit()
+        try:
+            lost = set(commit.commit(messages).lost_compactions)
+        except BaseException:
+            commit.abort(messages)
+            raise
+        for bucket_id in lost:
+            del buckets[bucket_id]
+    for files in buckets.values():
+        for path in files.values():
+            message = f"{wrong[path]}; it is written anew, and older snapshots have it until they expire"
+            repairs.mend(RepairKind.REWRITE_FILE, path, message, _done)
+
+
+def _done() -> None:
+    """The commit did it."""
+
+
+__all__ = ["repair_rows"]

@@ -1,0 +1,203 @@
+"""Mending what a check finds, where no row can be lost by it: roots and hints of snapshots, index files that nothing names.
+
+Before a file is changed or removed it is copied into ``_repair/<time>/`` below the table, under its own path there. Other engines and
+orphan removal pass over that folder, for it is neither a partition (``key=value``) nor a bucket (``bucket-n``), and a name that begins
+with ``_`` is hidden to Spark and Hive; nothing of ours deletes it. Of snapshots only the files that name them go, as roots always go
+first: what only they reached is left to orphan removal, so that for a day at least a copy that is put back is the whole state again.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+
+from fileindex.base.errors import CorruptFile
+from fileindex.base.log import logger_of
+from manifest.entry.live import live
+from manifest.expire.orphans import list_orphans
+from manifest.expire.reachable import branches_of
+from manifest.expire.rollback import forget_rolled_back
+from manifest.fsck.history import CheckedHistory
+from manifest.fsck.problem import Findings, Problem, ProblemKind, Repair, RepairKind
+from manifest.fsck.walk import branch_store
+from manifest.io.errors import SnapshotNotFound
+from manifest.snapshot.snapshot import Snapshot
+from manifest.store import FileStore
+
+_LOG = logger_of(__name__)
+_MISSING = frozenset({ProblemKind.MISSING_FILE, ProblemKind.MANIFEST_LIST, ProblemKind.MANIFEST, ProblemKind.INDEX_MANIFEST})
+
+
+@dataclass
+class Repairs:
+    """Takes what is repaired, with a copy of each file before it changes; a ``dry_run`` changes nothing and says the same.
+
+    Args:
+        store: the table, of whichever branch.
+        dry_run: whether nothing is to be done.
+    """
+
+    store: FileStore
+    dry_run: bool
+    done: list[Repair] = field(default_factory=list)
+    _name: str = field(default_factory=lambda: f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{uuid.uuid4().hex[:8]}")
+
+    @property
+    def folder(self) -> str:
+        """Where the copies of these repairs lie."""
+        return f"{self.store.paths.repairs}/{self._name}"
+
+    def mend(self, kind: RepairKind, path: str, message: str, work: Callable[[], object], *, changes: Sequence[str] = ()) -> None:
+        """Copy the files that ``work`` changes or removes (those of ``changes`` that are there), do it, and note it."""
+        copies = () if self.dry_run else tuple(copy for file in changes if (copy := self._copied(file)))
+        if not self.dry_run:
+            work()
+            _LOG.info("%s: repaired %s: %s", self.store.root, path, message)
+        self.done.append(Repair(kind=kind, path=path, message=message, copies=copies))
+
+    def _copied(self, path: str) -> str | None:
+        file_io, root = self.store.file_io, f"{self.store.root}/"
+        target = f"{self.folder}/{path.removeprefix(root) if path.startswith(root) else path.replace(':', '').strip('/')}"
+        try:
+            file_io.create_exclusive(target, file_io.read(path))  # a file that is changed twice has one copy, the first
+        except FileNotFoundError:
+            return None
+        return target
+
+
+def repair_metadata(repairs: Repairs, problems: Sequence[Problem], older_than_ms: int) -> None:
+    """Repair what ``problems`` of every branch tell, rollbacks that were cut off, and index files that nothing names.
+
+    ``older_than_ms`` (milliseconds since the epoch): younger index files may be those of a running write. What cannot be read, so that
+    nobody knows what is in use, is left as it is; the next check tells of it.
+    """
+    store = repairs.store
+    if store.commits is None:  # else a catalog's server keeps the snapshots
+        for manager in branches_of(store):
+            with _left_if_unreadable(store):
+                branch = branch_store(store, manager.paths.branch)
+                with store.file_io.turn(branch.paths.snapshots):  # no commit of ours comes between
+                    _finish_rollback(repairs, branch)
+                    _forget_dangling(repairs, branch, problems)
+                    _write_hints(repairs, branch)
+    with _left_if_unreadable(store):
+        _remove_index_files(repairs, older_than_ms)
+
+
+@contextmanager
+def _left_if_unreadable(store: FileStore) -> Iterator[None]:
+    try:
+        yield
+    except (CorruptFile, FileNotFoundError) as error:
+        _LOG.warning("%s: not all can be repaired: %s", store.root, error)
+
+
+def _finish_rollback(repairs: Repairs, branch: FileStore) -> None:
+    """Readers believe the note already: what it names goes, as the next commit would have it go."""
+    pending, paths = branch.snapshots.pending_rollback(), branch.paths
+    if pending is None:
+        return
+    target = pending.target.id
+    newer = [snapshot_id for snapshot_id in branch.snapshots.ids() if snapshot_id > target]
+    tags = [paths.tag(name) for name, tag in branch.snapshots.tags().items() if tag.id > target]
+    changelogs = [paths.changelog_file(changelog.id) for changelog in branch.snapshots.changelogs() if changelog.id > target]
+    repairs.mend(
+        RepairKind.FINISH_ROLLBACK,
+        paths.pending_rollback,
+        f"the rollback to snapshot {target} had been cut off; snapshots {', '.join(map(str, newer))} go, and {len(tags)} tags after it",
+        lambda: forget_rolled_back(branch, pending),
+        changes=[paths.pending_rollback, paths.latest_hint, paths.earliest_hint, *map(paths.snapshot_file, newer), *tags, *changelogs],
+    )
+
+
+def _forget_dangling(repairs: Repairs, branch: FileStore, problems: Sequence[Problem]) -> None:
+    """Forget the oldest snapshots that lack files, as an expiry that was cut off leaves them: none of them can be read.
+
+    Only those below a snapshot that is whole, and only if no tag and no consumer asks for one of them: who does may have a backup.
+    """
+    manager, paths = branch.snapshots, branch.paths
+    origins = (problem.origin for problem in problems if problem.kind in _MISSING)
+    suspects = {origin.snapshot for origin in origins if origin.branch == branch.branch and origin.snapshot is not None}
+    ids = manager.ids()
+    broken: list[int] = []
+    for snapshot_id in ids if suspects else ():
+        if snapshot_id > max(suspects) or not _lacks_files(branch, manager.get(snapshot_id)):
+            break
+        broken.append(snapshot_id)
+    wanted = {tag.id for tag in manager.tags().values()} if broken else set()
+    following = manager.next_for_consumers() if broken else None
+    if not broken or len(broken) == len(ids) or wanted.intersection(broken) or (following is not None and following <= broken[-1]):
+        return
+    if _lacks_files(branch, manager.get(ids[len(broken)])):
+        return
+    files = [paths.snapshot_file(snapshot_id) for snapshot_id in broken]
+
+    def forget() -> None:
+        for file in files:
+            branch.file_io.delete(file)
+        manager.write_earliest_hint(ids[len(broken)])
+
+    message = f"snapshots {broken[0]} to {broken[-1]} lack files that later ones do not need, as after an expiry that was cut off; they go"
+    repairs.mend(RepairKind.FORGET_SNAPSHOTS, files[-1], message, forget, changes=[*files, paths.earliest_hint])
+
+
+def _lacks_files(branch: FileStore, snapshot: Snapshot) -> bool:
+    """Whether a file is missing without which the state cannot be read; ``CorruptFile`` if one is damaged, which is something else."""
+    try:
+        metas = [meta for name, size in snapshot.manifest_lists for meta in branch.manifest_lists.read(name, size)]
+        entries = live(branch.manifests.read_metas(metas)).entries()
+        indexes = branch.index_manifests.read(snapshot.index_manifest)
+    except FileNotFoundError:
+        return True
+    files = (path for entry in entries for path in branch.physical_files(entry.partition, entry.bucket, entry.file))
+    vectors = (
+        branch.paths.index(entry.file_name, branch.partition.decode(entry.partition), entry.bucket, entry.external_path)
+        for entry in indexes
+    )
+    return not all(map(branch.file_io.exists, (*files, *vectors)))
+
+
+def _write_hints(repairs: Repairs, branch: FileStore) -> None:
+    """Have hints that readers would follow into nothing name what is there."""
+    paths, manager, found = branch.paths, branch.snapshots, Findings()
+    CheckedHistory(branch, found).check_hints()
+    for problem in found.problems:
+        ids = manager.ids()
+        newest = problem.path == paths.latest_hint
+        named = None if not ids else ids[-1] if newest else ids[0]
+
+        def write(named: int | None = named, *, newest: bool = newest, path: str = problem.path) -> None:
+            if named is None:
+                branch.file_io.delete(path)
+            else:
+                (manager.write_latest_hint if newest else manager.write_earliest_hint)(named)
+
+        message = f"{problem.message}; it names {'nothing' if named is None else f'snapshot {named}'} now"
+        repairs.mend(RepairKind.WRITE_HINT, problem.path, message, write, changes=[problem.path])
+
+
+def _remove_index_files(repairs: Repairs, older_than_ms: int) -> None:
+    """Remove index files that no state names: side files of indexes, deletion vectors and hash indexes of writers that were killed."""
+    file_io = repairs.store.file_io
+    for orphan in list_orphans(repairs.store, older_than_ms):
+        name = orphan.path.rpartition("/")[2]
+        if name.endswith(".index") or name.startswith("index-"):
+            message = f"no snapshot, tag or branch names it; {orphan.size:,} bytes"
+            remove = partial(file_io.delete, orphan.path)
+            repairs.mend(RepairKind.REMOVE_INDEX_FILE, orphan.path, message, remove, changes=[orphan.path])
+
+
+def states_of(store: FileStore, name: str) -> Iterator[Snapshot]:
+    """The snapshots of the store's branch that carry the statistics file ``name``, oldest first."""
+    for snapshot_id in store.snapshots.ids():
+        with suppress(SnapshotNotFound):
+            snapshot = store.snapshots.get(snapshot_id)
+            if snapshot.statistics == name:
+                yield snapshot
+
+
+__all__ = ["Repairs", "repair_metadata", "states_of"]
