@@ -9,7 +9,7 @@ import typer
 from fileindex.base.errors import InvalidArgument, PaimonError
 from manifest.fsck.problem import Depth, Problem
 from pyspark_paimon.cli.output import print_grid, print_json, print_line
-from pyspark_paimon.cli.target import TableOption, on_table
+from pyspark_paimon.cli.target import TableOption, destroys
 from pyspark_paimon.request.results import FsckResult, repr_fields
 
 FOUND, CANNOT = 1, 2
@@ -21,18 +21,11 @@ RepairFlag = Annotated[
     bool,
     typer.Option("--repair", help="Mend what can be without losing a row; copies lie in the table's folder _repair. Then check again."),
 ]
-RepairDryRun = Annotated[bool, typer.Option("--dry-run", help="With --repair: show what would be mended, and change nothing.")]
 
 
-@on_table
+@destroys
 def run_fsck(
-    target: TableOption,
-    *,
-    quick: Quick = False,
-    deep: Deep = False,
-    limit: ProblemLimit = 1000,
-    repair: RepairFlag = False,
-    dry_run: RepairDryRun = False,
+    target: TableOption, *, quick: Quick = False, deep: Deep = False, limit: ProblemLimit = 1000, repair: RepairFlag = False
 ) -> None:
     """Check that a table is whole: snapshots, manifests, data files, indexes.
 
@@ -42,7 +35,10 @@ def run_fsck(
         if quick and deep:
             raise InvalidArgument("--quick and --deep exclude each other")
         depth = Depth.QUICK if quick else Depth.DEEP if deep else Depth.FOOTERS
-        result = target.open().fsck(depth, limit=limit, repair=repair, dry_run=dry_run)
+        table = target.open()
+        result = table.fsck(depth, limit=limit, repair=repair, dry_run=repair)
+        if result.repairs and target.confirmed(f"make {len(result.repairs)} repairs of {table.path}"):
+            result = table.fsck(depth, limit=limit, repair=True)
     except (PaimonError, OSError) as error:
         typer.echo(f"{type(error).__name__}: {' '.join(str(error).split())}", err=True)
         raise typer.Exit(CANNOT) from error

@@ -26,6 +26,7 @@ DESTROYING = {
     "drop-partitions",
     "expire-partitions",
     "alter drop",
+    "fsck",
 }
 SHARED = {"--json", "--branch", "--warehouse", "--catalog", "--catalog-option", "--storage-option"}
 

@@ -85,7 +85,7 @@ def test_what_can_be_repaired_is_shown_and_repaired(path, capsys) -> None:
         main(("fsck", path, "--repair", "--dry-run"))
     assert "would be repaired" in capsys.readouterr().out
     assert hint.read_text() == "77"
-    told = run(capsys, "fsck", path, "--repair")
+    told = run(capsys, "fsck", path, "--repair", "--yes")
     assert "write-hint" in told
     assert f"as it was before: {path}/_repair/" in told
     assert json.loads(run(capsys, "fsck", path, "--repair", "--json"))["repairs"] == []
