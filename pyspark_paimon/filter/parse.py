@@ -9,11 +9,11 @@ import pyarrow.compute as pc
 
 from fileindex.base.errors import InvalidFilter
 from fileindex.predicate.tree import And, Compare, Formula, In, IsNull, Or, Predicate, StartsWith
-from pyspark_paimon.filter.bind import Types, bind
-from pyspark_paimon.filter.from_arrow import arrow_condition
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
+
+    from pyspark_paimon.filter.bind import Types
 
 Filter: TypeAlias = "str | pc.Expression | Column | Predicate | None"
 
@@ -38,7 +38,11 @@ def bind_filter(filter_: Filter, types: Types, params: Mapping[str, object] | No
         return None
     if isinstance(filter_, Compare | In | IsNull | StartsWith | Formula | And | Or):
         return filter_
+    from pyspark_paimon.filter.bind import bind  # noqa: PLC0415  # see test_imports
+
     if isinstance(filter_, pc.Expression):
+        from pyspark_paimon.filter.from_arrow import arrow_condition  # noqa: PLC0415  # as above
+
         return bind(arrow_condition(filter_), types)
     if type(filter_).__module__.startswith("pyspark."):
         from pyspark_paimon.filter.from_spark import column_condition  # noqa: PLC0415  # a Column is at hand, so pyspark is
@@ -54,6 +58,7 @@ def parse_filter(text: str, types: Types, params: Mapping[str, object] | None = 
     >>> parse_filter("City LIKE 'Os%'", {"city": ColumnType(Kind.VARCHAR)})
     StartsWith(column=ColumnRef(name='city', key=None), prefix='Os', negated=False)
     """
+    from pyspark_paimon.filter.bind import bind  # noqa: PLC0415  # see test_imports
     from pyspark_paimon.filter.from_sql import sql_condition  # noqa: PLC0415  # sqlglot takes a third of a second
 
     return bind(sql_condition(text, params), types)

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, TypeAlias
 import pyarrow as pa
 from pydantic import Field, PlainSerializer, PlainValidator
 
-from fileindex.predicate.json import from_json, to_json
 from fileindex.predicate.tree import Predicate
 from lsm.keys.key_set import KeySet
 from lsm.keys.order_by import SortColumn
@@ -61,7 +60,15 @@ _TREES = 8
 
 @lru_cache(maxsize=_TREES)
 def _parsed(text: str) -> Predicate:
+    from fileindex.predicate.json import from_json  # noqa: PLC0415  # see test_imports
+
     return from_json(text)
+
+
+def _as_text(tree: Predicate) -> str:
+    from fileindex.predicate.json import to_json  # noqa: PLC0415  # as above
+
+    return to_json(tree)
 
 
 def _as_tree(given: Any) -> Predicate:
@@ -71,7 +78,7 @@ def _as_tree(given: Any) -> Predicate:
     return found
 
 
-BoundFilter: TypeAlias = Annotated[Predicate, PlainValidator(_as_tree), PlainSerializer(to_json, return_type=str)]
+BoundFilter: TypeAlias = Annotated[Predicate, PlainValidator(_as_tree), PlainSerializer(_as_text, return_type=str)]
 """A predicate, bound to the table's types: a tree in a process, JSON text on the wire."""
 
 

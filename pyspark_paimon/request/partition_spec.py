@@ -14,8 +14,6 @@ from fileindex.base.plain_value import to_scalar
 from fileindex.predicate.tree import ColumnRef, Compare, Op, Predicate, all_of, any_of
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import DataType
-from pyspark_paimon.filter.ast import Comparison, NullTest
-from pyspark_paimon.filter.bind import bind
 
 _ALL_DIGITS = Context(prec=80)
 
@@ -65,6 +63,9 @@ def predicate_of(specs: Iterable[Spec], schema: TableSchema) -> Predicate:
 
 
 def _term(name: str, value: str | None, schema: TableSchema) -> Predicate:
+    from pyspark_paimon.filter.ast import Comparison, NullTest  # noqa: PLC0415  # see test_imports
+    from pyspark_paimon.filter.bind import bind  # noqa: PLC0415  # as above
+
     column = ColumnRef(name)
     term = bind(NullTest(column) if value is None else Comparison(column, Op.EQ, value), schema.column_types)
     if value is not None and not isinstance(term, Compare):
