@@ -84,6 +84,7 @@ def test_what_can_be_repaired_is_shown_and_repaired(path, capsys) -> None:
     with pytest.raises(SystemExit, match="1"):
         main(("fsck", path, "--repair", "--dry-run"))
     assert "would be repaired" in capsys.readouterr().out
+    assert "nobody is there to ask" in run(capsys, "fsck", path, "--repair", code=2)
     assert hint.read_text() == "77"
     told = run(capsys, "fsck", path, "--repair", "--yes")
     assert "write-hint" in told
