@@ -30,6 +30,7 @@ from pyspark_paimon.frames.spark_types import spark_schema, spark_type
 from pyspark_paimon.local.backend import LocalBackend
 from pyspark_paimon.request.backend import ScanRequest
 from pyspark_paimon.spark.read.native_footer import Footer, is_native
+from pyspark_paimon.spark.read.native_stores import is_of_spark
 from pyspark_paimon.spark.wire.native_plan import NativeColumn, NativeGroup, NativePlan
 from pyspark_paimon.spark.wire.native_sql import quoted_text, result_text, source_text, widened_text
 
@@ -107,9 +108,9 @@ def _alone(store: FileStore, plan: ScanPlan) -> Iterator[_Alone]:
 
 
 def _is_plain(store: FileStore, path: str) -> bool:
-    """Whether Spark takes the path for this very file: a local one, no pattern, and no name that it takes for hidden."""
+    """Whether Spark takes the path for this very file: one that it reaches, no pattern, and no name that it takes for hidden."""
     name = PurePosixPath(path).name
-    return name.endswith(".parquet") and name[0] not in "_." and not _GLOB & set(path) and store.file_io.local_path(path) == path
+    return name.endswith(".parquet") and name[0] not in "_." and not _GLOB & set(path) and is_of_spark(store.file_io, path)
 
 
 def _checked(store: FileStore, request: ScanRequest, files: Sequence[_Alone]) -> list[_Native | None]:

@@ -64,12 +64,21 @@ def _read(spark: Any, plan: NativePlan, group: NativeGroup) -> Any:
     from pyspark.sql.types import StructType  # noqa: PLC0415  # a session is at hand, so pyspark is
 
     schema = StructType.fromJson(json.loads(group.file_schema))
-    files = spark.read.schema(schema).options(**_READ).parquet(*(f"file://{path}" for path in group.files))
+    files = spark.read.schema(schema).options(**_READ).parquet(*map(_uri, group.files))
     kept = files if group.condition is None else files.where(group.condition)
     rows = kept.selectExpr(*group.columns).selectExpr(*(f"{column.text} AS {quoted_text(column.name)}" for column in plan.columns))
     for column in plan.columns:
         rows = rows if column.comment is None else rows.withMetadata(column.name, {"comment": column.comment})
     return rows
+
+
+def _uri(path: str) -> str:
+    """A file's path as Hadoop has it, whose file system for S3 is of another scheme.
+
+    >>> _uri("/w/t/a.parquet"), _uri("s3://bucket/t/a.parquet")
+    ('file:///w/t/a.parquet', 's3a://bucket/t/a.parquet')
+    """
+    return f"file://{path}" if path.startswith("/") else path.replace("s3://", "s3a://", 1)
 
 
 __all__ = ["NativeColumn", "NativeGroup", "NativePlan", "native_frame"]

@@ -16,6 +16,7 @@ import pytest
 
 from fileindex.base.errors import InvalidArgument, UnsupportedOption
 from manifest.io.errors import CredentialsRefused
+from manifest.storage import faults
 from pyspark_paimon import Catalog, Table
 from pyspark_paimon.table.engine_choice import backend_for
 from tests.stores.fault_proxy import BUSY, EXPIRED, SKEWED
@@ -23,6 +24,11 @@ from tests.stores.racing import raced
 from tests.stores.s3_server import IDENTITY, SECRET, S3Server
 
 INDEXED = {"bucket": "2", "file-index.bloom-filter.columns": "city", "file-index.in-manifest-threshold": "1 b"}
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch):
+    monkeypatch.setattr(faults, "_FIRST_WAIT", 0.001)
 
 
 def rows(ids, city="Oslo"):
