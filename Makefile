@@ -45,7 +45,7 @@ AZURE_TESTS := $(addprefix tests/pyspark_paimon/,local/test_delete_and_update.py
 .PHONY: test-store
 test-store: setup ## Run the tests of tables on object stores (S3Proxy, which Maven brings, and Azurite, which npm does), and the long ones of stores
 	@$(PYTEST) -q -n 2 -m "not spark and not interop" tests/manifest/storage $(addprefix tests/pyspark_paimon/table/,test_object_store_tables.py test_object_store_faults.py test_azure_tables.py)
-	@$(PYTEST) -q -m spark $(addprefix tests/spark/,test_spark_object_store.py test_spark_on_store.py test_spark_storage_options.py test_spark_exactly_once_store.py)
+	@$(PYTEST) -q -m spark $(addprefix tests/spark/,test_spark_object_store.py test_spark_on_store.py test_spark_storage_options.py test_spark_exactly_once_store.py test_spark_reads_store.py)
 	@PAIMON_TEST_STORE=s3 $(PYTEST) -q -n 2 -m "not spark and not interop and not long" $(STORE_TESTS)
 	@PAIMON_TEST_STORE=azure $(PYTEST) -q -n 2 -m "not spark and not interop and not long" $(AZURE_TESTS)
 

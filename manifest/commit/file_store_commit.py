@@ -27,7 +27,7 @@ from manifest.commit.run_notes import CommitRun
 from manifest.commit.runs import begun
 from manifest.commit.successor import remember, stands
 from manifest.expire.rollback import finish_rollback
-from manifest.expire.snapshots import expire_snapshots
+from manifest.expire.snapshots import FirstLook, expire_after_commit, first_look
 from manifest.io import failpoints
 from manifest.io.errors import CatalogRefused, CommitGaveUp, OutOfDisk, SnapshotExpired, SnapshotNotFound, StorageError, UnsafeFileIO
 from manifest.io.paths import MAIN_BRANCH
@@ -56,6 +56,7 @@ class FileStoreCommit:
         self._fresh = fresh
         self._first_seen: int | None = None
         """The newest snapshot at the first attempt of a fresh name: none up to it is this user's."""
+        self._look: FirstLook | None = None
 
     def commit(
         self,
@@ -91,7 +92,7 @@ class FileStoreCommit:
             identity = CommitIdentity(self.user, identifier, CommitKind.COMPACT, properties)
             compacted, also_lost = self._compact(resequencer.messages, identity, rows=rows)
             lost += also_lost
-        self._maintain()
+        self._maintain(compacted or rows)
         return CommitResult(rows, compacted, bool(history.found), lost)
 
     def overwrite(
@@ -125,7 +126,7 @@ class FileStoreCommit:
         if compacted is None:
             identity = CommitIdentity(self.user, identifier, CommitKind.COMPACT, properties)
             compacted, lost = self._compact(filled, identity, rows=rows)
-        self._maintain()
+        self._maintain(compacted or rows)
         return CommitResult(rows, compacted, bool(history.found), lost)
 
     def truncate(self, identifier: int = BATCH_IDENTIFIER, *, partitions: Collection[bytes] | None = None) -> CommitResult:
@@ -151,7 +152,7 @@ class FileStoreCommit:
         if rows is None:
             identity = CommitIdentity(self.user, identifier, CommitKind.OVERWRITE, properties)
             rows = self._run(identity, lambda store, latest: replace_change(store, latest, filled, read_snapshot_id), history)
-            self._maintain()
+            self._maintain(rows)
         return CommitResult(rows, None, bool(history.found))
 
     def analyze(self, statistics: Statistics, identifier: int = BATCH_IDENTIFIER) -> int:
@@ -161,7 +162,7 @@ class FileStoreCommit:
         """
         identity = CommitIdentity(self.user, identifier, CommitKind.ANALYZE, properties={EXACT: "exact"})
         committed = self._run(identity, lambda store, latest: analyze_change(store, latest, statistics))
-        self._maintain()
+        self._maintain(committed)
         return committed or 0
 
     def rewrite_indexes(
@@ -181,7 +182,7 @@ class FileStoreCommit:
             committed = self._run(identity, rewrites.change)
             if history.complete:  # else it may have happened in a snapshot that has expired
                 rewrites.delete_lost_files()
-            self._maintain()
+            self._maintain(committed)
         return CommitResult(None, committed, bool(history.found), rewrites.lost)
 
     def abort(self, messages: Sequence[CommitMessage], identifier: int | None = None) -> list[str]:
@@ -324,11 +325,19 @@ class FileStoreCommit:
             return created
 
     def _stands(self, snapshot: Snapshot, latest: Snapshot | None, change: CommitChange) -> bool:
-        """Whether the snapshot just created is where it belongs; readers are told of it meanwhile."""
+        """Whether the snapshot just created is where it belongs; readers are told of it meanwhile, and expiry takes its first look."""
         store = self.store
         tell = partial(store.snapshots.tell_created, snapshot.id)
-        _, stood = store.file_io.together(tell, partial(stands, store, snapshot, latest, change))
+        _, stood, self._look = store.file_io.together(tell, partial(stands, store, snapshot, latest, change), self._look_ahead)
         return bool(stood)
+
+    def _look_ahead(self) -> FirstLook | None:
+        """Of expiry, where that is asked for and questions take time, else None."""
+        if not self._maintains or self.store.file_io.lanes <= 1:
+            return None
+        with suppress(PaimonError, OSError):
+            return first_look(self.store)
+        return None
 
     def _publish(self, snapshot: Snapshot, attempt: CommitAttempt) -> bool | None:
         """Create the snapshot file: False if its id is or was taken, None if the outcome cannot be told."""
@@ -350,14 +359,18 @@ class FileStoreCommit:
             _LOG.warning("%s: creating snapshot %s failed", self.store.root, snapshot.id, exc_info=True)
             return None
 
-    def _maintain(self) -> None:
-        """Expire old snapshots as the options say; a failure is no failure of the commit."""
-        options = self.store.options
-        if options.write_only or self.store.paths.branch != MAIN_BRANCH:
+    @property
+    def _maintains(self) -> bool:
+        return not self.store.options.write_only and self.store.paths.branch == MAIN_BRANCH
+
+    def _maintain(self, newest: int | None) -> None:
+        """Expire old snapshots as the options say, ``newest`` being this commit's; a failure is no failure of the commit."""
+        look, self._look = self._look, None
+        if not self._maintains:
             return
         with suppress(OSError):
             try:
-                expire_snapshots(self.store)
+                expire_after_commit(self.store, newest, look)
             except PaimonError:
                 _LOG.warning("%s: the commit stands, but old snapshots could not be expired", self.store.root, exc_info=True)
 

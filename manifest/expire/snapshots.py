@@ -12,7 +12,7 @@ import time
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 
@@ -42,6 +42,19 @@ class ExpiredSnapshots:
     manifests: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class FirstLook:
+    """What an expiry looks at first: what is told of the oldest snapshot, and the first that a consumer has yet to read."""
+
+    earliest: tuple[int | None, bool]
+    consumer: int | None
+
+
+def first_look(store: FileStore) -> FirstLook:
+    """For ``expire_snapshots``; whoever commits takes it while he waits for something else. It may be old: what goes is looked at again."""
+    return FirstLook(*store.file_io.together(store.snapshots.earliest_told, partial(_next_for_consumers, store)))
+
+
 def expire_snapshots(
     store: FileStore,
     *,
@@ -53,23 +66,37 @@ def expire_snapshots(
     """Expire snapshots by the table's options, each of which an argument may replace.
 
     Kept are the newest ``retain_min``, those that became outdated after ``older_than_ms`` (milliseconds since the epoch), and
-    those that a consumer has yet to read, unless ``consumer.expiration-time`` forgets it first; never more than ``retain_max``. At most ``limit`` go in one call. Raises
-    ``UnsupportedTable`` for tables that keep changelogs longer than snapshots.
+    those that a consumer has yet to read, unless ``consumer.expiration-time`` forgets it first; never more than ``retain_max``. At most ``limit`` go in one call.
+    Raises ``UnsupportedTable`` for tables that keep changelogs longer than snapshots.
     """
+    return _expire_by(store, _Retention(retain_min, retain_max, older_than_ms, limit))
+
+
+def expire_after_commit(store: FileStore, newest: int | None, look: FirstLook | None) -> ExpiredSnapshots:
+    """As ``expire_snapshots``, by the options alone, once ``newest`` was committed (None: no matter what); ``look`` was taken meanwhile, if any."""
+    return _expire_by(store, _Retention(), newest, look)
+
+
+def _expire_by(store: FileStore, policy: _Retention, newest: int | None = None, look: FirstLook | None = None) -> ExpiredSnapshots:
     for option in _CHANGELOG_OPTIONS:
         if option in store.options.raw:
             raise UnsupportedTable(f"{store.root}: snapshots cannot be expired with option '{option}': changelogs would be lost")
     manager = store.snapshots
-    latest, told, consumer = store.file_io.together(manager.latest_id, manager.earliest_told, partial(_next_for_consumers, store))
-    policy = _Retention(retain_min, retain_max, older_than_ms, limit, consumer)
-    if latest is None or latest - policy.keep_least(store) < _earliest_as_told(told, latest):
+    keep_least = policy.keep_least(store)
+    if newest is not None and newest <= keep_least:
         return ExpiredSnapshots()
-    earliest = manager.earliest_id(told)
+    if newest is None or look is None:
+        newest, look = store.file_io.together(manager.latest_id, partial(first_look, store))
+    begins = 0 if newest is None else _earliest_as_told(look.earliest, newest)
+    if newest is None or newest - keep_least < begins:
+        return ExpiredSnapshots()
+    policy = replace(policy, consumer=look.consumer)
+    earliest, following = store.file_io.together(partial(manager.earliest_id, look.earliest), partial(_if_there, store, begins + 1))
     if earliest is None:
         return ExpiredSnapshots()
     with suppress(SnapshotNotFound):
-        return _expire(store, range(earliest, latest + 1), policy)
-    there = [snapshot_id for snapshot_id in manager.ids() if snapshot_id <= latest]
+        return _expire(store, range(earliest, newest + 1), replace(policy, following=following))
+    there = [snapshot_id for snapshot_id in manager.ids() if snapshot_id <= newest]
     after_gaps = [snapshot_id for before, snapshot_id in pairwise(there) if snapshot_id != before + 1]
     if after_gaps:  # else another process expires the same ones
         with suppress(SnapshotNotFound):
@@ -94,13 +121,14 @@ def expiring_snapshots(
 
 @dataclass(frozen=True, slots=True)
 class _Retention:
-    """The arguments of ``expire_snapshots``, and the first snapshot that a ``consumer`` has yet to read."""
+    """The arguments of ``expire_snapshots``, the first snapshot that a ``consumer`` has yet to read, and one that is at hand, ``following``."""
 
-    least: int | None
-    most: int | None
-    older_than_ms: int | None
-    limit: int | None
-    consumer: int | None
+    least: int | None = None
+    most: int | None = None
+    older_than_ms: int | None = None
+    limit: int | None = None
+    consumer: int | None = None
+    following: Snapshot | None = None
 
     def keep_least(self, store: FileStore) -> int:
         """How many of the newest snapshots are kept in any case."""
@@ -119,7 +147,9 @@ class _Retention:
         first, ahead = max(len(ids) - keep_most, 0), 1  # mostly the first is too young
         while first < end:
             last = min(first + ahead, end)
-            for candidate, following in enumerate(_snapshots(store, ids[first + 1 : last + 1]), first):
+            wanted, held = ids[first + 1 : last + 1], self.following
+            some = [held] if held is not None and list(wanted) == [held.id] else _snapshots(store, wanted)
+            for candidate, following in enumerate(some, first):
                 if following.time_millis >= cut:
                     return candidate
             first, ahead = last, store.file_io.lanes
@@ -140,6 +170,12 @@ def _next_for_consumers(store: FileStore) -> int | None:
     if idle is not None:
         store.snapshots.expire_consumers(time.time_ns() // 1_000_000 - parse_duration_millis(idle, _CONSUMERS))
     return store.snapshots.next_for_consumers()
+
+
+def _if_there(store: FileStore, snapshot_id: int) -> Snapshot | None:
+    with suppress(SnapshotNotFound):
+        return store.snapshots.get(snapshot_id)
+    return None
 
 
 def _snapshots(store: FileStore, ids: Sequence[int]) -> list[Snapshot]:
@@ -201,4 +237,4 @@ def _delete_changelogs(store: FileStore, snapshots: Iterable[Snapshot], kept: Re
     return delete_files(store, [entry for some in changes for entry in some.entries()], kept)
 
 
-__all__ = ["ExpiredSnapshots", "expire_snapshots", "expiring_snapshots"]
+__all__ = ["ExpiredSnapshots", "FirstLook", "expire_after_commit", "expire_snapshots", "expiring_snapshots", "first_look"]

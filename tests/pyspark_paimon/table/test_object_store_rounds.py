@@ -106,14 +106,23 @@ def test_an_upsert_of_a_hundred_rows_takes_twelve_from_the_opening_of_the_table_
     assert rounds.count <= 8, told(rounds)
 
 
-def test_an_upsert_to_a_table_whose_first_snapshots_have_expired_takes_twelve_too(rounds):
-    path = written(2, 1000)
-    Table.open(path).expire_snapshots(retain_min=1, retain_max=1, older_than=2**62)
+@pytest.mark.parametrize(("snapshots", "kept"), [(2, 1), (14, None), (14, 12)], ids=["few", "more than stay", "expired before"])
+def test_an_upsert_takes_as_many_however_many_snapshots_there_are_or_were(rounds, snapshots, kept):
+    path = written(2, 1000, **{"num-sorted-run.compaction-trigger": "100"})
+    for number in range(snapshots - 2):
+        Table.open(path).write(rows([number]))
+    if kept is not None:
+        Table.open(path).expire_snapshots(retain_min=kept, retain_max=kept, older_than=2**62)
     forget_buckets([path[: path.index("/w/")]])
     SHARED.clear()
     rounds.again()
-    assert Table.open(path).write(rows(range(100))).rows == 100
+    table = Table.open(path)
+    assert table.write(rows(range(100))).rows == 100
     assert rounds.count <= 12, told(rounds)
+    rounds.again()
+    assert table.write(rows(range(100))).rows == 100
+    assert rounds.count <= 8, told(rounds)
+    assert table.snapshots().num_rows == (kept or snapshots) + 2
 
 
 def test_expiry_takes_one_request_in_turn_for_each_snapshot_and_a_few_for_all(rounds):
