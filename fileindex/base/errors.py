@@ -48,6 +48,10 @@ class FilterFailed(PaimonError, ArithmeticError):
     """A filter computes what has no value: a number that does not fit its type, a divisor of zero, a text that is no number."""
 
 
+class OutOfRange(PaimonError, ArithmeticError):
+    """A sum does not fit the type that sums of its column have."""
+
+
 class UnknownColumn(PaimonError, KeyError):
     """A filter, projection or option names a column that the table does not have; ``column`` is the name."""
 

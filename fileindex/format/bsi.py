@@ -7,6 +7,7 @@ but for timestamps finer than a microsecond, which it holds in microseconds.
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -61,6 +62,16 @@ def _half(chosen: _Flags, numbers: _Numbers) -> bytes:
     return b"".join([head, serialize_flags(chosen), struct.pack(">i", len(slices)), *slices])
 
 
+@dataclass(frozen=True, slots=True)
+class NumberSummary:
+    """What the numbers of some rows come to; rows without a number do not count."""
+
+    count: int
+    least: int | None
+    greatest: int | None
+    total: int
+
+
 class _Half:
     """Numbers of one sign: comparisons with literals of that sign, as absolute values."""
 
@@ -75,6 +86,14 @@ class _Half:
 
     def below(self, number: int) -> BitMap:
         return self.rows if number > self._high else self._slices.below(number - self._low)
+
+    def total(self, among: BitMap) -> int:
+        own = among & self.rows
+        return self._slices.total(own) + self._low * len(own)
+
+    def extreme(self, among: BitMap, *, greatest: bool) -> int | None:
+        found = self._slices.extreme(among, greatest=greatest)
+        return None if found is None else found + self._low
 
 
 class BsiReader:
@@ -133,6 +152,19 @@ class BsiReader:
             case _:
                 return REMAIN
 
+    def summary(self, rows: BitMap | None) -> NumberSummary | None:
+        """Count, extremes and sum of the numbers of ``rows`` (None: all); None for values that are held in a coarser unit."""
+        if self._lossy:
+            return None
+        among = self._rows if rows is None else rows & self._rows
+        below, above = self._negative.extreme, self._positive.extreme
+        return NumberSummary(
+            len(among),
+            _first(_negated(below(among, greatest=True)), above(among, greatest=False)),
+            _first(above(among, greatest=True), _negated(below(among, greatest=False))),
+            self._positive.total(among) - self._negative.total(among),
+        )
+
     def _number(self, value: Plain) -> int:
         assert isinstance(value, int)
         return value // 1000 if self._lossy else value
@@ -164,4 +196,12 @@ class BsiReader:
         return self._negative.rows - self._negative.below(1 - number)
 
 
-__all__ = ["BSI_VERSION", "BsiReader", "write_bsi"]
+def _negated(number: int | None) -> int | None:
+    return None if number is None else -number
+
+
+def _first(*numbers: int | None) -> int | None:
+    return next((number for number in numbers if number is not None), None)
+
+
+__all__ = ["BSI_VERSION", "BsiReader", "NumberSummary", "write_bsi"]

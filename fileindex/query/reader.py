@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from fileindex.base.column_type import ColumnType
 from fileindex.base.corrupt import CorruptIndex
@@ -17,6 +18,8 @@ from fileindex.predicate.evaluate_rows import type_of
 from fileindex.predicate.tree import ColumnRef
 from fileindex.query.metrics import IndexMetrics
 from fileindex.rowset.result import REMAIN, FileIndexResult, RowSet
+
+T = TypeVar("T")
 
 MAX_ROWS = 2**31 - 1
 """Row positions are 32 bits; larger files have no index answers."""
@@ -65,20 +68,28 @@ class FileIndexes:
 
     def ask(self, entry: ContainerEntry, column_type: ColumnType, question: Callable[[IndexReader], FileIndexResult]) -> FileIndexResult:
         """What an index says; REMAIN, and a note, if it cannot be read."""
+        result = self.told(entry, column_type, question)
+        if result is None:
+            return REMAIN
+        self.note(entry, result)
+        return result
+
+    def told(self, entry: ContainerEntry, column_type: ColumnType, question: Callable[[IndexReader], T]) -> T | None:
+        """What an index tells of its column; None, and a note, if it cannot be read."""
         use = self._notes.of(entry.column, entry.index_type)
         before = self._container.bytes_read
         try:
             reader = self._reader(entry, column_type)
             if reader is None:
-                return REMAIN
+                return None
             result = question(reader)
         except Exception as error:  # noqa: BLE001 - as above: any defect of one index leaves the others
             use.unusable[_reason(error)] += 1
-            return self.warn(f"{entry.index_type} of '{entry.column}'", error)
+            self.warn(f"{entry.index_type} of '{entry.column}'", error)
+            return None
         finally:
             use.bytes += self._container.bytes_read - before
         self._notes.used[f"{entry.column}: {entry.index_type}"] += 1
-        self.note(entry, result)
         return result
 
     def note(self, entry: ContainerEntry, result: FileIndexResult) -> None:

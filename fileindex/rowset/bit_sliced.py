@@ -75,6 +75,29 @@ class BitSlices:
                 return sure, BitMap()
         return sure, tied
 
+    def total(self, among: BitMap) -> int:
+        """The sum of the numbers of the rows ``among``.
+
+        >>> BitSlices(BitMap([0, 1, 5]), 2, [BitMap([1, 5]), BitMap([5])].__getitem__).total(BitMap([0, 5, 9]))
+        3
+        """
+        return sum(self._slice(bit).intersection_cardinality(among) << bit for bit in range(self._count))
+
+    def extreme(self, among: BitMap, *, greatest: bool) -> int | None:
+        """The greatest (or least) number of the rows ``among``; None if none of them has one.
+
+        >>> BitSlices(BitMap([0, 1, 5]), 2, [BitMap([1, 5]), BitMap([5])].__getitem__).extreme(BitMap([1, 5]), greatest=False)
+        1
+        """
+        tied, number = among & self.existence, 0
+        if not tied:
+            return None
+        for bit in reversed(range(self._count)):
+            ahead = tied & self._slice(bit) if greatest else tied - self._slice(bit)
+            number |= (bool(ahead) == greatest) << bit
+            tied = ahead or tied
+        return number
+
     def _slice(self, bit: int) -> BitMap:
         if bit not in self._slices:
             self._slices[bit] = self._read(bit)

@@ -10,7 +10,7 @@ Who reads or drains rows is told in ``dictionaries`` the columns whose texts it 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from enum import Enum
 from typing import Any
 
@@ -60,13 +60,34 @@ def plain_text(array: Any) -> Any:
     return array.cast(array.type.value_type) if TextForm.of(array) is TextForm.DICTIONARY else array
 
 
-def plain_texts(rows: Any) -> Any:
-    """A table or batch with its dictionaries expanded; the same object if there are none to expand."""
-    arrays = [plain_text(column) for column in rows.columns]
+def plain_texts(rows: Any, dictionaries: Collection[str] = ()) -> Any:
+    """A table or batch with its dictionaries expanded, but those of ``dictionaries``; the same object if there are none to expand."""
+    names = rows.schema.names
+    arrays = [column if name in dictionaries else plain_text(column) for name, column in zip(names, rows.columns, strict=True)]
     if all(array is column for array, column in zip(arrays, rows.columns, strict=True)):
         return rows
     fields = [field.with_type(array.type) for field, array in zip(rows.schema, arrays, strict=True)]  # what is never null stays so
     return type(rows).from_arrays(arrays, schema=pa.schema(fields))
+
+
+def coded_texts(batches: Iterable[pa.RecordBatch], schema: pa.Schema, dictionaries: Collection[str]) -> pa.Table:
+    """Batches of ``schema`` as a table whose columns ``dictionaries`` have one dictionary each, however their texts come.
+
+    >>> batches = [pa.record_batch({"a": pa.array(["x", "y"])}), pa.record_batch({"a": pa.array(["y", None]).dictionary_encode()})]
+    >>> coded = coded_texts(batches, batches[0].schema, {"a"})
+    >>> coded["a"].type, [chunk.dictionary.to_pylist() for chunk in coded["a"].chunks]
+    (DictionaryType(dictionary<values=string, indices=int32, ordered=0>), [['x', 'y'], ['x', 'y']])
+    """
+    wanted = pa.schema([field.with_type(DICTIONARY) if field.name in dictionaries else field for field in schema], schema.metadata)
+
+    def coded(array: Any, data_type: pa.DataType) -> Any:
+        if data_type != DICTIONARY:
+            return array
+        found = array if TextForm.of(array) is TextForm.DICTIONARY else array.dictionary_encode()
+        return found if found.type == DICTIONARY else found.cast(DICTIONARY)
+
+    parts = [pa.RecordBatch.from_arrays(list(map(coded, batch.columns, wanted.types)), schema=wanted) for batch in batches]
+    return pa.Table.from_batches(parts, wanted).unify_dictionaries()
 
 
 def encode_for_gather(column: Any) -> Any:
@@ -116,4 +137,4 @@ def _texts(views: Any, rows: Any) -> Any:
     return pa.Array.from_buffers(pa.string_view(), len(rows), [known, wide, *data]).cast(pa.string())
 
 
-__all__ = ["DICTIONARY", "WORTH_ROWS", "TextForm", "encode_for_gather", "gather", "joined", "plain_text", "plain_texts"]
+__all__ = ["DICTIONARY", "WORTH_ROWS", "TextForm", "coded_texts", "encode_for_gather", "gather", "joined", "plain_text", "plain_texts"]

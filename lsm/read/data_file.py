@@ -5,7 +5,7 @@ What comes out are rows of the table's schema that satisfy the predicate exactly
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 from pyroaring import BitMap
 
 from fileindex.base.column_type import Plain
+from fileindex.format.bsi import NumberSummary
 from fileindex.predicate.tree import FALSE, TRUE, columns_of
 from lsm.data_file_format import check_format, open_data_file
 from lsm.deletion_vectors.reader import DeletionFile, dead_rows
@@ -136,6 +137,11 @@ class DataFileRead:
         return self.filter.mapping(self.file.schema_id)
 
     @property
+    def constants(self) -> Mapping[str, Plain]:
+        """Columns that have the same value in every row: those of the partition, and nulls of columns that came later."""
+        return self._inside.constants
+
+    @property
     def _inside(self) -> FilterInside:
         return self.filter.inside(self.partition, self.file.schema_id)
 
@@ -159,34 +165,45 @@ class DataFileRead:
     @property
     def known_count(self) -> int | None:
         """Rows that ``batches`` gives in all, where that is known without opening the data file."""
-        chosen = self.selection
-        if chosen.is_empty:
-            return 0
-        if chosen.residual != TRUE or not self._has_no_retracts:
+        chosen = self.certain()
+        if chosen is None:
             return None
         return self.file.row_count if chosen.rows is None else len(chosen.rows)
 
-    @property
-    def footer_count(self) -> int | None:
-        """Rows that ``batches`` gives in all, where metadata or the file's footer tell it."""
-        known = self.known_count
+    def certain(self, *, footer: bool = False) -> Selection | None:
+        """The selection, where it is known to be exactly the rows that ``batches`` gives; ``footer``: the data file may be opened for that.
+
+        Metadata alone are taken at their word for compacted files only: else the footer shows whether rows are retracted.
+        """
         chosen = self.selection
-        if known is not None or chosen.residual != TRUE:
-            return known
-        with open_data_file(self.store.file_io, self.path, self.promise, self.store.cache.files) as data:
-            if may_have_retracts(data, self.file.delete_row_count):
-                return None
-        return self.file.row_count if chosen.rows is None else len(chosen.rows)
+        if chosen.is_empty:
+            return Selection(BitMap(), FALSE)
+        if chosen.residual != TRUE or not (self._has_no_retracts or (footer and self._retracts_nothing())):
+            return None
+        return chosen
 
     @property
     def _has_no_retracts(self) -> bool:
         """Whether no row is to be dropped as a retraction, as far as metadata can be taken at their word."""
         return not self.drop_retracts or (self.file.delete_row_count == 0 and is_counted(self.file))
 
+    def _retracts_nothing(self) -> bool:
+        with open_data_file(self.store.file_io, self.path, self.promise, self.store.cache.files) as data:
+            return not may_have_retracts(data, self.file.delete_row_count)
+
+    def numbers(self, column: str, rows: BitMap | None) -> NumberSummary | None:
+        """What the numbers of a column of ``rows`` (None: all) come to, if an index tells it exactly."""
+        index = self._opened_index
+        return None if index is None else index.numbers(column, rows)
+
     def _index(self) -> FileIndex | None:
         """The file's index, if it may select rows and there is something to ask it."""
         if not self.use_index or (self._inside.residual == TRUE and self.top is None):
             return None
+        return self._opened_index
+
+    @cached_property
+    def _opened_index(self) -> FileIndex | None:
         container = open_container(self.store, self.path, self.file, self.report)
         if container is None:
             return None

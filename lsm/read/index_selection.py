@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from pyroaring import BitMap
 
 from fileindex.base.column_type import ColumnType
+from fileindex.format.bsi import NumberSummary
 from fileindex.format.container import ContainerReader
 from fileindex.predicate.tree import FALSE, TRUE, ColumnRef, Predicate, leaves
 from fileindex.query.evaluate import evaluate
+from fileindex.query.summary import summary
 from fileindex.query.top_n import top_n
 from fileindex.rowset.result import RowSet
 from fileindex.rowset.roaring import all_rows
@@ -97,6 +99,13 @@ class FileIndex:
         self.report.rows_ranked += len(result.rows)
         self.report.files_ranked += 1
         return result.rows & all_rows(self.row_count)
+
+    def numbers(self, column: str, rows: BitMap | None) -> NumberSummary | None:
+        """What the numbers of a column of ``rows`` (None: all) come to, if an index tells it exactly."""
+        source = self.mapping.same(ColumnRef(column))
+        if source is None:
+            return None
+        return summary(self.container, ColumnRef(source.name), self.types, rows, row_count=self.row_count, notes=self.report.index)
 
 
 def open_container(store: FileStore, path: str, file: DataFileMeta, report: ReadReport) -> ContainerReader | None:

@@ -51,6 +51,7 @@ def read_split(
     top: tuple[RowOrder, int] | None = None,
     report: ReadReport | None = None,
     in_key_order: bool = False,
+    dictionaries: Collection[str] = (),
 ) -> Iterator[Any]:
     """The rows of a split, in any order unless it is asked for.
 
@@ -63,6 +64,7 @@ def read_split(
         top: only the first rows in this order are wanted, so many of them; where an index tells them, others are left out.
         report: counters to add to.
         in_key_order: whether the rows of a table with primary keys must come in the order of their keys.
+        dictionaries: columns whose texts may come as dictionaries.
 
     Yields:
         Non-empty record batches of ``store.schema.arrow``'s types.
@@ -77,47 +79,16 @@ def read_split(
             raise UnknownColumn(name, tuple(store.schema.names))
     counters = ReadReport() if report is None else report
     wanted = TRUE if predicate is None else predicate
-    for rows in limit_rows(_SplitRead(store, split, tuple(columns), wanted, counters, top, in_key_order).batches(), limit):
+    read = SplitRead(store, split, tuple(columns), wanted, counters, top, in_key_order, frozenset(dictionaries))
+    for rows in limit_rows(read.batches(), limit):
         counters.rows_returned += rows.num_rows
         yield rows
 
 
-def known_count(store: FileStore, split: DataSplit, predicate: Predicate | None = None) -> int | None:
-    """Rows of a split for which ``predicate`` is true, if that is known without opening a data file.
-
-    Statistics, exact file indexes and deletion vectors tell it of files that need no merge. Raises as ``read_split``.
-    """
-    if predicate is None:
-        return split.merged_row_count
-    if not split.raw_convertible:
-        return None
-    reader = _SplitRead(store, split, (), predicate)
-    return _sum(reader.alone(file).known_count for file in split.files)
-
-
-def counted_by_footers(store: FileStore, split: DataSplit) -> int | None:
-    """Rows of a split without a filter, if the footers of its files show that none of them retracts; None if they do not.
-
-    Metadata alone are taken at their word for compacted files only (``DataSplit.merged_row_count``). Raises as ``read_split``.
-    """
-    if not split.raw_convertible or any(file.delete_row_count != 0 for file in split.files):
-        return None
-    reader = _SplitRead(store, split, (), TRUE)
-    return _sum(reader.alone(file).footer_count for file in split.files)
-
-
-def _sum(counts: Iterator[int | None]) -> int | None:
-    """The sum, None as soon as one is not known: no further file is looked at."""
-    total = 0
-    for count in counts:
-        if count is None:
-            return None
-        total += count
-    return total
-
-
 @dataclass(frozen=True)
-class _SplitRead:
+class SplitRead:
+    """A split to read; members as the arguments of ``read_split``."""
+
     store: FileStore
     split: DataSplit
     columns: tuple[str, ...]
@@ -125,8 +96,10 @@ class _SplitRead:
     report: ReadReport = field(default_factory=ReadReport)
     top: tuple[RowOrder, int] | None = None
     in_key_order: bool = False
+    dictionaries: frozenset[str] = frozenset()
 
     def batches(self) -> Iterator[Any]:
+        """The rows, as ``read_split`` gives them without a limit."""
         if self.split.raw_convertible or not self.store.schema.is_primary_key_table:
             for file in self.split.files:
                 yield from self.alone(file).batches()
@@ -155,6 +128,7 @@ class _SplitRead:
             drop_retracts=self.store.schema.is_primary_key_table,
             top=self.top,
             report=self.report,
+            dictionaries=self.dictionaries,
         )
 
     @cached_property
@@ -181,7 +155,7 @@ class _SplitRead:
             merged = merge_runs(runs, key, LookupMerge(fold) if by_level else fold, drop_delete=True)
         for rows in merged:
             kept = rows if self.predicate == TRUE else rows.filter(mask(self.predicate, rows, schema.column_types))
-            yield from _in_batches(kept, self.columns)
+            yield from _in_batches(kept, self.columns, self.dictionaries)
 
     def _runs(
         self, section: Section, columns: tuple[str, ...], *, dictionaries: Collection[str], compacted_first: bool
@@ -230,11 +204,11 @@ def _in_sequence(oldest_first: Sequence[SortedRun]) -> bool:
     return all(_age(older) < start for older, start in zip(oldest_first, least, strict=False))
 
 
-def _in_batches(rows: Any, columns: Sequence[str]) -> Iterator[Any]:
+def _in_batches(rows: Any, columns: Sequence[str], dictionaries: frozenset[str]) -> Iterator[Any]:
     if not columns:
         yield pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), rows.num_rows, [None]))
         return
-    yield from plain_texts(rows.select(list(columns))).to_batches()
+    yield from plain_texts(rows.select(list(columns)), dictionaries).to_batches()
 
 
-__all__ = ["counted_by_footers", "known_count", "read_split"]
+__all__ = ["SplitRead", "read_split"]

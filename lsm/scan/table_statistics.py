@@ -18,8 +18,9 @@ import pyarrow.compute as pc
 from fileindex.base.arrays import UInt64s
 from fileindex.base.column_type import BINARIES, FLOATS, STRINGS, ColumnType, Kind, Plain
 from fileindex.base.errors import CorruptFile
+from fileindex.base.extremes import extremes
 from fileindex.base.float_order import spark_order_key
-from fileindex.base.plain_value import from_scalar, plain_array
+from fileindex.base.plain_value import plain_array
 from fileindex.keys.hashing import hash_array, xxh64
 from fileindex.predicate.tree import ColumnRef, Predicate
 from manifest.snapshot.snapshot import Snapshot
@@ -125,11 +126,7 @@ class _Column:
     def _extend(self, dense: pa.Array, kind: ColumnType) -> None:
         if kind.kind in BINARIES:
             return
-        found = pc.min_max(dense)
-        low, high = from_scalar(found["min"], kind), from_scalar(found["max"], kind)
-        if kind.kind in FLOATS and pc.any(pc.is_nan(dense)).as_py():  # Arrow passes over NaN, which is the greatest
-            high = math.nan
-            low = math.nan if pc.all(pc.is_nan(dense)).as_py() else low
+        low, high = extremes(dense, kind)
         if self.least is None or self.most is None:
             self.least, self.most = low, high
         else:

@@ -32,7 +32,7 @@ from manifest.storage.resolve import file_io_for
 from manifest.store import FileStore
 from pyspark_paimon.jobs.excluded_files import without_files
 from pyspark_paimon.jobs.incremental import plan_changes
-from pyspark_paimon.local.read import cheap_count, count_rows, plan_rows, split_rows
+from pyspark_paimon.local.read import plan_rows, rows_in, split_rows, summarise, summarise_cheaply, summarise_split
 from pyspark_paimon.request.backend import (
     CompactRequest,
     DeleteRequest,
@@ -64,6 +64,7 @@ from pyspark_paimon.scheduling.thread_pool import AHEAD_BYTES
 from pyspark_paimon.views.read_stages import read_stages
 
 if TYPE_CHECKING:
+    from lsm.aggregate.summary import RowSummary
     from pyspark_paimon.request.assignments import Assignments
     from pyspark_paimon.request.tree_report import TreeReport
 
@@ -237,15 +238,30 @@ class LocalBackend:
         analyzed = self.analyzed_count(request)
         if analyzed is not None:
             return analyzed
-        return count_rows(store, request, self._plan(store, request), self._readers)
+        return rows_in(summarise(store, request, self._plan(store, request), self._readers), request.limit)
+
+    def aggregate(self, request: ScanRequest) -> dict[bytes, RowSummary]:
+        """What the rows come to, by partition; files are read where metadata and indexes do not tell."""
+        store = self._readable(request)
+        return summarise(store, request, self._plan(store, request), self._readers)
+
+    def cheap_aggregate(self, request: ScanRequest) -> dict[bytes, RowSummary] | None:
+        """The same if metadata, indexes and footers of few files tell it."""
+        store = self._readable(request)
+        return summarise_cheaply(store, request, self._plan(store, request))
+
+    def aggregate_split(self, request: ScanRequest, split: str) -> dict[bytes, RowSummary]:
+        """What the rows of one split of the request's plan come to."""
+        parsed = split_from_json(split)
+        return {parsed.partition: summarise_split(self._readable(request), request, parsed)}
 
     def cheap_count(self, request: ScanRequest) -> int | None:
         """Number of rows if statistics, metadata and the exact indexes of few files tell it; no data file is opened."""
         analyzed = self.analyzed_count(request)
         if analyzed is not None:
             return analyzed
-        store = self._readable(request)
-        return cheap_count(store, request, self._plan(store, request))
+        found = self.cheap_aggregate(request)
+        return None if found is None else rows_in(found, request.limit)
 
     def analyzed_count(self, request: ScanRequest) -> int | None:
         """Number of rows if the snapshot has statistics of its own that tell it."""

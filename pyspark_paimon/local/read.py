@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
+from lsm.aggregate.aggregation import RowAggregation, Unread
 from lsm.arrow.limit import limit_rows
 from lsm.incremental.planner import IncrementalSplit
 from lsm.keys.key_set import KeySet
 from lsm.read.metrics import ReadReport
-from lsm.read.split import counted_by_footers, known_count, read_split
+from lsm.read.split import read_split
 from lsm.scan.splits import DataSplit
 from pyspark_paimon.jobs.incremental import read_changes
 from pyspark_paimon.jobs.ordering import candidates, first_rows, sorted_rows
 from pyspark_paimon.scheduling.thread_pool import AHEAD_BYTES, interleaved
 
 if TYPE_CHECKING:
+    from lsm.aggregate.summary import RowSummary
     from lsm.scan.plan import ScanPlan
     from manifest.store import FileStore
     from pyspark_paimon.request.backend import ScanRequest
@@ -52,7 +54,15 @@ def split_rows(store: FileStore, request: ScanRequest, split: Split, report: Rea
         return read_changes(store, split, request.model_copy(update={"limit": None}) if request.order_by else request, report)
     if request.order_by and request.limit is not None:
         return iter(first_rows(store, request, [split], 1, report).to_batches())
-    rows = read_split(store, split, columns=request.columns, predicate=request.predicate, limit=_limit(request), report=report)
+    rows = read_split(
+        store,
+        split,
+        columns=request.columns,
+        predicate=request.predicate,
+        limit=_limit(request),
+        report=report,
+        dictionaries=request.dictionaries,
+    )
     return rows if request.keys is None else _of_keys(rows, request.keys)
 
 
@@ -61,41 +71,72 @@ def _of_keys(rows: Iterator[pa.RecordBatch], keys: KeySet) -> Iterator[pa.Record
         yield batch.filter(pa.array(keys.holds(batch)))
 
 
-def count_rows(store: FileStore, request: ScanRequest, plan: ScanPlan, threads: int) -> int:
-    """Number of a plan's rows; splits that metadata or exact indexes answer for are not read."""
-    known = [split.merged_row_count if request.predicate is None else _count_by_indexes(store, request, split) for split in plan.splits]
-    counted = sum(rows for rows in known if rows is not None)
-    to_read = [split for split, rows in zip(plan.splits, known, strict=True) if rows is None]
-    rows_only = request.model_copy(update={"columns": (), "order_by": (), "limit": None})
-    sources = [partial(split_rows, store, rows_only, split) for split in to_read]
-    counted += sum(int(batch.num_rows) for batch in interleaved(sources, threads))
-    return counted if request.limit is None else min(counted, request.limit)
+def summarise(store: FileStore, request: ScanRequest, plan: ScanPlan, threads: int) -> dict[bytes, RowSummary]:
+    """What the rows of a plan come to, by partition; data files are opened where metadata and indexes do not tell.
 
-
-def _count_by_indexes(store: FileStore, request: ScanRequest, split: Split) -> int | None:
-    """Rows of a split by its files' indexes: asked one after the other, for threads would only wait for each other's Python."""
-    if isinstance(split, IncrementalSplit) or not all(
-        file.embedded_index is not None or file.index_file is not None for file in split.files
-    ):
-        return None
-    return known_count(store, split, request.predicate)
-
-
-def cheap_count(store: FileStore, request: ScanRequest, plan: ScanPlan) -> int | None:
-    """Number of a plan's rows if few files' metadata, exact indexes and footers tell it; no page of a data file is read."""
-    if request.predicate is not None and (request.incremental is not None or plan.file_count > _CHEAP_FILES):
-        return None
-    total = 0
-    footers = _CHEAP_FILES
+    Indexes are asked one after the other, for threads would only wait for each other's Python.
+    """
+    question = aggregation(store, request)
+    report = ReadReport()
+    found: dict[bytes, RowSummary] = {}
+    unread: list[tuple[bytes, Unread]] = []
     for split in plan.splits:
-        count = split.merged_row_count if request.predicate is None else known_count(store, split, request.predicate)
-        if count is None and request.predicate is None and request.incremental is None and len(split.files) <= footers:
-            footers -= len(split.files)
-            count = counted_by_footers(store, split)
-        if count is None:
+        known, parts = question.known(split, report)
+        _add(found, split.partition, known)
+        unread += [(split.partition, part) for part in parts]
+    sources = [partial(_one, part) for _, part in unread]
+    for (partition, _), summary in zip(unread, interleaved(sources, threads), strict=True):
+        _add(found, partition, summary)
+    return found
+
+
+def summarise_split(store: FileStore, request: ScanRequest, split: DataSplit) -> RowSummary:
+    """What the rows of one split come to."""
+    report = ReadReport()
+    found, unread = aggregation(store, request).known(split, report)
+    for part in unread:
+        found.merge(part(report))
+    return found
+
+
+def summarise_cheaply(store: FileStore, request: ScanRequest, plan: ScanPlan) -> dict[bytes, RowSummary] | None:
+    """As ``summarise`` if metadata, indexes and footers of few files tell it; no page of a data file is read."""
+    asks_files = request.predicate is not None or bool(request.aggregates)
+    if asks_files and (request.incremental is not None or plan.file_count > _CHEAP_FILES):
+        return None
+    question = aggregation(store, request)
+    found: dict[bytes, RowSummary] = {}
+    files = _CHEAP_FILES
+    for split in plan.splits:
+        if asks_files or split.merged_row_count is None:
+            files -= len(split.files)
+        known = question.cheap(split) if files >= 0 else None
+        if known is None:
             return None
-        total += count
-    return total if request.limit is None else min(total, request.limit)
+        _add(found, split.partition, known)
+    return found
+
+
+def aggregation(store: FileStore, request: ScanRequest) -> RowAggregation:
+    """The question of a request, whose splits may be asked one by one."""
+    return RowAggregation(store, request.predicate, {name: frozenset(functions) for name, functions in request.aggregates.items()})
+
+
+def rows_in(found: Mapping[bytes, RowSummary], limit: int | None) -> int:
+    """How many rows there are, of a scan with such a limit."""
+    rows = sum(summary.rows for summary in found.values())
+    return rows if limit is None else min(rows, limit)
+
+
+def _one(part: Unread) -> Iterator[RowSummary]:
+    yield part(ReadReport())
+
+
+def _add(found: dict[bytes, RowSummary], partition: bytes, summary: RowSummary) -> None:
+    if partition in found:
+        found[partition].merge(summary)
+    else:
+        found[partition] = summary
 
 
 def _limit(request: ScanRequest) -> int | None:
@@ -121,4 +162,4 @@ def _in_order(
                 report.merge(own)
 
 
-__all__ = ["cheap_count", "count_rows", "plan_rows", "split_rows"]
+__all__ = ["plan_rows", "rows_in", "split_rows", "summarise", "summarise_cheaply", "summarise_split"]

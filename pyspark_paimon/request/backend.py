@@ -17,6 +17,7 @@ import pyarrow as pa
 from pydantic import Field, PlainSerializer, PlainValidator
 
 from fileindex.predicate.tree import Predicate
+from lsm.aggregate.summary import AggregateName
 from lsm.keys.key_set import KeySet
 from lsm.keys.order_by import SortColumn
 from manifest.fsck.problem import Depth
@@ -35,6 +36,7 @@ from pyspark_paimon.request.results import (
 )
 
 if TYPE_CHECKING:
+    from lsm.aggregate.summary import RowSummary
     from lsm.scan.plan import ScanPlan
     from lsm.scan.splits import DataSplit
     from manifest.schema.table_schema import TableSchema
@@ -124,7 +126,8 @@ class ScanRequest(Message):
     """What to read: pinned snapshot (None: the table was empty), bound filter, columns in the order wanted.
 
     ``order_by`` sorts the rows, ``limit`` then keeps the first ones. ``keys``: of the rows only those that have one of them, as their columns
-    tell; with no limit or order. ``schema_id`` is the schema that filter and columns were bound to (None: the newest); time travel uses the snapshot's own. ``excluded_files`` names data files that the asker reads himself.
+    tell; with no limit or order. ``aggregates``: what is asked of columns instead of their rows.
+    ``dictionaries``: columns whose texts may come as dictionaries. ``schema_id`` is the schema that filter and columns were bound to (None: the newest); time travel uses the snapshot's own. ``excluded_files`` names data files that the asker reads himself.
 
     >>> from fileindex.predicate.tree import ColumnRef, Compare, Op
     >>> request = ScanRequest.of(Compare(ColumnRef("id"), Op.EQ, 7), columns=("id",), snapshot_id=3)
@@ -140,6 +143,8 @@ class ScanRequest(Message):
     keys: BoundKeys | None = None
     order_by: tuple[SortColumn, ...] = ()
     limit: int | None = None
+    aggregates: dict[str, tuple[AggregateName, ...]] = Field(default_factory=dict)
+    dictionaries: tuple[str, ...] = ()
     schema_id: int | None = None
     incremental: IncrementalRange | None = None
     excluded_files: tuple[str, ...] = ()
@@ -337,6 +342,9 @@ class Backend(Protocol):
 
     def count(self, request: ScanRequest) -> int:
         """Number of rows that ``read`` would give."""
+
+    def aggregate(self, request: ScanRequest) -> dict[bytes, RowSummary]:
+        """What the rows that ``read`` would give come to, by partition (a serialised BinaryRow)."""
 
     def frame(self, request: ScanRequest, spark: Any, *, native: bool = False) -> Any:
         """The scan as a lazy Spark DataFrame of ``spark`` (or of the backend's own session); ``native``: Spark may read files itself."""

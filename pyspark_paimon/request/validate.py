@@ -7,7 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import TypeAlias
 
-from fileindex.base.errors import InvalidArgument
+import pyarrow as pa
+
+from fileindex.base.errors import InvalidArgument, UnknownColumn
 from manifest.options.core_options import option_texts
 from manifest.options.support import check_call
 from manifest.schema.table_schema import TableSchema
@@ -112,6 +114,27 @@ def projection(columns: Sequence[str] | None, schema: TableSchema) -> tuple[str,
     return names
 
 
+def text_columns(wanted: object, schema: pa.Schema) -> tuple[str, ...]:
+    """Columns of ``schema`` whose texts are to come as dictionaries: all of them (True), none (False), or these.
+
+    Raises ``InvalidArgument`` for columns that hold no texts, ``UnknownColumn``.
+
+    >>> text_columns(True, pa.schema({"a": pa.string(), "b": pa.int32()})), text_columns(["a"], pa.schema({"a": pa.string()}))
+    (('a',), ('a',))
+    """
+    texts = tuple(field.name for field in schema if pa.types.is_string(field.type))
+    if isinstance(wanted, bool):
+        return texts if wanted else ()
+    if isinstance(wanted, str) or not isinstance(wanted, Iterable):
+        raise InvalidArgument(f"dictionaries is True, or a list of columns, not {wanted!r:.60}")
+    for name in (names := tuple(map(str, wanted))):
+        if name not in schema.names:
+            raise UnknownColumn(name, tuple(schema.names))
+        if name not in texts:
+            raise InvalidArgument(f"dictionaries: column '{name}' of type {schema.field(name).type} holds no texts")
+    return names
+
+
 def millis_of(time: Time | None) -> int | None:
     """Milliseconds since the epoch, given as such, as a date or datetime, or as ISO text of one; without zone it is UTC.
 
@@ -146,4 +169,14 @@ def cutoff_of(time: Time | None) -> int:
     return int(datetime.now(UTC).timestamp() * 1000) - _ONE_DAY_MS if given is None else given
 
 
-__all__ = ["Time", "checked_options", "commit_identity", "cutoff_of", "millis_of", "projection", "travel_of", "write_request"]
+__all__ = [
+    "Time",
+    "checked_options",
+    "commit_identity",
+    "cutoff_of",
+    "millis_of",
+    "projection",
+    "text_columns",
+    "travel_of",
+    "write_request",
+]

@@ -31,6 +31,7 @@ from pyspark_paimon.spark.wire.errors import errors_noted
 from pyspark_paimon.spark.wire.server_info import server_facts
 from pyspark_paimon.stream.options import is_stream
 from pyspark_paimon.views.plan_json import plan_to_json
+from pyspark_paimon.views.summaries import summaries_to_json
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -108,6 +109,9 @@ def _answer(backend: LocalBackend, question: rpc.Question) -> str:
             return native_plan(backend, question.request).model_dump_json()
         case rpc.AskCount():
             return json.dumps(backend.cheap_count(question.request))
+        case rpc.AskAggregate():
+            found = backend.cheap_aggregate(question.request)
+            return "null" if found is None else summaries_to_json(found)
         case rpc.AskBuckets():
             return json.dumps(_sized_buckets(backend.store(), question.request))
         case rpc.AskIndexFiles():

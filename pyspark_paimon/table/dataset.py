@@ -21,8 +21,8 @@ class DatasetSource(Protocol):
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, a batch at a time."""
 
-    def to_arrow(self) -> pa.Table:
-        """The rows as one table."""
+    def to_arrow(self, *, dictionaries: bool | Sequence[str] = False) -> pa.Table:
+        """The rows as one table, texts as dictionaries where that is asked for."""
 
     def count(self) -> int:
         """Number of rows."""

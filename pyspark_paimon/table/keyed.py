@@ -57,6 +57,15 @@ class TableRows(TableRole):
         found = scan.to_arrow() if len(wanted) else scan.schema.empty_table()
         return in_order_of(wanted, found).select(list(named))
 
+    def take(self, keys: Keys, columns: Sequence[str] | None = None) -> pa.Table:
+        """``lookup`` in the newest snapshot, by the name that dataframes have for it.
+
+        >>> from pyspark_paimon.example import cities
+        >>> cities().take({"id": [2]}, columns=["city"]).to_pylist()
+        [{'city': 'Lima'}]
+        """
+        return self.lookup(keys, columns)
+
     def delete(
         self,
         filter: Filter = None,  # noqa: A002  # SQL's word

@@ -67,8 +67,8 @@ class Readable(ABC):
 
         return PaimonDataset(self._read())
 
-    def to_polars(self) -> pl.DataFrame:
-        """The rows as a polars DataFrame.
+    def to_polars(self, *, dictionaries: bool | Sequence[str] = False) -> pl.DataFrame:
+        """The rows as a polars DataFrame; ``dictionaries``: text columns as categoricals, all or these.
 
         >>> from pyspark_paimon.example import cities
         >>> cities().scan("id = 1", columns=["city"]).to_polars().item()
@@ -76,7 +76,7 @@ class Readable(ABC):
         """
         import polars as pl  # noqa: PLC0415  # takes long, and few want it
 
-        return pl.DataFrame(self._read().to_arrow())
+        return pl.DataFrame(self._read().to_arrow(dictionaries=dictionaries))
 
     def scan_polars(self) -> pl.LazyFrame:
         """The rows as a polars LazyFrame: what it selects, filters and limits is planned here before anything is read.

@@ -10,14 +10,16 @@ import pyarrow as pa
 
 from fileindex.base.errors import InvalidArgument, UnknownColumn
 from fileindex.predicate.tree import And
+from lsm.arrow.text_form import coded_texts
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import arrow_schema
 from pyspark_paimon.filter.parse import Filter, bind_filter
+from pyspark_paimon.jobs.aggregates import Wanted, aggregate_table, aggregates_of, groups_of
 from pyspark_paimon.jobs.incremental import change_columns, scan_fields
 from pyspark_paimon.jobs.ordering import order_text
 from pyspark_paimon.request.arguments import CheckedMethods
 from pyspark_paimon.request.backend import Backend, ScanRequest
-from pyspark_paimon.request.validate import projection
+from pyspark_paimon.request.validate import projection, text_columns
 from pyspark_paimon.table.engine_choice import check_session
 from pyspark_paimon.table.readable import Readable, html_table
 from pyspark_paimon.views.explain import Explanation
@@ -65,13 +67,24 @@ class Scan(CheckedMethods, Readable):
         """The rows, a batch at a time, in bounded memory; in no order unless the scan has one, whose rows are held until they are sorted."""
         return self.backend.read(self.request)
 
-    def to_arrow(self) -> pa.Table:
-        """The rows as one Arrow table."""
-        return pa.Table.from_batches(self.backend.read(self.request, keeps_all=True), self.schema)
+    def to_arrow(self, *, dictionaries: bool | Sequence[str] = False) -> pa.Table:
+        """The rows as one Arrow table; ``dictionaries``: text columns as dictionaries, all or these, which takes less time and memory for few values.
 
-    def to_pandas(self, **options: Any) -> pd.DataFrame:
-        """The rows as a pandas DataFrame; ``options`` go to ``pyarrow.Table.to_pandas``."""
-        frame: pd.DataFrame = self.to_arrow().to_pandas(**options)
+        Raises ``InvalidArgument`` where such a column holds no texts, ``UnknownColumn``.
+
+        >>> from pyspark_paimon.example import cities
+        >>> cities().scan("id < 3", columns=["country"]).to_arrow(dictionaries=True)["country"].type
+        DictionaryType(dictionary<values=string, indices=int32, ordered=0>)
+        """
+        coded = text_columns(dictionaries, self.schema)
+        if not coded:
+            return pa.Table.from_batches(self.backend.read(self.request, keeps_all=True), self.schema)
+        request = self.request if self.request.order_by else self.request.model_copy(update={"dictionaries": coded})
+        return coded_texts(self.backend.read(request, keeps_all=True), self.schema, coded)
+
+    def to_pandas(self, *, dictionaries: bool | Sequence[str] = False, **options: Any) -> pd.DataFrame:
+        """The rows as a pandas DataFrame, texts as categories where ``to_arrow`` gives dictionaries; ``options`` go to ``pyarrow.Table.to_pandas``."""
+        frame: pd.DataFrame = self.to_arrow(dictionaries=dictionaries).to_pandas(**options)
         return frame
 
     def to_spark(self, spark: Any = None, *, native: bool = True) -> Any:
@@ -91,6 +104,28 @@ class Scan(CheckedMethods, Readable):
     def count(self) -> int:
         """Number of rows; files that metadata or indexes answer for are not read."""
         return self.backend.count(self.request)
+
+    def aggregate(self, wanted: Wanted, *, by: str | Sequence[str] = ()) -> pa.Table:
+        """Counts, extremes and sums: ``{"n": "count", "amount": ["min", "max", "sum"]}`` gives ``n``, ``amount_min``, ``amount_max``, ``amount_sum``.
+
+        A name that is no column counts rows, a column's ``count`` leaves nulls out. There is one row, or one for each value of the
+        partition columns ``by``, in their order. As in Spark NaN is the greatest value, sums are BIGINT, DOUBLE, or DECIMAL with ten
+        digits more. Data files are opened only where statistics, deletion vectors and ``bsi`` indexes do not tell; an order of the
+        scan means nothing here.
+
+        Raises ``InvalidArgument`` for what is no aggregate of a column, for ``by`` of another column and for a scan with a limit,
+        ``UnknownColumn``, ``OutOfRange`` for a sum that its type does not hold.
+
+        >>> from pyspark_paimon.example import cities
+        >>> cities().scan("country <> 'NO'").aggregate({"n": "count", "id": ["min", "max", "sum"]}).to_pylist()
+        [{'n': 2, 'id_min': 2, 'id_max': 3, 'id_sum': 5}]
+        """
+        if self.request.limit is not None:
+            raise InvalidArgument("aggregate: a scan with a limit has no certain rows; head() gives them to aggregate")
+        columns, counts = aggregates_of(wanted, self.table_schema)
+        groups = groups_of(by, self.table_schema)
+        request = self.request.model_copy(update={"columns": (), "order_by": (), "aggregates": columns})
+        return aggregate_table(self.backend.aggregate(request), columns, counts, groups, self.table_schema)
 
     def plan(self) -> ScanPlan:
         """The splits to read and the funnel's report, drawn in a notebook; nothing but metadata is read."""

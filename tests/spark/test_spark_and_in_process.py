@@ -93,6 +93,12 @@ def test_rows_are_sorted_and_counted_alike_in_process_and_over_spark(spark, tmp_
     stages = {stage.name: stage for stage in served.scan("city = 'city-0'", order_by="price", limit=2).explain().stages}
     assert stages["index city: bitmap"].note.startswith("20 rows selected")
     assert served.scan("city = 'city-9'").count() == 0
+    table.write(pa.table({"id": [1, 2], "city": ["city-0"] * 2, "price": [7.0, 8.0]}))  # from here on tasks merge
+    for filter_ in ("city = 'city-0'", "price > 90", None):
+        scans = [opened.scan(filter_) for opened in (table, served)]
+        found = [scan.aggregate({"n": "count", "id": ["sum", "min"], "price": "max", "city": ["min", "count"]}) for scan in scans]
+        assert repr(found[0].to_pylist()) == repr(found[1].to_pylist())
+        assert found[0].schema == found[1].schema
 
 
 def test_the_tree_is_shown_alike_in_process_and_over_spark(spark, tmp_path):

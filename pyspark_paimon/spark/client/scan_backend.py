@@ -24,8 +24,10 @@ from pyspark_paimon.spark.wire.errors import errors_mapped
 from pyspark_paimon.spark.wire.names import UNIQUE_NAME
 from pyspark_paimon.spark.wire.native_plan import NativePlan, native_frame
 from pyspark_paimon.views.plan_json import plan_from_json, report_from_json
+from pyspark_paimon.views.summaries import summaries_from_json
 
 if TYPE_CHECKING:
+    from lsm.aggregate.summary import RowSummary
     from lsm.scan.plan import ScanPlan
 
 
@@ -101,6 +103,16 @@ class SparkScans:
             return known
         counted = self._report(request.model_copy(update={"columns": (), "order_by": ()})).rows_returned
         return counted if request.limit is None else min(counted, request.limit)
+
+    def aggregate(self, request: ScanRequest) -> dict[bytes, RowSummary]:
+        """What the rows come to, by partition: from metadata and indexes if few files tell it, else summed up by tasks; no row comes here."""
+        types = {column.name: column.type for column in self.schema(request.schema_id).fields}
+        known = self._ask(rpc.AskAggregate(request=request))
+        if known != "null":
+            return summaries_from_json([known], request.aggregates, types)
+        with errors_mapped():
+            texts = [row[rpc.ANSWER] for row in self._load(request, self._spark, "summaries").collect()]
+        return summaries_from_json(texts, request.aggregates, types)
 
     def frame(self, request: ScanRequest, spark: Any, *, native: bool = False) -> Any:
         """The scan as a lazy DataFrame of ``spark``, or of this backend's session."""

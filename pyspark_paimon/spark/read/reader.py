@@ -36,6 +36,7 @@ from pyspark_paimon.spark.wire.arrow_stream import encoded
 from pyspark_paimon.spark.wire.errors import errors_noted
 from pyspark_paimon.spark.wire.rpc import FSCK, HASHES, SCAN, form_of, parse_hash_scan
 from pyspark_paimon.views.plan_json import report_to_json
+from pyspark_paimon.views.summaries import summaries_to_json
 
 _COMPARISONS = {
     ds.EqualTo: Op.EQ,
@@ -80,6 +81,10 @@ class PaimonReader(ds.DataSourceReader):  # type: ignore[misc]  # as above
     def _read(self, split: str) -> Iterator[pa.RecordBatch]:
         use_task_cpus()
         wanted = arrow_for_spark(self.schema)
+        if self.form == "summaries":
+            found = LocalBackend(self.path).aggregate_split(ScanRequest.model_validate_json(self.request), split)
+            yield pa.record_batch([pa.array([summaries_to_json(found)])], schema=wanted)
+            return
         report = ReadReport()
         for batch in LocalBackend(self.path).read_split(ScanRequest.model_validate_json(self.request), split, report):
             if self.form == "rows":

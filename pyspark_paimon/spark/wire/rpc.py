@@ -27,7 +27,8 @@ QUESTION = "paimon.question"
 COMMAND = "paimon.command"
 SCAN = "paimon.scan"
 FORM = "paimon.form"
-"""What a scan gives: ``rows`` (default), ``blobs`` (Arrow IPC streams), or ``reports`` (counters as JSON, one per split)."""
+"""What a scan gives: ``rows`` (default), ``blobs`` (Arrow IPC streams), ``reports`` (counters as JSON, one per split),
+or ``summaries`` (what is asked of columns, as JSON, one per split)."""
 WRITE = "paimon.write"
 HASHES = "paimon.hashes"
 FSCK = "paimon.fsck"
@@ -122,6 +123,13 @@ class AskCount(Message):
     request: ScanRequest
 
 
+class AskAggregate(Message):
+    """What a scan's rows come to where few files' metadata and indexes tell it, as ``views.summaries``; else null."""
+
+    ask: Literal["aggregate"] = "aggregate"
+    request: ScanRequest
+
+
 class AskBuckets(Message):
     """The buckets that a compaction has to look at: (partition in hexadecimal, number, bytes)."""
 
@@ -183,6 +191,7 @@ Question: TypeAlias = (
     | AskPlan
     | AskTree
     | AskNative
+    | AskAggregate
     | AskCount
     | AskBuckets
     | AskIndexFiles
@@ -246,7 +255,7 @@ class Outcome(Message):
     counts: dict[str, int] = Field(default_factory=dict)
 
 
-_FORMS = ("rows", "blobs", "reports")
+_FORMS = ("rows", "blobs", "reports", "summaries")
 _LONGEST = 1 << 26
 """Characters of a request: a filter of a million values, or the rows of an update, not a table."""
 _T = TypeVar("_T")
@@ -334,6 +343,7 @@ __all__ = [
     "SCAN",
     "WRITE",
     "Analyze",
+    "AskAggregate",
     "AskAnswer",
     "AskBuckets",
     "AskCount",

@@ -1,4 +1,4 @@
-"""With indexes, without them, and by brute force: the same rows, counts and first rows, on tables of every layout."""
+"""With indexes, without them, and by brute force: the same rows, counts, first rows and aggregates, on tables of every layout."""
 
 from __future__ import annotations
 
@@ -14,13 +14,18 @@ import lsm.parquet.reader
 import lsm.parquet.row_group_pages
 import lsm.read.row_group
 from fileindex.base.column_type import BINARIES, Kind
+from fileindex.base.float_order import spark_order_key
 from fileindex.base.plain_value import from_scalar
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.tree import ColumnRef, Compare, In, IsNull, Op, all_of, any_of, negate
+from lsm.aggregate.summary import AGGREGATES, RowSummary, can_aggregate
+from lsm.arrow.text_form import coded_texts
 from lsm.keys.order_by import RowOrder, SortColumn
 from pyspark_paimon import Table
 from pyspark_paimon.local.backend import LocalBackend
 from pyspark_paimon.request.backend import ScanRequest
+from pyspark_paimon.request.validate import text_columns
+from pyspark_paimon.views.summaries import summaries_from_json, summaries_to_json
 from tests.golden_rows import GOLDEN
 
 DDL = "id INT NOT NULL, city STRING, n INT, price DOUBLE, day DATE, attrs MAP<STRING, INT>"
@@ -74,7 +79,7 @@ def made(start, seed, count=400):
     return pa.table(
         {
             "id": pa.array(range(start, start + count), pa.int32()),
-            "city": draw.choices(["Oslo", "Lima", "Rome", "", None, "Åbo"], k=count),
+            "city": draw.choices(["Oslo", "Lima", "Rome", "", None, "Åbo", "Åndalsnes in Møre og Romsdal"], k=count),
             "n": pa.array(draw.choices([None, -1, 0, *range(5, 60)], k=count), pa.int32()),
             "price": draw.choices(prices, k=count),
             "day": pa.array(draw.choices([None, *range(19_000, 19_020)], k=count), pa.int32()).cast(pa.date32()),
@@ -185,6 +190,9 @@ def test_rows_and_counts_are_the_same_with_and_without_indexes(opened, data):
         assert spelled(opened.read(request)) == spelled(expected)
         assert opened.backend.count(request) == len(expected)
         assert opened.backend.cheap_count(request) in {None, len(expected)}
+    texts = text_columns(True, opened.arrow)
+    coded = coded_texts(opened.backend.read(opened.asked(predicate, dictionaries=texts)), opened.arrow, texts)
+    assert spelled(coded) == spelled(expected)
     some = opened.asked(predicate, columns=opened.names[-1:])
     found = pa.Table.from_batches(opened.backend.read(some), pa.schema([opened.arrow.field(opened.names[-1])]))
     assert spelled(found) == spelled(expected.select(opened.names[-1:]))
@@ -207,3 +215,64 @@ def test_the_first_rows_are_those_of_the_sorted_rows(opened, data):
         ).replace("-0.0", "0.0")
         assert set(spelled(found)) <= set(spelled(expected))
         assert opened.backend.count(request) == len(found)
+
+
+def model_of(rows, opened, wanted):
+    """What Python's own arithmetic makes of the rows."""
+    found = {}
+    for name, functions in wanted.items():
+        kind = opened.types.get(name)
+        values = [value for value in rows[name] if value.is_valid]
+        plain = [from_scalar(value, kind) for value in values] if name in opened.flat else values
+        answers = {
+            "count": lambda plain=plain: len(plain),
+            "min": lambda plain=plain: min(plain, key=spark_order_key, default=None),
+            "max": lambda plain=plain: max(plain, key=spark_order_key, default=None),
+            "sum": lambda plain=plain: sum(plain) if plain else None,
+        }
+        found[name] = {function: answers[function]() for function in functions}
+    return found
+
+
+def same(found, expected):
+    if isinstance(expected, float):
+        return spark_order_key(found) == spark_order_key(expected) or math.isclose(found, expected, rel_tol=1e-12, abs_tol=1e-12)
+    return type(found) is type(expected) and found == expected
+
+
+def check_aggregates(opened, predicate, wanted):
+    types = {column.name: column.type for column in opened.backend.schema().fields}
+    expected = opened.rows if predicate is None else opened.rows.filter(mask(predicate, opened.rows, opened.types))
+    model = model_of(expected, opened, wanted)
+    for options in ({}, NO_INDEX):
+        request = opened.asked(predicate, options=options, columns=(), aggregates=wanted)
+        for found in (opened.backend.aggregate(request), opened.backend.cheap_aggregate(request)):
+            if found is None:
+                continue
+            whole = summaries_from_json([summaries_to_json(found)], wanted, types)
+            total = RowSummary.of({name: frozenset(some) for name, some in wanted.items()}, types)
+            for summary in whole.values():
+                total.merge(summary)
+            assert total.rows == len(expected)
+            for name, answers in model.items():
+                for function, value in answers.items():
+                    assert same(total.columns[name].value(function), value), (name, function)
+
+
+def functions_of(opened, name):
+    types = {column.name: column.type for column in opened.backend.schema().fields}
+    return [function for function in AGGREGATES if can_aggregate(function, types[name])]
+
+
+@settings(max_examples=4, deadline=None)
+@given(data=st.data())
+def test_aggregates_are_those_of_the_rows(opened, data):
+    columns = data.draw(st.lists(st.sampled_from(opened.names), max_size=3, unique=True))
+    some = {name: st.lists(st.sampled_from(functions_of(opened, name)), min_size=1, unique=True).map(tuple) for name in columns}
+    check_aggregates(opened, data.draw(opened.trees), data.draw(st.fixed_dictionaries(some)))
+
+
+def test_aggregates_of_whole_columns_are_those_of_the_rows(opened):
+    for functions in ({"count"}, {"min", "max"}, {"sum"}):
+        wanted = {name: tuple(some) for name in opened.names if (some := functions.intersection(functions_of(opened, name)))}
+        check_aggregates(opened, None, wanted)

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pytest
 
-from fileindex.base.errors import InvalidArgument
+from fileindex.base.errors import InvalidArgument, UnknownColumn
 from manifest.io.errors import SchemaMismatch
 from pyspark_paimon import Table
 
@@ -172,3 +172,28 @@ def test_notebooks_show_what_is_escaped(tmp_path):
     for shown in (hostile._repr_html_(), hostile.scan()._repr_html_()):
         assert "<script>" not in shown
         assert "&lt;script&gt;" in shown
+
+
+def test_texts_come_as_dictionaries_where_that_is_asked_for(table):
+    filled(table).write(ROWS)
+    plain, coded = (table.scan(columns=["id", "s"]).to_arrow(dictionaries=wanted) for wanted in (False, ["s"]))
+    assert coded.schema.field("s").type == pa.dictionary(pa.int32(), pa.string())
+    assert coded.schema.field("id") == plain.schema.field("id")
+    assert len({tuple(chunk.dictionary.to_pylist()) for chunk in coded["s"].chunks}) == 1
+    assert sorted(map(repr, coded.to_pylist())) == sorted(map(repr, plain.to_pylist()))
+    first = table.scan(columns=["s"], order_by="id DESC", limit=3)
+    assert first.to_pandas(dictionaries=True)["s"].dtype == "category"
+    assert list(first.to_pandas(dictionaries=True)["s"]) == list(first.to_pandas()["s"])
+    assert table.to_polars(dictionaries=True)["s"].dtype == pl.Categorical
+    assert table.scan("id < 0").to_arrow(dictionaries=True)["s"].type == coded.schema.field("s").type
+    changes = table.scan(incremental=(1, 2)).to_arrow(dictionaries=True)
+    assert set(changes["_row_kind"].to_pylist()) == {"+I"}
+
+
+def test_dictionaries_of_other_columns_are_refused(table):
+    with pytest.raises(InvalidArgument, match="column 'f' of type double holds no texts"):
+        table.scan().to_arrow(dictionaries=["f"])
+    with pytest.raises(UnknownColumn, match="'t'"):
+        table.scan().to_arrow(dictionaries=["t"])
+    with pytest.raises(InvalidArgument, match="True, or a list"):
+        table.scan().to_arrow(dictionaries="s")

@@ -1,0 +1,167 @@
+"""What the rows of a split come to, with as few rows read as the question allows.
+
+Of files that stand alone, metadata tell the number of rows, of columns the nulls and the exact bounds of numbers and times; a ``bsi`` index tells
+count, extremes and sum of any set of rows. What neither tells is read: those columns, of those files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any, TypeAlias
+
+from fileindex.base.column_type import INTEGERS, TIMESTAMPS, Kind
+from fileindex.predicate.tree import TRUE, ColumnRef, IsNull, Predicate, all_of
+from lsm.aggregate.summary import AggregateName, ColumnSummary, RowSummary
+from lsm.incremental.planner import IncrementalSplit
+from lsm.incremental.read import read_incremental
+from lsm.read.data_file import DataFileRead
+from lsm.read.index_selection import Selection
+from lsm.read.metrics import ReadReport
+from lsm.read.split import SplitRead, read_split
+from lsm.scan.file_pruner import FilePruner
+from lsm.scan.splits import DataSplit
+from manifest.store import FileStore
+
+Unread: TypeAlias = Callable[[ReadReport], RowSummary]
+"""A part of a question that data files have to be opened for."""
+
+_EXACT = INTEGERS | {Kind.DATE, Kind.TIME, Kind.DECIMAL, Kind.BOOLEAN}
+"""Kinds whose bounds in metadata are values of the file: texts are cut off, and bounds of floats leave NaN out."""
+_MICROS = 6
+
+
+@dataclass(frozen=True)
+class RowAggregation:
+    """A question for the rows of a table for which ``predicate`` is true (None: all).
+
+    Args:
+        store: the table.
+        predicate: the filter, that the plan was made with.
+        wanted: the aggregates of each column; of none, rows are only counted.
+
+    Raises, in each method, as ``read_split``.
+    """
+
+    store: FileStore
+    predicate: Predicate | None
+    wanted: Mapping[str, frozenset[AggregateName]]
+
+    def known(self, split: DataSplit, report: ReadReport) -> tuple[RowSummary, Sequence[Unread]]:
+        """What metadata and indexes tell of a split, and what is left to be read, in any order, on any thread."""
+        found = self._nothing()
+        rows = split.merged_row_count if self.predicate is None and not self.wanted else None
+        if rows is not None:
+            found.rows = rows
+            return found, ()
+        if isinstance(split, IncrementalSplit):
+            return found, [partial(self._of_changes, split)]
+        if not split.raw_convertible and self.store.schema.is_primary_key_table:
+            return found, [partial(self._merged, split)]
+        reader = SplitRead(self.store, split, tuple(self.wanted), TRUE if self.predicate is None else self.predicate, report)
+        unread: list[Unread] = []
+        for file in split.files:
+            read = reader.alone(file)
+            chosen = read.certain()
+            if chosen is None:
+                unread.append(partial(self._of_file, read))
+            elif columns := self._by_metadata(read, chosen, found):
+                unread.append(partial(self._of_columns, read, columns))
+        return found, unread
+
+    def cheap(self, split: DataSplit) -> RowSummary | None:
+        """What metadata, indexes and footers tell of a split, where they tell all of it; no page of a data file is read."""
+        rows = split.merged_row_count if self.predicate is None and not self.wanted else None
+        found = self._nothing()
+        if rows is not None:
+            found.rows = rows
+            return found
+        if isinstance(split, IncrementalSplit) or not split.raw_convertible:
+            return None
+        reader = SplitRead(self.store, split, tuple(self.wanted), TRUE if self.predicate is None else self.predicate, ReadReport())
+        for file in split.files:
+            read = reader.alone(file)
+            chosen = read.certain(footer=True)
+            if chosen is None or self._by_metadata(read, chosen, found):
+                return None
+        return found
+
+    def _nothing(self) -> RowSummary:
+        return RowSummary.of(self.wanted, {column.name: column.type for column in self.store.schema.fields if column.name in self.wanted})
+
+    def _merged(self, split: DataSplit, report: ReadReport) -> RowSummary:
+        return self._sum_of(read_split(self.store, split, columns=tuple(self.wanted), predicate=self.predicate, report=report))
+
+    def _of_changes(self, split: IncrementalSplit, report: ReadReport) -> RowSummary:
+        return self._sum_of(read_incremental(self.store, split, columns=tuple(self.wanted), predicate=self.predicate, report=report))
+
+    def _sum_of(self, batches: Iterator[Any]) -> RowSummary:
+        found = self._nothing()
+        for batch in batches:
+            found.add(batch)
+        return found
+
+    def _of_file(self, read: DataFileRead, report: ReadReport) -> RowSummary:
+        """A file of which metadata do not tell the rows: its footer may."""
+        read = replace(read, report=report)
+        chosen = read.certain(footer=True)
+        if chosen is None:
+            return self._sum_of(read.batches())
+        found = self._nothing()
+        if columns := self._by_metadata(read, chosen, found):
+            found.merge(self._of_columns(read, columns, report))
+        return found
+
+    def _of_columns(self, read: DataFileRead, columns: Sequence[str], report: ReadReport) -> RowSummary:
+        found = self._nothing()
+        for batch in replace(read, columns=columns, report=report).batches():
+            found.add(batch, counted=True)
+        return found
+
+    def _by_metadata(self, read: DataFileRead, chosen: Selection, found: RowSummary) -> list[str]:
+        """Add the rows of a file, and what is known of their columns; the columns of which something is not."""
+        rows = 0 if chosen.is_empty else read.file.row_count if chosen.rows is None else len(chosen.rows)
+        found.rows += rows
+        return [name for name, column in found.columns.items() if rows and not self._tell(read, chosen, rows, name, column)]
+
+    def _tell(self, read: DataFileRead, chosen: Selection, rows: int, name: str, column: ColumnSummary) -> bool:
+        constants = read.constants
+        if name in constants:
+            column.add_constant(constants[name], rows)
+            return True
+        bounds = self._bounds.bounds(read.file)(ColumnRef(name))
+        if bounds is not None and bounds.null_count is not None and bounds.null_count <= bounds.row_count:
+            if bounds.all_null:
+                return True
+            if chosen.rows is None:
+                if column.wanted == {"count"}:
+                    column.count += rows - bounds.null_count
+                    return True
+                exact = "sum" not in column.wanted and self._is_exact(read, name, column)
+                if exact and bounds.min is not None and bounds.max is not None:
+                    column.count += rows - bounds.null_count
+                    column.extend(bounds.min, bounds.max)
+                    return True
+        numbers = read.numbers(name, chosen.rows)
+        if numbers is None:
+            return False
+        column.count += numbers.count
+        column.extend(numbers.least, numbers.greatest)
+        column.total += numbers.total
+        return True
+
+    def _is_exact(self, read: DataFileRead, name: str, column: ColumnSummary) -> bool:
+        """Whether bounds in metadata are values of the column."""
+        if column.type is None or read.mapping.same(ColumnRef(name)) is None:
+            return False
+        if column.type.kind in TIMESTAMPS:
+            return column.type.precision <= _MICROS and read.file.format != "orc"
+        return column.type.kind in _EXACT
+
+    @cached_property
+    def _bounds(self) -> FilePruner:
+        return FilePruner(self.store, all_of(*(IsNull(ColumnRef(name)) for name in self.wanted)))
+
+
+__all__ = ["RowAggregation", "Unread"]

@@ -1,0 +1,172 @@
+"""What the rows of a scan come to: how many there are, and for columns the count, least, greatest and sum of their values.
+
+Counting is Spark's: nulls do not count, NaN is the greatest value, sums of FLOAT are DOUBLE; sums of whole numbers are exact at any size here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fileindex.base.column_type import FLOATS, INTEGERS, ColumnType, Kind, Plain
+from fileindex.base.extremes import extremes
+from fileindex.base.float_order import spark_order_key
+from fileindex.base.plain_json import plain_from_json, plain_to_json
+from fileindex.base.plain_value import plain_array
+from manifest.types.data_type import DataType
+
+AggregateName: TypeAlias = Literal["count", "min", "max", "sum"]
+AGGREGATES: tuple[AggregateName, ...] = get_args(AggregateName)
+_SUMMED = INTEGERS | FLOATS | {Kind.DECIMAL}
+_UNORDERED = {Kind.VARIANT, Kind.BLOB, Kind.GEOMETRY, Kind.GEOGRAPHY}
+_WORDS = 4
+"""32-bit words of a decimal, least first; only the last has the sign."""
+
+
+def can_aggregate(function: AggregateName, data_type: DataType) -> bool:
+    """Whether a column of this type has such an aggregate.
+
+    >>> can_aggregate("sum", DataType(Kind.INT)), can_aggregate("sum", DataType(Kind.DATE))
+    (True, False)
+    """
+    if function == "count":
+        return True
+    return data_type.kind in _SUMMED if function == "sum" else not data_type.is_nested and data_type.kind not in _UNORDERED
+
+
+@dataclass(slots=True)
+class ColumnSummary:
+    """The values of one column, as far as ``wanted`` asks: how many, the extremes (None: no value), the sum.
+
+    >>> found = ColumnSummary(ColumnType(Kind.INT), frozenset(AGGREGATES))
+    >>> found.add(pa.array([3, None, -1], pa.int32()))
+    >>> found.count, found.least, found.greatest, found.total
+    (2, -1, 3, 2)
+    """
+
+    type: ColumnType | None
+    wanted: frozenset[AggregateName]
+    count: int = 0
+    least: Plain = None
+    greatest: Plain = None
+    total: int | float = 0
+
+    def add(self, array: Any) -> None:
+        """Count the values of an array of the column."""
+        present = len(array) - array.null_count
+        self.count += present
+        if not present or self.type is None or self.wanted == {"count"}:
+            return
+        if "min" in self.wanted or "max" in self.wanted:
+            self.extend(*extremes(array, self.type))
+        if "sum" in self.wanted:
+            self.total += _sum(plain_array(array, self.type))
+
+    def add_constant(self, value: Plain, rows: int) -> None:
+        """Count a value that so many rows have."""
+        if value is None or not rows:
+            return
+        self.count += rows
+        self.extend(value, value)
+        if "sum" in self.wanted and isinstance(value, int | float):
+            self.total += value * rows
+
+    def extend(self, least: Plain, greatest: Plain) -> None:
+        """Look at a least and a greatest value."""
+        known = [value for value in (self.least, self.greatest, least, greatest) if value is not None]
+        self.least = min(known, key=spark_order_key, default=None)
+        self.greatest = max(known, key=spark_order_key, default=None)
+
+    def merge(self, other: ColumnSummary) -> None:
+        """Add what another has counted."""
+        self.count += other.count
+        self.extend(other.least, other.greatest)
+        self.total += other.total
+
+    def value(self, function: AggregateName) -> Plain:
+        """An aggregate; None where there is no value to take it of."""
+        match function:
+            case "count":
+                return self.count
+            case "min":
+                return self.least
+            case "max":
+                return self.greatest
+            case "sum":
+                return self.total if self.count else None
+
+
+@dataclass(slots=True)
+class RowSummary:
+    """So many rows, and what columns of them come to."""
+
+    columns: dict[str, ColumnSummary]
+    rows: int = 0
+
+    @classmethod
+    def of(cls, wanted: Mapping[str, frozenset[AggregateName]], types: Mapping[str, DataType]) -> RowSummary:
+        """No row yet; nested columns are only counted."""
+        return cls({name: ColumnSummary(_atomic(types[name]), functions) for name, functions in wanted.items()})
+
+    def add(self, batch: Any, *, counted: bool = False) -> None:
+        """Count the rows of a batch; ``counted``: only the columns that it has, of rows that are counted already."""
+        self.rows += 0 if counted else batch.num_rows
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            self.columns[name].add(column)
+
+    def merge(self, other: RowSummary) -> None:
+        """Add what another has counted."""
+        self.rows += other.rows
+        for name, column in self.columns.items():
+            column.merge(other.columns[name])
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON value that ``merge_json`` takes."""
+        plain = {
+            name: [plain_to_json(value) for value in (column.count, column.least, column.greatest, column.total)]
+            for name, column in self.columns.items()
+        }
+        return {"rows": self.rows, "columns": plain}
+
+    def merge_json(self, given: Mapping[str, Any]) -> None:
+        """Add what another has counted elsewhere."""
+        self.rows += given["rows"]
+        for name, column in self.columns.items():
+            count, least, greatest, total = map(plain_from_json, given["columns"][name])
+            column.merge(ColumnSummary(column.type, column.wanted, count, least, greatest, total))  # type: ignore[arg-type]  # as it was written
+
+
+def _atomic(data_type: DataType) -> ColumnType | None:
+    return None if data_type.is_nested or data_type.kind in _UNORDERED else data_type.column_type
+
+
+def _sum(physical: Any) -> int | float:
+    """The sum of numbers, exact for whole ones."""
+    if pa.types.is_floating(physical.type):
+        return float(pc.sum(pc.cast(physical, pa.float64())).as_py())
+    present = physical.drop_null()
+    chunks = present.chunks if isinstance(present, pa.ChunkedArray) else [present]
+    if pa.types.is_decimal(physical.type):
+        return sum(_sum_of_words(_words(chunk)) for chunk in chunks)
+    return sum(_sum_of_words(np.asarray(chunk).astype(np.int64).view(np.uint32).reshape(-1, 2)) for chunk in chunks)
+
+
+def _words(decimals: Any) -> Any:
+    data = decimals.buffers()[1]
+    words = np.frombuffer(data, np.uint32, len(decimals) * _WORDS, decimals.offset * _WORDS * 4)
+    return words.reshape(-1, _WORDS)
+
+
+def _sum_of_words(words: Any) -> int:
+    """The sum of little-endian numbers of two's complement, a row of 32-bit words each: word by word, which cannot overflow."""
+    low = words[:, :-1].sum(axis=0, dtype=np.int64).tolist()
+    high = int(words[:, -1].view(np.int32).sum(dtype=np.int64)) if len(words) else 0
+    return sum(int(part) << (32 * place) for place, part in enumerate([*low, high]))
+
+
+__all__ = ["AGGREGATES", "AggregateName", "ColumnSummary", "RowSummary", "can_aggregate"]

@@ -1,0 +1,162 @@
+"""``aggregate`` as people write it, and its answer as a table: a row, or a row for each value of partition columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+import pyarrow as pa
+
+from fileindex.base.column_type import FLOATS, ColumnType, Kind, Plain
+from fileindex.base.errors import InvalidArgument, OutOfRange
+from fileindex.base.float_order import total_order_key
+from fileindex.base.plain_value import is_plain, literal_array
+from lsm.aggregate.summary import AGGREGATES, AggregateName, RowSummary, can_aggregate
+from manifest.stats.partition_stats import PartitionType
+from pyspark_paimon.filter.columns import resolve
+
+if TYPE_CHECKING:
+    from manifest.schema.table_schema import TableSchema
+
+Wanted: TypeAlias = Mapping[str, str | Sequence[str]]
+_MOST_DIGITS = 38
+_MORE_DIGITS = 10
+"""A sum of decimals has so many digits more than they have, as in Spark."""
+
+
+def aggregates_of(wanted: object, schema: TableSchema) -> tuple[dict[str, tuple[AggregateName, ...]], tuple[str, ...]]:
+    """Which aggregates of which columns are asked for, and the names under which rows are counted.
+
+    Raises ``InvalidArgument`` for what is no aggregate, or none of a column's type, ``UnknownColumn``.
+
+    >>> from pyspark_paimon.example import cities
+    >>> aggregates_of({"n": "count", "id": ["min", "max"]}, cities().table_schema)
+    ({'id': ('min', 'max')}, ('n',))
+    """
+    if not isinstance(wanted, Mapping) or not wanted:
+        raise InvalidArgument(f"aggregate: {{'n': 'count', 'amount': ['min', 'max', 'sum']}} is what it takes, not {wanted!r:.60}")
+    columns: dict[str, tuple[AggregateName, ...]] = {}
+    counts = []
+    for name, given in wanted.items():
+        functions = _functions(name, given)
+        if functions == ("count",) and name not in schema.names:
+            counts.append(str(name))
+            continue
+        column = resolve(str(name), schema.column_types)
+        for function in functions:
+            if not can_aggregate(function, schema.field(column).type):
+                raise InvalidArgument(f"aggregate: column '{column}' of type {schema.field(column).type} has no {function}")
+        columns[column] = tuple(dict.fromkeys((*columns.get(column, ()), *functions)))
+    return columns, tuple(counts)
+
+
+def _functions(name: object, given: object) -> tuple[AggregateName, ...]:
+    found = [given] if isinstance(given, str) else list(given) if isinstance(given, Sequence) else []
+    if not found:
+        raise InvalidArgument(f"aggregate: '{name}' is given one of {', '.join(AGGREGATES)}, or a list of them, not {given!r:.60}")
+    return tuple(_function(name, one) for one in found)
+
+
+def _function(name: object, given: object) -> AggregateName:
+    for function in AGGREGATES:
+        if isinstance(given, str) and given.lower() == function:
+            return function
+    raise InvalidArgument(f"aggregate: there is no {given!r:.40} of '{name}'; there are {', '.join(AGGREGATES)}")
+
+
+def groups_of(by: object, schema: TableSchema) -> tuple[str, ...]:
+    """The partition columns by which is grouped. Raises ``InvalidArgument`` for other columns, ``UnknownColumn``."""
+    given = [by] if isinstance(by, str) else by
+    if not isinstance(given, Sequence) or not all(isinstance(name, str) for name in given):
+        raise InvalidArgument(f"aggregate: by is a partition column or a list of them, not {by!r:.60}")
+    names = tuple(dict.fromkeys(resolve(str(name), schema.column_types) for name in given))
+    for name in names:
+        if name not in schema.partition_keys:
+            known = ", ".join(schema.partition_keys) or "there are none"
+            raise InvalidArgument(
+                f"aggregate: '{name}' is no partition column ({known}), and only by these is grouped; "
+                "group other columns where rows are: to_polars(), to_duckdb(), to_spark()"
+            )
+    return names
+
+
+def aggregate_table(
+    found: Mapping[bytes, RowSummary],
+    wanted: Mapping[str, Sequence[AggregateName]],
+    counts: Sequence[str],
+    by: Sequence[str],
+    schema: TableSchema,
+) -> pa.Table:
+    """The answer: the columns ``by``, the counts of rows, then ``column_function`` for each aggregate, in the order asked for.
+
+    Raises ``OutOfRange``.
+    """
+    types = {column.name: column.type for column in schema.fields}
+    groups: dict[tuple[Plain, ...], RowSummary] = _grouped(found, by, schema) if by else {(): _whole(found, wanted, schema)}
+    keys = sorted(groups, key=lambda values: tuple(map(total_order_key, values)))
+    names: list[str] = [*by, *counts]
+    arrays: list[pa.Array] = [literal_array([key[at] for key in keys], types[name].column_type) for at, name in enumerate(by)]
+    arrays += [pa.array([groups[key].rows for key in keys], pa.int64()) for _ in counts]
+    for column, functions in wanted.items():
+        for function in functions:
+            names.append(f"{column}_{function}")
+            values = [groups[key].columns[column].value(function) for key in keys]
+            arrays.append(_values(values, function, column, types[column].column_type if function != "count" else None))
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise InvalidArgument(f"aggregate: two columns of the answer would be called '{twice[0]}'")
+    return pa.table(arrays, names=names)
+
+
+def _grouped(found: Mapping[bytes, RowSummary], by: Sequence[str], schema: TableSchema) -> dict[tuple[Plain, ...], RowSummary]:
+    partition = PartitionType(tuple(schema.partition_keys), tuple(schema.field(name).type for name in schema.partition_keys))
+    groups: dict[tuple[Plain, ...], RowSummary] = {}
+    for row, summary in found.items():
+        values = dict(zip(schema.partition_keys, partition.decode(row), strict=True))
+        key = tuple(values[name] for name in by)
+        if key in groups:
+            groups[key].merge(summary)
+        elif summary.rows:
+            groups[key] = summary
+    return groups
+
+
+def _whole(found: Mapping[bytes, RowSummary], wanted: Mapping[str, Sequence[AggregateName]], schema: TableSchema) -> RowSummary:
+    types = {column.name: column.type for column in schema.fields}
+    whole = RowSummary.of({name: frozenset(functions) for name, functions in wanted.items()}, types)
+    for summary in found.values():
+        whole.merge(summary)
+    return whole
+
+
+def _values(values: Sequence[Plain], function: AggregateName, column: str, column_type: ColumnType | None) -> pa.Array:
+    if column_type is None:
+        return pa.array(values, pa.int64())
+    if function == "sum":
+        column_type = _sum_type(column_type)
+        wrong = next((value for value in values if not is_plain(value, column_type)), None)
+        if wrong is not None and column_type.kind not in FLOATS:
+            raise OutOfRange(
+                f"the sum of column '{column}' is {_text(wrong, column_type)}, which {_name(column_type)} does not hold: sum a wider type"
+            )
+        values = [float(value) if column_type.kind in FLOATS and isinstance(value, int | float) else value for value in values]
+    return literal_array(values, column_type)
+
+
+def _sum_type(column_type: ColumnType) -> ColumnType:
+    """The type of a sum, as in Spark."""
+    if column_type.kind in FLOATS:
+        return ColumnType(Kind.DOUBLE)
+    if column_type.kind is Kind.DECIMAL:
+        return ColumnType(Kind.DECIMAL, precision=min(_MOST_DIGITS, column_type.precision + _MORE_DIGITS), scale=column_type.scale)
+    return ColumnType(Kind.BIGINT)
+
+
+def _name(column_type: ColumnType) -> str:
+    return f"DECIMAL({column_type.precision}, {column_type.scale})" if column_type.kind is Kind.DECIMAL else str(column_type.kind)
+
+
+def _text(value: Plain, column_type: ColumnType) -> str:
+    return f"{value!r}" + (f"E-{column_type.scale}" if column_type.scale else "")
+
+
+__all__ = ["Wanted", "aggregate_table", "aggregates_of", "groups_of"]

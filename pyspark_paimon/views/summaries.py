@@ -1,0 +1,36 @@
+"""What rows come to, by partition, as JSON on its way from a server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+
+from lsm.aggregate.summary import AggregateName, RowSummary
+from manifest.types.data_type import DataType
+
+
+def summaries_to_json(found: Mapping[bytes, RowSummary]) -> str:
+    """JSON text that ``summaries_from_json`` takes."""
+    return json.dumps([[partition.hex(), summary.to_json()] for partition, summary in found.items()])
+
+
+def summaries_from_json(
+    texts: Iterable[str], wanted: Mapping[str, Iterable[AggregateName]], types: Mapping[str, DataType]
+) -> dict[bytes, RowSummary]:
+    """All that several texts tell, summed up.
+
+    >>> summaries_from_json([summaries_to_json({b"p": RowSummary({}, 2)}), '[["70", {"rows": 3, "columns": {}}]]'], {}, {})
+    {b'p': RowSummary(columns={}, rows=5)}
+    """
+    functions = {name: frozenset(some) for name, some in wanted.items()}
+    whole: dict[bytes, RowSummary] = {}
+    for text in texts:
+        for partition, summary in json.loads(text):
+            own = bytes.fromhex(partition)
+            if own not in whole:
+                whole[own] = RowSummary.of(functions, types)
+            whole[own].merge_json(summary)
+    return whole
+
+
+__all__ = ["summaries_from_json", "summaries_to_json"]

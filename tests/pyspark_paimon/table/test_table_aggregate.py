@@ -1,0 +1,118 @@
+"""Counts, extremes and sums through ``Table``: names, groups, types, mistakes, and data files that nobody opens."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from pyspark_paimon import InvalidArgument, OutOfRange, UnknownColumn
+
+DDL = "day STRING, hour INT, id BIGINT, amount DECIMAL(10, 2), n INT, at TIMESTAMP(3), city STRING, tags ARRAY<STRING>"
+ROWS = [
+    {
+        "day": day,
+        "hour": hour,
+        "id": number,
+        "amount": Decimal(number),
+        "n": None if number % 3 else -number,
+        "at": number,
+        "city": "é" * number,
+    }
+    for number, (day, hour) in enumerate([("mo", 1), ("mo", 2), ("tu", 1), ("tu", 1), (None, 1)])
+]
+
+
+@pytest.fixture
+def table(create):
+    made = create(DDL, primary_keys=(), partition_keys=["day", "hour"], options={"file-index.bsi.columns": "n"})
+    made.write([{**row, "tags": None} for row in ROWS])
+    return made
+
+
+def test_one_row_in_the_order_asked_for(table):
+    found = table.scan().aggregate({"rows": "count", "amount": ["sum", "max"], "n": ["count", "sum"], "Day": "MAX", "tags": "count"})
+    assert found.to_pylist() == [
+        {"rows": 5, "amount_sum": 10, "amount_max": 4, "n_count": 2, "n_sum": -3, "day_max": "tu", "tags_count": 0}
+    ]
+    assert found.schema.field("amount_sum").type == pa.decimal128(20, 2)
+
+
+def test_a_row_for_each_partition_in_order_where_there_are_rows(table):
+    found = table.scan("id <> 1").aggregate({"rows": "count", "id": "sum"}, by=["hour", "day"])
+    assert found.to_pylist() == [
+        {"hour": 1, "day": None, "rows": 1, "id_sum": 4},
+        {"hour": 1, "day": "mo", "rows": 1, "id_sum": 0},
+        {"hour": 1, "day": "tu", "rows": 2, "id_sum": 5},
+    ]
+    assert table.scan().aggregate({"rows": "count"}, by="hour").to_pylist() == [{"hour": 1, "rows": 4}, {"hour": 2, "rows": 1}]
+    assert table.scan("id > 99").aggregate({"rows": "count"}, by="day").num_rows == 0
+    assert table.scan("id > 99").aggregate({"rows": "count", "id": ["min", "sum"]}).to_pylist() == [
+        {"rows": 0, "id_min": None, "id_sum": None}
+    ]
+
+
+def test_no_data_file_is_opened_where_metadata_and_indexes_tell(table):
+    for file in Path(table.path).rglob("data-*"):
+        if file.suffix != ".index":
+            file.unlink()
+    wanted = {"rows": "count", "amount": ["min", "max"], "at": ["max", "count"], "n": ["sum", "min"], "day": ["min"], "city": "count"}
+    found = table.scan("hour = 1").aggregate(wanted).to_pylist()[0]
+    assert (found["rows"], found["amount_max"], found["n_sum"], found["n_min"], found["day_min"], found["city_count"]) == (
+        4,
+        4,
+        -3,
+        -3,
+        "mo",
+        4,
+    )
+    assert table.scan("n < 0").aggregate({"n": ["sum"]}).to_pylist() == [{"n_sum": -3}]
+
+
+def test_changes_are_aggregated_too(create):
+    table = create("id BIGINT, n INT")
+    table.write([{"id": 1, "n": 5}, {"id": 2, "n": 6}])
+    table.write([{"id": 2, "n": 60}])
+    assert table.scan(incremental=(1, 2)).aggregate({"rows": "count", "n": "sum"}).to_pylist() == [{"rows": 1, "n_sum": 60}]
+    assert table.scan().aggregate({"rows": "count", "n": ["sum", "max"]}).to_pylist() == [{"rows": 2, "n_sum": 65, "n_max": 60}]
+
+
+def test_a_sum_that_does_not_fit_is_an_error(create):
+    table = create("id BIGINT, d DECIMAL(38, 0)")
+    table.write([{"id": 2**63 - 1, "d": Decimal(10**38 - 1)}, {"id": 1, "d": Decimal(1)}])
+    for column, said in (("id", "9223372036854775808, which BIGINT"), ("d", "1" + "0" * 38 + r", which DECIMAL\(38, 0\)")):
+        with pytest.raises(OutOfRange, match=f"the sum of column '{column}' is {said} does not hold"):
+            table.scan().aggregate({column: "sum"})
+
+
+@pytest.mark.parametrize(
+    ("wanted", "by", "error", "said"),
+    [
+        ({}, (), InvalidArgument, "is what it takes"),
+        ("count", (), InvalidArgument, "is what it takes"),
+        ({"amount": "avg"}, (), InvalidArgument, "no 'avg' of 'amount'; there are count, min, max, sum"),
+        ({"amount": []}, (), InvalidArgument, "is given one of count, min, max, sum"),
+        ({"city": "sum"}, (), InvalidArgument, "column 'city' of type STRING has no sum"),
+        ({"tags": ["min"]}, (), InvalidArgument, "column 'tags' of type ARRAY<STRING> has no min"),
+        ({"amuont": "max"}, (), UnknownColumn, "did you mean 'amount'"),
+        ({"n": "count"}, "city", InvalidArgument, "'city' is no partition column"),
+        ({"n": "count"}, "dya", UnknownColumn, "did you mean 'day'"),
+        ({"n": "count"}, 7, InvalidArgument, "by is"),
+        (
+            {"day": "count", "n": "count", "day_count": "count"},
+            (),
+            InvalidArgument,
+            "two columns of the answer would be called 'day_count'",
+        ),
+    ],
+)
+def test_mistakes_are_named(table, wanted, by, error, said):
+    with pytest.raises(error, match=said):
+        table.scan().aggregate(wanted, by=by)
+
+
+def test_a_limit_leaves_no_certain_rows(table):
+    with pytest.raises(InvalidArgument, match="a scan with a limit"):
+        table.scan(limit=1).aggregate({"n": "count"})
