@@ -18,10 +18,12 @@ def main() -> int:
         with S3Server() as server:
             sys.stdout.write(f"S3Proxy listens on 127.0.0.1:{server.port}, until the command has ended\n")
             sys.stdout.flush()
-            return subprocess.run(sys.argv[1:], env=os.environ | server.environment(), check=False).returncode
+            done = subprocess.run(sys.argv[1:], env=os.environ | server.environment(), check=False).returncode
+        sys.stdout.write("S3Proxy has ended, and what was on it is gone\n")
     except JavaUnavailable as missing:
         sys.stderr.write(f"{missing}\n")
         return 1
+    return done
 
 
 if __name__ == "__main__":

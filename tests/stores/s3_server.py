@@ -47,6 +47,12 @@ class S3Server:
     def start(self) -> None:
         """Start, on the port of before if there was one."""
         self.port = self.port or free_port()
+        command = self._command()
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        self._wait()
+
+    def _command(self) -> list[str]:
         settings = {
             "s3proxy.endpoint": f"http://127.0.0.1:{self.port}",
             "s3proxy.authorization": "aws-v2-or-v4",
@@ -57,10 +63,7 @@ class S3Server:
         }
         configuration = self.folder / "s3proxy.conf"
         configuration.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
-        command = [str(java_tool("java")), "-Xmx256m", "-jar", str(fetched(ARTIFACT)), "--properties", str(configuration)]
-        with (self.folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        self._wait()
+        return [str(java_tool("java")), "-Xmx256m", "-jar", str(fetched(ARTIFACT)), "--properties", str(configuration)]
 
     def kill(self) -> None:
         """Stop at once, as a machine that goes."""
@@ -80,7 +83,7 @@ class S3Server:
                 time.sleep(0.05)
             else:
                 return
-        raise JavaUnavailable(f"S3Proxy did not start: {(self.folder / 'log').read_text()[-500:]}")
+        raise JavaUnavailable(f"the server did not start: {(self.folder / 'log').read_text()[-500:]}")
 
     def options(self, port: int | None = None) -> dict[str, str]:
         """``storage_options`` that reach it, or the proxy on ``port``."""
