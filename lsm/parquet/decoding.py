@@ -10,7 +10,7 @@ import pyarrow as pa
 from fileindex.base.errors import CorruptFile
 from lsm.parquet.footer_promise import BrokenPromise
 from lsm.parquet.row_group_pages import DAMAGE
-from manifest.io.errors import OutOfMemory, StorageError
+from manifest.io.errors import OutOfMemory, StorageError, UnsupportedTable
 
 
 @contextmanager
@@ -20,6 +20,10 @@ def decoding(path: str, file_format: str) -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         raise CorruptFile(path, "the data file is missing") from error
+    except UnsupportedTable as error:
+        if path in str(error):
+            raise
+        raise UnsupportedTable(f"{path}: {error}") from error
     except BrokenPromise as error:
         raise CorruptFile(path, str(error)) from error
     except MemoryError as error:  # Arrow's is one, too: the file may be whole

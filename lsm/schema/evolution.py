@@ -163,6 +163,8 @@ def to_read_schema(array: Any, file: DataType, read: DataType) -> Any:
         array = array.dictionary_decode()
     if not read.is_nested:
         plain = array if array.type == file.arrow else array.cast(file.arrow)
+        if file.kind is Kind.TIME and plain is not array:  # ORC keeps plain numbers, which may be no time of a day
+            plain.validate(full=True)
         if plain.type == read.arrow and is_same(file, read):
             return plain
         return plain.cast(read.arrow) if is_same(file, read) else cast_values(plain, file, read)

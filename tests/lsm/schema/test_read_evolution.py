@@ -154,3 +154,10 @@ def test_length_and_nullability_do_not_make_a_type_another():
     assert not is_same(DataType(Kind.VARCHAR, length=9), DataType(Kind.VARCHAR, length=3))
     assert not is_same(DataType(Kind.CHAR, length=3), DataType(Kind.CHAR, length=9))
     assert not is_same(INT, BIGINT)
+
+
+def test_a_number_that_is_no_time_of_a_day_is_told():
+    time = DataType(Kind.TIME, precision=3)
+    assert to_read_schema(pa.array([86_399_999, None], pa.int32()), time, time).type == pa.time32("ms")
+    with pytest.raises(pa.ArrowInvalid, match="86400000"):
+        to_read_schema(pa.array([86_400_000], pa.int32()), time, time)
