@@ -6,6 +6,9 @@ WARNING tells what was lost and what comes of it, INFO what was done (committed,
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 from fileindex.base.redaction import redacted
 
@@ -15,9 +18,24 @@ TREE = "pyspark_paimon"
 logging.getLogger(TREE).addHandler(logging.NullHandler())  # where nobody listens nothing is said, as libraries do
 
 
+_silent: ContextVar[bool] = ContextVar("silent", default=False)
+
+
 def _without_secrets(record: logging.LogRecord) -> bool:
+    if _silent.get():
+        return False
     record.msg, record.args = redacted(record.getMessage()), None
     return True
+
+
+@contextmanager
+def unlogged() -> Iterator[None]:
+    """Say nothing of what this thread does in the block, because nothing comes of it."""
+    before = _silent.set(True)
+    try:
+        yield
+    finally:
+        _silent.reset(before)
 
 
 def logger_of(module: str) -> logging.Logger:
@@ -31,4 +49,4 @@ def logger_of(module: str) -> logging.Logger:
     return log
 
 
-__all__ = ["TREE", "logger_of"]
+__all__ = ["TREE", "logger_of", "unlogged"]

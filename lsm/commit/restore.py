@@ -34,7 +34,7 @@ def restore_state(store: FileStore, target: Snapshot, commit_id: str, *, threads
     done = committed_before(store, commit_id)
     if done is not None:
         return finish_compaction(store, commit_id, done, threads=threads)
-    others = _differing(store, target, store.snapshots.latest())
+    others = differing_partitions(store, target, store.snapshots.latest())
     if not others:
         return _NOTHING
     commit = FileStoreCommit(store, commit_id, resequence=resequence(store, commit_id))
@@ -51,7 +51,7 @@ def restore_state(store: FileStore, target: Snapshot, commit_id: str, *, threads
     return compact_after_commit(store, commit_id, result, published, owned=True, threads=threads)
 
 
-def _differing(store: FileStore, target: Snapshot, latest: Snapshot | None) -> set[bytes]:
+def differing_partitions(store: FileStore, target: Snapshot, latest: Snapshot | None) -> set[bytes]:
     """The partitions in which the states have not the same data files and deletion vectors."""
     now, then = (store.live_entries(state) for state in (latest, target))
     files = set(zip(now.partition, now.file_name, strict=True)) ^ set(zip(then.partition, then.file_name, strict=True))
@@ -59,4 +59,4 @@ def _differing(store: FileStore, target: Snapshot, latest: Snapshot | None) -> s
     return {partition for partition, _ in files | (indexes[0] ^ indexes[1])}
 
 
-__all__ = ["restore_state"]
+__all__ = ["differing_partitions", "restore_state"]

@@ -104,21 +104,6 @@ def _expire_by(store: FileStore, policy: _Retention, newest: int | None = None, 
     return ExpiredSnapshots()
 
 
-def expiring_snapshots(
-    store: FileStore,
-    *,
-    retain_min: int | None = None,
-    retain_max: int | None = None,
-    older_than_ms: int | None = None,
-    limit: int | None = None,
-) -> list[int]:
-    """Ids of the snapshots that ``expire_snapshots`` would remove now, oldest first; nothing is changed."""
-    manager = store.snapshots
-    there = list(manager.ids())
-    policy = _Retention(retain_min, retain_max, older_than_ms, limit, manager.next_for_consumers())
-    return there[: max(policy.end(store, there), 0)] if there else []
-
-
 @dataclass(frozen=True, slots=True)
 class _Retention:
     """The arguments of ``expire_snapshots``, the first snapshot that a ``consumer`` has yet to read, and one that is at hand, ``following``."""
@@ -237,4 +222,4 @@ def _delete_changelogs(store: FileStore, snapshots: Iterable[Snapshot], kept: Re
     return delete_files(store, [entry for some in changes for entry in some.entries()], kept)
 
 
-__all__ = ["ExpiredSnapshots", "FirstLook", "expire_after_commit", "expire_snapshots", "expiring_snapshots", "first_look"]
+__all__ = ["ExpiredSnapshots", "FirstLook", "expire_after_commit", "expire_snapshots", "first_look"]

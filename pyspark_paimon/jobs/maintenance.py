@@ -9,7 +9,8 @@ from typing import Any
 from fileindex.base.errors import InvalidArgument, PaimonError
 from fileindex.base.log import logger_of
 from manifest.schema.table_schema import TableSchema
-from pyspark_paimon.request.results import MaintenanceResult
+from pyspark_paimon.request.backend import Backend, TravelRequest
+from pyspark_paimon.request.results import IndexRewriteResult, MaintenanceResult, Removal
 
 _LOG = logger_of(__name__)
 _PREFIX, _COLUMNS = "file-index.", ".columns"
@@ -59,4 +60,15 @@ def without_index(schema: TableSchema, column: str, index_type: str | None) -> d
     return changes
 
 
-__all__ = ["done_in_turn", "without_index"]
+def indexes_of_column(backend: Backend, column: str, index_type: str | None) -> IndexRewriteResult:
+    """The indexes that the newest state has of a column, as what would go; headers are read."""
+    pinned = backend.pin(TravelRequest())
+    rows = backend.index_view("file_indexes", None if pinned is None else pinned.id).to_pylist()
+    found = [row for row in rows if row["column_name"] == column and index_type in {None, row["index_type"]}]
+    files = {row["file_path"] for row in found}
+    removal = Removal(files=len(files), bytes=sum(row["index_size_in_bytes"] for row in found))
+    looked_at = len({row["file_path"] for row in rows})
+    return IndexRewriteResult(files=looked_at, rewritten=len(files), bytes_read=0, bytes_written=0, snapshot_id=None, removal=removal)
+
+
+__all__ = ["done_in_turn", "indexes_of_column", "without_index"]

@@ -59,7 +59,7 @@ from pyspark_paimon.request.results import (
     TableChangeResult,
     WriteResult,
 )
-from pyspark_paimon.request.table_changes import TableChange, change_table
+from pyspark_paimon.request.table_changes import TableChange, change_table, removal_of
 from pyspark_paimon.scheduling.thread_pool import AHEAD_BYTES
 from pyspark_paimon.views.read_stages import read_stages
 
@@ -311,12 +311,15 @@ class LocalBackend:
         return rewrite_indexes(self.store(), commit_id, partitions, threads=self._threads, progress=self._progress)
 
     def expire(self, request: ExpireRequest) -> ExpireResult:
-        """Expire snapshots and delete what only they reach; a dry run only counts the snapshots."""
-        from manifest.expire.snapshots import expire_snapshots, expiring_snapshots  # noqa: PLC0415  # see test_imports
+        """Expire snapshots and delete what only they reach, or tell what would go."""
+        from manifest.expire.snapshots import expire_snapshots  # noqa: PLC0415  # see test_imports
+        from manifest.expire.would_go import tried  # noqa: PLC0415  # as above
 
         policy: dict[str, int | None] = request.model_dump(exclude={"dry_run"})
         if request.dry_run:
-            return ExpireResult(snapshots=len(expiring_snapshots(self.store(), **policy)), data_files=0, manifests=0)
+            would, losses = tried(self.store(), lambda seen: expire_snapshots(seen, **policy))
+            removal = removal_of(losses, snapshots=would.snapshots, manifests=would.manifests)
+            return ExpireResult(snapshots=would.snapshots, data_files=would.data_files, manifests=would.manifests, removal=removal)
         done = expire_snapshots(self.store(), **policy)
         return ExpireResult(snapshots=done.snapshots, data_files=done.data_files, manifests=done.manifests)
 

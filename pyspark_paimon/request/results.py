@@ -18,6 +18,24 @@ class Message(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
+class Removal(Message):
+    """What would go if a dry run were meant, the same for everything that destroys.
+
+    ``snapshots``, ``tags`` and ``partitions`` would go; ``files`` would be deleted with their ``bytes``, ``data_files`` of them and
+    ``manifests`` (with lists). Commits delete no file: for them the files are those that the newest state would not name any more. ``rows``
+    would not be read any more, as they lie in files.
+    """
+
+    snapshots: int = 0
+    tags: tuple[str, ...] = ()
+    partitions: tuple[str, ...] = ()
+    data_files: int = 0
+    manifests: int = 0
+    files: int = 0
+    rows: int = 0
+    bytes: int = 0
+
+
 class WriteResult(Message):
     """What a write, a delete or an overwrite did.
 
@@ -25,10 +43,10 @@ class WriteResult(Message):
     ``compact_snapshot_id`` is that of a compaction which ran after it, if any: engines that show compacted rows only (deletion
     vectors, first-row) see them from there on, and the changelog of a table whose compaction makes one has them. ``compact_lost``:
     a compaction lost to other commits or met an error, which is logged; a repetition with the same ``commit_id``, or the next write
-    or compaction, does it. ``rows`` counts input rows, ``files`` the data files that they became.
+    or compaction, does it. ``rows`` counts input rows, ``files`` the data files that they became. ``removal`` tells what would go in a dry run.
 
-    >>> WriteResult(rows=3, files=1, snapshot_id=1, seconds=0.25)
-    WriteResult(rows=3, files=1, snapshot_id=1, compact_snapshot_id=None, compact_lost=False, replayed=False, seconds=0.25)
+    >>> WriteResult(rows=3, files=1, snapshot_id=1, seconds=0.25).snapshot_id
+    1
     """
 
     rows: int
@@ -37,6 +55,7 @@ class WriteResult(Message):
     compact_snapshot_id: int | None = None
     compact_lost: bool = False
     replayed: bool = False
+    removal: Removal | None = None
     seconds: float = 0.0
 
 
@@ -58,13 +77,17 @@ class CompactResult(Message):
 
 
 class IndexRewriteResult(Message):
-    """What a rewrite of file indexes did: data files looked at, those that got another index, bytes read and written."""
+    """What a rewrite of file indexes did: data files looked at, those that got another index, bytes read and written.
+
+    ``removal`` tells what would go in a dry run: ``files`` are data files with such an index, ``bytes`` those of the indexes.
+    """
 
     files: int
     rewritten: int
     bytes_read: int
     bytes_written: int
     snapshot_id: int | None
+    removal: Removal | None = None
     seconds: float = 0.0
 
 
@@ -82,11 +105,12 @@ class AnalyzeResult(Message):
 
 
 class ExpireResult(Message):
-    """How many snapshots an expiry removed, and the files that only they reached."""
+    """How many snapshots an expiry removed, or would in a dry run (``removal`` tells more), and the files that only they reached."""
 
     snapshots: int
     data_files: int
     manifests: int
+    removal: Removal | None = None
 
 
 class MaintenanceResult(Message):
@@ -139,6 +163,7 @@ class TableChangeResult(Message):
 
     ``snapshot_id``: the snapshot that was tagged, rolled back to, or made. ``snapshots``, ``data_files``, ``manifests``: how many
     were deleted. ``tags`` were made or deleted, ``partitions`` (``day=2024-01-31``) dropped, ``repairs`` made.
+    In a dry run they are those that would be, and ``removal`` tells more.
     """
 
     snapshot_id: int | None = None
@@ -148,6 +173,7 @@ class TableChangeResult(Message):
     tags: tuple[str, ...] = ()
     partitions: tuple[str, ...] = ()
     repairs: tuple[Repair, ...] = ()
+    removal: Removal | None = None
 
 
 class FunnelStage(Message):
@@ -180,7 +206,7 @@ def repr_fields(result: Message) -> dict[str, Any]:
     """``result`` as plain JSON values, for programs.
 
     >>> repr_fields(ExpireResult(snapshots=1, data_files=2, manifests=3))
-    {'snapshots': 1, 'data_files': 2, 'manifests': 3}
+    {'snapshots': 1, 'data_files': 2, 'manifests': 3, 'removal': None}
     """
     return result.model_dump(mode="json")
 
@@ -196,6 +222,7 @@ __all__ = [
     "MaintenanceResult",
     "Message",
     "ProgressEvent",
+    "Removal",
     "TableChangeResult",
     "WriteResult",
     "repr_fields",

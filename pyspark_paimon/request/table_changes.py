@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field
 
 from fileindex.base.errors import InvalidArgument, UnsupportedOption
 from manifest.fsck.problem import Problem
 from manifest.io.errors import SnapshotNotFound
+from manifest.io.paths import with_branch
 from manifest.options.core_options import CoreOptions
 from manifest.options.durations import parse_duration_millis
 from manifest.options.support import check_writable
 from manifest.schema.change import ChangeOptions, SchemaChange
 from pyspark_paimon.request.partition_spec import display_partition, predicate_of
-from pyspark_paimon.request.results import CommitId, Message, TableChangeResult
+from pyspark_paimon.request.results import CommitId, Message, Removal, TableChangeResult
 
 if TYPE_CHECKING:
     from manifest.expire.rollback import Removed
+    from manifest.expire.would_go import Losses
     from manifest.snapshot.snapshot import Snapshot
     from manifest.store import FileStore
 
 _DEFAULT_RETAINED = "tag.default-time-retained"
+
+
+class Destruction(Message):
+    """What takes something away; ``dry_run``: tell what would go, and change nothing."""
+
+    dry_run: bool = False
 
 
 class Alter(Message):
@@ -42,14 +50,14 @@ class CreateTag(Message):
     retained_ms: int | None = None
 
 
-class DeleteTag(Message):
+class DeleteTag(Destruction):
     """Forget a tag."""
 
     do: Literal["delete-tag"] = "delete-tag"
     name: str
 
 
-class ExpireTags(Message):
+class ExpireTags(Destruction):
     """Forget the tags whose time is over."""
 
     do: Literal["expire-tags"] = "expire-tags"
@@ -63,16 +71,15 @@ class ResetConsumer(Message):
     following: int | None
 
 
-class Rollback(Message):
+class Rollback(Destruction):
     """Back to a snapshot or a tag; one of the two is set."""
 
     do: Literal["rollback"] = "rollback"
     snapshot_id: int | None = None
     tag: str | None = None
-    dry_run: bool = False
 
 
-class Restore(Message):
+class Restore(Destruction):
     """A new snapshot with the state of a snapshot, of a tag, or of the newest snapshot at a time; one of the three is set."""
 
     do: Literal["restore"] = "restore"
@@ -82,7 +89,7 @@ class Restore(Message):
     timestamp_millis: int | None = None
 
 
-class ReplaceTag(Message):
+class ReplaceTag(Destruction):
     """Have a tag name another snapshot (None: the newest)."""
 
     do: Literal["replace-tag"] = "replace-tag"
@@ -107,46 +114,43 @@ class CreateBranch(Message):
     tag: str | None = None
 
 
-class DeleteBranch(Message):
+class DeleteBranch(Destruction):
     """Forget a branch."""
 
     do: Literal["delete-branch"] = "delete-branch"
     name: str
 
 
-class FastForward(Message):
+class FastForward(Destruction):
     """Make a branch's history the table's."""
 
     do: Literal["fast-forward"] = "fast-forward"
     name: str
 
 
-class DropPartitions(Message):
+class DropPartitions(Destruction):
     """Remove all rows of partitions."""
 
     do: Literal["drop-partitions"] = "drop-partitions"
     commit_id: CommitId
     partitions: tuple[dict[str, str | None], ...]
-    dry_run: bool = False
 
 
-class ExpirePartitions(Message):
+class ExpirePartitions(Destruction):
     """Remove the partitions that are too old; ``older_than`` is by the local wall clock."""
 
     do: Literal["expire-partitions"] = "expire-partitions"
     commit_id: CommitId
     older_than: datetime | None = None
-    dry_run: bool = False
 
 
-class RepairTable(Message):
+class RepairTable(Destruction):
     """Repair what can be without loss: ``problems`` as a check has told them, index files that nothing names, last changed before a time."""
 
     do: Literal["repair"] = "repair"
     commit_id: CommitId
     problems: tuple[Problem, ...]
     older_than_ms: int
-    dry_run: bool = False
 
 
 TableChange: TypeAlias = Annotated[
@@ -177,6 +181,8 @@ def change_table(store: FileStore, change: TableChange) -> TableChangeResult:
     from manifest.expire.rollback import delete_tag, expire_tags, rename_tag, replace_tag, rollback_to  # noqa: PLC0415  # as above
 
     match change:
+        case DeleteTag() | ExpireTags() | ReplaceTag() | DeleteBranch() | FastForward() | Rollback() if change.dry_run:
+            return _tried(store, change)
         case Alter():
             check_rescale(store, change.changes)
             store.schemas.alter(change.changes)
@@ -193,8 +199,6 @@ def change_table(store: FileStore, change: TableChange) -> TableChangeResult:
             target = store.snapshots.travel(snapshot_id=snapshot_id, tag=tag)
             if target is None:
                 raise InvalidArgument("a rollback goes to a snapshot or a tag: name one")
-            if change.dry_run:
-                return _newer_than(store, target)
             return _removed(rollback_to(store, target)).model_copy(update={"snapshot_id": target.id})
         case Restore():
             return _restored(store, change)
@@ -254,12 +258,14 @@ def tagged(store: FileStore, change: CreateTag | ReplaceTag) -> tuple[Snapshot, 
 
 def _restored(store: FileStore, change: Restore) -> TableChangeResult:
     """A tag, of ours if need be, holds the target back from expiry until its rows are those of a new snapshot."""
-    from lsm.commit.restore import restore_state  # noqa: PLC0415  # as in change_table
+    from lsm.commit.restore import differing_partitions, restore_state  # noqa: PLC0415  # as in change_table
     from manifest.expire.rollback import delete_tag  # noqa: PLC0415  # as above
 
     target = store.snapshots.travel(snapshot_id=change.snapshot_id, tag=change.tag, timestamp_millis=change.timestamp_millis)
     if target is None:
         raise InvalidArgument("restore goes to a snapshot, a tag or a time: name one")
+    if change.dry_run:
+        return _would_empty(store, differing_partitions(store, target, store.snapshots.latest()))
     if change.tag is not None:
         return TableChangeResult(snapshot_id=restore_state(store, target, change.commit_id).snapshot_id)
     pin = f"restore-{change.commit_id}"
@@ -287,13 +293,6 @@ def _create_tag(store: FileStore, change: CreateTag) -> TableChangeResult:
     return TableChangeResult(snapshot_id=snapshot.id, tags=(change.name,))
 
 
-def _newer_than(store: FileStore, target: Snapshot) -> TableChangeResult:
-    """What a rollback to ``target`` would delete."""
-    newer = sum(snapshot_id > target.id for snapshot_id in store.snapshots.ids())
-    tags = tuple(sorted(name for name, tag in store.snapshots.tags().items() if tag.id > target.id))
-    return TableChangeResult(snapshot_id=target.id, snapshots=newer, tags=tags)
-
-
 def _without(store: FileStore, change: DropPartitions | ExpirePartitions, partitions: list[bytes]) -> TableChangeResult:
     """An overwrite without new files."""
     from manifest.commit.file_store_commit import FileStoreCommit  # noqa: PLC0415  # as in change_table
@@ -304,14 +303,14 @@ def _without(store: FileStore, change: DropPartitions | ExpirePartitions, partit
     check_writable(store.options, has_primary_key=schema.is_primary_key_table, table=store.root)
     if not partitions:
         return TableChangeResult()
-    names = sorted(display_partition(store.partition.decode(partition), schema) for partition in partitions)
+    names = _names(store, partitions)
     if change.dry_run:
-        return TableChangeResult(partitions=tuple(names))
+        return _would_empty(store, partitions)
     earlier = committed_before(store, commit_id)
     if earlier is not None:
         return TableChangeResult(snapshot_id=earlier.snapshot_id)
     done = FileStoreCommit(store, commit_id).truncate(partitions=partitions)
-    return TableChangeResult(snapshot_id=done.snapshot_id, partitions=tuple(names))
+    return TableChangeResult(snapshot_id=done.snapshot_id, partitions=names)
 
 
 def _reset_consumer(store: FileStore, name: str, following: int | None) -> TableChangeResult:
@@ -325,6 +324,36 @@ def _reset_consumer(store: FileStore, name: str, following: int | None) -> Table
     return TableChangeResult(snapshot_id=following)
 
 
+def _tried(store: FileStore, change: DeleteTag | ExpireTags | ReplaceTag | DeleteBranch | FastForward | Rollback) -> TableChangeResult:
+    """What the change would do, with what would go."""
+    from manifest.expire.would_go import tried  # noqa: PLC0415  # as in change_table
+    from manifest.store import FileStore as Store  # noqa: PLC0415  # as above
+
+    there = isinstance(change, DeleteBranch) and change.name in store.snapshots.branch_names()
+    before = Store.open(with_branch(store.root, change.name), store.file_io) if there and isinstance(change, DeleteBranch) else None
+    meant = change.model_copy(update={"dry_run": False})
+    done, losses = tried(store, lambda seen: change_table(seen, meant), before)
+    tags = () if isinstance(change, ReplaceTag) else done.tags
+    return done.model_copy(update={"removal": removal_of(losses, snapshots=done.snapshots, tags=tags, manifests=done.manifests)})
+
+
+def _would_empty(store: FileStore, partitions: Collection[bytes]) -> TableChangeResult:
+    """What the newest state would lose with these partitions."""
+    from manifest.expire.would_go import partition_losses  # noqa: PLC0415  # as in change_table
+
+    names = _names(store, partitions)
+    return TableChangeResult(partitions=names, removal=removal_of(partition_losses(store, partitions), partitions=names))
+
+
+def _names(store: FileStore, partitions: Collection[bytes]) -> tuple[str, ...]:
+    return tuple(sorted(display_partition(store.partition.decode(partition), store.schema) for partition in partitions))
+
+
+def removal_of(losses: Losses, **others: Any) -> Removal:
+    """Losses, and what else would go, for people."""
+    return Removal(data_files=losses.data_files, files=losses.files, rows=losses.rows, bytes=losses.bytes, **others)
+
+
 def _removed(removed: Removed) -> TableChangeResult:
     return TableChangeResult(snapshots=removed.snapshots, tags=removed.tags, data_files=removed.data_files, manifests=removed.manifests)
 
@@ -335,6 +364,7 @@ __all__ = [
     "CreateTag",
     "DeleteBranch",
     "DeleteTag",
+    "Destruction",
     "DropPartitions",
     "ExpirePartitions",
     "ExpireTags",
@@ -348,5 +378,6 @@ __all__ = [
     "TableChange",
     "change_table",
     "check_rescale",
+    "removal_of",
     "tagged",
 ]

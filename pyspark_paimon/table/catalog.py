@@ -164,8 +164,7 @@ class Catalog(AnyCatalog):
         except FileExistsError as error:
             raise TableExists(f"{target}: a table or something else is here already") from error
 
-    def drop_table(self, name: str) -> None:
-        """Delete a table with all its files, for good. Raises ``TableNotFound``."""
+    def _drop_table(self, name: str) -> None:
         self._require_table(name)
         path = self._path(name)
         schemas = SchemaManager(self._file_io, path)

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from fileindex.base.errors import InvalidArgument, PaimonError
 from pyspark_paimon.request.arguments import CheckedMethods
+from pyspark_paimon.request.results import Removal
 from pyspark_paimon.table.table import Table
 
 if TYPE_CHECKING:
@@ -82,9 +83,26 @@ class AnyCatalog(CheckedMethods, ABC):
     def rename_table(self, name: str, new_name: str) -> None:
         """Move a table, also to another database; whoever has it open loses it. Raises ``TableNotFound``, ``TableExists``."""
 
+    def drop_table(self, name: str, *, dry_run: bool = False) -> Removal | None:
+        """Delete a table with all its files, for good; of an external one a server forgets the name only. Raises ``TableNotFound``.
+
+        ``dry_run`` tells what would go, and changes nothing.
+        """
+        if not dry_run:
+            self._drop_table(name)
+            return None
+        from manifest.expire.would_go import table_losses  # noqa: PLC0415  # loads what deletes
+        from pyspark_paimon.local.backend import LocalBackend  # noqa: PLC0415  # as above
+        from pyspark_paimon.request.table_changes import removal_of  # noqa: PLC0415  # as above
+
+        backend = self.table(name)._backend  # noqa: SLF001  # catalogs make their tables
+        assert isinstance(backend, LocalBackend), "without a session tables are this process's"
+        store = backend.store()
+        return removal_of(table_losses(store), snapshots=len(store.snapshots.ids()), tags=tuple(sorted(store.snapshots.tags())))
+
     @abstractmethod
-    def drop_table(self, name: str) -> None:
-        """Delete a table with all its files, for good. Raises ``TableNotFound``."""
+    def _drop_table(self, name: str) -> None:
+        """Delete a table with all its files."""
 
 
 def split_name(name: str) -> tuple[str, str]:

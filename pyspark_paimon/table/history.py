@@ -52,20 +52,22 @@ class TableHistory(TableRole):
         retained = None if time_retained is None else int(time_retained / timedelta(milliseconds=1))
         return self._backend.change(CreateTag(name=name, snapshot_id=snapshot, retained_ms=retained))
 
-    def delete_tag(self, name: str) -> TableChangeResult:
-        """Forget a tag and delete the files that only it used. Raises ``SnapshotNotFound``.
+    def delete_tag(self, name: str, *, dry_run: bool = False) -> TableChangeResult:
+        """Forget a tag and delete the files that only it used; ``dry_run`` tells what would go. Raises ``SnapshotNotFound``.
 
         >>> from pyspark_paimon.example import cities
         >>> table = cities()
         >>> table.create_tag("v1").tags, table.delete_tag("v1").tags, table.tags().num_rows
         (('v1',), ('v1',), 0)
         """
-        return self._backend.change(DeleteTag(name=name))
+        return self._backend.change(DeleteTag(name=name, dry_run=dry_run))
 
-    def replace_tag(self, name: str, snapshot: int | None = None, *, time_retained: timedelta | None = None) -> TableChangeResult:
+    def replace_tag(
+        self, name: str, snapshot: int | None = None, *, time_retained: timedelta | None = None, dry_run: bool = False
+    ) -> TableChangeResult:
         """Have a tag that exists name another snapshot (default: the newest); readers see the old one or the new one.
 
-        Raises ``SnapshotNotFound`` if there is no such tag or snapshot, ``SnapshotExpired``.
+        ``dry_run`` tells what would go with the old one. Raises ``SnapshotNotFound`` if there is no such tag or snapshot, ``SnapshotExpired``.
 
         >>> from pyspark_paimon.example import cities
         >>> table = cities()
@@ -73,7 +75,7 @@ class TableHistory(TableRole):
         (1, 2, 2)
         """
         retained = None if time_retained is None else int(time_retained / timedelta(milliseconds=1))
-        return self._backend.change(ReplaceTag(name=name, snapshot_id=snapshot, retained_ms=retained))
+        return self._backend.change(ReplaceTag(name=name, snapshot_id=snapshot, retained_ms=retained, dry_run=dry_run))
 
     def rename_tag(self, name: str, new_name: str) -> TableChangeResult:
         """Give a tag another name. Raises ``SnapshotNotFound``, ``InvalidArgument`` if the new name is taken or no name.
@@ -86,13 +88,20 @@ class TableHistory(TableRole):
         return self._backend.change(RenameTag(name=name, new_name=new_name))
 
     def restore(
-        self, snapshot: int | None = None, *, tag: str | None = None, timestamp: Time | None = None, commit_id: str | None = None
+        self,
+        snapshot: int | None = None,
+        *,
+        tag: str | None = None,
+        timestamp: Time | None = None,
+        commit_id: str | None = None,
+        dry_run: bool = False,
     ) -> TableChangeResult:
         """Make a new snapshot whose rows are those of an older one, of a tag, or of the newest snapshot at a time.
 
         Unlike ``rollback_to`` it deletes nothing: the history stays, with the states in between, and ``restore`` can be undone by
         another one. Partitions whose files differ are written anew, for a file that was deleted must not come back: whoever expires the
         snapshot that deleted it, deletes it. The schema stays; columns that came since are null. ``commit_id`` is as for ``write``.
+        ``dry_run`` tells which partitions would be written anew, and what the newest state has in them.
 
         Raises ``InvalidArgument`` unless one of the three is given, ``SnapshotNotFound``, ``SnapshotExpired``, ``CommitReplayed``.
 
@@ -105,7 +114,8 @@ class TableHistory(TableRole):
         """
         if sum(wish is not None for wish in (snapshot, tag, timestamp)) != 1:
             raise InvalidArgument("restore goes to a snapshot, a tag or a time: give one of them")
-        change = Restore(commit_id=commit_identity(commit_id), snapshot_id=snapshot, tag=tag, timestamp_millis=millis_of(timestamp))
+        identity, millis = commit_identity(commit_id), millis_of(timestamp)
+        change = Restore(commit_id=identity, snapshot_id=snapshot, tag=tag, timestamp_millis=millis, dry_run=dry_run)
         return self._backend.change(change)
 
     def reset_consumer(self, name: str, next_snapshot: int | None = None) -> TableChangeResult:
@@ -122,15 +132,15 @@ class TableHistory(TableRole):
         """
         return self._backend.change(ResetConsumer(name=name, following=next_snapshot))
 
-    def expire_tags(self) -> TableChangeResult:
-        """Forget the tags whose time is over, and delete the files that only they used."""
-        return self._backend.change(ExpireTags())
+    def expire_tags(self, *, dry_run: bool = False) -> TableChangeResult:
+        """Forget the tags whose time is over, and delete the files that only they used; ``dry_run`` tells what would go."""
+        return self._backend.change(ExpireTags(dry_run=dry_run))
 
     def rollback_to(self, snapshot: int | None = None, *, tag: str | None = None, dry_run: bool = False) -> TableChangeResult:
         """Make an older snapshot or a tag the newest state again.
 
         All newer snapshots and tags are deleted for good, with the files that only they used; writes that run meanwhile may be
-        lost too. The schema stays. ``dry_run`` only tells how many snapshots and which tags would go; ``restore`` deletes nothing.
+        lost too. The schema stays. ``dry_run`` tells what would go; ``restore`` deletes nothing.
 
         Raises ``InvalidArgument`` unless one of the two is given, ``SnapshotNotFound``, ``SnapshotExpired``.
         """
@@ -158,23 +168,30 @@ class TableHistory(TableRole):
         """
         self._backend.change(CreateBranch(name=name, tag=from_tag))
 
-    def delete_branch(self, name: str) -> TableChangeResult:
-        """Forget a branch and delete the files that only it used. Raises ``SnapshotNotFound``."""
-        return self._backend.change(DeleteBranch(name=name))
+    def delete_branch(self, name: str, *, dry_run: bool = False) -> TableChangeResult:
+        """Forget a branch and delete the files that only it used; ``dry_run`` tells what would go. Raises ``SnapshotNotFound``.
 
-    def fast_forward(self, branch: str) -> TableChangeResult:
+        >>> from pyspark_paimon.example import cities
+        >>> table = cities()
+        >>> table.create_branch("trial")
+        >>> table.delete_branch("trial", dry_run=True).removal
+        Removal(snapshots=0, tags=(), partitions=(), data_files=0, manifests=0, files=1, rows=0, bytes=...)
+        """
+        return self._backend.change(DeleteBranch(name=name, dry_run=dry_run))
+
+    def fast_forward(self, branch: str, *, dry_run: bool = False) -> TableChangeResult:
         """Make a branch's history the table's: what the table committed since they parted is deleted, the branch stays.
 
-        Raises ``SnapshotNotFound`` if there is no such branch or nothing was ever committed to it.
+        ``dry_run`` tells what would go. Raises ``SnapshotNotFound`` if there is no such branch or nothing was ever committed to it.
         """
-        return self._backend.change(FastForward(name=branch))
+        return self._backend.change(FastForward(name=branch, dry_run=dry_run))
 
     def drop_partitions(
         self, partitions: Sequence[Mapping[str, object]], *, commit_id: str | None = None, dry_run: bool = False
     ) -> TableChangeResult:
         """Remove all rows of partitions named like ``{"day": "2024-01-31"}``; columns left out mean all their values.
 
-        A commit that others can read past: older snapshots keep the rows until they expire. ``dry_run`` only names the partitions.
+        A commit that others can read past: older snapshots keep the rows until they expire. ``dry_run`` tells which partitions would go, with their files and rows.
 
         >>> import tempfile, pyarrow as pa
         >>> from pyspark_paimon import Table
@@ -198,7 +215,7 @@ class TableHistory(TableRole):
         ``partition.expiration-time`` is the age, ``partition.expiration-strategy`` whose age: that of the time in the partition's
         values (read by ``partition.timestamp-pattern`` and ``partition.timestamp-formatter``) or of its newest file. Values that
         tell no time never expire. Writes never expire partitions by themselves.
-        ``dry_run`` only names them.
+        ``dry_run`` tells which would go.
 
         Raises ``InvalidArgument``, ``UnsupportedOption``, ``CommitConflict``.
         """

@@ -13,7 +13,7 @@ from fileindex.predicate.tree import Predicate
 from pyspark_paimon.filter.parse import Filter, bind_filter
 from pyspark_paimon.request.backend import EVERY_LEVEL, DeleteRequest, ScanRequest, TravelRequest
 from pyspark_paimon.request.keys import Keys, any_of_keys, in_order_of, keys_of, tells_keys
-from pyspark_paimon.request.results import WriteResult
+from pyspark_paimon.request.results import Removal, WriteResult
 from pyspark_paimon.request.validate import Time, checked_options, commit_identity, projection, travel_of
 from pyspark_paimon.table.role import TableRole
 from pyspark_paimon.table.scan import Scan
@@ -145,7 +145,7 @@ class TableRows(TableRole):
             update={"schema_id": schema.id, "keys": request.keys, "options": EVERY_LEVEL if schema.is_primary_key_table else {}}
         )
         counted = self._backend.count(asked) if asked.keys is None else sum(batch.num_rows for batch in self._backend.read(asked))
-        return WriteResult(rows=counted, files=0, snapshot_id=None)
+        return WriteResult(rows=counted, files=0, snapshot_id=None, removal=Removal(rows=counted))
 
     def _change(
         self,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from manifest.schema.change import ChangeOptions
 from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.filter.parse import Filter
-from pyspark_paimon.jobs.maintenance import done_in_turn, without_index
+from pyspark_paimon.jobs.maintenance import done_in_turn, indexes_of_column, without_index
 from pyspark_paimon.request.backend import ClusterStrategyName, ExpireRequest, OrphanFile
 from pyspark_paimon.request.partition_spec import spec_of
 from pyspark_paimon.request.results import AnalyzeResult, CompactResult, ExpireResult, IndexRewriteResult, MaintenanceResult
@@ -107,23 +107,24 @@ class TableMaintenance(TableRole):
     ) -> ExpireResult:
         """Remove old snapshots and the files that only they reach; what is not given comes from the table's options.
 
-        ``dry_run`` only counts the snapshots that would go.
+        ``dry_run`` tells what would go.
 
         >>> from pyspark_paimon.example import cities
         >>> table = cities()
         >>> snapshot = table.compact(full=True).snapshot_id
         >>> table.expire_snapshots(retain_min=1, retain_max=1)
-        ExpireResult(snapshots=1, data_files=0, manifests=2)
+        ExpireResult(snapshots=1, data_files=0, manifests=2, removal=None)
         """
         request = ExpireRequest(
             retain_min=retain_min, retain_max=retain_max, older_than_ms=millis_of(older_than), limit=limit, dry_run=dry_run
         )
         return self._backend.expire(request)
 
-    def drop_index(self, column: str, type: str | None = None) -> IndexRewriteResult:  # noqa: A002  # as in the options' names
+    def drop_index(self, column: str, type: str | None = None, *, dry_run: bool = False) -> IndexRewriteResult:  # noqa: A002  # as in the options' names
         """Forget the file indexes of a column, or only the one of a type (``bloom-filter``, ``bitmap``, ``bsi``, ``range-bitmap``), and take them out of the files.
 
-        A map's entry is named as in the options, ``attrs[clicks]``. Data files stay as they are; other indexes do, too.
+        A map's entry is named as in the options, ``attrs[clicks]``. Data files stay as they are; other indexes do, too. ``dry_run`` tells how
+        many files of the newest state have such an index, and its bytes.
 
         Raises ``InvalidArgument`` if there is no such index.
 
@@ -132,7 +133,10 @@ class TableMaintenance(TableRole):
         >>> table.drop_index("city").rewritten, "file-index.bloom-filter.columns" in table.options
         (1, False)
         """
-        self._backend.change(Alter(changes=(ChangeOptions(options=without_index(self._backend.schema(), column, type)),)))
+        changes = without_index(self._backend.schema(), column, type)
+        if dry_run:
+            return indexes_of_column(self._backend, column, type)
+        self._backend.change(Alter(changes=(ChangeOptions(options=changes),)))
         return self.rewrite_file_index()
 
     def maintenance(
@@ -166,7 +170,7 @@ class TableMaintenance(TableRole):
             "partitions": (partitions and self._expires_partitions(), lambda: self._old_partitions(dry_run=dry_run)),
             "compacted": (compact and not dry_run, lambda: self.compact(full)),
             "indexes": (indexes and not dry_run, self.rewrite_file_index),
-            "tags": (tags and not dry_run, lambda: self._backend.change(ExpireTags()).tags),
+            "tags": (tags, lambda: self._backend.change(ExpireTags(dry_run=dry_run)).tags),
             "expired": (expire, lambda: self.expire_snapshots(dry_run=dry_run)),
             "orphans": (orphans, lambda: self.remove_orphan_files(cutoff, dry_run=dry_run)),
         }

@@ -135,8 +135,7 @@ class RestCatalog(AnyCatalog):
         with _typed():
             self._api.rename_table(source, target)
 
-    def drop_table(self, name: str) -> None:
-        """Delete a table with all its files, for good; of an external one the server forgets the name. Raises ``TableNotFound``."""
+    def _drop_table(self, name: str) -> None:
         identifier = _identifier(name)
         _refuse_branch(identifier)
         with _typed():

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from fileindex.base.errors import InvalidArgument
 from manifest.io.paths import MAIN_BRANCH, with_branch
 from pyspark_paimon.request.backend import (
     Mode,
@@ -105,6 +106,7 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
         options: Mapping[str, str] | None = None,
         commit_id: str | None = None,
         batch_id: int | None = None,
+        dry_run: bool = False,
     ) -> WriteResult:
         """Write rows and commit them: all become visible at once, or none.
 
@@ -126,6 +128,7 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
                 remembers ids: the option ``commit-id.time-retained``, 30 days unless set.
             batch_id: which batch it is of a job that ``commit_id`` names, as ``foreachBatch`` numbers them: a batch that is in the
                 table, or older than one that is, is answered, also after its snapshot has expired.
+            dry_run: of an overwrite, tell in ``removal`` what would go, and write nothing.
 
         Raises:
             SchemaMismatch, NullInKey: the rows do not fit the table.
@@ -148,6 +151,12 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
             schema, mode, partition=partition, order_by=order_by, options=options, commit_id=commit_id, batch_id=batch_id
         )
         rows = rows_of(data, schema.arrow)
+        if dry_run:
+            if request.mode != "overwrite":
+                raise InvalidArgument(f"dry_run tells what an overwrite would take away; mode '{request.mode}' takes nothing away")
+            from pyspark_paimon.table.would_overwrite import would_overwrite  # noqa: PLC0415  # few ask
+
+            return would_overwrite(self._backend, schema, request, rows)
         kinds = has_row_kinds(rows, schema)
         return self._backend.write(request.model_copy(update={"row_kinds": kinds}), rows)
 

@@ -1,0 +1,131 @@
+# The methods of a FileIO are documented once, by the protocol.
+# ruff: noqa: D102
+"""A storage on which nothing happens: changes are kept in memory and seen by whoever goes on through it. So a dry run is the operation itself."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+from manifest.io.file_io import FileIO, FileStatus
+from manifest.io.wrapped import WrappedFileIO
+
+
+class DryRunFileIO(WrappedFileIO):
+    """What is written through it is held here, what is deleted is gone here; ``inner`` is only read.
+
+    ``deleted`` has the files of ``inner`` that would go, with their sizes in bytes. Data files are not written through it.
+
+    >>> from manifest.io.file_io import LocalFileIO
+    >>> dry = DryRunFileIO(LocalFileIO())
+    >>> dry.write("/nowhere/a", b"1")
+    >>> dry.read("/nowhere/a"), LocalFileIO().exists("/nowhere/a"), dry.deleted
+    (b'1', False, {})
+    """
+
+    def __init__(self, inner: FileIO) -> None:
+        super().__init__(inner)
+        self.deleted: dict[str, int] = {}
+        self._written: dict[str, bytes] = {}
+
+    def _there(self, path: str) -> None:
+        if path in self.deleted and path not in self._written:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+
+    def read(self, path: str) -> bytes:
+        self._there(path)
+        held = self._written.get(path)
+        return self.inner.read(path) if held is None else held
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        self._there(path)
+        held = self._written.get(path)
+        return self.inner.read_range(path, offset, length) if held is None else held[offset : offset + length]
+
+    def size(self, path: str) -> int:
+        self._there(path)
+        held = self._written.get(path)
+        return self.inner.size(path) if held is None else len(held)
+
+    def exists(self, path: str) -> bool:
+        return path in self._written or (path not in self.deleted and self.inner.exists(path))
+
+    def is_directory(self, path: str) -> bool:
+        return bool(self.list(path)) or (self.inner.is_directory(path) and not any(name.startswith(f"{path}/") for name in self.deleted))
+
+    def list(self, path: str) -> list[FileStatus]:
+        held = {name.rpartition("/")[2]: len(data) for name, data in self._written.items() if name.rpartition("/")[0] == path}
+        below = [
+            status for status in self.inner.list(path) if status.name not in held and not self._is_gone(f"{path}/{status.name}", status)
+        ]
+        return [*below, *(FileStatus(name, size, 0, is_dir=False) for name, size in held.items())]
+
+    def _is_gone(self, path: str, status: FileStatus) -> bool:
+        if not status.is_dir:
+            return path in self.deleted
+        return any(name.startswith(f"{path}/") for name in self.deleted) and not self.list(path)
+
+    def mkdirs(self, path: str) -> None:
+        pass
+
+    def write(self, path: str, data: bytes, *, overwrite: bool = False, durable: bool = True) -> None:  # noqa: ARG002  # nothing is
+        if not overwrite and self.exists(path):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
+        self._written[path] = bytes(data)
+
+    def start_write(self, path: str, data: bytes) -> Callable[[], None]:
+        self.write(path, data)
+        return lambda: None
+
+    def create_exclusive(self, path: str, data: bytes) -> bool:
+        if self.exists(path):
+            return False
+        self._written[path] = bytes(data)
+        return True
+
+    def delete(self, path: str) -> bool:
+        was_held = self._written.pop(path, None) is not None
+        if path in self.deleted or not self.inner.exists(path):
+            return was_held
+        self.deleted[path] = self.inner.size(path)
+        return True
+
+    def delete_directory(self, path: str, *, recursive: bool = False) -> bool:
+        if not recursive:
+            return False
+        for status in self.list(path):
+            below = f"{path}/{status.name}"
+            if status.is_dir:
+                self.delete_directory(below, recursive=True)
+            else:
+                self.delete(below)
+        return True
+
+    def rename_directory(self, source: str, target: str) -> None:
+        raise NotImplementedError(f"no dry run moves {source} to {target}")
+
+    def publish_directory(self, directory: str, contents: Mapping[str, bytes], *, through: FileIO | None = None) -> None:  # noqa: ARG002  # it is this one
+        if self.is_directory(directory):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), directory)
+        self._written.update(contents)
+
+    def retire_directory(self, directory: str, roots: Sequence[str], *, through: FileIO | None = None) -> None:  # noqa: ARG002  # as above
+        self.delete_directory(directory, recursive=True)
+
+    def open_output(self, path: str) -> Any:
+        raise NotImplementedError(f"no dry run writes the data file {path}")
+
+    def sync(self, path: str) -> None:
+        pass
+
+    def turn(self, directory: str) -> AbstractContextManager[None]:  # noqa: ARG002  # it disturbs nobody
+        return nullcontext()
+
+    def local_path(self, path: str) -> str | None:
+        return None if path in self._written or path in self.deleted else self.inner.local_path(path)
+
+
+__all__ = ["DryRunFileIO"]
