@@ -34,7 +34,7 @@ FLOORS = {
         "commit",
     ),
     "pyspark_paimon": (
-        "_version filter frames scheduling",
+        "_version filter frames html scheduling",
         "request",
         "jobs spark/wire views",
         "spark/client tree",

@@ -11,6 +11,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paimon._version import __version__
+from pyspark_paimon.html.render import templates_of
 from pyspark_paimon.request.results import FunnelStage
 from pyspark_paimon.request.tree_report import TreeBox, TreeBucket, TreeReport, TreeSnapshot
 from pyspark_paimon.views.explain import size_text
@@ -49,11 +50,7 @@ def render_plan(stages: Sequence[FunnelStage], buckets: Sequence[TreeBucket], of
 
 @lru_cache(maxsize=1)
 def _templates() -> Environment:
-    from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415  # whoever draws nothing need not load it
-
-    found = Environment(
-        loader=PackageLoader("pyspark_paimon.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
+    found = templates_of("pyspark_paimon.report")
     found.filters |= {
         "size": size_text,
         "count": lambda number: f"{number:,}",

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from manifest.fsck.problem import Depth, Problem, Repair
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 CommitId: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.#-]{1,200}$")]
 """The name of a commit as it travels; it becomes part of file names, so a server takes no other form."""
@@ -16,6 +19,11 @@ class Message(BaseModel):
     """Base of all values that travel between a table and its engine: frozen, unknown members are refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+    def _repr_html_(self) -> str:
+        from pyspark_paimon.html.card import card_of, or_error  # noqa: PLC0415  # few results are drawn
+
+        return or_error(type(self).__name__, lambda: card_of(self))
 
 
 class Removal(Message):
@@ -156,6 +164,18 @@ class FsckResult(Message):
     def clean(self) -> bool:
         """Whether nothing is wrong."""
         return not self.problem_count
+
+    def to_arrow(self) -> pa.Table:
+        """A row for each problem that is left, with what to do, and for each repair (``repaired``), with the copies of what it changed."""
+        import pyarrow as pa  # noqa: PLC0415  # answers travel without it
+
+        columns = ("kind", "path", "message", "advice", "copies")
+        schema = pa.schema([("repaired", pa.bool_()), *((name, pa.string()) for name in columns[:4]), ("copies", pa.list_(pa.string()))])
+        rows = [
+            {"repaired": isinstance(one, Repair), **{name: getattr(one, name, None) for name in columns}}
+            for one in (*self.repairs, *self.problems)
+        ]
+        return pa.Table.from_pylist(rows, schema)
 
 
 class TableChangeResult(Message):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -104,15 +103,4 @@ class Readable(ABC):
         return (duckdb if connection is None else connection).from_arrow(self.to_dataset())
 
 
-def html_table(title: str, header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """A small table for a notebook; everything in it is escaped.
-
-    >>> html_table("<t>", ["a"], [["<b>"]])
-    '<p><b>&lt;t&gt;</b></p><table><tr><th>a</th></tr><tr><td>&lt;b&gt;</td></tr></table>'
-    """
-    cells = ["".join(f"<th>{html.escape(name)}</th>" for name in header)]
-    cells += ["".join(f"<td>{html.escape(str(value))}</td>" for value in row) for row in rows]
-    return f"<p><b>{html.escape(title)}</b></p><table>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
-
-
-__all__ = ["Readable", "html_table"]
+__all__ = ["Readable"]

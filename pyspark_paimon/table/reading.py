@@ -12,7 +12,7 @@ from pyspark_paimon.jobs.incremental import Point, change_columns, exact_mode, r
 from pyspark_paimon.jobs.ordering import sort_columns
 from pyspark_paimon.request.backend import IncrementalModeName, IncrementalRange, ScanRequest, TravelRequest
 from pyspark_paimon.request.validate import Time, checked_options, millis_of, projection, travel_of
-from pyspark_paimon.table.readable import Readable, html_table
+from pyspark_paimon.table.readable import Readable
 from pyspark_paimon.table.role import TableRole
 from pyspark_paimon.table.scan import Scan
 
@@ -203,10 +203,10 @@ class TableReading(TableRole, Readable):
         return self.scan()
 
     def _repr_html_(self) -> str:
-        schema = self.table_schema
-        keys = {**dict.fromkeys(schema.partition_keys, "partition"), **dict.fromkeys(schema.primary_keys, "primary key")}
-        rows = [(field.name, field.type, keys.get(field.name, ""), field.description or "") for field in schema.fields]
-        return html_table(self.path, ("column", "type", "key", "comment"), rows)
+        from pyspark_paimon.html.card import or_error  # noqa: PLC0415  # few tables are drawn
+        from pyspark_paimon.views.notebook import table_card  # noqa: PLC0415  # as above
+
+        return or_error(self.path, lambda: table_card(self._backend))
 
     def _changes(
         self,

@@ -21,7 +21,7 @@ from pyspark_paimon.request.arguments import CheckedMethods
 from pyspark_paimon.request.backend import Backend, ScanRequest
 from pyspark_paimon.request.validate import projection, text_columns
 from pyspark_paimon.table.engine_choice import check_session
-from pyspark_paimon.table.readable import Readable, html_table
+from pyspark_paimon.table.readable import Readable
 from pyspark_paimon.views.explain import Explanation
 
 if TYPE_CHECKING:
@@ -184,7 +184,10 @@ class Scan(CheckedMethods, Readable):
         return self
 
     def _repr_html_(self) -> str:
-        return html_table(repr(self), ("column", "type"), [(field.name, field.type) for field in self.schema])
+        from pyspark_paimon.html.card import Grid, card, or_error  # noqa: PLC0415  # few scans are drawn
+
+        columns = [(field.name, field.type) for field in self.schema]
+        return or_error("Scan", lambda: card(repr(self), grids=[Grid.of(("column", "type"), columns)]))
 
     def __repr__(self) -> str:
         parts = [self.backend.path, f"snapshot={self.snapshot_id}"]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING, Any
 
+from pyspark_paimon.html.card import Grid, card
 from pyspark_paimon.request.results import FunnelStage
 
 if TYPE_CHECKING:
@@ -66,9 +66,7 @@ class Explanation:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{escape(name)}</th>" for name in _HEADER)
-        body = "".join(_html_row(_cells(stage)) for stage in self.stages)
-        return f"<p><code>{escape(self.title)}</code></p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{escape(self.summary)}</p>"
+        return card(self.title, [("summary", self.summary)], [Grid.of(_HEADER, [_cells(stage) for stage in self.stages])])
 
 
 def funnel_stage(stage: Any) -> FunnelStage:
@@ -88,10 +86,6 @@ def _cells(stage: FunnelStage) -> tuple[str, ...]:
     bytes_kept = size_text(stage.bytes_kept) if stage.bytes_kept or stage.bytes_dropped else ""
     bytes_dropped = size_text(stage.bytes_dropped) if stage.bytes_dropped else ""
     return (stage.name, f"{stage.kept:,}", f"{stage.dropped:,}", bytes_kept, bytes_dropped, f"{stage.millis:.1f}", stage.note)
-
-
-def _html_row(cells: Sequence[str]) -> str:
-    return f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
 
 
 def _summary(plan: ScanPlan) -> str:

@@ -1,0 +1,37 @@
+"""What a notebook shows of a table: its columns, and its newest snapshot as that one file tells of it; no data, no manifest is read."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from fileindex.base.redaction import redacted, shown
+from pyspark_paimon.html.card import Facts, Grid, card
+from pyspark_paimon.request.backend import Backend, TravelRequest
+
+
+def table_card(backend: Backend) -> str:
+    """The table; where the newest snapshot cannot be read, that, beside what its schema says."""
+    schema = backend.schema()
+    keys = {**dict.fromkeys(schema.partition_keys, "partition"), **dict.fromkeys(schema.primary_keys, "primary key")}
+    columns = [(field.name, field.type, keys.get(field.name, ""), field.description or "") for field in schema.fields]
+    facts, error = _newest(backend)
+    grids = [Grid.of(("column", "type", "key", "comment"), columns)]
+    options = sorted(shown(schema.options).items())
+    if options:
+        grids.append(Grid.of(("option", "value"), options))
+    return card(redacted(backend.path), facts, grids, error)
+
+
+def _newest(backend: Backend) -> tuple[Facts, str | None]:
+    try:
+        snapshot = backend.pin(TravelRequest())
+    except Exception as error:  # noqa: BLE001 -- it is shown
+        return (), f"{type(error).__name__}: {error}"
+    if snapshot is None:
+        return [("snapshot", "none yet")], None
+    when = f"{datetime.fromtimestamp(snapshot.time_millis / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    rows = f"{snapshot.total_record_count:,} in files, {snapshot.delta_record_count:+,} by this snapshot"
+    return [("snapshot", str(snapshot.id)), ("made by", f"{snapshot.commit_kind.value} at {when}"), ("rows", rows)], None
+
+
+__all__ = ["table_card"]
