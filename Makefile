@@ -99,7 +99,7 @@ docs: $(DOCS_STAMP) ## Build the documentation as a site in artifacts/site, stri
 
 .PHONY: dist-check
 dist-check: $(STAMP) ## Build sdist and wheel, and try each in a fresh environment
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check '.[dist]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dist]'
 	@scripts/check-dist $(BIN)/python
 
 .PHONY: bench-quick

@@ -23,6 +23,7 @@ from manifest.io.errors import SnapshotExpired, TableNotFound
 from manifest.io.file_io import FileIO
 from manifest.io.paths import MAIN_BRANCH, FileNames, TablePaths, split_branch
 from manifest.options.core_options import CoreOptions
+from manifest.schema.elsewhere import what_is_at
 from manifest.schema.manager import SchemaManager
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.manager import SnapshotManager
@@ -71,7 +72,7 @@ class FileStore:
         if schema is None:
             if branch != MAIN_BRANCH and SchemaManager(storage, root).ids():
                 raise TableNotFound(f"{root}: the table has no branch '{branch}'")
-            raise TableNotFound(f"{root}: no Paimon table is here (there is no schema file)")
+            raise TableNotFound(f"{root}: no Paimon table is here ({what_is_at(storage, root) or 'there is no schema file'})")
         store = cls(storage, root, schema, held, branch, commits)
         return store.with_options(dynamic_options) if dynamic_options else store
 

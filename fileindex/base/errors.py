@@ -5,6 +5,7 @@ Every error names the thing (column, option, file, table) and says what to do; r
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from difflib import get_close_matches
 
 from fileindex.base.redaction import redacted
@@ -52,6 +53,17 @@ class OutOfRange(PaimonError, ArithmeticError):
     """A sum does not fit the type that sums of its column have."""
 
 
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A question after the name that is most like ``name``, whatever its case; nothing where none is.
+
+    >>> did_you_mean("citi", ["id", "City"]), did_you_mean("x", ["id"])
+    (", did you mean 'City'", '')
+    """
+    names = tuple(known)
+    near = get_close_matches(name.lower(), [one.lower() for one in names], n=1)
+    return next((f", did you mean '{one}'" for one in names if one.lower() in near), "")
+
+
 class UnknownColumn(PaimonError, KeyError):
     """A filter, projection or option names a column that the table does not have; ``column`` is the name."""
 
@@ -61,10 +73,8 @@ class UnknownColumn(PaimonError, KeyError):
         self.known = known
 
     def __str__(self) -> str:
-        near = get_close_matches(self.column.lower(), [name.lower() for name in self.known], n=1)
-        guess = next((f", did you mean '{name}'" for name in self.known if name.lower() in near), "")
         hint = f"; columns are: {', '.join(self.known)}" if self.known else ""
-        return f"unknown column '{self.column}'{guess}{hint}"
+        return f"unknown column '{self.column}'{did_you_mean(self.column, self.known)}{hint}"
 
 
 class CorruptFile(PaimonError):
@@ -88,4 +98,5 @@ __all__ = [
     "UnknownColumn",
     "UnsupportedOption",
     "UnsupportedType",
+    "did_you_mean",
 ]

@@ -26,6 +26,16 @@ _NAMES = {
 }
 
 
+_VALUES = {
+    Kind.ARRAY: "; give lists: pa.array([[...]])",
+    Kind.MULTISET: "; give pairs (value, count)",
+    Kind.MAP: "; give dicts, or pairs (key, value)",
+    Kind.ROW: "; give dicts",
+    Kind.BOOLEAN: "; compare it with something that is true",
+}
+"""What is wanted where no cast makes it."""
+
+
 def cast_hint(field: DataField, source: Any) -> str:
     """``"; cast like this: pc.cast(rows['d'], pa.date32())"``, or nothing where no cast of Arrow's does it.
 
@@ -34,7 +44,17 @@ def cast_hint(field: DataField, source: Any) -> str:
     "; cast like this: pc.cast(rows['d'], pa.date32())"
     """
     made = _expression(field, source, f"rows[{field.name!r}]")
-    return "" if made is None else f"; cast like this: {made}"
+    return _VALUES.get(field.type.kind, "") if made is None else f"; cast like this: {made}"
+
+
+def wider_hint(field: DataField) -> str:
+    """What to do where a value is beyond the column's range.
+
+    >>> from manifest.types.data_type import DataType
+    >>> wider_hint(DataField(0, "n", DataType(Kind.INT)))
+    "; give values in its range, or the column a wider type: table.change_type('n', ...)"
+    """
+    return f"; give values in its range, or the column a wider type: table.change_type({field.name!r}, ...)"
 
 
 def _expression(field: DataField, source: Any, rows: str) -> str | None:
@@ -44,6 +64,8 @@ def _expression(field: DataField, source: Any, rows: str) -> str | None:
         return None
     if kind in TIMESTAMPS and types.is_timestamp(source) and (source.tz is None) != (field.type.arrow.tz is None):
         return f"pc.local_timestamp({rows})" if field.type.arrow.tz is None else f"pc.assume_timezone({rows}, 'UTC')"
+    if kind in TIMESTAMPS and types.is_timestamp(source) and source.unit != field.type.arrow.unit:
+        return f"pc.cast({rows}, {wanted}, safe=False)"
     if types.is_floating(source) and kind is Kind.DECIMAL:
         return f"pc.cast(pc.round({rows}, {field.type.scale}), {wanted})"
     if types.is_floating(source) and wanted.startswith("pa.int"):
@@ -73,4 +95,4 @@ def _wanted(field: DataField) -> str | None:
     return _NAMES.get(kind)
 
 
-__all__ = ["cast_hint"]
+__all__ = ["cast_hint", "wider_hint"]

@@ -9,8 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fileindex.base.column_type import BINARIES, STRINGS, Kind
+from fileindex.base.errors import did_you_mean
 from lsm.keys.encoding import is_variable
-from lsm.schema.cast_hint import cast_hint
+from lsm.schema.cast_hint import cast_hint, wider_hint
 from manifest.io.errors import NullInKey, SchemaMismatch
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import MAX_LENGTH, DataField, DataType
@@ -46,7 +47,7 @@ def conform(rows: Any, schema: TableSchema) -> Any:
             raise SchemaMismatch(f"column '{name}' is there {times} times")
         if name not in schema.names:
             alike = [known for known in schema.names if known.lower() == name.lower()]
-            hint = f" (rows keep the case of names: write it '{alike[0]}')" if alike else ""
+            hint = f" (rows keep the case of names: write it '{alike[0]}')" if alike else did_you_mean(name, schema.names)
             raise SchemaMismatch(f"column '{name}' is unknown{hint}; the table has: {', '.join(schema.names)}")
     table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
     for field in schema.fields:
@@ -98,11 +99,7 @@ def _cast(column: Any, field: DataField, target: Any) -> Any:
         done = column.cast(target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         finer = pa.types.is_decimal(source) and source.scale > field.type.scale
-        hint = (
-            cast_hint(field, source)
-            if finer or pa.types.is_floating(source)
-            else "; or give the column a wider type: table.change_type(...)"
-        )
+        hint = cast_hint(field, source) if finer or pa.types.is_floating(source) or _is_finer_time(source, target) else wider_hint(field)
         raise SchemaMismatch(f"column '{field.name}': a value of Arrow {source} does not fit {field.type} ({error}){hint}") from error
     if _may_round(source, target):
         same = pc.or_(pc.equal(done.cast(source), column), pc.is_null(column, nan_is_null=True))
@@ -110,6 +107,10 @@ def _cast(column: Any, field: DataField, target: Any) -> Any:
             hint = cast_hint(field, source)
             raise SchemaMismatch(f"column '{field.name}': a value of Arrow {source} would be rounded to become {field.type}{hint}")
     return done
+
+
+def _is_finer_time(source: Any, target: Any) -> bool:
+    return bool(pa.types.is_timestamp(source) and pa.types.is_timestamp(target) and source.unit != target.unit)
 
 
 def may_cast(source: Any, target: Any) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 
-from fileindex.base.errors import InvalidArgument
+from fileindex.base.errors import InvalidArgument, did_you_mean
 from manifest.expire.rollback import Removed, remove_unreachable, told_unfinished
 from manifest.io.errors import SnapshotNotFound
 from manifest.io.paths import MAIN_BRANCH, TablePaths, branch_name
@@ -69,7 +69,9 @@ def delete_branch(store: FileStore, name: str) -> Removed:
     if name not in store.snapshots.branch_names() and not store.file_io.is_directory(
         store.paths.for_branch(branch_name(name)).metadata_root
     ):
-        raise SnapshotNotFound(f"{store.root}: there is no branch '{name}'")
+        raise SnapshotNotFound(
+            f"{store.root}: there is no branch '{name}'{did_you_mean(name, store.snapshots.branch_names())}; there are: {', '.join(store.snapshots.branch_names()) or 'none'}"
+        )
     branch = SnapshotManager(store.file_io, store.paths.for_branch(name))
     tags = branch.tags()
     snapshots = [branch.get(snapshot_id) for snapshot_id in branch.ids()]
@@ -140,7 +142,9 @@ def _refuse_on_branch(store: FileStore) -> None:
 
 def _branch(store: FileStore, name: str) -> SnapshotManager:
     if name not in store.snapshots.branch_names():
-        raise SnapshotNotFound(f"{store.root}: there is no branch '{name}'")
+        raise SnapshotNotFound(
+            f"{store.root}: there is no branch '{name}'{did_you_mean(name, store.snapshots.branch_names())}; there are: {', '.join(store.snapshots.branch_names()) or 'none'}"
+        )
     return SnapshotManager(store.file_io, store.paths.for_branch(name))
 
 

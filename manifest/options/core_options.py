@@ -23,6 +23,10 @@ _MAX_LONG = 2**63 - 1
 _MIB = 1 << 20
 
 
+_KINDS = {"int_parsing": "a whole number is wanted", "int_type": "a whole number is wanted", "float_parsing": "a number is wanted"}
+"""Pydantic's words as ours."""
+
+
 def _size(value: object) -> object:
     return parse_memory_size(value, "") if isinstance(value, str) else value
 
@@ -243,7 +247,14 @@ class CoreOptions(BaseModel):
         except ValidationError as error:
             first = error.errors()[0]
             cause = first.get("ctx", {}).get("error")
-            reason = cause.reason if isinstance(cause, UnsupportedOption) else f"{first['input']!r}: {cause or first['msg']}"
+            told = _KINDS.get(first["type"], str(cause or first["msg"]))
+            reason = (
+                cause.reason
+                if isinstance(cause, UnsupportedOption)
+                else told
+                if repr(first["input"]) in told
+                else f"{first['input']!r}: {told}"
+            )
             raise UnsupportedOption(str(first["loc"][0]), reason) from error
 
     @classmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Sequence
 
 from fileindex.base.errors import CorruptFile
@@ -92,7 +93,13 @@ class SchemaManager:
 
     def create(self, schema: TableSchema) -> TableSchema:
         """Write the first schema; ``TableExists`` if there is one already."""
-        if self.latest() is not None or not self._put(schema):
+        try:
+            taken = self.latest() is not None or not self._put(schema)
+        except OSError as error:
+            if error.errno != errno.ENOTDIR:
+                raise
+            raise TableExists(f"{self._table_path}: a file is in the way of the table's directory; choose another path") from error
+        if taken:
             raise TableExists(f"{self._table_path}: a table is here already; open it with Table.open")
         return schema
 

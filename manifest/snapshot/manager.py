@@ -6,10 +6,11 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from fileindex.base.errors import CorruptFile, InvalidArgument
+from fileindex.base.errors import CorruptFile, InvalidArgument, PaimonError, did_you_mean
 from manifest.io import failpoints
 from manifest.io.errors import SnapshotExpired, SnapshotNotFound
 from manifest.io.file_cache import SHARED
@@ -23,6 +24,8 @@ from manifest.snapshot.tag import Tag
 
 _TAG_BYTES = 4096
 """In memory, about."""
+_NAMED = 20
+"""Names that an error lists at most."""
 _AHEAD = 8
 """Snapshots that are read at once where storage is far and several are looked at in turn."""
 
@@ -183,7 +186,9 @@ class SnapshotManager:
             else:
                 last = middle - 1
         if found is None:
-            raise SnapshotNotFound(f"{self.paths.root}: no snapshot is as old as timestamp {millis}")
+            oldest = self.earliest_id()
+            told = "there is none" if oldest is None else f"the oldest, {oldest}, is of {_iso(self.get(oldest).time_millis)}"
+            raise SnapshotNotFound(f"{self.paths.root}: no snapshot is as old as timestamp {millis} ({_iso(millis)}); {told}")
         return found
 
     def at_watermark(self, watermark: int) -> Snapshot:
@@ -225,7 +230,14 @@ class SnapshotManager:
         try:
             return Tag.from_json(self.file_io.read(path), path)
         except FileNotFoundError:
-            raise SnapshotNotFound(f"{self.paths.root}: there is no tag '{name}'") from None
+            raise SnapshotNotFound(f"{self.paths.root}: there is no tag '{name}'{self._others(name)}") from None
+
+    def _others(self, name: str) -> str:
+        """What there is, where a tag is not."""
+        with suppress(OSError, PaimonError):
+            names = sorted(s.name.removeprefix(TAG) for s in self.file_io.list(self.paths.tags) if s.name.startswith(TAG))
+            return f"{did_you_mean(name, names)}; there are: {', '.join(names[:_NAMED]) or 'none'}"
+        return ""
 
     def tags(self) -> dict[str, Tag]:
         """All tags, by name; one deleted meanwhile is left out, and one that is still the same file is not read again."""
@@ -400,6 +412,13 @@ class SnapshotManager:
 
     def _write_hint(self, path: str, snapshot_id: int) -> None:
         self.file_io.write(path, str(snapshot_id).encode(), overwrite=True, durable=False)
+
+
+def _iso(millis: int) -> str:
+    try:
+        return datetime.fromtimestamp(millis / 1000, UTC).isoformat(sep=" ", timespec="seconds")
+    except (OverflowError, ValueError, OSError):
+        return "beyond all calendars"
 
 
 __all__ = ["SnapshotManager"]

@@ -85,7 +85,8 @@ class _Parser:
 
     def error(self, what: str) -> InvalidSchema:
         at = self.tokens[self.next][1] if self.next < len(self.tokens) else len(self.text)
-        return InvalidSchema(f"column list: {what} at position {at}, before {self.text[at : at + 20]!r}")
+        behind = f"before {self.text[at : at + 20]!r}" if at < len(self.text) else "at its end"
+        return InvalidSchema(f"column list: {what} at position {at}, {behind}")
 
     def table(self) -> TableDdl:
         created = self.accept("CREATE", "TABLE")
@@ -125,8 +126,8 @@ class _Parser:
     def fields(self, end: str, keys: dict[str, tuple[str, ...]] | None = None) -> list[DataField]:
         found: list[DataField] = []
         while self.peek() != end:
-            if found:
-                self.expect(",")
+            if found and not self.accept(","):
+                raise self.error(f"'{end or ','}' is missing" if end and not self.peek() else "',' is missing")
             if keys is not None and self.accept("PRIMARY", "KEY", "("):
                 self.next -= 1
                 self.key("primary", keys)
@@ -174,7 +175,8 @@ class _Parser:
             found = DataType(Kind.ROW, fields=tuple(self.fields(end=">")))
         elif root == "MAP":
             key = self.data_type(column).with_nullable(nullable=False)
-            self.expect(",")
+            if not self.accept(","):
+                raise self.error(f"column '{column}' is a MAP of one type, where two are wanted: MAP<STRING, INT>;")
             found = DataType(Kind.MAP, key=key, value=self.data_type(column))
         else:
             found = DataType(Kind(root), element=self.data_type(column))
@@ -183,6 +185,9 @@ class _Parser:
 
     def atomic(self, root: str, column: str) -> DataType:
         words = [root]
+        if not (root[:1].isalpha() or root[:1] == "_"):
+            self.next -= 1
+            raise self.error(f"column '{column}' has no type: write it as in \"{column} STRING\"")
         if root == "DOUBLE" and self.accept("PRECISION"):
             words.append("PRECISION")
         if self.accept("("):

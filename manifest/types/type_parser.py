@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from fileindex.base.column_type import Kind
-from fileindex.base.errors import UnsupportedType
+from fileindex.base.errors import UnsupportedType, did_you_mean
 
 LONGEST_TYPE = 2**31 - 1
 Atomic = tuple[Kind, bool, int, int, int]
@@ -45,6 +45,7 @@ _BARE = {
 _GEO = re.compile(r"(?P<root>GEOMETRY|GEOGRAPHY)\s*(?:\((?P<detail>[^()]+)\))?(?P<null>\s+NOT\s+NULL|\s+NULL)?", re.IGNORECASE)
 _GEO_DEFAULT = {Kind.GEOMETRY: "OGC:CRS84", Kind.GEOGRAPHY: "OGC:CRS84, spherical"}
 _DEFAULT_PRECISION = {"TIME": 0, "TIMESTAMP": 6, "TIMESTAMP_LTZ": 6}
+_ROOTS = (*_BARE, *_LENGTHS, *_UNBOUNDED, *_DEFAULT_PRECISION, *_SYNONYMS, "DECIMAL", "ARRAY", "MAP", "MULTISET", "ROW", "STRUCT")
 _WORD = re.compile(r"[^\W\d]\w*")
 _NUMBER = re.compile(r"[0-9]{1,10}")
 _MAX_TEXT = 200
@@ -116,7 +117,7 @@ def _atomic(text: str, root: str, nullable: bool, numbers: list[int]) -> Atomic:
         if precision <= 9:
             return Kind(root), nullable, 0, precision, 0
     else:
-        raise UnsupportedType(f"'{text}' is no type that tables can have")
+        raise UnsupportedType(f"'{text}' is no type that tables can have{did_you_mean(root, _ROOTS)}")
     raise UnsupportedType(f"'{text}': a parameter is out of range")
 
 

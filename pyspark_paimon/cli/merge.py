@@ -12,7 +12,7 @@ import typer
 
 from fileindex.base.errors import InvalidArgument
 from lsm.arrow.row_kind import ROW_KIND
-from pyspark_paimon.cli.rows_in import STANDARD_INPUT, rows_in
+from pyspark_paimon.cli.rows_of_files import STANDARD_INPUT, rows_of_files
 from pyspark_paimon.cli.scan import column_names
 from pyspark_paimon.cli.target import TableOption, destroys
 from pyspark_paimon.cli.write import CommitName, Files, InputFormat
@@ -47,7 +47,7 @@ def merge_files(
     matching = Matching(table, when_matched, when_not_matched)
     if STANDARD_INPUT in files and when_matched == "delete" and not (target.yes or target.dry_run):
         raise InvalidArgument("standard input has the rows, so nobody can be asked: add --yes, or --dry-run")
-    rows = rows_in(files, form, table.schema)
+    rows = rows_of_files(files, form, table.schema)
     asks = when_matched == "delete" and not target.dry_run
     if target.dry_run or (asks and not target.confirmed(f"delete the rows of {table.path} whose keys the files have")):
         for batch in rows:

@@ -7,7 +7,7 @@ from typing import Annotated, get_args
 import typer
 
 from fileindex.base.errors import InvalidArgument
-from pyspark_paimon.cli.rows_in import STANDARD_INPUT, rows_in
+from pyspark_paimon.cli.rows_of_files import STANDARD_INPUT, rows_of_files
 from pyspark_paimon.cli.target import TableOption, destroys
 from pyspark_paimon.request.backend import Mode
 
@@ -34,7 +34,7 @@ def write_files(
     if STANDARD_INPUT in files and mode == "overwrite" and not (target.yes or target.dry_run):
         raise InvalidArgument("standard input has the rows, so nobody can be asked: add --yes, or --dry-run")
     table = target.open()
-    rows = rows_in(files, form, table.schema)
+    rows = rows_of_files(files, form, table.schema)
     if target.dry_run or (mode == "overwrite" and not target.confirmed(f"replace rows of {table.path}")):
         names, counted = rows.schema.names, sum(batch.num_rows for batch in rows)
         told = {"dry_run": target.dry_run, "rows": counted, "columns": names}

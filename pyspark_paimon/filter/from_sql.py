@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any as Any_
@@ -85,6 +86,17 @@ def _parsed(text: str) -> exp.Expression:
     return cast("exp.Expression", sqlglot.parse_one(text, dialect=SparkFilter, into=exp.Condition))
 
 
+_ELSEWHERE = (
+    (r"^\s*SELECT\b", "a filter is what stands after WHERE"),
+    (r"^\s*WHERE\b", "a filter begins behind the word WHERE"),
+    (r"&&|\|\|", "write AND and OR"),
+    (r"\bORDER\s+BY\b", "order by scan(order_by=...)"),
+    (r"\bLIMIT\s+\d", "limit by scan(limit=...)"),
+    (r";", "a filter is one condition"),
+)
+"""What people write that other arguments say, or other languages."""
+
+
 def _located(text: str, error: ParseError) -> str:
     found = error.errors[0] if error.errors else {}
     line, end, mark = int(found.get("line") or 1), int(found.get("col") or 1), str(found.get("highlight") or "")
@@ -92,7 +104,10 @@ def _located(text: str, error: ParseError) -> str:
     lines = text.splitlines() or [text]
     shown = lines[min(line, len(lines)) - 1]
     what = str(found.get("description") or "it is no expression").split(" for <class")[0]
-    return f"the filter cannot be read at line {line}, column {start + 1}: {what}\n  {shown}\n  {' ' * start}{'^' * max(len(mark), 1)}"
+    hint = next((f"; {told}" for pattern, told in _ELSEWHERE if re.search(pattern, text, re.IGNORECASE)), "")
+    return (
+        f"the filter cannot be read at line {line}, column {start + 1}: {what}{hint}\n  {shown}\n  {' ' * start}{'^' * max(len(mark), 1)}"
+    )
 
 
 def _condition(node: exp.Expression) -> Condition:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
@@ -90,7 +90,7 @@ def _iterable_rows(data: Iterable[Any], schema: pa.Schema) -> Rows:
     def batches() -> Iterator[pa.RecordBatch]:
         for item in chain([first], items):
             if not isinstance(item, pa.RecordBatch | pa.Table):
-                raise InvalidArgument(f"an iterable of batches held a {type(item).__name__}")
+                raise InvalidArgument(f"an iterable of batches held one of type {type(item).__name__}")
             if not item.schema.equals(first.schema):
                 raise SchemaMismatch(f"the batches differ: one has ({_shown(first.schema)}), another ({_shown(item.schema)})")
             yield from item.to_batches() if isinstance(item, pa.Table) else (item,)
@@ -106,7 +106,7 @@ def _is_a(data: object, module: str, name: str) -> bool:
 def _dict_rows(rows: Sequence[Any], schema: pa.Schema) -> pa.Table:
     """Rows given as dicts; what a dict leaves out is null."""
     if wrong := next((row for row in rows if not isinstance(row, Mapping)), None):
-        raise InvalidArgument(f"an iterable of dicts held a {type(wrong).__name__}")
+        raise InvalidArgument(f"an iterable of dicts held {wrong!r:.40} of type {type(wrong).__name__}; all rows are dicts, or none is")
     names = dict.fromkeys(chain.from_iterable(rows))
     return _named_columns({name: [row.get(name) for row in rows] for name in names}, schema)
 
@@ -120,16 +120,55 @@ def _named_columns(columns: Mapping[Any, Any], schema: pa.Schema) -> pa.Table:
         at = schema.get_field_index(name)
         wanted = schema.field(at).type if at >= 0 else None
         if not hasattr(values, "__iter__") or isinstance(values, str | bytes):
-            raise InvalidArgument(f"column '{name}' is given as a {type(values).__name__}; a list of values is wanted")
+            raise InvalidArgument(f"column '{name}' is given as {type(values).__name__}; a list of values is wanted: {{'{name}': [...]}}")
         try:
-            arrays[name] = pa.array(_map_entries(values) if wanted is not None and pa.types.is_map(wanted) else values, wanted)
+            arrays[name] = pa.array(
+                _map_entries(values) if wanted is not None and pa.types.is_map(wanted) else _no_letters(values, wanted), wanted
+            )
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-            raise SchemaMismatch(f"column '{name}' is no {wanted or 'Arrow type'}: {error}") from error
+            raise SchemaMismatch(f"column '{name}' is no {wanted or 'Arrow type'}: {error}{values_hint(wanted)}") from error
     try:
         return pa.table(arrays)
     except pa.ArrowInvalid as error:
         lengths = ", ".join(f"{name} {len(array)}" for name, array in arrays.items())
         raise SchemaMismatch(f"the columns have different lengths: {lengths}") from error
+
+
+def _no_letters(values: Any, wanted: pa.DataType | None) -> Any:
+    """``values``, for Arrow takes a text for a list of its letters. Raises ``TypeError``."""
+    if wanted is not None and pa.types.is_list(wanted) and not isinstance(values, pa.Array | pa.ChunkedArray):
+        values = values if isinstance(values, Collection) else list(values)
+        if letters := next((value for value in values if isinstance(value, str | bytes)), None):
+            raise TypeError(f"{letters!r:.40} is a text")
+    return values
+
+
+def values_hint(wanted: pa.DataType | None) -> str:
+    """What to give for a column of that type, where Arrow did not take a value.
+
+    >>> values_hint(pa.date32()), values_hint(None)
+    ('; give datetime.date', '')
+    """
+    if wanted is None:
+        return ""
+    kinds = (given for is_kind, given in _PYTHON_VALUES if is_kind(wanted))
+    return "".join(f"; give {given}" for given in islice(kinds, 1))
+
+
+_PYTHON_VALUES: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
+    (pa.types.is_integer, "int, cast texts like this: int(value)"),
+    (pa.types.is_floating, "float, cast texts like this: float(value)"),
+    (pa.types.is_decimal, "decimal.Decimal, cast texts like this: Decimal(value)"),
+    (pa.types.is_date, "datetime.date"),
+    (pa.types.is_timestamp, "datetime.datetime, cast ISO texts like this: datetime.fromisoformat(value)"),
+    (pa.types.is_time, "datetime.time"),
+    (pa.types.is_boolean, "bool"),
+    (pa.types.is_string, "str, cast others like this: str(value)"),
+    (pa.types.is_binary, "bytes"),
+    (pa.types.is_map, "a dict, or pairs (key, value), whose keys are not None"),
+    (pa.types.is_list, "a list"),
+    (pa.types.is_struct, "a dict"),
+)
 
 
 def _map_entries(values: Iterable[Any]) -> list[Any]:
@@ -170,9 +209,10 @@ def _pandas_batch(frame: pd.DataFrame, names: Sequence[str], types: Sequence[pa.
     for at, (name, wanted) in enumerate(zip(names, types, strict=True)):
         column = frame.iloc[:, at]
         try:
-            array = pa.array(column, type=wanted, from_pandas=True)
+            array = pa.array(_no_letters(column, wanted), type=wanted, from_pandas=True)
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-            raise SchemaMismatch(f"column '{name}' of the pandas DataFrame is no {wanted or 'Arrow type'}: {error}") from error
+            told = f"{error}{values_hint(wanted)}"
+            raise SchemaMismatch(f"column '{name}' of the pandas DataFrame is no {wanted or 'Arrow type'}: {told}") from error
         arrays.append(array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array)
     return pa.record_batch(arrays, names=list(names)) if arrays else pa.record_batch({})
 
@@ -231,4 +271,4 @@ def split_kinds(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.Array]:
     return batch.remove_column(at), codes.cast(pa.int8())
 
 
-__all__ = ["Data", "collected", "has_row_kinds", "rows_of", "split_kinds"]
+__all__ = ["Data", "collected", "has_row_kinds", "rows_of", "split_kinds", "values_hint"]

@@ -25,6 +25,7 @@ from manifest.schema.change import (
 )
 from manifest.types.data_type import DataType, from_arrow
 from manifest.types.ddl import parse_ddl
+from manifest.types.type_parser import quoted
 from pyspark_paimon.request.table_changes import Alter
 from pyspark_paimon.table.role import TableRole
 
@@ -69,7 +70,7 @@ class TableEvolution(TableRole):
         >>> table.scan("visits = 0", columns=["id"]).to_arrow().to_pylist()
         [{'id': 9}]
         """
-        change = AddColumn(path=_path(name), type=_type(type), comment=comment, default=_default(default), first=first, after=after)
+        change = AddColumn(path=_path(name), type=_type(type, name), comment=comment, default=_default(default), first=first, after=after)
         return self._alter(change)
 
     def drop_column(self, name: Column) -> Self:
@@ -99,7 +100,7 @@ class TableEvolution(TableRole):
         >>> cities().change_type(["attrs", "value"], "BIGINT").schema.field("attrs").type
         MapType(map<string, int64>)
         """
-        return self._alter(ChangeType(path=_path(name), type=_type(type)))
+        return self._alter(ChangeType(path=_path(name), type=_type(type, name)))
 
     def set_nullable(self, name: Column, nullable: bool = True) -> Self:
         """Allow nulls, or with ``nullable=False`` forbid them if ``alter-column-null-to-not-null.disabled`` is ``false``."""
@@ -145,23 +146,23 @@ def _path(name: object) -> tuple[str, ...]:
     return path
 
 
-def _type(given: Type) -> str | dict[str, Any]:
+def _type(given: Type, column: Column) -> str | dict[str, Any]:
     """A type in the form of schema files."""
-    return _data_type(given).to_json()
+    return _data_type(given, ".".join(map(str, _path(column)))).to_json()
 
 
-def _data_type(given: Type) -> DataType:
+def _data_type(given: Type, column: str) -> DataType:
     if isinstance(given, str):
-        (field,) = parse_ddl(f"c {given}")
+        (field,) = parse_ddl(f"{quoted(column)} {given}")
         return field.type
     if isinstance(given, pa.DataType):
-        return from_arrow(pa.schema([("c", given)]))[0].type
+        return from_arrow(pa.schema([(column, given)]))[0].type
     if type(given).__module__.startswith("pyspark."):
         from pyspark.sql.types import StructField, StructType  # noqa: PLC0415  # a Spark type is at hand, so pyspark is
 
         from pyspark_paimon.frames.spark_types import fields_from_spark  # noqa: PLC0415  # as above
 
-        return fields_from_spark(StructType([StructField("c", given)]))[0].type
+        return fields_from_spark(StructType([StructField(column, given)]))[0].type
     raise InvalidArgument(f"a type is DDL text, an Arrow type or a Spark type, not {given!r}")
 
 

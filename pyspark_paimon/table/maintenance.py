@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from fileindex.base.errors import InvalidArgument
 from manifest.schema.change import ChangeOptions
 from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.filter.parse import Filter
@@ -115,6 +116,11 @@ class TableMaintenance(TableRole):
         >>> table.expire_snapshots(retain_min=1, retain_max=1)
         ExpireResult(snapshots=1, data_files=0, manifests=2, removal=None)
         """
+        for name, number in (("retain_min", retain_min), ("retain_max", retain_max), ("limit", limit)):
+            if number is not None and number < 1:
+                raise InvalidArgument(f"expire_snapshots: {name} is a number of snapshots, 1 or more, not {number}")
+        if retain_min is not None and retain_max is not None and retain_max < retain_min:
+            raise InvalidArgument(f"expire_snapshots: retain_max ({retain_max}) is less than retain_min ({retain_min})")
         request = ExpireRequest(
             retain_min=retain_min, retain_max=retain_max, older_than_ms=millis_of(older_than), limit=limit, dry_run=dry_run
         )

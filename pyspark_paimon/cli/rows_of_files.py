@@ -30,7 +30,7 @@ _ENDINGS = {
 }
 
 
-def rows_in(files: Sequence[str], form: str | None, schema: pa.Schema) -> pa.RecordBatchReader:
+def rows_of_files(files: Sequence[str], form: str | None, schema: pa.Schema) -> pa.RecordBatchReader:
     """The rows of all ``files``, each in the format of its ending unless ``form`` is given; the first one's columns are those of all.
 
     CSV has names in its first line; nothing means null, ``""`` an empty text. Texts become the types of ``schema``.
@@ -203,4 +203,4 @@ _READERS: dict[str, Callable[[Any, pa.Schema], tuple[pa.Schema, Iterator[pa.Reco
 }
 
 
-__all__ = ["STANDARD_INPUT", "rows_in"]
+__all__ = ["STANDARD_INPUT", "rows_of_files"]
