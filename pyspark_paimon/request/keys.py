@@ -37,10 +37,10 @@ def keys_of(keys: Keys, schema: TableSchema, method: str) -> KeySet:
         raise InvalidArgument(f"{method} finds rows by primary key, and the table has none; give a filter")
     fields = tuple(field for field in schema.fields if field.name in schema.primary_keys)
     wanted = TableSchema(id=schema.id, fields=fields)
-    if isinstance(keys, str | bytes | int | float | list | tuple | set | range):
-        if not isinstance(keys, list | tuple) or not all(isinstance(item, Mapping | pa.RecordBatch | pa.Table) for item in keys):
-            spelt = ", ".join(f"'{name}': [...]" for name in wanted.names)
-            raise InvalidArgument(f"{method}: keys have names, {{{spelt}}} or rows of Arrow, pandas, polars; not {keys!r:.60}")
+    given = isinstance(keys, list | tuple) and all(isinstance(item, Mapping | pa.RecordBatch | pa.Table) for item in keys)
+    if isinstance(keys, str | bytes | int | float | list | tuple | set | range) and not given:
+        spelt = ", ".join(f"'{name}': [...]" for name in wanted.names)
+        raise InvalidArgument(f"{method}: keys have names, {{{spelt}}} or rows of Arrow, pandas, polars; not {keys!r:.60}")
     rows = rows_of(_table(keys, wanted) if isinstance(keys, Mapping) else keys, wanted.arrow)
     if not isinstance(rows, ArrowRows):
         raise InvalidArgument(f"{method} takes keys of this process, not a DataFrame of Spark: collect them with keys.toArrow()")
