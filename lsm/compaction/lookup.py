@@ -16,8 +16,9 @@ from lsm.deletion_vectors.reader import dead_rows
 from lsm.keys.encoding import one_array
 from lsm.keys.sort import SortKey, sort_rows
 from lsm.levels.sorted_runs import KeyOf
+from lsm.merge.alignment import aligned
 from lsm.merge.lookup_function import with_level
-from lsm.merge.merge_iterator import aligned
+from lsm.merge.small_runs import gathered_runs
 from lsm.read.data_file import DataFileRead
 from lsm.read.full_scan import batch_bytes_of
 from manifest.entry.data_file import DataFileMeta
@@ -65,11 +66,12 @@ class Lookup:
         if not levels:
             return
         size = batch_bytes_of(len(newer) + len(levels))
-        probes = [self._keys(file, size) for file in newer]
+        kept, gathered = gathered_runs([self._keys(file, size) for file in newer], self.key)
+        probes = [*kept, *gathered]
         runs = [self._run(reached, level, columns, size) for level in levels]
         for pieces in aligned([*probes, *runs], self.key):
-            here = [piece for number, piece in pieces if number >= len(newer)]
-            keys = [piece for number, piece in pieces if number < len(newer)]
+            here = [piece for number, piece in pieces if number >= len(probes)]
+            keys = [piece for number, piece in pieces if number < len(probes)]
             if not here or not keys:
                 continue
             rows = pa.concat_tables(here).combine_chunks()

@@ -16,7 +16,7 @@ from lsm.arrow.row_kind import ROW_KIND, kind_texts
 from lsm.incremental.planner import IncrementalMode, IncrementalSplit
 from lsm.keys.encoding import one_array
 from lsm.keys.sort import INSERT, VALUE_KIND, SortKey
-from lsm.merge.merge_iterator import aligned
+from lsm.merge.alignment import aligned
 from lsm.merge.row_diff import row_diff
 from lsm.read.data_file import DataFileRead
 from lsm.read.file_filter import FileFilter

@@ -70,11 +70,14 @@ def _distinct_tokens(texts: Any, keys: Int64s, delimiter: str) -> tuple[Any, Int
 
 
 def collect(history: VersionHistory, column: Any, valid: Mask, rule: FieldAggregate) -> Any:
-    """All elements in order; ``distinct``: each once. Taking an array back removes one occurrence of each of its elements."""
+    """All elements in order; ``distinct``: each once, if anything is added. Taking an array back removes one occurrence of each of its elements."""
     wanted = history.in_order if history.older is None else history.in_order | history.older
     elements = Elements.of(history, column, wanted & valid)
     codes = codes_of(elements.values) if rule.distinct or history.retract is not None else np.empty(0, np.int64)
     kept = elements.first_of_each(codes) if rule.distinct else np.ones(len(elements.places), np.bool_)
+    if rule.distinct and history.seed is not None:
+        added = history.newer if history.older is None else history.newer | history.older
+        kept |= history.seed[elements.places] & (history.versions.last_where(added) < 0)[elements.keys]
     if history.retract is not None:
         takes_back = np.unique(history.versions.keys[history.retract & valid])
         bounds = np.searchsorted(elements.keys, np.stack([takes_back, takes_back + 1]))
@@ -90,14 +93,21 @@ def _collected(history: VersionHistory, places: Int64s, codes: Int64s, *, distin
     kept = [False] * len(codes)
     held: dict[int, list[int]] = {}
     assert history.retract is not None
+    seeded = False
     start = 0
     while start < len(codes):
         place = int(places[start])
         end = int(np.searchsorted(places, place, side="right"))
         some = codes[start:end].tolist()
         if history.sets[place]:
+            once = distinct and not (history.seed is not None and history.seed[place])
+            if once and seeded:  # what a seed has twice is told apart until something is added
+                for double in (at for ats in held.values() for at in ats[1:]):
+                    kept[double] = False
+                held = {code: ats[:1] for code, ats in held.items()}
+            seeded = not once
             for at, code in enumerate(some, start):
-                if not (distinct and held.get(code)):
+                if not (once and held.get(code)):
                     held.setdefault(code, []).append(at)
                     kept[at] = True
         if history.retract[place]:

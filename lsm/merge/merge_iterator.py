@@ -1,28 +1,18 @@
-"""Bounded k-way merge of sorted runs (Paimon's ``SortMergeReader``), shared by compaction, reading and spill files.
-
-A round looks at the current batch of every run. The smallest of their last keys is the bound: what any run still has to
-deliver is greater, so all versions of every key up to the bound are at hand. Memory is one batch per run. Where runs are many, each
-would take a round in which all others are cut: then it is found out which small batches end their runs, and those bound nothing.
-"""
+"""Bounded k-way merge of sorted runs (Paimon's ``SortMergeReader``), shared by compaction, reading and spill files."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import pyarrow as pa
 
-from fileindex.base.arrays import UInt64s
 from lsm.arrow.row_kind import drop_retracts
 from lsm.arrow.text_form import joined
-from lsm.keys.encoding import WordColumn, fixed_words, is_variable, one_array
+from lsm.keys.encoding import WordColumn, one_array
 from lsm.keys.sort import SEQUENCE_NUMBER, VALUE_KIND, Sorted, SortKey, sort_rows
-
-_Key = tuple[Any, ...]
-_MANY, _SMALL = 8, 1 << 14
-"""Runs of which it pays to know the end, and rows of a batch after which it is looked for: the next one is held in memory meanwhile."""
+from lsm.merge.small_runs import aligned_versions
 
 
 def merge_runs(runs: Sequence[Iterator[Any]], key: SortKey, fold: Fold, *, drop_delete: bool = False) -> Iterator[Any]:
@@ -70,33 +60,13 @@ class MergeRound:
 
 def merge_rounds(runs: Sequence[Iterator[Any]], key: SortKey, fold: Fold) -> Iterator[MergeRound]:
     """As ``merge_runs``, with the versions that each result was made of, as changelogs need them."""
-    for pieces in aligned(runs, key):
-        tables = [table for _, table in pieces]
-        if len(tables) == 1:
+    for tables, alone in aligned_versions(runs, key):
+        if alone:
             yield MergeRound(tables[0], None, tables[0])
             continue
         rows = joined(tables).combine_chunks()
         done = sort_versions(rows, key)
         yield MergeRound(rows, done, fold.fold(rows, done))
-
-
-def aligned(runs: Sequence[Iterator[Any]], key: SortKey) -> Iterator[list[tuple[int, Any]]]:
-    """Cut sorted runs, whose columns may differ but for those of ``key``, so that all rows of a key come in one round.
-
-    Yields:
-        (number of the run, its rows) of every run that has rows in the round; keys ascend from round to round.
-    """
-    small = _SMALL if len(runs) > _MANY else 0
-    live = [(number, cursor) for number, cursor in enumerate(_Cursor(run, key, small) for run in runs) if cursor.refill()]
-    while live:
-        if len(live) == 1:
-            number, cursor = live[0]
-            yield [(number, cursor.rest())]
-        else:
-            bound = min((cursor.last for _, cursor in live if not cursor.ends), default=None)
-            pieces = [(number, cursor.rest() if bound is None else cursor.up_to(bound)) for number, cursor in live]
-            yield [(number, piece) for number, piece in pieces if piece.num_rows]
-        live = [(number, cursor) for number, cursor in live if cursor.refill()]
 
 
 def sort_versions(rows: Any, key: SortKey) -> Sorted:
@@ -111,67 +81,4 @@ def _add_rank(kinds: Any) -> Any:
     return pa.array((one_array(kinds).to_numpy(zero_copy_only=False) & 1) ^ 1)
 
 
-class _Cursor:
-    """The current batch of a run, how far it is consumed, and whether it ``ends`` the run for certain."""
-
-    def __init__(self, run: Iterator[Any], key: SortKey, small: int) -> None:
-        self._run = run
-        self._key = key
-        self._small = small
-        self._table: Any = None
-        self._following: Any = None
-        self._next = 0
-        self._columns: list[tuple[Any, list[UInt64s]]] = []
-        self.last: _Key = ()
-        self.ends = False
-
-    def refill(self) -> bool:
-        """Make sure that a row is at hand; False if the run has ended."""
-        while self._table is None or self._next >= self._table.num_rows:
-            table = next(self._run, None) if self._following is None else self._following
-            if table is None:
-                return False
-            self._following = next(self._run, None) if table.num_rows <= self._small else None
-            self.ends = table.num_rows <= self._small and self._following is None
-            self._table = table if isinstance(table, pa.Table) else pa.Table.from_batches([table])
-            self._next = 0
-            self._columns = [_comparable(one_array(self._table.column(name))) for name in self._key.columns]
-            if self._table.num_rows:
-                self.last = self._at(self._table.num_rows - 1)
-        return True
-
-    def rest(self) -> Any:
-        """All remaining rows of the batch."""
-        piece = self._table.slice(self._next)
-        self._next = self._table.num_rows
-        return piece
-
-    def up_to(self, bound: _Key) -> Any:
-        """The remaining rows whose key is at most ``bound``."""
-        start = self._next
-        if self.last <= bound:
-            self._next = self._table.num_rows
-        else:
-            self._next = bisect_right(range(self._table.num_rows), bound, lo=start, key=self._at)
-        return self._table.slice(start, self._next - start)
-
-    def _at(self, row: int) -> _Key:
-        """The key of a row as a tuple that compares like the key."""
-        return tuple(_element(column, row) for column in self._columns)
-
-
-def _comparable(array: Any) -> tuple[Any, list[UInt64s]]:
-    """The array, and its words if it is of fixed width."""
-    return array, [] if is_variable(array.type) else fixed_words(array)
-
-
-def _element(column: tuple[Any, list[UInt64s]], row: int) -> tuple[Any, ...]:
-    array, words = column
-    if array.null_count and not array[row].is_valid:
-        return (0,)
-    if words:
-        return (1, *(int(word[row]) for word in words))
-    return (1, array[row].as_py())  # Python compares str by code points, which is the order of the UTF-8 bytes
-
-
-__all__ = ["Fold", "MergeRound", "aligned", "merge_rounds", "merge_runs", "sort_versions"]
+__all__ = ["Fold", "MergeRound", "merge_rounds", "merge_runs", "sort_versions"]

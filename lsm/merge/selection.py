@@ -20,7 +20,8 @@ from lsm.arrow.text_form import plain_texts
 from lsm.keys.encoding import one_array
 from lsm.keys.packed import packed_keys
 from lsm.keys.sort import SEQUENCE_NUMBER, VALUE_KIND, Sorted, SortKey
-from lsm.merge.merge_iterator import aligned, sort_versions
+from lsm.merge.merge_iterator import sort_versions
+from lsm.merge.small_runs import aligned_versions
 
 
 class Chooses(Protocol):
@@ -54,9 +55,8 @@ def selection_vectors(runs: Sequence[Iterator[Any]], key: SortKey, fold: Chooses
     [(1, 1), (2, 2), (3, 2), (4, 1)]
     """
     names = list(dict.fromkeys([*key.columns, *key.sequence_fields, SEQUENCE_NUMBER, VALUE_KIND]))
-    for pieces in aligned(runs, key):
-        tables = [table for _, table in pieces]
-        chosen = _chosen(tables, names, key, fold)
+    for tables, alone in aligned_versions(runs, key):
+        chosen = [~retracts(tables[0].column(VALUE_KIND))] if alone else _chosen(tables, names, key, fold)
         largest = max(range(len(tables)), key=lambda at: int(tables[at].num_rows))
         rows, mask = tables.pop(largest), chosen.pop(largest)
         if mask.any():
@@ -76,8 +76,6 @@ def _chosen(tables: Sequence[Any], names: Sequence[str], key: SortKey, fold: Cho
 
 
 def _sorted_out(tables: Sequence[Any], names: Sequence[str], key: SortKey, fold: Chooses) -> list[Mask]:
-    if len(tables) == 1:
-        return [~retracts(tables[0].column(VALUE_KIND))]
     rows = pa.concat_tables([plain_texts(table.select(names)) for table in tables]).combine_chunks()
     kinds = rows.column(VALUE_KIND)
     mask = np.zeros(rows.num_rows, np.bool_)

@@ -42,10 +42,10 @@ def sorted_by_key(one: pa.Table, names: tuple[str, ...]) -> list[int]:
     kind=st.sampled_from(sorted(KEYS)),
     rule=st.sampled_from(["arrival", "ascending", "descending"]),
     drop=st.booleans(),
-    many_and_small=st.sampled_from([(8, 1 << 14), (0, 1 << 14), (0, 3)]),
+    many_small_bytes=st.sampled_from([(8, 1 << 14, 1 << 25), (0, 1 << 14, 1 << 25), (0, 3, 1 << 25), (0, 1 << 14, 1), (1, 4, 200)]),
 )
 def test_the_newest_version_of_every_key_survives_in_key_order(
-    *, runs: list, batch: int, kind: str, rule: str, drop: bool, many_and_small: tuple[int, int]
+    *, runs: list, batch: int, kind: str, rule: str, drop: bool, many_small_bytes: tuple[int, int, int]
 ) -> None:
     names, columns = KEYS[kind]
     sequence, models, inputs = 0, {}, []
@@ -63,7 +63,7 @@ def test_the_newest_version_of_every_key_survives_in_key_order(
         return (whole.slice(at, batch) for at in range(0, whole.num_rows, batch))
 
     key = SortKey(names, () if rule == "arrival" else ("version",), rule == "descending")
-    with mock.patch("lsm.merge.merge_iterator._MANY", many_and_small[0]), mock.patch("lsm.merge.merge_iterator._SMALL", many_and_small[1]):
+    with mock.patch.multiple("lsm.merge.small_runs", **dict(zip(("_MANY", "_SMALL", "_GATHERED_BYTES"), many_small_bytes, strict=True))):
         merged = list(merge_runs([batches(one) for one in inputs], key, Deduplicate(), drop_delete=drop))
     assert all(piece.num_rows for piece in merged)
     got = pa.concat_tables(merged) if merged else table([], columns)
@@ -110,7 +110,7 @@ def test_many_small_runs_take_one_round_and_a_long_one_a_round_for_each_of_its_b
     long = (table([(k, 1000 + k, 0, k) for k in range(at, at + 300)], KEYS["bigint"][1]) for at in range(0, 1200, 300))
     assert len(list(merge_runs(many, SortKey(("k",)), Deduplicate()))) == 1
     many = [run((at, at, 0, at), (at + 1000, at, 0, at)) for at in range(60)]
-    assert len(list(merge_runs([*many, long], SortKey(("k",)), Deduplicate()))) == 4
+    assert len(list(merge_runs([*many, long], SortKey(("k",)), Deduplicate()))) == 5  # the last one has what comes behind the long run
 
 
 def test_no_more_than_a_batch_of_each_run_is_held() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from unittest import mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -63,13 +64,17 @@ def in_order(tables: list[pa.Table], schema: pa.Schema) -> list[dict]:
     size=st.integers(1, 9),
     rule=st.sampled_from(["arrival", "ascending", "descending"]),
     encoded=st.booleans(),
+    many=st.sampled_from([0, 1, 8]),
 )
-def test_the_rows_that_survive_are_those_of_the_merge_that_sorts(*, runs: list, engine, size: int, rule: str, encoded: bool) -> None:
+def test_the_rows_that_survive_are_those_of_the_merge_that_sorts(
+    *, runs: list, engine, size: int, rule: str, encoded: bool, many: int
+) -> None:
     key = SortKey(("k",), () if rule == "arrival" else ("version",), rule == "descending")
     tables = [run_of(run, 100 * number) for number, run in enumerate(runs)]
     schema = run_of({}, 0).schema
     sorted_rows = list(merge_runs([batches(table, size, encoded=False) for table in tables], key, engine, drop_delete=True))
-    masked = list(selection_vectors([batches(table, size, encoded) for table in tables], key, engine))
+    with mock.patch("lsm.merge.small_runs._MANY", many):
+        masked = list(selection_vectors([batches(table, size, encoded) for table in tables], key, engine))
     assert all(table.num_rows for table in masked)
     assert in_order(masked, schema) == in_order(sorted_rows, schema)
 

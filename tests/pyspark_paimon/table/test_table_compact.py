@@ -223,3 +223,35 @@ def test_a_dedicated_compaction_job_and_write_only_writers_lose_nothing(create, 
                 else:
                     told[row["id"]] = row["city"]
         assert told == state
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"deletion-vectors.enabled": "true"},
+        {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum", "changelog-producer": "lookup"},
+        {"merge-engine": "partial-update", "deletion-vectors.enabled": "true"},
+        {"sequence.field": "n"},
+    ],
+    ids=lambda options: next(iter(options)),
+)
+def test_many_small_runs_are_merged_like_few(create, options):
+    table = create("id BIGINT, city STRING, n INT", options={**options, "write-only": "true"})
+    table.write([{"id": number, "city": "base", "n": 50} for number in range(40)])
+    table.compact(full=True)
+    sums = options.get("merge-engine") == "aggregation"
+    expected = dict.fromkeys(range(40), ("base", 50))
+    for turn in range(20):
+        ids = [turn, turn + 30, 7]
+        table.write([{"id": number, "city": f"turn {turn}", "n": 41 + turn} for number in ids])
+        for number in ids:
+            held = expected.get(number, (None, 0))[1]
+            if "sequence.field" not in options or 41 + turn >= held:
+                expected[number] = (f"turn {turn}", 41 + turn + held if sums else 41 + turn)
+
+    def rows(opened):
+        return {row["id"]: (row["city"], row["n"]) for row in opened.scan().to_arrow().to_pylist()}
+
+    assert rows(table) == expected
+    table.compact()
+    assert rows(table) == expected

@@ -1,0 +1,103 @@
+"""Cutting sorted runs so that all versions of a key come together, in bounded memory.
+
+A round looks at the current batch of every run. The smallest of their last keys is the bound: what any run still has to
+deliver is greater, so all versions of every key up to the bound are at hand. Memory is one batch per run.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from fileindex.base.arrays import UInt64s
+from lsm.keys.encoding import fixed_words, is_variable, one_array
+from lsm.keys.sort import SortKey
+
+_Key = tuple[Any, ...]
+
+
+def aligned(runs: Sequence[Iterator[Any]], key: SortKey) -> Iterator[list[tuple[int, Any]]]:
+    """Cut sorted runs, whose columns may differ but for those of ``key``, so that all rows of a key come in one round.
+
+    Yields:
+        (number of the run, its rows) of every run that has rows in the round; keys ascend from round to round.
+    """
+    live = [(number, cursor) for number, cursor in enumerate(_Cursor(run, key) for run in runs) if cursor.refill()]
+    while live:
+        if len(live) == 1:
+            number, cursor = live[0]
+            yield [(number, cursor.rest())]
+        else:
+            bound = min(cursor.last for _, cursor in live)
+            pieces = [(number, cursor.up_to(bound)) for number, cursor in live]
+            yield [(number, piece) for number, piece in pieces if piece.num_rows]
+        live = [(number, cursor) for number, cursor in live if cursor.refill()]
+
+
+def as_table(rows: Any) -> Any:
+    """A table, made of a record batch where that is what is given."""
+    return rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
+
+
+class _Cursor:
+    """The current batch of a run, and how far it is consumed."""
+
+    def __init__(self, run: Iterator[Any], key: SortKey) -> None:
+        self._run = run
+        self._key = key
+        self._table: Any = None
+        self._next = 0
+        self._columns: list[tuple[Any, list[UInt64s]]] = []
+        self.last: _Key = ()
+
+    def refill(self) -> bool:
+        """Make sure that a row is at hand; False if the run has ended."""
+        while self._table is None or self._next >= self._table.num_rows:
+            table = next(self._run, None)
+            if table is None:
+                return False
+            self._table = as_table(table)
+            self._next = 0
+            self._columns = [_comparable(one_array(self._table.column(name))) for name in self._key.columns]
+            if self._table.num_rows:
+                self.last = self._at(self._table.num_rows - 1)
+        return True
+
+    def rest(self) -> Any:
+        """All remaining rows of the batch."""
+        piece = self._table.slice(self._next)
+        self._next = self._table.num_rows
+        return piece
+
+    def up_to(self, bound: _Key) -> Any:
+        """The remaining rows whose key is at most ``bound``."""
+        start = self._next
+        if self.last <= bound:
+            self._next = self._table.num_rows
+        else:
+            self._next = bisect_right(range(self._table.num_rows), bound, lo=start, key=self._at)
+        return self._table.slice(start, self._next - start)
+
+    def _at(self, row: int) -> _Key:
+        """The key of a row as a tuple that compares like the key."""
+        return tuple(_element(column, row) for column in self._columns)
+
+
+def _comparable(array: Any) -> tuple[Any, list[UInt64s]]:
+    """The array, and its words if it is of fixed width."""
+    return array, [] if is_variable(array.type) else fixed_words(array)
+
+
+def _element(column: tuple[Any, list[UInt64s]], row: int) -> tuple[Any, ...]:
+    array, words = column
+    if array.null_count and not array[row].is_valid:
+        return (0,)
+    if words:
+        return (1, *(int(word[row]) for word in words))
+    return (1, array[row].as_py())  # Python compares str by code points, which is the order of the UTF-8 bytes
+
+
+__all__ = ["aligned", "as_table"]

@@ -1,0 +1,67 @@
+"""Many small runs as few: a merge that cut each of them in every round would cost rounds times runs.
+
+A run that ends with its first small batch is in memory whole anyhow. Such runs are put together and sorted by key, all versions kept, a
+bounded number of bytes at a time, so that what a merge costs grows with rows and runs. Nothing is folded here, for a fold may need the
+older versions that only the merge has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Any
+
+import pyarrow as pa
+
+from lsm.arrow.text_form import joined
+from lsm.keys.sort import SortKey, sort_rows
+from lsm.merge.alignment import aligned, as_table
+
+_MANY, _SMALL = 8, 1 << 14
+"""Runs from which on it pays, and rows of a batch after which the end of its run is looked for: the next one is held in memory meanwhile."""
+_GATHERED_BYTES = 32 << 20
+
+
+def aligned_versions(runs: Sequence[Iterator[Any]], key: SortKey) -> Iterator[tuple[list[Any], bool]]:
+    """As ``aligned``, of runs with the same columns: tables that hold all rows of their keys, and whether each key has but one row in them.
+
+    Larger runs come first, in the order given.
+
+    >>> runs = [iter([pa.table({"id": [at]})]) for at in range(9)]
+    >>> [([piece["id"].to_pylist() for piece in pieces], alone) for pieces, alone in aligned_versions(runs, SortKey(("id",)))]
+    [([[0, 1, 2, 3, 4, 5, 6, 7, 8]], False)]
+    """
+    kept, gathered = gathered_runs(runs, key)
+    for pieces in aligned([*kept, *gathered], key):
+        yield [table for _, table in pieces], len(pieces) == 1 and pieces[0][0] < len(kept)
+
+
+def gathered_runs(runs: Sequence[Iterator[Any]], key: SortKey) -> tuple[list[Iterator[Any]], list[Iterator[Any]]]:
+    """The runs that go on, and the others put together: sorted by key, within a key in the order of the runs."""
+    if len(runs) <= _MANY:
+        return list(runs), []
+    kept: list[Iterator[Any]] = []
+    gathered: list[list[Any]] = []
+    room = 0
+    for run in runs:
+        first = next(run, None)
+        following = next(run, None) if first is not None and first.num_rows <= _SMALL else None
+        if first is None:
+            continue
+        if first.num_rows > _SMALL or following is not None:
+            kept.append(chain([first] if following is None else [first, following], run))
+            continue
+        if room <= 0:
+            gathered.append([])
+            room = _GATHERED_BYTES
+        gathered[-1].append(as_table(first))
+        room -= first.nbytes
+    return kept, [_merged(tables, key) for tables in gathered]
+
+
+def _merged(tables: Sequence[Any], key: SortKey) -> Iterator[Any]:
+    rows = joined(tables).combine_chunks()
+    yield rows.take(pa.array(sort_rows(key.key_words(rows), length=rows.num_rows, runs=True).order))
+
+
+__all__ = ["aligned_versions", "gathered_runs"]
