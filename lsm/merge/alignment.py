@@ -37,7 +37,7 @@ def aligned(runs: Sequence[Iterator[Any]], key: SortKey) -> Iterator[list[tuple[
         live = [(number, cursor) for number, cursor in live if cursor.refill()]
 
 
-def as_table(rows: Any) -> Any:
+def table_of_rows(rows: Any) -> Any:
     """A table, made of a record batch where that is what is given."""
     return rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
 
@@ -59,7 +59,7 @@ class _Cursor:
             table = next(self._run, None)
             if table is None:
                 return False
-            self._table = as_table(table)
+            self._table = table_of_rows(table)
             self._next = 0
             self._columns = [_comparable(one_array(self._table.column(name))) for name in self._key.columns]
             if self._table.num_rows:
@@ -100,4 +100,4 @@ def _element(column: tuple[Any, list[UInt64s]], row: int) -> tuple[Any, ...]:
     return (1, array[row].as_py())  # Python compares str by code points, which is the order of the UTF-8 bytes
 
 
-__all__ = ["aligned", "as_table"]
+__all__ = ["aligned", "table_of_rows"]

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from lsm.arrow.text_form import joined
 from lsm.keys.sort import SortKey, sort_rows
-from lsm.merge.alignment import aligned, as_table
+from lsm.merge.alignment import aligned, table_of_rows
 
 _MANY, _SMALL = 8, 1 << 14
 """Runs from which on it pays, and rows of a batch after which the end of its run is looked for: the next one is held in memory meanwhile."""
@@ -54,7 +54,7 @@ def gathered_runs(runs: Sequence[Iterator[Any]], key: SortKey) -> tuple[list[Ite
         if room <= 0:
             gathered.append([])
             room = _GATHERED_BYTES
-        gathered[-1].append(as_table(first))
+        gathered[-1].append(table_of_rows(first))
         room -= first.nbytes
     return kept, [_merged(tables, key) for tables in gathered]
 
