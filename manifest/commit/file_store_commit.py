@@ -54,6 +54,8 @@ class FileStoreCommit:
         self.user = user
         self._resequence = resequence
         self._fresh = fresh
+        self.retries = 0
+        """How often an attempt lost to another commit, or was not answered."""
         self._first_seen: int | None = None
         """The newest snapshot at the first attempt of a fresh name: none up to it is this user's."""
         self._look: FirstLook | None = None
@@ -262,6 +264,7 @@ class FileStoreCommit:
                 seen, created = self._attempt(identity, plan, seen, run, merging=retry == 0)
             if created is not False:
                 return created
+            self.retries += 1
             _LOG.info(
                 "%s: the %s of '%s' did not follow snapshot %s, attempt %d", self.store.root, identity.kind, self.user, seen, retry + 1
             )

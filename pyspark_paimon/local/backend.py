@@ -47,6 +47,7 @@ from pyspark_paimon.request.backend import (
     View,
     WriteRequest,
 )
+from pyspark_paimon.request.counters import ScanTally
 from pyspark_paimon.request.inputs import collected
 from pyspark_paimon.request.partition_spec import Spec
 from pyspark_paimon.request.results import (
@@ -210,11 +211,16 @@ class LocalBackend:
         store = self._readable(request)
         return tree_report(store, request, self._snapshot(store, request.snapshot_id), self._plan(store, request), self._threads)
 
-    def read(self, request: ScanRequest, *, keeps_all: bool = False) -> Iterator[pa.RecordBatch]:
+    def read(self, request: ScanRequest, *, keeps_all: bool = False, tally: ScanTally | None = None) -> Iterator[pa.RecordBatch]:
         """The rows, a batch at a time, splits in the plan's order."""
+        start = time.perf_counter()
         store = self._readable(request)
         ahead = sys.maxsize if keeps_all else AHEAD_BYTES
-        return plan_rows(store, request, self._plan(store, request), self._readers, ahead=ahead)
+        plan = self._plan(store, request)
+        if tally is None:
+            return plan_rows(store, request, plan, self._readers, ahead=ahead)
+        report, millis = ReadReport(), (time.perf_counter() - start) * 1000
+        return tally.watched(plan_rows(store, request, plan, self._readers, report, ahead=ahead), plan, report, millis)
 
     def read_split(self, request: ScanRequest, split: DataSplit | str, report: ReadReport | None = None) -> Iterator[pa.RecordBatch]:
         """The rows of one split of the request's plan, in no order; the limit bounds each split's rows."""

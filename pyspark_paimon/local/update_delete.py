@@ -25,6 +25,7 @@ from manifest.store import FileStore
 from pyspark_paimon.local.write_compact import written
 from pyspark_paimon.request.assignments import Assignments, refuse_delete, refuse_update
 from pyspark_paimon.request.backend import EVERY_LEVEL, DeleteRequest, ScanRequest
+from pyspark_paimon.request.counters import Laps, write_counters
 from pyspark_paimon.request.results import WriteResult
 from pyspark_paimon.scheduling.thread_pool import each
 
@@ -56,7 +57,7 @@ class _Change:
 
     def run(self) -> WriteResult:
         """Evaluate and commit; again, if another commit changed the buckets of the rows meanwhile."""
-        start = time.perf_counter()
+        start, laps, lost = time.perf_counter(), Laps(), 0
         store, user = self.store, self.request.commit_id
         check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
         done = None if self.request.first_run else committed_before(store, user)
@@ -68,15 +69,20 @@ class _Change:
             if base is None:
                 break
             messages, rows = self._evaluated(base)
+            laps("find")
             try:
                 result = self._published(commit, messages, base)
             except BaseException as error:
                 commit.abort(messages)
                 if isinstance(error, CommitConflict) and evaluation < _EVALUATIONS:
+                    lost += 1
                     continue
                 raise
+            laps("commit")
             result = compact_after_commit(store, user, result, messages, owned=True, threads=self.threads)
-            return written(result, rows, sum(len(message.new_files) + len(message.compact_after) for message in messages), start)
+            laps("compact")
+            counters = write_counters(messages, rows=rows, retries=lost + commit.retries, millis=laps.millis)
+            return written(result, rows, sum(len(message.new_files) + len(message.compact_after) for message in messages), start, counters)
         return written(CommitResult(), 0, 0, start)
 
     def _evaluated(self, base: Snapshot) -> _Changed:

@@ -24,8 +24,9 @@ from pyspark_paimon.jobs.compaction import bucket_sizes, compact_one, compaction
 from pyspark_paimon.jobs.progress_steps import Steps
 from pyspark_paimon.jobs.publish import publish_rows
 from pyspark_paimon.request.backend import ArrowRows, CompactRequest, Progress, WriteRequest
+from pyspark_paimon.request.counters import Laps, WriteCounters, write_counters
 from pyspark_paimon.request.inputs import split_kinds
-from pyspark_paimon.request.results import CompactResult, ProgressEvent, WriteResult
+from pyspark_paimon.request.results import CompactResult, ProgressEvent, WriteResult, compact_counters
 from pyspark_paimon.scheduling.thread_pool import each
 
 _EVALUATIONS = 20
@@ -33,7 +34,7 @@ _EVALUATIONS = 20
 
 def write_rows(store: FileStore, request: WriteRequest, rows: ArrowRows, *, threads: int, progress: Progress | None) -> WriteResult:
     """Write and commit; raises typed errors, and leaves the table as it was then."""
-    start = time.perf_counter()
+    start, laps = time.perf_counter(), Laps()
     check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
     done = None if request.first_run else committed_before(store, request.commit_id, request.identifier)  # looks through all snapshots
     if done is not None:
@@ -46,15 +47,20 @@ def write_rows(store: FileStore, request: WriteRequest, rows: ArrowRows, *, thre
             taken, size = taken + batch.num_rows, size + batch.get_total_buffer_size()
             if progress is not None:
                 progress(ProgressEvent(stage="write", done=taken, bytes_done=size))
+        laps("write")
         messages = write.prepare_commit()
+        laps("flush")
         if progress is not None:
             progress(ProgressEvent(stage="write", done=taken, total=taken, bytes_done=size, total_bytes=size))
     commit = FileStoreCommit(store, request.commit_id, resequence=resequence(store, request.commit_id), fresh=request.first_run)
     result, published = commit_with_rebucket(
         commit, messages, partial(publish_rows, commit, request), threads=threads, overwrite=overwriting
     )
+    laps("commit")
     result = compact_after_commit(store, request.compactor, result, published, owned=True, threads=threads)
-    return written(result, taken, sum(len(message.new_files) for message in published), start)
+    laps("compact")
+    counters = write_counters(published, rows=taken, retries=commit.retries, millis=laps.millis, bytes_in=size)
+    return written(result, taken, sum(len(message.new_files) for message in published), start, counters)
 
 
 def table_write(store: FileStore, commit_id: str, *, threads: int, overwrite: bool = False) -> TableWrite:
@@ -62,7 +68,7 @@ def table_write(store: FileStore, commit_id: str, *, threads: int, overwrite: bo
     return TableWrite(store, commit_user=commit_id, commit_id=commit_id, threads=threads, ignore_existing=overwrite)
 
 
-def written(result: CommitResult, rows: int, files: int, start: float) -> WriteResult:
+def written(result: CommitResult, rows: int, files: int, start: float, counters: WriteCounters | None = None) -> WriteResult:
     """The answer for people to a commit of so many rows and files, begun at ``start`` (``time.perf_counter``)."""
     return WriteResult(
         rows=rows,
@@ -71,6 +77,7 @@ def written(result: CommitResult, rows: int, files: int, start: float) -> WriteR
         compact_snapshot_id=result.compact_snapshot_id,
         compact_lost=result.compact_lost,
         replayed=result.replayed,
+        counters=counters,
         seconds=time.perf_counter() - start,
     )
 
@@ -96,7 +103,7 @@ def compact_table(store: FileStore, request: CompactRequest, *, threads: int, pr
     """Compact the buckets of the newest snapshot, a thread each; the buckets that lose a race are compacted again."""
     start = time.perf_counter()
     check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
-    total = CompactResult(files_before=0, files_after=0, bytes_read=0, bytes_written=0, snapshot_id=None)
+    total, laps, lost_commits = CompactResult(files_before=0, files_after=0, bytes_read=0, bytes_written=0, snapshot_id=None), Laps(), 0
     only: frozenset[tuple[bytes, int]] | None = None
     for attempt in range(1, _EVALUATIONS + 1):
         buckets = wanted_buckets(store, request)
@@ -105,18 +112,22 @@ def compact_table(store: FileStore, request: CompactRequest, *, threads: int, pr
         steps = Steps(progress, "compact", len(wanted), total_bytes=sum(sizes[bucket] for bucket in wanted))
         job = partial(_compact_one, store, request, steps, sizes)
         messages = [message for message in each(job, wanted, threads) if message is not None]
+        laps("merge")
         commit = FileStoreCommit(store, request.commit_id, fresh=True)
         try:
             result = commit.commit(messages, identifier=attempt)
         except BaseException:
             commit.abort(messages, attempt)
             raise
+        laps("commit")
+        lost_commits += commit.retries
         lost = frozenset(result.lost_compactions)
         total = _added(total, [message for message in messages if message.bucket_id not in lost], result, attempt)
         if not lost:
             break
         only = lost
-    return total.model_copy(update={"seconds": time.perf_counter() - start})
+    counters = compact_counters(total, retries=total.attempts - 1 + lost_commits, millis=laps.millis)
+    return total.model_copy(update={"counters": counters, "seconds": time.perf_counter() - start})
 
 
 def _compact_one(

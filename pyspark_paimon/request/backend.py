@@ -22,6 +22,7 @@ from lsm.keys.key_set import KeySet
 from lsm.keys.order_by import SortColumn
 from manifest.fsck.problem import Depth
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER
+from pyspark_paimon.request.counters import ScanTally
 from pyspark_paimon.request.results import (
     AnalyzeResult,
     CommitId,
@@ -328,8 +329,8 @@ class Backend(Protocol):
     def tree(self, request: ScanRequest) -> TreeReport:
         """What the tree looks like at the request's snapshot, what its filter keeps, and how it came about."""
 
-    def read(self, request: ScanRequest, *, keeps_all: bool = False) -> Iterator[pa.RecordBatch]:
-        """The rows, in the Arrow types of the schema; exact filter and limit applied, memory bounded by batches.
+    def read(self, request: ScanRequest, *, keeps_all: bool = False, tally: ScanTally | None = None) -> Iterator[pa.RecordBatch]:
+        """The rows, in the Arrow types of the schema; exact filter and limit applied, memory bounded by batches; ``tally`` counts them.
 
         ``keeps_all``: whoever reads them holds them all in the end, so nobody need wait until they are taken.
         """

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field
 
 from manifest.fsck.problem import Depth, Problem, Repair
+from pyspark_paimon.request.counters import CompactCounters, WriteCounters
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,7 +52,8 @@ class WriteResult(Message):
     ``compact_snapshot_id`` is that of a compaction which ran after it, if any: engines that show compacted rows only (deletion
     vectors, first-row) see them from there on, and the changelog of a table whose compaction makes one has them. ``compact_lost``:
     a compaction lost to other commits or met an error, which is logged; a repetition with the same ``commit_id``, or the next write
-    or compaction, does it. ``rows`` counts input rows, ``files`` the data files that they became. ``removal`` tells what would go in a dry run.
+    or compaction, does it. ``rows`` counts input rows, ``files`` the data files that they became. ``removal`` tells what would go in a dry run,
+    ``counters`` what was read, written and waited for (None for a replay).
 
     >>> WriteResult(rows=3, files=1, snapshot_id=1, seconds=0.25).snapshot_id
     1
@@ -64,13 +66,14 @@ class WriteResult(Message):
     compact_lost: bool = False
     replayed: bool = False
     removal: Removal | None = None
+    counters: WriteCounters | None = None
     seconds: float = 0.0
 
 
 class CompactResult(Message):
     """What a compaction did; ``snapshot_id`` is None where there was nothing to do.
 
-    ``attempts`` is above one if another commit removed files that the first try had merged.
+    ``attempts`` is above one if another commit removed files that the first try had merged. ``counters`` has all that was counted.
     """
 
     files_before: int
@@ -81,7 +84,14 @@ class CompactResult(Message):
     rows: int = 0
     buckets: int = 0
     attempts: int = 1
+    counters: CompactCounters | None = None
     seconds: float = 0.0
+
+
+def compact_counters(result: CompactResult, *, retries: int, millis: dict[str, float]) -> CompactCounters:
+    """The counters of what a compaction did."""
+    names = set(CompactCounters.model_fields) & set(CompactResult.model_fields)
+    return CompactCounters(**{name: getattr(result, name) for name in names}, retries=retries, millis=millis)
 
 
 class IndexRewriteResult(Message):
@@ -245,5 +255,6 @@ __all__ = [
     "Removal",
     "TableChangeResult",
     "WriteResult",
+    "compact_counters",
     "repr_fields",
 ]

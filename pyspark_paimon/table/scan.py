@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ from pyspark_paimon.jobs.incremental import change_columns, scan_fields
 from pyspark_paimon.jobs.ordering import order_text
 from pyspark_paimon.request.arguments import CheckedMethods
 from pyspark_paimon.request.backend import Backend, ScanRequest
+from pyspark_paimon.request.counters import ScanCounters, ScanTally
 from pyspark_paimon.request.validate import projection, text_columns
 from pyspark_paimon.table.engine_choice import check_session
 from pyspark_paimon.table.readable import Readable
@@ -52,6 +53,18 @@ class Scan(CheckedMethods, Readable):
     request: ScanRequest
     table_schema: TableSchema
     filter_text: str | None = None
+    tally: ScanTally = field(default_factory=ScanTally, init=False)
+
+    @property
+    def counters(self) -> ScanCounters | None:
+        """What the last read that came to an end counted, of ``to_arrow``, ``to_pandas``, ``to_batches`` and the like; None before.
+
+        >>> from pyspark_paimon.example import cities
+        >>> scan = cities().scan("id >= 2")
+        >>> scan.to_arrow().num_rows, scan.counters.rows, scan.counters.files, scan.counters.rows_decoded
+        (2, 2, 1, 3)
+        """
+        return self.tally.counters
 
     @property
     def snapshot_id(self) -> int | None:
@@ -65,7 +78,7 @@ class Scan(CheckedMethods, Readable):
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, a batch at a time, in bounded memory; in no order unless the scan has one, whose rows are held until they are sorted."""
-        return self.backend.read(self.request)
+        return self.backend.read(self.request, tally=self.tally)
 
     def to_arrow(self, *, dictionaries: bool | Sequence[str] = False) -> pa.Table:
         """The rows as one Arrow table; ``dictionaries``: text columns as dictionaries, all or these, which takes less time and memory for few values.
@@ -78,9 +91,9 @@ class Scan(CheckedMethods, Readable):
         """
         coded = text_columns(dictionaries, self.schema)
         if not coded:
-            return pa.Table.from_batches(self.backend.read(self.request, keeps_all=True), self.schema)
+            return pa.Table.from_batches(self.backend.read(self.request, keeps_all=True, tally=self.tally), self.schema)
         request = self.request if self.request.order_by else self.request.model_copy(update={"dictionaries": coded})
-        return coded_texts(self.backend.read(request, keeps_all=True), self.schema, coded)
+        return coded_texts(self.backend.read(request, keeps_all=True, tally=self.tally), self.schema, coded)
 
     def to_pandas(self, *, dictionaries: bool | Sequence[str] = False, **options: Any) -> pd.DataFrame:
         """The rows as a pandas DataFrame, texts as categories where ``to_arrow`` gives dictionaries; ``options`` go to ``pyarrow.Table.to_pandas``."""

@@ -40,6 +40,8 @@ def model(count: int) -> list[tuple]:
 def test_a_spark_dataframe_is_written_upserted_compacted_and_read_back_in_process_too(spark, table):
     first = table.write(cities(spark, 1000))
     assert (first.rows, first.files, first.snapshot_id) == (1000, 3, 1)
+    sizes = Table.open(table.path).files()["file_size"].to_pylist()
+    assert (first.counters.rows, first.counters.bytes_written, first.counters.retries) == (1000, sum(sizes), 0)
     second = table.write(cities(spark, 100, "'moved'"))
     assert (second.rows, second.snapshot_id) == (100, 2)
     expected = [(i, "moved" if i < 100 else f"city {i % 7}", i / 2) for i in range(1000)]
@@ -48,6 +50,9 @@ def test_a_spark_dataframe_is_written_upserted_compacted_and_read_back_in_proces
     assert (done.files_before, done.files_after, done.buckets, done.attempts) == (6, 3, 3, 1)
     assert (done.snapshot_id, done.rows) == (3, 1000)
     assert done.bytes_read > 0 < done.bytes_written
+    assert done.counters.bytes_written == done.bytes_written
+    scan = table.scan("id < 10")
+    assert scan.to_arrow().num_rows == scan.counters.rows == 10
     assert table.compact(full=True).snapshot_id is None
     assert content(table) == expected
     local = Table.open(table.path)

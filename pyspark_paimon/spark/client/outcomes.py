@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from pyspark_paimon.request.results import CompactResult, IndexRewriteResult, WriteResult
+from pyspark_paimon.request.counters import WriteCounters
+from pyspark_paimon.request.results import CompactResult, IndexRewriteResult, WriteResult, compact_counters
 from pyspark_paimon.spark.wire.rpc import Outcome
 
 
@@ -27,8 +28,14 @@ def write_result(done: Outcome, started: float, *, replayed: bool = False) -> Wr
         compact_snapshot_id=done.compact_snapshot_id,
         compact_lost=done.compact_lost,
         replayed=replayed,
+        counters=None if replayed else _counters(done, started),
         seconds=_since(started),
     )
+
+
+def _counters(done: Outcome, started: float) -> WriteCounters:
+    known = {name: count for name, count in done.counts.items() if name in WriteCounters.model_fields}
+    return WriteCounters(**known, millis={"job": _since(started) * 1000})
 
 
 def index_result(outcomes: Sequence[Outcome], files: int, started: float) -> IndexRewriteResult:
@@ -49,7 +56,7 @@ def compact_result(outcomes: Sequence[Outcome], attempts: int, started: float) -
     def total(name: str) -> int:
         return sum(outcome.counts.get(name, 0) for outcome in outcomes)
 
-    return CompactResult(
+    result = CompactResult(
         files_before=total("files_before"),
         files_after=total("files_after"),
         bytes_read=total("bytes_read"),
@@ -60,6 +67,8 @@ def compact_result(outcomes: Sequence[Outcome], attempts: int, started: float) -
         attempts=attempts,
         seconds=_since(started),
     )
+    counters = compact_counters(result, retries=attempts - 1 + total("retries"), millis={"job": result.seconds * 1000})
+    return result.model_copy(update={"counters": counters})
 
 
 __all__ = ["compact_result", "index_result", "nothing_written", "write_result"]

@@ -16,6 +16,7 @@ from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.snapshot import Snapshot
 from pyspark_paimon.jobs.ordering import candidates, sorted_frame, sorted_rows
 from pyspark_paimon.request.backend import ScanRequest, TravelRequest
+from pyspark_paimon.request.counters import ScanTally
 from pyspark_paimon.request.results import FunnelStage
 from pyspark_paimon.request.tree_report import TreeReport
 from pyspark_paimon.spark.wire import rpc
@@ -80,8 +81,18 @@ class SparkScans:
             f"the splits of {self._path} are read by Spark's tasks: use to_batches() or to_spark(), or open the table in process"
         )
 
-    def read(self, request: ScanRequest, *, keeps_all: bool = False) -> Iterator[pa.RecordBatch]:  # noqa: ARG002  # one stream anyway
+    def read(
+        self,
+        request: ScanRequest,
+        *,
+        keeps_all: bool = False,  # noqa: ARG002  # one stream anyway
+        tally: ScanTally | None = None,
+    ) -> Iterator[pa.RecordBatch]:
         """The rows, read and filtered by Spark's tasks; they travel as Arrow streams, one in memory at a time."""
+        rows = self._read_rows(request)
+        return rows if tally is None else tally.watched(rows)
+
+    def _read_rows(self, request: ScanRequest) -> Iterator[pa.RecordBatch]:
         if request.order_by:
             wanted = candidates(request)
             rows = sorted_rows(self._blobs(wanted), wanted, self.schema(request.schema_id))

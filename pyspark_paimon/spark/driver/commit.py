@@ -21,6 +21,7 @@ from manifest.store import FileStore
 from pyspark_paimon.jobs.compaction import compaction_counts
 from pyspark_paimon.jobs.publish import publish_rows
 from pyspark_paimon.request.backend import CompactRequest
+from pyspark_paimon.request.counters import write_counters
 from pyspark_paimon.spark.driver.answers import answered, stored_answer
 from pyspark_paimon.spark.driver.running_jobs import after_its_end, runs
 from pyspark_paimon.spark.wire.jobs import ChangeJob, RowsJob
@@ -47,7 +48,7 @@ def commit_rows(store: FileStore, job: RowsJob, messages: Sequence[CommitMessage
         return
 
     def publish(made: Sequence[CommitMessage]) -> CommitResult:
-        properties = _noted(rows=rows, files=sum(len(message.new_files) for message in made))
+        properties = _noted(**_counted(made, rows), files=sum(len(message.new_files) for message in made))
         return publish_rows(commit, request, made, properties=properties, read_snapshot_id=job.read_snapshot_id)
 
     if store.schema.has_dynamic_buckets and not job.owned:  # tasks that own nothing cannot tell where a key lives
@@ -58,15 +59,16 @@ def commit_rows(store: FileStore, job: RowsJob, messages: Sequence[CommitMessage
         result = publish(messages)
     result = compact_after_commit(store, request.compactor, result, messages, owned=job.owned, threads=_threads())
     if asked_for:
-        _keep(store, request.identity, result)
+        _keep(store, request.identity, result, commit.retries)
 
 
 def commit_change(store: FileStore, job: ChangeJob, messages: Sequence[CommitMessage], rows: int) -> None:
     """Publish what a delete or an update did to an append table. Raises ``CommitConflict`` if a bucket changed meanwhile."""
     commit = FileStoreCommit(store, job.request.commit_id)
     publish = commit.commit if store.options.deletion_vectors_enabled else commit.replace
-    properties = _noted(rows=rows, files=sum(len(message.new_files) + len(message.compact_after) for message in messages))
-    _keep(store, job.request.commit_id, publish(messages, properties=properties, read_snapshot_id=job.snapshot_id))
+    properties = _noted(**_counted(messages, rows), files=sum(len(message.new_files) + len(message.compact_after) for message in messages))
+    result = publish(messages, properties=properties, read_snapshot_id=job.snapshot_id)
+    _keep(store, job.request.commit_id, result, commit.retries)
 
 
 def commit_compaction(store: FileStore, request: CompactRequest, messages: Sequence[CommitMessage]) -> None:
@@ -146,10 +148,21 @@ def _told(store: FileStore, result: CommitResult) -> Outcome:
     )
 
 
-def _keep(store: FileStore, commit_id: str, result: CommitResult) -> None:
+def _keep(store: FileStore, commit_id: str, result: CommitResult, retries: int = 0) -> None:
     """Leave the outcome for the client's question: its snapshots may expire before that is asked."""
     if result.snapshot_id is not None or result.compact_snapshot_id is not None:
-        answered(job_name(store, commit_id), lambda: _told(store, result).model_dump_json())
+
+        def told() -> str:
+            found = _told(store, result)
+            return found.model_copy(update={"counts": {**found.counts, "retries": retries}}).model_dump_json()
+
+        answered(job_name(store, commit_id), told)
+
+
+def _counted(messages: Sequence[CommitMessage], rows: int) -> dict[str, int]:
+    """What the snapshot notes for the client's counters, besides its files."""
+    names = {"rows", "bytes_written", "compacted_files", "compacted_bytes"}
+    return write_counters(messages, rows=rows, retries=0, millis={}).model_dump(include=names)
 
 
 def _noted(**counts: int) -> dict[str, str]:

@@ -1,0 +1,184 @@
+"""What a write, a compaction and a read counted, for whoever ships it to what he watches his jobs with; and how it is counted, in one place."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from lsm.read.metrics import ReadReport
+    from lsm.scan.plan import ScanPlan
+    from manifest.commit.message import CommitMessage
+
+
+_MANIFEST_STAGES = ("manifest list", "manifest ranges")
+_FILE_STAGES = ("partition", "bucket", "level", "key range", "value stats", "embedded index")
+"""Stages of a plan that count manifests, and files."""
+
+
+class Counters(BaseModel):
+    """Base of all: frozen, plain numbers; ``millis`` has the milliseconds of each stage, by name."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+    millis: dict[str, float] = {}
+
+    def as_dict(self) -> dict[str, Any]:
+        """One level of names and numbers, stages as ``millis.<stage>``.
+
+        >>> WriteCounters(rows=3, millis={"commit": 1.5}).as_dict()["millis.commit"]
+        1.5
+        """
+        plain = self.model_dump(exclude={"millis"})
+        return {**plain, **{f"millis.{stage}": millis for stage, millis in self.millis.items()}}
+
+
+class WriteCounters(Counters):
+    """A write, delete or update: rows and bytes (in Arrow's memory) that came in, files that became of them, and the compaction inside it.
+
+    ``retries``: how often another commit was faster. Stages: ``write`` (taking rows in), ``flush`` (encoding and the compaction inside),
+    ``find`` (the rows of a change), ``commit``, ``compact`` (after the commit); on Spark ``job`` is all of it.
+    """
+
+    rows: int = 0
+    bytes_in: int = 0
+    files: int = 0
+    bytes_written: int = 0
+    compacted_files: int = 0
+    compacted_bytes: int = 0
+    retries: int = 0
+
+
+class CompactCounters(Counters):
+    """A compaction; ``retries``: how often it, or its commit, lost to others. Stages: ``merge``, ``commit``; on Spark ``job`` is all of it."""
+
+    buckets: int = 0
+    files_before: int = 0
+    files_after: int = 0
+    rows: int = 0
+    bytes_read: int = 0
+    bytes_written: int = 0
+    retries: int = 0
+
+
+class ScanCounters(Counters):
+    """The last read of a scan, as far as rows were taken. Stages: ``plan``, ``read`` (waiting for rows).
+
+    ``files`` were left by the plan, ``files_pruned`` dropped by it, and ``manifests_pruned`` with all their files; ``files_skipped``, ``row_groups_skipped`` and ``pages_skipped`` at read time.
+    ``rows`` were given, of ``rows_decoded``; ``bytes_read`` are compressed bytes of columns, ``index_bytes`` those of indexes. On Spark tasks
+    read, and only rows and milliseconds are known here: ``explain()`` asks the tasks.
+    """
+
+    rows: int = 0
+    batches: int = 0
+    splits: int = 0
+    files: int = 0
+    manifests_pruned: int = 0
+    files_pruned: int = 0
+    files_skipped: int = 0
+    row_groups: int = 0
+    row_groups_skipped: int = 0
+    pages_skipped: int = 0
+    rows_decoded: int = 0
+    rows_merged: int = 0
+    bytes_planned: int = 0
+    bytes_read: int = 0
+    index_bytes: int = 0
+
+
+class Laps:
+    """A stopwatch: each call adds the milliseconds since the last one to a stage.
+
+    >>> laps = Laps()
+    >>> laps("commit")
+    >>> list(laps.millis)
+    ['commit']
+    """
+
+    def __init__(self) -> None:
+        self.millis: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def __call__(self, stage: str) -> None:
+        """The stage ends here."""
+        now = time.perf_counter()
+        self.millis[stage] = round(self.millis.get(stage, 0.0) + (now - self._last) * 1000, 3)
+        self._last = now
+
+
+def write_counters(
+    messages: Iterable[CommitMessage], *, rows: int, retries: int, millis: dict[str, float], bytes_in: int = 0
+) -> WriteCounters:
+    """The counters of what was committed."""
+    told = list(messages)
+    new = [file for message in told for file in message.new_files]
+    made = [file for message in told for file in message.made_by_compaction()]
+    before = [file for message in told for file in message.compact_before]
+    return WriteCounters(
+        rows=rows,
+        bytes_in=bytes_in,
+        files=len(new) + len(made),
+        bytes_written=sum(file.file_size for file in (*new, *made)),
+        compacted_files=len(before),
+        compacted_bytes=sum(file.file_size for file in before),
+        retries=retries,
+        millis=millis,
+    )
+
+
+class ScanTally:
+    """Counts the reads of a scan; ``counters`` are those of the last one that came to an end."""
+
+    def __init__(self) -> None:
+        self.counters: ScanCounters | None = None
+
+    def watched(
+        self, rows: Iterator[pa.RecordBatch], plan: ScanPlan | None = None, report: ReadReport | None = None, plan_millis: float = 0.0
+    ) -> Iterator[pa.RecordBatch]:
+        """The same rows."""
+        waited = 0.0
+        taken: list[int] = []
+        try:
+            while True:
+                start = time.perf_counter()
+                batch = next(rows, None)
+                waited += time.perf_counter() - start
+                if batch is None:
+                    break
+                taken.append(batch.num_rows)
+                yield batch
+        finally:
+            if (close := getattr(rows, "close", None)) is not None:
+                close()
+            millis = {"plan": round(plan_millis, 3), "read": round(waited * 1000, 3)}
+            self.counters = ScanCounters(rows=sum(taken), batches=len(taken), millis=millis, **_planned(plan), **_read(report))
+
+
+def _planned(plan: ScanPlan | None) -> dict[str, int]:
+    if plan is None:
+        return {}
+    splits: Sequence[Any] = plan.splits
+    files = [split for split in splits if hasattr(split, "file_size")]
+    dropped = {stage.name: stage.dropped for stage in plan.report}
+    return {
+        "splits": len(splits),
+        "files": sum(len(split.files) for split in files),
+        "manifests_pruned": sum(dropped.get(name, 0) for name in _MANIFEST_STAGES),
+        "files_pruned": sum(dropped.get(name, 0) for name in _FILE_STAGES),
+        "bytes_planned": sum(split.file_size for split in files),
+    }
+
+
+def _read(report: ReadReport | None) -> dict[str, int]:
+    if report is None:
+        return {}
+    names = ("files_skipped", "row_groups", "row_groups_skipped", "pages_skipped", "rows_decoded", "rows_merged", "bytes_read")
+    return {**{name: getattr(report, name) for name in names}, "index_bytes": report.index.bytes_read}
+
+
+__all__ = ["CompactCounters", "Counters", "Laps", "ScanCounters", "ScanTally", "WriteCounters", "write_counters"]
