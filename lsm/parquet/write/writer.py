@@ -7,6 +7,7 @@ storage with the first of them.
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import cache
 from inspect import signature
 from typing import Any
 
@@ -28,7 +29,19 @@ _PAGE_BYTES = 1 << 20
 _PAGE_ROWS = 10_000
 """Half of what the encoder takes by itself: a lookup decodes half as much, and a file grows by a sixth of a percent."""
 _SETTINGS = frozenset(signature(pq.ParquetWriter.__init__).parameters)
-"""What this Arrow's encoder can be told: older ones break pages by bytes alone, and write no Bloom filters."""
+"""What this Arrow's encoder can be told by its signature."""
+
+
+@cache
+def _takes_blooms() -> bool:
+    """Whether this Arrow's encoder writes Bloom filters, which before 26 its signature does not say."""
+    try:
+        pq.ParquetWriter(
+            pa.BufferOutputStream(), pa.schema([("a", pa.int64())]), bloom_filter_options={"a": {"ndv": 1, "fpp": 0.1}}
+        ).close()
+    except TypeError:
+        return False
+    return True
 
 
 class ParquetFileWriter:
@@ -144,6 +157,7 @@ class ParquetFileWriter:
                 self._encoded = self._encoded.set(at, self._encoded.field(at).with_type(kind))
         self._footer = FooterSink(self._output.open(), self._schema, int96=self._int96)
         layout = column_layout(fitted(first, self._encoded), self._plain, self._codec, self._level, by_sample=self._by_sample)
+        blooms = self._blooms(first)
         self._writer = pq.ParquetWriter(
             pa.PythonFile(self._footer, mode="w"),
             self._encoded,
@@ -151,7 +165,7 @@ class ParquetFileWriter:
             data_page_version="1.0",
             data_page_size=self._options.page_bytes or _PAGE_BYTES,
             **self._supported({"max_rows_per_page": self._options.page_rows or _PAGE_ROWS}),
-            **self._supported({"bloom_filter_options": self._blooms(first)}),
+            **({"bloom_filter_options": blooms} if blooms and _takes_blooms() else {}),
             **layout.settings(self._codec, self._level),
             write_statistics=True,
             write_page_index=True,
