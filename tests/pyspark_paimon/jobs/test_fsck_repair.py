@@ -232,6 +232,7 @@ def test_branches_are_repaired_too_and_copies_have_places_of_their_own(copies: C
     assert [int(hint.read_text()) for hint in hints] == [2, 2]
 
 
+@pytest.mark.long  # the writer waits for its turn as long as writers do
 def test_a_commit_between_the_look_and_the_repair_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The hint that is written names an older snapshot then, as hints may, and everybody finds the newest."""
     table = numbered(tmp_path / "t", 1)
