@@ -40,14 +40,13 @@ test: setup lint ## Pass the tests: lint, types, in-process tests, Spark Connect
 interop: setup ## Prove the formats against Paimon's Java engine and pypaimon, all features, in both directions and in turns
 	@PYSPARK_PAIMON_INTEROP=check $(PYTEST) -q -n 2 --dist worksteal tests/interop
 
-STORE_TESTS := $(addprefix tests/pyspark_paimon/,local/test_delete_and_update.py $(addprefix table/test_table_,change.py changelog.py compact.py evolution.py history.py merge_engines.py rows.py scan.py))
-AZURE_TESTS := $(addprefix tests/pyspark_paimon/,local/test_delete_and_update.py $(addprefix table/test_table_,change.py history.py rows.py))
+STORE_TESTS := $(addprefix tests/pyspark_paimon/,jobs local stream table)
 .PHONY: test-store
 test-store: setup ## Run the tests of tables on object stores (S3Proxy by Maven, Azurite by npm, versitygw by Go), and the long ones of stores
 	@$(PYTEST) -q -n 2 -m "not spark and not interop" tests/manifest/storage $(addprefix tests/pyspark_paimon/table/,test_object_store_tables.py test_object_store_faults.py test_azure_tables.py test_versity_tables.py)
 	@$(PYTEST) -q -m spark $(addprefix tests/spark/,test_spark_object_store.py test_spark_on_store.py test_spark_storage_options.py test_spark_exactly_once_store.py test_spark_reads_store.py)
 	@PAIMON_TEST_STORE=s3 $(PYTEST) -q -n 2 -m "not spark and not interop and not long" $(STORE_TESTS)
-	@PAIMON_TEST_STORE=azure $(PYTEST) -q -n 2 -m "not spark and not interop and not long" $(AZURE_TESTS)
+	@PAIMON_TEST_STORE=azure $(PYTEST) -q -n 2 -m "not spark and not interop and not long" $(STORE_TESTS)
 
 .PHONY: test-long
 test-long: setup ## Run the long tests too (races, soaks, large property runs)

@@ -15,6 +15,20 @@ from pyspark_paimon.jobs import fsck
 from tests.pyspark_paimon.fsck_kit import Copies
 from tests.stores.azure_server import CONTAINER
 
+STORE = "PAIMON_TEST_STORE"
+"""Of the environment: the store (``s3``, ``azure``) that tables of ``create`` and ``table_root`` lie on."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With a store, those tests run whose tables lie there, and that look at their files by the table alone."""
+    if not os.environ.get(STORE):
+        return
+    wanted = [
+        item for item in items if "table_root" in getattr(item, "fixturenames", ()) and item.get_closest_marker("local_files") is None
+    ]
+    config.hook.pytest_deselected(items=[item for item in items if item not in wanted])
+    items[:] = wanted
+
 
 @pytest.fixture(scope="session")
 def copies(tmp_path_factory: pytest.TempPathFactory) -> Copies:
@@ -29,20 +43,25 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def create(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[..., Table]:
-    """Creates ``tmp_path/<name>``, or with ``PAIMON_TEST_STORE`` (``s3``, ``azure``) one on an object store; a primary-key table with one bucket unless told otherwise."""
-    root = str(tmp_path)
-    if os.environ.get("PAIMON_TEST_STORE"):
-        azure = os.environ["PAIMON_TEST_STORE"] == "azure"
-        server, monkeypatch = request.getfixturevalue("azure" if azure else "s3"), request.getfixturevalue("monkeypatch")
-        root = f"az://{CONTAINER}/{uuid.uuid4()}" if azure else request.getfixturevalue("warehouse")()
-        for name, value in server.environment().items():
-            monkeypatch.setenv(name, value)
+def table_root(tmp_path: Path, request: pytest.FixtureRequest) -> str:
+    """A new empty directory, or with ``STORE`` a new empty place on an object store."""
+    if not os.environ.get(STORE):
+        return str(tmp_path)
+    azure = os.environ[STORE] == "azure"
+    server, monkeypatch = request.getfixturevalue("azure" if azure else "s3"), request.getfixturevalue("monkeypatch")
+    for name, value in server.environment().items():
+        monkeypatch.setenv(name, value)
+    return f"az://{CONTAINER}/{uuid.uuid4()}" if azure else str(request.getfixturevalue("warehouse")())
+
+
+@pytest.fixture
+def create(table_root: str) -> Callable[..., Table]:
+    """Creates ``table_root/<name>``; a primary-key table with one bucket unless told otherwise."""
 
     def make(
         schema: Any = "id BIGINT, city STRING, n INT", *, name: str = "t", primary_keys: Any = ("id",), options: Any = None, **rest: Any
     ) -> Table:
         settings = {"bucket": "1"} if primary_keys else {}
-        return Table.create(f"{root}/{name}", schema, primary_keys=primary_keys, options={**settings, **(options or {})}, **rest)
+        return Table.create(f"{table_root}/{name}", schema, primary_keys=primary_keys, options={**settings, **(options or {})}, **rest)
 
     return make

@@ -54,7 +54,7 @@ def say(line: str) -> None:
 
 def start(path: str, actions: Iterable[object], *, fault: str | None = None) -> subprocess.Popen[str]:
     """Start a worker; it runs once its standard input is closed."""
-    stores = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
+    stores = {name: value for name, value in os.environ.items() if name.startswith(("AWS_", "AZURE_"))}
     environment = {"PYTHONPATH": str(ROOT), "PATH": "", **stores, **({"PAIMON_FAULT_POINT": fault} if fault else {})}
     worker = subprocess.Popen(
         [sys.executable, __file__, path], env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE

@@ -206,6 +206,7 @@ def test_deletes_and_all_levels_of_a_primary_key_table_are_indexed(create) -> No
     assert table.rewrite_file_index().rewritten == 0
 
 
+@pytest.mark.local_files
 def test_broken_and_missing_containers_are_replaced(cities) -> None:
     cities.alter_options({**bitmap("city"), **BESIDE})
     cities.rewrite_file_index()
@@ -225,6 +226,7 @@ def test_broken_and_missing_containers_are_replaced(cities) -> None:
     assert {first.name, second.name, third.name}.isdisjoint(places(cities))
 
 
+@pytest.mark.local_files
 def test_an_index_of_another_number_of_rows_is_replaced(cities) -> None:
     cities.alter_options({**bitmap("city"), **BESIDE})
     cities.rewrite_file_index()
@@ -246,6 +248,7 @@ def test_an_index_that_cannot_hold_a_files_values_is_left_out_once_and_for_all(c
     assert table.scan("n = 5").to_arrow()["id"].to_pylist() == [2]
 
 
+@pytest.mark.local_files
 def test_expired_snapshots_take_no_file_that_is_used(cities) -> None:
     for options in ({**bitmap("city"), **BESIDE}, bitmap("city,n"), bitmap("n")):
         cities.alter_options(options)
@@ -295,6 +298,7 @@ def test_rows_that_come_meanwhile_stay(cities, monkeypatch) -> None:
     assert cities.scan("city = 'city-4'").count() == 18
 
 
+@pytest.mark.local_files
 def test_concurrent_rewrites_leave_one_index_for_each_file(cities) -> None:
     cities.alter_options({**bitmap("city"), **BESIDE})
     results = []
@@ -308,6 +312,7 @@ def test_concurrent_rewrites_leave_one_index_for_each_file(cities) -> None:
     assert cities.scan("city = 'city-4'").count() == 17
 
 
+@pytest.mark.local_files
 def test_a_failed_rewrite_leaves_no_side_file(cities) -> None:
     cities.alter_options({**bitmap("city"), **BESIDE})
     sorted(Path(cities.path).glob("bucket-0/*.parquet"))[1].write_bytes(b"damaged")

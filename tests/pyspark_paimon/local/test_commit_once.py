@@ -251,6 +251,7 @@ def test_after_a_rollback_a_write_can_be_repeated_and_is_then_made_once(table) -
     assert sum(n for _, n in content(table)) == 11
 
 
+@pytest.mark.local_files
 def test_notes_go_after_their_time_and_ids_made_here_leave_none(create) -> None:
     table = create("id BIGINT, n BIGINT", primary_keys=(), options={"commit-id.time-retained": "2 d"})
     table.write(rows((1, 1)))

@@ -65,8 +65,8 @@ def sample(count: int = 20) -> list[tuple]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_deleted_rows_are_gone_and_counted(tmp_path: Path, kind: str) -> None:
-    table = make(tmp_path, kind)
+def test_deleted_rows_are_gone_and_counted(table_root: str, kind: str) -> None:
+    table = make(table_root, kind)
     table.write(rows_of(sample()))
     assert table.delete("n >= 100 OR s = 's3'").rows == 11
     assert read(table) == sorted((row for row in sample() if row[2] < 100 and row[3] != "s3"), key=repr)
@@ -77,8 +77,8 @@ def test_deleted_rows_are_gone_and_counted(tmp_path: Path, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_updated_rows_have_their_new_values_computed_from_the_old(tmp_path: Path, kind: str) -> None:
-    table = make(tmp_path, kind)
+def test_updated_rows_have_their_new_values_computed_from_the_old(table_root: str, kind: str) -> None:
+    table = make(table_root, kind)
     table.write(rows_of(sample()))
     assert table.update("id < 5", set={"n": pc.field("n") + pc.field("id").cast(pa.int32()), "s": None}).rows == 5
     wanted = [(key, p, n + key, None) if key < 5 else (key, p, n, s) for key, p, n, s in sample()]
@@ -89,8 +89,8 @@ def test_updated_rows_have_their_new_values_computed_from_the_old(tmp_path: Path
 
 
 @pytest.mark.parametrize("kind", ["append, vectors", "partitioned, vectors", "bucketed, vectors"])
-def test_with_vectors_no_file_is_rewritten(tmp_path: Path, kind: str) -> None:
-    table = make(tmp_path, kind)
+def test_with_vectors_no_file_is_rewritten(table_root: str, kind: str) -> None:
+    table = make(table_root, kind)
     table.write(rows_of(sample()))
     before = files(table)
     table.delete("id = 3")
@@ -108,8 +108,8 @@ def test_with_vectors_no_file_is_rewritten(tmp_path: Path, kind: str) -> None:
     )
 
 
-def test_without_vectors_only_files_with_such_rows_are_rewritten_and_rows_keep_their_order(tmp_path: Path) -> None:
-    table = make(tmp_path, "append")
+def test_without_vectors_only_files_with_such_rows_are_rewritten_and_rows_keep_their_order(table_root: str) -> None:
+    table = make(table_root, "append")
     table.write(rows_of(sample(5)))
     table.write(rows_of([(9, 9, 9, "b"), (8, 8, 8, "a")]))
     first = files(table)
@@ -132,8 +132,8 @@ def test_without_vectors_only_files_with_such_rows_are_rewritten_and_rows_keep_t
         ({"n": pc.field("nothing")}, InvalidArgument),
     ],
 )
-def test_what_cannot_be_set_is_refused(tmp_path: Path, values: dict[str, Any], error: type[Exception]) -> None:
-    table = make(tmp_path, "keys")
+def test_what_cannot_be_set_is_refused(table_root: str, values: dict[str, Any], error: type[Exception]) -> None:
+    table = make(table_root, "keys")
     table.write(rows_of(sample(3)))
     with pytest.raises(error):
         table.update("TRUE", set=values)
@@ -141,28 +141,28 @@ def test_what_cannot_be_set_is_refused(tmp_path: Path, values: dict[str, Any], e
 
 
 @pytest.mark.parametrize("kind", ["partitioned", "bucketed"])
-def test_columns_that_say_where_a_row_lies_are_not_updated(tmp_path: Path, kind: str) -> None:
-    table = make(tmp_path, kind)
+def test_columns_that_say_where_a_row_lies_are_not_updated(table_root: str, kind: str) -> None:
+    table = make(table_root, kind)
     with pytest.raises(InvalidArgument, match="cannot be updated"):
         table.update("TRUE", set={"p" if kind == "partitioned" else "id": 1})
 
 
-def test_a_change_needs_a_filter(tmp_path: Path) -> None:
-    table = make(tmp_path, "append")
+def test_a_change_needs_a_filter(table_root: str) -> None:
+    table = make(table_root, "append")
     for change in (lambda: table.delete(None), lambda: table.update(None, set={"n": 1})):
         with pytest.raises(InvalidArgument, match="'TRUE' means every row"):
             change()
 
 
-def test_null_is_no_value_of_a_not_null_column(tmp_path: Path) -> None:
-    table = Table.create(f"{tmp_path}/t", "id BIGINT, n INT NOT NULL", primary_keys=["id"], options={"bucket": "1"})
+def test_null_is_no_value_of_a_not_null_column(table_root: str) -> None:
+    table = Table.create(f"{table_root}/t", "id BIGINT, n INT NOT NULL", primary_keys=["id"], options={"bucket": "1"})
     with pytest.raises(SchemaMismatch, match="cannot be set to null"):
         table.update("TRUE", set={"n": None})
 
 
-def test_values_of_every_kind_fit_their_columns(tmp_path: Path) -> None:
+def test_values_of_every_kind_fit_their_columns(table_root: str) -> None:
     ddl = "id BIGINT, d DATE, t TIMESTAMP(3), m DECIMAL(8, 2), b BOOLEAN, x BYTES, a ARRAY<INT>, k MAP<STRING, INT>"
-    table = Table.create(f"{tmp_path}/t", ddl, primary_keys=["id"], options={"bucket": "1"})
+    table = Table.create(f"{table_root}/t", ddl, primary_keys=["id"], options={"bucket": "1"})
     table.write(pa.table({"id": [1, 2]} | {name: pa.nulls(2) for name in "dtmbxak"}))
     values = {
         "d": dt.date(2024, 2, 29),
@@ -177,20 +177,20 @@ def test_values_of_every_kind_fit_their_columns(tmp_path: Path) -> None:
     assert table.scan("id = 2").to_arrow().to_pylist() == [{"id": 2, **values}]
 
 
-def test_an_engine_that_merges_new_rows_with_old_ones_refuses_updates(tmp_path: Path) -> None:
+def test_an_engine_that_merges_new_rows_with_old_ones_refuses_updates(table_root: str) -> None:
     options = {"bucket": "1", "merge-engine": "aggregation", "fields.n.aggregate-function": "sum"}
-    table = Table.create(f"{tmp_path}/t", "id BIGINT, n INT", primary_keys=["id"], options=options)
+    table = Table.create(f"{table_root}/t", "id BIGINT, n INT", primary_keys=["id"], options=options)
     table.write(pa.table({"id": [1], "n": pa.array([1], pa.int32())}))
     with pytest.raises(UnsupportedTable, match="aggregation"):
         table.update("TRUE", set={"n": 2})
 
 
 @pytest.mark.parametrize("kind", ["append", "append, vectors", "keys, vectors"])
-def test_a_change_that_another_commit_overtook_is_evaluated_again(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_that_another_commit_overtook_is_evaluated_again(table_root: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The other commit adds a row that the filter finds, too."""
     from manifest.commit.file_store_commit import FileStoreCommit
 
-    table = make(tmp_path, kind)
+    table = make(table_root, kind)
     table.write(rows_of(sample(4)))
     name = "replace" if kind == "append" else "commit"
     publish, overtaken = getattr(FileStoreCommit, name), []
@@ -208,10 +208,11 @@ def test_a_change_that_another_commit_overtook_is_evaluated_again(tmp_path: Path
     assert sum(row[3] == "late" for row in read(table)) == 0
 
 
-def test_endless_races_end_in_a_conflict_and_leave_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.local_files
+def test_endless_races_end_in_a_conflict_and_leave_nothing(table_root: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from manifest.commit.file_store_commit import FileStoreCommit
 
-    table = make(tmp_path, "append, vectors")
+    table = make(table_root, "append, vectors")
     table.write(rows_of(sample(4)))
     before = sorted(str(path) for path in Path(table.path).rglob("*"))
 
@@ -265,9 +266,9 @@ def index_files(table: Table) -> dict[str, set[str]]:
     return {entry.file_name: {vector.data_file for vector in entry.vectors} for entry in store.index_entries(store.snapshots.latest())}
 
 
-def test_index_files_roll_and_only_those_with_other_marks_are_replaced(tmp_path: Path) -> None:
+def test_index_files_roll_and_only_those_with_other_marks_are_replaced(table_root: str) -> None:
     options = {"deletion-vectors.enabled": "true", "deletion-vector.index-file.target-size": "50 B"}
-    table = Table.create(f"{tmp_path}/t", DDL, options=options)
+    table = Table.create(f"{table_root}/t", DDL, options=options)
     for start in range(0, 60, 10):
         table.write(rows_of([(key, 0, key % 10, "") for key in range(start, start + 10)]))
     table.delete("n = 3")
@@ -282,8 +283,8 @@ def test_index_files_roll_and_only_those_with_other_marks_are_replaced(tmp_path:
     assert table.scan().count() == 53
 
 
-def test_a_bucket_has_one_index_file(tmp_path: Path) -> None:
-    table = make(tmp_path, "bucketed, vectors")
+def test_a_bucket_has_one_index_file(table_root: str) -> None:
+    table = make(table_root, "bucketed, vectors")
     table.alter_options({"compaction.min.file-num": "100", "compaction.delete-ratio-threshold": "1.0"})
     for start in range(0, 60, 10):
         table.write(rows_of([(key, 0, key % 10, "") for key in range(start, start + 10)]))
@@ -292,8 +293,8 @@ def test_a_bucket_has_one_index_file(tmp_path: Path) -> None:
     assert sum(dead(table).values()) == 6
 
 
-def test_compaction_rewrites_a_file_with_too_many_dead_rows(tmp_path: Path) -> None:
-    table = make(tmp_path, "append, vectors")
+def test_compaction_rewrites_a_file_with_too_many_dead_rows(table_root: str) -> None:
+    table = make(table_root, "append, vectors")
     table.write(rows_of(sample(1000)))
     table.alter_options({"target-file-size": "1 kb"})  # so that the file is not a small one
     before = files(table)

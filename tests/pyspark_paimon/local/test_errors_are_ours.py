@@ -65,6 +65,7 @@ def test_a_clean_up_that_fails_does_not_hide_the_first_error(create, monkeypatch
 
 
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EIO])
+@pytest.mark.local_files
 def test_a_data_file_that_storage_does_not_give_is_not_called_corrupt(create, monkeypatch, number) -> None:
     table = create("id BIGINT, n INT")
     table.write(ROWS)

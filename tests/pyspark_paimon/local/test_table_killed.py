@@ -55,13 +55,19 @@ CASES = [
 ]
 
 
+def marks(what: str, point: str) -> list[pytest.MarkDecorator]:
+    """A store has no temporary file."""
+    local = [pytest.mark.local_files] if point == "after-temp-snapshot" else []
+    return local if (what, point) in QUICK else [*local, pytest.mark.long]
+
+
 def state(table: Table) -> dict[int, str]:
     return {row["id"]: row["city"] for row in table.scan().to_arrow().to_pylist()}
 
 
 @pytest.mark.parametrize(
     ("what", "point", "options"),
-    [pytest.param(*case, id=f"{case[0]}-{case[1]}", marks=() if case[:2] in QUICK else pytest.mark.long) for case in CASES],
+    [pytest.param(*case, id=f"{case[0]}-{case[1]}", marks=marks(*case[:2])) for case in CASES],
 )
 def test_a_killed_process_leaves_what_was_acknowledged(create, what, point, options) -> None:
     table = create("id BIGINT, city STRING")

@@ -61,6 +61,7 @@ def test_an_older_batch_stays_known_after_its_snapshot_has_expired(table) -> Non
     assert ids(table) == [1, 2, 1000, 1001]
 
 
+@pytest.mark.local_files
 def test_the_last_batch_is_refused_when_nobody_can_tell_any_more(table) -> None:
     table.write(numbers(1), commit_id="job", batch_id=0)
     expire(table)
@@ -112,6 +113,7 @@ def test_what_names_no_batch_is_refused(table, job, batch) -> None:
     assert ids(table) == []
 
 
+@pytest.mark.local_files
 def test_a_damaged_announcement_is_named(table) -> None:
     table.write(numbers(1), commit_id="job", batch_id=0)
     expire(table)

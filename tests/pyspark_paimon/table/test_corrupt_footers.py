@@ -30,6 +30,7 @@ def retyped(data: bytes) -> bytes:
         (retyped, "where its schema has another column"),
     ],
 )
+@pytest.mark.local_files
 def test_a_footer_that_breaks_a_promise_is_no_column_of_nulls(create: Any, tmp_path: Path, damage: Any, reason: str) -> None:
     table = create()
     table.write(pa.table({"id": [1, 2], "city": ["a", "b"], "n": pa.array([1, 2], pa.int32())}))

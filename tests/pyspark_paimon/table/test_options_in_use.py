@@ -23,6 +23,7 @@ def footers(table: Table) -> list[pq.FileMetaData]:
 
 
 @pytest.mark.parametrize("keys", [("id",), ()], ids=["keys", "append"])
+@pytest.mark.local_files
 def test_bloom_filters_are_written_and_disturb_nobody(create, keys) -> None:
     options = {"parquet.bloom.filter.enabled#id": "true", "parquet.bloom.filter.fpp#id": "0.05", "write-only": "true"}
     table = create("id BIGINT, x DOUBLE, s STRING", primary_keys=keys, options=options)
@@ -39,6 +40,7 @@ def test_bloom_filters_are_written_and_disturb_nobody(create, keys) -> None:
     assert not table.fsck(depth="deep").problems
 
 
+@pytest.mark.local_files
 def test_pages_and_dictionaries_are_as_the_options_say(create) -> None:
     options = {"parquet.page.row.count.limit": "100", "parquet.enable.dictionary#s": "false", "parquet.page.size": "4 kb"}
     table, plain = (create("id BIGINT, x DOUBLE, s STRING", name=name, options=given) for name, given in (("t", options), ("plain", {})))
@@ -59,6 +61,7 @@ def test_options_that_mean_nothing_here_are_listed(create) -> None:
     assert Table.open(table.path).options["sink.parallelism"] == "8"
 
 
+@pytest.mark.local_files
 def test_a_consumer_that_rests_for_too_long_is_forgotten_by_expiry(create) -> None:
     table = create("id BIGINT, x DOUBLE, s STRING", options={"write-only": "true"})
     for at in range(4):

@@ -158,6 +158,7 @@ DAMAGES = [
 
 
 @pytest.mark.parametrize(("kind", "damage"), DAMAGES)
+@pytest.mark.local_files
 def test_a_damaged_file_is_an_error_that_names_it(written, kind, damage) -> None:
     path = metadata_files(written)[kind]
     content = path.read_bytes()
@@ -192,6 +193,7 @@ class FullDisk(LocalFileIO):
 
 
 @pytest.mark.parametrize("where", ["/bucket-", "/manifest/manifest-list", "/manifest/manifest-", "/snapshot/snapshot-"])
+@pytest.mark.local_files
 def test_a_full_disk_leaves_the_table_as_it_was(written, monkeypatch, where) -> None:
     from pyspark_paimon.local.backend import LocalBackend
 

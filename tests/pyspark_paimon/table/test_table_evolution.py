@@ -20,8 +20,8 @@ OPTIONS = {"bucket": "1", "num-sorted-run.compaction-trigger": "3"}
 
 
 @pytest.fixture
-def table(tmp_path) -> Table:
-    table = Table.create(tmp_path / "t", "id BIGINT, a INT, b STRING", primary_keys=["id"], options=OPTIONS)
+def table(table_root) -> Table:
+    table = Table.create(f"{table_root}/t", "id BIGINT, a INT, b STRING", primary_keys=["id"], options=OPTIONS)
     table.write(pa.table({"id": [1, 2], "a": pa.array([10, None], pa.int32()), "b": ["x", "y"]}))
     return table
 
@@ -47,8 +47,8 @@ def test_older_snapshots_read_by_their_own_schema(table):
     assert table.scan(snapshot=2).to_arrow().column_names == ["id", "z"]
 
 
-def test_a_filter_after_a_cast_without_order_finds_every_row(tmp_path):
-    table = Table.create(tmp_path / "t", "id INT, n INT", options={"file-index.bitmap.columns": "n"})
+def test_a_filter_after_a_cast_without_order_finds_every_row(table_root):
+    table = Table.create(f"{table_root}/t", "id INT, n INT", options={"file-index.bitmap.columns": "n"})
     for values in ([1, 2, 3], [9, 10, 11], [100, 1000, None]):
         table.write(pa.table({"id": pa.array(values, pa.int32()), "n": pa.array(values, pa.int32())}))
     table.change_type("n", "STRING")
@@ -95,8 +95,8 @@ def test_defaults_are_written_from_now_on_and_old_rows_stay_null(table):
     assert rows(table, "id = 4")[0]["n"] is None
 
 
-def test_nested_columns_evolve_in_place(tmp_path):
-    table = Table.create(tmp_path / "t", "id INT, who ROW<name STRING, age INT>, tags ARRAY<ROW<k STRING>>", options={})
+def test_nested_columns_evolve_in_place(table_root):
+    table = Table.create(f"{table_root}/t", "id INT, who ROW<name STRING, age INT>, tags ARRAY<ROW<k STRING>>", options={})
     old = pa.table({"id": [1], "who": [{"name": "Ann", "age": 30}], "tags": [[{"k": "a"}]]}, schema=table.schema)
     table.write(old)
     table.rename_column(["who", "age"], "years").change_type(["who", "years"], "BIGINT").add_column(["who", "mail"], "STRING", first=True)

@@ -28,15 +28,15 @@ def keys(table, **travel):
 
 
 @pytest.fixture
-def table(tmp_path) -> Table:
-    table = Table.create(tmp_path / "t", COLUMNS, primary_keys=["id"], options={"bucket": "1"})
+def table(table_root) -> Table:
+    table = Table.create(f"{table_root}/t", COLUMNS, primary_keys=["id"], options={"bucket": "1"})
     write(table, 1, 2)
     return table
 
 
 @pytest.fixture
-def days(tmp_path) -> Table:
-    table = Table.create(tmp_path / "d", "id INT, day DATE, zone STRING", partition_keys=["day", "zone"])
+def days(table_root) -> Table:
+    table = Table.create(f"{table_root}/d", "id INT, day DATE, zone STRING", partition_keys=["day", "zone"])
     dates = [dt.date(2024, 1, 30), dt.date(2024, 1, 31), dt.date(2024, 1, 31), dt.date(2024, 2, 1)]
     table.write(pa.table({"id": pa.array([1, 2, 3, 4], pa.int32()), "day": dates, "zone": ["x", "x", "y", "x"]}))
     return table
