@@ -64,6 +64,7 @@ if TYPE_CHECKING:
         CompactResult,
         ExpireResult,
         IndexRewriteResult,
+        MergeResult,
         ProgressEvent,
         TableChangeResult,
         WriteResult,
@@ -110,7 +111,7 @@ _ERRORS = (
     "UnsupportedTable",
 )
 _SERVER_ERRORS = ("CatalogUnavailable", "NotAuthorized", "NotOffered", "NotPermitted")
-_RESULTS = ("CompactResult", "ExpireResult", "IndexRewriteResult", "ProgressEvent", "TableChangeResult", "WriteResult")
+_RESULTS = ("CompactResult", "ExpireResult", "IndexRewriteResult", "MergeResult", "ProgressEvent", "TableChangeResult", "WriteResult")
 
 _HOMES: dict[str, tuple[str, str]] = {
     **{name: ("fileindex.base.errors", name) for name in _BASE_ERRORS},

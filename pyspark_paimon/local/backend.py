@@ -57,6 +57,7 @@ from pyspark_paimon.request.results import (
     FsckResult,
     FunnelStage,
     IndexRewriteResult,
+    MergeResult,
     TableChangeResult,
     WriteResult,
 )
@@ -67,6 +68,7 @@ from pyspark_paimon.views.read_stages import read_stages
 if TYPE_CHECKING:
     from lsm.aggregate.summary import RowSummary
     from pyspark_paimon.request.assignments import Assignments
+    from pyspark_paimon.request.merge import MergeRequest
     from pyspark_paimon.request.tree_report import TreeReport
 
 
@@ -303,6 +305,12 @@ class LocalBackend:
         from pyspark_paimon.local.update_delete import update_rows  # noqa: PLC0415  # see test_imports
 
         return update_rows(self.store(request.options), request, values, self.read, threads=self._threads)
+
+    def merge(self, request: DeleteRequest, wanted: MergeRequest) -> MergeResult:
+        """Merge rows of a source; evaluated again if a touched bucket changed meanwhile."""
+        from pyspark_paimon.local.merge import merge_rows  # noqa: PLC0415  # see test_imports
+
+        return merge_rows(self.store(request.options), request, wanted, self.read, threads=self._threads)
 
     def compact(self, request: CompactRequest) -> CompactResult:
         """Compact; a lost race is tried again on the new snapshot."""

@@ -31,24 +31,26 @@ from pyspark_paimon.scheduling.thread_pool import each
 
 _EVALUATIONS = 20
 Read = Callable[[ScanRequest], Iterator[pa.RecordBatch]]
-_Changed = tuple[list[CommitMessage], int]
+Changed = tuple[list[CommitMessage], int]
 
 
 def delete_rows(store: FileStore, request: DeleteRequest, read: Read, *, threads: int) -> WriteResult:
     """Write the rows again as deletes, mark them where they lie, or rewrite their files without them."""
     refuse_delete(store.schema, store.root)
-    return _Change(store, request, read, threads, None).run()
+    return Change(store, request, read, threads, None).run()
 
 
 def update_rows(store: FileStore, request: DeleteRequest, values: Assignments, read: Read, *, threads: int) -> WriteResult:
     """Write the rows again with new values; in an append table the old ones are marked or their files rewritten."""
     values.refuse_columns("a table opened without spark=...")
     refuse_update(store.schema, store.root)
-    return _Change(store, request, read, threads, values.applied).run()
+    return Change(store, request, read, threads, values.applied).run()
 
 
 @dataclass(frozen=True)
-class _Change:
+class Change:
+    """A change that is computed from the newest snapshot and committed on it, or computed again."""
+
     store: FileStore
     request: DeleteRequest
     read: Read
@@ -66,9 +68,9 @@ class _Change:
         commit = FileStoreCommit(store, user, fresh=self.request.first_run)
         for evaluation in range(1, _EVALUATIONS + 1):
             base = store.snapshots.latest()
-            if base is None:
+            messages, rows = self.evaluated(base)
+            if base is None and not messages:
                 break
-            messages, rows = self._evaluated(base)
             laps("find")
             try:
                 result = self._published(commit, messages, base)
@@ -85,10 +87,13 @@ class _Change:
             return written(result, rows, sum(len(message.new_files) + len(message.compact_after) for message in messages), start, counters)
         return written(CommitResult(), 0, 0, start)
 
-    def _evaluated(self, base: Snapshot) -> _Changed:
+    def evaluated(self, base: Snapshot | None) -> Changed:
+        """What to commit on ``base``, and how many rows it changes."""
+        if base is None:
+            return [], 0
         return self._keyed(base) if self.store.schema.is_primary_key_table else self._appended(base)
 
-    def _keyed(self, base: Snapshot) -> _Changed:
+    def _keyed(self, base: Snapshot) -> Changed:
         """New versions of the rows, by their keys."""
         names, user = self.store.schema.names, self.request.commit_id
         scan = ScanRequest(
@@ -108,7 +113,7 @@ class _Change:
                 found += batch.num_rows
             return write.prepare_commit(), found
 
-    def _appended(self, base: Snapshot) -> _Changed:
+    def _appended(self, base: Snapshot) -> Changed:
         """What becomes of the rows' files."""
         change = AppendChange(self.store, base, self._predicate, self.request.commit_id, self.update)
         done: list[tuple[CommitMessage, int]] = []
@@ -128,10 +133,10 @@ class _Change:
     def _predicate(self) -> Predicate:
         return TRUE if self.request.predicate is None else self.request.predicate
 
-    def _published(self, commit: FileStoreCommit, messages: Sequence[CommitMessage], base: Snapshot) -> CommitResult:
+    def _published(self, commit: FileStoreCommit, messages: Sequence[CommitMessage], base: Snapshot | None) -> CommitResult:
         rewrites = not self.store.schema.is_primary_key_table and not self.store.options.deletion_vectors_enabled
         publish = commit.replace if rewrites else commit.commit
-        return publish(messages, read_snapshot_id=base.id)
+        return publish(messages, read_snapshot_id=0 if base is None else base.id)
 
 
-__all__ = ["delete_rows", "update_rows"]
+__all__ = ["Change", "Changed", "Read", "delete_rows", "update_rows"]

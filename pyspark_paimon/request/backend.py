@@ -44,7 +44,8 @@ if TYPE_CHECKING:
     from manifest.snapshot.snapshot import Snapshot
     from manifest.stats.table_stats import Statistics
     from pyspark_paimon.request.assignments import Assignments
-    from pyspark_paimon.request.results import TableChangeResult
+    from pyspark_paimon.request.merge import MergeRequest
+    from pyspark_paimon.request.results import MergeResult, TableChangeResult
     from pyspark_paimon.request.table_changes import TableChange
     from pyspark_paimon.request.tree_report import TreeReport
 
@@ -358,6 +359,9 @@ class Backend(Protocol):
 
     def update(self, request: DeleteRequest, values: Assignments) -> WriteResult:
         """Put rows with new values in the place of those that the filter finds; as ``delete``."""
+
+    def merge(self, request: DeleteRequest, wanted: MergeRequest) -> MergeResult:
+        """Merge rows of a source; conflicts with newer changes of the touched buckets and re-evaluates."""
 
     def compact(self, request: CompactRequest) -> CompactResult:
         """Compact; a lost race is tried again on the new snapshot."""

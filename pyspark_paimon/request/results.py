@@ -70,6 +70,14 @@ class WriteResult(Message):
     seconds: float = 0.0
 
 
+class MergeResult(WriteResult):
+    """What a merge did: a ``WriteResult``, whose ``rows`` are those updated, deleted and inserted; all 0 of a repetition."""
+
+    updated: int = 0
+    deleted: int = 0
+    inserted: int = 0
+
+
 class CompactResult(Message):
     """What a compaction did; ``snapshot_id`` is None where there was nothing to do.
 
@@ -250,6 +258,7 @@ __all__ = [
     "FunnelStage",
     "IndexRewriteResult",
     "MaintenanceResult",
+    "MergeResult",
     "Message",
     "ProgressEvent",
     "Removal",

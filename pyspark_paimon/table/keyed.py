@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from fileindex.base.errors import InvalidArgument
 from fileindex.predicate.tree import Predicate
 from pyspark_paimon.filter.parse import Filter, bind_filter
-from pyspark_paimon.request.backend import EVERY_LEVEL, DeleteRequest, ScanRequest, TravelRequest
+from pyspark_paimon.request.backend import EVERY_LEVEL, ArrowRows, DeleteRequest, ScanRequest, TravelRequest
+from pyspark_paimon.request.inputs import Data, rows_of
 from pyspark_paimon.request.keys import Keys, any_of_keys, in_order_of, keys_of, tells_keys
 from pyspark_paimon.request.results import Removal, WriteResult
 from pyspark_paimon.request.validate import Time, checked_options, commit_identity, projection, travel_of
 from pyspark_paimon.table.role import TableRole
 from pyspark_paimon.table.scan import Scan
+
+if TYPE_CHECKING:
+    from pyspark_paimon.table.merge import Merge
 
 
 class TableRows(TableRole):
@@ -136,6 +140,34 @@ class TableRows(TableRole):
         request = self._change("update", filter, params, options, commit_id)
         return self._changed(request, partial(self._backend.update, values=values), dry_run=dry_run)
 
+    def merge(
+        self, source: Data, on: str | Sequence[str], *, options: Mapping[str, str] | None = None, commit_id: str | None = None
+    ) -> Merge:
+        """Merge the rows of ``source`` into the table: say what becomes of rows that match and of others, then ``execute()``.
+
+        Rows match where the columns ``on``, which both have, are equal, or by SQL text about ``t``, the table, and ``s``, the source, that
+        equates columns: ``"t.id = s.key AND t.day > '2024-01-01'"``. The source is what can be written, of this process, and is held in
+        memory; of the table those files are read that can match. ``commit_id`` is as for ``write``.
+
+        Raises ``InvalidArgument``, ``InvalidFilter``, ``UnknownColumn``, ``UnsupportedType``, ``SchemaMismatch``; see ``Merge``.
+
+        >>> from pyspark_paimon.example import cities
+        >>> table = cities()
+        >>> more = pa.table({"id": [3, 4], "city": ["Roma", "Oulu"], "country": ["IT", "FI"], "attrs": [None, None]})
+        >>> table.merge(more, on="id").when_matched_update_all().when_not_matched_insert_all().execute().rows
+        2
+        """
+        from pyspark_paimon.request.merge import MergeRequest, join_of, sides_of  # noqa: PLC0415  # parses SQL
+        from pyspark_paimon.table.merge import Merge  # noqa: PLC0415  # as above
+
+        schema = self.table_schema
+        rows = rows_of(source, schema.arrow)
+        if not isinstance(rows, ArrowRows):
+            raise InvalidArgument("merge takes rows of this process, not a DataFrame of Spark: collect them with frame.toArrow()")
+        held = rows.reader.read_all()
+        sides = sides_of(schema, held.schema)
+        return Merge(self._backend, _request(None, options, commit_id), MergeRequest(held, join_of(on, sides)), schema, sides)
+
     def _changed(self, request: DeleteRequest, change: Callable[[DeleteRequest], WriteResult], *, dry_run: bool) -> WriteResult:
         """What the change did, or in a dry run the number of rows that it would find now."""
         if not dry_run:
@@ -161,7 +193,7 @@ class TableRows(TableRole):
         return _request(predicate, options, commit_id)
 
 
-def _request(predicate: Predicate, options: Mapping[str, str] | None, commit_id: str | None) -> DeleteRequest:
+def _request(predicate: Predicate | None, options: Mapping[str, str] | None, commit_id: str | None) -> DeleteRequest:
     return DeleteRequest(
         commit_id=commit_identity(commit_id), first_run=commit_id is None, predicate=predicate, options=checked_options(options)
     )

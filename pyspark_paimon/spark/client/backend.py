@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from fileindex.base.errors import InvalidArgument, PaimonError
 from manifest.fsck.problem import Findings
-from manifest.io.errors import CommitConflict
+from manifest.io.errors import CommitConflict, UnsupportedTable
 from manifest.schema.table_schema import TableSchema
 from manifest.stats.table_stats import Statistics
 from pyspark_paimon.jobs.fsck import STAGE, findings_from_json, result_of, without_expired
@@ -45,6 +45,7 @@ from pyspark_paimon.request.results import (
     ExpireResult,
     FsckResult,
     IndexRewriteResult,
+    MergeResult,
     TableChangeResult,
     WriteResult,
 )
@@ -59,6 +60,7 @@ from pyspark_paimon.spark.wire.names import UNIQUE_NAME
 
 if TYPE_CHECKING:
     from pyspark_paimon.request.backend import View
+    from pyspark_paimon.request.merge import MergeRequest
     from pyspark_paimon.request.table_changes import TableChange
 
 FORMAT_NAME = UNIQUE_NAME
@@ -139,6 +141,13 @@ class SparkBackend(SparkScans):
     def update(self, request: DeleteRequest, values: Assignments) -> WriteResult:
         """Find the rows in tasks and put new ones in their place; as ``delete``."""
         return self._changed(request, values)
+
+    def merge(self, request: DeleteRequest, wanted: MergeRequest) -> MergeResult:  # noqa: ARG002
+        """Refused: tasks do not merge yet."""
+        raise UnsupportedTable(
+            f"{self._path}: merge() runs in process only; open the table without spark=..., or compute the changed rows in Spark "
+            "and write them with their kinds in the column '_row_kind'"
+        )
 
     def _changed(self, request: DeleteRequest, values: Assignments | None) -> WriteResult:
         started = time.perf_counter()

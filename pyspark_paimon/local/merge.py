@@ -1,0 +1,264 @@
+"""Merging rows of a source into a table in process: matched by columns, changed clause by clause, committed on the snapshot they were read from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fileindex.base.arrays import Int64s, Mask
+from fileindex.base.errors import InvalidArgument
+from fileindex.base.plain_value import plain_array, plain_values
+from fileindex.expression.compute import computed
+from fileindex.expression.tree import ColumnValue, Expression
+from fileindex.predicate.tree import ColumnRef, In, Predicate, all_of
+from lsm.keys.key_set import KeySet
+from lsm.keys.sort import DELETE, INSERT, UPDATE_AFTER
+from lsm.schema.conform_input import conform
+from lsm.write.table_write import TableWrite
+from manifest.schema.table_schema import TableSchema
+from manifest.snapshot.snapshot import Snapshot
+from manifest.store import FileStore
+from pyspark_paimon.filter.joined_sql import SOURCE, TARGET
+from pyspark_paimon.local.update_delete import Change, Changed, Read
+from pyspark_paimon.request.backend import EVERY_LEVEL, DeleteRequest, ScanRequest
+from pyspark_paimon.request.keys import any_of_keys
+from pyspark_paimon.request.merge import Clause, MergeRequest, Value, check_merge
+from pyspark_paimon.request.results import MergeResult
+
+_KINDS = {"update": UPDATE_AFTER, "delete": DELETE, "insert": INSERT}
+Rows = tuple[pa.Table, int]
+"""Rows of the table's columns, and the kind that they are written with."""
+
+
+@dataclass
+class MergeRows:
+    """The work of one evaluation: rows of the table go through it, then those of the source that matched none.
+
+    Args:
+        schema: the table's.
+        wanted: all rows of the source, which of them match, and what becomes of them.
+    """
+
+    schema: TableSchema
+    wanted: MergeRequest
+    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_KINDS, 0))
+
+    def __post_init__(self) -> None:
+        self._matched = np.zeros(self.wanted.source.num_rows, np.bool_)
+
+    @property
+    def reads_all(self) -> bool:
+        """Whether rows that match nothing matter, too."""
+        return any(clause.when == "not matched by source" for clause in self.wanted.clauses)
+
+    @cached_property
+    def predicate(self) -> Predicate:
+        """True for all rows of the table that can match."""
+        types = self.schema.column_types
+        return all_of(*(In(ColumnRef(name), _values(self._keys.rows.column(name), types[name])) for name in self._keys.names))
+
+    def of_target(self, batch: pa.RecordBatch) -> Iterator[Rows]:
+        """What becomes of rows of the table. Raises ``InvalidArgument`` where two rows of the source would change one."""
+        rows = pa.Table.from_batches([batch])
+        target, source = self._pairs(rows)
+        self._matched[source] = True
+        sides = {TARGET: rows, SOURCE: self.wanted.source}
+        taken = np.zeros(rows.num_rows, np.int64)
+        for clause, chosen in self._decided("matched", {TARGET: target, SOURCE: source}, sides):
+            np.add.at(taken, chosen[TARGET], 1)
+            yield self._made(clause, chosen, sides)
+        if (twice := np.flatnonzero(taken > 1)).size:
+            raise InvalidArgument(f"merge: two rows of the source match the row {self._name(rows, int(twice[0]))}")
+        if self.reads_all:
+            lone = np.ones(rows.num_rows, np.bool_)
+            lone[target] = False
+            for clause, chosen in self._decided("not matched by source", {TARGET: np.flatnonzero(lone)}, sides):
+                yield self._made(clause, chosen, sides)
+
+    def inserts(self) -> Iterator[Rows]:
+        """What is inserted of the source. Raises ``InvalidArgument`` where two rows have one key."""
+        sides = {SOURCE: self.wanted.source}
+        made = [
+            self._made(clause, chosen, sides)
+            for clause, chosen in self._decided("not matched", {SOURCE: np.flatnonzero(~self._matched)}, sides)
+        ]
+        if made and self.schema.is_primary_key_table:
+            rows = pa.concat_tables([rows for rows, _ in made])
+            numbers = KeySet(rows.select(list(self.schema.primary_keys)).combine_chunks()).numbers
+            if len(numbers) and (counts := np.bincount(numbers)).max() > 1:
+                row = int(np.flatnonzero(numbers == int(counts.argmax()))[0])
+                raise InvalidArgument(f"merge: two rows of the source are inserted with the key {self._name(rows, row)}")
+        yield from made
+
+    @cached_property
+    def _keys(self) -> KeySet:
+        """The columns that match of the rows of the source without nulls there, in the table's types."""
+        return KeySet(_zeros_alike(self._columns.take(pa.array(self._keyed))))
+
+    @cached_property
+    def _columns(self) -> pa.Table:
+        fields = tuple(self.schema.field(name) for name, _ in self.wanted.join.pairs)
+        nullable = tuple(type(one)(one.id, one.name, one.type.with_nullable(nullable=True)) for one in fields)
+        arrays = [self.wanted.source.column(name) for _, name in self.wanted.join.pairs]
+        return conform(pa.table(arrays, names=[one.name for one in fields]), TableSchema(id=0, fields=nullable)).combine_chunks()
+
+    @cached_property
+    def _keyed(self) -> Int64s:
+        known = np.ones(self._columns.num_rows, np.bool_)
+        for column in self._columns.columns:
+            known &= np.asarray(column.is_valid())
+        return np.flatnonzero(known)
+
+    def _pairs(self, rows: pa.Table) -> tuple[Int64s, Int64s]:
+        """Rows of the table and rows of the source that match, side by side."""
+        asked = _zeros_alike(rows.select(self._keys.names))
+        known = np.ones(rows.num_rows, np.bool_)
+        for column in asked.columns:
+            known &= np.asarray(column.is_valid())
+        at = np.flatnonzero(known)
+        found = self._keys.find(asked.take(pa.array(at)))
+        at, found = at[found >= 0], found[found >= 0]
+        order, starts, counts = self._by_key
+        target = np.repeat(at, counts[found])
+        begins = np.repeat(starts[found], counts[found])
+        inside = np.arange(len(target)) - np.repeat(np.cumsum(counts[found]) - counts[found], counts[found])
+        source = self._keyed[order[begins + inside]]
+        for condition in self.wanted.join.conditions:
+            holds = self._holds(condition, {TARGET: target, SOURCE: source}, {TARGET: rows, SOURCE: self.wanted.source})
+            target, source = target[holds], source[holds]
+        return target, source
+
+    @cached_property
+    def _by_key(self) -> tuple[Int64s, Int64s, Int64s]:
+        """Rows of the source by the numbers of their keys: an order, and where each key begins and how often it is there."""
+        numbers = self._keys.numbers
+        counts = np.bincount(numbers, minlength=len(self._keys)).astype(np.int64)
+        return np.argsort(numbers, kind="stable"), np.cumsum(counts) - counts, counts
+
+    def _decided(
+        self, when: str, places: Mapping[str, Int64s], sides: Mapping[str, pa.Table]
+    ) -> Iterator[tuple[Clause, Mapping[str, Int64s]]]:
+        """The clauses that apply, each with its rows: the first whose condition is true has them."""
+        left = dict(places)
+        for clause in self.wanted.clauses:
+            if clause.when != when:
+                continue
+            size = len(next(iter(left.values())))
+            holds = np.ones(size, np.bool_) if clause.condition is None else self._holds(clause.condition, left, sides)
+            if holds.any():
+                yield clause, {side: some[holds] for side, some in left.items()}
+            left = {side: some[~holds] for side, some in left.items()}
+
+    def _holds(self, condition: Expression, places: Mapping[str, Int64s], sides: Mapping[str, pa.Table]) -> Mask:
+        return np.asarray(self._computed(condition, places, sides).fill_null(False))
+
+    def _computed(self, value: Value, places: Mapping[str, Int64s], sides: Mapping[str, pa.Table]) -> Any:
+        def column(wanted: ColumnValue) -> Any:
+            side, name = wanted.name.split(".", 1)
+            found = sides[side].column(name).take(pa.array(places[side]))
+            found = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+            if wanted.key is not None:
+                return pc.map_lookup(found, pa.scalar(wanted.key), "last")
+            return found
+
+        rows = len(next(iter(places.values())))
+        if isinstance(value, pa.Scalar):
+            return pa.repeat(value, rows)
+        return column(value) if isinstance(value, ColumnValue) else computed(value, column, rows)
+
+    def _made(self, clause: Clause, places: Mapping[str, Int64s], sides: Mapping[str, pa.Table]) -> Rows:
+        self.counts[clause.action] += len(next(iter(places.values())))
+        if clause.action == "insert":
+            arrays = {name: self._computed(value, places, sides) for name, value in clause.values.items()}
+            return conform(pa.table(arrays), self.schema), _KINDS[clause.action]
+        rows = sides[TARGET].take(pa.array(places[TARGET]))
+        for name, value in clause.values.items():
+            rows = rows.set_column(rows.column_names.index(name), name, self._computed(value, places, sides))
+        return conform(rows, self.schema) if clause.values else rows, _KINDS[clause.action]
+
+    def _name(self, rows: pa.Table, row: int) -> str:
+        names = self.schema.primary_keys or self._keys.names
+        return ", ".join(f"{name} = {rows.column(name)[row].as_py()!r:.60}" for name in names)
+
+
+def _zeros_alike(rows: pa.Table) -> pa.Table:
+    """Zeros of either sign are equal where rows are matched, as everywhere in SQL."""
+    for number, column in enumerate(rows.columns):
+        if pa.types.is_floating(column.type):
+            rows = rows.set_column(number, rows.column_names[number], pc.add(column, pa.scalar(0.0, column.type)))
+    return rows
+
+
+def _values(column: Any, column_type: Any) -> tuple[Any, ...]:
+    return tuple(plain_values(pc.unique(plain_array(column, column_type)), column_type))
+
+
+@dataclass(frozen=True)
+class MergeChange(Change):
+    """A merge, evaluated on a snapshot and committed on it."""
+
+    wanted: MergeRequest
+    _last: list[MergeRows] = field(default_factory=list)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Rows by action, of the evaluation that was committed."""
+        return self._last[-1].counts if self._last else dict.fromkeys(_KINDS, 0)
+
+    def evaluated(self, base: Snapshot | None) -> Changed:
+        """See ``Change``."""
+        merge = MergeRows(self.store.schema, self.wanted)
+        self._last.append(merge)
+        user, base_id = self.request.commit_id, None if base is None else base.id
+        with TableWrite(self.store, commit_user=user, commit_id=user, threads=self.threads, base_snapshot_id=base_id) as write:
+            for batch in self._read(None if merge.reads_all else merge.predicate, base_id):
+                _write(write, merge.of_target(batch))
+            inserts = list(merge.inserts())
+            if self.store.schema.is_primary_key_table and not self.wanted.join.finds_keys(self.store.schema):
+                self._refuse_taken(inserts, base_id)
+            _write(write, inserts)
+            return write.prepare_commit(), sum(merge.counts.values())
+
+    def _read(self, predicate: Predicate | None, snapshot_id: int | None, keys: KeySet | None = None) -> Iterator[pa.RecordBatch]:
+        schema = self.store.schema
+        return self.read(
+            ScanRequest(
+                predicate=predicate, keys=keys, columns=schema.names, snapshot_id=snapshot_id, schema_id=schema.id, options=EVERY_LEVEL
+            )
+        )
+
+    def _refuse_taken(self, inserts: Sequence[Rows], snapshot_id: int | None) -> None:
+        """An insert would replace a row that has its key and does not match."""
+        for rows, _ in inserts:
+            keys = KeySet(rows.select(list(self.store.schema.primary_keys)).combine_chunks())
+            for batch in self._read(any_of_keys(keys, self.store.schema), snapshot_id, keys):
+                if batch.num_rows:
+                    name = ", ".join(f"{key} = {batch.column(key)[0].as_py()!r:.60}" for key in keys.names)
+                    raise InvalidArgument(
+                        f"merge: a row of the source matches none, and the table has one with its key {name}: match by the key"
+                    )
+
+
+def merge_rows(store: FileStore, request: DeleteRequest, wanted: MergeRequest, read: Read, *, threads: int) -> MergeResult:
+    """Merge and commit. Raises ``InvalidArgument`` where rows of the source are no answer, and what updates raise."""
+    check_merge(wanted.clauses, store.schema, store.root)
+    change = MergeChange(store, request, read, threads, None, wanted)
+    result = change.run()
+    counts = change.counts
+    return MergeResult.model_validate(
+        {**dict(result), "updated": counts["update"], "deleted": counts["delete"], "inserted": counts["insert"]}
+    )
+
+
+def _write(write: TableWrite, made: Iterable[Rows]) -> None:
+    for rows, kind in made:
+        write.write(rows, kinds=pa.array(np.full(rows.num_rows, kind, np.int8)))
+
+
+__all__ = ["MergeChange", "MergeRows", "merge_rows"]

@@ -1,0 +1,249 @@
+"""``Table.merge``: what becomes of every row is what a model says that goes row by row; races, repetitions, mistakes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pyspark_paimon import InvalidArgument, InvalidFilter, SchemaMismatch, Table, UnknownColumn
+from pyspark_paimon.local import merge as merging
+from pyspark_paimon.request.results import MergeResult
+
+DDL = "id INT NOT NULL, part STRING, n BIGINT, f DOUBLE, s STRING"
+NAMES = ["id", "part", "n", "f", "s"]
+SOURCE = pa.schema([("id", pa.int64()), ("part", pa.string()), ("n", pa.int32()), ("f", pa.float64()), ("s", pa.string())])
+Row = dict[str, Any]
+
+CONDITIONS = {
+    "matched": {
+        None: lambda t, s: True,
+        "s.n > 2": lambda t, s: s["n"] is not None and s["n"] > 2,
+        "t.n = s.n OR s.s IS NULL": lambda t, s: (None not in (t["n"], s["n"]) and t["n"] == s["n"]) or s["s"] is None,
+    },
+    "not matched": {None: lambda t, s: True, "s.n IS NOT NULL": lambda t, s: s["n"] is not None},
+    "not matched by source": {None: lambda t, s: True, "t.n < 3": lambda t, s: t["n"] is not None and t["n"] < 3},
+}
+UPDATES = {
+    "matched": [
+        (
+            {"n": "coalesce(t.n, 0) + coalesce(source.n, 100)", "s": "s.s"},
+            lambda t, s: {"n": (t["n"] or 0) + (100 if s["n"] is None else s["n"]), "s": s["s"]},
+        ),
+        ({"f": 1, "s": None}, lambda t, s: {"f": 1.0, "s": None}),
+    ],
+    "not matched by source": [({"n": "t.n + 1000"}, lambda t, s: {"n": None if t["n"] is None else t["n"] + 1000})],
+}
+INSERTS = [
+    (None, lambda s: s),
+    (
+        {"id": "s.id", "part": "'p'", "s": "concat('<', s.s, '>')"},
+        lambda s: {"id": s["id"], "part": "p", "n": None, "f": None, "s": None if s["s"] is None else f"<{s['s']}>"},
+    ),
+]
+JOINS = {
+    "id": lambda t, s: t["id"] == s["id"],
+    "t.id = s.id AND t.n < 4": lambda t, s: t["id"] == s["id"] and t["n"] is not None and t["n"] < 4,
+    "source.f = target.f": lambda t, s: None not in (t["f"], s["f"]) and (t["f"] == s["f"] or (math.isnan(t["f"]) and math.isnan(s["f"]))),
+}
+
+
+class Refused(Exception):
+    """The model has no answer."""
+
+
+def model(table: list[Row], source: list[Row], on: str, clauses: list[tuple[Any, ...]]) -> dict[int, Row]:
+    matched_sources: set[int] = set()
+    after: dict[int, Row] = {}
+    for row in table:
+        mates = [at for at, other in enumerate(source) if JOINS[on](row, other)]
+        matched_sources.update(mates)
+        when = "matched" if mates else "not matched by source"
+        applied = []
+        for mate in [source[at] for at in mates] or [{}]:
+            clause = next((one for one in clauses if one[0] == when and CONDITIONS[when][one[2]](row, mate)), None)
+            applied += [] if clause is None else [(clause, mate)]
+        if len(applied) > 1:
+            raise Refused
+        new: Row | None = dict(row)
+        for (_, action, _, values), mate in applied:
+            new = None if action == "delete" else {**row, **values(row, mate)}
+        if new is not None:
+            after[row["id"]] = new
+    taken = {row["id"] for row in table}
+    inserted: set[int] = set()
+    for at, row in enumerate(source):
+        if at in matched_sources:
+            continue
+        clause = next((one for one in clauses if one[0] == "not matched" and CONDITIONS["not matched"][one[2]](None, row)), None)
+        if clause is not None:
+            if row["id"] in taken or row["id"] in inserted:
+                raise Refused
+            inserted.add(row["id"])
+            after[row["id"]] = clause[3](row)
+    return after
+
+
+VALUES = {
+    "part": st.sampled_from(["p", "q"]),
+    "n": st.none() | st.integers(0, 5),
+    "f": st.sampled_from([None, math.nan, 0.0, -0.0, 1.5, math.inf]),
+    "s": st.none() | st.sampled_from(["", "a", "a\0", "é'"]),
+}
+
+
+def rows_of(ids: st.SearchStrategy[int], unique: bool) -> st.SearchStrategy[list[Row]]:
+    return st.lists(st.fixed_dictionaries({"id": ids, **VALUES}), max_size=7, unique_by=(lambda row: row["id"]) if unique else None)
+
+
+@st.composite
+def clauses_of(draw: st.DrawFn) -> list[tuple[Any, ...]]:
+    found = []
+    for _ in range(draw(st.integers(1, 4))):
+        when = draw(st.sampled_from(list(CONDITIONS)))
+        condition = draw(st.sampled_from(list(CONDITIONS[when])))
+        if when == "not matched":
+            given_values, values = draw(st.sampled_from(INSERTS))
+            found.append((when, "insert", condition, values, given_values))
+        elif draw(st.booleans()):
+            given_values, values = draw(st.sampled_from(UPDATES[when]))
+            found.append((when, "update", condition, values, given_values))
+        else:
+            found.append((when, "delete", condition, None, None))
+    return found
+
+
+def said(merge: Any, clause: tuple[Any, ...]) -> Any:
+    when, action, condition, _, values = clause
+    name = f"when_{when.replace(' ', '_')}_{action}"
+    if action == "delete":
+        return getattr(merge, name)(condition)
+    return getattr(merge, f"{name}_all")(condition) if values is None else getattr(merge, name)(values, condition)
+
+
+def comparable(rows: list[Row]) -> list[str]:
+    return sorted(repr([row[name] for name in NAMES]) for row in rows)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    before=rows_of(st.integers(0, 5), unique=True),
+    source=rows_of(st.integers(0, 8), unique=False),
+    on=st.sampled_from(list(JOINS)),
+    clauses=clauses_of(),
+)
+def test_a_merge_is_the_models(tmp_path_factory, before: list[Row], source: list[Row], on: str, clauses: list[tuple[Any, ...]]) -> None:
+    table = Table.create(tmp_path_factory.mktemp("merge") / "t", DDL, primary_keys=["id"], options={"bucket": "2"})
+    if before:
+        table.write(before)
+    merge = table.merge(pa.Table.from_pylist(source, SOURCE), on)
+    for clause in clauses:
+        merge = said(merge, clause)
+    try:
+        expected = model(before, source, on, [clause[:4] for clause in clauses])
+    except Refused:
+        with pytest.raises(InvalidArgument, match=r"rows? of the source"):
+            merge.execute()
+        expected = {row["id"]: row for row in before}
+        assert comparable(table.scan().to_arrow().to_pylist()) == comparable(list(expected.values()))
+        return
+    done = merge.execute()
+    assert comparable(table.scan().to_arrow().to_pylist()) == comparable(list(expected.values()))
+    assert done.rows == done.updated + done.deleted + done.inserted
+    assert done.inserted - done.deleted == len(expected) - len(before)
+
+
+@pytest.fixture
+def table(create):
+    made = create("id BIGINT, city STRING, n INT", options={"bucket": "2"})
+    made.write([{"id": number, "city": "c", "n": number} for number in range(6)])
+    return made
+
+
+def upsert(table: Table, rows: list[Row], **options: Any) -> MergeResult:
+    return table.merge(rows, "id", **options).when_matched_update({"n": "t.n + s.n"}).when_not_matched_insert_all().execute()
+
+
+def numbers(table: Table) -> dict[int, int]:
+    return {row["id"]: row["n"] for row in table.scan().to_arrow().to_pylist()}
+
+
+def test_a_merge_that_loses_its_rows_to_another_commit_is_computed_again(table, monkeypatch):
+    real, rivals = merging.MergeRows.inserts, [lambda: table.write([{"id": 3, "city": "x", "n": 100}, {"id": 9, "city": "y", "n": 100}])]
+
+    def raced(self):
+        if rivals:
+            rivals.pop()()
+        return real(self)
+
+    monkeypatch.setattr(merging.MergeRows, "inserts", raced)
+    done = upsert(table, [{"id": 3, "city": "m", "n": 1}, {"id": 9, "city": "m", "n": 1}])
+    assert (done.updated, done.inserted) == (2, 0)
+    assert (numbers(table)[3], numbers(table)[9]) == (101, 101)
+
+
+def test_a_repetition_is_answered_and_not_done_again(table):
+    rows = [{"id": 3, "city": "m", "n": 1}, {"id": 9, "city": "m", "n": 1}]
+    first = upsert(table, rows, commit_id="nightly")
+    second = upsert(table, rows, commit_id="nightly")
+    assert (second.snapshot_id, second.replayed, second.rows) == (first.snapshot_id, True, 0)
+    assert numbers(table)[3] == 4
+
+
+def test_an_empty_table_and_an_empty_source(create):
+    table = create("id BIGINT, n INT", options={"bucket": "-1"})
+    assert upsert(table, [{"id": 1, "n": 1}]).inserted == 1
+    assert upsert(table, [{"id": 1, "n": 1}, {"id": 2, "n": 2}]).updated == 1
+    nothing = upsert(table, pa.schema([("id", pa.int64()), ("n", pa.int32())]).empty_table())
+    assert (nothing.rows, nothing.snapshot_id, numbers(table)) == (0, None, {1: 2, 2: 2})
+
+
+def test_partitions_are_pruned_by_what_can_match(create):
+    table = create("p STRING, id BIGINT, n INT", primary_keys=("p", "id"), partition_keys=["p"])
+    table.write([{"p": part, "id": 1, "n": 0} for part in "abc"])
+    merge = table.merge([{"p": "b", "id": 1, "n": 5}, {"p": "d", "id": 1, "n": 6}], ["p", "id"])
+    merge = merge.when_matched_update_all().when_not_matched_insert_all().when_not_matched_by_source_delete("t.p = 'c'")
+    assert repr(merge).endswith("2 rows of the source, update matched, insert not matched, delete not matched by source)")
+    assert merge.execute().rows == 3
+    assert table.scan(order_by="p").to_arrow().to_pylist() == [{"p": p, "id": 1, "n": n} for p, n in (("a", 0), ("b", 5), ("d", 6))]
+
+
+def test_tables_without_a_key_take_inserts(create):
+    table = create("id BIGINT, n INT", primary_keys=())
+    table.write([{"id": 1, "n": 1}])
+    assert table.merge([{"id": 1, "n": 9}, {"id": 2, "n": 9}], "id").when_not_matched_insert_all().execute().inserted == 1
+    assert numbers(table) == {1: 1, 2: 9}
+
+
+@pytest.mark.parametrize(
+    ("say", "error", "words"),
+    [
+        (lambda t: t.merge([{"id": 1}], "id").execute(), InvalidArgument, "merge does nothing"),
+        (lambda t: t.merge([{"id": 1}], "t.id > s.id"), InvalidArgument, "equates no column"),
+        (lambda t: t.merge([{"id": 1}], "x.id = s.id"), InvalidFilter, "the table is called t"),
+        (lambda t: t.merge([{"id": 1}], ["idd"]), UnknownColumn, "did you mean 'id'"),
+        (lambda t: t.merge([{"id": 1}], 7), InvalidArgument, "on is"),
+        (lambda t: t.merge([{"id": "x"}], "id").when_matched_delete().execute(), SchemaMismatch, "'id'"),
+        (lambda t: t.merge([{"id": 1, "n": 1}], "id").when_matched_update({"id": "s.id + 1"}), InvalidArgument, "part of the primary key"),
+        (lambda t: t.merge([{"id": 1, "n": 1}], "id").when_matched_update({"n": "n"}), InvalidFilter, "t.n or s.n"),
+        (lambda t: t.merge([{"id": 1, "n": 1}], "id").when_not_matched_insert({"id": "t.id"}), InvalidFilter, "no row of the table"),
+        (lambda t: t.merge([{"id": 1}], "id").when_matched_update_all(), UnknownColumn, "city"),
+        (lambda t: t.merge([{"id": 1}], "id").when_matched_delete("s.id + 1"), InvalidFilter, "is no condition"),
+        (lambda t: t.merge([{"id": 1}], "id").when_matched_delete("s.id ="), InvalidFilter, "cannot be read"),
+        (lambda t: t.merge([{"id": 1}], "id").when_matched_update({"n": [1]}), SchemaMismatch, "'n'"),
+        (lambda t: t.merge([{"id": 1}], "id").when_matched_update({}), InvalidArgument, "update sets columns"),
+        (
+            lambda t: t.merge([{"id": 9, "city": "m"}], "city").when_not_matched_insert({"id": 3}).execute(),
+            InvalidArgument,
+            "match by the key",
+        ),
+    ],
+)
+def test_mistakes_are_named_and_change_nothing(table, say, error, words):
+    with pytest.raises(error, match=words):
+        say(table)
+    assert numbers(table) == {number: number for number in range(6)}
