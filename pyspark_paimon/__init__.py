@@ -170,6 +170,7 @@ __all__ = [
     "InvalidArgument",
     "InvalidFilter",
     "InvalidSchema",
+    "MergeResult",
     "NotAuthorized",
     "NotOffered",
     "NotPermitted",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, get_args
 
 from fileindex.base.column_type import Kind
@@ -15,6 +15,7 @@ from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.filter.parse import Filter, bind_filter
 from pyspark_paimon.request.backend import ClusterStrategyName, CompactRequest
+from pyspark_paimon.request.counters import WriteCounters
 from pyspark_paimon.request.partition_spec import predicate_of, spec_of
 from pyspark_paimon.request.validate import checked_options, commit_identity
 
@@ -117,4 +118,24 @@ def compaction_counts(messages: Sequence[CommitMessage]) -> dict[str, int]:
     }
 
 
-__all__ = ["bucket_sizes", "compact_one", "compact_request", "compaction_counts", "wanted_buckets"]
+def write_counters(
+    messages: Iterable[CommitMessage], *, rows: int, retries: int, millis: dict[str, float], bytes_in: int = 0
+) -> WriteCounters:
+    """The counters of what was committed."""
+    told = list(messages)
+    new = [file for message in told for file in message.new_files]
+    made = [file for message in told for file in message.made_by_compaction()]
+    before = [file for message in told for file in message.compact_before]
+    return WriteCounters(
+        rows=rows,
+        bytes_in=bytes_in,
+        files=len(new) + len(made),
+        bytes_written=sum(file.file_size for file in (*new, *made)),
+        compacted_files=len(before),
+        compacted_bytes=sum(file.file_size for file in before),
+        retries=retries,
+        millis=millis,
+    )
+
+
+__all__ = ["bucket_sizes", "compact_one", "compact_request", "compaction_counts", "wanted_buckets", "write_counters"]

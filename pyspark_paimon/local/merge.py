@@ -25,14 +25,14 @@ from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
 from pyspark_paimon.filter.joined_sql import SOURCE, TARGET
-from pyspark_paimon.local.update_delete import Change, Changed, Read
+from pyspark_paimon.local.update_delete import Change, ChangedRows, Read
 from pyspark_paimon.request.backend import EVERY_LEVEL, DeleteRequest, ScanRequest
 from pyspark_paimon.request.keys import any_of_keys
 from pyspark_paimon.request.merge import Clause, MergeRequest, Value, check_merge
 from pyspark_paimon.request.results import MergeResult
 
 _KINDS = {"update": UPDATE_AFTER, "delete": DELETE, "insert": INSERT}
-Rows = tuple[pa.Table, int]
+WrittenRows = tuple[pa.Table, int]
 """Rows of the table's columns, and the kind that they are written with."""
 
 
@@ -63,7 +63,7 @@ class MergeRows:
         types = self.schema.column_types
         return all_of(*(In(ColumnRef(name), _values(self._keys.rows.column(name), types[name])) for name in self._keys.names))
 
-    def of_target(self, batch: pa.RecordBatch) -> Iterator[Rows]:
+    def of_target(self, batch: pa.RecordBatch) -> Iterator[WrittenRows]:
         """What becomes of rows of the table. Raises ``InvalidArgument`` where two rows of the source would change one."""
         rows = pa.Table.from_batches([batch])
         target, source = self._pairs(rows)
@@ -81,7 +81,7 @@ class MergeRows:
             for clause, chosen in self._decided("not matched by source", {TARGET: np.flatnonzero(lone)}, sides):
                 yield self._made(clause, chosen, sides)
 
-    def inserts(self) -> Iterator[Rows]:
+    def inserts(self) -> Iterator[WrittenRows]:
         """What is inserted of the source. Raises ``InvalidArgument`` where two rows have one key."""
         sides = {SOURCE: self.wanted.source}
         made = [
@@ -172,7 +172,7 @@ class MergeRows:
             return pa.repeat(value, rows)
         return column(value) if isinstance(value, ColumnValue) else computed(value, column, rows)
 
-    def _made(self, clause: Clause, places: Mapping[str, Int64s], sides: Mapping[str, pa.Table]) -> Rows:
+    def _made(self, clause: Clause, places: Mapping[str, Int64s], sides: Mapping[str, pa.Table]) -> WrittenRows:
         self.counts[clause.action] += len(next(iter(places.values())))
         if clause.action == "insert":
             arrays = {name: self._computed(value, places, sides) for name, value in clause.values.items()}
@@ -211,7 +211,7 @@ class MergeChange(Change):
         """Rows by action, of the evaluation that was committed."""
         return self._last[-1].counts if self._last else dict.fromkeys(_KINDS, 0)
 
-    def evaluated(self, base: Snapshot | None) -> Changed:
+    def evaluated(self, base: Snapshot | None) -> ChangedRows:
         """See ``Change``."""
         merge = MergeRows(self.store.schema, self.wanted)
         self._last.append(merge)
@@ -233,7 +233,7 @@ class MergeChange(Change):
             )
         )
 
-    def _refuse_taken(self, inserts: Sequence[Rows], snapshot_id: int | None) -> None:
+    def _refuse_taken(self, inserts: Sequence[WrittenRows], snapshot_id: int | None) -> None:
         """An insert would replace a row that has its key and does not match."""
         for rows, _ in inserts:
             keys = KeySet(rows.select(list(self.store.schema.primary_keys)).combine_chunks())
@@ -256,7 +256,7 @@ def merge_rows(store: FileStore, request: DeleteRequest, wanted: MergeRequest, r
     )
 
 
-def _write(write: TableWrite, made: Iterable[Rows]) -> None:
+def _write(write: TableWrite, made: Iterable[WrittenRows]) -> None:
     for rows, kind in made:
         write.write(rows, kinds=pa.array(np.full(rows.num_rows, kind, np.int8)))
 

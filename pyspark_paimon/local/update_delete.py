@@ -22,16 +22,17 @@ from manifest.io.errors import CommitConflict
 from manifest.options.support import check_writable
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
+from pyspark_paimon.jobs.compaction import write_counters
 from pyspark_paimon.local.write_compact import written
 from pyspark_paimon.request.assignments import Assignments, refuse_delete, refuse_update
 from pyspark_paimon.request.backend import EVERY_LEVEL, DeleteRequest, ScanRequest
-from pyspark_paimon.request.counters import Laps, write_counters
+from pyspark_paimon.request.counters import Laps
 from pyspark_paimon.request.results import WriteResult
 from pyspark_paimon.scheduling.thread_pool import each
 
 _EVALUATIONS = 20
 Read = Callable[[ScanRequest], Iterator[pa.RecordBatch]]
-Changed = tuple[list[CommitMessage], int]
+ChangedRows = tuple[list[CommitMessage], int]
 
 
 def delete_rows(store: FileStore, request: DeleteRequest, read: Read, *, threads: int) -> WriteResult:
@@ -87,13 +88,13 @@ class Change:
             return written(result, rows, sum(len(message.new_files) + len(message.compact_after) for message in messages), start, counters)
         return written(CommitResult(), 0, 0, start)
 
-    def evaluated(self, base: Snapshot | None) -> Changed:
+    def evaluated(self, base: Snapshot | None) -> ChangedRows:
         """What to commit on ``base``, and how many rows it changes."""
         if base is None:
             return [], 0
         return self._keyed(base) if self.store.schema.is_primary_key_table else self._appended(base)
 
-    def _keyed(self, base: Snapshot) -> Changed:
+    def _keyed(self, base: Snapshot) -> ChangedRows:
         """New versions of the rows, by their keys."""
         names, user = self.store.schema.names, self.request.commit_id
         scan = ScanRequest(
@@ -113,7 +114,7 @@ class Change:
                 found += batch.num_rows
             return write.prepare_commit(), found
 
-    def _appended(self, base: Snapshot) -> Changed:
+    def _appended(self, base: Snapshot) -> ChangedRows:
         """What becomes of the rows' files."""
         change = AppendChange(self.store, base, self._predicate, self.request.commit_id, self.update)
         done: list[tuple[CommitMessage, int]] = []
@@ -139,4 +140,4 @@ class Change:
         return publish(messages, read_snapshot_id=0 if base is None else base.id)
 
 
-__all__ = ["Change", "Changed", "Read", "delete_rows", "update_rows"]
+__all__ = ["Change", "ChangedRows", "Read", "delete_rows", "update_rows"]

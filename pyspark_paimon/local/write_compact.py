@@ -20,11 +20,11 @@ from manifest.commit.message import CommitMessage, CommitResult
 from manifest.commit.runs import committed_before
 from manifest.options.support import check_writable
 from manifest.store import FileStore
-from pyspark_paimon.jobs.compaction import bucket_sizes, compact_one, compaction_counts, wanted_buckets
+from pyspark_paimon.jobs.compaction import bucket_sizes, compact_one, compaction_counts, wanted_buckets, write_counters
 from pyspark_paimon.jobs.progress_steps import Steps
 from pyspark_paimon.jobs.publish import publish_rows
 from pyspark_paimon.request.backend import ArrowRows, CompactRequest, Progress, WriteRequest
-from pyspark_paimon.request.counters import Laps, WriteCounters, write_counters
+from pyspark_paimon.request.counters import Laps, WriteCounters
 from pyspark_paimon.request.inputs import split_kinds
 from pyspark_paimon.request.results import CompactResult, ProgressEvent, WriteResult, compact_counters
 from pyspark_paimon.scheduling.thread_pool import each

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from lsm.read.metrics import ReadReport
     from lsm.scan.plan import ScanPlan
-    from manifest.commit.message import CommitMessage
 
 
 _MANIFEST_STAGES = ("manifest list", "manifest ranges")
@@ -111,26 +110,6 @@ class Laps:
         self._last = now
 
 
-def write_counters(
-    messages: Iterable[CommitMessage], *, rows: int, retries: int, millis: dict[str, float], bytes_in: int = 0
-) -> WriteCounters:
-    """The counters of what was committed."""
-    told = list(messages)
-    new = [file for message in told for file in message.new_files]
-    made = [file for message in told for file in message.made_by_compaction()]
-    before = [file for message in told for file in message.compact_before]
-    return WriteCounters(
-        rows=rows,
-        bytes_in=bytes_in,
-        files=len(new) + len(made),
-        bytes_written=sum(file.file_size for file in (*new, *made)),
-        compacted_files=len(before),
-        compacted_bytes=sum(file.file_size for file in before),
-        retries=retries,
-        millis=millis,
-    )
-
-
 class ScanTally:
     """Counts the reads of a scan; ``counters`` are those of the last one that came to an end."""
 
@@ -181,4 +160,4 @@ def _read(report: ReadReport | None) -> dict[str, int]:
     return {**{name: getattr(report, name) for name in names}, "index_bytes": report.index.bytes_read}
 
 
-__all__ = ["CompactCounters", "Counters", "Laps", "ScanCounters", "ScanTally", "WriteCounters", "write_counters"]
+__all__ = ["CompactCounters", "Counters", "Laps", "ScanCounters", "ScanTally", "WriteCounters"]

@@ -18,10 +18,9 @@ from manifest.commit.runs import committed_before
 from manifest.io.errors import CommitConflict, CommitReplayed
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER
 from manifest.store import FileStore
-from pyspark_paimon.jobs.compaction import compaction_counts
+from pyspark_paimon.jobs.compaction import compaction_counts, write_counters
 from pyspark_paimon.jobs.publish import publish_rows
 from pyspark_paimon.request.backend import CompactRequest
-from pyspark_paimon.request.counters import write_counters
 from pyspark_paimon.spark.driver.answers import answered, stored_answer
 from pyspark_paimon.spark.driver.running_jobs import after_its_end, runs
 from pyspark_paimon.spark.wire.jobs import ChangeJob, RowsJob
