@@ -129,7 +129,7 @@ def comparable(rows: list[Row]) -> list[str]:
     return sorted(repr([row[name] for name in NAMES]) for row in rows)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     before=rows_of(st.integers(0, 5), unique=True),
     source=rows_of(st.integers(0, 8), unique=False),
