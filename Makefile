@@ -65,7 +65,7 @@ test-lowest: $(STAMP) ## Run the tests in process once at the lowest versions of
 	@$(BIN)/uv venv --quiet --clear --python $(PYTHON) $(LOWEST)
 	@VIRTUAL_ENV=$(LOWEST) $(BIN)/uv pip install --quiet --resolution lowest-direct --editable '.[cli,client,demo,objectstore,test]'
 	@VIRTUAL_ENV=$(LOWEST) $(BIN)/uv pip list | grep -E "^(fastavro|jinja2|numpy|pandas|polars|pyarrow|pydantic|pyroaring|sqlglot|xxhash|zstandard) "
-	@$(LOWEST)/bin/python -m pytest -q -n 2 --dist worksteal -m "not spark and not long and not interop" --ignore=tests/spark --deselect tests/test_docs.py
+	@$(LOWEST)/bin/python -m pytest -q -n 2 --dist worksteal -m "not spark and not long and not interop" --ignore=tests/spark --ignore=pyspark_paimon/spark/read/stream_reader.py --deselect tests/test_docs.py
 
 MINUTES ?= 30
 .PHONY: torture

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from typing import Any
 
 from fileindex.base.errors import CorruptFile
 from manifest.avro.codecs import codec_name
@@ -21,6 +22,7 @@ from manifest.entry.manifest_list import ManifestFileMeta, ManifestList
 from manifest.entry.manifest_merge import MergePolicy
 from manifest.io.errors import SnapshotExpired, TableNotFound
 from manifest.io.file_io import FileIO
+from manifest.io.meter import UNMETERED, Meter
 from manifest.io.paths import MAIN_BRANCH, FileNames, TablePaths, split_branch
 from manifest.options.core_options import CoreOptions
 from manifest.schema.elsewhere import what_is_at
@@ -50,6 +52,8 @@ class FileStore:
     branch: str = MAIN_BRANCH
     commits: SnapshotCommit | None = field(default=None, repr=False, compare=False)
     """Who makes snapshots in the place of the file system, if anybody does."""
+    meter: Meter = field(default=UNMETERED, repr=False, compare=False)
+    """Told of the data files that are read and written through this store."""
 
     @classmethod
     def open(
@@ -89,7 +93,14 @@ class FileStore:
 
     def through(self, file_io: FileIO) -> FileStore:
         """The same table on the same storage, seen through another ``FileIO``; what it has parsed stays parsed."""
-        seen = replace(self, file_io=file_io)
+        return self._but(file_io=file_io)
+
+    def metered(self, meter: Meter) -> FileStore:
+        """The same table; ``meter`` is told of the data files that are read and written through it."""
+        return self._but(meter=meter)
+
+    def _but(self, **changes: Any) -> FileStore:
+        seen = replace(self, **changes)
         seen.__dict__.update({name: self.__dict__[name] for name in _INDEPENDENT_OF_STORAGE if name in self.__dict__})
         return seen
 

@@ -10,6 +10,7 @@ from lsm.data_files.spill import batch_rows
 from lsm.data_files.writer import DataFileWriter, FileTarget, KeyValueDataFileWriter, RowDataFileWriter, RowNumbers
 from manifest.entry.data_file import DataFileMeta, FileSource
 from manifest.io.file_io import FileIO
+from manifest.io.meter import UNMETERED, Meter
 
 _CHECKS_PER_FILE = 8
 _NO_LIMIT = 2**63 - 1
@@ -23,13 +24,21 @@ class RollingFileWriter:
     """
 
     def __init__(
-        self, open_file: Callable[[], DataFileWriter], file_io: FileIO, directory: str, target_size: int, target_rows: int = _NO_LIMIT
+        self,
+        open_file: Callable[[], DataFileWriter],
+        file_io: FileIO,
+        directory: str,
+        target_size: int,
+        target_rows: int = _NO_LIMIT,
+        *,
+        meter: Meter = UNMETERED,
     ) -> None:
         self._open_file = open_file
         self._file_io = file_io
         self._directory = directory
         self._target_size = max(1, target_size)
         self._target_rows = target_rows
+        self._meter = meter
         self._current: DataFileWriter | None = None
         self._current_rows = 0
         self._closed: list[DataFileMeta] = []
@@ -85,6 +94,7 @@ class RollingFileWriter:
             self._current = self._open_file()
             self._current_rows = 0
         self._current.write(piece)
+        self._meter.wrote(piece.num_rows)
         self._current_rows += piece.num_rows
         if self._current.bytes_written >= self._target_size or self._current_rows >= self._target_rows:
             self._close_current()
@@ -105,19 +115,19 @@ def discard_files(file_io: FileIO, directory: str, file: DataFileMeta) -> None:
 
 def key_value_writer(target: FileTarget, level: int, source: FileSource) -> RollingFileWriter:
     """A rolling writer of a primary-key bucket; a row limit holds for flushed files only."""
-    limit = target.store.options.target_file_row_num if source is FileSource.APPEND else _NO_LIMIT
-    return RollingFileWriter(
-        lambda: KeyValueDataFileWriter(target, level, source), target.store.file_io, target.directory, target.target_size, limit
-    )
+    return _rolling(target, source, lambda: KeyValueDataFileWriter(target, level, source))
 
 
 def row_writer(target: FileTarget, source: FileSource, first_sequence: int) -> RollingFileWriter:
     """A rolling writer of an append bucket, numbering rows from ``first_sequence`` over all its files."""
     numbers = RowNumbers(first_sequence)
-    limit = target.store.options.target_file_row_num if source is FileSource.APPEND else _NO_LIMIT
-    return RollingFileWriter(
-        lambda: RowDataFileWriter(target, source, numbers), target.store.file_io, target.directory, target.target_size, limit
-    )
+    return _rolling(target, source, lambda: RowDataFileWriter(target, source, numbers))
+
+
+def _rolling(target: FileTarget, source: FileSource, open_file: Callable[[], DataFileWriter]) -> RollingFileWriter:
+    store = target.store
+    limit = store.options.target_file_row_num if source is FileSource.APPEND else _NO_LIMIT
+    return RollingFileWriter(open_file, store.file_io, target.directory, target.target_size, limit, meter=store.meter)
 
 
 __all__ = ["RollingFileWriter", "discard_files", "key_value_writer", "row_writer"]

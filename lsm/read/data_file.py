@@ -30,6 +30,7 @@ from lsm.scan.predicates import bind_constants
 from lsm.scan.splits import is_counted
 from lsm.schema.evolution import SchemaMapping, column_types
 from manifest.entry.data_file import DataFileMeta
+from manifest.io.meter import FileProgress
 from manifest.store import FileStore
 
 
@@ -76,6 +77,11 @@ class DataFileRead:
             CorruptFile: the data file or its deletion vector is missing or not what the metadata promise.
             UnsupportedTable: the file's format, or the change of a column's type since it was written.
         """
+        progress = FileProgress(self.store.meter, self.file.file_size, self.file.row_count)
+        yield from self._batches(progress)
+        progress.end()
+
+    def _batches(self, progress: FileProgress) -> Iterator[Any]:
         check_format(self.path)
         self.report.files += 1
         self.mapping.check(self._needed)
@@ -88,9 +94,9 @@ class DataFileRead:
             yield rows_only(count)
             return
         with open_data_file(self.store.file_io, self.path, self.promise, self.store.cache.files) as data:
-            yield from self._of_open(data, self.selection).batches()
+            yield from self._of_open(data, self.selection, progress).batches()
 
-    def _of_open(self, data: OpenDataFile, chosen: Selection) -> RowGroupRead:
+    def _of_open(self, data: OpenDataFile, chosen: Selection, progress: FileProgress) -> RowGroupRead:
         present = set(data.schema.names)
         absent = [name for name, source in self.mapping.sources.items() if source is not None and source.name not in present]
         needed = {*self.columns, *([VALUE_KIND] if self.drop_retracts else [])}
@@ -113,6 +119,7 @@ class DataFileRead:
             self.report,
             self.batch_bytes,
             self.dictionaries,
+            progress,
         )
 
     @cached_property

@@ -6,7 +6,7 @@ and only as far as the last of them. Every batch has the table's types, whatever
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -50,6 +50,10 @@ _MASKED_BYTES = 4 * DECODED_BATCH_BYTES
 """About as many decoded bytes as may come of a row group at once."""
 
 
+def _unwatched(row: int) -> None:
+    """Nobody is told."""
+
+
 @dataclass(frozen=True)
 class RowGroupRead:
     """What to read of an open file.
@@ -66,6 +70,7 @@ class RowGroupRead:
         report: counters to add to.
         batch_bytes: about as many bytes as a batch may have.
         dictionaries: columns whose texts may come as dictionaries.
+        passed: told now and then of the position before which all rows are done with.
     """
 
     data: OpenDataFile
@@ -79,6 +84,7 @@ class RowGroupRead:
     report: ReadReport
     batch_bytes: int = DECODED_BATCH_BYTES
     dictionaries: Collection[str] = ()
+    passed: Callable[[int], None] = _unwatched
 
     def batches(self) -> Iterator[Any]:
         """Record batches in file order; ``CorruptFile`` if pages do not decode."""
@@ -87,11 +93,14 @@ class RowGroupRead:
         self.report.row_groups_skipped += len(everything) - len(groups)
         self.report.rows_decoded += sum(group.num_rows for group in groups)
         if self.rows is None and not self._filter_columns:
+            row = 0
             for batch in self._decode(self._rest, groups, dictionaries=self._rest):
                 yield self._assemble(batch, batch.num_rows)
+                self.passed(row := row + batch.num_rows)
         else:
             for group in groups:
                 yield from self._filtered(group)
+                self.passed(group.end_row)
 
     @cached_property
     def _filter_columns(self) -> list[str]:

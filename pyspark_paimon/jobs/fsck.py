@@ -14,8 +14,9 @@ from manifest.fsck.problem import Depth, Findings, Origin
 from manifest.fsck.unit import Unit
 from manifest.fsck.walk import count_orphans, gone, walk
 from manifest.store import FileStore
+from pyspark_paimon.jobs.progress_steps import Steps
 from pyspark_paimon.request.backend import FsckRequest, Progress
-from pyspark_paimon.request.results import FsckResult, ProgressEvent
+from pyspark_paimon.request.results import FsckResult
 from pyspark_paimon.scheduling.thread_pool import each
 
 STAGE = "fsck"
@@ -31,19 +32,21 @@ def check_table(store: FileStore, request: FsckRequest, *, threads: int, progres
     started_ms = int(time.time() * 1000)
     found = Findings(request.limit)
     check = FileCheck(store, request.depth)
-    done = size = 0
+    steps = Steps(progress, STAGE, None, "files")
     for some in _batches(walk(store, found)):
-        for one in each(partial(check.check, limit=request.limit), some, threads):
+        for one in each(partial(_checked, check, request.limit, steps), some, threads):
             found.merge(one)
-        done, size = done + len(some), size + sum(unit.size for unit in some)
-        if progress is not None:
-            progress(ProgressEvent(stage=STAGE, done=done, unit="files", bytes_done=size))
     found = without_expired(found, partial(gone, store))
     if request.depth is not Depth.QUICK and not found.total:
         count_orphans(store, started_ms, found)
-    if progress is not None:
-        progress(ProgressEvent(stage=STAGE, done=done, total=done, unit="files", bytes_done=size, total_bytes=size))
+    steps.end()
     return result_of(found, request.depth, start)
+
+
+def _checked(check: FileCheck, limit: int, steps: Steps, unit: Unit) -> Findings:
+    found = check.check(unit, limit=limit)
+    steps.finish(unit.size)
+    return found
 
 
 def _batches(units: Iterator[Unit]) -> Iterator[list[Unit]]:

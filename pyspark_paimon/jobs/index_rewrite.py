@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 from lsm.file_index.rewrite import FileIndexRewriter, RewrittenIndex
@@ -15,7 +16,7 @@ from manifest.io.errors import CommitGaveUp
 from manifest.io.paths import POSTPONE_BUCKET
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
-from pyspark_paimon.jobs.progress_steps import Steps
+from pyspark_paimon.jobs.progress_steps import PieceMeter, Steps
 from pyspark_paimon.request.backend import Progress
 from pyspark_paimon.request.partition_spec import Spec, predicate_of
 from pyspark_paimon.request.results import IndexRewriteResult
@@ -56,8 +57,9 @@ def rewrite_indexes(
 
 
 def _rewrite_one(rewriter: FileIndexRewriter, made: list[RewrittenIndex], steps: Steps, entry: ManifestEntry) -> None:
-    made.append(rewriter.rewrite(entry))
-    steps.finish(entry.file.file_size)
+    piece = PieceMeter(steps, entry.file.file_size)
+    made.append(replace(rewriter, store=rewriter.store.metered(piece)).rewrite(entry))
+    piece.finish()
 
 
 def indexable_files(store: FileStore, snapshot: Snapshot | None, partitions: Sequence[Spec] | None) -> list[ManifestEntry]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,11 +14,15 @@ from pyspark_paimon.request.backend import Progress
 from pyspark_paimon.request.results import ProgressEvent
 
 _WIDTH = 30
+_PATIENCE = 0.2
+"""Seconds that a job must last before it is worth a line."""
 
 
 @dataclass
 class ProgressBar:
     """A line that shows the newest event, by bytes where they are known; it ends when all is done, or another stage begins.
+
+    Stages that are over in ``patience`` seconds are not shown.
 
     >>> import io
     >>> bar = ProgressBar(io.StringIO())
@@ -27,23 +32,28 @@ class ProgressBar:
     """
 
     output: TextIO = field(default_factory=lambda: sys.stderr)
+    patience: float = 0.0
+    _since: float = 0.0
     _stage: str = ""
     _length: int = 0
 
     def __call__(self, event: ProgressEvent) -> None:
         """Show ``event``."""
-        if self._length and event.stage != self._stage:
+        if event.stage != self._stage:
             self._end()
-        line = f"{event.stage} {_bar(event)}"
-        self.output.write(f"\r{line}{' ' * (self._length - len(line))}")
-        self._stage, self._length = event.stage, len(line)
+            self._stage, self._since = event.stage, time.monotonic()
+        if self._length or time.monotonic() - self._since >= self.patience:
+            line = f"{event.stage} {_bar(event)}"
+            self.output.write(f"\r{line}{' ' * (self._length - len(line))}")
+            self._length = len(line)
         if event.done == event.total:
             self._end()
         self.output.flush()
 
     def _end(self) -> None:
-        self.output.write("\n")
-        self._length = 0
+        if self._length:
+            self.output.write("\n")
+        self._stage, self._length = "", 0
 
 
 def _bar(event: ProgressEvent) -> str:
@@ -63,7 +73,7 @@ def _size(size: int) -> str:
 def chosen(progress: Progress | bool | None) -> Progress | None:
     """Whom to tell: ``True`` means a bar on standard error, and silence where that is no terminal."""
     if progress is True:
-        return ProgressBar() if sys.stderr.isatty() else None
+        return ProgressBar(patience=_PATIENCE) if sys.stderr.isatty() else None
     return progress or None
 
 

@@ -32,6 +32,7 @@ from manifest.storage.resolve import file_io_for
 from manifest.store import FileStore
 from pyspark_paimon.jobs.excluded_files import without_files
 from pyspark_paimon.jobs.incremental import plan_changes
+from pyspark_paimon.jobs.progress_steps import reading
 from pyspark_paimon.local.read import plan_rows, rows_in, split_rows, summarise, summarise_cheaply, summarise_split
 from pyspark_paimon.request.backend import (
     CompactRequest,
@@ -61,7 +62,7 @@ from pyspark_paimon.request.results import (
     TableChangeResult,
     WriteResult,
 )
-from pyspark_paimon.request.table_changes import TableChange, change_table, removal_of
+from pyspark_paimon.request.table_changes import TableChange, change_table
 from pyspark_paimon.scheduling.thread_pool import AHEAD_BYTES
 from pyspark_paimon.views.read_stages import read_stages
 
@@ -186,7 +187,7 @@ class LocalBackend:
         """Count the rows and these columns of the newest snapshot, and commit the statistics."""
         from pyspark_paimon.views.statistics_view import analyze_table  # noqa: PLC0415  # see test_imports
 
-        return analyze_table(self.store(), commit_id, columns, self.read)
+        return analyze_table(self.store(), commit_id, columns, partial(self.read, stage="analyze"))
 
     def files(self, snapshot_id: int | None) -> pa.Table:
         """Live data files of a snapshot."""
@@ -213,16 +214,24 @@ class LocalBackend:
         store = self._readable(request)
         return tree_report(store, request, self._snapshot(store, request.snapshot_id), self._plan(store, request), self._threads)
 
-    def read(self, request: ScanRequest, *, keeps_all: bool = False, tally: ScanTally | None = None) -> Iterator[pa.RecordBatch]:
-        """The rows, a batch at a time, splits in the plan's order."""
+    def read(
+        self, request: ScanRequest, *, keeps_all: bool = False, tally: ScanTally | None = None, stage: str = "scan"
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows, a batch at a time, splits in the plan's order; ``stage`` says whose progress it is."""
         start = time.perf_counter()
         store = self._readable(request)
         ahead = sys.maxsize if keeps_all else AHEAD_BYTES
         plan = self._plan(store, request)
         if tally is None:
-            return plan_rows(store, request, plan, self._readers, ahead=ahead)
+            return self._rows(store, request, plan, None, ahead=ahead, stage=stage)
         report, millis = ReadReport(), (time.perf_counter() - start) * 1000
-        return tally.watched(plan_rows(store, request, plan, self._readers, report, ahead=ahead), plan, report, millis)
+        return tally.watched(self._rows(store, request, plan, report, ahead=ahead, stage=stage), plan, report, millis)
+
+    def _rows(
+        self, store: FileStore, request: ScanRequest, plan: ScanPlan, report: ReadReport | None, *, ahead: int, stage: str
+    ) -> Iterator[pa.RecordBatch]:
+        with reading(store, plan, self._progress, stage) as seen:
+            yield from plan_rows(seen, request, plan, self._readers, report, ahead=ahead)
 
     def read_split(self, request: ScanRequest, split: DataSplit | str, report: ReadReport | None = None) -> Iterator[pa.RecordBatch]:
         """The rows of one split of the request's plan, in no order; the limit bounds each split's rows."""
@@ -246,12 +255,16 @@ class LocalBackend:
         analyzed = self.analyzed_count(request)
         if analyzed is not None:
             return analyzed
-        return rows_in(summarise(store, request, self._plan(store, request), self._readers), request.limit)
+        return rows_in(self._summary(store, request), request.limit)
 
     def aggregate(self, request: ScanRequest) -> dict[bytes, RowSummary]:
         """What the rows come to, by partition; files are read where metadata and indexes do not tell."""
-        store = self._readable(request)
-        return summarise(store, request, self._plan(store, request), self._readers)
+        return self._summary(self._readable(request), request)
+
+    def _summary(self, store: FileStore, request: ScanRequest) -> dict[bytes, RowSummary]:
+        plan = self._plan(store, request)
+        with reading(store, plan, self._progress, "scan") as seen:
+            return summarise(seen, request, plan, self._readers)
 
     def cheap_aggregate(self, request: ScanRequest) -> dict[bytes, RowSummary] | None:
         """The same if metadata, indexes and footers of few files tell it."""
@@ -298,19 +311,21 @@ class LocalBackend:
         """Delete by filter; evaluated again if a touched bucket changed meanwhile."""
         from pyspark_paimon.local.update_delete import delete_rows  # noqa: PLC0415  # see test_imports
 
-        return delete_rows(self.store(request.options), request, self.read, threads=self._threads)
+        return delete_rows(self.store(request.options), request, self.read, threads=self._threads, progress=self._progress)
 
     def update(self, request: DeleteRequest, values: Assignments) -> WriteResult:
         """Update by filter; evaluated again if a touched bucket changed meanwhile."""
         from pyspark_paimon.local.update_delete import update_rows  # noqa: PLC0415  # see test_imports
 
-        return update_rows(self.store(request.options), request, values, self.read, threads=self._threads)
+        store = self.store(request.options)
+        return update_rows(store, request, values, self.read, threads=self._threads, progress=self._progress)
 
     def merge(self, request: DeleteRequest, wanted: MergeRequest) -> MergeResult:
         """Merge rows of a source; evaluated again if a touched bucket changed meanwhile."""
         from pyspark_paimon.local.merge import merge_rows  # noqa: PLC0415  # see test_imports
 
-        return merge_rows(self.store(request.options), request, wanted, self.read, threads=self._threads)
+        store = self.store(request.options)
+        return merge_rows(store, request, wanted, self.read, threads=self._threads, progress=self._progress)
 
     def compact(self, request: CompactRequest) -> CompactResult:
         """Compact; a lost race is tried again on the new snapshot."""
@@ -326,16 +341,9 @@ class LocalBackend:
 
     def expire(self, request: ExpireRequest) -> ExpireResult:
         """Expire snapshots and delete what only they reach, or tell what would go."""
-        from manifest.expire.snapshots import expire_snapshots  # noqa: PLC0415  # see test_imports
-        from manifest.expire.would_go import tried  # noqa: PLC0415  # as above
+        from pyspark_paimon.jobs.expire import expire  # noqa: PLC0415  # see test_imports
 
-        policy: dict[str, int | None] = request.model_dump(exclude={"dry_run"})
-        if request.dry_run:
-            would, losses = tried(self.store(), lambda seen: expire_snapshots(seen, **policy))
-            removal = removal_of(losses, snapshots=would.snapshots, manifests=would.manifests)
-            return ExpireResult(snapshots=would.snapshots, data_files=would.data_files, manifests=would.manifests, removal=removal)
-        done = expire_snapshots(self.store(), **policy)
-        return ExpireResult(snapshots=done.snapshots, data_files=done.data_files, manifests=done.manifests)
+        return expire(self.store(), request, self._progress)
 
     def fsck(self, request: FsckRequest) -> FsckResult:
         """Check metadata and files, a thread each; changes nothing."""
@@ -346,10 +354,9 @@ class LocalBackend:
 
     def orphans(self, older_than_ms: int, *, remove: bool) -> list[OrphanFile]:
         """Files that nothing refers to; deleted if ``remove``."""
-        from manifest.expire.orphans import list_orphans, remove_orphans  # noqa: PLC0415  # see test_imports
+        from pyspark_paimon.jobs.expire import orphans  # noqa: PLC0415  # see test_imports
 
-        find = remove_orphans if remove else list_orphans
-        return [OrphanFile(path=orphan.path, size=orphan.size, mtime_ms=orphan.mtime_ms) for orphan in find(self.store(), older_than_ms)]
+        return orphans(self.store(), older_than_ms, self._progress, remove=remove)
 
     def _snapshots(self) -> SnapshotManager:
         """Those of the table, whatever its schema."""

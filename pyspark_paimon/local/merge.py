@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -25,8 +25,9 @@ from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
 from pyspark_paimon.filter.joined_sql import SOURCE, TARGET
+from pyspark_paimon.jobs.progress_steps import FlushMeter
 from pyspark_paimon.local.update_delete import Change, ChangedRows, Read
-from pyspark_paimon.request.backend import EVERY_LEVEL, DeleteRequest, ScanRequest
+from pyspark_paimon.request.backend import EVERY_LEVEL, DeleteRequest, Progress, ScanRequest
 from pyspark_paimon.request.keys import any_of_keys
 from pyspark_paimon.request.merge import Clause, MergeRequest, Value, check_merge
 from pyspark_paimon.request.results import MergeResult
@@ -216,14 +217,18 @@ class MergeChange(Change):
         merge = MergeRows(self.store.schema, self.wanted)
         self._last.append(merge)
         user, base_id = self.request.commit_id, None if base is None else base.id
-        with TableWrite(self.store, commit_user=user, commit_id=user, threads=self.threads, base_snapshot_id=base_id) as write:
+        flush = FlushMeter(self.progress)
+        store = self.store.metered(flush)
+        with TableWrite(store, commit_user=user, commit_id=user, threads=self.threads, base_snapshot_id=base_id) as write:
             for batch in self._read(None if merge.reads_all else merge.predicate, base_id):
                 _write(write, merge.of_target(batch))
             inserts = list(merge.inserts())
             if self.store.schema.is_primary_key_table and not self.wanted.join.finds_keys(self.store.schema):
                 self._refuse_taken(inserts, base_id)
             _write(write, inserts)
-            return write.prepare_commit(), sum(merge.counts.values())
+            changed = sum(merge.counts.values())
+            with flush.begin(changed):
+                return write.prepare_commit(), changed
 
     def _read(self, predicate: Predicate | None, snapshot_id: int | None, keys: KeySet | None = None) -> Iterator[pa.RecordBatch]:
         schema = self.store.schema
@@ -245,10 +250,12 @@ class MergeChange(Change):
                     )
 
 
-def merge_rows(store: FileStore, request: DeleteRequest, wanted: MergeRequest, read: Read, *, threads: int) -> MergeResult:
+def merge_rows(
+    store: FileStore, request: DeleteRequest, wanted: MergeRequest, read: Read, *, threads: int, progress: Progress | None
+) -> MergeResult:
     """Merge and commit. Raises ``InvalidArgument`` where rows of the source are no answer, and what updates raise."""
     check_merge(wanted.clauses, store.schema, store.root)
-    change = MergeChange(store, request, read, threads, None, wanted)
+    change = MergeChange(store, request, partial(read, stage="merge"), threads, progress, None, wanted)
     result = change.run()
     counts = change.counts
     return MergeResult.model_validate(

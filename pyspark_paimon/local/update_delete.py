@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -23,29 +24,33 @@ from manifest.options.support import check_writable
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
 from pyspark_paimon.jobs.compaction import write_counters
+from pyspark_paimon.jobs.progress_steps import FlushMeter, PieceMeter, Steps
 from pyspark_paimon.local.write_compact import written
 from pyspark_paimon.request.assignments import Assignments, refuse_delete, refuse_update
-from pyspark_paimon.request.backend import EVERY_LEVEL, DeleteRequest, ScanRequest
+from pyspark_paimon.request.backend import EVERY_LEVEL, DeleteRequest, Progress, ScanRequest
 from pyspark_paimon.request.counters import Laps
 from pyspark_paimon.request.results import WriteResult
 from pyspark_paimon.scheduling.thread_pool import each
 
 _EVALUATIONS = 20
-Read = Callable[[ScanRequest], Iterator[pa.RecordBatch]]
+Read = Callable[..., Iterator[pa.RecordBatch]]
+"""The rows of a ``ScanRequest``; ``stage`` is what the reading is part of."""
 ChangedRows = tuple[list[CommitMessage], int]
 
 
-def delete_rows(store: FileStore, request: DeleteRequest, read: Read, *, threads: int) -> WriteResult:
+def delete_rows(store: FileStore, request: DeleteRequest, read: Read, *, threads: int, progress: Progress | None) -> WriteResult:
     """Write the rows again as deletes, mark them where they lie, or rewrite their files without them."""
     refuse_delete(store.schema, store.root)
-    return Change(store, request, read, threads, None).run()
+    return Change(store, request, partial(read, stage="delete"), threads, progress, None).run()
 
 
-def update_rows(store: FileStore, request: DeleteRequest, values: Assignments, read: Read, *, threads: int) -> WriteResult:
+def update_rows(
+    store: FileStore, request: DeleteRequest, values: Assignments, read: Read, *, threads: int, progress: Progress | None
+) -> WriteResult:
     """Write the rows again with new values; in an append table the old ones are marked or their files rewritten."""
     values.refuse_columns("a table opened without spark=...")
     refuse_update(store.schema, store.root)
-    return Change(store, request, read, threads, values.applied).run()
+    return Change(store, request, partial(read, stage="update"), threads, progress, values.applied).run()
 
 
 @dataclass(frozen=True)
@@ -56,6 +61,7 @@ class Change:
     request: DeleteRequest
     read: Read
     threads: int
+    progress: Progress | None
     update: Update | None
 
     def run(self) -> WriteResult:
@@ -105,26 +111,34 @@ class Change:
             schema_id=self.store.schema.id,
             options=EVERY_LEVEL,
         )
-        found = 0
-        with TableWrite(self.store, commit_user=user, commit_id=user, threads=self.threads, base_snapshot_id=base.id) as write:
+        found, flush = 0, FlushMeter(self.progress)
+        store = self.store.metered(flush)
+        with TableWrite(store, commit_user=user, commit_id=user, threads=self.threads, base_snapshot_id=base.id) as write:
             for batch in self.read(scan):
                 kind = DELETE if self.update is None else UPDATE_AFTER
                 rows = batch if self.update is None else self.update(pa.Table.from_batches([batch]))
                 write.write(rows, kinds=pa.array(np.full(batch.num_rows, kind, np.int8)))
                 found += batch.num_rows
-            return write.prepare_commit(), found
+            with flush.begin(found):
+                return write.prepare_commit(), found
 
     def _appended(self, base: Snapshot) -> ChangedRows:
         """What becomes of the rows' files."""
         change = AppendChange(self.store, base, self._predicate, self.request.commit_id, self.update)
         done: list[tuple[CommitMessage, int]] = []
 
+        buckets = list(change.buckets().values())
+        total = sum(split.file_size for splits in buckets for split in splits)
+        steps = Steps(self.progress, "delete" if self.update is None else "update", len(buckets), total_bytes=total)
+
         def one(splits: Sequence[DataSplit]) -> None:
-            changed = change.run(splits)
+            piece = PieceMeter(steps, sum(split.file_size for split in splits))
+            changed = replace(change, store=self.store.metered(piece)).run(splits)
             done.extend([] if changed is None else [changed])
+            piece.finish()
 
         try:
-            each(one, list(change.buckets().values()), self.threads)
+            each(one, buckets, self.threads)
         except BaseException:
             FileStoreCommit(self.store, self.request.commit_id).abort([message for message, _ in done])
             raise

@@ -21,7 +21,7 @@ from manifest.commit.runs import committed_before
 from manifest.options.support import check_writable
 from manifest.store import FileStore
 from pyspark_paimon.jobs.compaction import bucket_sizes, compact_one, compaction_counts, wanted_buckets, write_counters
-from pyspark_paimon.jobs.progress_steps import Steps
+from pyspark_paimon.jobs.progress_steps import FlushMeter, PieceMeter, Steps
 from pyspark_paimon.jobs.publish import publish_rows
 from pyspark_paimon.request.backend import ArrowRows, CompactRequest, Progress, WriteRequest
 from pyspark_paimon.request.counters import Laps, WriteCounters
@@ -40,7 +40,8 @@ def write_rows(store: FileStore, request: WriteRequest, rows: ArrowRows, *, thre
     if done is not None:
         return written(finish_compaction(store, request.compactor, done, threads=threads), 0, 0, start)
     overwriting = request.mode == "overwrite"
-    with table_write(store, request.commit_id, threads=threads, overwrite=overwriting) as write:
+    flush = FlushMeter(progress)
+    with table_write(store.metered(flush), request.commit_id, threads=threads, overwrite=overwriting) as write:
         taken = size = 0
         for batch, kinds in _batches(rows, request):
             write.write(batch, kinds=kinds)
@@ -48,10 +49,11 @@ def write_rows(store: FileStore, request: WriteRequest, rows: ArrowRows, *, thre
             if progress is not None:
                 progress(ProgressEvent(stage="write", done=taken, bytes_done=size))
         laps("write")
-        messages = write.prepare_commit()
-        laps("flush")
         if progress is not None:
             progress(ProgressEvent(stage="write", done=taken, total=taken, bytes_done=size, total_bytes=size))
+        with flush.begin(taken):
+            messages = write.prepare_commit()
+        laps("flush")
     commit = FileStoreCommit(store, request.commit_id, resequence=resequence(store, request.commit_id), fresh=request.first_run)
     result, published = commit_with_rebucket(
         commit, messages, partial(publish_rows, commit, request), threads=threads, overwrite=overwriting
@@ -133,8 +135,9 @@ def compact_table(store: FileStore, request: CompactRequest, *, threads: int, pr
 def _compact_one(
     store: FileStore, request: CompactRequest, steps: Steps, sizes: Mapping[tuple[bytes, int], int], bucket: tuple[bytes, int]
 ) -> CommitMessage | None:
-    message = compact_one(store, request, bucket)
-    steps.finish(sizes.get(bucket, 0))
+    piece = PieceMeter(steps, sizes.get(bucket, 0))
+    message = compact_one(store.metered(piece), request, bucket)
+    piece.finish()
     return message
 
 

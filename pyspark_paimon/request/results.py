@@ -229,7 +229,9 @@ class FunnelStage(Message):
 class ProgressEvent(Message):
     """A sign of life of a long operation: ``done`` of ``total`` (None: unknown) ``unit`` in ``stage``.
 
-    ``bytes_done`` of ``total_bytes`` (None: unknown) are behind it: of files for compactions, rewrites and checks, of rows in memory for writes.
+    ``bytes_done`` of ``total_bytes`` (None: unknown) are behind it: of files for reads, compactions, rewrites and checks, of rows in memory for writes.
+    Stages are ``write`` (taking rows in) and ``flush`` (into files), ``scan``, ``delete``, ``update``, ``merge``, ``analyze``, ``compact``, ``rewrite-file-index``, ``fsck``, ``expire``, ``orphans``.
+    Both numbers only grow while one attempt lasts; where another commit was faster the job begins again.
     """
 
     stage: str

@@ -11,7 +11,7 @@ import json
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -22,7 +22,6 @@ from manifest.io.errors import CommitConflict, UnsupportedTable
 from manifest.schema.table_schema import TableSchema
 from manifest.stats.table_stats import Statistics
 from pyspark_paimon.jobs.fsck import STAGE, findings_from_json, result_of, without_expired
-from pyspark_paimon.jobs.progress import told_of_tasks
 from pyspark_paimon.request.assignments import Assignments, refuse_delete, refuse_update
 from pyspark_paimon.request.backend import (
     EVERY_LEVEL,
@@ -32,7 +31,6 @@ from pyspark_paimon.request.backend import (
     FsckRequest,
     IndexView,
     OrphanFile,
-    Progress,
     Rows,
     ScanRequest,
     SparkRows,
@@ -69,14 +67,7 @@ _ATTEMPTS = 10
 
 
 class SparkBackend(SparkScans):
-    """The engine of a table whose files ``spark``'s server reads and writes; see ``engine.Backend``.
-
-    ``progress`` is told of the tasks of jobs that write, over Spark Connect.
-    """
-
-    def __init__(self, path: str, spark: Any, *, progress: Progress | None = None) -> None:
-        super().__init__(path, spark)
-        self._progress = progress
+    """The engine of a table whose files ``spark``'s server reads and writes; see ``engine.Backend``."""
 
     def create(self, schema: TableSchema) -> TableSchema:
         """Create the table. Raises ``TableExists``."""
@@ -97,7 +88,9 @@ class SparkBackend(SparkScans):
 
     def analyze(self, commit_id: str, columns: Sequence[str]) -> AnalyzeResult:
         """Count rows and columns, on the driver."""
-        return AnalyzeResult.model_validate_json(self._order(rpc.Analyze(id=_new_id(), commit_id=commit_id, columns=tuple(columns))))
+        return AnalyzeResult.model_validate_json(
+            self._order(rpc.Analyze(id=_new_id(), commit_id=commit_id, columns=tuple(columns)), "analyze")
+        )
 
     def files(self, snapshot_id: int | None) -> pa.Table:
         """Live data files of a snapshot."""
@@ -224,14 +217,14 @@ class SparkBackend(SparkScans):
 
     def expire(self, request: ExpireRequest) -> ExpireResult:
         """Expire snapshots, on the driver."""
-        return ExpireResult.model_validate_json(self._order(rpc.Expire(id=_new_id(), request=request)))
+        return ExpireResult.model_validate_json(self._order(rpc.Expire(id=_new_id(), request=request), "expire"))
 
     def fsck(self, request: FsckRequest) -> FsckResult:
         """Check metadata on the driver and files in tasks, balanced by bytes."""
         started = time.perf_counter()
         found = Findings(request.limit)
         options = {"path": self._path, rpc.FSCK: request.model_dump_json()}
-        with errors_mapped(), told_of_tasks(self._spark, self._progress, STAGE):
+        with errors_mapped(), self._told(STAGE):
             for row in self._spark.read.format(FORMAT_NAME).options(**options).load().collect():
                 found.merge(findings_from_json(row[rpc.ANSWER]))
         found = without_expired(found, lambda origins: json.loads(self._ask(rpc.AskGone(origins=tuple(origins)))))
@@ -240,17 +233,17 @@ class SparkBackend(SparkScans):
     def orphans(self, older_than_ms: int, *, remove: bool) -> list[OrphanFile]:
         """Files that nothing refers to; deleted if ``remove``."""
         if remove:
-            answer = self._order(rpc.RemoveOrphans(id=_new_id(), older_than_ms=older_than_ms))
+            answer = self._order(rpc.RemoveOrphans(id=_new_id(), older_than_ms=older_than_ms), "orphans")
         else:
             answer = self._ask(rpc.AskOrphans(older_than_ms=older_than_ms))
         return [OrphanFile.model_validate(orphan) for orphan in json.loads(answer)]
 
-    def _order(self, command: rpc.Command) -> str:
+    def _order(self, command: rpc.Command, stage: str | None = None) -> str:
         """Have a command run once; after an error without a typed cause its answer tells whether it ran."""
         options = {"path": self._path, rpc.COMMAND: command.model_dump_json()}
         job = self._spark.range(1)
         try:
-            with errors_mapped():
+            with errors_mapped(), self._told(stage) if stage else nullcontext():
                 job.write.format(FORMAT_NAME).mode("append").options(**options).save()
         except PaimonError:
             raise
@@ -274,7 +267,7 @@ class SparkBackend(SparkScans):
         """Run a write job; its outcome, None if there was nothing to commit. An error of a commit that is visible is none."""
         options = {"path": self._path, rpc.WRITE: job.job.model_dump_json()}
         try:
-            with errors_mapped(), told_of_tasks(self._spark, self._progress, job.stage):
+            with errors_mapped(), self._told(job.stage):
                 job.frame.write.format(FORMAT_NAME).mode("append").options(**options).save()
         except CommitConflict:
             raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -15,7 +16,8 @@ from lsm.read.metrics import ReadReport
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.snapshot import Snapshot
 from pyspark_paimon.jobs.ordering import candidates, sorted_frame, sorted_rows
-from pyspark_paimon.request.backend import ScanRequest, TravelRequest
+from pyspark_paimon.jobs.progress import told_of_tasks
+from pyspark_paimon.request.backend import Progress, ScanRequest, TravelRequest
 from pyspark_paimon.request.counters import ScanTally
 from pyspark_paimon.request.results import FunnelStage
 from pyspark_paimon.request.tree_report import TreeReport
@@ -33,11 +35,15 @@ if TYPE_CHECKING:
 
 
 class SparkScans:
-    """What a server tells of a table and reads of it; see ``engine.Backend``."""
+    """What a server tells of a table and reads of it; see ``engine.Backend``.
 
-    def __init__(self, path: str, spark: Any) -> None:
+    ``progress`` is told of the tasks of jobs that read or write, over Spark Connect.
+    """
+
+    def __init__(self, path: str, spark: Any, *, progress: Progress | None = None) -> None:
         self._path = path
         self._spark = spark
+        self._progress = progress
 
     @property
     def path(self) -> str:
@@ -121,7 +127,7 @@ class SparkScans:
         known = self._ask(rpc.AskAggregate(request=request))
         if known != "null":
             return summaries_from_json([known], request.aggregates, types)
-        with errors_mapped():
+        with errors_mapped(), self._told("scan"):
             texts = [row[rpc.ANSWER] for row in self._load(request, self._spark, "summaries").collect()]
         return summaries_from_json(texts, request.aggregates, types)
 
@@ -143,7 +149,7 @@ class SparkScans:
     def _blobs(self, request: ScanRequest) -> Iterator[pa.RecordBatch]:
         """The rows that tasks give, a stream of theirs in memory at a time."""
         frame = self._load(request, self._spark, "blobs")
-        with errors_mapped():
+        with errors_mapped(), self._told("scan"):
             for row in frame.toLocalIterator():
                 yield from batches_of(row[BLOB])
 
@@ -155,10 +161,14 @@ class SparkScans:
     def _report(self, request: ScanRequest) -> ReadReport:
         """The counters of all tasks that read ``request``."""
         report = ReadReport()
-        with errors_mapped():
+        with errors_mapped(), self._told("scan"):
             for row in self._load(request, self._spark, "reports").collect():
                 report.merge(report_from_json(row[rpc.ANSWER]))
         return report
+
+    def _told(self, stage: str) -> AbstractContextManager[None]:
+        """Tell of the tasks that run in the block."""
+        return told_of_tasks(self._spark, self._progress, stage)
 
     def _ask(self, question: rpc.Question, spark: Any = None) -> str:
         """The answer to a question: an analysis of a plan, no job."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import threading
+from datetime import UTC, datetime
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -44,6 +45,13 @@ def test_true_means_a_bar_on_a_terminal_and_nothing_means_silence(monkeypatch) -
     assert chosen(print) is print
 
 
+def test_what_is_over_soon_is_not_worth_a_line() -> None:
+    bar = ProgressBar(io.StringIO(), patience=3600.0)
+    for shown in (event("scan", 0, 2), event("scan", 2, 2), event("compact", 1, 2)):
+        bar(shown)
+    assert bar.output.getvalue() == ""
+
+
 def test_a_bar_moves_with_bytes() -> None:
     bar = ProgressBar(io.StringIO())
     bar(ProgressEvent(stage="compact", done=1, total=3, unit="buckets", bytes_done=9 << 20, total_bytes=10 << 20))
@@ -67,8 +75,106 @@ def test_long_jobs_tell_of_bytes_and_end_with_all_of_them(create) -> None:
     assert all(event.done == event.total for event in last.values()), "each bar ends with a newline"
 
 
+KEYED = {"bucket": "1", "write-only": "true", "num-sorted-run.compaction-trigger": "99"}
+
+
+@pytest.fixture
+def job(tmp_path):
+    """What a job on a table of six files in one bucket tells, with how many buckets it was."""
+
+    def run(work, *, keys=("id",), options=KEYED):
+        events: list[ProgressEvent] = []
+        table = Table.create(tmp_path / "t", "id BIGINT, n BIGINT", primary_keys=keys, options=dict(options), progress=events.append)
+        for start in range(6):
+            table.write(pa.table({"id": range(start, 600, 6), "n": range(100)}))
+        events.clear()
+        work(table)
+        return events
+
+    return run
+
+
+def moved(events, stage):
+    """How bytes and pieces grew in a stage, which must end with all of them."""
+    told = [event for event in events if event.stage == stage]
+    steps = [(event.done, event.bytes_done) for event in told]
+    assert steps == sorted(steps), "no event takes back what another has told"
+    assert (told[-1].done, told[-1].bytes_done) == (told[-1].total, told[-1].total_bytes or told[-1].bytes_done)
+    assert all(event.done < event.total for event in told[:-1] if event.total is not None), "a bar ends once"
+    return told
+
+
+def test_a_bar_moves_inside_the_compaction_of_one_bucket(job) -> None:
+    told = moved(job(lambda table: table.compact(full=True)), "compact")
+    assert told[-1].total == 1
+    assert len({event.bytes_done for event in told}) >= 6
+
+
+def test_a_bar_moves_inside_one_file_by_row_groups(job) -> None:
+    options = {**KEYED, "file.block-size": "1 kb"}
+
+    def work(table):
+        table.compact(full=True)
+        table.scan("n % 2 = 0").to_arrow()
+
+    told = moved(job(work, options=options), "scan")
+    assert told[-1].total == 1
+    assert 0 < told[0].bytes_done < told[0].total_bytes
+
+
+@pytest.mark.parametrize(
+    ("stage", "work"),
+    [
+        ("scan", lambda table: table.scan().to_arrow()),
+        ("scan", lambda table: table.scan("n > 10").to_pandas()),
+        ("scan", lambda table: table.scan(order_by="n", limit=3).to_arrow()),
+        ("scan", lambda table: table.scan(limit=3).to_arrow()),
+        ("analyze", lambda table: table.analyze()),
+        ("delete", lambda table: table.delete("n > 10")),
+        ("merge", lambda table: table.merge(pa.table({"id": range(6), "n": range(6)}), on="id").when_not_matched_insert_all().execute()),
+        ("update", lambda table: table.update("n > 10", {"n": 0})),
+    ],
+)
+@pytest.mark.parametrize("keys", [("id",), ()])
+def test_what_reads_many_files_moves_with_each_of_them(job, stage, work, keys) -> None:
+    told = moved(job(work, keys=keys, options=KEYED if keys else {"write-only": "true"}), stage)
+    assert len(told) > 3 or "limit" in str(work.__code__.co_consts)
+
+
+def test_rows_that_are_flushed_are_told_of_and_a_delete_too(job) -> None:
+    def work(table):
+        table.write(pa.table({"id": range(5000), "n": range(5000)}), options={"target-file-size": "1 kb"})
+
+    told = moved(job(work), "flush")
+    assert told[-1].total == 5000
+    assert len(told) > 5
+
+
+def test_files_that_expire_or_are_orphans_are_counted_as_they_go(job) -> None:
+    def work(table):
+        table.compact(full=True)
+        table.expire_snapshots(retain_min=1, retain_max=1)
+        table.remove_orphan_files(older_than=datetime.now(tz=UTC))
+
+    events = job(work)
+    assert moved(events, "expire")[-1].done > 6
+    assert moved(events, "orphans")[-1].done == 0
+
+
+def test_rewriting_indexes_and_checking_move_inside_their_jobs(job) -> None:
+    def work(table):
+        table.alter_options({"file-index.bloom-filter.columns": "n"})
+        table.rewrite_file_index()
+        table.fsck()
+
+    events = job(work)
+    assert len({event.bytes_done for event in moved(events, "rewrite-file-index")}) >= 6
+    assert len(moved(events, "fsck")) > 6
+
+
 def test_a_table_opened_with_progress_shows_a_bar(create, capsys, monkeypatch) -> None:
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setattr("pyspark_paimon.jobs.progress._PATIENCE", 0.0)
     path = create().path
     table = Table.open(path, progress=True)
     table.write(pa.table({"id": [1], "city": ["a"], "n": pa.nulls(1)}))
