@@ -24,6 +24,7 @@ from manifest.io.errors import SnapshotExpired, TableNotFound
 from manifest.io.file_io import FileIO
 from manifest.io.meter import UNMETERED, Meter
 from manifest.io.paths import MAIN_BRANCH, FileNames, TablePaths, split_branch
+from manifest.io.system_names import refuse_system, split_system
 from manifest.options.core_options import CoreOptions
 from manifest.schema.elsewhere import what_is_at
 from manifest.schema.manager import SchemaManager
@@ -67,7 +68,8 @@ class FileStore:
     ) -> FileStore:
         """The table at ``path``, by its latest schema; ``<table>$branch_<name>`` is one of its branches. ``cache`` is shared with its user.
 
-        Raises ``TableNotFound``, ``CorruptFile``, ``UnsupportedOption``.
+        Raises ``TableNotFound``, ``CorruptFile``, ``UnsupportedOption``; ``SystemTableReadOnly`` or ``UnknownSystemTable`` where the table is
+        there, and the path goes on with the name of a system table.
         """
         storage, whole = file_io_for(path, file_io)
         root, branch = split_branch(whole)
@@ -76,6 +78,9 @@ class FileStore:
         if schema is None:
             if branch != MAIN_BRANCH and SchemaManager(storage, root).ids():
                 raise TableNotFound(f"{root}: the table has no branch '{branch}'")
+            named = split_system(whole)
+            if named is not None and SchemaManager(storage, *split_branch(named[0])).ids():
+                refuse_system(*named)
             raise TableNotFound(f"{root}: no Paimon table is here ({what_is_at(storage, root) or 'there is no schema file'})")
         store = cls(storage, root, schema, held, branch, commits)
         return store.with_options(dynamic_options) if dynamic_options else store

@@ -39,6 +39,7 @@ FLOORS = {
         "jobs spark/wire views",
         "spark/client tree",
         "local report",
+        "system",
         "spark/driver stream",
         "spark/read table",
         "ui",

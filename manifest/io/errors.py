@@ -10,6 +10,14 @@ class TableNotFound(PaimonError, FileNotFoundError):
     """The path holds no Paimon table (no ``schema/schema-N``)."""
 
 
+class UnknownSystemTable(TableNotFound):
+    """``<table>$name``: the table is there, and has no system table of that name."""
+
+
+class SystemTableReadOnly(PaimonError):
+    """A system table (``<table>$files``) is made of a table's metadata: it can be scanned, and neither written nor changed."""
+
+
 class TableExists(PaimonError, FileExistsError):
     """A table, or something else, already stands at the path."""
 
@@ -140,8 +148,10 @@ __all__ = [
     "SnapshotNotFound",
     "StorageDenied",
     "StorageError",
+    "SystemTableReadOnly",
     "TableExists",
     "TableNotFound",
+    "UnknownSystemTable",
     "UnmergeableRows",
     "UnsafeFileIO",
     "UnsupportedTable",

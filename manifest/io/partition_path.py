@@ -35,11 +35,12 @@ def partition_text(value: Plain, column: ColumnType, default_name: str, *, legac
     >>> partition_text(20454, ColumnType(Kind.DATE), "-", legacy=True), partition_text(20454, ColumnType(Kind.DATE), "-", legacy=False)
     ('20454', '2026-01-01')
     """
-    text = None if value is None else _text(value, column, legacy=legacy)
+    text = None if value is None else value_spelled(value, column, legacy=legacy)
     return default_name if text is None or not text.strip() else text
 
 
-def _text(value: Plain, column: ColumnType, *, legacy: bool) -> str:
+def value_spelled(value: Plain, column: ColumnType, *, legacy: bool) -> str:
+    """A value that is not null as ``partition_text`` spells it before it is a directory."""
     match column.kind:
         case Kind.BOOLEAN:
             return "true" if value else "false"
@@ -115,4 +116,4 @@ def _timestamp_text(value: int, column: ColumnType, *, legacy: bool) -> str:
     return text
 
 
-__all__ = ["escape", "java_float_text", "partition_text"]
+__all__ = ["escape", "java_float_text", "partition_text", "value_spelled"]

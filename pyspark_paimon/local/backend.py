@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
@@ -81,6 +81,9 @@ class LocalBackend:
     snapshots in the place of the file system.
     """
 
+    reads_files: ClassVar[bool] = True
+    """Whether its rows are those of data files, so that others may read these instead."""
+
     def __init__(
         self,
         path: str | os.PathLike[str],
@@ -112,9 +115,22 @@ class LocalBackend:
         return self._root
 
     @property
+    def file_io(self) -> FileIO:
+        """The storage."""
+        return self._file_io
+
+    @property
     def spark(self) -> None:
         """No session."""
         return
+
+    def exists(self) -> bool:
+        """Whether there is such a table or branch."""
+        try:
+            root, branch = split_branch(self._root)
+        except InvalidArgument:
+            return False
+        return bool(SchemaManager(self._file_io, root, branch).ids())
 
     def store(self, options: Mapping[str, str] | None = None, schema_id: int | None = None) -> FileStore:
         """The table opened now: by its newest schema, or that of ``schema_id``, with options of one job. Raises ``TableNotFound``."""

@@ -30,6 +30,7 @@ from pyspark_paimon.spark.wire.arrow_stream import BLOB
 from pyspark_paimon.spark.wire.errors import errors_noted
 from pyspark_paimon.spark.wire.server_info import server_facts
 from pyspark_paimon.stream.options import is_stream
+from pyspark_paimon.system.opened import local_backend
 from pyspark_paimon.views.plan_json import plan_to_json
 from pyspark_paimon.views.summaries import summaries_to_json
 
@@ -41,7 +42,7 @@ def schema(options: MutableMapping[str, str]) -> StructType:
     """What ``DataSource.schema()`` returns for ``options``; a scan's snapshot is pinned in them for the reader."""
     with errors_noted():
         if rpc.QUESTION in options:
-            return rpc.answer_schema(_answer(LocalBackend(table_path(options)), rpc.parse_question(options[rpc.QUESTION])))
+            return rpc.answer_schema(_answer(local_backend(table_path(options)), rpc.parse_question(options[rpc.QUESTION])))
         if rpc.FSCK in options:
             from pyspark_paimon.spark.read.fsck_reader import fsck_schema  # noqa: PLC0415  # only a check needs it
 
@@ -49,13 +50,13 @@ def schema(options: MutableMapping[str, str]) -> StructType:
         if rpc.HASHES in options:
             from pyspark_paimon.spark.read.hash_index_reader import hash_schema  # noqa: PLC0415  # only writes to dynamic buckets need it
 
-            return hash_schema(LocalBackend(table_path(options)).schema())
+            return hash_schema(local_backend(table_path(options)).schema())
         if is_stream(options):
             from pyspark_paimon.spark.read.stream_reader import stream_schema  # noqa: PLC0415  # only streams need it
 
             return stream_schema(options)
         given = dict(options) if rpc.SCAN in options else read_options(options)
-        backend = LocalBackend(table_path(given))
+        backend = local_backend(table_path(given))
         with missing_table_told(options):
             request = scan_request(backend, given)
         if request.excluded_files:

@@ -11,7 +11,8 @@ import pyarrow as pa
 from fileindex.base.errors import InvalidArgument
 from manifest.io.errors import TableExists, TableNotFound
 from manifest.io.file_io import FileIO
-from manifest.io.paths import TablePaths, split_branch
+from manifest.io.paths import TablePaths, split_branch, with_branch
+from manifest.io.system_names import split_system
 from manifest.schema.manager import SchemaManager
 from manifest.storage.resolve import file_io_for
 from pyspark_paimon.table.catalog_base import (
@@ -125,15 +126,17 @@ class Catalog(AnyCatalog):
         )
 
     def table(self, name: str, spark: Any = None) -> Table:
-        """Open a table, or with ``database.table$branch_name`` a branch; with ``spark`` that session's server reads and writes it.
+        """Open a table, with ``database.table$branch_name`` a branch, with ``database.table$files`` a system table; with ``spark`` that session's server reads and writes it.
 
         The server sees the same paths, and reaches stores by this catalog's options or, without any, by its own environment; the server of
         a classic session always does. Raises ``DatabaseNotFound``, ``TableNotFound``.
         """
-        plain, branch = split_branch(name)
+        named = split_system(name)
+        whole, suffix = (named[0], f"${named[1]}") if named is not None and name.endswith(f"${named[1]}") else (name, "")
+        plain, branch = split_branch(whole)
         self._require(split_name(plain)[0])
         options = self._options if spark is None or hasattr(spark, "client") else None
-        return Table.open(self._path(plain), spark, branch=branch, storage_options=options)
+        return Table.open(f"{with_branch(self._path(plain), branch)}{suffix}", spark, storage_options=options)
 
     def create_views(self, spark: Any, database: str = DEFAULT_DATABASE) -> list[str]:
         """Make a temporary view of every table of a database in a session, by the table's name, for SQL; their names, in order.

@@ -28,9 +28,9 @@ def backend_for(
             give(spark, storage_options, os.fspath(path))
 
         return SparkBackend(os.fspath(path), spark, progress=chosen(progress))
-    from pyspark_paimon.local.backend import LocalBackend  # noqa: PLC0415  # a client of a server needs no storage engine
+    from pyspark_paimon.system.opened import local_backend  # noqa: PLC0415  # a client of a server needs no storage engine
 
-    return LocalBackend(path, progress=chosen(progress), storage_options=storage_options)
+    return local_backend(path, progress=chosen(progress), storage_options=storage_options)
 
 
 def check_session(spark: Any) -> None:

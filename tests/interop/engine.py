@@ -8,9 +8,9 @@ Protocol, both ways one JSON object a line, in UTF-8:
   of an object store ``storage`` (how it is reached, strings);
 * answer ``{"ok": ...}`` or ``{"error": {"type", "message", "cause", "trace"}}``, raised here as ``EngineError``.
 
-============  =====================================================================================================================
+=============  ====================================================================================================================
 verb          fields -> answer
-============  =====================================================================================================================
+=============  ====================================================================================================================
 create        fields [{name, type, description?, defaultValue?}], primaryKeys, partitionKeys, options, comment -> schema
 alter         changes [{change: add|drop|rename|type|nullable|comment|default|move|set|remove, column (name or path), ...}] -> schema
 schema        id? -> schema, as in the schema file
@@ -27,8 +27,10 @@ index_eval    filter -> [{file, bucket, rowCount, index, positions?, evaluated}.
 tag, branch   do: create|delete|rename / create|delete|fast_forward, name, ... -> names
 rollback      snapshot or tag -> {snapshot}
 expire        keep, keepMax?, millis? -> {expired}
+system        name -> {columns [{name, type}], primaryKeys, rows [row..]}: a table about the table, such as ``snapshots``
+system_tables -> their names
 fsck          -> {snapshots, dataFiles, problems [text..], notes [text..]}: every file of every snapshot and tag is read
-============  =====================================================================================================================
+=============  ====================================================================================================================
 
 A row is an object by column name; rows to write may have ``_kind``: ``+I -U +U -D``, and dumped ones have it if asked for. Values:
 text, booleans and integers as JSON; FLOAT and DOUBLE as numbers or ``"NaN"``, ``"Infinity"``, ``"-Infinity"``; bytes in hex; DECIMAL as
@@ -190,6 +192,10 @@ class Engine:
     def expire(self, table: Path | str, keep: int = 1, **more: Any) -> int:
         """Expire all but the newest ``keep`` snapshots; how many went."""
         return self.ask("expire", table, keep=keep, **more)["expired"]
+
+    def system(self, table: Path | str, name: str, **more: Any) -> dict[str, Any]:
+        """The columns and rows of one of its system tables."""
+        return self.ask("system", table, name=name, **more)
 
     def fsck(self, table: Path | str, **more: Any) -> list[str]:
         """What is wrong with the table, in words; empty for nothing."""

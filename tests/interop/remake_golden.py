@@ -1,4 +1,4 @@
-"""Makes the golden tables anew with Paimon's engine: ``python -m tests.interop.remake_golden [--into DIRECTORY] [TABLE ...]``.
+"""Makes the golden tables anew with Paimon's engine: ``python -m tests.interop.remake_golden [--into DIRECTORY] [--system] [TABLE ...]``.
 
 For each table of ``specs_golden``: the table, and what the engine reads, lists and plans of it, in the form that ``tests/golden/README.md``
 describes. Rows are drawn from fixed seeds, names and times are new each time, so no two runs give the same bytes.
@@ -12,7 +12,7 @@ import random
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,19 @@ from tests.interop.specs_golden import GOLDEN
 
 LEAVES = 14
 ALWAYS: Mapping[str, list[Filter]] = {"append_idx": [{"op": "=", "col": "flag", "value": True}]}
+SYSTEM: Mapping[str, tuple[str, ...]] = {
+    "all_types_pk": (),
+    "append_parts": (),
+    "evolved": ("audit_log",),
+    "pk_agg_retract": (),
+    "pk_dv": ("audit_log", "ro"),
+    "pk_mixed": ("audit_log", "binlog", "ro"),
+    "pk_partial_remove": ("audit_log", "ro"),
+    "stats_none": (),
+    "tagged": (),
+}
+"""Tables whose system tables are kept, too: those of the kinds that differ there, and which of the tables of rows."""
+OF_ROWS = frozenset({"audit_log", "binlog", "ro", "row_tracking"})
 CHANGELOG = {"incremental-between-scan-mode": "changelog"}
 
 
@@ -44,7 +57,25 @@ def remade(engine: Engine, spec: Spec, home: Path) -> dict[str, Any]:
     if "changelog-producer" in spec.options:
         between = {"incremental-between": f"0,{snapshots[-1]['id']}", **CHANGELOG}
         _write_lines(home / "expected-changelog.jsonl", engine.dump(path, options=between, kinds=True))
+    if spec.name in SYSTEM:
+        _write_system(home, engine, SYSTEM[spec.name])
     return {"table": spec.name, "shows": spec.shows, "rows": len(rows), "files": len(files), "options": dict(spec.options)}
+
+
+def _write_system(home: Path, engine: Engine, of_rows: Sequence[str]) -> None:
+    """Columns and rows of the table's system tables, of those of its rows only the ones that are named; paths begin at the table."""
+    lines = []
+    path = home / "table"
+    for name in engine.ask("system_tables", path):
+        if name in OF_ROWS and name not in of_rows:
+            continue
+        answer = engine.system(path, name)
+        for row in answer["rows"]:
+            if "file_path" in row:
+                row["file_path"] = row["file_path"].removeprefix(f"{path.resolve()}/")
+        found = {"columns": answer["columns"], "rows": answer["rows"]}
+        lines.append(f"{json.dumps(name)}: {json.dumps(found, ensure_ascii=False, separators=(',', ':'))}")
+    (home / "system.json").write_text("{" + ",\n".join(lines) + "}\n", encoding="utf-8")
 
 
 def filters(spec: Spec, path: Path, rows: list[dict[str, Any]]) -> list[Filter]:
@@ -87,6 +118,7 @@ def main(arguments: list[str]) -> None:
     """Make the tables asked for, or all; a table is replaced when all of it is made."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--into", type=Path, default=HOME, help="where the tables go (default: %(default)s)")
+    parser.add_argument("--system", action="store_true", help="only ask anew for the system tables of those that are there")
     parser.add_argument("tables", nargs="*", metavar="TABLE", help="names of tables (default: all)")
     chosen = parser.parse_args(arguments)
     specs = {spec.name: spec for spec in GOLDEN}
@@ -97,6 +129,11 @@ def main(arguments: list[str]) -> None:
     listing = chosen.into / "tables.json"
     known = {line["table"]: line for line in json.loads(listing.read_text(encoding="utf-8"))} if listing.exists() else {}
     engine = Engine.start()
+    if chosen.system:
+        for name in sorted({*SYSTEM} & {*(chosen.tables or SYSTEM)}):
+            _write_system(chosen.into / name, engine, SYSTEM[name])
+        engine.stop()
+        return
     try:
         for name in chosen.tables or specs:
             with tempfile.TemporaryDirectory(dir=chosen.into) as scratch:

@@ -9,11 +9,12 @@ from pyspark_paimon.local.backend import LocalBackend
 from pyspark_paimon.spark.driver.answers import answered, stored_answer
 from pyspark_paimon.spark.driver.running_jobs import after_its_end
 from pyspark_paimon.spark.wire import rpc
+from pyspark_paimon.system.opened import local_backend
 
 
 def run_command(path: str, command: rpc.Command) -> None:
     """Run ``command`` on the table at ``path`` unless it ran before, and keep its answer."""
-    answered(command.id, lambda: _run(LocalBackend(path), command))
+    answered(command.id, lambda: _run(local_backend(path), command))
 
 
 def answer_of_command(command_id: str) -> str | None:

@@ -47,6 +47,8 @@ def native_plan(backend: LocalBackend, request: ScanRequest) -> NativePlan:
 
     Raises what planning the scan raises.
     """
+    if not backend.reads_files:
+        return NativePlan(why="a system table is in no file")
     store = backend.store(request.options, request.schema_id)
     reason = _why_not(store, request)
     if reason:

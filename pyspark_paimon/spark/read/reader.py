@@ -23,7 +23,6 @@ from lsm.read.metrics import ReadReport
 from pyspark_paimon.filter.ast import Comparison, Condition, Membership, Not, NullSafeEqual, NullTest, Prefix, literal_from_python
 from pyspark_paimon.filter.bind import bind
 from pyspark_paimon.frames.spark_types import arrow_for_spark, cast_for_spark
-from pyspark_paimon.local.backend import LocalBackend
 from pyspark_paimon.request.backend import ScanRequest
 from pyspark_paimon.scheduling.task_packing import tasks_of
 from pyspark_paimon.spark.driver.catalog_tables import stale_columns_told
@@ -35,6 +34,7 @@ from pyspark_paimon.spark.read.threads import use_task_cpus
 from pyspark_paimon.spark.wire.arrow_stream import encoded
 from pyspark_paimon.spark.wire.errors import errors_noted
 from pyspark_paimon.spark.wire.rpc import FSCK, HASHES, SCAN, form_of, parse_hash_scan
+from pyspark_paimon.system.opened import local_backend
 from pyspark_paimon.views.plan_json import report_to_json
 from pyspark_paimon.views.summaries import summaries_to_json
 
@@ -66,7 +66,7 @@ class PaimonReader(ds.DataSourceReader):  # type: ignore[misc]  # as above
     def partitions(self) -> list[ds.InputPartition]:
         """The splits of the plan; an empty plan gives Spark one partition without a split."""
         with errors_noted():
-            backend, request = LocalBackend(self.path), ScanRequest.model_validate_json(self.request)
+            backend, request = local_backend(self.path), ScanRequest.model_validate_json(self.request)
             ordered = self.form == "blobs" or request.incremental is not None
             tasks = tasks_of(backend.plan(request), backend.schema(request.schema_id), ordered=ordered)
             return [SplitPartition(tuple(task)) for task in tasks]
@@ -82,11 +82,11 @@ class PaimonReader(ds.DataSourceReader):  # type: ignore[misc]  # as above
         use_task_cpus()
         wanted = arrow_for_spark(self.schema)
         if self.form == "summaries":
-            found = LocalBackend(self.path).aggregate_split(ScanRequest.model_validate_json(self.request), split)
+            found = local_backend(self.path).aggregate_split(ScanRequest.model_validate_json(self.request), split)
             yield pa.record_batch([pa.array([summaries_to_json(found)])], schema=wanted)
             return
         report = ReadReport()
-        for batch in LocalBackend(self.path).read_split(ScanRequest.model_validate_json(self.request), split, report):
+        for batch in local_backend(self.path).read_split(ScanRequest.model_validate_json(self.request), split, report):
             if self.form == "rows":
                 yield cast_for_spark(batch, wanted)
             elif self.form == "blobs":
@@ -102,7 +102,7 @@ class PushdownReader(PaimonReader):
         """Add what can be answered exactly to the scan's filter, and give the rest back to Spark."""
         with errors_noted():
             request = ScanRequest.model_validate_json(self.request)
-            types = LocalBackend(self.path).schema(request.schema_id).column_types
+            types = local_backend(self.path).schema(request.schema_id).column_types
             pushed, rest = [request.predicate], []
             for filter_ in filters:
                 try:
@@ -125,7 +125,7 @@ def reader_for(options: Mapping[str, str], schema: StructType) -> ds.DataSourceR
         path = table_path(given)
         form = form_of(options)
         with stale_columns_told(schema):
-            request = scan_request(LocalBackend(path), given, tuple(schema.names) if form == "rows" else None)
+            request = scan_request(local_backend(path), given, tuple(schema.names) if form == "rows" else None)
         kind = PushdownReader if pushes_once(options if SCAN in options else given) else PaimonReader
         return kind(path, request.model_dump_json(), schema, form)
 

@@ -26,6 +26,8 @@ final class Verbs {
             case "snapshots" -> Metadata.snapshots(request);
             case "indexes" -> Indexes.list(request);
             case "index_eval" -> Indexes.evaluate(request);
+            case "system_tables" -> SystemTables.names();
+            case "system" -> SystemTables.read(request);
             case "fsck" -> new Check(request.table()).run();
             default -> throw new IllegalArgumentException("no verb '" + verb + "'");
         };

@@ -1,0 +1,37 @@
+"""The in-process engine of a path, whatever it names: a table, a branch, or a system table of either."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from manifest.io.paths import MAIN_BRANCH, split_branch
+from manifest.io.system_names import SYSTEM_TABLES, refuse_system, split_system
+from pyspark_paimon.local.backend import LocalBackend
+from pyspark_paimon.request.backend import Progress
+from pyspark_paimon.system.backend import MetadataBackend
+
+
+def local_backend(
+    path: str | os.PathLike[str], *, progress: Progress | None = None, storage_options: Mapping[str, Any] | None = None
+) -> LocalBackend:
+    """The engine for ``path``. A directory whose own name has a ``$`` and that holds a table is that table.
+
+    Raises ``TableNotFound`` and ``UnknownSystemTable`` for what goes on behind the name of a branch.
+    """
+    backend = LocalBackend(path, progress=progress, storage_options=storage_options)
+    named = split_system(backend.path)
+    if named is None:
+        return backend
+    table, name = named
+    base = LocalBackend(table, file_io=backend.file_io)
+    if name in SYSTEM_TABLES and not backend.exists() and base.exists():
+        return MetadataBackend(backend.path, base, name)
+    if backend.path.endswith(name) and split_branch(table)[1] != MAIN_BRANCH:  # no directory, for a branch's name has no '$'
+        base.schema()
+        refuse_system(table, name)
+    return backend
+
+
+__all__ = ["local_backend"]
