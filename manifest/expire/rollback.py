@@ -18,7 +18,7 @@ from manifest.entry.manifest_entry import ManifestEntry
 from manifest.expire.delete_files import delete_files, delete_metadata, entries_of
 from manifest.expire.reachable import everything_reachable
 from manifest.io import failpoints
-from manifest.io.errors import SnapshotExpired, SnapshotNotFound, StorageError
+from manifest.io.errors import CommitConflict, SnapshotExpired, SnapshotNotFound, StorageError
 from manifest.io.paths import tag_name
 from manifest.io.seal import sealed
 from manifest.snapshot.pending_rollback import PendingRollback
@@ -191,12 +191,18 @@ def delete_tag(store: FileStore, name: str) -> Removed:
 def replace_tag(store: FileStore, name: str, snapshot: Snapshot, retained_ms: int | None) -> Removed:
     """Have a tag name another snapshot, in one step for readers; the files that only its old one used go.
 
-    Raises ``SnapshotNotFound`` if there is no such tag, ``SnapshotExpired`` if the snapshot goes meanwhile.
+    Raises ``SnapshotNotFound`` if there is no such tag, ``SnapshotExpired`` if the snapshot goes meanwhile, ``CommitConflict`` if another
+    replaces or deletes the tag meanwhile, ``UnsafeFileIO`` where a store could not tell.
     """
-    old, path = store.snapshots.tag(name), store.paths.tag(tag_name(name))
-    store.file_io.write(path, sealed(path, Tag.of(snapshot, retained_ms).to_json()), overwrite=True)
+    store.snapshots.tag(name)  # says what there is, if this one is not
+    path = store.paths.tag(tag_name(name))
+    before = store.file_io.read(path)
+    old, after = Tag.from_json(before, path), sealed(path, Tag.of(snapshot, retained_ms).to_json())
+    if not store.file_io.replace(path, before, after):
+        raise CommitConflict(f"{store.root}: tag '{name}' was replaced or deleted by another meanwhile; nothing was changed by this call")
     if not store.snapshots.exists(snapshot.id):  # whoever deletes it looked for tags after that
-        store.file_io.write(path, sealed(path, old.to_json()), overwrite=True)
+        if not store.file_io.replace(path, after, before):
+            raise SnapshotExpired(f"{store.root}: snapshot {snapshot.id} has expired, and another has replaced tag '{name}' since")
         raise SnapshotExpired(f"{store.root}: snapshot {snapshot.id} has expired; tag '{name}' is as it was")
     if old.id == snapshot.id or store.snapshots.exists(old.id):
         return Removed()

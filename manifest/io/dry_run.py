@@ -86,6 +86,12 @@ class DryRunFileIO(WrappedFileIO):
         self._written[path] = bytes(data)
         return True
 
+    def replace(self, path: str, old: bytes, data: bytes) -> bool:
+        if not self.exists(path) or self.read(path) != old:
+            return False
+        self._written[path] = bytes(data)
+        return True
+
     def delete(self, path: str) -> bool:
         was_held = self._written.pop(path, None) is not None
         if path in self.deleted or not self.inner.exists(path):

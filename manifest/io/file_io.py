@@ -24,7 +24,7 @@ from fileindex.base.errors import CorruptFile
 from manifest.io import failpoints
 from manifest.io.directories import publish_by_rename, retire_by_rename
 from manifest.io.errors import UnsafeFileIO
-from manifest.io.posix import is_still, sync_directory, temporary_name, turn_at
+from manifest.io.posix import is_still, locked, sync_directory, temporary_name, turn_at
 from manifest.io.storage_errors import with_storage_errors
 
 _NO_LINK = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EXDEV, errno.EMLINK})
@@ -115,6 +115,12 @@ class FileIO(Protocol):
 
     def create_exclusive(self, path: str, data: bytes) -> bool:
         """Put if absent: the file appears whole and durable, or False because the name is taken."""
+
+    def replace(self, path: str, old: bytes, data: bytes) -> bool:
+        """Put ``data`` in place of ``old``, whole and durable; False, and nothing done, if something else is there, or nothing.
+
+        Raises ``UnsafeFileIO`` where storage cannot compare and replace in one step.
+        """
 
     def delete(self, path: str) -> bool:
         """Delete a file; False if it is known that there was none."""
@@ -276,6 +282,13 @@ class LocalFileIO:
                 os.unlink(temporary)
         sync_directory(os.path.dirname(path))
         return is_still(path, created)
+
+    def replace(self, path: str, old: bytes, data: bytes) -> bool:
+        with locked(os.path.dirname(path)) as alone:  # all who replace compare under this lock; the kernel releases it if one dies
+            if not alone or not os.path.exists(path) or self.read(path) != old:
+                return False
+            self.write(path, data, overwrite=True)
+            return True
 
     def delete(self, path: str) -> bool:
         try:

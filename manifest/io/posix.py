@@ -19,15 +19,22 @@ _TURN_POLL_SECONDS = 0.002
 @contextmanager
 def turn_at(directory: str) -> Iterator[None]:
     """Hold the lock of a directory; waits for it no longer than some seconds, for it is only fair."""
+    with locked(directory):
+        yield
+
+
+@contextmanager
+def locked(directory: str) -> Iterator[bool]:
+    """Hold the lock of a directory, and say whether it is held: some seconds are waited for it. Mounts without locks count as held."""
     descriptor = _open_directory(directory)
     if descriptor is None:
-        yield
+        yield False
         return
     try:
         deadline = time.monotonic() + _TURN_SECONDS
-        while not _locked(descriptor) and time.monotonic() < deadline:
+        while not (alone := _locked(descriptor)) and time.monotonic() < deadline:
             time.sleep(_TURN_POLL_SECONDS)
-        yield
+        yield alone
     finally:
         os.close(descriptor)  # and with it the lock
 
@@ -79,4 +86,4 @@ def sync_directory(path: str) -> None:
         os.close(descriptor)
 
 
-__all__ = ["is_still", "sync_directory", "temporary_name", "turn_at"]
+__all__ = ["is_still", "locked", "sync_directory", "temporary_name", "turn_at"]

@@ -24,6 +24,7 @@ OPERATIONS = (
     "mkdirs",
     "write",
     "create_exclusive",
+    "replace",
     "delete",
     "delete_directory",
     "rename_directory",

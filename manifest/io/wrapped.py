@@ -75,6 +75,9 @@ class WrappedFileIO:
     def create_exclusive(self, path: str, data: bytes) -> bool:
         return self.inner.create_exclusive(path, data)
 
+    def replace(self, path: str, old: bytes, data: bytes) -> bool:
+        return self.inner.replace(path, old, data)
+
     def delete(self, path: str) -> bool:
         return self.inner.delete(path)
 

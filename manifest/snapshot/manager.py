@@ -1,22 +1,20 @@
-"""Finding, reading and creating snapshots, tags and consumers (Paimon's ``SnapshotManager`` and ``TagManager``)."""
+"""Finding, reading and creating snapshots and tags (Paimon's ``SnapshotManager`` and ``TagManager``)."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
 
 from fileindex.base.errors import CorruptFile, InvalidArgument, PaimonError, did_you_mean
 from manifest.io import failpoints
 from manifest.io.errors import SnapshotExpired, SnapshotNotFound
 from manifest.io.file_cache import SHARED
-from manifest.io.file_io import FileIO
-from manifest.io.paths import BRANCH, CHANGELOG, CONSUMER, SNAPSHOT, TAG, TablePaths, consumer_name, numbered, tag_name
-from manifest.io.seal import SEAL, check_seal, sealed
+from manifest.io.paths import BRANCH, CHANGELOG, SNAPSHOT, TAG, numbered, tag_name
+from manifest.io.seal import sealed
+from manifest.snapshot.consumers import ConsumerFiles
 from manifest.snapshot.pending_rollback import PendingRollback
 from manifest.snapshot.snapshot import Snapshot
 from manifest.snapshot.snapshot_commit import Changed, SnapshotCommit
@@ -31,11 +29,9 @@ _AHEAD = 8
 
 
 @dataclass(frozen=True, slots=True)
-class SnapshotManager:
-    """The snapshots of a table or branch. Hints are hints: one that is missing, stale, ahead or garbage costs a listing."""
+class SnapshotManager(ConsumerFiles):
+    """The snapshots of a table or branch, with its consumers. Hints are hints: one that is missing, stale, ahead or garbage costs a listing."""
 
-    file_io: FileIO
-    paths: TablePaths
     seen: dict[str, int] = field(default_factory=dict, compare=False, repr=False)
     """The newest snapshot that this table's user has seen, by directory: a hint as good as the file."""
     commits: SnapshotCommit | None = field(default=None, compare=False)
@@ -302,50 +298,6 @@ class SnapshotManager:
     def write_latest_hint(self, snapshot_id: int) -> None:
         """Tell readers where the snapshots end, as a rollback must before it deletes the newer ones."""
         self._write_hint(self.paths.latest_hint, snapshot_id)
-
-    def next_for_consumers(self) -> int | None:
-        """The smallest snapshot id that a registered consumer has yet to read. Raises ``CorruptFile``."""
-        return min(self.consumers().values(), default=None)
-
-    def consumers(self) -> dict[str, int]:
-        """The snapshot that each registered consumer reads next. Raises ``CorruptFile``."""
-        following: dict[str, int] = {}
-        for status in self.file_io.list(self.paths.consumers):
-            if status.name.startswith(CONSUMER) and not status.is_dir:
-                name = status.name.removeprefix(CONSUMER)
-                if (found := self.consumer(name)) is not None:
-                    following[name] = found["nextSnapshot"]
-        return following
-
-    def consumer(self, name: str) -> dict[str, Any] | None:
-        """What a consumer recorded, ``nextSnapshot`` at least; None if there is none of that name. Raises ``CorruptFile``, ``InvalidArgument``."""
-        path = self.paths.consumer(consumer_name(name))
-        try:
-            content = self.file_io.read(path)
-            check_seal(path, content)
-            found: dict[str, Any] = json.loads(content)
-            found.pop(SEAL, None)
-            return {**found, "nextSnapshot": int(found["nextSnapshot"])}
-        except FileNotFoundError:
-            return None
-        except (ValueError, LookupError, TypeError) as error:
-            raise CorruptFile(path, "not a consumer file") from error
-
-    def record_consumer(self, name: str, following: int, **notes: object) -> None:
-        """Say that a consumer reads snapshot ``following`` next: it and all newer ones do not expire. Other engines pass over ``notes``."""
-        path = self.paths.consumer(consumer_name(name))
-        self.file_io.write(path, sealed(path, json.dumps({"nextSnapshot": following, **notes})), overwrite=True)
-
-    def delete_consumer(self, name: str) -> bool:
-        """Forget a consumer; False if there was none of that name."""
-        path = self.paths.consumer(consumer_name(name))
-        return self.file_io.exists(path) and self.file_io.delete(path)
-
-    def expire_consumers(self, older_than_ms: int) -> list[str]:
-        """Forget the consumers that have recorded nothing since then (milliseconds since the epoch); their names."""
-        listed = self.file_io.list(self.paths.consumers)
-        idle = [s for s in listed if s.name.startswith(CONSUMER) and not s.is_dir and s.mtime_ms < older_than_ms]
-        return [name for status in idle if self.delete_consumer(name := status.name.removeprefix(CONSUMER))]
 
     def changelogs(self) -> list[Snapshot]:
         """Expired snapshots whose changelog is kept."""

@@ -149,6 +149,9 @@ class GuardedFileIO(WrappedFileIO):
     def create_exclusive(self, path: str, data: bytes) -> bool:  # noqa: D102  # as above
         return self.inner.create_exclusive(self._entry(path), data)
 
+    def replace(self, path: str, old: bytes, data: bytes) -> bool:  # noqa: D102  # as above
+        return self.inner.replace(self._entry(path), old, data)
+
     def delete(self, path: str) -> bool:  # noqa: D102  # as above
         return self.inner.delete(self._entry(path))
 

@@ -11,7 +11,7 @@ import errno
 import os
 import threading
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -49,6 +49,8 @@ class Bucket:
         self.probed = False
         self.probing: Future[None] | None = None
         """What ``probe`` is trying, if it has begun."""
+        self.compares: bool | None = None
+        """Whether the store replaces a version that is named and no other; None: not tried."""
         self._ends = place.family is not StoreFamily.AZURE
         """Whether the store is asked for the end of an object without being told where that begins."""
         self._retries = Retries(options.max_retries, options.secrets)
@@ -139,6 +141,37 @@ class Bucket:
                     return False
                 case "NotSupportedError":
                     raise UnsafeFileIO(f"{self.path(key)}: this store has no put-if-absent, so a commit could be lost") from None
+            raise
+        return True
+
+    def get_version(self, key: str) -> tuple[bytes, dict[str, str]]:
+        """A whole object, and what names this version of it to ``put_over``; {} if nothing does."""
+
+        def request() -> tuple[bytes, dict[str, str]]:
+            found = self._store.get(key)
+            told = {name: found.meta.get(name) for name in ("e_tag", "version")}
+            return self._whole(key, bytes(found.bytes()), int(found.meta["size"])), {name: tag for name, tag in told.items() if tag}
+
+        return self.call("GET", key, request)
+
+    def put_over(self, key: str, data: bytes, version: Mapping[str, str]) -> bool:
+        """Replace that version of an object; False if another is there, or none. Raises ``UnsafeFileIO``, and else as ``create``."""
+        writer, asked = str(uuid.uuid4()), 0
+
+        def request() -> None:
+            nonlocal asked
+            asked += 1
+            self._store.put(key, data, mode=dict(version), attributes={WRITER: writer}, use_multipart=False)
+
+        try:
+            self.call("PUT over", key, request)
+        except FileNotFoundError:
+            return False
+        except Exception as error:
+            if type(error).__name__ in {"AlreadyExistsError", "PreconditionError"}:
+                return asked > 1 and self._is_ours(key, data, writer)
+            if type(error).__name__ == "NotSupportedError" or getattr(error, "errno", None) == errno.ENOSYS:
+                raise UnsafeFileIO(f"{self.path(key)}: this store compares nothing before it replaces (If-Match)") from None
             raise
         return True
 

@@ -31,6 +31,8 @@ _LONGER_FIRST, _LONGER_LAST = 10, 4
 _STATUS = re.compile(r"status code: (\d{3})")
 _CODE = re.compile(r"<Code>(\w{1,60})</Code>")
 _MESSAGE = re.compile(r"<Message>([^<\n]{1,200})")
+_NOT_BUILT = 501
+"""The store has no such operation, or knows no such condition."""
 _AGAIN = frozenset({408, 425, 429})
 _CREDENTIALS = frozenset(
     {
@@ -63,7 +65,7 @@ class Fault:
     @property
     def may_pass(self) -> bool:
         """Whether the same request may succeed a little later."""
-        if self.reason == _UNSENT:
+        if self.reason == _UNSENT or self.status == _NOT_BUILT:
             return False
         return self.status is None or self.status >= 500 or self.status in _AGAIN or self.code in _BUSY
 
@@ -83,6 +85,8 @@ class Fault:
             return StorageDenied(errno.EACCES, f"the store refuses ({self.reason})", path)
         if self.status == 404:
             return FileMissing(errno.ENOENT, f"there is no such bucket or container ({self.reason})", path)
+        if self.status == _NOT_BUILT:
+            return StorageError(errno.ENOSYS, f"the store cannot do that ({self.reason})", path)
         return StorageError(errno.EIO, f"the store failed ({self.reason})", path)
 
 

@@ -23,7 +23,7 @@ from manifest.io.file_io import FileIO, FileStatus, Holder
 from manifest.io.storage_errors import with_storage_errors
 from manifest.storage import lanes
 from manifest.storage.bucket import PART_BYTES, Bucket, open_bucket
-from manifest.storage.probe import begin_probe, probe
+from manifest.storage.probe import begin_probe, probe, probe_replace
 from manifest.storage.ranges import ObjectInput, ObjectRanges
 from manifest.storage.schemes import object_place
 from manifest.storage.storage_options import StorageOptions
@@ -125,6 +125,15 @@ class ObjectStoreFileIO:
         bucket, key = self._at(path)
         probe(bucket, key.rpartition("/")[0])
         return bucket.create(key, data)
+
+    def replace(self, path: str, old: bytes, data: bytes) -> bool:
+        bucket, key = self._at(path)
+        probe_replace(bucket, key.rpartition("/")[0])
+        try:
+            held, version = bucket.get_version(key)
+        except FileNotFoundError:
+            return False
+        return held == old and bucket.put_over(key, data, version)
 
     def delete(self, path: str) -> bool:
         """As the protocol says, but for True where nothing was: a store does not tell."""

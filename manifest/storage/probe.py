@@ -52,9 +52,28 @@ def _try(bucket: Bucket, directory: str) -> None:
         )
 
 
+def probe_replace(bucket: Bucket, directory: str) -> None:
+    """As ``probe``, whether a put that names a version is refused once another is there (If-Match). Raises ``UnsafeFileIO``, ``StorageError``."""
+    if bucket.compares is None:
+        key = f"{directory}/{PROBE}{uuid.uuid4()}".lstrip("/")
+        try:
+            bucket.put(key, b"first")
+            _, version = bucket.get_version(key)
+            bucket.compares = bool(version) and bucket.put_over(key, b"second", version) and not bucket.put_over(key, b"third", version)
+        except UnsafeFileIO:
+            bucket.compares = False
+        finally:
+            start(_remove, bucket, key)
+    if not bucket.compares:
+        raise UnsafeFileIO(
+            f"{bucket.path(directory)}: this store does not compare before it replaces (If-Match), so of two who replace a file one would not "
+            "learn that it was undone; nothing was changed. Delete the file's name and create it again, or use a store that compares"
+        )
+
+
 def _remove(bucket: Bucket, key: str) -> None:
     with suppress(StorageError):
         bucket.delete([key])
 
 
-__all__ = ["PROBE", "begin_probe", "probe"]
+__all__ = ["PROBE", "begin_probe", "probe", "probe_replace"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
@@ -68,9 +69,12 @@ class TableStream:
         scan = self._stream_scan()
         asked = self.asked
         position = self._progress(scan)
-        if position is None:
-            position = scan.start(asked.mode, snapshot_id=asked.snapshot_id, timestamp_millis=asked.timestamp_millis)
-        self._record(scan, position)
+        if position is not None:
+            self.done(position)  # nothing new, but the consumer is not idle
+            return position
+        position = scan.start(asked.mode, snapshot_id=asked.snapshot_id, timestamp_millis=asked.timestamp_millis)
+        if asked.consumer is not None:
+            scan.store.snapshots.record_consumer(asked.consumer, self._held(position), **{_POSITION: offset_of(position)})
         return position
 
     def newest(self) -> int:
@@ -91,9 +95,11 @@ class TableStream:
         return stream_rows(LocalBackend(self.path).store(self.request.options, self.request.schema_id), self.request, split)
 
     def done(self, end: Position) -> None:
-        """What comes before ``end`` is done with: the consumer need not hold it any more."""
+        """What comes before ``end`` is done with: the consumer need not hold it any more. One that is farther, by another run, stays."""
         if self.asked.consumer is not None:
-            self._record(self._stream_scan(), end)
+            self._stream_scan().store.snapshots.advance_consumer(
+                self.asked.consumer, self._held(end), lambda recorded: self._is_ahead(recorded, end), **{_POSITION: offset_of(end)}
+            )
 
     def _stream_scan(self) -> StreamScan:
         """The table as it is now. Raises ``SchemaMismatch`` if the columns that are read have changed under the stream."""
@@ -120,14 +126,20 @@ class TableStream:
         found = scan.store.snapshots.consumer(self.asked.consumer)
         if found is None:
             return None
+        return self._recorded(found)
+
+    def _recorded(self, found: Mapping[str, Any]) -> Position:
         position = position_of(found[_POSITION]) if isinstance(found.get(_POSITION), dict) else None
         if position is not None and self._held(position) == found["nextSnapshot"]:  # else another engine has moved it
             return position
         return Position(found["nextSnapshot"])
 
-    def _record(self, scan: StreamScan, position: Position) -> None:
-        if self.asked.consumer is not None:
-            scan.store.snapshots.record_consumer(self.asked.consumer, self._held(position), **{_POSITION: offset_of(position)})
+    def _is_ahead(self, found: Mapping[str, Any], end: Position) -> bool:
+        """Whether another run of the stream has come farther; the units of one snapshot are compared where both count them alike."""
+        recorded = self._recorded(found)
+        if recorded.snapshot_id != end.snapshot_id:
+            return recorded.snapshot_id > end.snapshot_id
+        return recorded.whole == end.whole and recorded.unit > end.unit
 
     def _held(self, position: Position) -> int:
         """The oldest snapshot to keep: an overwrite is compared with the one before it."""

@@ -67,7 +67,8 @@ class TableHistory(TableRole):
     ) -> TableChangeResult:
         """Have a tag that exists name another snapshot (default: the newest); readers see the old one or the new one.
 
-        ``dry_run`` tells what would go with the old one. Raises ``SnapshotNotFound`` if there is no such tag or snapshot, ``SnapshotExpired``.
+        ``dry_run`` tells what would go with the old one. Raises ``SnapshotNotFound`` if there is no such tag or snapshot, ``SnapshotExpired``,
+        ``CommitConflict`` if another replaces the tag at the same moment.
 
         >>> from pyspark_paimon.example import cities
         >>> table = cities()

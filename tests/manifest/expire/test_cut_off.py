@@ -24,7 +24,7 @@ from manifest.store import FileStore
 from tests.manifest.commit_kit import check_table, committer, data_file, live_names, make_table, message
 
 ALWAYS = 2**62
-CHANGES = ("write", "create_exclusive", "delete", "delete_directory", "rename_directory", "mkdirs")
+CHANGES = ("write", "create_exclusive", "replace", "delete", "delete_directory", "rename_directory", "mkdirs")
 
 
 class CutOff(BaseException):

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from fileindex.base.errors import CorruptFile, InvalidArgument, UnsupportedOption
+from manifest.io import posix
+from manifest.io.dry_run import DryRunFileIO
 from manifest.io.errors import FileMissing, FileTaken, OutOfDisk, StorageDenied, StorageError, UnsafeFileIO
 from manifest.io.file_io import FileIO, LocalFileIO
 from manifest.io.wrapped import WrappedFileIO
@@ -55,6 +57,37 @@ def test_without_hard_links_there_is_no_commit(tmp_path, monkeypatch, code):
     with pytest.raises(UnsafeFileIO, match="snapshot-1"):
         IO.create_exclusive(str(tmp_path / "snapshot-1"), b"x")
     assert IO.list(str(tmp_path)) == []
+
+
+@pytest.mark.parametrize("io", [IO, DryRunFileIO(IO)], ids=["local", "dry"])
+def test_what_has_changed_is_not_replaced(tmp_path, io):
+    path = str(tmp_path / "tag-a")
+    assert not io.replace(path, b"", b"1"), "nothing is there"
+    IO.write(path, b"1")
+    assert io.replace(path, b"1", b"2")
+    assert not io.replace(path, b"1", b"3")
+    assert io.read(path) == b"2"
+
+
+def test_of_many_who_replace_the_same_one_does(tmp_path):
+    path, won = str(tmp_path / "tag-a"), []
+    IO.write(path, b"old")
+    contents = [b"%d" % number for number in range(8)]
+    threads = [threading.Thread(target=lambda c=c: won.append(c) if IO.replace(path, b"old", c) else None) for c in contents]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert won == [IO.read(path)]
+
+
+def test_who_does_not_get_the_lock_replaces_nothing(tmp_path, monkeypatch):
+    path = str(tmp_path / "tag-a")
+    IO.write(path, b"old")
+    monkeypatch.setattr(posix, "_TURN_SECONDS", 0.0)
+    with IO.turn(str(tmp_path)):
+        assert not IO.replace(path, b"old", b"new")
+    assert IO.read(path) == b"old"
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])

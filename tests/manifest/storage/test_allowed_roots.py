@@ -40,6 +40,7 @@ WAYS = {
     "mkdirs": lambda io, path: io.mkdirs(path),
     "write": lambda io, path: io.write(path, b"x", overwrite=True),
     "create_exclusive": lambda io, path: io.create_exclusive(path, b"x"),
+    "replace": lambda io, path: io.replace(path, b"secret", b"x"),
     "delete": lambda io, path: io.delete(path),
     "delete_directory": lambda io, path: io.delete_directory(path, recursive=True),
     "rename_directory": lambda io, path: io.rename_directory(path, path + ".moved"),

@@ -9,7 +9,10 @@ import pytest
 
 from fileindex.base.errors import InvalidArgument
 from manifest.expire.branches import create_branch
-from manifest.io.errors import CredentialsRefused, FileMissing, StorageDenied, StorageError, TableExists, UnsafeFileIO
+from manifest.expire.rollback import replace_tag
+from manifest.io.errors import CommitConflict, CredentialsRefused, FileMissing, StorageDenied, StorageError, TableExists, UnsafeFileIO
+from manifest.io.file_io import LocalFileIO
+from manifest.io.wrapped import WrappedFileIO
 from manifest.schema.manager import SchemaManager
 from manifest.schema.validation import build_schema
 from manifest.storage import faults
@@ -92,6 +95,94 @@ def test_tags_that_are_equal_by_chance_have_one_maker(through, proxy, warehouse)
         store.snapshots.create_tag("a", store.snapshots.get(1))
     assert store.snapshots.delete_tag("a")
     assert not store.snapshots.delete_tag("a")
+
+
+class Rival(WrappedFileIO):
+    """Has another write to a file just before it is replaced, once."""
+
+    def __init__(self, inner, rival):
+        super().__init__(inner)
+        self.rival = rival
+
+    def replace(self, path, old, data):
+        rival, self.rival = self.rival, None
+        if rival is not None:
+            rival()
+        return super().replace(path, old, data)
+
+
+def tagged_table(file_io, path):
+    """A table of two snapshots, the first of which has a tag."""
+    store = table(file_io, path)
+    for number in range(2):
+        committer(store).commit([message(store, [data_file(store, name=f"data-{number}.parquet", seq=(10 * number, 10 * number + 9))])])
+    store.snapshots.create_tag("a", store.snapshots.get(1))
+    return store
+
+
+@pytest.mark.parametrize("place", ["s3", "local"])
+def test_of_two_who_replace_a_tag_one_is_told(request, tmp_path, place):
+    there = request.getfixturevalue("through"), request.getfixturevalue("warehouse")() if place == "s3" else ""
+    file_io, root = there if place == "s3" else (LocalFileIO(), str(tmp_path))
+    store = tagged_table(file_io, f"{root}/t")
+    racing = FileStore.open(store.root, Rival(file_io, lambda: replace_tag(store, "a", store.snapshots.get(2), None)))
+    with pytest.raises(CommitConflict, match="tag 'a' was replaced or deleted by another"):
+        replace_tag(racing, "a", store.snapshots.get(1), None)
+    assert store.snapshots.tag("a").id == 2, "the other one's stands"
+    replace_tag(racing, "a", store.snapshots.get(1), None)
+    assert store.snapshots.tag("a").id == 1
+    deleting = FileStore.open(store.root, Rival(file_io, lambda: store.snapshots.delete_tag("a")))
+    with pytest.raises(CommitConflict):
+        replace_tag(deleting, "a", store.snapshots.get(1), None)
+    assert store.snapshots.tags() == {}
+
+
+def test_a_lost_answer_to_a_replacement_is_no_lost_race(through, proxy, warehouse):
+    store = tagged_table(through, f"{warehouse()}/t")
+    lost = set()
+
+    def lose_the_first(asked):
+        if "if-match" not in asked.headers or "/tag/tag-" not in asked.path or lost:
+            return None
+        lost.add(asked.path)
+        return DROP
+
+    proxy.rule = lose_the_first
+    replace_tag(store, "a", store.snapshots.get(2), None)
+    assert proxy.done[DROP] == 1
+    assert store.snapshots.tag("a").id == 2
+
+
+def test_a_store_that_does_not_compare_replaces_no_tag_and_goes_on_with_consumers(through, proxy, warehouse):
+    store = tagged_table(through, f"{warehouse()}/t")
+    store.snapshots.record_consumer("c", 1)
+    forget_buckets([f"s3://{BUCKET}"])
+    proxy.rule = lambda asked: UNCONDITIONAL if "if-match" in asked.headers else None
+    with pytest.raises(UnsafeFileIO, match="If-Match"):
+        replace_tag(store, "a", store.snapshots.get(2), None)
+    assert store.snapshots.tag("a").id == 1
+    assert store.snapshots.advance_consumer("c", 2, lambda found: found["nextSnapshot"] > 2)
+    assert not store.snapshots.advance_consumer("c", 1, lambda found: found["nextSnapshot"] > 1)
+    assert store.snapshots.consumers() == {"c": 2}
+    forget_buckets([f"s3://{BUCKET}"])
+
+
+@pytest.mark.parametrize("place", ["s3", "local"])
+def test_a_consumer_does_not_go_back_by_a_race(request, tmp_path, place):
+    there = request.getfixturevalue("through"), request.getfixturevalue("warehouse")() if place == "s3" else ""
+    file_io, root = there if place == "s3" else (LocalFileIO(), str(tmp_path))
+    store = table(file_io, f"{root}/t")
+
+    def advanced(consumers, following):
+        return consumers.advance_consumer("c", following, lambda found: found["nextSnapshot"] > following)
+
+    assert advanced(store.snapshots, 3)
+    slow = FileStore.open(store.root, Rival(file_io, lambda: advanced(store.snapshots, 7)))
+    assert not advanced(slow.snapshots, 5), "the other one was farther when this one was to record"
+    assert store.snapshots.consumers() == {"c": 7}
+    slow.file_io.rival = lambda: advanced(store.snapshots, 8)
+    assert advanced(slow.snapshots, 9)
+    assert store.snapshots.consumers() == {"c": 9}
 
 
 def test_branches_are_whole_with_their_schema_and_made_once(through, proxy, warehouse):
