@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from fileindex.base.column_type import TIMESTAMPS, Kind
+from fileindex.base.column_type import STRINGS, TIMESTAMPS, Kind
 from manifest.types.data_type import DataField
 
 _NAMES = {
@@ -57,6 +57,29 @@ def wider_hint(field: DataField) -> str:
     return f"; give values in its range, or the column a wider type: table.change_type({field.name!r}, ...)"
 
 
+def shorter_hint(field: DataField) -> str:
+    """What to do where a text or binary value is longer than its column takes.
+
+    >>> from manifest.types.data_type import DataType
+    >>> shorter_hint(DataField(0, "c", DataType(Kind.CHAR, length=3)))
+    "; cut it like this: pc.utf8_slice_codeunits(rows['c'], 0, 3), or give the column a longer type: table.change_type('c', ...)"
+    """
+    cut = "utf8_slice_codeunits" if field.type.kind in STRINGS else "binary_slice"
+    made = f"pc.{cut}(rows[{field.name!r}], 0, {field.type.length})"
+    return f"; cut it like this: {made}, or give the column a longer type: table.change_type({field.name!r}, ...)"
+
+
+def missing_hint(field: DataField) -> str:
+    """How rows get a column that they do not have.
+
+    >>> from manifest.types.data_type import DataType
+    >>> missing_hint(DataField(0, "n", DataType(Kind.INT)))
+    "; add it like this: rows.append_column('n', pa.array([...], pa.int32()))"
+    """
+    wanted = _wanted(field)
+    return f"; add it like this: rows.append_column({field.name!r}, pa.array([...]{'' if wanted is None else f', {wanted}'}))"
+
+
 def _expression(field: DataField, source: Any, rows: str) -> str | None:
     types, kind = pa.types, field.type.kind
     wanted = _wanted(field)
@@ -95,4 +118,4 @@ def _wanted(field: DataField) -> str | None:
     return _NAMES.get(kind)
 
 
-__all__ = ["cast_hint", "wider_hint"]
+__all__ = ["cast_hint", "missing_hint", "shorter_hint", "wider_hint"]

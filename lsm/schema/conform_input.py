@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from fileindex.base.column_type import BINARIES, STRINGS, Kind
 from fileindex.base.errors import did_you_mean
 from lsm.keys.encoding import is_variable
-from lsm.schema.cast_hint import cast_hint, wider_hint
+from lsm.schema.cast_hint import cast_hint, missing_hint, shorter_hint, wider_hint
 from manifest.io.errors import NullInKey, SchemaMismatch
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import MAX_LENGTH, DataField, DataType
@@ -60,11 +60,13 @@ def conform(rows: Any, schema: TableSchema) -> Any:
 def _left_out(field: DataField, schema: TableSchema, rows: int) -> Any:
     """The values of a column that the rows do not have. Raises ``SchemaMismatch`` where they must."""
     if field.name in {*schema.primary_keys, *schema.partition_keys, *schema.bucket_keys}:
-        raise SchemaMismatch(f"column '{field.name}' is missing, and it places rows; the table has: {', '.join(schema.names)}")
+        told = f"column '{field.name}' is missing, and it places rows; the table has: {', '.join(schema.names)}"
+        raise SchemaMismatch(told + missing_hint(field))
     if (default := default_scalar(field)) is not None:
         return pa.repeat(default, rows)
     if not field.type.nullable:
-        raise SchemaMismatch(f"column '{field.name}' is missing, and is {field.type}; the table has: {', '.join(schema.names)}")
+        told = f"column '{field.name}' is missing, and is {field.type}; the table has: {', '.join(schema.names)}"
+        raise SchemaMismatch(told + missing_hint(field))
     return pa.nulls(rows, field.type.arrow)
 
 
@@ -82,7 +84,7 @@ def _column(column: Any, field: DataField) -> Any:
         length = pc.utf8_length(column) if field.type.kind in STRINGS else pc.binary_length(column)
         longest = pc.max(length).as_py()
         if longest is not None and longest > field.type.length:
-            raise SchemaMismatch(f"column '{field.name}': a value of length {longest} does not fit {field.type}")
+            raise SchemaMismatch(f"column '{field.name}': a value of length {longest} does not fit {field.type}{shorter_hint(field)}")
     if column.null_count and (default := default_scalar(field)) is not None:
         column = pc.fill_null(column, default)
     return column

@@ -45,6 +45,8 @@ _BARE = {
 _GEO = re.compile(r"(?P<root>GEOMETRY|GEOGRAPHY)\s*(?:\((?P<detail>[^()]+)\))?(?P<null>\s+NOT\s+NULL|\s+NULL)?", re.IGNORECASE)
 _GEO_DEFAULT = {Kind.GEOMETRY: "OGC:CRS84", Kind.GEOGRAPHY: "OGC:CRS84, spherical"}
 _DEFAULT_PRECISION = {"TIME": 0, "TIMESTAMP": 6, "TIMESTAMP_LTZ": 6}
+_ELSEWHERE = {"SERIAL": "BIGINT", "BIGSERIAL": "BIGINT", "DATETIME": "TIMESTAMP", "TEXT": "STRING", "UUID": "STRING", "JSON": "STRING"}
+"""Types of other systems, which look like others here than they mean."""
 _ROOTS = (*_BARE, *_LENGTHS, *_UNBOUNDED, *_DEFAULT_PRECISION, *_SYNONYMS, "DECIMAL", "ARRAY", "MAP", "MULTISET", "ROW", "STRUCT")
 _WORD = re.compile(r"[^\W\d]\w*")
 _NUMBER = re.compile(r"[0-9]{1,10}")
@@ -117,7 +119,8 @@ def _atomic(text: str, root: str, nullable: bool, numbers: list[int]) -> Atomic:
         if precision <= 9:
             return Kind(root), nullable, 0, precision, 0
     else:
-        raise UnsupportedType(f"'{text}' is no type that tables can have{did_you_mean(root, _ROOTS)}")
+        hint = f", did you mean '{_ELSEWHERE[root]}'" if root in _ELSEWHERE else did_you_mean(root, _ROOTS)
+        raise UnsupportedType(f"'{text}' is no type that tables can have{hint}")
     raise UnsupportedType(f"'{text}': a parameter is out of range")
 
 

@@ -16,6 +16,7 @@ from manifest.io.errors import SchemaMismatch, UnsupportedTable
 from manifest.schema.merge_options import MergeOptions
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.filter.columns import resolve
+from pyspark_paimon.request.inputs import values_hint
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,8 @@ class Assignments:
         try:
             return pa.array([self.values[name]], target)[0]
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-            raise SchemaMismatch(f"column '{name}': {self.values[name]!r} is no {self.schema.field(name).type} ({error})") from error
+            told = f"column '{name}': {self.values[name]!r} is no {self.schema.field(name).type} ({error})"
+            raise SchemaMismatch(told + values_hint(target)) from error
 
     def _check(self) -> None:
         """Values that are the same for all rows can be refused at once."""

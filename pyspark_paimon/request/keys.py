@@ -17,7 +17,7 @@ from lsm.keys.key_set import KeySet
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.request.backend import ArrowRows
-from pyspark_paimon.request.inputs import Data, rows_of
+from pyspark_paimon.request.inputs import Data, rows_of, values_hint
 
 Keys = Data | Mapping[str, Any]
 """Keys, a row each, in the columns of the primary key: what can be written, or a dict of lists."""
@@ -61,7 +61,8 @@ def _table(keys: Mapping[str, Any], schema: TableSchema) -> pa.Table:
         try:
             arrays[name] = values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values, wanted)
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-            raise SchemaMismatch(f"column '{name}' of the keys holds what is no {wanted or 'Arrow type'}: {error}") from error
+            told = f"column '{name}' of the keys holds what is no {wanted or 'Arrow type'}: {error}"
+            raise SchemaMismatch(told + values_hint(wanted)) from error
     if len({len(array) for array in arrays.values()}) > 1:
         sizes = ", ".join(f"'{name}' {len(array)}" for name, array in arrays.items())
         raise InvalidArgument(f"the columns of the keys have different lengths: {sizes}")

@@ -19,6 +19,7 @@ from manifest.types.data_type import from_arrow
 from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.filter.joined_sql import SOURCE, TARGET, Sides, join_terms, joined_condition, joined_value
 from pyspark_paimon.request.assignments import refuse_delete, refuse_update
+from pyspark_paimon.request.inputs import values_hint
 
 When: TypeAlias = Literal["matched", "not matched", "not matched by source"]
 Action: TypeAlias = Literal["update", "delete", "insert"]
@@ -155,7 +156,7 @@ def _value(name: str, value: Any, visible: Sides, schema: TableSchema) -> Value:
     try:
         scalar = pa.array([value], target.arrow)[0]
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        raise SchemaMismatch(f"column '{name}': {value!r:.60} is no {target} ({error})") from error
+        raise SchemaMismatch(f"column '{name}': {value!r:.60} is no {target} ({error}){values_hint(target.arrow)}") from error
     if not scalar.is_valid and not target.nullable:
         raise SchemaMismatch(f"column '{name}' is {target} and cannot be set to null")
     return scalar

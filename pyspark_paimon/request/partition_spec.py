@@ -9,7 +9,7 @@ from decimal import Context, Decimal
 import pyarrow as pa
 
 from fileindex.base.column_type import TIMESTAMPS, ColumnType, Kind, Plain
-from fileindex.base.errors import InvalidArgument, UnknownColumn
+from fileindex.base.errors import InvalidArgument, InvalidFilter, UnknownColumn
 from fileindex.base.plain_value import to_scalar
 from fileindex.predicate.tree import ColumnRef, Compare, Op, Predicate, all_of, any_of
 from manifest.schema.table_schema import TableSchema
@@ -24,7 +24,7 @@ def spec_of(given: Mapping[str, object], schema: TableSchema) -> dict[str, str |
     """A user's specification with values as text; None and missing columns differ: the first asks for null.
 
     Raises ``InvalidArgument`` if the table has no partitions or the specification is empty, ``UnknownColumn`` for a column
-    that is no partition key, ``InvalidFilter`` for a value that the column cannot hold.
+    that is no partition key, ``InvalidArgument`` for a value that the column cannot hold.
 
     >>> from manifest.schema.validation import build_schema
     >>> spec_of({"day": date(2024, 1, 31)}, build_schema("id INT, day DATE", partition_keys=["day"]))
@@ -67,7 +67,10 @@ def _term(name: str, value: str | None, schema: TableSchema) -> Predicate:
     from pyspark_paimon.filter.bind import bind  # noqa: PLC0415  # as above
 
     column = ColumnRef(name)
-    term = bind(NullTest(column) if value is None else Comparison(column, Op.EQ, value), schema.column_types)
+    try:
+        term = bind(NullTest(column) if value is None else Comparison(column, Op.EQ, value), schema.column_types)
+    except InvalidFilter as error:
+        raise InvalidArgument(f"partition column '{name}' of type {schema.field(name).type} cannot be '{value}': {error}") from error
     if value is not None and not isinstance(term, Compare):
         raise InvalidArgument(f"partition column '{name}' of type {schema.field(name).type} cannot be '{value}'")
     return term
