@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
@@ -25,6 +27,21 @@ _NAMES = {
     Kind.VARBINARY: "pa.binary()",
 }
 
+
+_PYTHON_VALUES: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
+    (pa.types.is_integer, "int, cast texts like this: int(value)"),
+    (pa.types.is_floating, "float, cast texts like this: float(value)"),
+    (pa.types.is_decimal, "decimal.Decimal, cast texts like this: Decimal(value)"),
+    (pa.types.is_date, "datetime.date"),
+    (pa.types.is_timestamp, "datetime.datetime, cast ISO texts like this: datetime.fromisoformat(value)"),
+    (pa.types.is_time, "datetime.time"),
+    (pa.types.is_boolean, "bool"),
+    (pa.types.is_string, "str, cast others like this: str(value)"),
+    (pa.types.is_binary, "bytes"),
+    (pa.types.is_map, "a dict, or pairs (key, value), whose keys are not None"),
+    (pa.types.is_list, "a list"),
+    (pa.types.is_struct, "a dict"),
+)
 
 _VALUES = {
     Kind.ARRAY: "; give lists: pa.array([[...]])",
@@ -80,6 +97,18 @@ def missing_hint(field: DataField) -> str:
     return f"; add it like this: rows.append_column({field.name!r}, pa.array([...]{'' if wanted is None else f', {wanted}'}))"
 
 
+def values_hint(wanted: pa.DataType | None) -> str:
+    """What to give for a column of that type, where Arrow did not take a value.
+
+    >>> values_hint(pa.date32()), values_hint(None)
+    ('; give datetime.date', '')
+    """
+    if wanted is None:
+        return ""
+    kinds = (given for is_kind, given in _PYTHON_VALUES if is_kind(wanted))
+    return "".join(f"; give {given}" for given in islice(kinds, 1))
+
+
 def _expression(field: DataField, source: Any, rows: str) -> str | None:
     types, kind = pa.types, field.type.kind
     wanted = _wanted(field)
@@ -118,4 +147,4 @@ def _wanted(field: DataField) -> str | None:
     return _NAMES.get(kind)
 
 
-__all__ = ["cast_hint", "missing_hint", "shorter_hint", "wider_hint"]
+__all__ = ["cast_hint", "missing_hint", "shorter_hint", "values_hint", "wider_hint"]

@@ -271,13 +271,13 @@ class LocalBackend:
         analyzed = self.analyzed_count(request)
         if analyzed is not None:
             return analyzed
-        return rows_in(self._summary(store, request), request.limit)
+        return rows_in(self._summarised(store, request), request.limit)
 
     def aggregate(self, request: ScanRequest) -> dict[bytes, RowSummary]:
         """What the rows come to, by partition; files are read where metadata and indexes do not tell."""
-        return self._summary(self._readable(request), request)
+        return self._summarised(self._readable(request), request)
 
-    def _summary(self, store: FileStore, request: ScanRequest) -> dict[bytes, RowSummary]:
+    def _summarised(self, store: FileStore, request: ScanRequest) -> dict[bytes, RowSummary]:
         plan = self._plan(store, request)
         with reading(store, plan, self._progress, "scan") as seen:
             return summarise(seen, request, plan, self._readers)

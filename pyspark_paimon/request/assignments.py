@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fileindex.base.errors import InvalidArgument
+from lsm.schema.cast_hint import values_hint
 from lsm.schema.conform_input import conform
 from manifest.io.errors import SchemaMismatch, UnsupportedTable
 from manifest.schema.merge_options import MergeOptions
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.filter.columns import resolve
-from pyspark_paimon.request.inputs import values_hint
 
 
 @dataclass(frozen=True)

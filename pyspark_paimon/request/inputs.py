@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from fileindex.base.errors import InvalidArgument, UnsupportedType
 from lsm.arrow.row_kind import ROW_KIND, ROW_KINDS
+from lsm.schema.cast_hint import values_hint
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.frames.pandas_frames import index_levels, spark_frame
@@ -143,34 +144,6 @@ def _no_letters(values: Any, wanted: pa.DataType | None) -> Any:
     return values
 
 
-def values_hint(wanted: pa.DataType | None) -> str:
-    """What to give for a column of that type, where Arrow did not take a value.
-
-    >>> values_hint(pa.date32()), values_hint(None)
-    ('; give datetime.date', '')
-    """
-    if wanted is None:
-        return ""
-    kinds = (given for is_kind, given in _PYTHON_VALUES if is_kind(wanted))
-    return "".join(f"; give {given}" for given in islice(kinds, 1))
-
-
-_PYTHON_VALUES: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
-    (pa.types.is_integer, "int, cast texts like this: int(value)"),
-    (pa.types.is_floating, "float, cast texts like this: float(value)"),
-    (pa.types.is_decimal, "decimal.Decimal, cast texts like this: Decimal(value)"),
-    (pa.types.is_date, "datetime.date"),
-    (pa.types.is_timestamp, "datetime.datetime, cast ISO texts like this: datetime.fromisoformat(value)"),
-    (pa.types.is_time, "datetime.time"),
-    (pa.types.is_boolean, "bool"),
-    (pa.types.is_string, "str, cast others like this: str(value)"),
-    (pa.types.is_binary, "bytes"),
-    (pa.types.is_map, "a dict, or pairs (key, value), whose keys are not None"),
-    (pa.types.is_list, "a list"),
-    (pa.types.is_struct, "a dict"),
-)
-
-
 def _map_entries(values: Iterable[Any]) -> list[Any]:
     return [list(value.items()) if isinstance(value, Mapping) else value for value in values]
 
@@ -271,4 +244,4 @@ def split_kinds(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.Array]:
     return batch.remove_column(at), codes.cast(pa.int8())
 
 
-__all__ = ["Data", "collected", "has_row_kinds", "rows_of", "split_kinds", "values_hint"]
+__all__ = ["Data", "collected", "has_row_kinds", "rows_of", "split_kinds"]

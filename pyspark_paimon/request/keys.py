@@ -14,10 +14,11 @@ from fileindex.base.errors import InvalidArgument
 from fileindex.base.plain_value import plain_array, plain_values
 from fileindex.predicate.tree import ColumnRef, In, Predicate, all_of
 from lsm.keys.key_set import KeySet
+from lsm.schema.cast_hint import values_hint
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.request.backend import ArrowRows
-from pyspark_paimon.request.inputs import Data, rows_of, values_hint
+from pyspark_paimon.request.inputs import Data, rows_of
 
 Keys = Data | Mapping[str, Any]
 """Keys, a row each, in the columns of the primary key: what can be written, or a dict of lists."""

@@ -13,13 +13,13 @@ import pyarrow as pa
 
 from fileindex.base.errors import InvalidArgument, UnknownColumn
 from fileindex.expression.tree import Expression
+from lsm.schema.cast_hint import values_hint
 from manifest.io.errors import SchemaMismatch, UnsupportedTable
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import from_arrow
 from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.filter.joined_sql import SOURCE, TARGET, Sides, join_terms, joined_condition, joined_value
 from pyspark_paimon.request.assignments import refuse_delete, refuse_update
-from pyspark_paimon.request.inputs import values_hint
 
 When: TypeAlias = Literal["matched", "not matched", "not matched by source"]
 Action: TypeAlias = Literal["update", "delete", "insert"]

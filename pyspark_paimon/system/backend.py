@@ -73,7 +73,14 @@ class SystemBackend(LocalBackend):
         snapshot, schema = self._base.start(travel)
         return snapshot, self.schema(schema.id)
 
-    def read(self, request: ScanRequest, *, keeps_all: bool = False, tally: ScanTally | None = None) -> Iterator[pa.RecordBatch]:  # noqa: ARG002  # few rows
+    def read(
+        self,
+        request: ScanRequest,
+        *,
+        keeps_all: bool = False,  # noqa: ARG002  # few rows
+        tally: ScanTally | None = None,
+        stage: str = "scan",  # noqa: ARG002  # as above
+    ) -> Iterator[pa.RecordBatch]:
         """The rows."""
         rows = self._ordered(request)
         return rows if tally is None else tally.watched(rows)

@@ -11,7 +11,6 @@ from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
 from pyspark_paimon.system.columns import A_BIG, A_TEXT, A_WHEN, BIG, TEXT, WHEN, system_fields
 from pyspark_paimon.system.texts import bracketed, duration_text, type_text, wall_clock
-from pyspark_paimon.views.history_views import history_view
 
 SNAPSHOT_FIELDS = system_fields(
     {
@@ -108,6 +107,8 @@ def tag_rows(store: FileStore, _: Snapshot | None) -> Iterator[tuple[Any, ...]]:
 
 def branch_rows(store: FileStore, _: Snapshot | None) -> Iterator[tuple[Any, ...]]:
     """The branches beside main."""
+    from pyspark_paimon.views.history_views import history_view  # noqa: PLC0415  # see test_imports
+
     for row in history_view(store, "branches").to_pylist():
         yield row["branch_name"], row["create_time"].astimezone().replace(tzinfo=None)
 
