@@ -30,6 +30,12 @@ from manifest.options.merge_keys import field_option_reason
 from manifest.options.parquet_options import PARQUET_PREFIX, PARQUET_WITHOUT_EFFECT, parquet_reason
 from manifest.options.without_effect import PREFIXES_WITHOUT_EFFECT, WITHOUT_EFFECT
 
+_OF_STORES = (
+    *("aws_", "azure.", "azure_", "fs.azure.", "fs.gs.", "fs.oss.", "fs.s3.", "fs.s3a.", "gcs.", "google_", "gs.", "oss.", "s3.", "s3a."),
+    "storage.",
+)
+"""How the options of stores begin."""
+
 
 def check_settable(options: Mapping[str, object]) -> None:
     """Raise ``UnsupportedOption`` for a key that is unknown, or a key or value that is not built.
@@ -87,6 +93,11 @@ def effect_of(key: str, value: str) -> tuple[str, str]:
 
 
 def _unknown(key: str) -> str:
+    if key.lower().startswith(_OF_STORES):
+        return (
+            "is unknown to tables: it is an option of stores, which no table keeps and no plan shows. Give it as storage_options= to "
+            "Table.open, Catalog or spark_session, or to the environment of the process that touches the files"
+        )
     close = difflib.get_close_matches(key, [*KNOWN, *AT_CREATION], n=1)
     return f"is unknown; did you mean '{close[0]}'?" if close else "is unknown"
 

@@ -14,6 +14,7 @@ from manifest.options.known_keys import BY_CALL, BY_KEY, CORE, HONOURED, KNOWN, 
 from manifest.options.parquet_options import PARQUET_HONOURED, PARQUET_WITHOUT_EFFECT, ParquetOptions
 from manifest.options.support import check_settable, check_writable, effect_of
 from manifest.options.without_effect import WITHOUT_EFFECT
+from manifest.storage.option_names import STORE_PREFIXES
 
 ROOT = Path(__file__).parents[3]
 CLASSES = {
@@ -109,3 +110,13 @@ def test_effects_of_options() -> None:
     assert effect_of("made.by", "someone")[0] == "unknown"
     assert effect_of("parquet.compression", "gzip")[0] == "none"
     assert effect_of("parquet.bloom.filter.enabled#id", "true") == ("honoured", "")
+
+
+@pytest.mark.parametrize("prefix", [prefix for prefixes in STORE_PREFIXES.values() for prefix in prefixes] + ["storage."])
+def test_an_option_of_a_store_is_no_tables_and_says_where_it_goes(prefix):
+    with pytest.raises(
+        UnsupportedOption, match=r"storage_options= to Table.open, Catalog or spark_session, or to the environment"
+    ) as caught:
+        check_settable({f"{prefix}Access-Key": "hush-hush"})
+    assert "hush" not in str(caught.value), "it may be a secret"
+    assert effect_of(f"{prefix}Access-Key", "x") == ("unknown", "is kept as it is"), "another engine's table may have it"
