@@ -52,6 +52,7 @@ def read_split(
     report: ReadReport | None = None,
     in_key_order: bool = False,
     dictionaries: Collection[str] = (),
+    kinds: bool = False,
 ) -> Iterator[Any]:
     """The rows of a split, in any order unless it is asked for.
 
@@ -65,6 +66,7 @@ def read_split(
         report: counters to add to.
         in_key_order: whether the rows of a table with primary keys must come in the order of their keys.
         dictionaries: columns whose texts may come as dictionaries.
+        kinds: of a table with primary keys keep what is left of a key that was deleted, too, and give ``_VALUE_KIND`` as the last column.
 
     Yields:
         Non-empty record batches of ``store.schema.arrow``'s types.
@@ -79,7 +81,8 @@ def read_split(
             raise UnknownColumn(name, tuple(store.schema.names))
     counters = ReadReport() if report is None else report
     wanted = TRUE if predicate is None else predicate
-    read = SplitRead(store, split, tuple(columns), wanted, counters, top, in_key_order, frozenset(dictionaries))
+    named = (*columns, VALUE_KIND) if kinds else tuple(columns)
+    read = SplitRead(store, split, named, wanted, counters, top, in_key_order, frozenset(dictionaries), kinds)
     for rows in limit_rows(read.batches(), limit):
         counters.rows_returned += rows.num_rows
         yield rows
@@ -97,6 +100,7 @@ class SplitRead:
     top: tuple[RowOrder, int] | None = None
     in_key_order: bool = False
     dictionaries: frozenset[str] = frozenset()
+    kinds: bool = False
 
     def batches(self) -> Iterator[Any]:
         """The rows, as ``read_split`` gives them without a limit."""
@@ -125,7 +129,7 @@ class SplitRead:
             self.columns,
             self._filter,
             self._deletion_files.get(file.file_name),
-            drop_retracts=self.store.schema.is_primary_key_table,
+            drop_retracts=self.store.schema.is_primary_key_table and not self.kinds,
             top=self.top,
             report=self.report,
             dictionaries=self.dictionaries,
@@ -141,18 +145,18 @@ class SplitRead:
         schema, options = self.store.schema, self.store.options
         key = SortKey(tuple(schema.trimmed_primary_keys), options.sequence_field, options.sequence_descending)
         fold = merge_function_for(schema)
-        wanted = tuple(dict.fromkeys([*self.columns, *columns_of(self.predicate)]))
+        wanted = tuple(name for name in dict.fromkeys([*self.columns, *columns_of(self.predicate)]) if name != VALUE_KIND)
         values = dict.fromkeys([*fold.needed(wanted), *key.columns, *key.sequence_fields])
         chooses = not combines_versions(fold)
         by_level = options.needs_lookup and not chooses
-        by_masks = chooses and not self.in_key_order
+        by_masks = chooses and not self.in_key_order and not self.kinds
         columns = (*values, SEQUENCE_NUMBER, VALUE_KIND)
         reads = self._runs(section, columns, dictionaries=columns if by_masks else (), compacted_first=isinstance(fold, FirstRow))
         runs = [self._rows(run, by_level=by_level) for run in reads]
         if by_masks and isinstance(fold, Deduplicate | FirstRow):
             merged = selection_vectors(runs, key, fold)
         else:
-            merged = merge_runs(runs, key, LookupMerge(fold) if by_level else fold, drop_delete=True)
+            merged = merge_runs(runs, key, LookupMerge(fold) if by_level else fold, drop_delete=not self.kinds)
         for rows in merged:
             kept = rows if self.predicate == TRUE else rows.filter(mask(self.predicate, rows, schema.column_types))
             yield from _in_batches(kept, self.columns, self.dictionaries)

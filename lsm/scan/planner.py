@@ -99,7 +99,7 @@ class _Funnel:
         with self._report.stage("snapshot") as tally:
             tally.note = "the table has no snapshot" if snapshot is None else f"{snapshot.id}, {snapshot.commit_kind.value}"
             tally.count(int(snapshot is not None), 0)
-        if snapshot is None or (not self._settles_keys and self._is_known_empty(snapshot)):
+        if snapshot is None or (not self._settles_keys and not self._min_level and self._is_known_empty(snapshot)):
             return ScanPlan(0 if snapshot is None else snapshot.id, (), tuple(self._report.stages))
         entries = self._in_wanted_partitions(self._manifests(snapshot))
         entries = self._in_wanted_buckets(entries)
@@ -112,7 +112,7 @@ class _Funnel:
 
     def _is_one_view(self, visible: EntryColumns) -> bool:
         """Whether engines that hide level 0 see the same rows, so that statistics hold whoever counted them."""
-        return self._settles_keys and not self._hides_level_0 and not bool((visible.level == 0).any())
+        return self._settles_keys and not self._min_level and not bool((visible.level == 0).any())
 
     def _is_known_empty(self, snapshot: Snapshot) -> bool:
         """Whether statistics of exactly this snapshot's rows prove that none of them is wanted."""

@@ -11,6 +11,9 @@ from manifest.io.paths import MAIN_BRANCH, split_branch, with_branch
 SYSTEM_TABLES: Final = tuple(
     sorted(
         (
+            "audit_log",
+            "binlog",
+            "ro",
             "aggregation_fields",
             "branches",
             "buckets",

@@ -159,6 +159,10 @@ class LocalBackend:
             return opened.schema
         return self.store(schema_id=schema_id).schema
 
+    def stored_schema(self, schema_id: int | None = None) -> TableSchema:
+        """The schema whose keys order the files of a plan."""
+        return self.schema(schema_id)
+
     def change(self, change: TableChange) -> TableChangeResult:
         """Change the schema or the history."""
         return change_table(self.store(), change)
@@ -302,7 +306,7 @@ class LocalBackend:
 
     def analyzed_count(self, request: ScanRequest) -> int | None:
         """Number of rows if the snapshot has statistics of its own that tell it."""
-        if request.predicate is not None or request.incremental is not None or request.options:
+        if request.predicate is not None or request.incremental is not None or request.options or request.read_optimized:
             return None
         store = self.store()
         rows = counted_rows(store, self._snapshot(store, request.snapshot_id))
@@ -396,7 +400,8 @@ class LocalBackend:
         else:  # it is looked for again, but what it names need not wait for that
             snapshot, _ = self._file_io.together(partial(self._snapshot, store, pinned.id), partial(store.manifest_metas, pinned))
         limit = None if request.order_by else request.limit  # sorted rows may come from any split
-        plan = ScanPlanner(store).plan(request.predicate, snapshot=snapshot, columns=request.columns, limit=limit)
+        top = store.options.max_level if request.read_optimized and store.schema.is_primary_key_table else 0
+        plan = ScanPlanner(store, top).plan(request.predicate, snapshot=snapshot, columns=request.columns, limit=limit)
         return without_files(store, plan, request.excluded_files) if request.excluded_files else plan
 
 

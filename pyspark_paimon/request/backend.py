@@ -80,6 +80,7 @@ class ScanRequest(Message):
     ``order_by`` sorts the rows, ``limit`` then keeps the first ones. ``keys``: of the rows only those that have one of them, as their columns
     tell; with no limit or order. ``aggregates``: what is asked of columns instead of their rows.
     ``dictionaries``: columns whose texts may come as dictionaries. ``schema_id`` is the schema that filter and columns were bound to (None: the newest); time travel uses the snapshot's own. ``excluded_files`` names data files that the asker reads himself.
+    ``read_optimized``: of a table with primary keys, only what the last full compaction of each bucket left.
 
     >>> from fileindex.predicate.tree import ColumnRef, Compare, Op
     >>> request = ScanRequest.of(Compare(ColumnRef("id"), Op.EQ, 7), columns=("id",), snapshot_id=3)
@@ -100,6 +101,7 @@ class ScanRequest(Message):
     schema_id: int | None = None
     incremental: IncrementalRange | None = None
     excluded_files: tuple[str, ...] = ()
+    read_optimized: bool = False
     options: dict[str, str] = Field(default_factory=dict)
 
     @classmethod

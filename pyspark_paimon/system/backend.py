@@ -56,6 +56,10 @@ class SystemBackend(LocalBackend):
     def _made(self, request: ScanRequest, split: DataSplit) -> Iterator[pa.RecordBatch]:
         """The rows of a split with the columns of ``request`` at least, unless a filter of it leaves them out."""
 
+    def stored_schema(self, schema_id: int | None = None) -> TableSchema:
+        """That of the table."""
+        return self._base.stored_schema(schema_id)
+
     def store(self, options: Mapping[str, str] | None = None, schema_id: int | None = None) -> NoReturn:  # noqa: ARG002  # as its base has it
         """There are no files. Raises ``SystemTableReadOnly``."""
         refuse_system(self._base.path, self._name)
@@ -77,9 +81,9 @@ class SystemBackend(LocalBackend):
         self,
         request: ScanRequest,
         *,
-        keeps_all: bool = False,  # noqa: ARG002  # few rows
+        keeps_all: bool = False,  # noqa: ARG002  # nothing is read ahead
         tally: ScanTally | None = None,
-        stage: str = "scan",  # noqa: ARG002  # as above
+        stage: str = "scan",  # noqa: ARG002  # nobody waits for long
     ) -> Iterator[pa.RecordBatch]:
         """The rows."""
         rows = self._ordered(request)
@@ -98,19 +102,16 @@ class SystemBackend(LocalBackend):
         for split in self.plan(request).splits:
             yield from self.read_split(request, split)
 
-    def read_split(
-        self,
-        request: ScanRequest,
-        split: DataSplit | str,
-        report: ReadReport | None = None,  # noqa: ARG002  # nothing is skipped
-    ) -> Iterator[pa.RecordBatch]:
-        """The rows of one split."""
+    def read_split(self, request: ScanRequest, split: DataSplit | str, report: ReadReport | None = None) -> Iterator[pa.RecordBatch]:
+        """The rows of one split; ``report`` counts them."""
         types = self.schema(request.schema_id).column_types
         needed = tuple(dict.fromkeys([*request.columns, *columns_of(request.predicate)])) or tuple(types)[:1]
         for batch in self._made(
             request.model_copy(update={"columns": needed}), split_from_json(split) if isinstance(split, str) else split
         ):
             rows = batch if request.predicate is None else batch.filter(mask(request.predicate, batch, types))
+            if report is not None:
+                report.rows_returned += rows.num_rows
             if rows.num_rows:
                 yield rows.select(list(request.columns)) if request.columns else rows_only(rows.num_rows)
 
@@ -124,7 +125,7 @@ class SystemBackend(LocalBackend):
 
     def aggregate(self, request: ScanRequest) -> dict[bytes, RowSummary]:
         """What the rows come to."""
-        return {EMPTY_ROW: self._summary(request, self._all(_asked(request)))}
+        return {EMPTY_ROW: self._come_to(request, self._all(_asked(request)))}
 
     def cheap_aggregate(self, request: ScanRequest) -> dict[bytes, RowSummary] | None:
         """The same."""
@@ -132,13 +133,13 @@ class SystemBackend(LocalBackend):
 
     def aggregate_split(self, request: ScanRequest, split: str) -> dict[bytes, RowSummary]:
         """What the rows of one split come to."""
-        return {EMPTY_ROW: self._summary(request, self.read_split(_asked(request), split))}
+        return {EMPTY_ROW: self._come_to(request, self.read_split(_asked(request), split))}
 
     def analyzed_count(self, request: ScanRequest) -> int | None:  # noqa: ARG002  # whatever is counted
         """None: statistics are the table's."""
         return None
 
-    def _summary(self, request: ScanRequest, batches: Iterator[pa.RecordBatch]) -> RowSummary:
+    def _come_to(self, request: ScanRequest, batches: Iterator[pa.RecordBatch]) -> RowSummary:
         types = {field.name: field.type for field in self.schema(request.schema_id).fields}
         found = RowSummary.of({name: frozenset(functions) for name, functions in request.aggregates.items()}, types)
         for batch in batches:

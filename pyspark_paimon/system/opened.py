@@ -10,7 +10,6 @@ from manifest.io.paths import MAIN_BRANCH, split_branch
 from manifest.io.system_names import SYSTEM_TABLES, refuse_system, split_system
 from pyspark_paimon.local.backend import LocalBackend
 from pyspark_paimon.request.backend import Progress
-from pyspark_paimon.system.backend import MetadataBackend
 
 
 def local_backend(
@@ -25,13 +24,28 @@ def local_backend(
     if named is None:
         return backend
     table, name = named
-    base = LocalBackend(table, file_io=backend.file_io)
+    base = LocalBackend(table, progress=progress, file_io=backend.file_io)
     if name in SYSTEM_TABLES and not backend.exists() and base.exists():
-        return MetadataBackend(backend.path, base, name)
+        return _system_backend(backend.path, base, name)
     if backend.path.endswith(name) and split_branch(table)[1] != MAIN_BRANCH:  # no directory, for a branch's name has no '$'
         base.schema()
         refuse_system(table, name)
     return backend
+
+
+def _system_backend(path: str, base: LocalBackend, name: str) -> LocalBackend:
+    from pyspark_paimon.system.backend import MetadataBackend  # noqa: PLC0415  # who opens a table needs none
+    from pyspark_paimon.system.rows import AuditBackend, BinlogBackend, ReadOptimizedBackend  # noqa: PLC0415  # as above
+
+    match name:
+        case "audit_log":
+            return AuditBackend(path, base, name)
+        case "binlog":
+            return BinlogBackend(path, base, name)
+        case "ro":
+            return ReadOptimizedBackend(path, base, name)
+        case _:
+            return MetadataBackend(path, base, name)
 
 
 __all__ = ["local_backend"]

@@ -42,6 +42,7 @@ class TableReading(TableRole, Readable):
         incremental: tuple[Point, Point] | None = None,
         incremental_mode: IncrementalModeName | None = None,
         options: Mapping[str, str] | None = None,
+        read_optimized: bool = False,
     ) -> Scan:
         """A lazy read of one snapshot: the newest, or that of an id, a tag, or a time (milliseconds or a datetime).
 
@@ -61,7 +62,8 @@ class TableReading(TableRole, Readable):
         and maxima, and by a range-bitmap index of the first column.
 
         ``options`` are table options for this read only: ``{"deletion-vectors.merge-on-read": "false"}`` reads a table with deletion
-        vectors or merge engine ``first-row`` as engines do that leave out what waits for a compaction.
+        vectors or merge engine ``first-row`` as engines do that leave out what waits for a compaction. ``read_optimized`` reads of a table
+        with primary keys only what the last full compaction of each bucket left, as ``t$ro`` does: nothing is merged, and newer rows are missing.
 
         Raises ``InvalidFilter``, ``UnknownColumn``, ``InvalidArgument``, ``UnsupportedOption``, ``SnapshotNotFound``, ``SnapshotExpired``;
         reading the scan raises ``FilterFailed`` where a filter computes what has no value.
@@ -82,6 +84,8 @@ class TableReading(TableRole, Readable):
         if incremental is not None:
             if travel != TravelRequest() or len(incremental) != 2:
                 raise InvalidArgument("an incremental scan reads between two points, incremental=(from, to), and no other snapshot")
+            if read_optimized:
+                raise InvalidArgument("read_optimized reads a state; what happened between two is read with what waits for a compaction")
             wanted = range_of(self._backend, self.table_schema, *incremental, incremental_mode)
             return self._changes(
                 wanted,
@@ -100,7 +104,14 @@ class TableReading(TableRole, Readable):
             columns=projection(columns, schema),
             snapshot_id=None if pinned is None else pinned.id,
             limit=limit,
-        ).model_copy(update={"schema_id": schema.id, "order_by": sort_columns(order_by, schema), "options": checked_options(options)})
+        ).model_copy(
+            update={
+                "schema_id": schema.id,
+                "order_by": sort_columns(order_by, schema),
+                "options": checked_options(options),
+                "read_optimized": read_optimized,
+            }
+        )
         return Scan(self._backend, request, schema, None if filter is None else str(filter))
 
     def changelog(

@@ -68,7 +68,7 @@ class PaimonReader(ds.DataSourceReader):  # type: ignore[misc]  # as above
         with errors_noted():
             backend, request = local_backend(self.path), ScanRequest.model_validate_json(self.request)
             ordered = self.form == "blobs" or request.incremental is not None
-            tasks = tasks_of(backend.plan(request), backend.schema(request.schema_id), ordered=ordered)
+            tasks = tasks_of(backend.plan(request), backend.stored_schema(request.schema_id), ordered=ordered)
             return [SplitPartition(tuple(task)) for task in tasks]
 
     def read(self, partition: ds.InputPartition) -> Iterator[pa.RecordBatch]:

@@ -1,0 +1,143 @@
+"""Other views of a table's rows: ``$audit_log`` with the kind of each, ``$binlog`` with values in lists, ``$ro`` as compaction left them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from fileindex.base.column_type import Kind
+from fileindex.predicate.tree import Predicate, all_of, columns_of, conjuncts
+from lsm.aggregate.summary import RowSummary
+from lsm.arrow.row_kind import ROW_KINDS, kind_texts
+from lsm.keys.encoding import one_array
+from lsm.keys.sort import VALUE_KIND
+from lsm.read.metrics import ReadReport
+from lsm.read.split import read_split
+from lsm.scan.plan import ScanPlan
+from lsm.scan.splits import DataSplit
+from manifest.schema.table_schema import TableSchema
+from manifest.types.data_type import DataField, DataType, number_fields
+from pyspark_paimon.request.backend import ScanRequest
+from pyspark_paimon.request.counters import ScanTally
+from pyspark_paimon.request.results import FunnelStage
+from pyspark_paimon.system.backend import SystemBackend
+from pyspark_paimon.system.columns import TEXT, system_schema
+
+ROWKIND = "rowkind"
+
+
+class AuditBackend(SystemBackend):
+    """``$audit_log``: the newest row of each key with its kind, those that were deleted, too; of a table without keys all are ``+I``."""
+
+    def schema(self, schema_id: int | None = None) -> TableSchema:
+        """``rowkind`` and the table's columns."""
+        table = self._base.schema(schema_id)
+        kind = DataField(-1, ROWKIND, DataType.from_json(TEXT))
+        return system_schema(number_fields([kind, *map(self._field, table.fields)]), table.id)
+
+    def plan(self, request: ScanRequest) -> ScanPlan:
+        """The table's splits."""
+        self._check(request)
+        return self._base.plan(self._of_table(request))
+
+    def cheap_aggregate(self, request: ScanRequest) -> dict[bytes, RowSummary] | None:  # noqa: ARG002  # whatever is asked
+        """None: rows are to be read."""
+        return None
+
+    def _made(self, request: ScanRequest, split: DataSplit) -> Iterator[pa.RecordBatch]:
+        store = self._base.store(request.options, request.schema_id)
+        wanted, schema = self._of_table(request), self.schema(request.schema_id).arrow
+        has_kinds = store.schema.is_primary_key_table
+        for rows in read_split(store, split, columns=wanted.columns, predicate=wanted.predicate, kinds=has_kinds):
+            kinds = (
+                kind_texts(one_array(rows.column(VALUE_KIND)).to_numpy(zero_copy_only=False))
+                if has_kinds
+                else pa.repeat(ROW_KINDS[0], rows.num_rows)
+            )
+            fields = [schema.field(name) for name in request.columns]
+            arrays = [kinds if field.name == ROWKIND else self._values(rows.column(field.name), field.type) for field in fields]
+            yield pa.record_batch(arrays, schema=pa.schema(fields))
+
+    def _of_table(self, request: ScanRequest) -> ScanRequest:
+        """What of the request the table can answer."""
+        names = tuple(name for name in request.columns if name != ROWKIND)
+        return request.model_copy(
+            update={"columns": names, "predicate": self._pushed(request.predicate), "order_by": (), "limit": None, "aggregates": {}}
+        )
+
+    def _pushed(self, predicate: Predicate | None) -> Predicate | None:
+        parts = [part for part in conjuncts(predicate) if ROWKIND not in columns_of(part)]
+        return all_of(*parts) if parts else None
+
+    def _field(self, field: DataField) -> DataField:
+        return field
+
+    def _values(self, column: pa.Array, _: pa.DataType) -> pa.Array:
+        return column
+
+
+class BinlogBackend(AuditBackend):
+    """``$binlog``: as ``$audit_log``, each value in a list of its own."""
+
+    def _pushed(self, predicate: Predicate | None) -> None:  # noqa: ARG002  # no statistics are of lists
+        return None
+
+    def _field(self, field: DataField) -> DataField:
+        return replace(field, type=DataType(Kind.ARRAY, element=field.type.with_nullable(nullable=True)))
+
+    def _values(self, column: pa.Array, data_type: pa.DataType) -> pa.Array:
+        return pa.ListArray.from_arrays(pa.array(np.arange(len(column) + 1, dtype=np.int32)), column).cast(data_type)
+
+
+class ReadOptimizedBackend(SystemBackend):
+    """``$ro``: what the last full compaction of each bucket left, which needs no merging; of a table without keys, everything."""
+
+    def schema(self, schema_id: int | None = None) -> TableSchema:
+        """The table's columns and keys."""
+        return self._base.schema(schema_id)
+
+    def plan(self, request: ScanRequest) -> ScanPlan:
+        """The table's splits on its last level."""
+        self._check(request)
+        return self._base.plan(_optimized(request))
+
+    def read(
+        self, request: ScanRequest, *, keeps_all: bool = False, tally: ScanTally | None = None, stage: str = "scan"
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows."""
+        self._check(request)
+        return self._base.read(_optimized(request), keeps_all=keeps_all, tally=tally, stage=stage)
+
+    def read_split(self, request: ScanRequest, split: DataSplit | str, report: ReadReport | None = None) -> Iterator[pa.RecordBatch]:
+        """The rows of one split."""
+        return self._base.read_split(_optimized(request), split, report)
+
+    def read_stages(self, request: ScanRequest) -> Sequence[FunnelStage]:
+        """What the stages at read time kept and dropped."""
+        return self._base.read_stages(_optimized(request))
+
+    def aggregate(self, request: ScanRequest) -> dict[bytes, RowSummary]:
+        """What the rows come to."""
+        self._check(request)
+        return self._base.aggregate(_optimized(request))
+
+    def cheap_aggregate(self, request: ScanRequest) -> dict[bytes, RowSummary] | None:
+        """The same if metadata tell it."""
+        return self._base.cheap_aggregate(_optimized(request))
+
+    def aggregate_split(self, request: ScanRequest, split: str) -> dict[bytes, RowSummary]:
+        """What the rows of one split come to."""
+        return self._base.aggregate_split(_optimized(request), split)
+
+    def _made(self, request: ScanRequest, split: DataSplit) -> Iterator[pa.RecordBatch]:
+        return self.read_split(request, split)
+
+
+def _optimized(request: ScanRequest) -> ScanRequest:
+    return request.model_copy(update={"read_optimized": True})
+
+
+__all__ = ["ROWKIND", "AuditBackend", "BinlogBackend", "ReadOptimizedBackend"]
