@@ -14,6 +14,7 @@ from lsm.incremental.stream_scan import Limits, Position, StartMode
 from manifest.store import FileStore
 from pyspark_paimon import CommitReplayed, InvalidArgument, SchemaMismatch, Table, UnsupportedOption, UnsupportedTable
 from pyspark_paimon.stream.options import StreamOptions, offset_of, position_of, without_stream
+from pyspark_paimon.stream.table_stream import TableStream
 
 pyspark = pytest.importorskip("pyspark.sql.streaming.datasource")
 
@@ -167,6 +168,27 @@ def test_offsets_of_another_version_are_refused() -> None:
     for broken in ({"version": 2, "snapshot": 1, "unit": 0, "whole": False}, {"offset": 5}, {"version": 1, "snapshot": "1", "unit": 0}):
         with pytest.raises(InvalidArgument, match="offset"):
             position_of(broken)
+
+
+def test_a_run_that_is_behind_takes_no_progress_of_its_consumer_back(tmp_path: Path) -> None:
+    table = Table.create(tmp_path / "t", "id BIGINT", primary_keys=["id"], options={"bucket": "1"})
+    table.write(pa.table({"id": [1]}))
+    stream = TableStream.of(table.path, StreamOptions.of({"consumer-id": "c", "scan.mode": "latest-full"}), None, None)
+    snapshots = FileStore.open(table.path).snapshots
+    stream.start()
+    for done, stands in [
+        (Position(7, 2), (7, 2)),
+        (Position(5, 9), (7, 2)),
+        (Position(7, 1), (7, 2)),
+        (Position(7, 3), (7, 3)),
+        (Position(8), (8, 0)),
+    ]:
+        stream.done(done)
+        position = stream.start()
+        assert (position.snapshot_id, position.unit) == stands
+        assert snapshots.consumers() == {"c": stands[0]}
+    snapshots.record_consumer("c", 2)
+    assert stream.start() == Position(2), "who resets it means it"
 
 
 def test_options_say_where_a_stream_starts_and_how_much_a_batch_holds() -> None:
