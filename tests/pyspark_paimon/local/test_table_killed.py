@@ -38,10 +38,8 @@ LAST = {
 }
 VISIBLE = {"after-link", "after-hint", "between-append-and-compact", "inside-expiry"}
 QUICK = {
-    ("write", "after-data-files"),
     ("write", "after-temp-snapshot"),
     ("write", "after-link"),
-    ("write", "inside-expiry"),
     ("compact", "after-link"),
 }
 CASES = [
