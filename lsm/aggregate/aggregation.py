@@ -51,7 +51,7 @@ class RowAggregation:
     def known(self, split: DataSplit, report: ReadReport) -> tuple[RowSummary, Sequence[Unread]]:
         """What metadata and indexes tell of a split, and what is left to be read, in any order, on any thread."""
         found = self._nothing()
-        rows = split.merged_row_count if self.predicate is None and not self.wanted else None
+        rows = self._told(split)
         if rows is not None:
             found.rows = rows
             return found, ()
@@ -59,7 +59,7 @@ class RowAggregation:
             return found, [partial(self._of_changes, split)]
         if not split.raw_convertible and self.store.schema.is_primary_key_table:
             return found, [partial(self._merged, split)]
-        reader = SplitRead(self.store, split, tuple(self.wanted), TRUE if self.predicate is None else self.predicate, report)
+        reader = self._reader(split, report)
         unread: list[Unread] = []
         for file in split.files:
             read = reader.alone(file)
@@ -72,20 +72,27 @@ class RowAggregation:
 
     def cheap(self, split: DataSplit) -> RowSummary | None:
         """What metadata, indexes and footers tell of a split, where they tell all of it; no page of a data file is read."""
-        rows = split.merged_row_count if self.predicate is None and not self.wanted else None
+        rows = self._told(split)
         found = self._nothing()
         if rows is not None:
             found.rows = rows
             return found
         if isinstance(split, IncrementalSplit) or not split.raw_convertible:
             return None
-        reader = SplitRead(self.store, split, tuple(self.wanted), TRUE if self.predicate is None else self.predicate, ReadReport())
+        reader = self._reader(split, ReadReport())
         for file in split.files:
             read = reader.alone(file)
             chosen = read.certain(footer=True)
             if chosen is None or self._by_metadata(read, chosen, found):
                 return None
         return found
+
+    def _told(self, split: DataSplit) -> int | None:
+        """The rows of a split, if these are all that is asked for and its metadata tell them."""
+        return split.merged_row_count if self.predicate is None and not self.wanted else None
+
+    def _reader(self, split: DataSplit, report: ReadReport) -> SplitRead:
+        return SplitRead(self.store, split, tuple(self.wanted), TRUE if self.predicate is None else self.predicate, report)
 
     def _nothing(self) -> RowSummary:
         return RowSummary.of(self.wanted, {column.name: column.type for column in self.store.schema.fields if column.name in self.wanted})
@@ -97,10 +104,7 @@ class RowAggregation:
         return self._sum_of(read_incremental(self.store, split, columns=tuple(self.wanted), predicate=self.predicate, report=report))
 
     def _sum_of(self, batches: Iterator[Any]) -> RowSummary:
-        found = self._nothing()
-        for batch in batches:
-            found.add(batch)
-        return found
+        return self._nothing().add_all(batches)
 
     def _of_file(self, read: DataFileRead, report: ReadReport) -> RowSummary:
         """A file of which metadata do not tell the rows: its footer may."""
@@ -121,7 +125,7 @@ class RowAggregation:
 
     def _by_metadata(self, read: DataFileRead, chosen: Selection, found: RowSummary) -> list[str]:
         """Add the rows of a file, and what is known of their columns; the columns of which something is not."""
-        rows = 0 if chosen.is_empty else read.file.row_count if chosen.rows is None else len(chosen.rows)
+        rows = chosen.count(read.file.row_count)
         found.rows += rows
         return [name for name, column in found.columns.items() if rows and not self._tell(read, chosen, rows, name, column)]
 

@@ -5,7 +5,7 @@ Counting is Spark's: nulls do not count, NaN is the greatest value, sums of FLOA
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -109,9 +109,15 @@ class RowSummary:
     rows: int = 0
 
     @classmethod
-    def of(cls, wanted: Mapping[str, frozenset[AggregateName]], types: Mapping[str, DataType]) -> RowSummary:
-        """No row yet; nested columns are only counted."""
-        return cls({name: ColumnSummary(_atomic(types[name]), functions) for name, functions in wanted.items()})
+    def of(cls, wanted: Mapping[str, Iterable[AggregateName]], types: Mapping[str, DataType]) -> RowSummary:
+        """No row yet; nested columns, and those without a type, are only counted: what others have summed up needs none to be merged."""
+        return cls({name: ColumnSummary(_atomic(types.get(name)), frozenset(functions)) for name, functions in wanted.items()})
+
+    def add_all(self, batches: Iterable[Any]) -> RowSummary:
+        """Count the rows of all batches; itself."""
+        for batch in batches:
+            self.add(batch)
+        return self
 
     def add(self, batch: Any, *, counted: bool = False) -> None:
         """Count the rows of a batch; ``counted``: only the columns that it has, of rows that are counted already."""
@@ -141,8 +147,8 @@ class RowSummary:
             column.merge(ColumnSummary(column.type, column.wanted, count, least, greatest, total))  # type: ignore[arg-type]  # as it was written
 
 
-def _atomic(data_type: DataType) -> ColumnType | None:
-    return None if data_type.is_nested or data_type.kind in _UNORDERED else data_type.column_type
+def _atomic(data_type: DataType | None) -> ColumnType | None:
+    return None if data_type is None or data_type.is_nested or data_type.kind in _UNORDERED else data_type.column_type
 
 
 def _sum(physical: Any) -> int | float:

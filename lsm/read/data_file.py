@@ -173,9 +173,7 @@ class DataFileRead:
     def known_count(self) -> int | None:
         """Rows that ``batches`` gives in all, where that is known without opening the data file."""
         chosen = self.certain()
-        if chosen is None:
-            return None
-        return self.file.row_count if chosen.rows is None else len(chosen.rows)
+        return None if chosen is None else chosen.count(self.file.row_count)
 
     def certain(self, *, footer: bool = False) -> Selection | None:
         """The selection, where it is known to be exactly the rows that ``batches`` gives; ``footer``: the data file may be opened for that.

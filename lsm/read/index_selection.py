@@ -35,6 +35,14 @@ class Selection:
         """Certainly no row."""
         return self.residual == FALSE or (self.rows is not None and not self.rows)
 
+    def count(self, row_count: int) -> int:
+        """How many rows there are of a file of ``row_count`` rows, where nothing is left to check.
+
+        >>> Selection(BitMap([1]), TRUE).count(3), Selection(None, TRUE).count(3), Selection(None, FALSE).count(3)
+        (1, 3, 0)
+        """
+        return 0 if self.is_empty else row_count if self.rows is None else len(self.rows)
+
     def without(self, dead: BitMap, row_count: int) -> Selection:
         """Less the rows that a deletion vector marks, of a file of ``row_count`` rows.
 

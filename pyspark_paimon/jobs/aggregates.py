@@ -92,7 +92,7 @@ def aggregate_table(
     Raises ``OutOfRange``.
     """
     types = {column.name: column.type for column in schema.fields}
-    groups: dict[tuple[Plain, ...], RowSummary] = _grouped(found, by, schema) if by else {(): _whole(found, wanted, schema)}
+    groups: dict[tuple[Plain, ...], RowSummary] = _grouped(found, by, schema) if by else {(): _whole(found, wanted)}
     keys = sorted(groups, key=lambda values: tuple(map(total_order_key, values)))
     names: list[str] = [*by, *counts]
     arrays: list[pa.Array] = [literal_array([key[at] for key in keys], types[name].column_type) for at, name in enumerate(by)]
@@ -120,9 +120,8 @@ def _grouped(found: Mapping[bytes, RowSummary], by: Sequence[str], schema: Table
     return groups
 
 
-def _whole(found: Mapping[bytes, RowSummary], wanted: Mapping[str, Sequence[AggregateName]], schema: TableSchema) -> RowSummary:
-    types = {column.name: column.type for column in schema.fields}
-    whole = RowSummary.of({name: frozenset(functions) for name, functions in wanted.items()}, types)
+def _whole(found: Mapping[bytes, RowSummary], wanted: Mapping[str, Sequence[AggregateName]]) -> RowSummary:
+    whole = RowSummary.of(wanted, {})
     for summary in found.values():
         whole.merge(summary)
     return whole

@@ -18,7 +18,7 @@ from lsm.read.split import read_split
 from lsm.scan.splits import DataSplit
 from pyspark_paimon.jobs.incremental import read_changes
 from pyspark_paimon.jobs.ordering import candidates, first_rows, sorted_rows
-from pyspark_paimon.scheduling.thread_pool import AHEAD_BYTES, interleaved
+from pyspark_paimon.scheduling.thread_pool import AHEAD_BYTES, each, interleaved
 
 if TYPE_CHECKING:
     from lsm.aggregate.summary import RowSummary
@@ -84,8 +84,8 @@ def summarise(store: FileStore, request: ScanRequest, plan: ScanPlan, threads: i
         known, parts = question.known(split, report)
         _add(found, split.partition, known)
         unread += [(split.partition, part) for part in parts]
-    sources = [partial(_one, part) for _, part in unread]
-    for (partition, _), summary in zip(unread, interleaved(sources, threads), strict=True):
+    summaries = each(lambda part: part[1](ReadReport()), unread, threads)
+    for (partition, _), summary in zip(unread, summaries, strict=True):
         _add(found, partition, summary)
     return found
 
@@ -126,10 +126,6 @@ def rows_in(found: Mapping[bytes, RowSummary], limit: int | None) -> int:
     """How many rows there are, of a scan with such a limit."""
     rows = sum(summary.rows for summary in found.values())
     return rows if limit is None else min(rows, limit)
-
-
-def _one(part: Unread) -> Iterator[RowSummary]:
-    yield part(ReadReport())
 
 
 def _add(found: dict[bytes, RowSummary], partition: bytes, summary: RowSummary) -> None:

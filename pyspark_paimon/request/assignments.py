@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,14 +50,7 @@ class Assignments:
             if name in bound:
                 raise InvalidArgument(f"column '{name}' is set twice")
             bound[name] = value
-        for names, what in (
-            (schema.primary_keys, "primary key"),
-            (schema.partition_keys, "partition"),
-            (schema.bucket_keys if schema.core.bucket > 0 else (), "bucket key"),
-        ):
-            fixed = [name for name in names if name in bound]
-            if fixed:
-                raise InvalidArgument(f"column '{fixed[0]}' is part of the {what} and cannot be updated; delete the rows and write others")
+        refuse_fixed(bound, schema)
         found = cls(schema, bound)
         found._check()
         return found
@@ -134,6 +127,18 @@ class Assignments:
                 raise SchemaMismatch(f"column '{name}' is {self.schema.field(name).type} and cannot be set to null")
 
 
+def refuse_fixed(named: Collection[str], schema: TableSchema) -> None:
+    """Raise ``InvalidArgument`` for a column that says where a row lies, which no update changes."""
+    for names, what in (
+        (schema.primary_keys, "primary key"),
+        (schema.partition_keys, "partition"),
+        (schema.bucket_keys if schema.core.bucket > 0 else (), "bucket key"),
+    ):
+        fixed = [name for name in names if name in named]
+        if fixed:
+            raise InvalidArgument(f"column '{fixed[0]}' is part of the {what} and cannot be updated; delete the rows and write others")
+
+
 def refuse_update(schema: TableSchema, table: str) -> None:
     """Raise ``UnsupportedTable`` where a newer version of a row is not its replacement."""
     engine = schema.core.engine
@@ -160,4 +165,4 @@ def is_spark_column(value: object) -> bool:
     return kind.__module__.startswith("pyspark.") and kind.__name__ == "Column"
 
 
-__all__ = ["Assignments", "is_spark_column", "refuse_delete", "refuse_update"]
+__all__ = ["Assignments", "is_spark_column", "refuse_delete", "refuse_fixed", "refuse_update"]

@@ -19,7 +19,7 @@ from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import from_arrow
 from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.filter.joined_sql import SOURCE, TARGET, Sides, join_terms, joined_condition, joined_value
-from pyspark_paimon.request.assignments import refuse_delete, refuse_update
+from pyspark_paimon.request.assignments import refuse_delete, refuse_fixed, refuse_update
 
 When: TypeAlias = Literal["matched", "not matched", "not matched by source"]
 Action: TypeAlias = Literal["update", "delete", "insert"]
@@ -109,7 +109,7 @@ def clause_of(when: When, action: Action, values: object, condition: object, *, 
     else:
         raise InvalidArgument(f"merge: {action} sets columns, {{'n': 't.n + s.n'}}, not {values!r:.60}")
     if action == "update":
-        _refuse_fixed(named, schema)
+        refuse_fixed(named, schema)
     return Clause(when, action, bound, {name: _value(name, value, visible, schema) for name, value in named.items()})
 
 
@@ -136,17 +136,6 @@ def _all(action: Action, schema: TableSchema, sides: Sides, join: Join) -> dict[
         raise UnknownColumn(missing[0], tuple(f"s.{name}" for name in sides[SOURCE]))
     found = {name: f"s.`{source[name.lower()]}`" for name in schema.names if name.lower() in source}
     return {name: text for name, text in found.items() if not (action == "update" and name in equal)}
-
-
-def _refuse_fixed(named: Mapping[str, object], schema: TableSchema) -> None:
-    for names, what in (
-        (schema.primary_keys, "primary key"),
-        (schema.partition_keys, "partition"),
-        (schema.bucket_keys if schema.core.bucket > 0 else (), "bucket key"),
-    ):
-        for name in names:
-            if name in named:
-                raise InvalidArgument(f"column '{name}' is part of the {what} and cannot be updated; delete the rows and insert others")
 
 
 def _value(name: str, value: Any, visible: Sides, schema: TableSchema) -> Value:

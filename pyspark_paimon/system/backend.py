@@ -141,10 +141,7 @@ class SystemBackend(LocalBackend):
 
     def _come_to(self, request: ScanRequest, batches: Iterator[pa.RecordBatch]) -> RowSummary:
         types = {field.name: field.type for field in self.schema(request.schema_id).fields}
-        found = RowSummary.of({name: frozenset(functions) for name, functions in request.aggregates.items()}, types)
-        for batch in batches:
-            found.add(batch)
-        return found
+        return RowSummary.of(request.aggregates, types).add_all(batches)
 
     def _check(self, request: ScanRequest) -> None:
         if request.incremental is not None:

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterable, Mapping
 
 from lsm.aggregate.summary import AggregateName, RowSummary
-from manifest.types.data_type import DataType
 
 
 def summaries_to_json(found: Mapping[bytes, RowSummary]) -> str:
@@ -14,21 +13,18 @@ def summaries_to_json(found: Mapping[bytes, RowSummary]) -> str:
     return json.dumps([[partition.hex(), summary.to_json()] for partition, summary in found.items()])
 
 
-def summaries_from_json(
-    texts: Iterable[str], wanted: Mapping[str, Iterable[AggregateName]], types: Mapping[str, DataType]
-) -> dict[bytes, RowSummary]:
+def summaries_from_json(texts: Iterable[str], wanted: Mapping[str, Iterable[AggregateName]]) -> dict[bytes, RowSummary]:
     """All that several texts tell, summed up.
 
-    >>> summaries_from_json([summaries_to_json({b"p": RowSummary({}, 2)}), '[["70", {"rows": 3, "columns": {}}]]'], {}, {})
+    >>> summaries_from_json([summaries_to_json({b"p": RowSummary({}, 2)}), '[["70", {"rows": 3, "columns": {}}]]'], {})
     {b'p': RowSummary(columns={}, rows=5)}
     """
-    functions = {name: frozenset(some) for name, some in wanted.items()}
     whole: dict[bytes, RowSummary] = {}
     for text in texts:
         for partition, summary in json.loads(text):
             own = bytes.fromhex(partition)
             if own not in whole:
-                whole[own] = RowSummary.of(functions, types)
+                whole[own] = RowSummary.of(wanted, {})
             whole[own].merge_json(summary)
     return whole
 

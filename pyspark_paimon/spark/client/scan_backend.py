@@ -123,13 +123,12 @@ class SparkScans:
 
     def aggregate(self, request: ScanRequest) -> dict[bytes, RowSummary]:
         """What the rows come to, by partition: from metadata and indexes if few files tell it, else summed up by tasks; no row comes here."""
-        types = {column.name: column.type for column in self.schema(request.schema_id).fields}
         known = self._ask(rpc.AskAggregate(request=request))
         if known != "null":
-            return summaries_from_json([known], request.aggregates, types)
+            return summaries_from_json([known], request.aggregates)
         with errors_mapped(), self._told("scan"):
             texts = [row[rpc.ANSWER] for row in self._load(request, self._spark, "summaries").collect()]
-        return summaries_from_json(texts, request.aggregates, types)
+        return summaries_from_json(texts, request.aggregates)
 
     def frame(self, request: ScanRequest, spark: Any, *, native: bool = False) -> Any:
         """The scan as a lazy DataFrame of ``spark``, or of this backend's session."""

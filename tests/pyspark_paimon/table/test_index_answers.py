@@ -249,7 +249,7 @@ def check_aggregates(opened, predicate, wanted):
         for found in (opened.backend.aggregate(request), opened.backend.cheap_aggregate(request)):
             if found is None:
                 continue
-            whole = summaries_from_json([summaries_to_json(found)], wanted, types)
+            whole = summaries_from_json([summaries_to_json(found)], wanted)
             total = RowSummary.of({name: frozenset(some) for name, some in wanted.items()}, types)
             for summary in whole.values():
                 total.merge(summary)
