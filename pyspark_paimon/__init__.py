@@ -68,9 +68,9 @@ if TYPE_CHECKING:
         IndexRewriteResult,
         MergeResult,
         ProgressEvent,
-        TableChangeResult,
         WriteResult,
     )
+    from pyspark_paimon.request.state_results import TableChangeResult
     from pyspark_paimon.spark.client.session import spark_session
     from pyspark_paimon.spark.install import InstallResult, install
     from pyspark_paimon.spark.source import PaimonDataSource as DefaultSource
@@ -115,12 +115,13 @@ _ERRORS = (
     "UnsupportedTable",
 )
 _SERVER_ERRORS = ("CatalogUnavailable", "NotAuthorized", "NotOffered", "NotPermitted")
-_RESULTS = ("CompactResult", "ExpireResult", "IndexRewriteResult", "MergeResult", "ProgressEvent", "TableChangeResult", "WriteResult")
+_RESULTS = ("CompactResult", "ExpireResult", "IndexRewriteResult", "MergeResult", "ProgressEvent", "WriteResult")
 
 _HOMES: dict[str, tuple[str, str]] = {
     **{name: ("fileindex.base.errors", name) for name in _BASE_ERRORS},
     **{name: ("manifest.io.errors", name) for name in _ERRORS},
     **{name: ("pyspark_paimon.request.results", name) for name in _RESULTS},
+    "TableChangeResult": ("pyspark_paimon.request.state_results", "TableChangeResult"),
     "Catalog": ("pyspark_paimon.table.catalog", "Catalog"),
     **{name: ("manifest.rest.errors", name) for name in _SERVER_ERRORS},
     "DatabaseExists": ("pyspark_paimon.table.catalog_base", "DatabaseExists"),

@@ -13,7 +13,8 @@ from typing import Any, TypeAlias
 
 from fileindex.base.column_type import INTEGERS, TIMESTAMPS, Kind
 from fileindex.predicate.tree import TRUE, ColumnRef, IsNull, Predicate, all_of
-from lsm.aggregate.summary import AggregateName, ColumnSummary, RowSummary
+from lsm.aggregate.names import AggregateName
+from lsm.aggregate.summary import ColumnSummary, RowSummary
 from lsm.incremental.planner import IncrementalSplit
 from lsm.incremental.read import read_incremental
 from lsm.read.data_file import DataFileRead

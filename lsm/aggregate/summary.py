@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,10 +18,9 @@ from fileindex.base.extremes import extremes
 from fileindex.base.float_order import spark_order_key
 from fileindex.base.plain_json import plain_from_json, plain_to_json
 from fileindex.base.plain_value import plain_array
+from lsm.aggregate.names import AggregateName
 from manifest.types.data_type import DataType
 
-AggregateName: TypeAlias = Literal["count", "min", "max", "sum"]
-AGGREGATES: tuple[AggregateName, ...] = get_args(AggregateName)
 _SUMMED = INTEGERS | FLOATS | {Kind.DECIMAL}
 _UNORDERED = {Kind.VARIANT, Kind.BLOB, Kind.GEOMETRY, Kind.GEOGRAPHY}
 _WORDS = 4
@@ -175,4 +174,4 @@ def _sum_of_words(words: Any) -> int:
     return sum(int(part) << (32 * place) for place, part in enumerate([*low, high]))
 
 
-__all__ = ["AGGREGATES", "AggregateName", "ColumnSummary", "RowSummary", "can_aggregate"]
+__all__ = ["ColumnSummary", "RowSummary", "can_aggregate"]

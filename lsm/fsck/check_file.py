@@ -14,7 +14,8 @@ from lsm.bucket.hash_index import read_hashes
 from lsm.fsck.data_file import CheckedDataFile
 from lsm.fsck.indexes import check_index_file
 from manifest.entry.index_manifest import IndexManifestEntry
-from manifest.fsck.problem import Depth, Findings
+from manifest.fsck.depth import Depth
+from manifest.fsck.problem import Findings
 from manifest.fsck.unit import DataUnit, Unit, is_whole
 from manifest.fsck.walk import branch_store
 from manifest.store import FileStore

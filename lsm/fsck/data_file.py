@@ -31,7 +31,8 @@ from lsm.read.row_group import RowGroupRead
 from lsm.schema.evolution import SchemaMapping, column_types
 from lsm.schema.parquet_schema import KEY_PREFIX, KIND_FIELD, SEQUENCE_FIELD, key_fields
 from manifest.entry.data_file import DataFileMeta
-from manifest.fsck.problem import Depth, Findings, ProblemKind
+from manifest.fsck.depth import Depth
+from manifest.fsck.problem import Findings, ProblemKind
 from manifest.fsck.unit import DataUnit, place_of
 from manifest.io.errors import CastFailed, OutOfMemory, UnsupportedTable
 from manifest.schema.table_schema import TableSchema

@@ -19,27 +19,11 @@ from fileindex.base.plain_value import from_scalar
 from fileindex.predicate.tree import FALSE, TRUE, ColumnRef, Compare, IsNull, Op, Predicate, any_of
 from lsm.keys.encoding import WordColumn, one_array
 from lsm.keys.sort import sort_rows
+from lsm.keys.sort_column import SortColumn
 
 _KEPT_ROWS = 64 * 1024
 _BOUNDED = frozenset(INTEGERS | FLOATS | STRINGS | TIMESTAMPS | {Kind.DATE, Kind.TIME, Kind.DECIMAL})
 """Kinds whose order is that of their literals, so that the last row wanted can be told in a filter."""
-
-
-@dataclass(frozen=True, slots=True)
-class SortColumn:
-    """One column of an ``ORDER BY``; without ``nulls_first`` Spark's default: first if ascending, last if descending.
-
-    >>> SortColumn("price", ascending=False)
-    SortColumn(name='price', ascending=False, nulls_first=False)
-    """
-
-    name: str
-    ascending: bool = True
-    nulls_first: bool | None = None
-
-    def __post_init__(self) -> None:
-        if self.nulls_first is None:
-            object.__setattr__(self, "nulls_first", self.ascending)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,4 +135,4 @@ def _at_least(column: SortColumn, last: Any, column_type: ColumnType, *, ties: b
     return any_of(IsNull(reference), better) if column.nulls_first else better
 
 
-__all__ = ["RowOrder", "SortColumn", "TopRows"]
+__all__ = ["RowOrder", "TopRows"]

@@ -181,17 +181,6 @@ class Repair(BaseModel):
         return f"{self.kind}: {self.path}: {self.message}"
 
 
-class Depth(StrEnum):
-    """How far a check goes; each goes on where the one before ends.
-
-    ``QUICK`` looks at metadata, and at the sizes of files; ``FOOTERS`` at footers, indexes and deletion vectors; ``DEEP`` at all rows.
-    """
-
-    QUICK = "quick"
-    FOOTERS = "footers"
-    DEEP = "deep"
-
-
 @dataclass
 class Findings:
     """Takes what a check finds. Problems beyond ``limit`` are counted only.
@@ -253,4 +242,4 @@ class Findings:
         return Findings(self.limit, kept, self.total - len(self.problems) + len(kept), self.counts, self.unchecked)
 
 
-__all__ = ["ADVICE", "Depth", "Findings", "Origin", "Problem", "ProblemKind", "Repair", "RepairKind"]
+__all__ = ["ADVICE", "Findings", "Origin", "Problem", "ProblemKind", "Repair", "RepairKind"]

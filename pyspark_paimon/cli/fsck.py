@@ -7,10 +7,12 @@ from typing import Annotated
 import typer
 
 from fileindex.base.errors import InvalidArgument, PaimonError
-from manifest.fsck.problem import Depth, Problem
+from manifest.fsck.depth import Depth
+from manifest.fsck.problem import Problem
 from pyspark_paimon.cli.output import print_grid, print_json, print_line
 from pyspark_paimon.cli.target import TableOption, destroys
-from pyspark_paimon.request.results import FsckResult, repr_fields
+from pyspark_paimon.request.results import repr_fields
+from pyspark_paimon.request.state_results import FsckResult
 
 FOUND, CANNOT = 1, 2
 

@@ -11,7 +11,7 @@ from manifest.io.errors import SnapshotNotFound
 from pyspark_paimon.cli.output import print_grid, print_json
 from pyspark_paimon.cli.target import TableOption, destroys, on_table, options_of
 from pyspark_paimon.request.backend import View
-from pyspark_paimon.request.results import TableChangeResult
+from pyspark_paimon.request.state_results import TableChangeResult
 from pyspark_paimon.table.table import Table
 
 Name = Annotated[str, typer.Argument(metavar="NAME")]

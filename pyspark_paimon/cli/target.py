@@ -14,7 +14,7 @@ import typer
 from fileindex.base.errors import InvalidArgument
 from manifest.io.paths import MAIN_BRANCH, with_branch
 from pyspark_paimon.cli.output import print_json, print_line
-from pyspark_paimon.request.results import Message
+from pyspark_paimon.request.message import Message
 from pyspark_paimon.table.catalog import Catalog
 from pyspark_paimon.table.catalog_base import AnyCatalog
 from pyspark_paimon.table.table import Table

@@ -11,7 +11,8 @@ from fileindex.base.column_type import FLOATS, ColumnType, Kind, Plain
 from fileindex.base.errors import InvalidArgument, OutOfRange
 from fileindex.base.float_order import total_order_key
 from fileindex.base.plain_value import is_plain, literal_array
-from lsm.aggregate.summary import AGGREGATES, AggregateName, RowSummary, can_aggregate
+from lsm.aggregate.names import AGGREGATES, AggregateName
+from lsm.aggregate.summary import RowSummary, can_aggregate
 from manifest.stats.partition_stats import PartitionType
 from pyspark_paimon.filter.columns import resolve
 

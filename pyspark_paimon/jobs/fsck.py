@@ -10,13 +10,14 @@ from itertools import islice
 from pydantic import TypeAdapter
 
 from lsm.fsck.check_file import FileCheck
-from manifest.fsck.problem import Depth, Findings, Origin
+from manifest.fsck.depth import Depth
+from manifest.fsck.problem import Findings, Origin
 from manifest.fsck.unit import Unit
 from manifest.fsck.walk import count_orphans, gone, walk
 from manifest.store import FileStore
 from pyspark_paimon.jobs.progress_steps import Steps
 from pyspark_paimon.request.backend import FsckRequest, Progress
-from pyspark_paimon.request.results import FsckResult
+from pyspark_paimon.request.state_results import FsckResult
 from pyspark_paimon.scheduling.thread_pool import each
 
 STAGE = "fsck"

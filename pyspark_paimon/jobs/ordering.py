@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from fileindex.base.errors import InvalidArgument
 from fileindex.predicate.tree import TRUE
-from lsm.keys.order_by import RowOrder, SortColumn, TopRows
+from lsm.keys.order_by import RowOrder, TopRows
+from lsm.keys.sort_column import SortColumn
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import arrow_schema
 from pyspark_paimon.filter.columns import resolve

@@ -7,7 +7,7 @@ import time
 from manifest.fsck.problem import Repair, RepairKind
 from manifest.fsck.states import WAITING
 from pyspark_paimon.request.backend import Backend, CompactRequest, FsckRequest
-from pyspark_paimon.request.results import FsckResult
+from pyspark_paimon.request.state_results import FsckResult
 from pyspark_paimon.request.table_changes import RepairTable
 from pyspark_paimon.request.validate import commit_identity
 

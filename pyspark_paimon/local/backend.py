@@ -55,13 +55,12 @@ from pyspark_paimon.request.results import (
     AnalyzeResult,
     CompactResult,
     ExpireResult,
-    FsckResult,
     FunnelStage,
     IndexRewriteResult,
     MergeResult,
-    TableChangeResult,
     WriteResult,
 )
+from pyspark_paimon.request.state_results import FsckResult, TableChangeResult
 from pyspark_paimon.request.table_changes import TableChange, change_table
 from pyspark_paimon.scheduling.thread_pool import AHEAD_BYTES
 from pyspark_paimon.views.read_stages import read_stages

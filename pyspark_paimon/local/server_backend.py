@@ -15,7 +15,7 @@ from manifest.schema.evolution import evolve
 from manifest.snapshot.snapshot_commit import SnapshotCommit
 from manifest.store import FileStore
 from pyspark_paimon.local.backend import LocalBackend
-from pyspark_paimon.request.results import TableChangeResult
+from pyspark_paimon.request.state_results import TableChangeResult
 from pyspark_paimon.request.table_changes import (
     Alter,
     CreateBranch,

@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Callable, Collection, Mapping
 from datetime import date, datetime, timedelta
-from functools import wraps
+from functools import cache, wraps
 from numbers import Integral
 from typing import Any
 
@@ -80,12 +80,17 @@ _BETWEEN = re.compile(r"\s*\|\s*(?![^\[]*\])")
 
 def checked(method: Callable[..., Any]) -> Callable[..., Any]:
     """``method`` with its arguments checked, and pydantic's errors of requests told as ours. Raises ``InvalidArgument``."""
-    signature = inspect.signature(method)
-    checks = {name: found for name, wanted in signature.parameters.items() if (found := _check_of(wanted.annotation)) is not None}
-    order = [name for name, wanted in signature.parameters.items() if wanted.kind is not wanted.KEYWORD_ONLY]
+
+    @cache
+    def wanted_of_it() -> tuple[dict[str, tuple[tuple[str, Check], ...]], list[str]]:
+        """The checks by argument, and the arguments in order: looked up at the first call, for most methods are never called."""
+        parameters = inspect.signature(method).parameters
+        checks = {name: found for name, wanted in parameters.items() if (found := _check_of(wanted.annotation)) is not None}
+        return checks, [name for name, wanted in parameters.items() if wanted.kind is not wanted.KEYWORD_ONLY]
 
     @wraps(method)
     def called(*arguments: Any, **options: Any) -> Any:
+        checks, order = wanted_of_it()
         for name, value in (*zip(order, arguments, strict=False), *options.items()):
             if (check := checks.get(name)) is not None and not any(fits(value) for _, fits in check):
                 kinds = " or ".join(dict.fromkeys(said for said, _ in check))

@@ -15,24 +15,13 @@ import pyarrow as pa
 from pydantic import Field
 
 from fileindex.predicate.tree import Predicate
-from lsm.aggregate.summary import AggregateName
-from lsm.keys.order_by import SortColumn
-from manifest.fsck.problem import Depth
+from lsm.aggregate.names import AggregateName
+from lsm.keys.sort_column import SortColumn
+from manifest.fsck.depth import Depth
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER
 from pyspark_paimon.request.bound import BoundFilter, BoundKeys
 from pyspark_paimon.request.counters import ScanTally
-from pyspark_paimon.request.results import (
-    AnalyzeResult,
-    CommitId,
-    CompactResult,
-    ExpireResult,
-    FsckResult,
-    FunnelStage,
-    IndexRewriteResult,
-    Message,
-    ProgressEvent,
-    WriteResult,
-)
+from pyspark_paimon.request.message import CommitId, Message
 
 if TYPE_CHECKING:
     from lsm.aggregate.summary import RowSummary
@@ -43,12 +32,22 @@ if TYPE_CHECKING:
     from manifest.stats.table_stats import Statistics
     from pyspark_paimon.request.assignments import Assignments
     from pyspark_paimon.request.merge import MergeRequest
-    from pyspark_paimon.request.results import MergeResult, TableChangeResult
+    from pyspark_paimon.request.results import (
+        AnalyzeResult,
+        CompactResult,
+        ExpireResult,
+        FunnelStage,
+        IndexRewriteResult,
+        MergeResult,
+        ProgressEvent,
+        WriteResult,
+    )
+    from pyspark_paimon.request.state_results import FsckResult, TableChangeResult
     from pyspark_paimon.request.table_changes import TableChange
     from pyspark_paimon.request.tree_report import TreeReport
 
 Mode: TypeAlias = Literal["upsert", "append", "overwrite"]
-Progress: TypeAlias = Callable[[ProgressEvent], None]
+Progress: TypeAlias = "Callable[[ProgressEvent], None]"
 
 ClusterStrategyName: TypeAlias = Literal["order", "zorder", "hilbert"]
 IncrementalModeName: TypeAlias = Literal["delta", "changelog", "diff"]

@@ -2,29 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from manifest.fsck.problem import Depth, Problem, Repair
 from pyspark_paimon.request.counters import CompactCounters, WriteCounters
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-CommitId: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.#-]{1,200}$")]
-"""The name of a commit as it travels; it becomes part of file names, so a server takes no other form."""
-
-
-class Message(BaseModel):
-    """Base of all values that travel between a table and its engine: frozen, unknown members are refused."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
-
-    def _repr_html_(self) -> str:
-        from pyspark_paimon.html.card import card_of, or_error  # noqa: PLC0415  # few results are drawn
-
-        return or_error(type(self).__name__, lambda: card_of(self))
+from pyspark_paimon.request.message import Message
 
 
 class Removal(Message):
@@ -154,64 +137,8 @@ class MaintenanceResult(Message):
     expired: ExpireResult | None = None
     orphans: int | None = None
     orphan_bytes: int = 0
-    errors: dict[str, str] = {}
-    seconds: dict[str, float] = {}
-
-
-class FsckResult(Message):
-    """What a check of a table found.
-
-    ``problems`` tell kind, file, state, manifest, partition and bucket, what is wrong and what to do; ``problem_count`` counts
-    those beyond the limit too. ``counts`` says how much was looked at, and how many files nothing refers to (they do no harm);
-    ``unchecked`` what was there but could not be looked into, as data files of another format. With ``repair`` it tells of the table
-    after the repairs: ``repairs`` has each of them, or with ``dry_run`` those that would be made, ``copies`` is the folder of the files that
-    they changed or removed, as these were before (None: there were none).
-    """
-
-    depth: Depth
-    problems: tuple[Problem, ...] = ()
-    problem_count: int = 0
-    counts: dict[str, int] = {}
-    unchecked: dict[str, int] = {}
-    repairs: tuple[Repair, ...] = ()
-    copies: str | None = None
-    dry_run: bool = False
-    seconds: float = 0.0
-
-    @property
-    def clean(self) -> bool:
-        """Whether nothing is wrong."""
-        return not self.problem_count
-
-    def to_arrow(self) -> pa.Table:
-        """A row for each problem that is left, with what to do, and for each repair (``repaired``), with the copies of what it changed."""
-        import pyarrow as pa  # noqa: PLC0415  # answers travel without it
-
-        columns = ("kind", "path", "message", "advice", "copies")
-        schema = pa.schema([("repaired", pa.bool_()), *((name, pa.string()) for name in columns[:4]), ("copies", pa.list_(pa.string()))])
-        rows = [
-            {"repaired": isinstance(one, Repair), **{name: getattr(one, name, None) for name in columns}}
-            for one in (*self.repairs, *self.problems)
-        ]
-        return pa.Table.from_pylist(rows, schema)
-
-
-class TableChangeResult(Message):
-    """What a change of a table's history did; what does not apply is None, 0 or ().
-
-    ``snapshot_id``: the snapshot that was tagged, rolled back to, or made. ``snapshots``, ``data_files``, ``manifests``: how many
-    were deleted. ``tags`` were made or deleted, ``partitions`` (``day=2024-01-31``) dropped, ``repairs`` made.
-    In a dry run they are those that would be, and ``removal`` tells more.
-    """
-
-    snapshot_id: int | None = None
-    snapshots: int = 0
-    data_files: int = 0
-    manifests: int = 0
-    tags: tuple[str, ...] = ()
-    partitions: tuple[str, ...] = ()
-    repairs: tuple[Repair, ...] = ()
-    removal: Removal | None = None
+    errors: dict[str, str] = Field(default_factory=dict)
+    seconds: dict[str, float] = Field(default_factory=dict)
 
 
 class FunnelStage(Message):
@@ -253,18 +180,14 @@ def repr_fields(result: Message) -> dict[str, Any]:
 
 __all__ = [
     "AnalyzeResult",
-    "CommitId",
     "CompactResult",
     "ExpireResult",
-    "FsckResult",
     "FunnelStage",
     "IndexRewriteResult",
     "MaintenanceResult",
     "MergeResult",
-    "Message",
     "ProgressEvent",
     "Removal",
-    "TableChangeResult",
     "WriteResult",
     "compact_counters",
     "repr_fields",

@@ -16,8 +16,10 @@ from manifest.options.core_options import CoreOptions
 from manifest.options.durations import parse_duration_millis
 from manifest.options.support import check_writable
 from manifest.schema.change import ChangeOptions, SchemaChange
+from pyspark_paimon.request.message import CommitId, Message
 from pyspark_paimon.request.partition_spec import display_partition, predicate_of
-from pyspark_paimon.request.results import CommitId, Message, Removal, TableChangeResult
+from pyspark_paimon.request.results import Removal
+from pyspark_paimon.request.state_results import TableChangeResult
 
 if TYPE_CHECKING:
     from manifest.expire.rollback import Removed

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pyspark_paimon.request.results import FunnelStage, Message
+from pyspark_paimon.request.message import Message
+from pyspark_paimon.request.results import FunnelStage
 
 
 class TreeBox(Message):

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from fileindex.siblings import PACKAGES
 from pyspark_paimon._version import HOME, __version__
-from pyspark_paimon.request.results import Message
+from pyspark_paimon.request.message import Message
 from pyspark_paimon.spark.wire import rpc
 from pyspark_paimon.spark.wire.errors import INSTALL, InstallRefused, SourceMissing, errors_mapped
 from pyspark_paimon.spark.wire.names import UNIQUE_NAME

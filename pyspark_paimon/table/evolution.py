@@ -5,29 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
-from typing import Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import pyarrow as pa
 
 from fileindex.base.errors import InvalidArgument
+from fileindex.base.lazy import LazyModule
 from manifest.options.core_options import option_texts
-from manifest.schema.change import (
-    AddColumn,
-    ChangeComment,
-    ChangeDefault,
-    ChangeNullability,
-    ChangeOptions,
-    ChangeType,
-    DropColumn,
-    MoveColumn,
-    RenameColumn,
-    SchemaChange,
-)
 from manifest.types.data_type import DataType, from_arrow
-from manifest.types.ddl import parse_ddl
 from manifest.types.type_parser import quoted
-from pyspark_paimon.request.table_changes import Alter
 from pyspark_paimon.table.role import TableRole
+
+if TYPE_CHECKING:
+    from manifest.schema import change
+    from manifest.types import ddl
+    from pyspark_paimon.request import table_changes
+else:
+    change = LazyModule("manifest.schema.change")
+    ddl = LazyModule("manifest.types.ddl")
+    table_changes = LazyModule("pyspark_paimon.request.table_changes")
 
 Column: TypeAlias = str | Sequence[str]
 """A column's name or, for a part of a nested one, its path: ``["address", "city"]``, ``["tags", "element", "name"]``."""
@@ -70,12 +66,14 @@ class TableEvolution(TableRole):
         >>> table.scan("visits = 0", columns=["id"]).to_arrow().to_pylist()
         [{'id': 9}]
         """
-        change = AddColumn(path=_path(name), type=_type(type, name), comment=comment, default=_default(default), first=first, after=after)
-        return self._alter(change)
+        added = change.AddColumn(
+            path=_path(name), type=_type(type, name), comment=comment, default=_default(default), first=first, after=after
+        )
+        return self._alter(added)
 
     def drop_column(self, name: Column) -> Self:
         """Drop a column that is no key and that no option names; a column added later under its name starts empty."""
-        return self._alter(DropColumn(path=_path(name)))
+        return self._alter(change.DropColumn(path=_path(name)))
 
     def rename_column(self, name: Column, new_name: str) -> Self:
         """Rename a column that is no partition column; options that name it, those of its file indexes too, follow.
@@ -84,11 +82,11 @@ class TableEvolution(TableRole):
         >>> cities().rename_column("city", "name").options["file-index.bloom-filter.columns"]
         'name'
         """
-        return self._alter(RenameColumn(path=_path(name), name=new_name))
+        return self._alter(change.RenameColumn(path=_path(name), name=new_name))
 
     def move_column(self, name: Column, *, after: str | None = None, first: bool = False) -> Self:
         """Give a column another place: ``first``, ``after`` a sibling, or else last."""
-        return self._alter(MoveColumn(path=_path(name), first=first, after=after))
+        return self._alter(change.MoveColumn(path=_path(name), first=first, after=after))
 
     def change_type(self, name: Column, type: Type) -> Self:  # noqa: A002  # SQL's word
         """Give a column another type that its values can be cast to; keys keep theirs. Nullability stays as it is.
@@ -100,15 +98,15 @@ class TableEvolution(TableRole):
         >>> cities().change_type(["attrs", "value"], "BIGINT").schema.field("attrs").type
         MapType(map<string, int64>)
         """
-        return self._alter(ChangeType(path=_path(name), type=_type(type, name)))
+        return self._alter(change.ChangeType(path=_path(name), type=_type(type, name)))
 
     def set_nullable(self, name: Column, nullable: bool = True) -> Self:
         """Allow nulls, or with ``nullable=False`` forbid them if ``alter-column-null-to-not-null.disabled`` is ``false``."""
-        return self._alter(ChangeNullability(path=_path(name), nullable=nullable))
+        return self._alter(change.ChangeNullability(path=_path(name), nullable=nullable))
 
     def set_default(self, name: str, default: object) -> Self:
         """What writers put for null from now on; None removes it."""
-        return self._alter(ChangeDefault(path=_path(name), default=_default(default)))
+        return self._alter(change.ChangeDefault(path=_path(name), default=_default(default)))
 
     def set_comment(self, comment: str | None, name: Column | None = None) -> Self:
         """Set, or with None remove, the comment of the table or of a column.
@@ -117,7 +115,7 @@ class TableEvolution(TableRole):
         >>> cities().set_comment("where people live").set_comment("ISO 3166", "country").table_schema.field("country").description
         'ISO 3166'
         """
-        return self._alter(ChangeComment(path=() if name is None else _path(name), comment=comment))
+        return self._alter(change.ChangeComment(path=() if name is None else _path(name), comment=comment))
 
     def alter_options(self, changes: Mapping[str, object]) -> Self:
         """Set options, or remove those given as None.
@@ -129,13 +127,13 @@ class TableEvolution(TableRole):
         '64 mb'
         """
         return self._alter(
-            ChangeOptions(
+            change.ChangeOptions(
                 options={**dict.fromkeys(changes), **option_texts({key: value for key, value in changes.items() if value is not None})}
             )
         )
 
-    def _alter(self, *changes: SchemaChange) -> Self:
-        self._backend.change(Alter(changes=changes))
+    def _alter(self, *changes: change.SchemaChange) -> Self:
+        self._backend.change(table_changes.Alter(changes=changes))
         return self
 
 
@@ -153,7 +151,7 @@ def _type(given: Type, column: Column) -> str | dict[str, Any]:
 
 def _data_type(given: Type, column: str) -> DataType:
     if isinstance(given, str):
-        (field,) = parse_ddl(f"{quoted(column)} {given}")
+        (field,) = ddl.parse_ddl(f"{quoted(column)} {given}")
         return field.type
     if isinstance(given, pa.DataType):
         return from_arrow(pa.schema([(column, given)]))[0].type

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
 from fileindex.base.errors import InvalidArgument
-from manifest.fsck.problem import Depth
+from manifest.fsck.depth import Depth
 from manifest.options.support import effect_of
 from pyspark_paimon.request.backend import FsckRequest, IndexView, TravelRequest
-from pyspark_paimon.request.results import FsckResult
 from pyspark_paimon.request.validate import cutoff_of
 from pyspark_paimon.table.role import TableRole
+
+if TYPE_CHECKING:
+    from pyspark_paimon.request.state_results import FsckResult
 
 _EFFECTS = pa.schema([(name, pa.string()) for name in ("option", "value", "effect", "note")])
 

@@ -9,18 +9,21 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from fileindex.base.errors import InvalidArgument
+from fileindex.base.lazy import LazyModule
 from fileindex.predicate.tree import Predicate
 from pyspark_paimon.filter.parse import Filter, bind_filter
 from pyspark_paimon.request.backend import EVERY_LEVEL, ArrowRows, DeleteRequest, ScanRequest, TravelRequest
 from pyspark_paimon.request.inputs import Data, rows_of
 from pyspark_paimon.request.keys import Keys, any_of_keys, in_order_of, keys_of, tells_keys
-from pyspark_paimon.request.results import Removal, WriteResult
 from pyspark_paimon.request.validate import Time, checked_options, commit_identity, projection, travel_of
 from pyspark_paimon.table.role import TableRole
 from pyspark_paimon.table.scan import Scan
 
 if TYPE_CHECKING:
+    from pyspark_paimon.request import results
     from pyspark_paimon.table.merge import Merge
+else:
+    results = LazyModule("pyspark_paimon.request.results")
 
 
 class TableRows(TableRole):
@@ -79,7 +82,7 @@ class TableRows(TableRole):
         options: Mapping[str, str] | None = None,
         commit_id: str | None = None,
         dry_run: bool = False,
-    ) -> WriteResult:
+    ) -> results.WriteResult:
         """Delete the rows for which ``filter`` is true (``"TRUE"`` deletes all), or those with ``keys``, given as for ``lookup``.
 
         The rows are looked up and deleted in one snapshot: if a concurrent commit changes a bucket they are in, the filter
@@ -114,7 +117,7 @@ class TableRows(TableRole):
         options: Mapping[str, str] | None = None,
         commit_id: str | None = None,
         dry_run: bool = False,
-    ) -> WriteResult:
+    ) -> results.WriteResult:
         """Give the rows for which ``filter`` is true new values in the columns of ``set``; ``"TRUE"`` updates all.
 
         A value is a Python value, a pyarrow expression over the old row's columns (in process) or a Spark ``Column`` (on
@@ -168,7 +171,9 @@ class TableRows(TableRole):
         sides = sides_of(schema, held.schema)
         return Merge(self._backend, _request(None, options, commit_id), MergeRequest(held, join_of(on, sides)), schema, sides)
 
-    def _changed(self, request: DeleteRequest, change: Callable[[DeleteRequest], WriteResult], *, dry_run: bool) -> WriteResult:
+    def _changed(
+        self, request: DeleteRequest, change: Callable[[DeleteRequest], results.WriteResult], *, dry_run: bool
+    ) -> results.WriteResult:
         """What the change did, or in a dry run the number of rows that it would find now."""
         if not dry_run:
             return change(request)
@@ -177,7 +182,7 @@ class TableRows(TableRole):
             update={"schema_id": schema.id, "keys": request.keys, "options": EVERY_LEVEL if schema.is_primary_key_table else {}}
         )
         counted = self._backend.count(asked) if asked.keys is None else sum(batch.num_rows for batch in self._backend.read(asked))
-        return WriteResult(rows=counted, files=0, snapshot_id=None, removal=Removal(rows=counted))
+        return results.WriteResult(rows=counted, files=0, snapshot_id=None, removal=results.Removal(rows=counted))
 
     def _change(
         self,

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from fileindex.base.errors import InvalidArgument
-from manifest.schema.change import ChangeOptions
+from fileindex.base.lazy import LazyModule
 from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.filter.parse import Filter
-from pyspark_paimon.jobs.maintenance import done_in_turn, indexes_of_column, without_index
 from pyspark_paimon.request.backend import ClusterStrategyName, ExpireRequest, OrphanFile
 from pyspark_paimon.request.partition_spec import spec_of
-from pyspark_paimon.request.results import AnalyzeResult, CompactResult, ExpireResult, IndexRewriteResult, MaintenanceResult
-from pyspark_paimon.request.table_changes import Alter, ExpirePartitions, ExpireTags
 from pyspark_paimon.request.validate import Time, commit_identity, cutoff_of, millis_of
 from pyspark_paimon.table.role import TableRole
+
+if TYPE_CHECKING:
+    from manifest.schema import change
+    from pyspark_paimon.jobs import maintenance as rounds
+    from pyspark_paimon.request import table_changes
+    from pyspark_paimon.request.results import AnalyzeResult, CompactResult, ExpireResult, IndexRewriteResult, MaintenanceResult
+else:
+    change = LazyModule("manifest.schema.change")
+    rounds = LazyModule("pyspark_paimon.jobs.maintenance")
+    table_changes = LazyModule("pyspark_paimon.request.table_changes")
 
 
 class TableMaintenance(TableRole):
@@ -139,10 +147,10 @@ class TableMaintenance(TableRole):
         >>> table.drop_index("city").rewritten, "file-index.bloom-filter.columns" in table.options
         (1, False)
         """
-        changes = without_index(self._backend.schema(), column, type)
+        changes = rounds.without_index(self._backend.schema(), column, type)
         if dry_run:
-            return indexes_of_column(self._backend, column, type)
-        self._backend.change(Alter(changes=(ChangeOptions(options=changes),)))
+            return rounds.indexes_of_column(self._backend, column, type)
+        self._backend.change(table_changes.Alter(changes=(change.ChangeOptions(options=changes),)))
         return self.rewrite_file_index()
 
     def maintenance(
@@ -176,17 +184,17 @@ class TableMaintenance(TableRole):
             "partitions": (partitions and self._expires_partitions(), lambda: self._old_partitions(dry_run=dry_run)),
             "compacted": (compact and not dry_run, lambda: self.compact(full)),
             "indexes": (indexes and not dry_run, self.rewrite_file_index),
-            "tags": (tags, lambda: self._backend.change(ExpireTags(dry_run=dry_run)).tags),
+            "tags": (tags, lambda: self._backend.change(table_changes.ExpireTags(dry_run=dry_run)).tags),
             "expired": (expire, lambda: self.expire_snapshots(dry_run=dry_run)),
             "orphans": (orphans, lambda: self.remove_orphan_files(cutoff, dry_run=dry_run)),
         }
-        return done_in_turn(steps, dry_run=dry_run)
+        return rounds.done_in_turn(steps, dry_run=dry_run)
 
     def _expires_partitions(self) -> bool:
         return "partition.expiration-time" in self._backend.schema().options
 
     def _old_partitions(self, *, dry_run: bool) -> tuple[str, ...]:
-        return self._backend.change(ExpirePartitions(commit_id=commit_identity(None), dry_run=dry_run)).partitions
+        return self._backend.change(table_changes.ExpirePartitions(commit_id=commit_identity(None), dry_run=dry_run)).partitions
 
     def list_orphan_files(self, older_than: Time | None = None) -> list[OrphanFile]:
         """Files that no snapshot, tag or branch refers to, last changed before ``older_than`` (default: a day ago)."""

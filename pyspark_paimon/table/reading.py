@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from fileindex.base.errors import InvalidArgument
+from fileindex.base.lazy import LazyModule
 from fileindex.predicate.tree import Predicate
 from pyspark_paimon.filter.parse import Filter, bind_filter
 from pyspark_paimon.jobs.incremental import Point, change_columns, exact_mode, range_of
-from pyspark_paimon.jobs.ordering import sort_columns
 from pyspark_paimon.request.backend import IncrementalModeName, IncrementalRange, ScanRequest, TravelRequest
 from pyspark_paimon.request.validate import Time, checked_options, millis_of, projection, travel_of
 from pyspark_paimon.table.readable import Readable
@@ -17,7 +17,10 @@ from pyspark_paimon.table.role import TableRole
 from pyspark_paimon.table.scan import Scan
 
 if TYPE_CHECKING:
+    from pyspark_paimon.jobs import ordering
     from pyspark_paimon.stream.follow import StreamBatch
+else:
+    ordering = LazyModule("pyspark_paimon.jobs.ordering")
 
 
 class TableReading(TableRole, Readable):
@@ -107,7 +110,7 @@ class TableReading(TableRole, Readable):
         ).model_copy(
             update={
                 "schema_id": schema.id,
-                "order_by": sort_columns(order_by, schema),
+                "order_by": ordering.sort_columns(order_by, schema),
                 "options": checked_options(options),
                 "read_optimized": read_optimized,
             }
@@ -240,7 +243,7 @@ class TableReading(TableRole, Readable):
             update={
                 "schema_id": schema.id,
                 "incremental": wanted,
-                "order_by": sort_columns(order_by, schema),
+                "order_by": ordering.sort_columns(order_by, schema),
                 "options": checked_options(options),
             }
         )

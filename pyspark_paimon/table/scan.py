@@ -9,27 +9,31 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from fileindex.base.errors import InvalidArgument, UnknownColumn
+from fileindex.base.lazy import LazyModule
 from fileindex.predicate.tree import And
 from lsm.arrow.text_form import coded_texts
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import arrow_schema
 from pyspark_paimon.filter.parse import Filter, bind_filter
-from pyspark_paimon.jobs.aggregates import Wanted, aggregate_table, aggregates_of, groups_of
 from pyspark_paimon.jobs.incremental import change_columns, scan_fields
-from pyspark_paimon.jobs.ordering import order_text
 from pyspark_paimon.request.arguments import CheckedMethods
 from pyspark_paimon.request.backend import Backend, ScanRequest
 from pyspark_paimon.request.counters import ScanCounters, ScanTally
 from pyspark_paimon.request.validate import projection, text_columns
 from pyspark_paimon.table.engine_choice import check_session
 from pyspark_paimon.table.readable import Readable
-from pyspark_paimon.views.explain import Explanation
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from lsm.scan.plan import ScanPlan
     from lsm.scan.splits import DataSplit
+    from pyspark_paimon.jobs import aggregates, ordering
+    from pyspark_paimon.views import explain as views
+else:
+    aggregates = LazyModule("pyspark_paimon.jobs.aggregates")
+    ordering = LazyModule("pyspark_paimon.jobs.ordering")
+    views = LazyModule("pyspark_paimon.views.explain")
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -118,7 +122,7 @@ class Scan(CheckedMethods, Readable):
         """Number of rows; files that metadata or indexes answer for are not read."""
         return self.backend.count(self.request)
 
-    def aggregate(self, wanted: Wanted, *, by: str | Sequence[str] = ()) -> pa.Table:
+    def aggregate(self, wanted: aggregates.Wanted, *, by: str | Sequence[str] = ()) -> pa.Table:
         """Counts, extremes and sums: ``{"n": "count", "amount": ["min", "max", "sum"]}`` gives ``n``, ``amount_min``, ``amount_max``, ``amount_sum``.
 
         A name that is no column counts rows, a column's ``count`` leaves nulls out. There is one row, or one for each value of the
@@ -135,10 +139,10 @@ class Scan(CheckedMethods, Readable):
         """
         if self.request.limit is not None:
             raise InvalidArgument("aggregate: a scan with a limit has no certain rows; head() gives them to aggregate")
-        columns, counts = aggregates_of(wanted, self.table_schema)
-        groups = groups_of(by, self.table_schema)
+        columns, counts = aggregates.aggregates_of(wanted, self.table_schema)
+        groups = aggregates.groups_of(by, self.table_schema)
         request = self.request.model_copy(update={"columns": (), "order_by": (), "aggregates": columns})
-        return aggregate_table(self.backend.aggregate(request), columns, counts, groups, self.table_schema)
+        return aggregates.aggregate_table(self.backend.aggregate(request), columns, counts, groups, self.table_schema)
 
     def plan(self) -> ScanPlan:
         """The splits to read and the funnel's report, drawn in a notebook; nothing but metadata is read."""
@@ -147,9 +151,9 @@ class Scan(CheckedMethods, Readable):
         plan = self.backend.plan(self.request)
         return PictureOfPlan(plan.snapshot_id, plan.splits, plan.report, self.table_schema)
 
-    def explain(self, *, analyze: bool = True) -> Explanation:
+    def explain(self, *, analyze: bool = True) -> views.Explanation:
         """What each stage of the funnel kept and dropped; with ``analyze`` the rows are read to see the stages at read time too."""
-        return Explanation.of(repr(self), self.plan(), self.backend.read_stages(self.request) if analyze else ())
+        return views.Explanation.of(repr(self), self.plan(), self.backend.read_stages(self.request) if analyze else ())
 
     def read(self, split: DataSplit) -> Iterator[pa.RecordBatch]:
         """The rows of one of ``plan().splits``, in no order, here or in another process that was sent the scan and the split.
@@ -211,7 +215,7 @@ class Scan(CheckedMethods, Readable):
         if self.request.columns != self.table_schema.names:
             parts.append(f"columns={list(self.request.columns)}")
         if self.request.order_by:
-            parts.append(f"order_by={order_text(self.request.order_by)!r}")
+            parts.append(f"order_by={ordering.order_text(self.request.order_by)!r}")
         if self.request.limit is not None:
             parts.append(f"limit={self.request.limit}")
         return f"Scan({', '.join(parts)})"

@@ -15,7 +15,6 @@ from pyspark_paimon.request.backend import (
     Progress,
 )
 from pyspark_paimon.request.inputs import Data, has_row_kinds, rows_of
-from pyspark_paimon.request.results import WriteResult
 from pyspark_paimon.request.validate import write_request
 from pyspark_paimon.table.engine_choice import backend_for
 from pyspark_paimon.table.evolution import TableEvolution
@@ -28,6 +27,8 @@ from pyspark_paimon.table.reporting import TableReporting
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
+
+    from pyspark_paimon.request.results import WriteResult
 
 
 class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHistory, TableMaintenance, TableReporting):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 
-from lsm.aggregate.summary import AggregateName, RowSummary
+from lsm.aggregate.names import AggregateName
+from lsm.aggregate.summary import RowSummary
 
 
 def summaries_to_json(found: Mapping[bytes, RowSummary]) -> str:

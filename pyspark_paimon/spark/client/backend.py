@@ -37,16 +37,8 @@ from pyspark_paimon.request.backend import (
     TravelRequest,
     WriteRequest,
 )
-from pyspark_paimon.request.results import (
-    AnalyzeResult,
-    CompactResult,
-    ExpireResult,
-    FsckResult,
-    IndexRewriteResult,
-    MergeResult,
-    TableChangeResult,
-    WriteResult,
-)
+from pyspark_paimon.request.results import AnalyzeResult, CompactResult, ExpireResult, IndexRewriteResult, MergeResult, WriteResult
+from pyspark_paimon.request.state_results import FsckResult, TableChangeResult
 from pyspark_paimon.spark.client.outcomes import compact_result, index_result, nothing_written, write_result
 from pyspark_paimon.spark.client.retry import Runner
 from pyspark_paimon.spark.client.scan_backend import SparkScans

@@ -17,7 +17,8 @@ from pyspark.sql import types as st
 
 from lsm.fsck.check_file import FileCheck
 from manifest.entry.cache import nothing_held
-from manifest.fsck.problem import Depth, Findings
+from manifest.fsck.depth import Depth
+from manifest.fsck.problem import Findings
 from manifest.fsck.unit import Unit
 from manifest.fsck.walk import count_orphans, walk
 from manifest.store import FileStore

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 from pyspark_paimon.request.backend import CompactRequest, DeleteRequest, WriteRequest
-from pyspark_paimon.request.results import CommitId, Message
+from pyspark_paimon.request.message import CommitId, Message
 
 
 class HashScan(Message):

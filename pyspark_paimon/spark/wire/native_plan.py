@@ -6,7 +6,7 @@ import json
 from functools import reduce
 from typing import Any
 
-from pyspark_paimon.request.results import Message
+from pyspark_paimon.request.message import Message
 from pyspark_paimon.spark.wire.native_sql import quoted_text
 
 _READ = {

@@ -16,7 +16,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from fileindex.base.errors import InvalidArgument
 from manifest.fsck.problem import Origin
 from pyspark_paimon.request.backend import CompactRequest, ExpireRequest, IndexView, ScanRequest, TravelRequest, View
-from pyspark_paimon.request.results import CommitId, Message
+from pyspark_paimon.request.message import CommitId, Message
 from pyspark_paimon.request.table_changes import TableChange
 from pyspark_paimon.spark.wire.jobs import HashScan, Job
 

@@ -6,7 +6,7 @@ import platform
 import sys
 
 from pyspark_paimon._version import HOME, __version__
-from pyspark_paimon.request.results import Message
+from pyspark_paimon.request.message import Message
 
 
 class ServerFacts(Message):

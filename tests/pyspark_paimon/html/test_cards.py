@@ -9,11 +9,13 @@ import pyarrow as pa
 import pytest
 
 from manifest.entry.manifest_list import ManifestList
-from manifest.fsck.problem import Depth, Problem, ProblemKind
+from manifest.fsck.depth import Depth
+from manifest.fsck.problem import Problem, ProblemKind
 from pyspark_paimon import Table
 from pyspark_paimon.html.card import MOST_ROWS, Grid, card, or_error
 from pyspark_paimon.local.backend import LocalBackend
-from pyspark_paimon.request.results import ExpireResult, FsckResult, MaintenanceResult, Removal, TableChangeResult, WriteResult
+from pyspark_paimon.request.results import ExpireResult, MaintenanceResult, Removal, WriteResult
+from pyspark_paimon.request.state_results import FsckResult, TableChangeResult
 
 EVIL = "<script>alert('1')</script>"
 

@@ -14,7 +14,7 @@ from fileindex.base.errors import InvalidArgument
 from manifest.fsck.problem import RepairKind as R
 from manifest.io import failpoints
 from pyspark_paimon import Table
-from pyspark_paimon.request.results import FsckResult
+from pyspark_paimon.request.state_results import FsckResult
 from tests.pyspark_paimon.fsck_kit import Case, Copies, Surgeon, gone
 from tests.pyspark_paimon.jobs.test_fsck_indexes import DAMAGES as OF_INDEXES
 from tests.pyspark_paimon.jobs.test_fsck_metadata import DAMAGES as OF_METADATA

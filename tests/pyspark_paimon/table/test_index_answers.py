@@ -20,7 +20,8 @@ from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.tree import ColumnRef, Compare, In, IsNull, Op, all_of, any_of, negate
 from lsm.aggregate.summary import AGGREGATES, RowSummary, can_aggregate
 from lsm.arrow.text_form import coded_texts
-from lsm.keys.order_by import RowOrder, SortColumn
+from lsm.keys.order_by import RowOrder
+from lsm.keys.sort_column import SortColumn
 from pyspark_paimon import Table
 from pyspark_paimon.local.backend import LocalBackend
 from pyspark_paimon.request.backend import ScanRequest

@@ -1,0 +1,10 @@
+"""The names of the aggregates of a column, apart because every request may have them and few do."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias, get_args
+
+AggregateName: TypeAlias = Literal["count", "min", "max", "sum"]
+AGGREGATES: tuple[AggregateName, ...] = get_args(AggregateName)
+
+__all__ = ["AGGREGATES", "AggregateName"]

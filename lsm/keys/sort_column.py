@@ -1,0 +1,25 @@
+"""A column to sort by, apart because every request may have some and few do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class SortColumn:
+    """One column of an ``ORDER BY``; without ``nulls_first`` Spark's default: first if ascending, last if descending.
+
+    >>> SortColumn("price", ascending=False)
+    SortColumn(name='price', ascending=False, nulls_first=False)
+    """
+
+    name: str
+    ascending: bool = True
+    nulls_first: bool | None = None
+
+    def __post_init__(self) -> None:
+        if self.nulls_first is None:
+            object.__setattr__(self, "nulls_first", self.ascending)
+
+
+__all__ = ["SortColumn"]

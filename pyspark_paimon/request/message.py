@@ -1,0 +1,24 @@
+"""What all values have in common that travel between a table and its engine."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field
+
+CommitId: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.#-]{1,200}$")]
+"""The name of a commit as it travels; it becomes part of file names, so a server takes no other form."""
+
+
+class Message(BaseModel):
+    """Base of all values that travel between a table and its engine: frozen, unknown members are refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+    def _repr_html_(self) -> str:
+        from pyspark_paimon.html.card import card_of, or_error  # noqa: PLC0415  # few results are drawn
+
+        return or_error(type(self).__name__, lambda: card_of(self))
+
+
+__all__ = ["CommitId", "Message"]
