@@ -62,6 +62,7 @@ if TYPE_CHECKING:
         UnsupportedTable,
     )
     from manifest.rest.errors import CatalogUnavailable, NotAuthorized, NotOffered, NotPermitted
+    from pyspark_paimon.html.ipython import load_ipython_extension, unload_ipython_extension
     from pyspark_paimon.request.results import (
         CompactResult,
         ExpireResult,
@@ -135,7 +136,9 @@ _HOMES: dict[str, tuple[str, str]] = {
     "SparkUnavailable": ("pyspark_paimon.spark.wire.errors", "SparkUnavailable"),
     "Table": ("pyspark_paimon.table.table", "Table"),
     "install": ("pyspark_paimon.spark.install", "install"),
+    "load_ipython_extension": ("pyspark_paimon.html.ipython", "load_ipython_extension"),
     "spark_session": ("pyspark_paimon.spark.client.session", "spark_session"),
+    "unload_ipython_extension": ("pyspark_paimon.html.ipython", "unload_ipython_extension"),
 }
 
 
@@ -209,5 +212,7 @@ __all__ = [
     "WriteResult",
     "__version__",
     "install",
+    "load_ipython_extension",
     "spark_session",
+    "unload_ipython_extension",
 ]

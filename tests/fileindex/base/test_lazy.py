@@ -14,7 +14,8 @@ def test_nothing_is_loaded_before_a_name_is_asked_for(monkeypatch: pytest.Monkey
     module = LazyModule("colorsys")
     assert "colorsys" not in sys.modules
     assert module.rgb_to_hsv(0, 0, 0) == (0.0, 0.0, 0)
-    assert "colorsys" in sys.modules and module.rgb_to_hsv is module.rgb_to_hsv
+    assert "colorsys" in sys.modules
+    assert module.rgb_to_hsv is sys.modules["colorsys"].rgb_to_hsv
 
 
 def test_what_is_not_there_is_told_as_the_module_tells_it() -> None:

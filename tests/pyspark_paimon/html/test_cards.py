@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
 
+import pyspark_paimon
 from manifest.entry.manifest_list import ManifestList
 from manifest.fsck.depth import Depth
 from manifest.fsck.problem import Problem, ProblemKind
 from pyspark_paimon import Table
 from pyspark_paimon.html.card import MOST_ROWS, Grid, card, or_error
+from pyspark_paimon.html.ipython import arrow_card
 from pyspark_paimon.local.backend import LocalBackend
 from pyspark_paimon.request.results import ExpireResult, MaintenanceResult, Removal, WriteResult
 from pyspark_paimon.request.state_results import FsckResult, TableChangeResult
@@ -113,3 +116,22 @@ def test_a_check_is_a_table_for_programs() -> None:
     problem = Problem(kind=ProblemKind.HINT, path="p", message="m")
     found = FsckResult(depth=Depth.QUICK, problems=(problem,), problem_count=1).to_arrow()
     assert found.to_pylist() == [{"repaired": False, "kind": "hint", "path": "p", "message": "m", "advice": problem.advice, "copies": None}]
+
+
+def test_arrow_tables_are_drawn_bounded_and_escaped() -> None:
+    words = Seen(arrow_card(pa.table({"<i>": list(range(10_000)), "text": ["<script>"] * 10_000}))).words
+    assert {"10,000", "<i>", "<script>"} <= set(" ".join(words).split()) | set(words)
+    assert len(arrow_card(pa.table({"text": ["x" * 10_000] * 10_000}))) < MOST_ROWS * 700
+    assert "0 rows" in arrow_card(pa.table({}))
+    assert "0 rows" in arrow_card(pa.table({"a": pa.array([], pa.int32())}))
+
+
+def test_a_notebook_draws_arrow_tables_while_the_extension_is_loaded() -> None:
+    formatter = SimpleNamespace(deferred_printers={}, type_printers={})
+    formatter.for_type_by_name = lambda module, name, draw: formatter.deferred_printers.update({(module, name): draw})
+    shell = SimpleNamespace(display_formatter=SimpleNamespace(formatters={"text/html": formatter}))
+    pyspark_paimon.load_ipython_extension(shell)
+    assert formatter.deferred_printers == {(pa.Table.__module__, pa.Table.__name__): arrow_card}
+    formatter.type_printers[pa.Table] = arrow_card
+    pyspark_paimon.unload_ipython_extension(shell)
+    assert (formatter.deferred_printers, formatter.type_printers) == ({}, {})

@@ -1,0 +1,42 @@
+"""What ``%load_ext pyspark_paimon`` changes in a notebook: Arrow tables, as ``snapshots()`` and ``files()`` give them, are drawn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark_paimon.html.card import MOST_ROWS, Grid, card, or_error
+
+
+def arrow_card(rows: Any) -> str:
+    """The first rows of a ``pyarrow.Table`` as a card, bounded and escaped.
+
+    >>> import pyarrow as pa
+    >>> "<td>&lt;b&gt;</td>" in arrow_card(pa.table({"name": ["<b>"]}))
+    True
+    """
+
+    def draw() -> str:
+        first = rows.slice(0, MOST_ROWS)
+        columns = [column.to_pylist() for column in first.columns]
+        shown = Grid.of(rows.column_names, list(zip(*columns, strict=True)))
+        grid = Grid(shown.header, shown.rows, more=rows.num_rows - first.num_rows)
+        return card(f"{rows.num_rows:,} rows", grids=(grid,) if columns else ())
+
+    return or_error("pyarrow.Table", draw)
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """Have the notebook draw Arrow tables; called by ``%load_ext pyspark_paimon``."""
+    shell.display_formatter.formatters["text/html"].for_type_by_name("pyarrow.lib", "Table", arrow_card)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    """Have Arrow tables be text again; called by ``%unload_ext pyspark_paimon``."""
+    import pyarrow as pa  # noqa: PLC0415  # the notebook may have shown none
+
+    formatter = shell.display_formatter.formatters["text/html"]
+    formatter.deferred_printers.pop(("pyarrow.lib", "Table"), None)
+    formatter.type_printers.pop(pa.Table, None)
+
+
+__all__ = ["arrow_card", "load_ipython_extension", "unload_ipython_extension"]
