@@ -28,8 +28,9 @@ from pyspark_paimon.filter.joined_sql import SOURCE, TARGET
 from pyspark_paimon.jobs.progress_steps import FlushMeter
 from pyspark_paimon.local.update_delete import Change, ChangedRows, Read
 from pyspark_paimon.request.backend import EVERY_LEVEL, DeleteRequest, Progress, ScanRequest
+from pyspark_paimon.request.bound import Value
 from pyspark_paimon.request.keys import any_of_keys
-from pyspark_paimon.request.merge import Clause, MergeRequest, Value, check_merge
+from pyspark_paimon.request.merge import Clause, MergeRequest, check_merge
 from pyspark_paimon.request.results import MergeResult
 
 _KINDS = {"update": UPDATE_AFTER, "delete": DELETE, "insert": INSERT}

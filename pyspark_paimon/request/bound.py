@@ -1,4 +1,4 @@
-"""Filters and keys that are bound to a table, as requests carry them: objects in a process, text on the wire."""
+"""Filters, keys, values and rows that are bound to a table, as requests carry them: objects in a process, text on the wire."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Annotated, Any, TypeAlias
 import pyarrow as pa
 from pydantic import PlainSerializer, PlainValidator
 
+from fileindex.expression.tree import ColumnValue, Expression, FunctionCall, LiteralValue
 from fileindex.predicate.tree import Predicate
 from lsm.keys.key_set import KeySet
 
@@ -40,24 +41,71 @@ BoundFilter: TypeAlias = Annotated[Predicate, PlainValidator(_as_tree), PlainSer
 """A predicate, bound to the table's types: a tree in a process, JSON text on the wire."""
 
 
-def _as_keys(given: Any) -> KeySet:
-    if isinstance(given, KeySet):
-        return given
+def _as_rows(given: Any) -> pa.Table:
     if not isinstance(given, str):
-        raise ValueError(f"keys are a set or its text, not {type(given).__name__}")  # noqa: TRY004  # pydantic's word
+        raise ValueError(f"rows are a table or its text, not {type(given).__name__}")  # noqa: TRY004  # pydantic's word
     with pa.ipc.open_stream(base64.b64decode(given, validate=True)) as stream:
-        return KeySet(stream.read_all())
+        return stream.read_all()
+
+
+def _rows_text(rows: pa.Table) -> str:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as stream:
+        stream.write_table(rows)
+    return base64.b64encode(sink.getvalue()).decode()
+
+
+def _as_keys(given: Any) -> KeySet:
+    return given if isinstance(given, KeySet) else KeySet(_as_rows(given))
 
 
 def _keys_text(keys: KeySet) -> str:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, keys.rows.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as stream:
-        stream.write_table(keys.rows)
-    return base64.b64encode(sink.getvalue()).decode()
+    return _rows_text(keys.rows)
 
 
 BoundKeys: TypeAlias = Annotated[KeySet, PlainValidator(_as_keys), PlainSerializer(_keys_text, return_type=str)]
 """Keys in the types of a table's key columns: a set in a process, an Arrow stream in base64 on the wire."""
 
+Value: TypeAlias = Expression | pa.Scalar
+"""What a column is set to: computed of rows, or one value for all of them."""
 
-__all__ = ["BoundFilter", "BoundKeys"]
+
+def _as_value(given: Any) -> Value:
+    if isinstance(given, ColumnValue | LiteralValue | FunctionCall | pa.Scalar):
+        return given
+    if isinstance(given, str):
+        return _as_rows(given).column(0)[0]
+    return _as_expression(given)
+
+
+def _value_json(value: Value) -> Any:
+    if isinstance(value, pa.Scalar):
+        return _rows_text(pa.table({"value": pa.repeat(value, 1)}))
+    return _expression_json(value)
+
+
+def _as_expression(given: Any) -> Expression:
+    if isinstance(given, ColumnValue | LiteralValue | FunctionCall):
+        return given
+    from fileindex.expression.json import expression_from_json  # noqa: PLC0415  # as above
+
+    return expression_from_json(given)
+
+
+def _expression_json(expression: Expression) -> Any:
+    from fileindex.expression.json import expression_to_json  # noqa: PLC0415  # as above
+
+    return expression_to_json(expression)
+
+
+BoundExpression: TypeAlias = Annotated[Expression, PlainValidator(_as_expression), PlainSerializer(_expression_json)]
+"""An expression, bound to columns of a table and of a source."""
+BoundValue: TypeAlias = Annotated[Value, PlainValidator(_as_value), PlainSerializer(_value_json)]
+"""A value of a column; one for all rows is an Arrow stream of a row on the wire."""
+BoundSource: TypeAlias = Annotated[
+    Any, PlainValidator(lambda given: _as_rows(given) if isinstance(given, str) else given), PlainSerializer(_rows_text, return_type=str)
+]
+"""Rows of a source: an Arrow table, a stream in base64 on the wire, or a DataFrame of Spark (``SparkRows``), which does not travel."""
+
+
+__all__ = ["BoundExpression", "BoundFilter", "BoundKeys", "BoundSource", "BoundValue", "Value"]

@@ -1,116 +1,50 @@
-"""``Table.merge`` as people write it, bound to the table and to the source: which rows match, and what becomes of them.
+"""``Table.merge`` bound to the table and to the source: which rows match, and what becomes of them.
 
-Expressions are SQL text about ``t``, the table, and ``s``, the source; any other value is what it is.
+A request is objects in a process, and JSON text on its way to a server.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
 
-import pyarrow as pa
-
-from fileindex.base.errors import InvalidArgument, UnknownColumn
-from fileindex.expression.tree import Expression
-from lsm.schema.cast_hint import values_hint
-from manifest.io.errors import SchemaMismatch, UnsupportedTable
+from fileindex.base.errors import InvalidArgument
+from manifest.io.errors import UnsupportedTable
 from manifest.schema.table_schema import TableSchema
-from manifest.types.data_type import from_arrow
-from pyspark_paimon.filter.columns import resolve
-from pyspark_paimon.filter.joined_sql import SOURCE, TARGET, Sides, join_terms, joined_condition, joined_value
-from pyspark_paimon.request.assignments import refuse_delete, refuse_fixed, refuse_update
+from pyspark_paimon.request.assignments import refuse_delete, refuse_update
+from pyspark_paimon.request.bound import BoundExpression, BoundSource, BoundValue
+from pyspark_paimon.request.message import Message
 
 When: TypeAlias = Literal["matched", "not matched", "not matched by source"]
 Action: TypeAlias = Literal["update", "delete", "insert"]
-Value: TypeAlias = Expression | pa.Scalar
-"""What a column is set to: computed of both sides, or one value for all rows."""
-
-_SIDES: dict[When, tuple[str, ...]] = {"matched": (TARGET, SOURCE), "not matched": (SOURCE,), "not matched by source": (TARGET,)}
 
 
-@dataclass(frozen=True)
-class Clause:
+class Clause(Message):
     """What becomes of rows, if ``condition`` is true of them and of no clause before; ``values`` by column of the table."""
 
     when: When
     action: Action
-    condition: Expression | None
-    values: Mapping[str, Value]
+    condition: BoundExpression | None
+    values: dict[str, BoundValue]
 
 
-@dataclass(frozen=True)
-class Join:
+class Join(Message):
     """Which rows match: those with equal columns (of table, of source), for which all ``conditions`` are true."""
 
     pairs: tuple[tuple[str, str], ...]
-    conditions: tuple[Expression, ...]
+    conditions: tuple[BoundExpression, ...] = ()
 
     def finds_keys(self, schema: TableSchema) -> bool:
         """Whether a row of the source matches the row with its key and no other, so that what matches nothing has a new key."""
         return not self.conditions and sorted(target for target, _ in self.pairs) == sorted(schema.primary_keys)
 
 
-@dataclass(frozen=True)
-class MergeRequest:
+class MergeRequest(Message):
     """The rows of the source, which rows match, and what becomes of them."""
 
-    source: pa.Table
+    source: BoundSource
     join: Join
     clauses: tuple[Clause, ...] = ()
-
-
-def sides_of(schema: TableSchema, source: pa.Schema) -> Sides:
-    """The columns of both sides; one of nothing but nulls has the type of the table's. Raises ``UnsupportedType`` for what no table could have."""
-    known = {name: field.type for name, field in zip(schema.names, schema.arrow, strict=True)}
-    typed = pa.schema([field.with_type(known.get(field.name, pa.string())) if pa.types.is_null(field.type) else field for field in source])
-    return {TARGET: schema.column_types, SOURCE: {field.name: field.type.column_type for field in from_arrow(typed)}}
-
-
-def join_of(on: object, sides: Sides) -> Join:
-    """How rows match: by columns that both sides have, or by SQL text (``"t.id = s.id"``).
-
-    Raises ``InvalidArgument`` where no columns are equal, ``InvalidFilter``, ``UnknownColumn``.
-
-    >>> from fileindex.base.column_type import ColumnType, Kind
-    >>> both = {"t": {"id": ColumnType(Kind.INT)}, "s": {"ID": ColumnType(Kind.INT)}}
-    >>> join_of("id", both).pairs, join_of("t.id = s.ID", both).pairs
-    ((('id', 'ID'),), (('id', 'ID'),))
-    """
-    if isinstance(on, str) and on.isidentifier():
-        on = [on]
-    if isinstance(on, str):
-        pairs, conditions = join_terms(on, sides)
-        if not pairs:
-            raise InvalidArgument(f"merge: '{on}' equates no column of the table with one of the source; write t.id = s.id")
-        return Join(tuple(pairs), tuple(conditions))
-    if not isinstance(on, Sequence) or not on or not all(isinstance(name, str) for name in on):
-        raise InvalidArgument(f"merge: on is a column, a list of columns, or SQL text such as 't.id = s.id', not {on!r:.60}")
-    return Join(tuple((resolve(name, sides[TARGET]), resolve(name, sides[SOURCE])) for name in on), ())
-
-
-def clause_of(when: When, action: Action, values: object, condition: object, *, schema: TableSchema, sides: Sides, join: Join) -> Clause:
-    """A clause; ``values``: by column, or ``"all"`` for those of the source with the same names.
-
-    Raises ``InvalidArgument``, ``InvalidFilter``, ``UnknownColumn``, ``SchemaMismatch``.
-    """
-    visible = {side: sides[side] for side in _SIDES[when]}
-    if condition is not None and not isinstance(condition, str):
-        raise InvalidArgument(f"merge: a condition is SQL text about t, the table, and s, the source, not {condition!r:.60}")
-    bound = None if condition is None else joined_condition(condition, visible)
-    if action == "delete":
-        return Clause(when, action, bound, {})
-    if values == "all":
-        named = _all(action, schema, sides, join)
-    elif isinstance(values, Mapping) and values:
-        named = {resolve(name, schema.column_types): value for name, value in values.items()}
-        if len(named) < len(values):
-            raise InvalidArgument(f"merge: a column is set twice: {', '.join(map(str, values))}")
-    else:
-        raise InvalidArgument(f"merge: {action} sets columns, {{'n': 't.n + s.n'}}, not {values!r:.60}")
-    if action == "update":
-        refuse_fixed(named, schema)
-    return Clause(when, action, bound, {name: _value(name, value, visible, schema) for name, value in named.items()})
 
 
 def check_merge(clauses: Sequence[Clause], schema: TableSchema, table: str) -> None:
@@ -127,28 +61,4 @@ def check_merge(clauses: Sequence[Clause], schema: TableSchema, table: str) -> N
             refuse(schema, table)
 
 
-def _all(action: Action, schema: TableSchema, sides: Sides, join: Join) -> dict[str, str]:
-    """Every column from that of the source; an update leaves those alone that are equal anyhow."""
-    source = {name.lower(): name for name in sides[SOURCE]}
-    equal = {target for target, _ in join.pairs}
-    missing = [name for name in schema.names if name.lower() not in source and not (action == "update" and name in equal)]
-    if missing and action == "update":
-        raise UnknownColumn(missing[0], tuple(f"s.{name}" for name in sides[SOURCE]))
-    found = {name: f"s.`{source[name.lower()]}`" for name in schema.names if name.lower() in source}
-    return {name: text for name, text in found.items() if not (action == "update" and name in equal)}
-
-
-def _value(name: str, value: Any, visible: Sides, schema: TableSchema) -> Value:
-    if isinstance(value, str):
-        return joined_value(value, visible)
-    target = schema.field(name).type
-    try:
-        scalar = pa.array([value], target.arrow)[0]
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        raise SchemaMismatch(f"column '{name}': {value!r:.60} is no {target} ({error}){values_hint(target.arrow)}") from error
-    if not scalar.is_valid and not target.nullable:
-        raise SchemaMismatch(f"column '{name}' is {target} and cannot be set to null")
-    return scalar
-
-
-__all__ = ["Action", "Clause", "Join", "MergeRequest", "Value", "When", "check_merge", "clause_of", "join_of", "sides_of"]
+__all__ = ["Action", "Clause", "Join", "MergeRequest", "When", "check_merge"]

@@ -149,8 +149,9 @@ class TableRows(TableRole):
         """Merge the rows of ``source`` into the table: say what becomes of rows that match and of others, then ``execute()``.
 
         Rows match where the columns ``on``, which both have, are equal, or by SQL text about ``t``, the table, and ``s``, the source, that
-        equates columns: ``"t.id = s.key AND t.day > '2024-01-01'"``. The source is what can be written, of this process, and is held in
-        memory; of the table those files are read that can match. ``commit_id`` is as for ``write``.
+        equates columns: ``"t.id = s.key AND t.day > '2024-01-01'"``. The source is what can be written; in this process it is held in
+        memory, and of the table those files are read that can match. Over Spark it may be a DataFrame, which Spark joins with the table
+        and computes in its session's time zone; up to 100,000 rows of this process the driver merges. ``commit_id`` is as for ``write``.
 
         Raises ``InvalidArgument``, ``InvalidFilter``, ``UnknownColumn``, ``UnsupportedType``, ``SchemaMismatch``; see ``Merge``.
 
@@ -160,16 +161,20 @@ class TableRows(TableRole):
         >>> table.merge(more, on="id").when_matched_update_all().when_not_matched_insert_all().execute().rows
         2
         """
-        from pyspark_paimon.request.merge import MergeRequest, join_of, sides_of  # noqa: PLC0415  # parses SQL
+        from pyspark_paimon.request.merge import MergeRequest  # noqa: PLC0415  # few tables are merged into
+        from pyspark_paimon.request.merge_clauses import join_of, sides_of  # noqa: PLC0415  # parses SQL
         from pyspark_paimon.table.merge import Merge  # noqa: PLC0415  # as above
 
         schema = self.table_schema
         rows = rows_of(source, schema.arrow)
-        if not isinstance(rows, ArrowRows):
-            raise InvalidArgument("merge takes rows of this process, not a DataFrame of Spark: collect them with frame.toArrow()")
-        held = rows.reader.read_all()
-        sides = sides_of(schema, held.schema)
-        return Merge(self._backend, _request(None, options, commit_id), MergeRequest(held, join_of(on, sides)), schema, sides)
+        if not isinstance(rows, ArrowRows) and self._backend.spark is None:
+            raise InvalidArgument(
+                "merge takes a DataFrame of Spark into a table opened with spark=...; else collect it with frame.toArrow()"
+            )
+        sides = sides_of(schema, rows.schema)
+        held = rows.reader.read_all() if isinstance(rows, ArrowRows) else rows
+        wanted = MergeRequest(source=held, join=join_of(on, sides))
+        return Merge(self._backend, _request(None, options, commit_id), wanted, schema, sides)
 
     def _changed(
         self, request: DeleteRequest, change: Callable[[DeleteRequest], results.WriteResult], *, dry_run: bool

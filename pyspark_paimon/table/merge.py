@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from pyspark_paimon.request.arguments import CheckedMethods
 from pyspark_paimon.request.backend import Backend, DeleteRequest
 from pyspark_paimon.request.results import MergeResult
@@ -80,14 +82,15 @@ class Merge(CheckedMethods):
         return self.backend.merge(self.request, self.wanted)
 
     def _with(self, when: When, action: Action, values: object, condition: str | None) -> Merge:
-        from pyspark_paimon.request.merge import clause_of  # noqa: PLC0415  # parses SQL
+        from pyspark_paimon.request.merge_clauses import clause_of  # noqa: PLC0415  # parses SQL
 
         clause = clause_of(when, action, values, condition, schema=self.table_schema, sides=self.sides, join=self.wanted.join)
-        return replace(self, wanted=replace(self.wanted, clauses=(*self.wanted.clauses, clause)))
+        return replace(self, wanted=self.wanted.model_copy(update={"clauses": (*self.wanted.clauses, clause)}))
 
     def __repr__(self) -> str:
         said = ", ".join(f"{clause.action} {clause.when}" for clause in self.wanted.clauses)
-        return f"Merge({self.backend.path}, {self.wanted.source.num_rows} rows of the source, {said or 'no clause yet'})"
+        rows = f"{self.wanted.source.num_rows} rows" if isinstance(self.wanted.source, pa.Table) else "a DataFrame"
+        return f"Merge({self.backend.path}, {rows} of the source, {said or 'no clause yet'})"
 
 
 __all__ = ["Merge"]

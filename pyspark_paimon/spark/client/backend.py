@@ -10,7 +10,7 @@ import base64
 import json
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from fileindex.base.errors import InvalidArgument, PaimonError
 from manifest.fsck.problem import Findings
-from manifest.io.errors import CommitConflict, UnsupportedTable
+from manifest.io.errors import CommitConflict
 from manifest.schema.table_schema import TableSchema
 from manifest.stats.table_stats import Statistics
 from pyspark_paimon.jobs.fsck import STAGE, findings_from_json, result_of, without_expired
@@ -37,6 +37,7 @@ from pyspark_paimon.request.backend import (
     TravelRequest,
     WriteRequest,
 )
+from pyspark_paimon.request.merge import check_merge
 from pyspark_paimon.request.results import AnalyzeResult, CompactResult, ExpireResult, IndexRewriteResult, MergeResult, WriteResult
 from pyspark_paimon.request.state_results import FsckResult, TableChangeResult
 from pyspark_paimon.spark.client.outcomes import compact_result, index_result, nothing_written, write_result
@@ -49,6 +50,7 @@ from pyspark_paimon.spark.wire.errors import errors_mapped
 from pyspark_paimon.spark.wire.names import UNIQUE_NAME
 
 if TYPE_CHECKING:
+    from manifest.snapshot.snapshot import Snapshot
     from pyspark_paimon.request.backend import View
     from pyspark_paimon.request.merge import MergeRequest
     from pyspark_paimon.request.table_changes import TableChange
@@ -127,25 +129,44 @@ class SparkBackend(SparkScans):
         """Find the rows in tasks and put new ones in their place; as ``delete``."""
         return self._changed(request, values)
 
-    def merge(self, request: DeleteRequest, wanted: MergeRequest) -> MergeResult:  # noqa: ARG002
-        """Refused: tasks do not merge yet."""
-        raise UnsupportedTable(
-            f"{self._path}: merge() runs in process only; open the table without spark=..., or compute the changed rows in Spark "
-            "and write them with their kinds in the column '_row_kind'"
-        )
+    def merge(self, request: DeleteRequest, wanted: MergeRequest) -> MergeResult:
+        """Merge rows of this process on the driver, where few files can match them; Spark joins many, or those of a DataFrame."""
+        from pyspark_paimon.spark.client.merge import merge_result, source_frame, staged_merge  # noqa: PLC0415  # writes expressions
+
+        schema = self.schema()
+        check_merge(wanted.clauses, schema, self._path)
+        source = source_frame(self._spark, wanted)
+        if source is None:
+            command = rpc.MergeHeldRows(id=_new_id(), request=request, wanted=wanted)
+            return MergeResult.model_validate_json(self._order(command, "merge"))
+
+        def stage(base: Snapshot | None) -> Staged:
+            target = Target(self._path, schema, None if base is None else base.id)
+            return staged_merge(self._spark, self.frame, target, request, wanted.model_copy(update={"source": source}))
+
+        return merge_result(*self._until_committed(request, stage))
 
     def _changed(self, request: DeleteRequest, values: Assignments | None) -> WriteResult:
+        schema = self.schema()
+
+        def stage(base: Snapshot | None) -> Staged | None:
+            return None if base is None else self._staged_change(request, values, Target(self._path, schema, base.id))
+
+        return self._until_committed(request, stage)[0]
+
+    def _until_committed(
+        self, request: DeleteRequest, stage: Callable[[Snapshot | None], Staged | None]
+    ) -> tuple[WriteResult, rpc.Outcome | None]:
+        """Stage a change on the newest snapshot and commit it there; again, where its rows changed meanwhile."""
         started = time.perf_counter()
         earlier = self._outcome(request.commit_id)
         if earlier is not None:
-            return write_result(earlier, started, replayed=True)
-        schema = self.schema()
+            return write_result(earlier, started, replayed=True), earlier
+        done: rpc.Outcome | None = None
         for attempt in range(1, _ATTEMPTS + 1):
             base = self.pin(TravelRequest())
-            if base is None:
-                break
             with errors_mapped():
-                job = self._staged_change(request, values, Target(self._path, schema, base.id))
+                job = stage(base)
             try:
                 done = None if job is None else self._run(job, request.commit_id)
             except CommitConflict:
@@ -154,8 +175,8 @@ class SparkBackend(SparkScans):
                     continue
                 if done is None:
                     raise
-            return nothing_written(started) if done is None else write_result(done, started)
-        return nothing_written(started)
+            break
+        return (nothing_written(started) if done is None else write_result(done, started)), done
 
     def _staged_change(self, request: DeleteRequest, values: Assignments | None, target: Target) -> Staged | None:
         schema, snapshot_id = target.schema, target.snapshot_id or 0

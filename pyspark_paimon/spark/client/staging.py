@@ -6,7 +6,7 @@ sends it there exactly. Rows of this process are bucketed here and travel as blo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,19 +75,27 @@ def staged_changes(spark: Any, frame: Any, target: Target, request: WriteRequest
     """The job that deletes the rows of ``frame``, which were read from the target's snapshot, or updates them to ``values``."""
     schema = target.schema
     kept = set(schema.names) - set(values or ()) if values is not None else {*schema.primary_keys, *schema.core.sequence_field}
+    new = {name: value if is_spark_column(value) else _literal(frame, schema, name, value) for name, value in (values or {}).items()}
+    rows = frame.withColumns({**new, ROW_KIND: functions_of(frame).lit("-D" if values is None else "+U")})
+    return staged_kinds(spark, rows, target, request, verb="deleted" if values is None else "updated", kept=kept)
+
+
+def staged_kinds(spark: Any, rows: Any, target: Target, request: WriteRequest, *, verb: str, kept: Collection[str]) -> Staged:
+    """The job that writes ``rows``, a DataFrame with their kinds that was computed from the target's snapshot.
+
+    Raises ``InvalidArgument`` where columns of ``kept``, which the rows have from the table, do not pass through Spark unchanged.
+    """
+    schema = target.schema
     fine = [
         name
         for name in schema.names
         if name in kept and schema.column_types[name].kind in TIMESTAMPS and schema.field(name).type.precision > 6
     ]
-    verb = "deleted" if values is None else "updated"
     if fine or ROW_KIND in schema.names:
         reason = f"column '{fine[0]}' has nanoseconds, Spark cuts them off" if fine else f"it has a column '{ROW_KIND}'"
         raise InvalidArgument(f"rows of this table cannot be {verb} over Spark: {reason}; open it in process")
-    new = {name: value if is_spark_column(value) else _literal(frame, schema, name, value) for name, value in (values or {}).items()}
-    rows = frame.withColumns({**new, ROW_KIND: functions_of(frame).lit("-D" if values is None else "+U")})
     done = _staged_frame(spark, SparkRows(rows, arrow_for_spark(rows.schema)), target, request)
-    return Staged(done.frame, done.job.model_copy(update={"read_snapshot_id": target.snapshot_id}))
+    return Staged(done.frame, done.job.model_copy(update={"read_snapshot_id": target.snapshot_id or 0}))
 
 
 def _literal(frame: Any, schema: TableSchema, name: str, value: Any) -> Any:
@@ -236,4 +244,4 @@ def _parallelism(spark: Any) -> int:
     return max(1, int(spark.conf.get("spark.sql.shuffle.partitions")))
 
 
-__all__ = ["Staged", "Target", "bucket_frame", "file_frame", "staged", "staged_changes"]
+__all__ = ["Staged", "Target", "bucket_frame", "file_frame", "staged", "staged_changes", "staged_kinds"]

@@ -34,6 +34,8 @@ def _run(backend: LocalBackend, command: rpc.Command) -> str:
             return json.dumps([orphan.model_dump(mode="json") for orphan in backend.orphans(command.older_than_ms, remove=True)])
         case rpc.Analyze():
             return backend.analyze(command.commit_id, command.columns).model_dump_json()
+        case rpc.MergeHeldRows():
+            return backend.merge(command.request, command.wanted).model_dump_json()
 
 
 __all__ = ["answer_of_command", "run_command"]

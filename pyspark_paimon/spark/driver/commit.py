@@ -7,7 +7,7 @@ finds them there all the same.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from lsm.commit.post_commit import compact_after_commit, finish_compaction
 from lsm.commit.rebucket import commit_with_rebucket, rebucket
@@ -35,8 +35,19 @@ def _threads() -> int:
     return min(_THREADS, os.cpu_count() or 1)
 
 
-def commit_rows(store: FileStore, job: RowsJob, messages: Sequence[CommitMessage], rows: int, *, asked_for: bool = True) -> None:
-    """Append or overwrite, as the request says; ``asked_for``: a client will ask how it ended. Raises as ``FileStoreCommit`` does."""
+def commit_rows(
+    store: FileStore,
+    job: RowsJob,
+    messages: Sequence[CommitMessage],
+    rows: int,
+    kinds: Mapping[str, int] | None = None,
+    *,
+    asked_for: bool = True,
+) -> None:
+    """Append or overwrite, as the request says; ``kinds`` are counts to note, ``asked_for``: a client will ask how it ended.
+
+    Raises as ``FileStoreCommit`` does.
+    """
     request = job.request
     overwriting = request.mode == "overwrite"
     commit = FileStoreCommit(store, request.commit_id, resequence=resequence(store, request.commit_id))
@@ -47,7 +58,7 @@ def commit_rows(store: FileStore, job: RowsJob, messages: Sequence[CommitMessage
         return
 
     def publish(made: Sequence[CommitMessage]) -> CommitResult:
-        properties = _noted(**_counted(made, rows), files=sum(len(message.new_files) for message in made))
+        properties = _noted(**_counted(made, rows), **(kinds or {}), files=sum(len(message.new_files) for message in made))
         return publish_rows(commit, request, made, properties=properties, read_snapshot_id=job.read_snapshot_id)
 
     if store.schema.has_dynamic_buckets and not job.owned:  # tasks that own nothing cannot tell where a key lives

@@ -43,8 +43,9 @@ INSTALL = (
     f"python -m pip install pyspark-paimon=={__version__} and restart the server"
 )
 _NOT_FOUND = re.compile(r"\[DATA_SOURCE_NOT_FOUND\].*?: (?:pyspark_)?paimon\.")
-_MARK = "paimon-error: "
-_NOTE = re.compile(r"^\s*" + re.escape(_MARK) + r"(\{.*\})\s*$", re.MULTILINE)
+MARK = "paimon-error: "
+"""What the note of a typed error begins with."""
+_NOTE = re.compile(r"^\s*" + re.escape(MARK) + r"(\{.*\})\s*$", re.MULTILINE)
 
 
 def describe_error(error: PaimonError) -> str:
@@ -58,9 +59,9 @@ def describe_error(error: PaimonError) -> str:
     arguments = [redacted(argument) if isinstance(argument, str) else argument for argument in raw]
     name = type(error).__name__
     try:
-        return _MARK + json.dumps({"class": name, "args": arguments, "text": str(error)})
+        return MARK + json.dumps({"class": name, "args": arguments, "text": str(error)})
     except TypeError:
-        return _MARK + json.dumps({"class": name, "args": [str(error)], "text": str(error)})
+        return MARK + json.dumps({"class": name, "args": [str(error)], "text": str(error)})
 
 
 class errors_noted(AbstractContextManager[None]):  # noqa: N801  # used as a function is
@@ -73,7 +74,7 @@ class errors_noted(AbstractContextManager[None]):  # noqa: N801  # used as a fun
     def __exit__(self, kind: object, error: BaseException | None, traceback: TracebackType | None) -> None:
         """Let the error pass, with its note."""
         if isinstance(error, PaimonError):
-            if not any(_MARK in note for note in getattr(error, "__notes__", ())):
+            if not any(MARK in note for note in getattr(error, "__notes__", ())):
                 error.add_note(_raised_at(error.__traceback__))
                 error.add_note(describe_error(error))
             error.__cause__, error.__suppress_context__ = None, True
@@ -130,6 +131,7 @@ def errors_mapped() -> Iterator[None]:
 
 __all__ = [
     "INSTALL",
+    "MARK",
     "InstallRefused",
     "RemoteError",
     "SourceMissing",

@@ -15,7 +15,8 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from fileindex.base.errors import InvalidArgument
 from manifest.fsck.problem import Origin
-from pyspark_paimon.request.backend import CompactRequest, ExpireRequest, IndexView, ScanRequest, TravelRequest, View
+from pyspark_paimon.request.backend import CompactRequest, DeleteRequest, ExpireRequest, IndexView, ScanRequest, TravelRequest, View
+from pyspark_paimon.request.merge import MergeRequest
 from pyspark_paimon.request.message import CommitId, Message
 from pyspark_paimon.request.table_changes import TableChange
 from pyspark_paimon.spark.wire.jobs import HashScan, Job
@@ -243,7 +244,16 @@ class Analyze(Message):
     columns: tuple[str, ...]
 
 
-Command: TypeAlias = Create | ChangeTable | Expire | RemoveOrphans | Analyze
+class MergeHeldRows(Message):
+    """Merge rows that the client sends along. Answer: a ``MergeResult``."""
+
+    do: Literal["merge"] = "merge"
+    id: str
+    request: DeleteRequest
+    wanted: MergeRequest
+
+
+Command: TypeAlias = Create | ChangeTable | Expire | RemoveOrphans | Analyze | MergeHeldRows
 
 
 class Outcome(Message):
@@ -367,6 +377,7 @@ __all__ = [
     "Command",
     "Create",
     "Expire",
+    "MergeHeldRows",
     "Outcome",
     "Question",
     "RemoveOrphans",

@@ -6,8 +6,11 @@ plain ``df.write`` come as they lie: each task writes level 0 only, and takes it
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 
+import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import datasource as ds
@@ -36,6 +39,8 @@ from pyspark_paimon.spark.write.save import plain_write
 from pyspark_paimon.spark.write.task import JobWriter, TaskMessage, commit_messages, open_store, touched_buckets
 from pyspark_paimon.spark.write.update_delete import ChangeWriter
 
+KIND_COUNTS = ("inserted", "", "updated", "deleted")
+"""What rows of each kind are called in counts; the row before an update is none of its own."""
 STRIDE = 1 << 32
 """Sequence numbers that each task of a plain write has to itself."""
 
@@ -58,11 +63,12 @@ class RowsWriter(JobWriter):
                 return TaskMessage()
             store = open_store(self.path, job.request)
             with self._table_write(store, job) as writer:
-                rows = _put(writer, first, kinds=job.request.row_kinds)
-                for batch in batches:
-                    rows += _put(writer, batch, kinds=job.request.row_kinds)
+                rows, kinds = 0, Counter[str]()
+                for batch in chain([first], batches):
+                    rows += batch.num_rows
+                    kinds += _put(writer, batch, kinds=job.request.row_kinds)
                 messages = writer.prepare_commit()
-            return TaskMessage([message.model_dump_json() for message in messages], rows)
+            return TaskMessage([message.model_dump_json() for message in messages], rows, dict(kinds))
 
     def publish(self, messages: Sequence[TaskMessage | None]) -> None:
         """Commit what the tasks made; a repetition finds the first run's snapshot."""
@@ -71,7 +77,8 @@ class RowsWriter(JobWriter):
         if job.owned:
             _check_owned(made)
         rows = sum(message.rows for message in messages if message is not None)
-        commit_rows(open_store(self.path, job.request), job, made, rows)
+        kinds = sum((Counter(message.kinds) for message in messages if message is not None), Counter())
+        commit_rows(open_store(self.path, job.request), job, made, rows, kinds if job.read_snapshot_id is not None else {})
 
     def discard(self, messages: Sequence[TaskMessage | None]) -> None:
         """Delete the files of a write that surely was not committed."""
@@ -191,10 +198,12 @@ def first_sequence(store: FileStore) -> int | None:
     return first
 
 
-def _put(writer: TableWrite, batch: pa.RecordBatch, *, kinds: bool) -> int:
+def _put(writer: TableWrite, batch: pa.RecordBatch, *, kinds: bool) -> Counter[str]:
+    """Write the rows; how many there are of each kind that they carry."""
     rows, codes = split_kinds(batch) if kinds else (batch, None)
     writer.write(rows, kinds=codes)
-    return int(batch.num_rows)
+    counts = np.bincount(codes, minlength=len(KIND_COUNTS)) if codes is not None else np.zeros(len(KIND_COUNTS), np.int64)
+    return Counter({name: int(count) for name, count in zip(KIND_COUNTS, counts, strict=True) if name and count})
 
 
 def _check_owned(messages: Sequence[CommitMessage]) -> None:

@@ -1,0 +1,134 @@
+"""Bound expressions as text of Spark SQL: what a merge computes is computed by Spark where the rows are.
+
+Columns are members of two structs, ``t`` and ``s``. Literals are written so that no setting of a session reads them otherwise.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+from fileindex.base.column_type import BINARIES, FLOATS, STRINGS, ColumnType, Kind
+from fileindex.base.errors import InvalidFilter
+from fileindex.expression.tree import ColumnValue, Expression, FunctionCall, LiteralValue
+from manifest.types.data_type import DataType
+from pyspark_paimon.frames.spark_types import spark_type
+from pyspark_paimon.spark.client.binary_row_expr import quoted_name
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_TICKS = {"ms": 1000, "us": 1}
+
+
+def spark_sql(expression: Expression) -> str:
+    """``expression`` as Spark computes it. Raises ``InvalidFilter`` for literals that Spark does not have.
+
+    >>> from fileindex.expression.functions import call
+    >>> from fileindex.expression.literals import literal_value
+    >>> n = ColumnValue("t.n", None, ColumnType(Kind.INT))
+    >>> spark_sql(call("coalesce", [call("+", [n, literal_value(1)]), literal_value(0)]))
+    "coalesce((t.`n` + CAST('1' AS int)), CAST('0' AS int))"
+    """
+    match expression:
+        case ColumnValue(name, None, _):
+            return column_sql(name)
+        case ColumnValue(name, key, _):
+            return f"try_element_at({column_sql(name)}, {text_sql(str(key))})"
+        case LiteralValue():
+            return _literal(expression)
+        case FunctionCall():
+            return _call(expression, [spark_sql(argument) for argument in expression.arguments])
+
+
+def column_sql(name: str) -> str:
+    """A column with its side.
+
+    >>> column_sql("s.a`b")
+    's.`a``b`'
+    """
+    side, column = name.split(".", 1)
+    return f"{side}.{quoted_name(column)}"
+
+
+def type_sql(column_type: ColumnType) -> str:
+    """The name of a type."""
+    name: str = spark_type(DataType(column_type.kind, precision=column_type.precision, scale=column_type.scale)).simpleString()
+    return name
+
+
+def text_sql(text: str) -> str:
+    """A text, whatever the session takes for an escape.
+
+    >>> text_sql("it's")
+    "CAST(X'69742773' AS STRING)"
+    """
+    return f"CAST(X'{text.encode().hex()}' AS STRING)"
+
+
+def _call(made: FunctionCall, arguments: list[str]) -> str:
+    match made.function:
+        case "cast":
+            return f"CAST({arguments[0]} AS {type_sql(made.type)})"
+        case "not" | "negative" as word:
+            return f"({'NOT' if word == 'not' else '-'} {arguments[0]})"
+        case "case":
+            pairs = zip(arguments[:-1:2], arguments[1::2], strict=True)
+            return f"CASE {' '.join(f'WHEN {condition} THEN {value}' for condition, value in pairs)} ELSE {arguments[-1]} END"
+        case "like":
+            pattern, escape = (str(argument.value) for argument in made.arguments[1:] if isinstance(argument, LiteralValue))
+            return f"(regexp_like({arguments[0]}, {text_sql(_regex(pattern, escape))}))"
+        case "and" | "or" as word:
+            return f"({f' {word.upper()} '.join(arguments)})"
+        case name if not name[0].isalpha() or name == "div":
+            return f"({arguments[0]} {name} {arguments[1]})"
+        case name:
+            return f"{name}({', '.join(arguments)})"
+
+
+def _regex(pattern: str, escape: str) -> str:
+    """LIKE's pattern for Java, which a text has to match as a whole."""
+    parts, at = ["(?s)^"], 0
+    while at < len(pattern):
+        letter, at = pattern[at], at + 1
+        if letter == escape and at < len(pattern):
+            parts.append(f"\\x{{{ord(pattern[at]):x}}}")
+            at += 1
+        else:
+            parts.append({"%": ".*", "_": "."}.get(letter, f"\\x{{{ord(letter):x}}}"))
+    return "".join([*parts, "\\z"])
+
+
+def _literal(literal: LiteralValue) -> str:
+    value, kind = literal.value, literal.type.kind
+    if value is None:
+        return f"CAST(NULL AS {type_sql(literal.type)})"
+    if kind in STRINGS:
+        return text_sql(str(value))
+    if kind in BINARIES and isinstance(value, bytes):
+        return f"X'{value.hex()}'"
+    if kind is Kind.DATE and isinstance(value, int):
+        return f"date_add(CAST('1970-01-01' AS DATE), {value})"
+    if kind in {Kind.TIMESTAMP, Kind.TIMESTAMP_LTZ} and isinstance(value, int):
+        return _timestamp(literal, value)
+    if kind is Kind.TIME:
+        raise InvalidFilter(f"{literal}: a TIME is not compared over Spark; open the table in process")
+    text = str(Decimal(int(value)).scaleb(-literal.type.scale)) if kind is Kind.DECIMAL else str(value)
+    if kind in FLOATS:
+        text = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}.get(text, text)
+    return f"CAST('{text}' AS {type_sql(literal.type)})"
+
+
+def _timestamp(literal: LiteralValue, value: int) -> str:
+    ticks = _TICKS.get(literal.type.unit)
+    if ticks is None and value % 1000:
+        raise InvalidFilter(f"{literal}: Spark has no nanoseconds; open the table in process")
+    micros = value // 1000 if ticks is None else value * ticks
+    if literal.type.kind is Kind.TIMESTAMP_LTZ:
+        return f"timestamp_micros({micros})"
+    try:
+        moment = (_EPOCH + timedelta(microseconds=micros)).replace(tzinfo=None)
+    except OverflowError:
+        raise InvalidFilter(f"{literal} is no timestamp of the years 1 to 9999, which Spark writes") from None
+    return f"CAST('{moment.isoformat(sep=' ')}' AS timestamp_ntz)"
+
+
+__all__ = ["column_sql", "spark_sql", "text_sql", "type_sql"]

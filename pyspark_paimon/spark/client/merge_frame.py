@@ -1,0 +1,193 @@
+"""A merge whose source is a DataFrame: Spark joins it with the table and computes what becomes of every row, as rows with kinds.
+
+Both sides are structs, ``t`` and ``s``, so that no name of one hides another's. What is no answer (a row that two rows would change,
+a value that does not fit) raises the typed error where Spark computes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from fileindex.base.column_type import FLOATS
+from fileindex.base.errors import InvalidArgument, PaimonError
+from fileindex.base.plain_value import plain_array, plain_values
+from fileindex.expression.tree import ColumnValue, LiteralValue
+from lsm.arrow.row_kind import ROW_KIND
+from lsm.schema.conform_input import conform
+from manifest.io.errors import SchemaMismatch
+from manifest.schema.table_schema import TableSchema
+from pyspark_paimon.filter.joined_sql import SOURCE, TARGET
+from pyspark_paimon.frames.spark_functions import functions_of
+from pyspark_paimon.frames.spark_types import spark_type
+from pyspark_paimon.request.bound import Value
+from pyspark_paimon.request.merge import Clause, MergeRequest
+from pyspark_paimon.spark.client.binary_row_expr import quoted_name
+from pyspark_paimon.spark.client.expression_sql import column_sql, spark_sql, text_sql
+from pyspark_paimon.spark.wire.errors import MARK
+
+_CLAUSE, _KEY, _TAKEN = "__paimon_clause", "__paimon_key_", "__paimon_taken"
+_KINDS = {"update": "+U", "delete": "-D", "insert": "+I"}
+_PLACES = {"matched": "t IS NOT NULL AND s IS NOT NULL", "not matched": "t IS NULL", "not matched by source": "s IS NULL"}
+_JOINS = {(False, False): "inner", (False, True): "right", (True, False): "left", (True, True): "full"}
+
+
+@dataclass(frozen=True)
+class MergeFrame:
+    """The work of one evaluation.
+
+    Args:
+        schema: the table's.
+        wanted: which rows match, and what becomes of them.
+        target: the table's rows, all columns.
+        source: a DataFrame, and its columns as Arrow has them.
+    """
+
+    schema: TableSchema
+    wanted: MergeRequest
+    target: Any
+    source: Any
+    source_schema: pa.Schema
+
+    def rows(self) -> Any:
+        """The rows to write: the table's columns, and ``ROW_KIND``. Raises ``SchemaMismatch`` for types that do not fit."""
+        for clause in self.wanted.clauses:
+            self._refuse_types(clause)
+        pairs = self._joined().withColumn(_CLAUSE, self._expr(self._decided())).where(f"{_CLAUSE} IS NOT NULL")
+        kinds = " ".join(f"WHEN {number} THEN '{_KINDS[clause.action]}'" for number, clause in enumerate(self.wanted.clauses))
+        columns = [self._expr(self._column(name)).alias(name) for name in self.schema.names]
+        made = pairs.select(*columns, self._expr(f"CASE {_CLAUSE} {kinds} END").alias(ROW_KIND))
+        if not self.schema.is_primary_key_table:
+            return made.drop(ROW_KIND)
+        return self._once(made if self.wanted.join.finds_keys(self.schema) else self._without_taken(made))
+
+    def _expr(self, text: str) -> Any:
+        return functions_of(self.target).expr(text)
+
+    def _joined(self) -> Any:
+        """Pairs of rows that match, and rows that match none where a clause is about them; they are joined by columns of their own."""
+        keys: dict[str, list[str]] = {
+            TARGET: [quoted_name(name) for name, _ in self.wanted.join.pairs],
+            SOURCE: [
+                self._fitted(quoted_name(name), wanted, self.source_schema.field(name).type) for wanted, name in self.wanted.join.pairs
+            ],
+        }
+        sides = [
+            frame.select(
+                self._expr(f"struct({', '.join(map(quoted_name, frame.columns))}) AS {side}"),
+                *(self._expr(f"{key} AS {_KEY}{side}{at}") for at, key in enumerate(keys[side])),
+            )
+            for side, frame in ((TARGET, self.target), (SOURCE, self.source))
+        ]
+        terms = [f"{_KEY}{TARGET}{at} = {_KEY}{SOURCE}{at}" for at in range(len(self.wanted.join.pairs))]
+        terms += [spark_sql(condition) for condition in self.wanted.join.conditions]
+        whens = {clause.when for clause in self.wanted.clauses}
+        kind = _JOINS["not matched by source" in whens, "not matched" in whens]
+        return sides[0].join(sides[1], self._expr(" AND ".join(terms)), kind)
+
+    def _decided(self) -> str:
+        """The number of the first clause that a pair falls under; null if none."""
+        whens = []
+        for number, clause in enumerate(self.wanted.clauses):
+            condition = "" if clause.condition is None else f" AND {spark_sql(clause.condition)}"
+            whens.append(f"WHEN {_PLACES[clause.when]}{condition} THEN {number}")
+        return f"CASE {' '.join(whens)} END"
+
+    def _column(self, name: str) -> str:
+        """A column of the rows to write, clause by clause, in the table's type; the writer gives what an insert leaves out its default."""
+        whens = []
+        for number, clause in enumerate(self.wanted.clauses):
+            if name in clause.values:
+                whens.append(f"WHEN {number} THEN {self._value(name, clause.values[name])}")
+            elif clause.action != "insert":
+                whens.append(f"WHEN {number} THEN {column_sql(f't.{name}')}")
+        return (
+            f"CASE {_CLAUSE} {' '.join(whens)} ELSE CAST(NULL AS {self._type(name)}) END" if whens else f"CAST(NULL AS {self._type(name)})"
+        )
+
+    def _value(self, name: str, value: Value) -> str:
+        if not isinstance(value, pa.Scalar):
+            return self._fitted(spark_sql(value), name, self._arrow(value))
+        if not value.is_valid:
+            return f"CAST(NULL AS {self._type(name)})"
+        if self.schema.field(name).type.is_nested:
+            raise InvalidArgument(f"column '{name}' is {self.schema.field(name).type}; over a DataFrame it is set to a column of it")
+        column_type = self.schema.column_types[name]
+        (plain,) = plain_values(plain_array(pa.repeat(value, 1), column_type), column_type)
+        return spark_sql(LiteralValue(plain, column_type))
+
+    def _fitted(self, sql: str, name: str, given: pa.DataType) -> str:
+        """``sql``, of Arrow type ``given``, in the type of a column; a value that does not fit raises the error.
+
+        Of whole numbers the writer finds that, for Spark chooses between them in one that holds all.
+        """
+        wanted = self.schema.field(name).type
+        if given == wanted.arrow or wanted.is_nested or (pa.types.is_integer(given) and pa.types.is_integer(wanted.arrow)):
+            return sql
+        fitted = f"try_cast({sql} AS {self._type(name)})"
+        lost = "" if self.schema.column_types[name].kind in FLOATS else f" OR NOT ({fitted} <=> {sql})"
+        before, behind = text_sql(f"column '{name}': "), text_sql(f" is no {wanted}")
+        told = f"concat({before}, cast({sql} AS STRING), {behind})"
+        return f"CASE WHEN {sql} IS NULL THEN NULL WHEN {fitted} IS NULL{lost} THEN {_raised(SchemaMismatch, told)} ELSE {fitted} END"
+
+    def _type(self, name: str) -> str:
+        text: str = spark_type(self.schema.field(name).type).simpleString()
+        return text
+
+    def _arrow(self, value: Value) -> pa.DataType:
+        if not isinstance(value, ColumnValue) or value.key is not None:
+            return value.type.arrow
+        side, name = value.name.split(".", 1)
+        return (self.schema.arrow if side == TARGET else self.source_schema).field(name).type
+
+    def _refuse_types(self, clause: Clause) -> None:
+        """Raise ``SchemaMismatch`` for columns that are missing or set to what no value of theirs is."""
+        given = {} if clause.action == "insert" else dict(zip(self.schema.names, self.schema.arrow.types, strict=True))
+        given |= {name: value.type if isinstance(value, pa.Scalar) else self._arrow(value) for name, value in clause.values.items()}
+        conform(pa.schema(list(given.items())).empty_table(), self.schema)
+
+    def _without_taken(self, made: Any) -> Any:
+        """``made``, of which an insert raises the error if the table has a row with its key."""
+        keys = [self._expr(f"{quoted_name(name)} AS {_TAKEN}{at}") for at, name in enumerate(self.schema.primary_keys)]
+        taken = self.target.select(*keys)
+        same = [f"{quoted_name(name)} = {_TAKEN}{at}" for at, name in enumerate(self.schema.primary_keys)]
+        both = made.join(taken, self._expr(" AND ".join([f"{ROW_KIND} = '+I'", *same])), "left")
+        told = self._told("merge: a row of the source matches none, and the table has one with its key ", ": match by the key")
+        return both.withColumn(
+            ROW_KIND, self._expr(f"CASE WHEN {_TAKEN}0 IS NOT NULL THEN {_raised(InvalidArgument, told)} ELSE {ROW_KIND} END")
+        ).drop(*(f"{_TAKEN}{at}" for at in range(len(keys))))
+
+    def _once(self, made: Any) -> Any:
+        """``made``, of which the second row with a key raises the error."""
+        window = f"OVER (PARTITION BY {', '.join(self._alike(name) for name in self.schema.primary_keys)})"
+        twice = self._told("merge: two rows of the source match the row ")
+        inserted = self._told("merge: two rows of the source are inserted with the key ")
+        return made.withColumn(
+            ROW_KIND,
+            self._expr(
+                f"CASE WHEN count_if({ROW_KIND} <> '+I') {window} > 1 THEN {_raised(InvalidArgument, twice)} "
+                f"WHEN count(*) {window} > 1 THEN {_raised(InvalidArgument, inserted)} ELSE {ROW_KIND} END"
+            ),
+        )
+
+    def _alike(self, name: str) -> str:
+        """Keys are equal as they are stored: Spark takes -0.0 for 0.0."""
+        floats = self.schema.column_types[name].kind in FLOATS
+        return f"CAST({quoted_name(name)} AS STRING)" if floats else quoted_name(name)
+
+    def _told(self, before: str, behind: str = "") -> str:
+        keys: Sequence[str] = self.schema.primary_keys
+        shown = ", ', ', ".join(f"{text_sql(f'{name} = ')}, CAST({quoted_name(name)} AS STRING)" for name in keys)
+        return f"concat({text_sql(before)}, {shown}, {text_sql(behind)})"
+
+
+def _raised(error: type[PaimonError], message: str) -> str:
+    """What raises ``error`` with the text that ``message`` computes, in the form that clients look for."""
+    note = f"to_json(named_struct('class', '{error.__name__}', 'args', array({message}), 'text', ''))"
+    return f"raise_error(concat({text_sql(chr(10) + MARK)}, {note}, {text_sql(chr(10))}))"
+
+
+__all__ = ["MergeFrame"]

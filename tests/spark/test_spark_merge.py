@@ -1,0 +1,124 @@
+"""``Table.merge`` over Spark: rows of the client merged by the driver, DataFrames joined by Spark, both as the model says."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pyspark_paimon import InvalidArgument, SchemaMismatch, Table
+from pyspark_paimon.spark.client import merge as staging
+from pyspark_paimon.spark.client.backend import SparkBackend
+from tests.merge_model import DDL, INSERTS, SOURCE, UPDATES, Row, comparable, model, said
+
+pytestmark = pytest.mark.spark
+
+FLOATS = [None, math.nan, 0.0, -0.0, 1.5, math.inf]
+TEXTS = [None, "", "a", "a\0", "é'", "b\\"]
+BEFORE = [
+    {"id": at, "part": "pq"[at % 2], "n": None if at % 5 == 0 else at % 4, "f": FLOATS[at % 6], "s": TEXTS[at % 6]} for at in range(24)
+]
+AFTER = [
+    {"id": at, "part": "r", "n": None if at % 7 == 0 else at % 5, "f": FLOATS[(at + 1) % 6], "s": TEXTS[(at + 2) % 6]}
+    for at in range(12, 40)
+]
+UPDATE, SET = UPDATES["matched"]
+EVERY = [
+    ("matched", "delete", "s.n > 2", None, None),
+    ("matched", "update", "t.n = s.n OR s.s IS NULL", SET[1], SET[0]),
+    ("matched", "update", None, UPDATE[1], UPDATE[0]),
+    ("not matched", "insert", "s.n IS NOT NULL", INSERTS[1][1], INSERTS[1][0]),
+    ("not matched", "insert", None, INSERTS[0][1], INSERTS[0][0]),
+    ("not matched by source", "update", "t.n < 3", UPDATES["not matched by source"][0][1], UPDATES["not matched by source"][0][0]),
+    ("not matched by source", "delete", None, None, None),
+]
+
+
+def frame_of(spark: Any, rows: list[Row]) -> Any:
+    return spark.createDataFrame(pa.Table.from_pylist(rows, SOURCE))
+
+
+@pytest.mark.parametrize(("bucket", "held"), [("-1", False), pytest.param("2", False, marks=pytest.mark.long), ("2", True)])
+def test_every_clause_is_the_models(spark, tmp_path, bucket, held):
+    table = Table.create(tmp_path / "t", DDL, primary_keys=["id"], options={"bucket": bucket})
+    table.write(BEFORE)
+    source = pa.Table.from_pylist(AFTER, SOURCE) if held else frame_of(spark, AFTER)
+    merge = Table.open(table.path, spark=spark).merge(source, "id")
+    for clause in EVERY:
+        merge = said(merge, clause)
+    done = merge.execute()
+    expected = list(model(BEFORE, AFTER, "id", [clause[:4] for clause in EVERY]).values())
+    assert comparable(table.scan().to_arrow().to_pylist()) == comparable(expected)
+    assert (done.rows, done.inserted) == (done.updated + done.deleted + done.inserted, 16)
+    assert done.inserted - done.deleted == len(expected) - len(BEFORE)
+    assert table.snapshots()["commit_kind"].to_pylist()[:2] == ["APPEND", "APPEND"]
+
+
+@pytest.fixture(scope="module")
+def shared(spark, tmp_path_factory):
+    made = Table.create(tmp_path_factory.mktemp("merge") / "t", DDL, primary_keys=["id"], options={"bucket": "2"})
+    made.write(BEFORE)
+    return Table.open(made.path, spark=spark)
+
+
+TWICE = [{"id": 3, "part": "x", "n": 1, "f": 1.5, "s": "q\"'\\"}, {"id": 3, "part": "x", "n": 2, "f": 1.5, "s": "v"}]
+NEW = [{**row, "id": 99} for row in TWICE]
+
+
+@pytest.mark.parametrize(
+    ("rows", "on", "say", "error", "words"),
+    [
+        (TWICE, "id", lambda m: m.when_matched_update_all(), InvalidArgument, "two rows of the source match the row id = 3"),
+        (NEW, "id", lambda m: m.when_not_matched_insert_all(), InvalidArgument, "two rows of the source are inserted with the key id = 99"),
+        (
+            [{**TWICE[0], "f": 7.5}],
+            "t.f = s.f AND t.n < 3",
+            lambda m: m.when_not_matched_insert_all(),
+            InvalidArgument,
+            "the table has one with its key id = 3: match by the key",
+        ),
+        (TWICE[:1], "id", lambda m: m.when_matched_update({"n": "s.f"}), SchemaMismatch, "column 'n': 1.5 is no BIGINT"),
+        (TWICE[:1], "id", lambda m: m.when_matched_update({"n": "s.s"}), SchemaMismatch, "column 'n'"),
+    ],
+)
+def test_what_is_no_answer_is_the_same_error_and_changes_nothing(spark, shared, rows, on, say, error, words):  # noqa: PLR0917
+    with pytest.raises(error, match=words):
+        say(shared.merge(frame_of(spark, rows), on)).execute()
+    assert shared.snapshots().num_rows == 1
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_a_merge_that_loses_its_rows_is_computed_again_and_a_repetition_is_not(spark, tmp_path, monkeypatch, held):
+    table = Table.create(tmp_path / "t", "id BIGINT, n INT", primary_keys=["id"], options={"bucket": "1"})
+    table.write([{"id": 1, "n": 1}])
+    rivals = [lambda: table.write([{"id": 1, "n": 100}])]
+    if not held:
+        monkeypatch.setattr(staging, "MOST_HELD_ROWS", 0)
+        real = SparkBackend._run
+
+        def raced(self, job, commit_id):
+            if rivals:
+                rivals.pop()()
+            return real(self, job, commit_id)
+
+        monkeypatch.setattr(SparkBackend, "_run", raced)
+
+    def merged():
+        merge = Table.open(table.path, spark=spark).merge([{"id": 1, "n": 5}, {"id": 2, "n": 6}], "id", commit_id="nightly")
+        return merge.when_matched_update({"n": "t.n + s.n"}).when_not_matched_insert_all().execute()
+
+    first, second = merged(), merged()
+    assert (first.updated, first.inserted, first.deleted) == (1, 1, 0)
+    assert (second.replayed, second.snapshot_id, second.rows) == (True, first.snapshot_id, 0)
+    assert table.scan(order_by="id").to_arrow().to_pylist() == [{"id": 1, "n": 6 if held else 105}, {"id": 2, "n": 6}]
+
+
+def test_an_append_table_takes_what_matches_nothing(spark, tmp_path):
+    table = Table.create(tmp_path / "t", "id BIGINT, n INT")
+    table.write([{"id": 1, "n": 1}])
+    frame = spark.createDataFrame([(1, 7), (2, 8), (2, 9)], "id INT, n BIGINT")
+    done = Table.open(table.path, spark=spark).merge(frame, "id").when_not_matched_insert_all().execute()
+    assert (done.inserted, done.rows) == (2, 2)
+    assert sorted(table.scan().to_arrow()["n"].to_pylist()) == [1, 8, 9]
