@@ -58,7 +58,7 @@ class RowAggregation:
             return found, ()
         if isinstance(split, IncrementalSplit):
             return found, [partial(self._of_changes, split)]
-        if not split.raw_convertible and self.store.schema.is_primary_key_table:
+        if not split.raw_convertible:
             return found, [partial(self._merged, split)]
         reader = self._reader(split, report)
         unread: list[Unread] = []

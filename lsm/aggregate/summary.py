@@ -42,7 +42,7 @@ def can_aggregate(function: AggregateName, data_type: DataType) -> bool:
 class ColumnSummary:
     """The values of one column, as far as ``wanted`` asks: how many, the extremes (None: no value), the sum.
 
-    >>> found = ColumnSummary(ColumnType(Kind.INT), frozenset(AGGREGATES))
+    >>> found = ColumnSummary(ColumnType(Kind.INT), frozenset(["count", "min", "max", "sum"]))
     >>> found.add(pa.array([3, None, -1], pa.int32()))
     >>> found.count, found.least, found.greatest, found.total
     (2, -1, 3, 2)

@@ -25,6 +25,7 @@ from lsm.scan.file_pruner import FilePruner
 from lsm.scan.plan import Report, ScanPlan
 from lsm.scan.planner import ScanPlanner
 from lsm.scan.predicates import only_columns
+from lsm.scan.row_ranges import check_rows_only
 from lsm.scan.splits import DataSplit, append_groups
 from manifest.entry.columns import EntryColumns
 from manifest.entry.data_file import DataFileMeta
@@ -86,6 +87,7 @@ class IncrementalPlanner:
             SnapshotExpired: a snapshot between them has expired.
             UnsupportedTable: the mode cannot tell, and why.
         """
+        check_rows_only(self.store.root, evolves=self.store.options.data_evolution_enabled)
         if self.end < self.start:
             raise InvalidArgument(f"{self.store.root}: changes are read forward in time, not from snapshot {self.start} back to {self.end}")
         wanted = TRUE if predicate is None else predicate

@@ -20,6 +20,7 @@ from fileindex.predicate.tree import TRUE, Predicate
 from lsm.incremental.planner import Additions, IncrementalMode, IncrementalPlanner, Piece
 from lsm.incremental.stream_units import WholeState, file_sizes
 from lsm.scan.plan import ScanPlan
+from lsm.scan.row_ranges import check_rows_only
 from manifest.io.errors import SnapshotExpired, SnapshotNotFound, UnsupportedTable
 from manifest.snapshot.snapshot import CommitKind, Snapshot
 from manifest.store import FileStore
@@ -110,6 +111,7 @@ class StreamScan:
 
     def __post_init__(self) -> None:
         schema, core = self.store.schema, self.store.schema.core
+        check_rows_only(self.store.root, evolves=core.data_evolution_enabled)
         if schema.is_primary_key_table and core.changelog_producer == "none" and not core.engine.newest_replaces:
             raise UnsupportedTable(
                 f"{self.store.root}: a stream of a table with merge-engine '{core.engine.name}' needs a changelog: "

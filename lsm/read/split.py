@@ -11,13 +11,14 @@ from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
+from pyroaring import BitMap
 
 from fileindex.base.errors import UnknownColumn
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.tree import TRUE, Predicate, columns_of
 from lsm.arrow.limit import limit_rows
 from lsm.arrow.text_form import plain_texts
-from lsm.deletion_vectors.reader import DeletionFile
+from lsm.deletion_vectors.reader import DeletionFile, dead_rows
 from lsm.keys.order_by import RowOrder
 from lsm.keys.sort import SEQUENCE_NUMBER, VALUE_KIND, SortKey
 from lsm.levels.sorted_runs import Section, SortedRun, interval_partition, key_decoder
@@ -26,11 +27,13 @@ from lsm.merge.function import Deduplicate, FirstRow
 from lsm.merge.lookup_function import LookupMerge, combines_versions, with_level
 from lsm.merge.merge_iterator import merge_runs
 from lsm.merge.selection import selection_vectors
+from lsm.read.column_files import ColumnFilesRead
 from lsm.read.data_file import DataFileRead
 from lsm.read.file_filter import FileFilter
 from lsm.read.full_scan import batch_bytes_of, runs_that_count
 from lsm.read.metrics import ReadReport
 from lsm.scan.predicates import only_columns
+from lsm.scan.row_ranges import range_groups
 from lsm.scan.splits import DataSplit
 from manifest.entry.data_file import DataFileMeta
 from manifest.store import FileStore
@@ -104,9 +107,14 @@ class SplitRead:
 
     def batches(self) -> Iterator[Any]:
         """The rows, as ``read_split`` gives them without a limit."""
-        if self.split.raw_convertible or not self.store.schema.is_primary_key_table:
+        if self.split.raw_convertible:
             for file in self.split.files:
                 yield from self.alone(file).batches()
+            return
+        if not self.store.schema.is_primary_key_table:
+            for group in range_groups(self.split.files):
+                read = self.alone(group[0]) if len(group) == 1 and group[0].write_cols is None else self._by_columns(group)
+                yield from read.batches()
             return
         for section in interval_partition(self.split.files, key_decoder(self.store.schema.key_types)):
             if len(section) == 1:
@@ -134,6 +142,20 @@ class SplitRead:
             report=self.report,
             dictionaries=self.dictionaries,
         )
+
+    def _by_columns(self, files: Sequence[DataFileMeta]) -> ColumnFilesRead:
+        """The read of files that have columns of the same rows."""
+        every = FileFilter(self.store)
+
+        def read(file: DataFileMeta, columns: Sequence[str]) -> Iterator[Any]:
+            return replace(self.alone(file), columns=columns, wanted=every, deletion_file=None, top=None, use_index=False).batches()
+
+        def path(file: DataFileMeta) -> str:
+            return self.alone(file).path
+
+        vectors = [vector for file in files if (vector := self._deletion_files.get(file.file_name)) is not None]
+        dead = BitMap.union(*(dead_rows(self.store.file_io, vector) for vector in vectors)) if vectors else None
+        return ColumnFilesRead(self.store, files, path, self.columns, self.predicate, read, self.report, dead)
 
     @cached_property
     def _deletion_files(self) -> dict[str, DeletionFile]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -22,7 +23,8 @@ from lsm.scan.file_pruner import FilePruner
 from lsm.scan.key_ranges import key_ranks, sections
 from lsm.scan.manifest_pruner import ManifestPruner
 from lsm.scan.plan import Report, ScanPlan, Tally
-from lsm.scan.split_generator import bucket_numbers, file_groups
+from lsm.scan.row_ranges import row_ranges
+from lsm.scan.split_generator import Ranges, bucket_numbers, file_groups
 from lsm.scan.splits import DataSplit
 from lsm.scan.table_statistics import own_statistics, proves_empty
 from manifest.entry.columns import EntryColumns
@@ -30,7 +32,6 @@ from manifest.entry.index_manifest import DELETION_VECTORS
 from manifest.entry.live import EntryFilter, live
 from manifest.entry.manifest_entry import FileKind
 from manifest.entry.manifest_list import ManifestFileMeta
-from manifest.io.errors import UnsupportedTable
 from manifest.options.support import check_readable
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
@@ -92,6 +93,7 @@ class _Funnel:
         self._has_vectors = options.deletion_vectors_enabled
         self._settles_keys = store.settles_keys
         self._hides_level_0 = store.hides_level_0
+        self._ranges = _ranges_of(store)
         self._min_level = max(min_level, int(self._hides_level_0))
         self._folded: Int64s = np.zeros(0, np.int64)
 
@@ -136,7 +138,8 @@ class _Funnel:
             _count_manifests(tally, listed, metas)
             tally.note = "by partition and level ranges" if len(metas) < len(listed) else ""
         with self._report.stage("manifest ranges") as tally:
-            pruner = ManifestPruner(store, self._predicate)
+            in_columns = self._ranges is row_ranges  # what one manifest knows of a column, another may have superseded
+            pruner = ManifestPruner(store, TRUE if in_columns else self._predicate)
             with store.reading(snapshot):
                 chosen = pruner.wanted(metas)
                 _count_manifests(tally, metas, chosen)
@@ -195,7 +198,7 @@ class _Funnel:
         with self._report.stage("key range") as tally:
             by_key = has_key and acts and any(self._pruner.key_predicate(partition) != TRUE for partition in entries.partition_codes[1])
             wanted = self._pruner.key_mask(entries) if by_key else np.ones(len(entries), np.bool_)
-            if has_key and acts and not self._hides_level_0:
+            if self._ranges and acts and not self._hides_level_0:
                 cut = self._cut_sections(entries)[wanted]
             kept = entries.select(wanted)
             _count(tally, entries, kept)
@@ -212,7 +215,7 @@ class _Funnel:
         return kept
 
     def _cut_sections(self, visible: EntryColumns) -> Int64s:
-        """The section of every visible file; a file that is the only one in which its keys are visible has one of its own."""
+        """The section of every visible file; a file that is the only one in which its keys, or its rows, are visible has one of its own."""
         buckets = bucket_numbers(visible)
         if np.bincount(buckets, minlength=1).max() <= 1:
             return buckets
@@ -221,7 +224,7 @@ class _Funnel:
         if self._settles_keys:
             shared = np.flatnonzero((np.bincount(buckets, visible.level <= 0) > 0)[buckets])
         if shared.size:
-            ranks = key_ranks(visible.select(shared), self._store.schema.key_types)
+            ranks = self._ranges(visible.select(shared)) if self._ranges else (shared, shared)
             numbers[shared] = len(visible) + sections(buckets[shared], *ranks)
         if self._store.options.engine.folds_values:
             shared, counts = np.unique(numbers, return_counts=True)
@@ -258,15 +261,11 @@ class _Funnel:
             return tuple(chosen)
 
     def _all_splits(self, snapshot: Snapshot, entries: EntryColumns) -> list[DataSplit]:
-        options, schema = self._store.options, self._store.schema
-        partial = entries.present("_FILE._FIRST_ROW_ID") & entries.present("_FILE._WRITE_COLS")
-        if partial.any():
-            name = entries.file_name[int(np.flatnonzero(partial)[0])]
-            raise UnsupportedTable(f"{self._store.root}: {name} holds some columns only (data evolution), which is not read")
+        options = self._store.options
         vectors = self._deletion_files(snapshot) if self._has_vectors else {}
         groups = file_groups(
             entries,
-            schema.key_types if schema.is_primary_key_table else (),
+            self._ranges,
             options.source_split_target_size,
             options.source_split_open_file_cost,
             one_version=self._settles_keys,
@@ -317,6 +316,13 @@ class _Funnel:
             chosen.append(split)
             rows += count
         return chosen
+
+
+def _ranges_of(store: FileStore) -> Ranges | None:
+    """What keeps files together: their keys, or the rows of which they have columns; None where every file stands alone."""
+    if store.schema.is_primary_key_table:
+        return partial(key_ranks, types=store.schema.key_types)
+    return row_ranges if store.options.data_evolution_enabled else None
 
 
 def _count_manifests(tally: Tally, before: Sequence[ManifestFileMeta], after: Sequence[ManifestFileMeta]) -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
 from fileindex.base.arrays import Indices, Int64s, Mask
-from lsm.scan.key_ranges import key_ranks, section_starts
+from lsm.scan.key_ranges import section_starts
 from lsm.scan.splits import pack
 from manifest.entry.columns import EntryColumns
-from manifest.types.data_type import DataType
+
+Ranges: TypeAlias = Callable[[EntryColumns], tuple[Int64s, Int64s]]
+"""The least and the greatest of every entry, as numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +37,13 @@ def bucket_numbers(entries: EntryColumns) -> Int64s:
 
 
 def file_groups(
-    entries: EntryColumns, key_types: Sequence[DataType], target: int, open_cost: int, *, one_version: bool = False
+    entries: EntryColumns, ranges: Ranges | None, target: int, open_cost: int, *, one_version: bool = False
 ) -> list[WeightedFiles]:
     """Groups of about ``target`` bytes, bucket by bucket: of single files where no key has two versions, else of whole sections.
 
     Args:
         entries: visible files.
-        key_types: of the trimmed primary key; () for a table without one, whose files all stand alone.
+        ranges: of keys, or of row ids, of every entry: files whose ranges overlap stay together. None: all files stand alone.
         target: bytes of a group.
         open_cost: least bytes that a file or section counts for.
         one_version: files above level 0 never hold a visible version of one key twice (deletion vectors, first-row).
@@ -49,12 +52,12 @@ def file_groups(
         return []
     buckets = bucket_numbers(entries)
     clean = entries.delete_row_count <= 0
-    alone = _stand_alone(entries, buckets, clean, one_version=one_version)[buckets] if key_types else np.ones(len(entries), np.bool_)
+    alone = _stand_alone(entries, buckets, clean, one_version=one_version)[buckets] if ranges else np.ones(len(entries), np.bool_)
     low = high = np.zeros(len(entries), np.int64)
-    if not alone.all():
+    if ranges and not alone.all():
         low, high = np.zeros(len(entries), np.int64), np.zeros(len(entries), np.int64)
         merging = np.flatnonzero(~alone)
-        low[merging], high[merging] = key_ranks(entries.select(merging), key_types)
+        low[merging], high[merging] = ranges(entries.select(merging))
     order = np.lexsort((high, low, buckets))  # stable: files that stand alone keep their order
     begins = alone[order] | section_starts(buckets[order], low[order], high[order])
     return list(
@@ -94,4 +97,4 @@ def _packed(
             yield WeightedFiles(rows, bool(alone[here].all() or (rows.size == 1 and clean[here][0])))
 
 
-__all__ = ["WeightedFiles", "bucket_numbers", "file_groups"]
+__all__ = ["Ranges", "WeightedFiles", "bucket_numbers", "file_groups"]

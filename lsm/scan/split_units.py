@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from lsm.deletion_vectors.reader import DeletionFile
 from lsm.levels.sorted_runs import interval_partition, key_decoder
+from lsm.scan.row_ranges import range_groups
 from lsm.scan.splits import DataSplit
 from manifest.entry.data_file import DataFileMeta
 from manifest.schema.table_schema import TableSchema
@@ -20,8 +21,11 @@ def units(split: DataSplit, schema: TableSchema) -> Iterator[DataSplit]:
     The rows of a file without a neighbour that overlaps its keys need no merging, though ``split`` as a whole may.
     """
     vectors = dict(zip((file.file_name for file in split.files), split.deletion_files or (), strict=False))
-    if split.raw_convertible or not schema.is_primary_key_table:
+    if split.raw_convertible:
         yield from (_unit(split, [file], vectors, is_raw=True) for file in split.files)
+        return
+    if not schema.is_primary_key_table:
+        yield from (_unit(split, group, vectors, is_raw=False) for group in range_groups(split.files))
         return
     for section in interval_partition(split.files, key_decoder(schema.key_types)):
         if len(section) == 1:

@@ -110,6 +110,7 @@ _DOTTED = {
     "sequence_field_sort_order": "sequence.field.sort-order",
     "rowkind_field": "rowkind.field",
     "deletion_vectors_enabled": "deletion-vectors.enabled",
+    "data_evolution_enabled": "data-evolution.enabled",
     "deletion_vectors_merge_on_read": "deletion-vectors.merge-on-read",
     "deletion_vectors_bitmap64": "deletion-vectors.bitmap64",
     "deletion_vector_index_file_target_size": "deletion-vector.index-file.target-size",
@@ -190,6 +191,7 @@ class CoreOptions(BaseModel):
     changelog_row_deduplicate: Flag = False
     changelog_row_deduplicate_ignore_fields: Names = ()
     deletion_vectors_enabled: Flag = False
+    data_evolution_enabled: Flag = False
     deletion_vectors_merge_on_read: Flag = True
     deletion_vectors_bitmap64: Flag = False
     deletion_vector_index_file_target_size: Size = 2 * _MIB

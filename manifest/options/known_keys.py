@@ -83,7 +83,6 @@ PREFIXES = ("file-index.", *PREFIXES_WITHOUT_EFFECT)
 ROWS: dict[str, Refusal] = {
     "type": _only("table", why="tables are not built"),
     "branch": _only("main", why="is chosen when the table is opened, not kept in it"),
-    "data-evolution.enabled": _OFF,
     "sequence.snapshot-ordering": _OFF,
     "pk-clustering-override": _OFF,
     "scan.mode": _only("default", "full", "latest-full", "latest", why="is no mode of a batch scan here"),
@@ -103,7 +102,10 @@ REFUSED: dict[str, Refusal] = {
     "changelog-file.format": _only("parquet", "orc", "avro", why="is no format of data files here"),
     "file.format": _only("parquet", "orc", "avro", why="is no format of data files here"),
     "bucket-function.type": _only("default", "mod", why="is not built"),
-    **dict.fromkeys(["row-tracking.enabled", "index-file-in-data-file-dir", "manifest-sort.enabled", "primary-key.nullable"], _OFF),
+    **dict.fromkeys(
+        ["data-evolution.enabled", "row-tracking.enabled", "index-file-in-data-file-dir", "manifest-sort.enabled", "primary-key.nullable"],
+        _OFF,
+    ),
     **dict.fromkeys(["commit.discard-duplicate-files", "query-auth.enabled"], _OFF),
     "write.sequence-number-init-mode": _only("scan", why="is not built"),
     "commit.strict-mode.last-safe-snapshot": _never("is not built"),

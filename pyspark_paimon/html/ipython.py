@@ -11,7 +11,7 @@ def arrow_card(rows: Any) -> str:
     """The first rows of a ``pyarrow.Table`` as a card, bounded and escaped.
 
     >>> import pyarrow as pa
-    >>> "<td>&lt;b&gt;</td>" in arrow_card(pa.table({"name": ["<b>"]}))
+    >>> ">&lt;b&gt;</td>" in arrow_card(pa.table({"name": ["<b>"]}))
     True
     """
 

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fileindex.base.column_type import ColumnType, Kind
-from lsm.aggregate.summary import AGGREGATES, ColumnSummary, RowSummary
+from lsm.aggregate.names import AGGREGATES
+from lsm.aggregate.summary import ColumnSummary, RowSummary
 from manifest.types.data_type import DataType
 
 ALL = frozenset(AGGREGATES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -41,7 +42,7 @@ def file(name, level, low, high, deletes=0, *, source=FileSource.COMPACT):
 
 
 def groups(files, *, cost=2, one_version=False, target=100):
-    found = file_groups(entries(files), KEY, target, cost, one_version=one_version)
+    found = file_groups(entries(files), partial(key_ranks, types=KEY), target, cost, one_version=one_version)
     return [([int(files[row].file_name) for row in group.rows], "raw" if group.raw_convertible else "merge") for group in found]
 
 
@@ -146,7 +147,7 @@ def test_all_buckets_at_once_are_what_each_is_by_itself(spans, target, cost, one
     """The model takes one bucket after the other, cuts it into sections and packs them."""
     files = [file(at, level, low, low + width, deletes) for at, (_, low, width, level, deletes) in enumerate(spans)]
     homes = [home for home, *_ in spans]
-    found = file_groups(entries(files, homes.__getitem__), KEY, target, cost, one_version=one_version)
+    found = file_groups(entries(files, homes.__getitem__), partial(key_ranks, types=KEY), target, cost, one_version=one_version)
     expected = []
     for home in dict.fromkeys(homes):
         members = [at for at, other in enumerate(homes) if other == home]

@@ -18,7 +18,8 @@ from fileindex.base.float_order import spark_order_key
 from fileindex.base.plain_value import from_scalar
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.tree import ColumnRef, Compare, In, IsNull, Op, all_of, any_of, negate
-from lsm.aggregate.summary import AGGREGATES, RowSummary, can_aggregate
+from lsm.aggregate.names import AGGREGATES
+from lsm.aggregate.summary import RowSummary, can_aggregate
 from lsm.arrow.text_form import coded_texts
 from lsm.keys.order_by import RowOrder
 from lsm.keys.sort_column import SortColumn

@@ -1,0 +1,87 @@
+"""Files of one BLOB column: values one after the other, each framed and with a checksum, and their lengths at the end.
+
+A value: magic (4 bytes), its bytes, the length of all of that (8, little-endian), CRC-32 (4) of all before it. The end: the lengths as zigzag
+varints of differences, -1 for null, then how many bytes these take (4) and the version (1).
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from fileindex.base.arrays import Int64s
+from fileindex.base.errors import CorruptFile
+from manifest.entry.data_file import DataFileMeta
+from manifest.io.file_io import FileIO
+
+_MAGIC = struct.pack("<i", 1481511375)
+_VERSION = 1
+_FRAME, _TAIL = 16, 5
+_BATCH_BYTES = 16 << 20
+_BATCH_ROWS = 1 << 16
+
+
+def blob_batches(file_io: FileIO, path: str, file: DataFileMeta) -> Iterator[Any]:
+    """The values of a file as binary arrays of about 16 MiB, or of one value that has more. Raises ``CorruptFile``."""
+    try:
+        size = file_io.size(path)
+    except FileNotFoundError as error:
+        raise CorruptFile(path, "the data file is missing") from error
+    lengths = _lengths(file_io, path, size)
+    if size != file.file_size or lengths.size != file.row_count:
+        raise CorruptFile(path, f"has {size} bytes and {lengths.size} values where its metadata say {file.file_size} and {file.row_count}")
+    ends = np.cumsum(np.maximum(lengths, 0))
+    row = 0
+    while row < lengths.size:
+        start = int(ends[row - 1]) if row else 0
+        stop = max(int(np.searchsorted(ends, start + _BATCH_BYTES, side="right")), row + 1)
+        stop = min(stop, row + _BATCH_ROWS)
+        content = file_io.read_range(path, start, int(ends[stop - 1]) - start)
+        places = ((ends[row:stop] - start).tolist(), lengths[row:stop].tolist())
+        yield pa.array([_value(content, end, length, path) for end, length in zip(*places, strict=True)], pa.binary())
+        row = stop
+
+
+def _lengths(file_io: FileIO, path: str, size: int) -> Int64s:
+    """The framed lengths of all values, -1 for null."""
+    tail = file_io.read_range(path, max(size - _TAIL, 0), min(size, _TAIL))
+    if len(tail) < _TAIL or tail[4] != _VERSION:
+        raise CorruptFile(path, "does not end as a file of BLOB values does")
+    (length,) = struct.unpack("<i", tail[:4])
+    if not 0 <= length <= size - _TAIL:
+        raise CorruptFile(path, f"says that its lengths take {length} of {size} bytes")
+    coded = np.frombuffer(file_io.read_range(path, size - _TAIL - length, length) if length else b"", np.uint8)
+    last = coded < 0x80
+    if coded.size and not last[-1]:
+        raise CorruptFile(path, "has lengths that are cut off")
+    number = np.concatenate([[0], np.cumsum(last)[:-1]]).astype(np.int64) if coded.size else np.zeros(0, np.int64)
+    starts = np.flatnonzero(np.concatenate([[True], last[:-1]])) if coded.size else np.zeros(0, np.int64)
+    place = np.arange(coded.size) - starts[number]
+    if (place > 9).any():
+        raise CorruptFile(path, "has a length that no number has room for")
+    zigzag = np.zeros(starts.size, np.uint64)
+    np.bitwise_or.at(zigzag, number, (coded & 0x7F).astype(np.uint64) << (7 * place).astype(np.uint64))
+    lengths: Int64s = np.cumsum((zigzag >> np.uint64(1)).astype(np.int64) ^ -(zigzag & np.uint64(1)).astype(np.int64))
+    framed = lengths[lengths >= 0]
+    if (lengths < -1).any() or (framed < _FRAME).any() or framed.sum() != size - _TAIL - length:
+        raise CorruptFile(path, "has values of other lengths than it says")
+    return lengths
+
+
+def _value(content: bytes, end: int, length: int, path: str) -> bytes | None:
+    """One value of ``content`` that ends at ``end`` with its frame."""
+    if length < 0:
+        return None
+    framed = memoryview(content)[end - length : end]
+    framed_length, checksum = struct.unpack("<qI", framed[-12:])
+    if framed[:4] != _MAGIC or framed_length != length or zlib.crc32(framed[:-4]) != checksum:
+        raise CorruptFile(path, "has a value whose frame or checksum is wrong")
+    return bytes(framed[4:-12])
+
+
+__all__ = ["blob_batches"]

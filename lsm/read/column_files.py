@@ -1,0 +1,141 @@
+"""Reading rows whose columns lie in several files: of each column the newest file that has it, all side by side, then filtered.
+
+Files of one range of row ids have its rows in the same order; a column that none of them has is null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyroaring import BitMap
+
+from fileindex.base.errors import CorruptFile
+from fileindex.predicate.evaluate_rows import mask
+from fileindex.predicate.tree import TRUE, Predicate, columns_of
+from lsm.formats.blob import blob_batches
+from lsm.parquet.reader import rows_only
+from lsm.read.metrics import ReadReport
+from lsm.scan.row_ranges import BLOB_FORMAT
+from manifest.entry.data_file import DataFileMeta
+from manifest.store import FileStore
+
+_ENDED: Any = None
+"""Stands for the batch after the last one."""
+
+Columns = Callable[[DataFileMeta, Sequence[str]], Iterator[Any]]
+"""Reads some columns of all rows of a file, batch by batch."""
+
+
+@dataclass(frozen=True)
+class ColumnFilesRead:
+    """The files of one range of rows to read.
+
+    Args:
+        store: the table.
+        files: of the range, the newest first, those of BLOB columns last, by their first row.
+        path: where a file lies.
+        columns: names to return, in order.
+        predicate: rows to return, exactly.
+        read: reads a file that is not of a BLOB column.
+        report: counters to add to.
+        dead: positions of rows that are deleted.
+    """
+
+    store: FileStore
+    files: Sequence[DataFileMeta]
+    path: Callable[[DataFileMeta], str]
+    columns: Sequence[str]
+    predicate: Predicate
+    read: Columns
+    report: ReadReport
+    dead: BitMap | None = None
+
+    def batches(self) -> Iterator[Any]:
+        """Record batches, possibly empty ones, in the order of row ids. Raises ``CorruptFile`` where files do not fit together."""
+        rows, blobs = self._parts()
+        needed = list(dict.fromkeys([*self.columns, *columns_of(self.predicate)]))
+        if not needed:
+            yield rows_only(rows[0].row_count - len(self.dead or ()))
+            return
+        chosen: dict[str, list[str]] = {}
+        streams: list[Iterator[Any]] = []
+        for name in needed:
+            if name in blobs:
+                streams.append(self._blobs(name, blobs[name], rows[0]))
+            else:
+                owner = next((file for file in rows if self._has(file, name)), rows[0])
+                chosen.setdefault(owner.file_name, []).append(name)
+        streams += [self.read(file, chosen[file.file_name]) for file in rows if file.file_name in chosen]
+        for position, every in _side_by_side(streams, rows[0].row_count, self.path(rows[0])):
+            batch = every if self.dead is None else _living(every, self.dead, position)
+            kept = batch if self.predicate == TRUE else batch.filter(mask(self.predicate, batch, self.store.schema.column_types))
+            yield kept.select(list(self.columns)) if self.columns else rows_only(kept.num_rows)
+
+    def _parts(self) -> tuple[list[DataFileMeta], dict[str, list[DataFileMeta]]]:
+        """The files of whole rows and columns, and by BLOB column of the table its own."""
+        rows = [file for file in self.files if not file.file_name.endswith(BLOB_FORMAT)]
+        if len({(file.first_row_id, file.row_count) for file in rows}) != 1:
+            some = (rows or self.files)[0]
+            raise CorruptFile(self.path(some), "does not have the row ids of the other files with columns of its rows")
+        blobs: dict[str, list[DataFileMeta]] = {}
+        by_id = {field.id: field.name for field in self.store.schema.fields}
+        for file in self.files[len(rows) :]:
+            written = {field.name: field.id for field in self.store.schemas.get(file.schema_id).fields}
+            for name in file.write_cols or ():
+                if (now := by_id.get(written.get(name, -1))) is not None:
+                    blobs.setdefault(now, []).append(file)
+        return rows, blobs
+
+    def _has(self, file: DataFileMeta, name: str) -> bool:
+        """Whether a file has a column of the table, in the name that it had then."""
+        wanted = self.store.schema.field(name).id
+        fields = self.store.schemas.get(file.schema_id).fields
+        return any(field.id == wanted and (file.write_cols is None or field.name in file.write_cols) for field in fields)
+
+    def _blobs(self, name: str, files: Sequence[DataFileMeta], rows: DataFileMeta) -> Iterator[Any]:
+        """The values of a BLOB column: of files that start at one row the newest, each where the one before ends."""
+        following = rows.first_row_id or 0
+        for file in files:
+            if (file.first_row_id or 0) < following:
+                continue
+            if file.first_row_id != following:
+                break
+            following += file.row_count
+            self.report.files += 1
+            for values in blob_batches(self.store.file_io, self.path(file), file):
+                yield pa.RecordBatch.from_arrays([values], [name])
+        if following != (rows.first_row_id or 0) + rows.row_count:
+            raise CorruptFile(self.path(rows), f"has rows of which no file has the column '{name}'")
+
+
+def _living(batch: Any, dead: BitMap, position: int) -> Any:
+    """The rows of a batch that begins at ``position`` without those that are dead."""
+    gone = np.array(dead[dead.rank(position - 1) if position else 0 : dead.rank(position + batch.num_rows - 1)], np.int64) - position
+    alive = np.ones(batch.num_rows, np.bool_)
+    alive[gone] = False
+    return batch.filter(pa.array(alive))
+
+
+def _side_by_side(streams: Sequence[Iterator[Any]], count: int, path: str) -> Iterator[tuple[int, Any]]:
+    """Streams of the same rows, cut alike, with the position of the first. Raises ``CorruptFile`` unless each has ``count`` rows."""
+    held = [next(stream, _ENDED) for stream in streams]
+    done = 0
+    while done < count:
+        for at, stream in enumerate(streams):
+            while held[at] is not _ENDED and not held[at].num_rows:
+                held[at] = next(stream, _ENDED)
+        if any(batch is _ENDED for batch in held):
+            raise CorruptFile(path, f"has {count} rows, and a file with columns of them has {done}")
+        length = min(batch.num_rows for batch in held)
+        pieces = [batch.slice(0, length) for batch in held]
+        held = [batch.slice(length) for batch in held]
+        fields = [field for piece in pieces for field in piece.schema]
+        yield done, pa.RecordBatch.from_arrays([column for piece in pieces for column in piece.columns], schema=pa.schema(fields))
+        done += length
+
+
+__all__ = ["ColumnFilesRead"]

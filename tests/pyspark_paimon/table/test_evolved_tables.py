@@ -1,0 +1,110 @@
+"""Tables whose rows lie in several files (data evolution): read as the engines that wrote them read them, filtered exactly, refused where not built."""
+
+import json
+import pickle
+import shutil
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from manifest.io.errors import UnsupportedTable
+from pyspark_paimon import CorruptFile, Table
+from tests.interop.evolved_tables import HOME, TABLES
+
+
+def lines(rows):
+    plain = [{name: value.hex() if isinstance(value, bytes) else value for name, value in row.items()} for row in rows]
+    return sorted(json.dumps(row) for row in plain)
+
+
+def expected(name):
+    return [json.loads(line) for line in (HOME / name / "expected.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def opened(name):
+    return Table.open(HOME / name / "table")
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_rows_are_those_of_their_engines(name):
+    table = opened(name)
+    rows = table.scan().to_arrow().to_pylist()
+    assert lines(rows) == lines(expected(name))
+    assert table.count() == table.scan().aggregate({"rows": "count"})["rows"][0].as_py() == len(rows)
+    assert table.fsck(depth="deep").problems == ()
+    scan = pickle.loads(pickle.dumps(table.scan()))
+    assert lines(row for split in scan.plan().splits for batch in scan.read(split) for row in batch.to_pylist()) == lines(rows)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_each_column_alone(name):
+    table, rows = opened(name), expected(name)
+    for column in table.schema.names:
+        assert lines(table.scan(columns=[column]).to_arrow().to_pylist()) == lines({column: row[column]} for row in rows)
+
+
+@given(st.sampled_from(["updated", "indexed", "deleted"]), st.data())
+def test_filters_see_the_newest_values_and_only_them(name, data):
+    """Old values of a column lie in files that are read, with statistics and indexes that tell of them."""
+    rows = expected(name)
+    seen = st.sampled_from(sorted({row["s"] for row in rows if row["s"]} | {f"s{i}" for i in range(12)} | {"none"}))
+    text, number = data.draw(seen), data.draw(st.sampled_from([-1, 0, 1, 2, 6, 777, 778]))
+    ids = st.integers(-1, 900)
+    low = data.draw(ids)
+    tests = {
+        f"s = '{text}'": lambda row: row["s"] == text,
+        f"n = {number}": lambda row: row["n"] == number,
+        "s IS NULL": lambda row: row["s"] is None,
+        f"id >= {low}": lambda row: row["id"] >= low,
+    }
+    first, second = data.draw(st.sampled_from(sorted(tests))), data.draw(st.sampled_from(sorted(tests)))
+    word, joined = data.draw(st.sampled_from([("AND", all), ("OR", any)]))
+    wanted = [row for row in rows if joined([tests[first](row), tests[second](row)])]
+    scan = opened(name).scan(f"{first} {word} {second}", columns=["id"])
+    assert sorted(scan.to_arrow()["id"].to_pylist()) == sorted(row["id"] for row in wanted)
+    assert scan.count() == len(wanted)
+    head = opened(name).scan(f"{first} {word} {second}", order_by="id DESC", limit=3).to_arrow()["id"].to_pylist()
+    assert head == sorted((row["id"] for row in wanted), reverse=True)[:3]
+
+
+def test_values_of_files_that_were_superseded_prune_nothing_and_find_nothing():
+    table = opened("updated")
+    assert table.scan("n = -1").to_arrow()["id"].to_pylist() == [1]
+    assert table.scan("id = 1 AND n = 777").count() == table.scan("id = 1 AND n = 1").count() == 0
+    assert table.scan().aggregate({"n": ["min", "max"]}).to_pylist() == [{"n_min": -1, "n_max": 777}]
+
+
+def test_changes_and_writes_are_refused_by_the_option():
+    table = opened("updated")
+    for act in (
+        lambda: table.scan(incremental=(1, 2)).count(),
+        lambda: next(iter(table.follow())),
+        lambda: table.write(pa.table({"id": [1]})),
+        table.compact,
+        lambda: table.delete("id = 1"),
+        lambda: table.update("id = 1", {"n": 1}),
+    ):
+        with pytest.raises(UnsupportedTable, match=r"'(data-evolution|row-tracking)\.enabled'"):
+            act()
+
+
+@pytest.mark.parametrize("at", [5, 20, 300, -1, -3, -8])
+def test_a_blob_file_that_was_damaged_is_named(tmp_path, at):
+    shutil.copytree(HOME / "blobs" / "table", tmp_path / "t")
+    file = max((tmp_path / "t").rglob("*.blob"), key=lambda path: path.stat().st_size)
+    content = bytearray(file.read_bytes())
+    content[at] ^= 0x11
+    file.write_bytes(content)
+    with pytest.raises(CorruptFile, match=file.name):
+        Table.open(tmp_path / "t").scan().to_arrow()
+
+
+def test_a_blob_file_that_is_missing_leaves_no_rows_without_a_word(tmp_path):
+    shutil.copytree(HOME / "blobs" / "table", tmp_path / "t")
+    next(iter((tmp_path / "t").rglob("*.blob"))).unlink()
+    table = Table.open(tmp_path / "t")
+    with pytest.raises(CorruptFile):
+        table.scan().to_arrow()
+    assert len(table.scan(columns=["id"]).to_arrow()) == 13
