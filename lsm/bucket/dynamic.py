@@ -9,8 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
+import pyarrow as pa
 
 from fileindex.base.arrays import Int32s, Mask
+from fileindex.base.errors import InvalidArgument
+from fileindex.base.plain_value import to_scalar
+from lsm.bucket.hash import bucket_hashes
 from lsm.bucket.hash_index import read_hashes
 from lsm.bucket.known_hashes import UNKNOWN, KnownHashes
 from manifest.entry.index_manifest import HASH, IndexManifestEntry
@@ -38,6 +42,29 @@ class Owned:
         """Mask of the buckets that are owned."""
         mask: Mask = buckets % self.writers == self.index
         return mask
+
+
+@dataclass(frozen=True, slots=True)
+class Owners:
+    """The buckets of a task, of ``tasks`` in one commit of which ``writers`` share the buckets of each partition.
+
+    Those are neighbours, from the task that the partition's hash names: so partitions are spread over all tasks, and each has no more
+    buckets that are filled in part than it needs writers.
+
+    >>> Owners(task=1, tasks=4, writers=2).of(0), Owners(task=1, tasks=4, writers=2).of(5)
+    (Owned(index=1, writers=2), Owned(index=0, writers=2))
+    """
+
+    task: int
+    tasks: int
+    writers: int
+
+    def of(self, partition_hash: int) -> Owned:
+        """What the task owns of a partition. Raises ``InvalidArgument`` if that is nothing."""
+        index = (self.task - partition_hash) % self.tasks
+        if index >= self.writers:
+            raise InvalidArgument(f"rows of a partition came to task {self.task} of {self.tasks}, which owns none of its buckets")
+        return Owned(index, self.writers)
 
 
 _ALL = Owned()
@@ -107,12 +134,12 @@ class PartitionIndex:
 class HashBucketAssigner:
     """Assigns keys to the buckets of their partitions, as of one snapshot; not safe for several threads.
 
-    ``owned`` are the only buckets that get rows (None: all). A snapshot of None stands for an empty table.
+    ``owners`` says which buckets of a partition get rows (None: all). A snapshot of None stands for an empty table.
     """
 
-    def __init__(self, store: FileStore, snapshot: Snapshot | None, owned: Owned | None = None) -> None:
+    def __init__(self, store: FileStore, snapshot: Snapshot | None, owners: Owners | None = None) -> None:
         self._store = store
-        self._owned = owned or _ALL
+        self._owners = owners
         self._entries: dict[bytes, list[IndexManifestEntry]] = {}
         for entry in store.index_entries(snapshot):
             if entry.index_type == HASH:
@@ -135,13 +162,20 @@ class HashBucketAssigner:
     def _index(self, partition: bytes) -> PartitionIndex:
         found = self._partitions.get(partition)
         if found is None:
-            entries = [entry for entry in self.entries(partition) if self._owned.holds(np.array(entry.bucket))]
+            owned = _ALL if self._owners is None else self._owners.of(self._hash(partition))
+            entries = [entry for entry in self.entries(partition) if owned.holds(np.array(entry.bucket))]
             by_bucket = {entry.bucket: read_hashes(self._store, entry) for entry in entries}
             options = self._store.options
             limits = (options.dynamic_bucket_target_row_num, options.dynamic_bucket_max_buckets)
-            found = PartitionIndex.of(by_bucket, *limits, self._owned)
+            found = PartitionIndex.of(by_bucket, *limits, owned)
             self._partitions[partition] = found
         return found
 
+    def _hash(self, partition: bytes) -> int:
+        """The hash of a partition, as of a bucket key; 0 where the table has none."""
+        values, types = self._store.partition.decode(partition), self._store.partition.types
+        arrays = [pa.repeat(to_scalar(value, type_.column_type), 1) for value, type_ in zip(values, types, strict=True)]
+        return int(bucket_hashes(arrays, types)[0]) if arrays else 0
 
-__all__ = ["HashBucketAssigner", "Owned", "PartitionIndex"]
+
+__all__ = ["HashBucketAssigner", "Owned", "Owners", "PartitionIndex"]

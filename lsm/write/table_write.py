@@ -18,7 +18,7 @@ import pyarrow as pa
 from fileindex.base.arrays import Int8s, Int32s
 from fileindex.base.column_type import Plain
 from lsm.arrow.text_form import WORTH_ROWS
-from lsm.bucket.dynamic import HashBucketAssigner, Owned
+from lsm.bucket.dynamic import HashBucketAssigner, Owners
 from lsm.bucket.hash_index import write_hashes
 from lsm.bucket.router import route
 from lsm.compaction.cluster import Clustering
@@ -68,7 +68,7 @@ class TableWrite:
         ignore_existing: Write as if the buckets were empty, as an overwrite does.
         first_sequence: Number rows from here in every bucket: writers that share a bucket in one commit have ranges of their
             own. The commit numbers anew what it finds below rows that were committed meanwhile. None: above the bucket's rows.
-        owned: Which dynamic buckets may take new keys: of several writers in one commit each has its own.
+        owners: Which dynamic buckets may take new keys: of several writers in one commit each has its own; None: all.
         base_snapshot_id: The snapshot to build on, that all writers of one commit may agree (0: an empty table); None: the newest.
 
     Raises:
@@ -85,7 +85,7 @@ class TableWrite:
         threads: int = 2,
         ignore_existing: bool = False,
         first_sequence: int | None = None,
-        owned: Owned | None = None,
+        owners: Owners | None = None,
         base_snapshot_id: int | None = None,
     ) -> None:
         check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
@@ -110,7 +110,7 @@ class TableWrite:
         self._pool = ThreadPoolExecutor(max(1, threads), thread_name_prefix="paimon-write")
         self._logs = not ignore_existing
         self._existing = ExistingFiles(store, ignore=ignore_existing, snapshot_id=base_snapshot_id)
-        self._owned = owned
+        self._owners = owners
         self._assigner: HashBucketAssigner | None = None
         self._index_names = FileNames("index-", commit_id=commit_id)
         self._writers: dict[tuple[bytes, int], BucketWriter] = {}
@@ -219,7 +219,7 @@ class TableWrite:
     def _assign(self, partition: tuple[Plain, ...], hashes: Int32s) -> Int32s:
         """Dynamic buckets of keys, as of the snapshot that the write began with."""
         if self._assigner is None:
-            self._assigner = HashBucketAssigner(self.store, self._existing.snapshot, self._owned)
+            self._assigner = HashBucketAssigner(self.store, self._existing.snapshot, self._owners)
         return self._assigner.assign(self.store.partition.encode(partition), hashes)
 
     def _prepare(self, writer: BucketWriter) -> CommitMessage:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 
-_LEAST_BYTES = 256 << 10
+LEAST_BYTES = 256 << 10
 """What opening a piece costs, in bytes of reading; so many small pieces are spread too."""
 
 
@@ -22,8 +22,8 @@ def balanced(sizes: Sequence[int], tasks: int) -> list[int]:
     for piece in sorted(range(len(sizes)), key=lambda at: -sizes[at]):
         load, task = heap[0]
         assigned[piece] = task
-        heapq.heapreplace(heap, (load + max(sizes[piece], _LEAST_BYTES), task))
+        heapq.heapreplace(heap, (load + max(sizes[piece], LEAST_BYTES), task))
     return assigned
 
 
-__all__ = ["balanced"]
+__all__ = ["LEAST_BYTES", "balanced"]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import base64
 import json
+from collections import Counter
 from collections.abc import MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from manifest.entry.index_manifest import HASH
 from manifest.fsck.walk import gone
 from manifest.store import FileStore
 from pyspark_paimon.frames.spark_types import spark_schema
@@ -115,6 +117,8 @@ def _answer(backend: LocalBackend, question: rpc.Question) -> str:
             return "null" if found is None else summaries_to_json(found)
         case rpc.AskBuckets():
             return json.dumps(_sized_buckets(backend.store(), question.request))
+        case rpc.AskDynamicBuckets():
+            return json.dumps(_dynamic_buckets(backend.store(), question.snapshot_id))
         case rpc.AskIndexFiles():
             return json.dumps(_index_files(backend.store(), question.partitions))
         case rpc.AskGone():
@@ -131,6 +135,11 @@ def _sized_buckets(store: FileStore, request: CompactRequest) -> list[tuple[str,
     """The buckets of a compaction, and the bytes of their files."""
     sizes = bucket_sizes(store)
     return [(partition.hex(), bucket, sizes[partition, bucket]) for partition, bucket in wanted_buckets(store, request)]
+
+
+def _dynamic_buckets(store: FileStore, snapshot_id: int) -> int:
+    entries = store.index_entries(store.snapshots.get(snapshot_id))
+    return max(Counter(entry.partition for entry in entries if entry.index_type == HASH).values(), default=0)
 
 
 def _index_files(store: FileStore, partitions: Sequence[Spec] | None) -> dict[str, Any]:

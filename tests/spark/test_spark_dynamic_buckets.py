@@ -14,7 +14,7 @@ from pyspark_paimon.spark.client.bucket_expr import with_hash
 pytestmark = pytest.mark.spark
 
 DDL = "id BIGINT, city STRING"
-SMALL = {"dynamic-bucket.target-row-num": "20"}
+SMALL = {"dynamic-bucket.target-row-num": "20", "dynamic-bucket.assigner-parallelism": "2"}
 
 
 def rows(*ids: int, city: str = "x") -> pa.Table:

@@ -26,6 +26,7 @@ from manifest.store import FileStore
 from pyspark_paimon import Table, UnknownColumn
 from pyspark_paimon.frames.spark_types import spark_schema
 from pyspark_paimon.request.backend import CompactRequest, ExpireRequest, ScanRequest, WriteRequest
+from pyspark_paimon.scheduling import task_count
 from pyspark_paimon.spark.driver import commit
 from pyspark_paimon.spark.driver.commands import run_command
 from pyspark_paimon.spark.driver.commit import commit_compaction, job_name, outcome
@@ -215,7 +216,8 @@ def test_a_reader_reads_its_splits_in_every_form(table):
     assert found[0].schema.field("id").nullable is False
 
 
-def test_blobs_send_a_bucket_to_one_task_and_keep_the_order_of_its_rows(tmp_path):
+def test_blobs_send_a_bucket_to_one_task_and_keep_the_order_of_its_rows(monkeypatch):
+    monkeypatch.setattr(task_count, "_IDLE_BYTES", 1)
     schema = build_schema("p STRING, id INT, n INT", primary_keys=["p", "id"], partition_keys=["p"], options={"bucket": "4"})
     rows = pa.table({"p": [str(i % 3) for i in range(1000)], "id": [i % 50 for i in range(1000)], "n": list(range(1000))})
     frame = blob_frame(rows.to_reader(100), schema, 3, kinds=False)
@@ -232,7 +234,19 @@ def test_blobs_send_a_bucket_to_one_task_and_keep_the_order_of_its_rows(tmp_path
     assert frame.schema.names == ["task", "ordinal", BLOB]
 
 
-def test_large_buckets_have_blobs_of_their_own_and_small_ones_share_those_of_their_task():
+def test_a_few_local_rows_are_one_task_and_more_have_as_many_as_they_are_worth():
+    schema = build_schema("p STRING, id INT", primary_keys=["p", "id"], partition_keys=["p"], options={"bucket": "2"})
+    few = pa.table({"p": [f"p{i % 200}" for i in range(1000)], "id": pa.array(range(1000), pa.int32())})
+    frame = blob_frame(few.to_reader(), schema, 64, kinds=False)
+    assert set(frame.column(TASK).to_pylist()) == {0}
+    assert frame.num_rows <= 256, "what a task has in common travels together"
+    wide = pa.table({"p": ["p"] * 300 + ["q"] * 300, "id": pa.array(range(600), pa.int32()), "v": [f"{i:0100000}" for i in range(600)]})
+    schema = build_schema("p STRING, id INT, v STRING", primary_keys=["p", "id"], partition_keys=["p"], options={"bucket": "8"})
+    assert set(blob_frame(wide.to_reader(), schema, 4, kinds=False).column(TASK).to_pylist()) == {0, 1, 2, 3}
+
+
+def test_large_buckets_have_blobs_of_their_own_and_small_ones_share_those_of_their_task(monkeypatch):
+    monkeypatch.setattr(task_count, "_IDLE_BYTES", 1)
     schema = build_schema("p STRING, id INT", primary_keys=["p", "id"], partition_keys=["p"], options={"bucket": "2"})
     rows = pa.table({"p": ["large"] * 5000 + [f"small {i}" for i in range(50)], "id": pa.array(range(5050), pa.int32())})
     frame = blob_frame(rows.to_reader(), schema, 2, kinds=False)
@@ -240,7 +254,7 @@ def test_large_buckets_have_blobs_of_their_own_and_small_ones_share_those_of_the
         {name for part in rows_of_blobs(one) for name in part.column("p").to_pylist()} for one in frame.to_batches(max_chunksize=1)
     ]
     assert sum(found == {"large"} for found in partitions) == 2
-    assert len(partitions) <= 4
+    assert len(partitions) <= 2 + 4 * 2
 
 
 def test_blobs_of_wide_rows_are_bounded_in_bytes_and_long_inputs_are_cut():

@@ -41,9 +41,10 @@ from pyspark_paimon.request.merge import check_merge
 from pyspark_paimon.request.results import AnalyzeResult, CompactResult, ExpireResult, IndexRewriteResult, MergeResult, WriteResult
 from pyspark_paimon.request.state_results import FsckResult, TableChangeResult
 from pyspark_paimon.spark.client.outcomes import compact_result, index_result, nothing_written, write_result
+from pyspark_paimon.spark.client.ownership import Target
 from pyspark_paimon.spark.client.retry import Runner
 from pyspark_paimon.spark.client.scan_backend import SparkScans
-from pyspark_paimon.spark.client.staging import Staged, Target, bucket_frame, file_frame, staged, staged_changes
+from pyspark_paimon.spark.client.staging import Staged, bucket_frame, file_frame, staged, staged_changes
 from pyspark_paimon.spark.wire import jobs as wire_jobs
 from pyspark_paimon.spark.wire import rpc
 from pyspark_paimon.spark.wire.errors import errors_mapped
@@ -110,7 +111,7 @@ class SparkBackend(SparkScans):
             if job is None or isinstance(rows, SparkRows):  # local rows can be staged once, and depend on no snapshot
                 base = self.pin(TravelRequest()) if schema.has_dynamic_buckets else None
                 with errors_mapped():
-                    job = staged(self._spark, rows, Target(self._path, schema, None if base is None else base.id), request)
+                    job = staged(self._spark, rows, self._target(schema, None if base is None else base.id), request)
             try:
                 return self._run(job, request.identity)
             except CommitConflict:
@@ -120,6 +121,12 @@ class SparkBackend(SparkScans):
                 if attempt == _ATTEMPTS or not schema.has_dynamic_buckets:
                     raise
         return None
+
+    def _target(self, schema: TableSchema, snapshot_id: int | None) -> Target:
+        def dynamic_buckets() -> int:
+            return 0 if snapshot_id is None else json.loads(self._ask(rpc.AskDynamicBuckets(snapshot_id=snapshot_id)))
+
+        return Target(self._path, schema, snapshot_id, dynamic_buckets)
 
     def delete(self, request: DeleteRequest) -> WriteResult:
         """Find the rows in tasks and delete them; a change of their buckets meanwhile is evaluated again."""
@@ -141,7 +148,7 @@ class SparkBackend(SparkScans):
             return MergeResult.model_validate_json(self._order(command, "merge"))
 
         def stage(base: Snapshot | None) -> Staged:
-            target = Target(self._path, schema, None if base is None else base.id)
+            target = self._target(schema, None if base is None else base.id)
             return staged_merge(self._spark, self.frame, target, request, wanted.model_copy(update={"source": source}))
 
         return merge_result(*self._until_committed(request, stage))
@@ -150,7 +157,7 @@ class SparkBackend(SparkScans):
         schema = self.schema()
 
         def stage(base: Snapshot | None) -> Staged | None:
-            return None if base is None else self._staged_change(request, values, Target(self._path, schema, base.id))
+            return None if base is None else self._staged_change(request, values, self._target(schema, base.id))
 
         return self._until_committed(request, stage)[0]
 

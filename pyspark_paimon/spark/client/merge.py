@@ -10,7 +10,8 @@ from pyspark_paimon.request.backend import EVERY_LEVEL, DeleteRequest, ScanReque
 from pyspark_paimon.request.merge import MergeRequest
 from pyspark_paimon.request.results import MergeResult, WriteResult
 from pyspark_paimon.spark.client.merge_frame import MergeFrame
-from pyspark_paimon.spark.client.staging import Staged, Target, staged_kinds
+from pyspark_paimon.spark.client.ownership import Target
+from pyspark_paimon.spark.client.staging import Staged, staged_kinds
 from pyspark_paimon.spark.wire.rpc import Outcome
 
 MOST_HELD_ROWS, MOST_HELD_BYTES = 100_000, 16 << 20

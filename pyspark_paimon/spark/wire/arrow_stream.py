@@ -7,6 +7,7 @@ ordinal within a task, rows keep their order.
 
 from __future__ import annotations
 
+import sys
 import zlib
 from collections.abc import Iterator
 
@@ -20,6 +21,8 @@ from lsm.bucket.router import Share, route
 from lsm.schema.conform_input import conform
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.request.inputs import split_kinds
+from pyspark_paimon.scheduling.balance import balanced
+from pyspark_paimon.scheduling.task_count import task_count
 
 TASK, ORDINAL, BLOB = "task", "ordinal", "blob"
 FRAME = pa.schema([(TASK, pa.int32()), (ORDINAL, pa.int32()), (BLOB, pa.binary())])
@@ -30,22 +33,31 @@ _OWN_BLOB = 1 << 10
 """Rows from which a bucket has blobs of its own; buckets with fewer, as of many partitions, share those of their task."""
 
 
-def blob_frame(reader: pa.RecordBatchReader, schema: TableSchema, num_tasks: int, *, kinds: bool) -> pa.Table:
+def blob_frame(reader: pa.RecordBatchReader, schema: TableSchema, cores: int, *, kinds: bool) -> pa.Table:
     """The rows of ``reader``, checked against ``schema``, as a frame of blobs; a bucket's rows all go to one task.
 
-    A chunk of the rows at a time is in memory as it came, all of them compressed. Raises ``SchemaMismatch`` and ``NullInKey`` as a local write does.
+    Tasks are numbered from 0, as many as the rows are worth to a Spark of ``cores``. How many that is shows in the end, so rows are shared
+    out among as many as there could be, which are put together then. A chunk of the rows at a time is in memory as it came, all of them
+    compressed. Raises ``SchemaMismatch`` and ``NullInKey`` as a local write does.
     """
-    tasks: list[int] = []
+    most = task_count(sys.maxsize, cores)
+    shares: list[int] = []
     blobs: list[bytes] = []
+    sizes = [0] * most
     for number, chunk in enumerate(_chunks(reader)):
         rows, codes = _checked(chunk, schema, kinds=kinds)
-        for task, positions in _by_task(rows, schema, num_tasks, number):
-            share = codes if positions is None else codes.take(positions)
-            step = max(1, min(ROWS_FIELD, BYTES * share.num_rows // max(1, share.nbytes)))
-            for start in range(0, share.num_rows, step):
-                tasks.append(task)
-                blobs.append(encoded(share.slice(start, step)))
-    return pa.table([pa.array(tasks, pa.int32()), pa.array(range(len(tasks)), pa.int32()), pa.array(blobs, pa.binary())], schema=FRAME)
+        for share, positions in _shares(rows, schema, most, number):
+            part = codes if positions is None else codes.take(positions)
+            sizes[share] += part.nbytes
+            step = max(1, min(ROWS_FIELD, BYTES * part.num_rows // max(1, part.nbytes)))
+            for start in range(0, part.num_rows, step):
+                shares.append(share)
+                blobs.append(encoded(part.slice(start, step)))
+    used = sorted(set(shares))
+    tasks = min(max(1, len(used)), task_count(sum(sizes), cores))
+    task_of_share = dict(zip(used, balanced([sizes[share] for share in used], tasks), strict=True))
+    tasks_of_blobs = pa.array([task_of_share[share] for share in shares], pa.int32())
+    return pa.table([tasks_of_blobs, pa.array(range(len(blobs)), pa.int32()), pa.array(blobs, pa.binary())], schema=FRAME)
 
 
 def encoded(rows: pa.Table) -> bytes:
@@ -72,10 +84,10 @@ def rows_of_blobs(frame: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         yield from batches_of(blob.as_buffer())
 
 
-def task_of(share: Share, num_tasks: int) -> int:
-    """The task that owns a bucket; neighbouring buckets of a partition go to different ones."""
+def _home(share: Share, count: int) -> int:
+    """Which of ``count`` gets a bucket; neighbouring buckets of a partition go to different ones."""
     where = zlib.crc32(repr(share.partition).encode()) if share.partition else 0
-    return (where + share.bucket) % num_tasks
+    return (where + share.bucket) % count
 
 
 def _chunks(reader: pa.RecordBatchReader) -> Iterator[pa.Table]:
@@ -109,23 +121,23 @@ def _one_bucket(partition: tuple[Plain, ...], hashes: Int32s) -> Int32s:  # noqa
     return np.zeros(len(hashes), np.int32)
 
 
-def _by_task(rows: pa.Table, schema: TableSchema, num_tasks: int, number: int) -> Iterator[tuple[int, np.ndarray | None]]:
-    """(task, positions of its rows in their order); None for all rows. Without buckets any task will do.
+def _shares(rows: pa.Table, schema: TableSchema, count: int, number: int) -> Iterator[tuple[int, np.ndarray | None]]:
+    """(number below ``count``, positions of its rows in their order); None for all rows. Without buckets any will do.
 
     Which dynamic bucket a key has is not known here: all buckets of a partition go to one task.
     """
     if schema.core.bucket < 1 and not schema.has_dynamic_buckets:
-        yield number % num_tasks, None
+        yield number % count, None
         return
     small: dict[int, list[np.ndarray]] = {}
     for share in route(rows, schema, _one_bucket if schema.has_dynamic_buckets else None):
-        task = task_of(share, num_tasks)
+        home = _home(share, count)
         if share.rows is None or len(share.rows) >= _OWN_BLOB:
-            yield task, share.rows
+            yield home, share.rows
         else:
-            small.setdefault(task, []).append(share.rows)
-    for task, positions in small.items():
-        yield task, np.concatenate(positions)
+            small.setdefault(home, []).append(share.rows)
+    for home, positions in small.items():
+        yield home, np.concatenate(positions)
 
 
-__all__ = ["BLOB", "FRAME", "ORDINAL", "TASK", "batches_of", "blob_frame", "encoded", "rows_of_blobs", "task_of"]
+__all__ = ["BLOB", "FRAME", "ORDINAL", "TASK", "batches_of", "blob_frame", "encoded", "rows_of_blobs"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
+from pydantic import Field
+
 from pyspark_paimon.request.backend import CompactRequest, DeleteRequest, WriteRequest
 from pyspark_paimon.request.message import CommitId, Message
 
@@ -17,7 +19,8 @@ class HashScan(Message):
 class RowsJob(Message):
     """A write of rows. ``owned`` promises that every (partition, bucket) reaches exactly one task.
 
-    Of dynamic buckets, task i of ``writers`` has those whose remainder is i, as of ``base_snapshot_id`` (0: of an empty table).
+    The dynamic buckets of a partition are shared by ``writers`` of the ``tasks``, as ``lsm.bucket.dynamic.Owners`` says, as of
+    ``base_snapshot_id`` (0: an empty table; None: the newest when a task begins).
     ``blobs``: the rows are Arrow IPC streams in a binary column (``blob_frame`` of ``arrow_stream``). ``read_snapshot_id``: the
     rows were computed from that snapshot, so that a newer change of their buckets is a conflict.
     """
@@ -27,7 +30,8 @@ class RowsJob(Message):
     owned: bool
     blobs: bool = False
     read_snapshot_id: int | None = None
-    writers: int = 1
+    tasks: int = Field(default=1, ge=1)
+    writers: int = Field(default=1, ge=1)
     base_snapshot_id: int | None = None
 
     @property

@@ -1,9 +1,8 @@
 """What a Spark client and the data source say to each other: strings of JSON with a strict schema.
 
 A *question* travels in an option and is answered by ``DataSource.schema()`` in the metadata of a column. Spark may ask
-twice (gRPC retries), so questions only read. A *command* changes a table: it travels in an option of a write job whose
-commit hook runs it on the driver, once for its id; a question fetches the answer. Reading and writing rows are described
-by the requests of ``engine``.
+twice (gRPC retries), so questions only read. A *command* changes a table: it travels in an option of a write job whose commit hook runs
+it on the driver, once for its id; a question fetches the answer. Requests of ``engine`` describe reading and writing rows.
 """
 
 from __future__ import annotations
@@ -138,6 +137,13 @@ class AskBuckets(Message):
     request: CompactRequest
 
 
+class AskDynamicBuckets(Message):
+    """The dynamic buckets of the partition that has the most, at a snapshot."""
+
+    ask: Literal["dynamic-buckets"] = "dynamic-buckets"
+    snapshot_id: int
+
+
 class AskIndexFiles(Message):
     """The data files that a rewrite of file indexes looks at: (partition in hexadecimal, bucket, name, bytes), and their snapshot."""
 
@@ -195,6 +201,7 @@ Question: TypeAlias = (
     | AskAggregate
     | AskCount
     | AskBuckets
+    | AskDynamicBuckets
     | AskIndexFiles
     | AskGone
     | AskOrphans
@@ -357,6 +364,7 @@ __all__ = [
     "AskAnswer",
     "AskBuckets",
     "AskCount",
+    "AskDynamicBuckets",
     "AskFiles",
     "AskGone",
     "AskIndexFiles",

@@ -16,7 +16,7 @@ from pyspark import TaskContext
 from pyspark.sql import datasource as ds
 from pyspark.sql.types import StructType
 
-from lsm.bucket.dynamic import Owned
+from lsm.bucket.dynamic import Owners
 from lsm.write.table_write import TableWrite
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage
@@ -97,7 +97,7 @@ class RowsWriter(JobWriter):
             threads=use_task_cpus(),
             ignore_existing=job.request.mode == "overwrite",
             first_sequence=sequence,
-            owned=Owned(task, job.writers) if job.writers > 1 else None,
+            owners=Owners(task, job.tasks, job.writers) if job.tasks > 1 else None,
             base_snapshot_id=job.base_snapshot_id,
         )
 

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsm.bucket.dynamic import PartitionIndex
+from fileindex.base.errors import InvalidArgument
+from lsm.bucket.dynamic import Owners, PartitionIndex
 
 _HASHES = st.lists(st.integers(-(2**31), 2**31 - 1), max_size=40)
 
@@ -68,3 +69,16 @@ def test_a_key_never_moves_and_buckets_keep_their_size(batches: list[list[int]],
     for bucket in set(home.values()):
         assert index.known.of_bucket(bucket).tolist() == sorted(value for value, where in home.items() if where == bucket)
         assert bucket in index.changed
+
+
+@pytest.mark.parametrize(("tasks", "writers"), [(1, 1), (8, 1), (8, 3), (5, 5)])
+@pytest.mark.parametrize("partition", [0, 7, -(2**31), 2**31 - 1])
+def test_of_the_tasks_of_a_partition_each_has_a_remainder_of_its_own_and_the_others_none(tasks: int, writers: int, partition: int) -> None:
+    found = []
+    for task in range(tasks):
+        try:
+            found.append(Owners(task, tasks, writers).of(partition))
+        except InvalidArgument:
+            continue
+    assert sorted(owned.index for owned in found) == list(range(writers))
+    assert {owned.writers for owned in found} == {writers}

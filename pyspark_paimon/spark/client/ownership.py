@@ -1,0 +1,171 @@
+"""Which task gets a row of a DataFrame, so that every (partition, bucket) has one owner.
+
+As many tasks as the rows are worth. If that is one, Spark computes nothing and the task finds the buckets; else the task of a row is a
+function of its partition and bucket, computed by Spark built-ins, and ``repartitionById`` sends it there exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from manifest.schema.table_schema import TableSchema
+from pyspark_paimon.frames.spark_functions import functions_of
+from pyspark_paimon.frames.spark_types import spark_type
+from pyspark_paimon.request.backend import SparkRows, WriteRequest
+from pyspark_paimon.scheduling.task_count import task_count
+from pyspark_paimon.spark.client.binary_row_expr import BucketKey, expressible, quoted_name
+from pyspark_paimon.spark.client.bucket_expr import with_bucket, with_bucket_mod, with_hash
+from pyspark_paimon.spark.client.estimate import Estimate, cores, estimate
+from pyspark_paimon.spark.wire import jobs as wire_jobs
+from pyspark_paimon.spark.wire import rpc
+from pyspark_paimon.spark.wire.names import UNIQUE_NAME
+
+_TASK, _BUCKET, _KEY, _PART, _HASH, _PART_HASH = (
+    f"__paimon_{name}" for name in ("task", "bucket", "key", "part", "hash_of", "hash_of_part")
+)
+_UNKNOWN_TASKS = 4
+"""Tasks for each core where nobody knows how much there is to write."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """The table that rows are staged for: where it is, its schema, its newest snapshot (None: it is empty), and the engine's questions."""
+
+    path: str
+    schema: TableSchema
+    snapshot_id: int | None
+    dynamic_buckets: Callable[[], int] = lambda: 0
+    """The dynamic buckets of the partition that has the most at the snapshot."""
+
+
+@dataclass(frozen=True)
+class OwnedFrame:
+    """A DataFrame whose tasks own what they write, and the job that says so."""
+
+    frame: Any
+    job: wire_jobs.RowsJob
+
+
+@dataclass(frozen=True)
+class _Keyed:
+    """``frame`` with the columns of its key and its partition in the table's types."""
+
+    frame: Any
+    keys: list[BucketKey]
+    parts: list[BucketKey]
+
+
+class Ownership:
+    """The tasks of one write of a DataFrame."""
+
+    def __init__(self, spark: Any, rows: SparkRows, target: Target, request: WriteRequest) -> None:
+        self._spark = spark
+        self._rows = rows
+        self._target = target
+        self._request = request
+
+    def of(self, frame: Any) -> OwnedFrame | None:
+        """``frame``, the rows to write, with an owner for every bucket; None if Spark can compute none and the rows are many."""
+        schema, job = self._target.schema, wire_jobs.RowsJob(request=self._request, owned=True)
+        tasks, _ = self._shape
+        keyed = None if tasks == 1 else _keyed(frame, schema)
+        if tasks == 1 or (keyed is None and self._request.order_by is not None):
+            return OwnedFrame(frame.repartition(1), job)
+        if keyed is None:
+            return None
+        return self._by_hash(keyed, job) if schema.has_dynamic_buckets else OwnedFrame(_by_bucket(keyed, schema, tasks), job)
+
+    @cached_property
+    def _expected(self) -> Estimate:
+        return estimate(self._rows.frame, self._rows.schema)
+
+    @cached_property
+    def _cores(self) -> int:
+        return cores(self._spark)
+
+    @cached_property
+    def _shape(self) -> tuple[int, int]:
+        """Tasks, as many as the rows are worth; and those that share the dynamic buckets of a partition."""
+        schema, size = self._target.schema, self._expected.size
+        tasks = self._cores * _UNKNOWN_TASKS if size is None else task_count(size, self._cores)
+        if not schema.has_dynamic_buckets:
+            return tasks if schema.partition_keys else min(tasks, schema.core.bucket), 1
+        writers = self._writers(tasks)
+        return max(tasks, writers) if schema.partition_keys else writers, writers
+
+    def _writers(self, tasks: int) -> int:
+        """As many as new rows fill buckets, or as there are buckets of known keys.
+
+        Each may leave a bucket that is not full: more would cut the table into smaller ones than ``dynamic-bucket.target-row-num`` says.
+        """
+        schema, rows = self._target.schema, self._expected.rows
+        chosen = schema.options.get("dynamic-bucket.assigner-parallelism")
+        if chosen and chosen.isdecimal():
+            most = int(chosen)
+        elif tasks == 1:
+            most = 1
+        else:
+            filled = self._cores if rows is None else -(-rows // schema.core.dynamic_bucket_target_row_num)
+            most = min(tasks, max(filled, 0 if self._request.mode == "overwrite" else self._target.dynamic_buckets()))
+        limit = schema.core.dynamic_bucket_max_buckets
+        return max(1, min(most, limit) if limit > 0 else most)
+
+    def _by_hash(self, keyed: _Keyed, job: wire_jobs.RowsJob) -> OwnedFrame:
+        """Every row in the task that owns its key's dynamic bucket.
+
+        A known key goes to the owner of its bucket, a new one to the owner of its hash: so no key is new to two tasks. An
+        overwrite knows no key.
+        """
+        target, (tasks, writers) = self._target, self._shape
+        frame = with_hash(keyed.frame, keyed.keys, _HASH)
+        home = _HASH
+        if self._request.mode != "overwrite" and target.snapshot_id is not None:
+            scan = wire_jobs.HashScan(snapshot_id=target.snapshot_id)
+            homes = self._spark.read.format(UNIQUE_NAME).options(path=target.path, **{rpc.HASHES: scan.model_dump_json()}).load()
+            same = [f"{_HASH} = {rpc.HASH_COLUMN}", *(f"{part.name} <=> {rpc.HOME_PART}{at}" for at, part in enumerate(keyed.parts))]
+            frame = frame.join(homes, functions_of(frame).expr(" AND ".join(same)), "left")
+            home = f"coalesce({rpc.HOME_COLUMN}, {_HASH})"
+        where = "0"
+        if keyed.parts:
+            frame, where = with_hash(frame, keyed.parts, _PART_HASH), f"cast({_PART_HASH} as bigint)"
+        task = f"cast(pmod({where} + pmod(coalesce({home}, 0), {writers}), {tasks}) as int)"
+        staged = frame.withColumn(_TASK, functions_of(frame).expr(task)).repartitionById(tasks, _TASK)
+        shared = {"tasks": tasks, "writers": writers, "base_snapshot_id": target.snapshot_id or 0}
+        return OwnedFrame(staged, job.model_copy(update=shared))
+
+
+def _keyed(frame: Any, schema: TableSchema) -> _Keyed | None:
+    """None if Spark cannot hash the key."""
+    keys, parts = _as_keys(schema, schema.bucket_keys, _KEY), _as_keys(schema, schema.partition_keys, _PART)
+    hashed = [keys, parts] if schema.has_dynamic_buckets and parts else [keys]
+    if not all(map(expressible, hashed)) or schema.core.bucket_function_type not in {"default", "mod"}:
+        return None
+    sources = zip([*keys, *parts], [*schema.bucket_keys, *schema.partition_keys], strict=True)
+    typed = frame.withColumns({key.name: functions_of(frame).expr(_tried(schema, name)) for key, name in sources})
+    return _Keyed(typed, keys, parts)
+
+
+def _as_keys(schema: TableSchema, names: tuple[str, ...], alias: str) -> list[BucketKey]:
+    return [BucketKey(f"{alias}{at}", schema.column_types[name], schema.field(name).type.nullable) for at, name in enumerate(names)]
+
+
+def _by_bucket(keyed: _Keyed, schema: TableSchema, tasks: int) -> Any:
+    """The frame with every bucket's rows in one task."""
+    if schema.core.bucket_function_type == "mod":
+        frame = with_bucket_mod(keyed.frame, keyed.keys[0], schema.core.bucket, _BUCKET)
+    else:
+        frame = with_bucket(keyed.frame, keyed.keys, schema.core.bucket, _BUCKET)
+    where = f"cast(hash({', '.join(part.name for part in keyed.parts)}) as bigint) + " if keyed.parts else ""
+    frame = frame.withColumn(_TASK, functions_of(frame).expr(f"cast(pmod({where}coalesce({_BUCKET}, 0), {tasks}) as int)"))
+    return frame.repartitionById(tasks, _TASK)
+
+
+def _tried(schema: TableSchema, name: str) -> str:
+    """A column in the table's type, null where a value does not fit: its task refuses that value by name."""
+    return f"try_cast({quoted_name(name)} as {spark_type(schema.field(name).type).simpleString()})"
+
+
+__all__ = ["OwnedFrame", "Ownership", "Target"]
