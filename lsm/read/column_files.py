@@ -26,7 +26,7 @@ from manifest.store import FileStore
 _ENDED: Any = None
 """Stands for the batch after the last one."""
 
-Columns = Callable[[DataFileMeta, Sequence[str]], Iterator[Any]]
+ReadColumns = Callable[[DataFileMeta, Sequence[str]], Iterator[Any]]
 """Reads some columns of all rows of a file, batch by batch."""
 
 
@@ -50,7 +50,7 @@ class ColumnFilesRead:
     path: Callable[[DataFileMeta], str]
     columns: Sequence[str]
     predicate: Predicate
-    read: Columns
+    read: ReadColumns
     report: ReadReport
     dead: BitMap | None = None
 
