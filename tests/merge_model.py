@@ -49,9 +49,9 @@ class Refused(Exception):
     """The model has no answer."""
 
 
-def model(table: list[Row], source: list[Row], on: str, clauses: list[tuple[Any, ...]]) -> dict[int, Row]:
+def model(table: list[Row], source: list[Row], on: str, clauses: list[tuple[Any, ...]], *, keyed: bool = True) -> list[Row]:
     matched_sources: set[int] = set()
-    after: dict[int, Row] = {}
+    after: list[Row] = []
     for row in table:
         mates = [at for at, other in enumerate(source) if JOINS[on](row, other)]
         matched_sources.update(mates)
@@ -66,7 +66,7 @@ def model(table: list[Row], source: list[Row], on: str, clauses: list[tuple[Any,
         for (_, action, _, values), mate in applied:
             new = None if action == "delete" else {**row, **values(row, mate)}
         if new is not None:
-            after[row["id"]] = new
+            after.append(new)
     taken = {row["id"] for row in table}
     inserted: set[int] = set()
     for at, row in enumerate(source):
@@ -74,10 +74,10 @@ def model(table: list[Row], source: list[Row], on: str, clauses: list[tuple[Any,
             continue
         clause = next((one for one in clauses if one[0] == "not matched" and CONDITIONS["not matched"][one[2]](None, row)), None)
         if clause is not None:
-            if row["id"] in taken or row["id"] in inserted:
+            if keyed and (row["id"] in taken or row["id"] in inserted):
                 raise Refused
             inserted.add(row["id"])
-            after[row["id"]] = clause[3](row)
+            after.append(clause[3](row))
     return after
 
 

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from fileindex.base.arrays import Mask, UInt32s
+from fileindex.base.arrays import Int64s, Mask, UInt32s
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.tree import Predicate, columns_of
 from fileindex.rowset.roaring import bitmap_to_rows
@@ -75,6 +75,13 @@ class MatchingRows:
         """The matching rows, all columns."""
         return (pa.Table.from_batches([batch]) for batch in self._read(self.store.schema.names, self.predicate).batches() if batch.num_rows)
 
+    def placed(self) -> Iterator[tuple[UInt32s, Any]]:
+        """The matching rows, all columns, with their positions in the file."""
+        start = 0
+        for rows in self.rows():
+            yield self.positions[start : start + rows.num_rows], rows
+            start += rows.num_rows
+
     def _read(self, columns: tuple[str, ...], predicate: Predicate | None) -> DataFileRead:
         wanted = None if predicate is None else FileFilter(self.store, predicate)
         place = self.split.partition, self.split.bucket
@@ -121,14 +128,16 @@ class AppendChange:
         made: list[DataFileMeta] = []
         try:
             if self.store.options.deletion_vectors_enabled:
-                message = self._marked(base, found, target, made)
-                return message, sum(len(rows.positions) for rows in found)
+                return self._marked(base, found, target, made)
+            found = [rows for rows in found if self.concerns(rows)]
             count = sum(self._rewritten(rows, target, made) for rows in found)
         except BaseException:
             for file in made:
                 discard_files(self.store.file_io, target.directory, file)
             raise
         before = tuple(rows.file for rows in found)
+        if not found:
+            return None
         return base.model_copy(update={"compact_before": before, "compact_after": tuple(made)}), count
 
     def _target(self, base: CommitMessage) -> FileTarget:
@@ -136,22 +145,44 @@ class AppendChange:
         size = self.store.options.target_size(has_primary_key=False)
         return FileTarget(store=self.store, directory=directory, names=data_file_names(self.store, self.commit_id), target_size=size)
 
-    def _marked(self, base: CommitMessage, found: Sequence[MatchingRows], target: FileTarget, made: list[DataFileMeta]) -> CommitMessage:
+    def concerns(self, found: MatchingRows) -> bool:  # noqa: ARG002  # see AppendMerge
+        """Whether any matching row of a file changes."""
+        return True
+
+    def successors(self, found: MatchingRows, gone: list[UInt32s]) -> Iterator[Any]:
+        """What comes in the place of a file's matching rows; ``gone`` takes the positions of those that go."""
+        gone.append(found.positions)
+        if self.update is not None:
+            yield from map(self.update, found.rows())
+
+    def replaced(self, rows: Any, wanted: Mask) -> tuple[Any, int]:
+        """Rows of a file, of which ``wanted`` match, as they are now, in their order; how many changed."""
+        if self.update is None:
+            return rows.filter(pa.array(~wanted)), int(wanted.sum())
+        return put_in_place(rows, np.flatnonzero(wanted), self.update(rows.filter(pa.array(wanted)))), int(wanted.sum())
+
+    def _marked(
+        self, base: CommitMessage, found: Sequence[MatchingRows], target: FileTarget, made: list[DataFileMeta]
+    ) -> tuple[CommitMessage, int] | None:
         """Marks in the place of the rows, and their successors in new files."""
         live = self.store.live_entries(self.snapshot, EntryFilter(partitions={base.partition}))
         live = live.select(live.bucket == base.bucket)
         has_buckets = base.total_buckets > 0
-        if self.update is not None:
-            writer = row_writer(target, FileSource.APPEND, int(live.max_sequence_number.max()) + 1 if has_buckets else 0)
-            made += writer.write_all(self.update(rows) for file in found for rows in file.rows())
+        gone: dict[str, list[UInt32s]] = {rows.file.file_name: [] for rows in found}
+        writer = row_writer(target, FileSource.APPEND, int(live.max_sequence_number.max()) + 1 if has_buckets else 0)
+        made += writer.write_all(new for rows in found for new in self.successors(rows, gone[rows.file.file_name]))
+        dead = {name: np.concatenate(parts) for name, parts in gone.items() if any(len(part) for part in parts)}
+        if not dead:
+            return None
         index_entries = self.store.index_entries(self.snapshot)
         entries = [e for e in index_entries if e.index_type == DELETION_VECTORS and (e.partition, e.bucket) == base.bucket_id]
         size = None if has_buckets else self.store.options.deletion_vector_index_file_target_size
         names = FileNames("index-", commit_id=self.commit_id)
         vectors = BucketVectors(DeletionVectorWriter(self.store, *base.bucket_id, names, size), entries, set(live.file_name))
-        for rows in found:
-            vectors.mark(rows.file.file_name, rows.positions)
-        return base.model_copy(update={"new_files": tuple(made), "index_changes": (vectors.change(compaction=False),)})
+        for name, positions in dead.items():
+            vectors.mark(name, positions)
+        message = base.model_copy(update={"new_files": tuple(made), "index_changes": (vectors.change(compaction=False),)})
+        return message, sum(map(len, dead.values()))
 
     def _rewritten(self, found: MatchingRows, target: FileTarget, made: list[DataFileMeta]) -> int:
         """The file's rows in new files, in their order; how many changed."""
@@ -160,21 +191,23 @@ class AppendChange:
         def rows() -> Iterator[Any]:
             nonlocal changed
             for table, wanted in found.batches(self.store.schema.names):
-                changed += int(wanted.sum())
-                yield self._replaced(table, wanted)
+                new, count = self.replaced(table, wanted) if wanted.any() else (table, 0)
+                changed += count
+                yield new
 
         made += row_writer(target, FileSource.COMPACT, found.file.min_sequence_number).write_all(rows())
         return changed
 
-    def _replaced(self, rows: Any, wanted: Mask) -> Any:
-        if self.update is None:
-            return rows.filter(pa.array(~wanted))
-        if not wanted.any():
-            return rows
-        both = pa.concat_tables([rows, self.update(rows.filter(pa.array(wanted)))])
-        take = np.arange(rows.num_rows)
-        take[wanted] = rows.num_rows + np.arange(int(wanted.sum()))
-        return both.take(pa.array(take))
+
+def put_in_place(rows: Any, places: Int64s, new: Any) -> Any:
+    """``rows`` with those at ``places`` replaced by ``new``, one by one.
+
+    >>> put_in_place(pa.table({"n": [1, 2, 3]}), np.array([1]), pa.table({"n": [9]}))["n"].to_pylist()
+    [1, 9, 3]
+    """
+    take = np.arange(rows.num_rows)
+    take[places] = rows.num_rows + np.arange(len(places))
+    return pa.concat_tables([rows, new]).take(pa.array(take))
 
 
-__all__ = ["AppendChange", "MatchingRows", "Update", "matching_files"]
+__all__ = ["AppendChange", "MatchingRows", "Update", "matching_files", "put_in_place"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,14 @@ from fileindex.base.errors import InvalidArgument
 from fileindex.base.plain_value import plain_array, plain_values
 from fileindex.expression.compute import computed
 from fileindex.expression.tree import ColumnValue, Expression
-from fileindex.predicate.tree import ColumnRef, In, Predicate, all_of
+from fileindex.predicate.tree import TRUE, ColumnRef, In, Predicate, all_of
 from lsm.keys.key_set import KeySet
 from lsm.keys.sort import DELETE, INSERT, UPDATE_AFTER
 from lsm.schema.conform_input import conform
+from lsm.write.append_merge import AppendMerge, Successors
 from lsm.write.table_write import TableWrite
+from manifest.commit.file_store_commit import FileStoreCommit
+from manifest.commit.message import CommitMessage
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
@@ -34,6 +38,9 @@ from pyspark_paimon.request.merge import Clause, MergeRequest, check_merge
 from pyspark_paimon.request.results import MergeResult
 
 _KINDS = {"update": UPDATE_AFTER, "delete": DELETE, "insert": INSERT}
+_NOWHERE = np.zeros(0, np.int64)
+Places = Mapping[str, Int64s]
+"""Of rows that belong together, the index in the rows of each side."""
 WrittenRows = tuple[pa.Table, int]
 """Rows of the table's columns, and the kind that they are written with."""
 
@@ -53,6 +60,7 @@ class MergeRows:
 
     def __post_init__(self) -> None:
         self._matched = np.zeros(self.wanted.source.num_rows, np.bool_)
+        self._counting = Lock()
 
     @property
     def reads_all(self) -> bool:
@@ -67,21 +75,40 @@ class MergeRows:
 
     def of_target(self, batch: pa.RecordBatch) -> Iterator[WrittenRows]:
         """What becomes of rows of the table. Raises ``InvalidArgument`` where two rows of the source would change one."""
-        rows = pa.Table.from_batches([batch])
+        return (self._made(*change) for change in self._changes(pa.Table.from_batches([batch])))
+
+    def successors(self, rows: pa.Table) -> Successors:
+        """The same, of rows that are replaced where they lie; ``replaced`` counts them."""
+        gone, places, new = [_NOWHERE], [_NOWHERE], [rows.slice(0, 0)]
+        for clause, chosen, sides in self._changes(rows):
+            if clause.action == "delete":
+                gone.append(chosen[TARGET])
+            else:
+                places.append(chosen[TARGET])
+                new.append(self._new(clause, chosen, sides))
+        return Successors(np.concatenate(gone), np.concatenate(places), pa.concat_tables(new))
+
+    def replaced(self, deleted: int, updated: int) -> None:
+        """Count rows that ``successors`` changed; threads may."""
+        with self._counting:
+            self.counts["delete"] += deleted
+            self.counts["update"] += updated
+
+    def _changes(self, rows: pa.Table) -> Iterator[tuple[Clause, Places, Mapping[str, pa.Table]]]:
         target, source = self._pairs(rows)
         self._matched[source] = True
         sides = {TARGET: rows, SOURCE: self.wanted.source}
         taken = np.zeros(rows.num_rows, np.int64)
         for clause, chosen in self._decided("matched", {TARGET: target, SOURCE: source}, sides):
             np.add.at(taken, chosen[TARGET], 1)
-            yield self._made(clause, chosen, sides)
+            yield clause, chosen, sides
         if (twice := np.flatnonzero(taken > 1)).size:
             raise InvalidArgument(f"merge: two rows of the source match the row {self._name(rows, int(twice[0]))}")
         if self.reads_all:
             lone = np.ones(rows.num_rows, np.bool_)
             lone[target] = False
             for clause, chosen in self._decided("not matched by source", {TARGET: np.flatnonzero(lone)}, sides):
-                yield self._made(clause, chosen, sides)
+                yield clause, chosen, sides
 
     def inserts(self) -> Iterator[WrittenRows]:
         """What is inserted of the source. Raises ``InvalidArgument`` where two rows have one key."""
@@ -174,15 +201,19 @@ class MergeRows:
             return pa.repeat(value, rows)
         return column(value) if isinstance(value, ColumnValue) else computed(value, column, rows)
 
-    def _made(self, clause: Clause, places: Mapping[str, Int64s], sides: Mapping[str, pa.Table]) -> WrittenRows:
+    def _made(self, clause: Clause, places: Places, sides: Mapping[str, pa.Table]) -> WrittenRows:
         self.counts[clause.action] += len(next(iter(places.values())))
+        return self._new(clause, places, sides), _KINDS[clause.action]
+
+    def _new(self, clause: Clause, places: Places, sides: Mapping[str, pa.Table]) -> pa.Table:
+        """The rows that a clause makes of its rows, or that it deletes."""
         if clause.action == "insert":
             arrays = {name: self._computed(value, places, sides) for name, value in clause.values.items()}
-            return conform(pa.table(arrays), self.schema), _KINDS[clause.action]
+            return conform(pa.table(arrays), self.schema)
         rows = sides[TARGET].take(pa.array(places[TARGET]))
         for name, value in clause.values.items():
             rows = rows.set_column(rows.column_names.index(name), name, self._computed(value, places, sides))
-        return conform(rows, self.schema) if clause.values else rows, _KINDS[clause.action]
+        return conform(rows, self.schema) if clause.values else rows
 
     def _name(self, rows: pa.Table, row: int) -> str:
         names = self.schema.primary_keys or self._keys.names
@@ -217,11 +248,28 @@ class MergeChange(Change):
         """See ``Change``."""
         merge = MergeRows(self.store.schema, self.wanted)
         self._last.append(merge)
+        if self.store.schema.is_primary_key_table:
+            base_id = None if base is None else base.id
+            return self._written(merge, base, self._read(None if merge.reads_all else merge.predicate, base_id))
+        messages: list[CommitMessage] = []
+        if base is not None:
+            predicate = TRUE if merge.reads_all else merge.predicate
+            change = AppendMerge(self.store, base, predicate, self.request.commit_id, decide=merge.successors, tell=merge.replaced)
+            messages, _ = self.replaced(change, "merge")
+        try:
+            made, changed = self._written(merge, base, ())
+        except BaseException:
+            FileStoreCommit(self.store, self.request.commit_id).abort(messages)
+            raise
+        return [*messages, *made], changed
+
+    def _written(self, merge: MergeRows, base: Snapshot | None, batches: Iterable[pa.RecordBatch]) -> ChangedRows:
+        """New versions of the rows of ``base`` in ``batches`` that change, and what is inserted."""
         user, base_id = self.request.commit_id, None if base is None else base.id
         flush = FlushMeter(self.progress)
         store = self.store.metered(flush)
         with TableWrite(store, commit_user=user, commit_id=user, threads=self.threads, base_snapshot_id=base_id) as write:
-            for batch in self._read(None if merge.reads_all else merge.predicate, base_id):
+            for batch in batches:
                 _write(write, merge.of_target(batch))
             inserts = list(merge.inserts())
             if self.store.schema.is_primary_key_table and not self.wanted.join.finds_keys(self.store.schema):

@@ -125,11 +125,15 @@ class Change:
     def _appended(self, base: Snapshot) -> ChangedRows:
         """What becomes of the rows' files."""
         change = AppendChange(self.store, base, self._predicate, self.request.commit_id, self.update)
+        return self.replaced(change, "delete" if self.update is None else "update")
+
+    def replaced(self, change: AppendChange, stage: str) -> ChangedRows:
+        """What to commit of a change of an append table's files, and how many rows it changes."""
         done: list[tuple[CommitMessage, int]] = []
 
         buckets = list(change.buckets().values())
         total = sum(split.file_size for splits in buckets for split in splits)
-        steps = Steps(self.progress, "delete" if self.update is None else "update", len(buckets), total_bytes=total)
+        steps = Steps(self.progress, stage, len(buckets), total_bytes=total)
 
         def one(splits: Sequence[DataSplit]) -> None:
             piece = PieceMeter(steps, sum(split.file_size for split in splits))

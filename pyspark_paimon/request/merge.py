@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 from fileindex.base.errors import InvalidArgument
-from manifest.io.errors import UnsupportedTable
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.request.assignments import refuse_delete, refuse_update
 from pyspark_paimon.request.bound import BoundExpression, BoundSource, BoundValue
@@ -53,11 +52,6 @@ def check_merge(clauses: Sequence[Clause], schema: TableSchema, table: str) -> N
         raise InvalidArgument("merge does nothing: say what becomes of rows, when_matched_update_all().when_not_matched_insert_all()")
     for action, refuse in (("update", refuse_update), ("delete", refuse_delete)):
         if any(clause.action == action for clause in clauses):
-            if not schema.is_primary_key_table:
-                raise UnsupportedTable(
-                    f"{table}: merge {action}s rows of tables with a primary key only; "
-                    f"of this one rows are inserted, and {action}d by {action}(filter)"
-                )
             refuse(schema, table)
 
 

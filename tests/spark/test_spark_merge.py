@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pyspark_paimon import InvalidArgument, SchemaMismatch, Table
+from pyspark_paimon import InvalidArgument, SchemaMismatch, Table, UnsupportedTable
 from pyspark_paimon.spark.client import merge as staging
 from pyspark_paimon.spark.client.backend import SparkBackend
 from tests.merge_model import DDL, INSERTS, SOURCE, UPDATES, Row, comparable, model, said
@@ -40,20 +40,31 @@ def frame_of(spark: Any, rows: list[Row]) -> Any:
     return spark.createDataFrame(pa.Table.from_pylist(rows, SOURCE))
 
 
-@pytest.mark.parametrize(("bucket", "held"), [("-1", False), pytest.param("2", False, marks=pytest.mark.long), ("2", True)])
-def test_every_clause_is_the_models(spark, tmp_path, bucket, held):
-    table = Table.create(tmp_path / "t", DDL, primary_keys=["id"], options={"bucket": bucket})
+MARKED = {"deletion-vectors.enabled": "true"}
+
+
+@pytest.mark.parametrize(
+    ("keys", "options", "held"),
+    [
+        (["id"], {"bucket": "-1"}, False),
+        pytest.param(["id"], {"bucket": "2"}, False, marks=pytest.mark.long),
+        (["id"], {"bucket": "2"}, True),
+        ((), MARKED, False),
+    ],
+)
+def test_every_clause_is_the_models(spark, tmp_path, keys, options, held):
+    table = Table.create(tmp_path / "t", DDL, primary_keys=keys, options=options)
     table.write(BEFORE)
     source = pa.Table.from_pylist(AFTER, SOURCE) if held else frame_of(spark, AFTER)
     merge = Table.open(table.path, spark=spark).merge(source, "id")
     for clause in EVERY:
         merge = said(merge, clause)
     done = merge.execute()
-    expected = list(model(BEFORE, AFTER, "id", [clause[:4] for clause in EVERY]).values())
+    expected = model(BEFORE, AFTER, "id", [clause[:4] for clause in EVERY], keyed=bool(keys))
     assert comparable(table.scan().to_arrow().to_pylist()) == comparable(expected)
     assert (done.rows, done.inserted) == (done.updated + done.deleted + done.inserted, 16)
     assert done.inserted - done.deleted == len(expected) - len(BEFORE)
-    assert table.snapshots()["commit_kind"].to_pylist()[:2] == ["APPEND", "APPEND"]
+    assert table.snapshots()["commit_kind"].to_pylist()[1] == ("APPEND" if keys else "OVERWRITE")
 
 
 @pytest.fixture(scope="module")
@@ -122,3 +133,11 @@ def test_an_append_table_takes_what_matches_nothing(spark, tmp_path):
     done = Table.open(table.path, spark=spark).merge(frame, "id").when_not_matched_insert_all().execute()
     assert (done.inserted, done.rows) == (2, 2)
     assert sorted(table.scan().to_arrow()["n"].to_pylist()) == [1, 8, 9]
+
+
+def test_rows_of_an_append_table_are_changed_by_what_the_driver_holds(spark, tmp_path, monkeypatch):
+    table = Table.create(tmp_path / "t", "id BIGINT, n INT", spark=spark)
+    monkeypatch.setattr(staging, "MOST_HELD_ROWS", 1)
+    for source in (spark.range(2), pa.table({"id": [1, 2]})):
+        with pytest.raises(UnsupportedTable, match="at most 1 rows"):
+            table.merge(source, "id").when_matched_delete().execute()

@@ -138,18 +138,19 @@ class SparkBackend(SparkScans):
 
     def merge(self, request: DeleteRequest, wanted: MergeRequest) -> MergeResult:
         """Merge rows of this process on the driver, where few files can match them; Spark joins many, or those of a DataFrame."""
-        from pyspark_paimon.spark.client.merge import merge_result, source_frame, staged_merge  # noqa: PLC0415  # writes expressions
+        from pyspark_paimon.spark.client.merge import merge_result, merge_source, staged_merge  # noqa: PLC0415  # writes expressions
 
         schema = self.schema()
         check_merge(wanted.clauses, schema, self._path)
-        source = source_frame(self._spark, wanted)
-        if source is None:
+        with errors_mapped():
+            wanted = wanted.model_copy(update={"source": merge_source(self._spark, wanted, schema)})
+        if not isinstance(wanted.source, SparkRows):
             command = rpc.MergeHeldRows(id=_new_id(), request=request, wanted=wanted)
             return MergeResult.model_validate_json(self._order(command, "merge"))
 
         def stage(base: Snapshot | None) -> Staged:
             target = self._target(schema, None if base is None else base.id)
-            return staged_merge(self._spark, self.frame, target, request, wanted.model_copy(update={"source": source}))
+            return staged_merge(self._spark, self.frame, target, request, wanted)
 
         return merge_result(*self._until_committed(request, stage))
 

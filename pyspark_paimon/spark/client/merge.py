@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pyarrow as pa
+
+from manifest.io.errors import UnsupportedTable
+from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.frames.spark_types import arrow_for_spark
 from pyspark_paimon.request.backend import EVERY_LEVEL, DeleteRequest, ScanRequest, SparkRows, WriteRequest
 from pyspark_paimon.request.merge import MergeRequest
@@ -18,13 +22,22 @@ MOST_HELD_ROWS, MOST_HELD_BYTES = 100_000, 16 << 20
 """What a driver merges by itself: the files that match so few keys are found by ranges and indexes, and no row crosses the JVM."""
 
 
-def source_frame(spark: Any, wanted: MergeRequest) -> SparkRows | None:
-    """The source as a DataFrame; None for rows of this process that the driver merges."""
-    source = wanted.source
-    if isinstance(source, SparkRows):
+def merge_source(spark: Any, wanted: MergeRequest, schema: TableSchema) -> pa.Table | SparkRows:
+    """The source as rows that the driver merges, or as a DataFrame that Spark joins with the table.
+
+    Rows of append tables are changed where they lie, in their files, so only the driver changes them: raises ``UnsupportedTable`` for a
+    source that it does not hold.
+    """
+    source, in_place = wanted.source, not schema.is_primary_key_table and any(clause.action != "insert" for clause in wanted.clauses)
+    if in_place and isinstance(source, SparkRows):
+        source = source.frame.limit(MOST_HELD_ROWS + 1).toArrow()
+    if isinstance(source, SparkRows) or (source.num_rows <= MOST_HELD_ROWS and source.nbytes <= MOST_HELD_BYTES):
         return source
-    if source.num_rows <= MOST_HELD_ROWS and source.nbytes <= MOST_HELD_BYTES:
-        return None
+    if in_place:
+        raise UnsupportedTable(
+            f"merge changes rows of a table without primary key from a source of at most {MOST_HELD_ROWS} rows and {MOST_HELD_BYTES >> 20} "
+            "MiB over Spark; merge a part at a time, or open the table without spark=..."
+        )
     frame = spark.createDataFrame(source)
     return SparkRows(frame, arrow_for_spark(frame.schema))
 
@@ -51,4 +64,4 @@ def merge_result(done: WriteResult, outcome: Outcome | None) -> MergeResult:
     return MergeResult.model_validate({**dict(done), **counts, "rows": sum(counts.values())})
 
 
-__all__ = ["MOST_HELD_BYTES", "MOST_HELD_ROWS", "merge_result", "source_frame", "staged_merge"]
+__all__ = ["MOST_HELD_BYTES", "MOST_HELD_ROWS", "merge_result", "merge_source", "staged_merge"]
