@@ -15,6 +15,7 @@ from lsm.write.bucket_writer import BucketContext, WriteMetrics
 from lsm.write_buffer.source import BufferedRows, Source
 from manifest.commit.message import CommitMessage
 from manifest.entry.data_file import DataFileMeta, FileSource
+from manifest.options.support import check_rewritable
 
 
 class AppendOnlyWriter:
@@ -65,6 +66,7 @@ class AppendOnlyWriter:
         """Flush, then join small files; nothing if the table has got columns since it was opened."""
         self.flush()
         context = self.context
+        check_rewritable(context.store.options, context.store.root)
         if not context.knows_all_columns:
             return
         policy = SmallFilePolicy.of(context.store.options)
@@ -84,6 +86,7 @@ class AppendOnlyWriter:
     def rewrite(self, names: Collection[str]) -> None:
         """See ``BucketWriter``."""
         context = self.context
+        check_rewritable(context.store.options, context.store.root)
         for file in [file for file in self._files if file.file_name in names]:
             made = join_files(self._target, context.partition, context.bucket, [file.without_statistics()], context.vectors)
             self._replace(CompactTaskResult([file], made.after))
@@ -91,6 +94,7 @@ class AppendOnlyWriter:
     def cluster(self, clustering: Clustering) -> None:
         """Flush, then sort all rows anew; nothing if the table has got columns since it was opened."""
         self.flush()
+        check_rewritable(self.context.store.options, self.context.store.root)
         if not self._files or not self.context.knows_all_columns:
             return
         context = self.context

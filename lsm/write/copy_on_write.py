@@ -32,6 +32,7 @@ from manifest.entry.data_file import DataFileMeta, FileSource
 from manifest.entry.index_manifest import DELETION_VECTORS
 from manifest.entry.live import EntryFilter
 from manifest.io.paths import FileNames
+from manifest.options.support import check_rewritable
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
 
@@ -109,7 +110,8 @@ class AppendChange:
     update: Update | None = None
 
     def buckets(self, partitions: Collection[bytes] | None = None) -> dict[BucketId, list[DataSplit]]:
-        """The splits that may hold such rows, by bucket."""
+        """The splits that may hold such rows, by bucket. Raises ``UnsupportedTable`` where rows may not change files."""
+        check_rewritable(self.store.options, self.store.root)
         found: dict[BucketId, list[DataSplit]] = {}
         for split in ScanPlanner(self.store).plan(self.predicate, snapshot=self.snapshot, partitions=partitions).splits:
             found.setdefault((split.partition, split.bucket), []).append(split)
@@ -117,6 +119,7 @@ class AppendChange:
 
     def run(self, splits: Sequence[DataSplit]) -> tuple[CommitMessage, int] | None:
         """Change the rows of one bucket: what to commit, and how many rows; None if there are none. On failure no file remains."""
+        check_rewritable(self.store.options, self.store.root)
         found = [rows for split in splits for rows in matching_files(self.store, split, self.predicate)]
         if not found:
             return None

@@ -11,6 +11,7 @@ from functools import partial
 import numpy as np
 
 from manifest.commit.partition_statistics import partition_statistics
+from manifest.commit.row_tracking import with_row_ids
 from manifest.entry.cache import entries_weight, list_weight
 from manifest.entry.columns import EntryColumns
 from manifest.entry.manifest_entry import FileKind
@@ -63,12 +64,15 @@ class CommitAttempt:
 
     def prepare(self, latest: Snapshot | None, change: CommitChange, identity: CommitIdentity, *, merging: bool) -> Snapshot:
         """Write the manifests and the two lists of ``change`` on top of ``latest``, durably, and compose the snapshot."""
-        store, self._changes = self.store, change.entries
-        delta = store.manifests.write(change.entries)
+        store = self.store
+        snapshot_id = 1 if latest is None else latest.id + 1
+        entries, next_row_id = change.entries, (latest.next_row_id if latest else None) or 0
+        if store.options.row_tracking_enabled:
+            entries, next_row_id = with_row_ids(entries, next_row_id, snapshot_id)
+        self._changes = entries
+        delta = store.manifests.write(entries)
         if len(delta) == 1:
-            store.cache.put(
-                delta[0].file_name, change.entries, entries_weight(change.entries)
-            )  # the next commit of this process need not read it
+            store.cache.put(delta[0].file_name, entries, entries_weight(entries))  # the next commit of this process need not read it
         failpoints.point("after-manifest")
         base = [] if latest is None else store.manifest_metas(latest)
         if change.revives and latest is not None:
@@ -86,9 +90,9 @@ class CommitAttempt:
         schema, *_ = store.file_io.together(store.schemas.latest, self._together.settle, partial(_check_there, store, latest))
         failpoints.point("after-manifest-list")
         schema_id = store.schema.id if schema is None else schema.id
-        records = record_count(change.entries)
+        records = record_count(entries)
         return Snapshot(
-            id=1 if latest is None else latest.id + 1,
+            id=snapshot_id,
             schema_id=schema_id,
             base_manifest_list=base_list,
             base_manifest_list_size=base_size,
@@ -107,7 +111,7 @@ class CommitAttempt:
             watermark=None if latest is None or latest.watermark == NO_WATERMARK else latest.watermark,
             statistics=change.statistics or (latest.statistics if latest is not None and latest.schema_id == schema_id else None),
             properties=dict(identity.properties) if identity.properties else None,
-            next_row_id=(latest.next_row_id if latest else None) or 0,
+            next_row_id=next_row_id,
         )
 
     def changed(self) -> list[PartitionStatistics]:

@@ -103,7 +103,7 @@ REFUSED: dict[str, Refusal] = {
     "file.format": _only("parquet", "orc", "avro", why="is no format of data files here"),
     "bucket-function.type": _only("default", "mod", why="is not built"),
     **dict.fromkeys(
-        ["data-evolution.enabled", "row-tracking.enabled", "index-file-in-data-file-dir", "manifest-sort.enabled", "primary-key.nullable"],
+        ["index-file-in-data-file-dir", "manifest-sort.enabled", "primary-key.nullable"],
         _OFF,
     ),
     **dict.fromkeys(["commit.discard-duplicate-files", "query-auth.enabled"], _OFF),

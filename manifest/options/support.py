@@ -173,4 +173,13 @@ def check_writable(options: CoreOptions, *, has_primary_key: bool, table: str) -
         raise UnsupportedTable(f"{table}: option 'bucket' = {options.bucket}: postponed buckets are not written")
 
 
-__all__ = ["check_alter", "check_call", "check_readable", "check_settable", "check_writable"]
+def check_rewritable(options: CoreOptions, table: str) -> None:
+    """Raise ``UnsupportedTable`` where rows have ids, which they would lose in other files."""
+    if options.row_tracking_enabled:
+        raise UnsupportedTable(
+            f"{table}: option 'row-tracking.enabled': rows keep their ids when they are moved to other files, which is not built: "
+            "append, overwrite and drop partitions; compact, update and delete with another engine"
+        )
+
+
+__all__ = ["check_alter", "check_call", "check_readable", "check_rewritable", "check_settable", "check_writable"]

@@ -96,6 +96,7 @@ def check_schema(schema: TableSchema) -> None:
     _check_columns(schema)
     _check_keys(schema)
     _check_buckets(schema, schema.core)
+    _check_row_tracking(schema, schema.core)
     _check_sequence(schema, schema.core)
     check_merging(schema)
     check_changelog(schema)
@@ -190,6 +191,15 @@ def _check_keys(schema: TableSchema) -> None:
     missing = [name for name in schema.partition_keys if name not in schema.primary_keys]
     if schema.primary_keys and missing:
         raise InvalidSchema(f"primary key without partition column '{missing[0]}': keys across partitions are not built; add it to the key")
+
+
+def _check_row_tracking(schema: TableSchema, options: CoreOptions) -> None:
+    if options.row_tracking_enabled and (schema.is_primary_key_table or options.bucket != -1):
+        raise UnsupportedOption("row-tracking.enabled", "needs a table without a primary key and without buckets ('bucket' = -1)")
+    if options.data_evolution_enabled and not options.row_tracking_enabled:
+        raise UnsupportedOption("data-evolution.enabled", "needs 'row-tracking.enabled' too")
+    if options.data_evolution_enabled and options.deletion_vectors_enabled:
+        raise UnsupportedOption("data-evolution.enabled", "does not go with 'deletion-vectors.enabled'")
 
 
 def _check_buckets(schema: TableSchema, options: CoreOptions) -> None:

@@ -120,6 +120,26 @@ def _written(warehouse: Path) -> None:
         (warehouse / f"{name}.jsonl").write_text("".join(f"{line}\n" for line in sorted(lines)), encoding="utf-8")
 
 
+def update(table_path: Path, column: str, values: list[object], assigned: dict[str, object]) -> None:
+    """Have the peer write new values of some columns into files of their own."""
+    from tests.interop.peers import PYPAIMON, environment  # as below
+
+    asked = json.dumps([column, values, assigned])
+    subprocess.run([environment(PYPAIMON), str(Path(__file__).resolve()), "--update", str(table_path), asked], check=True)
+
+
+def _update(path: Path, column: str, values: list[object], assigned: dict[str, object]) -> None:
+    from pypaimon import CatalogFactory  # the peer's
+
+    name = f"{path.parent.name.removesuffix('.db')}.{path.name}"
+    builder = CatalogFactory.create({"warehouse": str(path.parent.parent)}).get_table(name).new_batch_write_builder()
+    changing = builder.new_update()
+    messages = changing.update_by_predicate(changing.new_predicate_builder().is_in(column, values), assigned)
+    commit = builder.new_commit()
+    commit.commit(messages)
+    commit.close()
+
+
 def main() -> None:
     """Make them anew."""
     from tests.interop.engine import Engine  # this file is read by the peer's interpreter, too
@@ -148,5 +168,7 @@ def main() -> None:
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--make"]:
         _written(Path(sys.argv[2]))
+    elif sys.argv[1:2] == ["--update"]:
+        _update(Path(sys.argv[2]), *json.loads(sys.argv[3]))
     else:
         main()

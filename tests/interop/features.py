@@ -60,6 +60,7 @@ FEATURES = (
     "file indexes on map keys",
     "filters on NaN",
     "schema evolution",
+    "data evolution",
     "overwrite",
     "tags",
     "branches",

@@ -3,6 +3,7 @@
 import json
 import pickle
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from manifest.io.errors import UnsupportedTable
-from pyspark_paimon import CorruptFile, Table
+from pyspark_paimon import CorruptFile, Table, UnsupportedOption
 from tests.interop.evolved_tables import HOME, TABLES
 
 
@@ -76,13 +77,13 @@ def test_values_of_files_that_were_superseded_prune_nothing_and_find_nothing():
     assert table.scan().aggregate({"n": ["min", "max"]}).to_pylist() == [{"n_min": -1, "n_max": 777}]
 
 
-def test_changes_and_writes_are_refused_by_the_option():
+def test_what_moves_rows_and_changes_between_snapshots_are_refused_by_the_option():
     table = opened("updated")
     for act in (
         lambda: table.scan(incremental=(1, 2)).count(),
         lambda: next(iter(table.follow())),
-        lambda: table.write(pa.table({"id": [1]})),
         table.compact,
+        lambda: table.compact(order_by="id"),
         lambda: table.delete("id = 1"),
         lambda: table.update("id = 1", {"n": 1}),
     ):
@@ -108,3 +109,51 @@ def test_a_blob_file_that_is_missing_leaves_no_rows_without_a_word(tmp_path):
     with pytest.raises(CorruptFile):
         table.scan().to_arrow()
     assert len(table.scan(columns=["id"]).to_arrow()) == 13
+
+
+def tracked(path):
+    return Table.create(path, "id INT, n INT, s STRING", options={"row-tracking.enabled": "true", "data-evolution.enabled": "true"})
+
+
+def numbered(first, count):
+    ids = list(range(first, first + count))
+    return pa.table({"id": pa.array(ids, pa.int32()), "n": pa.array([i % 7 for i in ids], pa.int32()), "s": [f"s{i}" for i in ids]})
+
+
+def test_rows_that_are_appended_are_numbered_through(tmp_path):
+    table = tracked(tmp_path / "t")
+    table.write(numbered(0, 10))
+    table.write(numbered(10, 5))
+    table.write(numbered(100, 2), mode="overwrite")
+    table.write(numbered(15, 4))
+    files = Table.open(f"{tmp_path}/t$files").scan(columns=["first_row_id", "record_count", "min_sequence_number", "max_sequence_number"])
+    assert sorted(tuple(row.values()) for row in files.to_arrow().to_pylist()) == [(15, 2, 3, 3), (17, 4, 4, 4)]
+    assert Table.open(f"{tmp_path}/t$snapshots").scan().to_arrow()["next_row_id"].to_pylist() == [10, 15, 17, 21]
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [15, 16, 17, 18, 100, 101]
+    assert table.scan("s = 's16'").count() == 1
+    assert table.fsck(depth="deep").problems == ()
+
+
+def test_writers_that_race_never_share_a_row_id(tmp_path):
+    table = tracked(tmp_path / "t")
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda at: Table.open(tmp_path / "t").write(numbered(at * 10, at + 1)), range(8)))
+    files = Table.open(f"{tmp_path}/t$files").scan(columns=["first_row_id", "record_count"]).to_arrow().to_pylist()
+    taken = sorted(row["first_row_id"] + at for row in files for at in range(row["record_count"]))
+    assert taken == list(range(36))
+    assert table.count() == 36
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"data-evolution.enabled": "true"}, "data-evolution"),
+        ({"row-tracking.enabled": "true", "bucket": "2", "bucket-key": "id"}, "row-tracking"),
+        ({"row-tracking.enabled": "true", "data-evolution.enabled": "true", "deletion-vectors.enabled": "true"}, "data-evolution"),
+    ],
+)
+def test_what_does_not_go_together_is_refused_when_the_table_is_made(tmp_path, options, named):
+    with pytest.raises(UnsupportedOption, match=named):
+        Table.create(tmp_path / "t", "id INT, s STRING", options=options)
+    with pytest.raises(UnsupportedOption, match="row-tracking"):
+        Table.create(tmp_path / "t", "id INT, s STRING", primary_keys=["id"], options={"row-tracking.enabled": "true"})
