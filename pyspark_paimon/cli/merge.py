@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Annotated
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import typer
 
 from fileindex.base.errors import InvalidArgument
-from lsm.arrow.row_kind import ROW_KIND
 from pyspark_paimon.cli.rows_of_files import STANDARD_INPUT, rows_of_files
 from pyspark_paimon.cli.scan import column_names
 from pyspark_paimon.cli.target import TableOption, destroys
 from pyspark_paimon.cli.write import CommitName, Files, InputFormat
+from pyspark_paimon.table.merge import Merge
 from pyspark_paimon.table.table import Table
 
 _MATCHED, _NOT_MATCHED = ("update", "delete", "ignore"), ("insert", "ignore")
-_PLACE = "_place"
 
 
 @destroys
@@ -39,104 +35,49 @@ def merge_files(
 ) -> None:
     """Merge the rows of files into a primary-key table by its key, in one commit.
 
-    Of rows with one key the last counts. What updates is merged by the table's merge engine. Keys are looked up in the snapshot that was
-    newest at the start: what others commit meanwhile is not seen, and the answer tells of it. Deleting asks first.
+    Without options an upsert: the table's merge engine takes the rows as they stream in, of those with one key the last counts. Else the
+    rows are held in memory and matched with the table's; two that match one row, or are inserted with one key, are an error. What other
+    commits change meanwhile is seen. Deleting asks first.
     """
     table = target.open()
     _check(table, on, when_matched, when_not_matched)
-    matching = Matching(table, when_matched, when_not_matched)
     if STANDARD_INPUT in files and when_matched == "delete" and not (target.yes or target.dry_run):
         raise InvalidArgument("standard input has the rows, so nobody can be asked: add --yes, or --dry-run")
     rows = rows_of_files(files, form, table.schema)
+    if missing := [name for name in table.primary_keys if name not in rows.schema.names]:
+        raise InvalidArgument(f"the files have no column '{missing[0]}', which the primary key has")
     asks = when_matched == "delete" and not target.dry_run
     if target.dry_run or (asks and not target.confirmed(f"delete the rows of {table.path} whose keys the files have")):
-        for batch in rows:
-            matching.chosen(batch)
-        target.tell({"dry_run": target.dry_run, **matching.counts()}, f"nothing merged: {matching.told()}")
+        matched, others = _counted(table, rows)
+        told = f"{matched:,} keys match ({when_matched}), {others:,} do not ({when_not_matched})"
+        target.tell({"dry_run": target.dry_run, "matched": matched, "not_matched": others}, f"nothing merged: {told}")
         return
-    done = table.write(matching.changes(rows), commit_id=commit_id)
-    others = (
-        0 if done.snapshot_id is None or done.replayed or not matching.looked_up else done.snapshot_id - 1 - (matching.snapshot_id or 0)
+    if (when_matched, when_not_matched) == ("update", "insert"):
+        done = table.write(rows, commit_id=commit_id)
+        said = f"{done.rows:,} rows updated or inserted by their keys"
+    else:
+        done = merged = _merge(table, rows.read_all(), when_matched, when_not_matched, commit_id).execute()
+        said = f"{merged.updated:,} rows updated, {merged.deleted:,} deleted, {merged.inserted:,} inserted"
+    target.tell(
+        done.model_dump(mode="json"), f"nothing to commit: {said}" if done.snapshot_id is None else f"{said}, snapshot {done.snapshot_id}"
     )
-    text = (
-        f"{done.rows:,} rows written: {matching.told()}, snapshot {done.snapshot_id}"
-        if done.snapshot_id is not None
-        else f"nothing to commit: {matching.told()}"
-    )
-    late = f"; {others} snapshots came meanwhile, whose keys were not looked up" if others > 0 else ""
-    target.tell({**done.model_dump(mode="json"), **matching.counts(), "snapshots_meanwhile": others}, text + late)
 
 
-@dataclass
-class Matching:
-    """Which rows have a key that the table has, in one snapshot, and what they do."""
-
-    table: Table
-    when_matched: str
-    when_not_matched: str
-    matched: int = 0
-    not_matched: int = 0
-    looked_up: bool = False
-
-    def __post_init__(self) -> None:
-        self.snapshot_id = self.table.scan().snapshot_id
-
-    @property
-    def looks_up(self) -> bool:
-        """Whether rows differ in what they do: an upsert needs no look."""
-        return (self.when_matched, self.when_not_matched) != ("update", "insert")
-
-    def changes(self, rows: pa.RecordBatchReader) -> pa.RecordBatchReader:
-        """What is to be written of ``rows``, each with its kind."""
-        kinds = pa.field(ROW_KIND, pa.string())
-        if not self.looks_up:
-            return rows
-        if ROW_KIND in rows.schema.names:
-            raise InvalidArgument(f"merge gives rows their kinds; the files have the column '{ROW_KIND}' already: write them")
-
-        def batches() -> Iterator[pa.RecordBatch]:
-            for batch in rows:
-                there, chosen = self.chosen(batch)
-                kind = pc.if_else(there, "-D" if self.when_matched == "delete" else "+U", "+I")
-                yield batch.append_column(kinds, kind).filter(chosen)
-
-        return pa.RecordBatchReader.from_batches(rows.schema.append(kinds), batches())
-
-    def chosen(self, batch: pa.RecordBatch) -> tuple[pa.BooleanArray, pa.BooleanArray]:
-        """Which rows' keys are there, and which rows do something."""
-        self.looked_up = True
-        keys = list(self.table.primary_keys)
-        if missing := [name for name in keys if name not in batch.schema.names]:
-            raise InvalidArgument(f"the files have no column '{missing[0]}', which the primary key has")
-        asked = pa.Table.from_batches([batch.select(keys)])
-        found = self.table.lookup(asked, columns=keys, snapshot=self.snapshot_id)
-        there = _membership(asked.cast(found.schema), found)
-        matched = there.true_count
-        self.matched += matched
-        self.not_matched += len(there) - matched
-        kept_not, kept = pa.scalar(self.when_not_matched != "ignore"), pa.scalar(self.when_matched != "ignore")
-        return there, pc.if_else(there, kept, kept_not)
-
-    def counts(self) -> dict[str, object]:
-        """For programs."""
-        return (
-            {"matched": None, "not_matched": None, "looked_up_in": None}
-            if not self.looked_up
-            else {"matched": self.matched, "not_matched": self.not_matched, "looked_up_in": self.snapshot_id}
-        )
-
-    def told(self) -> str:
-        """For people."""
-        if not self.looked_up:
-            return "rows updated or inserted by their keys"
-        return f"{self.matched:,} rows matched ({self.when_matched}), {self.not_matched:,} did not ({self.when_not_matched})"
+def _merge(table: Table, rows: pa.Table, when_matched: str, when_not_matched: str, commit_id: str | None) -> Merge:
+    merge = table.merge(rows, on=list(table.primary_keys), commit_id=commit_id)
+    if when_matched == "update":
+        merge = merge.when_matched_update_all()
+    elif when_matched == "delete":
+        merge = merge.when_matched_delete()
+    return merge.when_not_matched_insert_all() if when_not_matched == "insert" else merge
 
 
-def _membership(asked: pa.Table, found: pa.Table) -> pa.BooleanArray:
-    """For each row of ``asked`` whether ``found``, which has rows of it in its order, has it."""
-    placed = asked.append_column(_PLACE, pa.array(range(len(asked)), pa.int64()))
-    places = placed.join(found, keys=found.column_names, join_type="left semi")[_PLACE]
-    return pc.is_in(placed[_PLACE].combine_chunks(), value_set=places.combine_chunks())
+def _counted(table: Table, rows: pa.RecordBatchReader) -> tuple[int, int]:
+    """How many different keys of ``rows`` the table has, and how many not."""
+    names = list(table.primary_keys)
+    keys = rows.read_all().select(names).group_by(names).aggregate([])
+    found = len(table.lookup(keys, columns=names))
+    return found, len(keys) - found
 
 
 def _check(table: Table, on: str | None, when_matched: str, when_not_matched: str) -> None:
@@ -154,4 +95,4 @@ def _check(table: Table, on: str | None, when_matched: str, when_not_matched: st
         raise InvalidArgument("nothing would be done: both kinds of rows are ignored")
 
 
-__all__ = ["Matching", "merge_files"]
+__all__ = ["merge_files"]

@@ -196,7 +196,11 @@ def test_rows_are_merged_by_key_in_one_commit(table, tmp_path, matched, not_matc
     assert (before["matched"], before["not_matched"]) == (2, 1)
     assert done["snapshot_id"] == 2
     if (matched, not_matched) != ("update", "insert"):
-        assert (done["matched"], done["not_matched"], done["snapshots_meanwhile"]) == (2, 1, 0)
+        assert (done["updated"], done["deleted"], done["inserted"]) == (
+            2 * (matched == "update"),
+            2 * (matched == "delete"),
+            int(not_matched == "insert"),
+        )
 
 
 @pytest.mark.parametrize(
