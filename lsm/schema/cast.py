@@ -7,6 +7,7 @@ have the date and time that they have in a calendar, and dates and times are rea
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -16,7 +17,9 @@ import pyarrow.compute as pc
 
 from fileindex.base.column_type import BINARIES, FLOATS, INTEGERS, STRINGS, TIMESTAMPS, Kind
 from lsm.schema.cast_text import fit_binary, fit_text, from_text, plain_decimal, to_text
+from lsm.schema.local_time import local_zone, to_moment, to_wall_clock
 from manifest.io.errors import CastFailed
+from manifest.types.cast_rules import NUMBERS
 from manifest.types.data_type import DataType
 
 _WIDE_SCALE = 38
@@ -37,9 +40,19 @@ def cast_values(array: Any, old: DataType, new: DataType) -> Any:
     [112, None]
     """
     try:
-        return _cast(array, old, new)
+        return _zoned(array, old, new)
     except pa.ArrowInvalid as error:
         raise CastFailed(f"a value of {old} is no {new} ({error})") from error
+
+
+def _zoned(array: Any, old: DataType, new: DataType) -> Any:
+    """The cast, by way of the reader's wall clock where one side is a moment and the other none. Numbers are seconds since the epoch."""
+    if (old.kind is Kind.TIMESTAMP_LTZ) is (new.kind is Kind.TIMESTAMP_LTZ) or {old.kind, new.kind} & NUMBERS:
+        return _cast(array, old, new)
+    zone = local_zone()
+    if old.kind is Kind.TIMESTAMP_LTZ:
+        return _cast(to_wall_clock(array, zone), replace(old, kind=Kind.TIMESTAMP), new)
+    return to_moment(_cast(array, old, replace(new, kind=Kind.TIMESTAMP)), zone)
 
 
 def _cast(array: Any, old: DataType, new: DataType) -> Any:

@@ -20,7 +20,7 @@ from fileindex.predicate.unwiden import unwiden
 from lsm.schema.cast import cast_values
 from manifest.io.errors import UnsupportedTable
 from manifest.stats.column_stats import ColumnBounds
-from manifest.types.cast_rules import Cast, cast_of, keeps_order, may_null, why_not_built
+from manifest.types.cast_rules import Cast, cast_of, keeps_order, may_null
 from manifest.types.data_type import NESTED, DataField, DataType
 
 _UNLIKE_THEMSELVES = NESTED | {Kind.VARIANT, Kind.GEOMETRY, Kind.GEOGRAPHY}
@@ -141,7 +141,7 @@ def can_cast(file: DataType, read: DataType) -> bool:
         case (Kind.MAP, Kind.MAP):
             return is_same(file.part("key"), read.part("key")) and can_cast(file.part("value"), read.part("value"))
         case _:
-            return not read.is_nested and cast_of(file, read) is not Cast.NONE and why_not_built(file, read) is None
+            return not read.is_nested and cast_of(file, read) is not Cast.NONE
 
 
 def to_read_schema(array: Any, file: DataType, read: DataType) -> Any:

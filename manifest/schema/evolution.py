@@ -24,7 +24,7 @@ from manifest.schema.change import (
 from manifest.schema.column_options import hashed_columns, options_naming, rename_in_options
 from manifest.schema.table_schema import FILE_VERSION, TableSchema
 from manifest.schema.validation import check_altered
-from manifest.types.cast_rules import Cast, cast_of, why_not_built
+from manifest.types.cast_rules import Cast, cast_of
 from manifest.types.data_type import DataField, DataType, highest_id, number_fields
 
 _KEEP_NULLS = "alter-column-null-to-not-null.disabled"
@@ -188,9 +188,6 @@ def _retyped(shown: str, old: DataType, wanted: DataType, *, strict: bool) -> Da
         raise InvalidSchema(f"column '{shown}': {old} cannot become {wanted}")
     if cast is Cast.EXPLICIT and strict:
         raise InvalidSchema(f"column '{shown}': {old} becomes {wanted} with a loss only, which option '{_NO_EXPLICIT_CASTS}' forbids")
-    reason = why_not_built(old, wanted)
-    if reason is not None:
-        raise InvalidSchema(f"column '{shown}': {old} cannot become {wanted}: {reason}")
     return wanted.with_nullable(old.nullable)
 
 

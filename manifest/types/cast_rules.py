@@ -79,18 +79,6 @@ def _is_explicit(old: DataType, new: DataType) -> bool:
     return new.kind in TIMESTAMPS and old.kind in _DATETIMES | _SECONDS
 
 
-def why_not_built(old: DataType, new: DataType) -> str | None:
-    """Why readers here cannot make a change that Paimon allows, None if they can.
-
-    >>> why_not_built(DataType(Kind.TIMESTAMP_LTZ), DataType(Kind.DATE))
-    'it depends on the time zone of whoever reads'
-    """
-    zoned = [data_type.kind is Kind.TIMESTAMP_LTZ for data_type in (old, new)]
-    if any(zoned) and not all(zoned) and not {old.kind, new.kind} & NUMBERS:
-        return "it depends on the time zone of whoever reads"
-    return None
-
-
 def keeps_order(old: DataType, new: DataType) -> bool:
     """Whether the cast of every value succeeds and never turns a smaller value into a greater one: then bounds can be cast too.
 
@@ -118,4 +106,4 @@ def may_null(old: DataType, new: DataType) -> bool:
     return new.kind is Kind.DECIMAL and not keeps_order(old, new) and old.kind is not Kind.BOOLEAN
 
 
-__all__ = ["INTEGER_BITS", "INTEGER_DIGITS", "NUMBERS", "Cast", "cast_of", "keeps_order", "may_null", "why_not_built"]
+__all__ = ["INTEGER_BITS", "INTEGER_DIGITS", "NUMBERS", "Cast", "cast_of", "keeps_order", "may_null"]

@@ -6,6 +6,7 @@ import datetime as dt
 import json
 from decimal import Decimal
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pytest
@@ -14,10 +15,10 @@ from hypothesis import strategies as st
 
 from fileindex.base.column_type import BINARIES, FLOATS, INTEGERS, STRINGS, TIMESTAMPS, Kind
 from lsm.schema.cast import cast_values
-from lsm.schema.evolution import SchemaMapping, can_cast
+from lsm.schema.evolution import SchemaMapping
 from manifest.io.errors import CastFailed
 from manifest.stats.column_stats import ColumnBounds
-from manifest.types.cast_rules import Cast, cast_of, keeps_order, may_null, why_not_built
+from manifest.types.cast_rules import Cast, cast_of, keeps_order, may_null
 from manifest.types.data_type import DataField, DataType
 
 FACTS = json.loads((Path(__file__).parent / "cast_facts.json").read_text())
@@ -56,12 +57,13 @@ def array_of(data_type, texts, *, quoted):
 
 
 @pytest.mark.parametrize("old", sorted({fact[0] for fact in FACTS}))
-def test_every_pair_of_types_is_rated_and_cast_as_the_engine_does(old):
+def test_every_pair_of_types_is_rated_and_cast_as_the_engine_does(monkeypatch, old):
+    monkeypatch.setenv("TZ", "UTC")  # the engine's when it was asked
     source = DataType.from_json(old)
     for target_text, rating, values in (fact[1:] for fact in FACTS if fact[0] == old):
         target = DataType.from_json(target_text)
         assert cast_of(source, target) is Cast(rating), target_text
-        if not values or why_not_built(source, target):
+        if not values:
             continue
         done = [(text, answer) for text, answer in values if answer != "!"]
         found = cast_values(array_of(source, [text for text, _ in done], quoted=False), source, target)
@@ -93,12 +95,35 @@ def test_text_that_is_no_value_is_an_error_that_shows_it():
         cast_values(pa.array([float("nan")]), DataType(Kind.DOUBLE), DataType(Kind.DECIMAL, precision=10, scale=2))
 
 
-def test_zoned_timestamps_are_refused_where_the_readers_zone_would_decide():
-    zoned, local = DataType(Kind.TIMESTAMP_LTZ, precision=6), DataType(Kind.TIMESTAMP, precision=6)
-    assert why_not_built(zoned, local)
-    assert not can_cast(zoned, local)
-    assert can_cast(zoned, DataType(Kind.BIGINT))
-    assert can_cast(zoned, DataType(Kind.TIMESTAMP_LTZ, precision=3))
+ZONES = ["Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu", "UTC"]
+NEAR_CHANGES = ["2024-03-31", "2024-10-27", "2024-03-10", "2024-11-03", "2024-04-07", "2024-10-06"]
+CLOCKS = st.datetimes(dt.datetime.fromisoformat("1950-01-01"), dt.datetime.fromisoformat("2037-12-31")) | st.builds(
+    lambda day, minutes: dt.datetime.fromisoformat(day) + dt.timedelta(minutes=minutes), st.sampled_from(NEAR_CHANGES), st.integers(0, 300)
+)
+
+
+@given(st.sampled_from(ZONES), st.lists(st.none() | CLOCKS, min_size=1, max_size=8), st.sampled_from([3, 6]))
+def test_wall_clocks_and_moments_change_by_the_zone_of_the_reader(zone, clocks, precision):
+    """Python's zones with ``fold=0`` are the model: what a zone skips goes by the offset before, what comes twice is the first."""
+    zoned, local = DataType(Kind.TIMESTAMP_LTZ, precision=precision), DataType(Kind.TIMESTAMP, precision=precision)
+    step = 10 ** (6 - precision)
+    clocks = [clock and clock.replace(microsecond=clock.microsecond // step * step) for clock in clocks]
+    moments = [clock and clock.replace(tzinfo=ZoneInfo(zone)).astimezone(dt.UTC) for clock in clocks]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TZ", zone)
+        assert cast_values(pa.array(clocks, local.arrow), local, zoned).to_pylist() == moments
+        shown = [moment and moment.astimezone(ZoneInfo(zone)).replace(tzinfo=None) for moment in moments]
+        array = pa.array(moments, zoned.arrow)
+        assert cast_values(array, zoned, local).to_pylist() == shown
+        assert cast_values(array, zoned, DataType(Kind.DATE)).to_pylist() == [clock and clock.date() for clock in shown]
+        text = cast_values(array, zoned, DataType(Kind.VARCHAR, length=2**31 - 1)).to_pylist()
+        assert text == [clock and clock.isoformat(" ", "milliseconds" if precision == 3 else "microseconds") for clock in shown]
+
+
+def test_a_zone_without_a_name_is_told(monkeypatch):
+    monkeypatch.setenv("TZ", "Nowhere/Here")
+    with pytest.raises(CastFailed, match=r"'Nowhere/Here'.*set TZ"):
+        cast_values(pa.array([0], pa.timestamp("us")), DataType(Kind.TIMESTAMP, precision=6), DataType(Kind.TIMESTAMP_LTZ, precision=6))
 
 
 ORDERED = [

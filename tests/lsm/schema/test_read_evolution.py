@@ -71,7 +71,6 @@ def test_values_of_an_old_type_read_as_the_new_one(old, new, values, expected):
         (DOUBLE, timestamp(3)),
         (DataType(Kind.BOOLEAN), DATE),
         (DataType(Kind.TIME, precision=3), DataType(Kind.TIME)),
-        (timestamp(6), DataType(Kind.TIMESTAMP_LTZ, precision=6)),
         (array_of(INT), STRING),
         (array_of(DATE), array_of(INT)),
         (map_of(INT, INT), map_of(BIGINT, INT)),
