@@ -58,7 +58,7 @@ class RowAggregation:
             return found, ()
         if isinstance(split, IncrementalSplit):
             return found, [partial(self._of_changes, split)]
-        if not split.raw_convertible:
+        if not split.stands_alone:
             return found, [partial(self._merged, split)]
         reader = self._reader(split, report)
         unread: list[Unread] = []
@@ -78,7 +78,7 @@ class RowAggregation:
         if rows is not None:
             found.rows = rows
             return found
-        if isinstance(split, IncrementalSplit) or not split.raw_convertible:
+        if isinstance(split, IncrementalSplit) or not split.stands_alone:
             return None
         reader = self._reader(split, ReadReport())
         for file in split.files:

@@ -32,6 +32,7 @@ from lsm.read.data_file import DataFileRead
 from lsm.read.file_filter import FileFilter
 from lsm.read.full_scan import batch_bytes_of, runs_that_count
 from lsm.read.metrics import ReadReport
+from lsm.scan.other_branch import branch_of
 from lsm.scan.predicates import only_columns
 from lsm.scan.row_ranges import range_groups
 from lsm.scan.splits import DataSplit
@@ -79,6 +80,10 @@ def read_split(
         CorruptFile: a file is missing, or not what the metadata promise; it is named.
         UnsupportedTable: a file's format, or a type change that cannot be read.
     """
+    if split.branch is not None:
+        asked = {"predicate": predicate, "limit": limit, "report": report, "in_key_order": in_key_order, "kinds": kinds}
+        yield from _of_branch(store, split, columns, **asked)
+        return
     for name in (*columns, *columns_of(predicate)):
         if name not in store.schema.column_types:
             raise UnknownColumn(name, tuple(store.schema.names))
@@ -89,6 +94,15 @@ def read_split(
     for rows in limit_rows(read.batches(), limit):
         counters.rows_returned += rows.num_rows
         yield rows
+
+
+def _of_branch(store: FileStore, split: DataSplit, columns: Sequence[str], **asked: Any) -> Iterator[Any]:
+    """The rows of a split of another branch, by that branch's schemas, as those of this table; ``asked`` as for ``read_split``."""
+    other = branch_of(store, split.branch or "").metered(store.meter)
+    fields = {field.name: field for field in store.schema.arrow}
+    for batch in read_split(other, split.model_copy(update={"branch": None}), columns=columns, **asked):
+        schema = pa.schema([fields.get(field.name, field) for field in batch.schema])
+        yield pa.RecordBatch.from_arrays(batch.columns, schema=schema) if columns else batch
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,7 @@ class TopRead:
             self.top.add(batch)
 
     def _stand_alone(self, split: DataSplit) -> bool:
-        return split.raw_convertible
+        return split.stands_alone
 
     def _needs_seed(self, unit: DataSplit) -> bool:
         """Whether reading the sort columns first pays: nothing bounds the rows yet, and no index will name the candidates."""

@@ -22,6 +22,7 @@ from lsm.scan.bucket_pruner import BucketPruner
 from lsm.scan.file_pruner import FilePruner
 from lsm.scan.key_ranges import key_ranks, sections
 from lsm.scan.manifest_pruner import ManifestPruner
+from lsm.scan.other_branch import other_branch, plan_both
 from lsm.scan.plan import Report, ScanPlan, Tally
 from lsm.scan.row_ranges import row_ranges
 from lsm.scan.split_generator import Ranges, bucket_numbers, file_groups
@@ -76,7 +77,15 @@ class ScanPlanner:
             if name not in schema.column_types:
                 raise UnknownColumn(name, schema.names)
         check_readable(self.store.options, has_primary_key=schema.is_primary_key_table, table=self.store.root)
-        return _Funnel(self.store, TRUE if predicate is None else predicate, partitions, self.min_level).plan(snapshot, limit)
+        wanted = TRUE if predicate is None else predicate
+        other = other_branch(self.store)
+        if other is None:
+            return _Funnel(self.store, wanted, partitions, self.min_level).plan(snapshot, limit)
+
+        def branch(store: FileStore, at: Snapshot | None, inside: Collection[bytes] | None) -> ScanPlan:
+            return _Funnel(store, wanted, inside, self.min_level).plan(at, None)
+
+        return plan_both(self.store, other, snapshot, partitions, branch)
 
 
 class _Funnel:

@@ -20,6 +20,9 @@ def units(split: DataSplit, schema: TableSchema) -> Iterator[DataSplit]:
 
     The rows of a file without a neighbour that overlaps its keys need no merging, though ``split`` as a whole may.
     """
+    if split.branch is not None:
+        yield split
+        return
     vectors = dict(zip((file.file_name for file in split.files), split.deletion_files or (), strict=False))
     if split.raw_convertible:
         yield from (_unit(split, [file], vectors, is_raw=True) for file in split.files)

@@ -18,7 +18,7 @@ T = TypeVar("T")
 class DataSplit(BaseModel):
     """Files of one bucket that are read together; ``raw_convertible`` ones need no merge.
 
-    ``partition`` is a serialised BinaryRow. ``deletion_files`` is None, or has one element (or None) per file. JSON carries
+    ``branch`` is another branch of the table whose files they are. ``partition`` is a serialised BinaryRow. ``deletion_files`` is None, or has one element (or None) per file. JSON carries
     a split to another process: ``DataSplit.from_json(split.to_json()) == split``.
     """
 
@@ -31,6 +31,12 @@ class DataSplit(BaseModel):
     raw_convertible: bool
     deletion_files: tuple[DeletionFile | None, ...] | None = None
     snapshot_id: int = 0
+    branch: str | None = None
+
+    @property
+    def stands_alone(self) -> bool:
+        """Whether each file can be read by itself, as one of the table's own branch."""
+        return self.raw_convertible and self.branch is None
 
     @property
     def row_count(self) -> int:

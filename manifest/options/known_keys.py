@@ -86,7 +86,6 @@ ROWS: dict[str, Refusal] = {
     "sequence.snapshot-ordering": _OFF,
     "pk-clustering-override": _OFF,
     "scan.mode": _only("default", "full", "latest-full", "latest", why="is no mode of a batch scan here"),
-    **dict.fromkeys(["scan.fallback-branch", "scan.primary-branch"], _never("is not built")),
     **dict.fromkeys(["scan.ignore-corrupt-files", "scan.ignore-lost-files"], _OFF),
     **dict.fromkeys(["scan.snapshot-id", "scan.tag-name", "scan.timestamp-millis", "scan.timestamp"], _PER_SCAN),
     **dict.fromkeys(["scan.watermark", "scan.version", "scan.bucket", "log.scan"], _PER_SCAN),
@@ -97,6 +96,7 @@ ROWS: dict[str, Refusal] = {
 
 REFUSED: dict[str, Refusal] = {
     **ROWS,
+    **dict.fromkeys(["scan.fallback-branch", "scan.primary-branch"], _never("is read, but no table that has it is written here")),
     "merge-engine": _only(*ENGINES, why="is no merge engine"),
     "changelog-producer": _only("none", "input", "lookup", "full-compaction", why="is no changelog producer"),
     "changelog-file.format": _only("parquet", "orc", "avro", why="is no format of data files here"),

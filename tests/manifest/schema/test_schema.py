@@ -295,7 +295,6 @@ def test_a_call_cannot_change_what_all_files_of_a_table_share() -> None:
     [
         {"scan.snapshot-id": "3"},
         {"scan.mode": "compacted-full"},
-        {"scan.fallback-branch": "b"},
         {"branch": "b"},
         {"type": "format-table"},
     ],
