@@ -17,11 +17,16 @@ from fileindex.base.errors import CorruptFile
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.tree import TRUE, Predicate, columns_of
 from lsm.formats.blob import blob_batches
+from lsm.keys.sort import SEQUENCE_NUMBER
 from lsm.parquet.reader import rows_only
 from lsm.read.metrics import ReadReport
 from lsm.scan.row_ranges import BLOB_FORMAT
 from manifest.entry.data_file import DataFileMeta
 from manifest.store import FileStore
+
+ROW_ID = "_ROW_ID"
+"""The column of a row's id, which ``ColumnFilesRead`` makes; ``_SEQUENCE_NUMBER`` is that of the newest file that has columns of it."""
+ROW_NUMBERS = frozenset({ROW_ID, SEQUENCE_NUMBER})
 
 _ENDED: Any = None
 """Stands for the batch after the last one."""
@@ -38,7 +43,7 @@ class ColumnFilesRead:
         store: the table.
         files: of the range, the newest first, those of BLOB columns last, by their first row.
         path: where a file lies.
-        columns: names to return, in order.
+        columns: names to return, in order; ``ROW_NUMBERS``, too.
         predicate: rows to return, exactly.
         read: reads a file that is not of a BLOB column.
         report: counters to add to.
@@ -57,7 +62,9 @@ class ColumnFilesRead:
     def batches(self) -> Iterator[Any]:
         """Record batches, possibly empty ones, in the order of row ids. Raises ``CorruptFile`` where files do not fit together."""
         rows, blobs = self._parts()
-        needed = list(dict.fromkeys([*self.columns, *columns_of(self.predicate)]))
+        needed = [name for name in dict.fromkeys([*self.columns, *columns_of(self.predicate)]) if name not in ROW_NUMBERS]
+        if not needed and self.columns:
+            needed = list(self.store.schema.names[:1])
         if not needed:
             yield rows_only(rows[0].row_count - len(self.dead or ()))
             return
@@ -71,7 +78,8 @@ class ColumnFilesRead:
                 chosen.setdefault(owner.file_name, []).append(name)
         streams += [self.read(file, chosen[file.file_name]) for file in rows if file.file_name in chosen]
         for position, every in _side_by_side(streams, rows[0].row_count, self.path(rows[0])):
-            batch = every if self.dead is None else _living(every, self.dead, position)
+            numbered = _numbered(every, rows[0], position) if ROW_NUMBERS.intersection(self.columns) else every
+            batch = numbered if self.dead is None else _living(numbered, self.dead, position)
             kept = batch if self.predicate == TRUE else batch.filter(mask(self.predicate, batch, self.store.schema.column_types))
             yield kept.select(list(self.columns)) if self.columns else rows_only(kept.num_rows)
 
@@ -112,6 +120,13 @@ class ColumnFilesRead:
             raise CorruptFile(self.path(rows), f"has rows of which no file has the column '{name}'")
 
 
+def _numbered(batch: Any, newest: DataFileMeta, position: int) -> Any:
+    """A batch that begins at ``position`` of its range with the ids of its rows, and the number of what was newest of them."""
+    ids = np.arange(batch.num_rows, dtype=np.int64) + (newest.first_row_id or 0) + position
+    numbers = pa.repeat(pa.scalar(newest.max_sequence_number, pa.int64()), batch.num_rows)
+    return batch.append_column(ROW_ID, pa.array(ids)).append_column(SEQUENCE_NUMBER, numbers)
+
+
 def _living(batch: Any, dead: BitMap, position: int) -> Any:
     """The rows of a batch that begins at ``position`` without those that are dead."""
     gone = np.array(dead[dead.rank(position - 1) if position else 0 : dead.rank(position + batch.num_rows - 1)], np.int64) - position
@@ -138,4 +153,4 @@ def _side_by_side(streams: Sequence[Iterator[Any]], count: int, path: str) -> It
         done += length
 
 
-__all__ = ["ColumnFilesRead"]
+__all__ = ["ROW_ID", "ROW_NUMBERS", "ColumnFilesRead"]

@@ -37,6 +37,7 @@ from lsm.scan.predicates import only_columns
 from lsm.scan.row_ranges import range_groups
 from lsm.scan.splits import DataSplit
 from manifest.entry.data_file import DataFileMeta
+from manifest.io.errors import UnsupportedTable
 from manifest.store import FileStore
 
 _COMPACTED = -1
@@ -156,6 +157,14 @@ class SplitRead:
             report=self.report,
             dictionaries=self.dictionaries,
         )
+
+    def with_row_numbers(self) -> Iterator[Any]:
+        """The rows of a table with row tracking; ``ROW_NUMBERS`` may be among the columns. Raises ``UnsupportedTable`` for files without."""
+        for file in self.split.files:
+            if file.first_row_id is None:
+                raise UnsupportedTable(f"{self.store.root}: data file {file.file_name} was written without the ids of its rows")
+        for group in range_groups(self.split.files):
+            yield from self._by_columns(group).batches()
 
     def _by_columns(self, files: Sequence[DataFileMeta]) -> ColumnFilesRead:
         """The read of files that have columns of the same rows."""

@@ -23,6 +23,7 @@ SYSTEM_TABLES: Final = tuple(
             "manifests",
             "options",
             "partitions",
+            "row_tracking",
             "schemas",
             "snapshots",
             "statistics",

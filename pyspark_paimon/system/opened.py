@@ -35,7 +35,12 @@ def local_backend(
 
 def _system_backend(path: str, base: LocalBackend, name: str) -> LocalBackend:
     from pyspark_paimon.system.backend import MetadataBackend  # noqa: PLC0415  # who opens a table needs none
-    from pyspark_paimon.system.rows import AuditBackend, BinlogBackend, ReadOptimizedBackend  # noqa: PLC0415  # as above
+    from pyspark_paimon.system.rows import (  # noqa: PLC0415  # as above
+        AuditBackend,
+        BinlogBackend,
+        ReadOptimizedBackend,
+        RowTrackingBackend,
+    )
 
     match name:
         case "audit_log":
@@ -44,6 +49,8 @@ def _system_backend(path: str, base: LocalBackend, name: str) -> LocalBackend:
             return BinlogBackend(path, base, name)
         case "ro":
             return ReadOptimizedBackend(path, base, name)
+        case "row_tracking":
+            return RowTrackingBackend(path, base, name)
         case _:
             return MetadataBackend(path, base, name)
 

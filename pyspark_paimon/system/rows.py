@@ -9,24 +9,27 @@ import numpy as np
 import pyarrow as pa
 
 from fileindex.base.column_type import Kind
-from fileindex.predicate.tree import Predicate, all_of, columns_of, conjuncts
+from fileindex.predicate.tree import TRUE, Predicate, all_of, columns_of, conjuncts
 from lsm.aggregate.summary import RowSummary
 from lsm.arrow.row_kind import ROW_KINDS, kind_texts
 from lsm.keys.encoding import one_array
-from lsm.keys.sort import VALUE_KIND
+from lsm.keys.sort import SEQUENCE_NUMBER, VALUE_KIND
+from lsm.read.column_files import ROW_ID, ROW_NUMBERS
 from lsm.read.metrics import ReadReport
-from lsm.read.split import read_split
+from lsm.read.split import SplitRead, read_split
 from lsm.scan.plan import ScanPlan
 from lsm.scan.splits import DataSplit
+from manifest.io.errors import UnsupportedTable
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import DataField, DataType, number_fields
 from pyspark_paimon.request.backend import ScanRequest
 from pyspark_paimon.request.counters import ScanTally
 from pyspark_paimon.request.results import FunnelStage
 from pyspark_paimon.system.backend import SystemBackend
-from pyspark_paimon.system.columns import TEXT, system_schema
+from pyspark_paimon.system.columns import A_BIG, TEXT, system_schema
 
 ROWKIND = "rowkind"
+_OURS = ROW_NUMBERS | {ROWKIND}
 
 
 class AuditBackend(SystemBackend):
@@ -63,7 +66,7 @@ class AuditBackend(SystemBackend):
 
     def _of_table(self, request: ScanRequest) -> ScanRequest:
         """What of the request the table can answer."""
-        names = tuple(name for name in request.columns if name != ROWKIND)
+        names = tuple(name for name in request.columns if name not in _OURS)
         return request.model_copy(
             update={"columns": names, "predicate": self._pushed(request.predicate), "order_by": (), "limit": None, "aggregates": {}}
         )
@@ -90,6 +93,29 @@ class BinlogBackend(AuditBackend):
 
     def _values(self, column: pa.Array, data_type: pa.DataType) -> pa.Array:
         return pa.ListArray.from_arrays(pa.array(np.arange(len(column) + 1, dtype=np.int32)), column).cast(data_type)
+
+
+class RowTrackingBackend(AuditBackend):
+    """``$row_tracking``: the rows of a table with row tracking, each with its id and the number of the newest file that has columns of it."""
+
+    def schema(self, schema_id: int | None = None) -> TableSchema:
+        """The table's columns and two. Raises ``UnsupportedTable`` for a table without row tracking."""
+        table = self._base.schema(schema_id)
+        if not table.core.row_tracking_enabled:
+            raise UnsupportedTable(f"{self.path}: rows have ids only where 'row-tracking.enabled' is set")
+        numbers = [DataField(-1, name, DataType.from_json(A_BIG)) for name in (ROW_ID, SEQUENCE_NUMBER)]
+        return system_schema(number_fields([*table.fields, *numbers]), table.id)
+
+    def _made(self, request: ScanRequest, split: DataSplit) -> Iterator[pa.RecordBatch]:
+        store = self._base.store(request.options, request.schema_id)
+        fields = [self.schema(request.schema_id).arrow.field(name) for name in request.columns]
+        read = SplitRead(store, split, tuple(request.columns), self._pushed(request.predicate) or TRUE)
+        for rows in read.with_row_numbers():
+            yield pa.RecordBatch.from_arrays(rows.columns, schema=pa.schema(fields)) if fields else rows
+
+    def _pushed(self, predicate: Predicate | None) -> Predicate | None:
+        parts = [part for part in conjuncts(predicate) if not ROW_NUMBERS.intersection(columns_of(part))]
+        return all_of(*parts) if parts else None
 
 
 class ReadOptimizedBackend(SystemBackend):
@@ -140,4 +166,4 @@ def _optimized(request: ScanRequest) -> ScanRequest:
     return request.model_copy(update={"read_optimized": True})
 
 
-__all__ = ["ROWKIND", "AuditBackend", "BinlogBackend", "ReadOptimizedBackend"]
+__all__ = ["ROWKIND", "AuditBackend", "BinlogBackend", "ReadOptimizedBackend", "RowTrackingBackend"]

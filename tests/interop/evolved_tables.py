@@ -161,6 +161,8 @@ def main() -> None:
             shutil.rmtree(into / name, ignore_errors=True)
             shutil.copytree(made, into / name / "table")
             (into / name / "expected.jsonl").write_text(told, encoding="utf-8")
+            if name not in OF_NEWER_ENGINES | {"blobs"}:
+                (into / name / "row_tracking.json").write_text(json.dumps(engine.system(made, "row_tracking")), encoding="utf-8")
         engine.stop()
     sys.stdout.write(f"{', '.join(TABLES)}\n")
 

@@ -70,6 +70,28 @@ def test_filters_see_the_newest_values_and_only_them(name, data):
     assert head == sorted((row["id"] for row in wanted), reverse=True)[:3]
 
 
+@pytest.mark.parametrize("name", [path.parent.name for path in sorted(HOME.glob("*/row_tracking.json"))])
+def test_ids_and_numbers_of_rows_are_the_engines(name):
+    told = json.loads((HOME / name / "row_tracking.json").read_text(encoding="utf-8"))
+    table = Table.open(f"{HOME / name / 'table'}$row_tracking")
+    assert [(field.name, str(field.type)) for field in table.table_schema.fields] == [(one["name"], one["type"]) for one in told["columns"]]
+    assert lines(table.scan().to_arrow().to_pylist()) == lines(told["rows"])
+    wanted = [row for row in told["rows"] if row["_ROW_ID"] > 2 and row["id"] < 600]
+    found = table.scan("_ROW_ID > 2 AND id < 600", columns=["_SEQUENCE_NUMBER", "_ROW_ID"]).to_arrow()
+    assert sorted(found["_ROW_ID"].to_pylist()) == sorted(row["_ROW_ID"] for row in wanted)
+    assert found["_SEQUENCE_NUMBER"].to_pylist() == [
+        {row["_ROW_ID"]: row for row in wanted}[at]["_SEQUENCE_NUMBER"] for at in found["_ROW_ID"].to_pylist()
+    ]
+
+
+def test_rows_without_ids_are_told(tmp_path):
+    Table.create(tmp_path / "t", "id INT").write(pa.table({"id": pa.array([1], pa.int32())}))
+    with pytest.raises(UnsupportedTable, match=r"row-tracking\.enabled"):
+        Table.open(f"{tmp_path}/t$row_tracking").scan().to_arrow()
+    deleted = Table.open(f"{HOME}/deleted/table$row_tracking").scan(columns=["_ROW_ID", "id"]).to_arrow()
+    assert deleted["_ROW_ID"].to_pylist() == deleted["id"].to_pylist(), "rows that are gone leave gaps"
+
+
 def test_values_of_files_that_were_superseded_prune_nothing_and_find_nothing():
     table = opened("updated")
     assert table.scan("n = -1").to_arrow()["id"].to_pylist() == [1]
