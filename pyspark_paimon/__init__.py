@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     )
     from pyspark_paimon.request.state_results import TableChangeResult
     from pyspark_paimon.spark.client.session import spark_session
+    from pyspark_paimon.spark.client.warm import warm
     from pyspark_paimon.spark.install import InstallResult, install
     from pyspark_paimon.spark.source import PaimonDataSource as DefaultSource
     from pyspark_paimon.spark.wire.errors import InstallRefused, RemoteError, SourceMissing, SparkUnavailable
@@ -139,6 +140,7 @@ _HOMES: dict[str, tuple[str, str]] = {
     "load_ipython_extension": ("pyspark_paimon.html.ipython", "load_ipython_extension"),
     "spark_session": ("pyspark_paimon.spark.client.session", "spark_session"),
     "unload_ipython_extension": ("pyspark_paimon.html.ipython", "unload_ipython_extension"),
+    "warm": ("pyspark_paimon.spark.client.warm", "warm"),
 }
 
 
@@ -215,4 +217,5 @@ __all__ = [
     "load_ipython_extension",
     "spark_session",
     "unload_ipython_extension",
+    "warm",
 ]

@@ -106,6 +106,40 @@ def test_a_scan_loads_nothing_that_writes_compacts_or_checks(path: str) -> None:
     assert found(("duckdb", "jinja2", "polars", "pyarrow.acero", "pyarrow.dataset", "pyspark", "rich", "sqlglot", "typer"), modules) == []
 
 
+QUESTIONS = """
+import sys
+import pyspark.sql.worker.create_data_source
+from pyspark_paimon.spark.source import PaimonDataSource
+for question in ('{"ask": "schema"}', '{"ask": "start", "travel": {}}', '{"ask": "outcome", "commit_id": "new"}'):
+    PaimonDataSource({"path": sys.argv[1], "paimon.question": question}).schema()
+"""
+READING = """
+import sys
+import pyspark.sql.worker.plan_data_source_read
+from pyspark_paimon.spark.source import PaimonDataSource
+source = PaimonDataSource({"path": sys.argv[1]})
+reader = source.reader(source.schema())
+assert sum(batch.num_rows for part in reader.partitions() for batch in reader.read(part)) == 2
+"""
+
+
+def test_the_process_of_a_spark_question_loads_nothing_that_plans_reads_or_writes(path: str) -> None:
+    pytest.importorskip("pyspark.sql.worker")
+    modules = loaded(QUESTIONS, path)
+    heavy = [name for name in HEAVY if name not in {"pyspark", "fastavro", "zstandard"}]
+    assert found((*heavy, *FILTERS, "pyspark.sql.connect"), modules) == []
+    rooms = (*WRITING, *OURS, "lsm.read", "lsm.scan.planner", "lsm.file_index", "pyspark_paimon.local.read", "pyspark_paimon.jobs.compaction")
+    known = {"manifest.commit", "manifest.store"}  # what finds a commit's snapshot, and what knows where things are
+    assert found(tuple(room for room in rooms if room not in known), modules) == []
+
+
+def test_a_spark_task_that_reads_loads_nothing_that_writes_compacts_or_checks(path: str) -> None:
+    pytest.importorskip("pyspark.sql.worker")
+    modules = loaded(READING, path)
+    assert found(WRITING, modules) == []
+    assert found(("duckdb", "jinja2", "polars", "pyarrow.acero", "pyarrow.dataset", "rich", "sqlglot", "typer"), modules) == []
+
+
 def test_a_filter_in_sql_loads_only_its_parser_besides(path: str) -> None:
     modules = loaded("import sys\nfrom pyspark_paimon import Table\nTable.open(sys.argv[1]).scan('id = 1').to_arrow()", path)
     assert found(WRITING, modules) == []

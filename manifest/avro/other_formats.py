@@ -10,7 +10,6 @@ import io
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from manifest.avro.schemas import AvroSchema
 
@@ -28,6 +27,8 @@ def arrow_records(data: bytes) -> tuple[AvroSchema, list[dict[str, Any]]] | None
 
         table = orc.ORCFile(io.BytesIO(data)).read()
     elif data.startswith(_PARQUET):
+        from pyarrow import parquet as pq  # noqa: PLC0415  # as above
+
         table = pq.read_table(io.BytesIO(data), page_checksum_verification=True, use_threads=False)
     else:
         return None

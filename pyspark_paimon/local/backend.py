@@ -12,12 +12,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pyarrow as pa
 
 from fileindex.base.errors import InvalidArgument
-from lsm.incremental.planner import split_from_json
-from lsm.read.metrics import ReadReport
-from lsm.scan.plan import ScanPlan
-from lsm.scan.planner import ScanPlanner
-from lsm.scan.splits import DataSplit
-from lsm.scan.table_statistics import counted_rows, statistics_of
 from manifest.entry.cache import EntryCache, nothing_held
 from manifest.io.file_io import FileIO
 from manifest.io.paths import MAIN_BRANCH, TablePaths, split_branch
@@ -30,10 +24,6 @@ from manifest.snapshot.snapshot_commit import SnapshotCommit
 from manifest.stats.table_stats import Statistics
 from manifest.storage.resolve import file_io_for
 from manifest.store import FileStore
-from pyspark_paimon.jobs.excluded_files import without_files
-from pyspark_paimon.jobs.incremental import plan_changes
-from pyspark_paimon.jobs.progress_steps import reading
-from pyspark_paimon.local.read import plan_rows, rows_in, split_rows, summarise, summarise_cheaply, summarise_split
 from pyspark_paimon.request.backend import (
     CompactRequest,
     DeleteRequest,
@@ -49,7 +39,6 @@ from pyspark_paimon.request.backend import (
     WriteRequest,
 )
 from pyspark_paimon.request.counters import ScanTally
-from pyspark_paimon.request.inputs import collected
 from pyspark_paimon.request.partition_spec import Spec
 from pyspark_paimon.request.results import (
     AnalyzeResult,
@@ -61,14 +50,16 @@ from pyspark_paimon.request.results import (
     WriteResult,
 )
 from pyspark_paimon.request.state_results import FsckResult, TableChangeResult
-from pyspark_paimon.request.table_changes import TableChange, change_table
 from pyspark_paimon.scheduling.thread_pool import AHEAD_BYTES
-from pyspark_paimon.views.read_stages import read_stages
 
 if TYPE_CHECKING:
     from lsm.aggregate.summary import RowSummary
+    from lsm.read.metrics import ReadReport
+    from lsm.scan.plan import ScanPlan
+    from lsm.scan.splits import DataSplit
     from pyspark_paimon.request.assignments import Assignments
     from pyspark_paimon.request.merge import MergeRequest
+    from pyspark_paimon.request.table_changes import TableChange
     from pyspark_paimon.request.tree_report import TreeReport
 
 
@@ -164,6 +155,8 @@ class LocalBackend:
 
     def change(self, change: TableChange) -> TableChangeResult:
         """Change the schema or the history."""
+        from pyspark_paimon.request.table_changes import change_table  # noqa: PLC0415  # see test_imports
+
         return change_table(self.store(), change)
 
     def view(self, view: View) -> pa.Table:
@@ -200,6 +193,8 @@ class LocalBackend:
     def statistics(self, snapshot_id: int | None) -> Statistics | None:
         """The statistics that a snapshot carries."""
         store = self.store()
+        from lsm.scan.table_statistics import statistics_of  # noqa: PLC0415  # see test_imports
+
         return None if snapshot_id is None else statistics_of(store, store.snapshots.readable(snapshot_id))
 
     def analyze(self, commit_id: str, columns: Sequence[str]) -> AnalyzeResult:
@@ -243,30 +238,33 @@ class LocalBackend:
         plan = self._plan(store, request)
         if tally is None:
             return self._rows(store, request, plan, None, ahead=ahead, stage=stage)
+        from lsm.read.metrics import ReadReport  # noqa: PLC0415  # see test_imports
+
         report, millis = ReadReport(), (time.perf_counter() - start) * 1000
         return tally.watched(self._rows(store, request, plan, report, ahead=ahead, stage=stage), plan, report, millis)
 
     def _rows(
         self, store: FileStore, request: ScanRequest, plan: ScanPlan, report: ReadReport | None, *, ahead: int, stage: str
     ) -> Iterator[pa.RecordBatch]:
+        from pyspark_paimon.jobs.progress_steps import reading  # noqa: PLC0415  # see test_imports
+        from pyspark_paimon.local.read import plan_rows  # noqa: PLC0415  # see test_imports
+
         with reading(store, plan, self._progress, stage) as seen:
             yield from plan_rows(seen, request, plan, self._readers, report, ahead=ahead)
 
     def read_split(self, request: ScanRequest, split: DataSplit | str, report: ReadReport | None = None) -> Iterator[pa.RecordBatch]:
         """The rows of one split of the request's plan, in no order; the limit bounds each split's rows."""
         store = self._readable(request)
-        parsed = split_from_json(split) if isinstance(split, str) else split
-        return split_rows(store, request, parsed, report)
+        from pyspark_paimon.local.read import split_rows  # noqa: PLC0415  # see test_imports
+
+        return split_rows(store, request, split, report)
 
     def read_stages(self, request: ScanRequest) -> Sequence[FunnelStage]:
         """Read the rows and tell what indexes, row groups and the exact filter kept and dropped."""
+        from pyspark_paimon.local.read import read_counted  # noqa: PLC0415  # see test_imports
+
         store = self._readable(request)
-        plan = self._plan(store, request)
-        report = ReadReport()
-        start = time.perf_counter()
-        for _ in plan_rows(store, request, plan, self._readers, report):
-            pass
-        return read_stages(report, (time.perf_counter() - start) * 1000)
+        return read_counted(store, request, self._plan(store, request), self._readers)
 
     def count(self, request: ScanRequest) -> int:
         """Number of rows; files answer by metadata or exact indexes where they can, an analyzed snapshot by its statistics."""
@@ -274,6 +272,8 @@ class LocalBackend:
         analyzed = self.analyzed_count(request)
         if analyzed is not None:
             return analyzed
+        from pyspark_paimon.local.read import rows_in  # noqa: PLC0415  # see test_imports
+
         return rows_in(self._summarised(store, request), request.limit)
 
     def aggregate(self, request: ScanRequest) -> dict[bytes, RowSummary]:
@@ -282,18 +282,24 @@ class LocalBackend:
 
     def _summarised(self, store: FileStore, request: ScanRequest) -> dict[bytes, RowSummary]:
         plan = self._plan(store, request)
+        from pyspark_paimon.jobs.progress_steps import reading  # noqa: PLC0415  # see test_imports
+        from pyspark_paimon.local.read import summarise  # noqa: PLC0415  # see test_imports
+
         with reading(store, plan, self._progress, "scan") as seen:
             return summarise(seen, request, plan, self._readers)
 
     def cheap_aggregate(self, request: ScanRequest) -> dict[bytes, RowSummary] | None:
         """The same if metadata, indexes and footers of few files tell it."""
         store = self._readable(request)
+        from pyspark_paimon.local.read import summarise_cheaply  # noqa: PLC0415  # see test_imports
+
         return summarise_cheaply(store, request, self._plan(store, request))
 
     def aggregate_split(self, request: ScanRequest, split: str) -> dict[bytes, RowSummary]:
         """What the rows of one split of the request's plan come to."""
-        parsed = split_from_json(split)
-        return {parsed.partition: summarise_split(self._readable(request), request, parsed)}
+        from pyspark_paimon.local.read import summarise_split  # noqa: PLC0415  # see test_imports
+
+        return summarise_split(self._readable(request), request, split)
 
     def cheap_count(self, request: ScanRequest) -> int | None:
         """Number of rows if statistics, metadata and the exact indexes of few files tell it; no data file is opened."""
@@ -301,6 +307,8 @@ class LocalBackend:
         if analyzed is not None:
             return analyzed
         found = self.cheap_aggregate(request)
+        from pyspark_paimon.local.read import rows_in  # noqa: PLC0415  # see test_imports
+
         return None if found is None else rows_in(found, request.limit)
 
     def analyzed_count(self, request: ScanRequest) -> int | None:
@@ -308,6 +316,8 @@ class LocalBackend:
         if request.predicate is not None or request.incremental is not None or request.options or request.read_optimized:
             return None
         store = self.store()
+        from lsm.scan.table_statistics import counted_rows  # noqa: PLC0415  # see test_imports
+
         rows = counted_rows(store, self._snapshot(store, request.snapshot_id))
         return rows if rows is None or request.limit is None else min(rows, request.limit)
 
@@ -323,6 +333,7 @@ class LocalBackend:
         """Write and commit; on any error nothing is visible."""
         store = self.store(request.options, request.schema_id)
         from pyspark_paimon.local.write_compact import write_rows  # noqa: PLC0415  # see test_imports
+        from pyspark_paimon.request.inputs import collected  # noqa: PLC0415  # see test_imports
 
         return write_rows(store, request, collected(rows), threads=self._threads, progress=self._progress)
 
@@ -391,17 +402,10 @@ class LocalBackend:
         return None if snapshot_id is None else store.snapshots.readable(snapshot_id)
 
     def _plan(self, store: FileStore, request: ScanRequest) -> ScanPlan:
-        if request.incremental is not None:
-            return plan_changes(store, request, request.incremental)
+        from pyspark_paimon.local.plan import plan_request  # noqa: PLC0415  # see test_imports
+
         pinned = None if request.snapshot_id is None else self._manifests.pinned.get(request.snapshot_id)
-        if pinned is None:
-            snapshot = self._snapshot(store, request.snapshot_id)
-        else:  # it is looked for again, but what it names need not wait for that
-            snapshot, _ = self._file_io.together(partial(self._snapshot, store, pinned.id), partial(store.manifest_metas, pinned))
-        limit = None if request.order_by else request.limit  # sorted rows may come from any split
-        top = store.options.max_level if request.read_optimized and store.schema.is_primary_key_table else 0
-        plan = ScanPlanner(store, top).plan(request.predicate, snapshot=snapshot, columns=request.columns, limit=limit)
-        return without_files(store, plan, request.excluded_files) if request.excluded_files else plan
+        return plan_request(store, request, pinned)
 
 
 def _travel(store: FileStore, travel: TravelRequest) -> Snapshot | None:

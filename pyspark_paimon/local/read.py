@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping
+import time
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
@@ -11,7 +12,7 @@ import pyarrow as pa
 
 from lsm.aggregate.aggregation import RowAggregation, Unread
 from lsm.arrow.limit import limit_rows
-from lsm.incremental.planner import IncrementalSplit
+from lsm.incremental.planner import IncrementalSplit, split_from_json
 from lsm.keys.key_set import KeySet
 from lsm.read.metrics import ReadReport
 from lsm.read.split import read_split
@@ -19,12 +20,14 @@ from lsm.scan.splits import DataSplit
 from pyspark_paimon.jobs.incremental import read_changes
 from pyspark_paimon.jobs.ordering import candidates, first_rows, sorted_rows
 from pyspark_paimon.scheduling.thread_pool import AHEAD_BYTES, each, interleaved
+from pyspark_paimon.views.read_stages import read_stages
 
 if TYPE_CHECKING:
     from lsm.aggregate.summary import RowSummary
     from lsm.scan.plan import ScanPlan
     from manifest.store import FileStore
     from pyspark_paimon.request.backend import ScanRequest
+    from pyspark_paimon.request.results import FunnelStage
 
 Split: TypeAlias = DataSplit | IncrementalSplit
 
@@ -48,8 +51,9 @@ def plan_rows(
         yield from limit_rows(batches, request.limit)
 
 
-def split_rows(store: FileStore, request: ScanRequest, split: Split, report: ReadReport | None = None) -> Iterator[pa.RecordBatch]:
-    """The rows of one split, in no order; with a limit those that can be among the first so many, by the request's order if it has one."""
+def split_rows(store: FileStore, request: ScanRequest, split: Split | str, report: ReadReport | None = None) -> Iterator[pa.RecordBatch]:
+    """The rows of one split, or of its JSON, in no order; with a limit those that can be among the first so many, by the request's order if it has one."""
+    split = split_from_json(split) if isinstance(split, str) else split
     if isinstance(split, IncrementalSplit):
         return read_changes(store, split, request.model_copy(update={"limit": None}) if request.order_by else request, report)
     if request.order_by and request.limit is not None:
@@ -90,13 +94,21 @@ def summarise(store: FileStore, request: ScanRequest, plan: ScanPlan, threads: i
     return found
 
 
-def summarise_split(store: FileStore, request: ScanRequest, split: DataSplit) -> RowSummary:
-    """What the rows of one split come to."""
-    report = ReadReport()
-    found, unread = aggregation(store, request).known(split, report)
+def summarise_split(store: FileStore, request: ScanRequest, split: str) -> dict[bytes, RowSummary]:
+    """What the rows of one split, given as JSON, come to."""
+    parsed, report = split_from_json(split), ReadReport()
+    found, unread = aggregation(store, request).known(parsed, report)
     for part in unread:
         found.merge(part(report))
-    return found
+    return {parsed.partition: found}
+
+
+def read_counted(store: FileStore, request: ScanRequest, plan: ScanPlan, threads: int) -> Sequence[FunnelStage]:
+    """Read the rows of a plan and drop them: what each stage kept and dropped."""
+    report, start = ReadReport(), time.perf_counter()
+    for _ in plan_rows(store, request, plan, threads, report):
+        pass
+    return read_stages(report, (time.perf_counter() - start) * 1000)
 
 
 def summarise_cheaply(store: FileStore, request: ScanRequest, plan: ScanPlan) -> dict[bytes, RowSummary] | None:
@@ -158,4 +170,4 @@ def _in_order(
                 report.merge(own)
 
 
-__all__ = ["plan_rows", "rows_in", "split_rows", "summarise", "summarise_cheaply", "summarise_split"]
+__all__ = ["plan_rows", "read_counted", "rows_in", "split_rows", "summarise", "summarise_cheaply", "summarise_split"]

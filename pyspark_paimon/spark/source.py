@@ -10,7 +10,7 @@ from __future__ import annotations
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, DataSourceStreamWriter, DataSourceWriter
 from pyspark.sql.types import StructType
 
-from pyspark_paimon.spark.wire.names import NAME, UNIQUE_NAME
+from pyspark_paimon.spark.wire.names import NAME, UNIQUE_NAME, WARM
 
 
 class PaimonDataSource(DataSource):  # type: ignore[misc]  # Spark's own annotations are not followed
@@ -45,12 +45,20 @@ class PaimonDataSource(DataSource):  # type: ignore[misc]  # Spark's own annotat
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """A reader of one snapshot, which is pinned here at the latest."""
+        if WARM in self.options:
+            from pyspark_paimon.spark.warm import warm_reader  # noqa: PLC0415  # as above
+
+            return warm_reader(self.options, schema)
         from pyspark_paimon.spark.read.reader import reader_for  # noqa: PLC0415  # as above
 
         return reader_for(self.options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """A writer of rows, or the executor of a client's command."""
+        if WARM in self.options:
+            from pyspark_paimon.spark.warm import warm_writer  # noqa: PLC0415  # as above
+
+            return warm_writer()
         from pyspark_paimon.spark.write.writer import writer_for  # noqa: PLC0415  # as above
 
         return writer_for(self.options, schema, overwrite=overwrite)

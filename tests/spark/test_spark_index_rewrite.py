@@ -15,7 +15,7 @@ pytest.importorskip("pyspark.sql.datasource")
 
 from manifest.io.errors import CommitConflict
 from pyspark_paimon import Table
-from pyspark_paimon.spark.driver.commit import outcome
+from pyspark_paimon.spark.driver.outcome import outcome
 from pyspark_paimon.spark.server import schema as answer
 from pyspark_paimon.spark.wire import jobs as wire_jobs
 from pyspark_paimon.spark.wire import rpc

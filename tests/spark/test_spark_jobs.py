@@ -29,8 +29,9 @@ from pyspark_paimon.request.backend import CompactRequest, ExpireRequest, ScanRe
 from pyspark_paimon.scheduling import task_count
 from pyspark_paimon.spark.driver import commit
 from pyspark_paimon.spark.driver.commands import run_command
-from pyspark_paimon.spark.driver.commit import commit_compaction, job_name, outcome
+from pyspark_paimon.spark.driver.commit import commit_compaction
 from pyspark_paimon.spark.driver.options import flag, pushes_once, travel
+from pyspark_paimon.spark.driver.outcome import job_name, outcome
 from pyspark_paimon.spark.driver.running_jobs import mark_begun, runs
 from pyspark_paimon.spark.read.reader import PaimonReader
 from pyspark_paimon.spark.wire import jobs as wire_jobs

@@ -6,7 +6,6 @@ finds them there all the same.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 
 from lsm.commit.post_commit import compact_after_commit, finish_compaction
@@ -15,24 +14,14 @@ from lsm.commit.resequence import resequence
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage, CommitResult
 from manifest.commit.runs import committed_before
-from manifest.io.errors import CommitConflict, CommitReplayed
-from manifest.snapshot.snapshot import BATCH_IDENTIFIER
+from manifest.io.errors import CommitConflict
 from manifest.store import FileStore
 from pyspark_paimon.jobs.compaction import compaction_counts, write_counters
 from pyspark_paimon.jobs.publish import publish_rows
 from pyspark_paimon.request.backend import CompactRequest
-from pyspark_paimon.spark.driver.answers import answered, stored_answer
-from pyspark_paimon.spark.driver.running_jobs import after_its_end, runs
+from pyspark_paimon.spark.driver.answers import answered
+from pyspark_paimon.spark.driver.outcome import PREFIX, compaction_threads, job_name, told_of
 from pyspark_paimon.spark.wire.jobs import ChangeJob, RowsJob
-from pyspark_paimon.spark.wire.rpc import Outcome
-
-PREFIX = "pyspark-paimon."
-_THREADS = 4
-"""Buckets that the driver compacts at a time: it is not a worker, and others use it too."""
-
-
-def _threads() -> int:
-    return min(_THREADS, os.cpu_count() or 1)
 
 
 def commit_rows(
@@ -54,7 +43,7 @@ def commit_rows(
     earlier = None if request.batch_id is None else committed_before(store, request.commit_id, request.batch_id)
     if earlier is not None:
         commit.abort(messages, request.identifier)
-        finish_compaction(store, request.compactor, earlier, threads=_threads())
+        finish_compaction(store, request.compactor, earlier, threads=compaction_threads())
         return
 
     def publish(made: Sequence[CommitMessage]) -> CommitResult:
@@ -67,7 +56,7 @@ def commit_rows(
         result, messages = commit_with_rebucket(commit, assigned, publish, overwrite=overwriting, again=again)
     else:
         result = publish(messages)
-    result = compact_after_commit(store, request.compactor, result, messages, owned=job.owned, threads=_threads())
+    result = compact_after_commit(store, request.compactor, result, messages, owned=job.owned, threads=compaction_threads())
     if asked_for:
         _keep(store, request.identity, result, commit.retries)
 
@@ -100,62 +89,11 @@ def commit_index_rewrite(
     properties = _noted(rewritten=len(messages), bytes_read=bytes_read, bytes_written=bytes_written)
     result = FileStoreCommit(store, commit_id).rewrite_indexes(messages, properties=properties)
     if result.compact_snapshot_id is not None:
-        told = _told(store, result)
+        told = told_of(store, result)
         counts = {**told.counts, "rewritten": len(messages) - len(result.lost_compactions)}
         answered(job_name(store, commit_id), lambda: told.model_copy(update={"counts": counts}).model_dump_json())
     if result.compact_lost:
         raise CommitConflict(f"{store.root}: {len(result.lost_compactions)} files were removed while their indexes were rewritten")
-
-
-def job_name(store: FileStore, commit_id: str) -> str:
-    """What the job of a commit is called on its driver; another table at the same path has other names."""
-    return f"{store.root}:{store.schemas.get(store.schemas.ids()[0]).time_millis}:{commit_id}"
-
-
-def outcome(store: FileStore, commit_id: str) -> str | None:
-    """The ``Outcome`` of a commit as JSON, None if it is not visible: from its snapshots, else as its hook left it on this driver.
-
-    While its job is under way, and the commit is not visible yet, this waits for the end of the job, for a bounded time. If its hook
-    was cut off after the commit, the compaction that somebody waits for is done first.
-    """
-    name = job_name(store, commit_id)
-    found = after_its_end(name, lambda: _outcome(store, commit_id))
-    if found is not None and stored_answer(name) is None and not runs(name):
-        user, _, batch = commit_id.partition("#")
-        told = Outcome.model_validate_json(found)
-        result = CommitResult(told.snapshot_id, told.compact_snapshot_id, replayed=True)
-        done = finish_compaction(store, f"{user}-compact" if batch else user, result, threads=_threads())
-        return told.model_copy(update={"compact_snapshot_id": done.compact_snapshot_id}).model_dump_json()
-    return found
-
-
-def _outcome(store: FileStore, commit_id: str) -> str | None:
-    user, _, batch = commit_id.partition("#")
-    kept = stored_answer(job_name(store, commit_id))
-    try:
-        result = committed_before(store, user, int(batch) if batch else BATCH_IDENTIFIER)
-    except CommitReplayed:
-        if kept is None:
-            raise
-        result = None
-    if kept is not None and (result is not None or _has_expired(store, Outcome.model_validate_json(kept))):
-        return kept
-    return None if result is None else _told(store, result).model_dump_json()
-
-
-def _has_expired(store: FileStore, kept: Outcome) -> bool:
-    """Whether the snapshots were there and expired; after a rollback, or in a new table at the same path, they were not."""
-    earliest = store.snapshots.earliest_id()
-    return earliest is not None and max(kept.snapshot_id or 0, kept.compact_snapshot_id or 0) < earliest
-
-
-def _told(store: FileStore, result: CommitResult) -> Outcome:
-    noted = result.snapshot_id or result.compact_snapshot_id
-    properties = (store.snapshots.get(noted).properties or {}) if noted is not None else {}
-    counts = {key.removeprefix(PREFIX): int(value) for key, value in properties.items() if key.startswith(PREFIX)}
-    return Outcome(
-        snapshot_id=result.snapshot_id, compact_snapshot_id=result.compact_snapshot_id, compact_lost=result.compact_lost, counts=counts
-    )
 
 
 def _keep(store: FileStore, commit_id: str, result: CommitResult, retries: int = 0) -> None:
@@ -163,7 +101,7 @@ def _keep(store: FileStore, commit_id: str, result: CommitResult, retries: int =
     if result.snapshot_id is not None or result.compact_snapshot_id is not None:
 
         def told() -> str:
-            found = _told(store, result)
+            found = told_of(store, result)
             return found.model_copy(update={"counts": {**found.counts, "retries": retries}}).model_dump_json()
 
         answered(job_name(store, commit_id), told)
@@ -179,4 +117,4 @@ def _noted(**counts: int) -> dict[str, str]:
     return {f"{PREFIX}{name}": str(count) for name, count in counts.items()}
 
 
-__all__ = ["PREFIX", "commit_change", "commit_compaction", "commit_index_rewrite", "commit_rows", "job_name", "outcome"]
+__all__ = ["commit_change", "commit_compaction", "commit_index_rewrite", "commit_rows"]

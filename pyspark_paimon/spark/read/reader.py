@@ -28,8 +28,6 @@ from pyspark_paimon.scheduling.task_packing import tasks_of
 from pyspark_paimon.spark.driver.catalog_tables import stale_columns_told
 from pyspark_paimon.spark.driver.options import pushes_once, read_options, table_path
 from pyspark_paimon.spark.driver.scan_options import scan_request
-from pyspark_paimon.spark.read.fsck_reader import FsckReader
-from pyspark_paimon.spark.read.hash_index_reader import HashReader
 from pyspark_paimon.spark.read.threads import use_task_cpus
 from pyspark_paimon.spark.wire.arrow_stream import encoded
 from pyspark_paimon.spark.wire.errors import errors_noted
@@ -118,8 +116,12 @@ def reader_for(options: Mapping[str, str], schema: StructType) -> ds.DataSourceR
     """The reader that the options ask for, with the snapshot pinned and the columns of ``schema``."""
     with errors_noted():
         if FSCK in options:
+            from pyspark_paimon.spark.read.fsck_reader import FsckReader  # noqa: PLC0415  # see test_imports
+
             return FsckReader(table_path(options), options[FSCK], schema)
         if HASHES in options:
+            from pyspark_paimon.spark.read.hash_index_reader import HashReader  # noqa: PLC0415  # see test_imports
+
             return HashReader(table_path(options), parse_hash_scan(options[HASHES]).snapshot_id, schema)
         given = {SCAN: options[SCAN], "path": table_path(options)} if SCAN in options else read_options(options, schema)
         path = table_path(given)

@@ -13,5 +13,7 @@ from __future__ import annotations
 
 NAME = "paimon"
 UNIQUE_NAME = "pyspark_paimon"
+WARM = "paimon.warm"
+"""The option of a read or a write of nothing, in so many tasks: it starts processes."""
 
-__all__ = ["NAME", "UNIQUE_NAME"]
+__all__ = ["NAME", "UNIQUE_NAME", "WARM"]

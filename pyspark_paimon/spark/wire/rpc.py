@@ -185,8 +185,11 @@ class AskServer(Message):
     ask: Literal["server"] = "server"
 
 
+FileQuestion: TypeAlias = AskPlan | AskNative | AskAggregate | AskCount | AskBuckets | AskDynamicBuckets | AskIndexFiles | AskGone
+"""Those that need a table's files planned, or looked at."""
 Question: TypeAlias = (
-    AskSchema
+    FileQuestion
+    | AskSchema
     | AskServer
     | AskSnapshot
     | AskStart
@@ -195,15 +198,7 @@ Question: TypeAlias = (
     | AskView
     | AskIndexView
     | AskStatistics
-    | AskPlan
     | AskTree
-    | AskNative
-    | AskAggregate
-    | AskCount
-    | AskBuckets
-    | AskDynamicBuckets
-    | AskIndexFiles
-    | AskGone
     | AskOrphans
     | AskOutcome
     | AskAnswer
@@ -385,6 +380,7 @@ __all__ = [
     "Command",
     "Create",
     "Expire",
+    "FileQuestion",
     "MergeHeldRows",
     "Outcome",
     "Question",

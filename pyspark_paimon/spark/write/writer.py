@@ -27,8 +27,9 @@ from pyspark_paimon.jobs.compaction import compact_one
 from pyspark_paimon.request.backend import CompactRequest
 from pyspark_paimon.request.inputs import split_kinds
 from pyspark_paimon.spark.driver.commands import run_command
-from pyspark_paimon.spark.driver.commit import commit_compaction, commit_rows, job_name
+from pyspark_paimon.spark.driver.commit import commit_compaction, commit_rows
 from pyspark_paimon.spark.driver.options import table_path
+from pyspark_paimon.spark.driver.outcome import job_name
 from pyspark_paimon.spark.read.threads import use_task_cpus
 from pyspark_paimon.spark.wire import jobs as wire_jobs
 from pyspark_paimon.spark.wire import rpc
