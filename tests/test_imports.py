@@ -128,7 +128,15 @@ def test_the_process_of_a_spark_question_loads_nothing_that_plans_reads_or_write
     modules = loaded(QUESTIONS, path)
     heavy = [name for name in HEAVY if name not in {"pyspark", "fastavro", "zstandard"}]
     assert found((*heavy, *FILTERS, "pyspark.sql.connect"), modules) == []
-    rooms = (*WRITING, *OURS, "lsm.read", "lsm.scan.planner", "lsm.file_index", "pyspark_paimon.local.read", "pyspark_paimon.jobs.compaction")
+    rooms = (
+        *WRITING,
+        *OURS,
+        "lsm.read",
+        "lsm.scan.planner",
+        "lsm.file_index",
+        "pyspark_paimon.local.read",
+        "pyspark_paimon.jobs.compaction",
+    )
     known = {"manifest.commit", "manifest.store"}  # what finds a commit's snapshot, and what knows where things are
     assert found(tuple(room for room in rooms if room not in known), modules) == []
 
