@@ -35,6 +35,7 @@ from manifest.fsck.depth import Depth
 from manifest.fsck.problem import Findings, ProblemKind
 from manifest.fsck.unit import DataUnit, place_of
 from manifest.io.errors import CastFailed, OutOfMemory, UnsupportedTable
+from manifest.io.paths import POSTPONE_BUCKET
 from manifest.schema.table_schema import TableSchema
 from manifest.stats.column_stats import decode_bounds
 from manifest.stats.partition_stats import PartitionType
@@ -225,16 +226,21 @@ class CheckedDataFile:
         for name in sorted(self._differing_keys):
             self._wrong(ProblemKind.DATA_FILE, f"its columns '{KEY_PREFIX}{name}' and '{name}' differ")
 
-    def _conclude_keys(self, order: KeyOrder, numbers: RowNumbersSeen) -> None:
+    def _conclude_order(self, order: KeyOrder) -> None:
         file = self.file
         if order.unordered is not None:
             self._wrong(ProblemKind.KEY_ORDER, f"the key of row {order.unordered} is less than that of the row before")
         if order.repeated is not None:
             self._wrong(ProblemKind.DUPLICATE_KEY, f"row {order.repeated} has the key of the row before")
-        if order.nulls and not self._is_set("primary-key.nullable"):
-            self._wrong(ProblemKind.NULL_VALUE, f"has {order.nulls:,} nulls in its key")
         if self.unit.unit == "data" and order.unordered is None and not order.is_range(file.min_key, file.max_key):
             self._wrong(ProblemKind.KEY_RANGE, "its first and last keys are not the smallest and greatest that its manifest says")
+
+    def _conclude_keys(self, order: KeyOrder, numbers: RowNumbersSeen) -> None:
+        file = self.file
+        if self.unit.entry.bucket != POSTPONE_BUCKET:  # rows that wait there have no order yet
+            self._conclude_order(order)
+        if order.nulls and not self._is_set("primary-key.nullable"):
+            self._wrong(ProblemKind.NULL_VALUE, f"has {order.nulls:,} nulls in its key")
         if (numbers.low, numbers.high) != (file.min_sequence_number, file.max_sequence_number) and not self._is_set(
             "sequence.snapshot-ordering"
         ):

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fileindex.base.column_type import Plain
+from lsm.bucket.postponed import new_partition_buckets
 from lsm.bucket.router import describe_bucket
 from manifest.entry.data_file import DataFileMeta
 from manifest.entry.index_manifest import DELETION_VECTORS, IndexManifestEntry
 from manifest.entry.live import EntryFilter
 from manifest.io.errors import UnsupportedTable
+from manifest.io.paths import POSTPONE_BUCKET
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
 
@@ -60,7 +62,8 @@ class ExistingFiles:
         found = zip(live.partition, live.bucket.tolist(), live.total_buckets.tolist(), live.files(), strict=True)
         for partition, bucket, total, file in found:
             self._files.setdefault((partition, bucket), []).append(file)
-            self._totals[partition] = total
+            if bucket >= 0:
+                self._totals[partition] = total
 
     def of(self, partition: tuple[Plain, ...], encoded: bytes, bucket: int) -> list[DataFileMeta]:
         """Live files of a bucket."""
@@ -74,9 +77,9 @@ class ExistingFiles:
             UnsupportedTable: There are ``new_rows``, and the partition was written with another number than the table has now.
         """
         self.load([partition])
-        wanted = self._store.options.bucket
+        wanted = new_partition_buckets(self._store.options)
         total = self._totals.get(encoded, wanted)
-        if new_rows and total != wanted:
+        if new_rows and total != wanted and self._store.options.bucket != POSTPONE_BUCKET:
             where = describe_bucket(partition, self._store.schema.partition_keys) or "the table"
             raise UnsupportedTable(
                 f"{self._store.root}: {where} has {total} buckets, but option 'bucket' is {wanted}; "

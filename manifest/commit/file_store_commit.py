@@ -142,6 +142,7 @@ class FileStoreCommit:
         *,
         properties: Mapping[str, str] | None = None,
         read_snapshot_id: int | None = None,
+        kind: CommitKind = CommitKind.OVERWRITE,
     ) -> CommitResult:
         """Put ``compact_after`` and ``new_files`` in the place of ``compact_before``: rows changed inside files.
 
@@ -152,7 +153,7 @@ class FileStoreCommit:
         history = self._begun(filled, identifier, rows=bool(filled))
         rows = history.rows
         if rows is None:
-            identity = CommitIdentity(self.user, identifier, CommitKind.OVERWRITE, properties)
+            identity = CommitIdentity(self.user, identifier, kind, properties)
             rows = self._run(identity, lambda store, latest: replace_change(store, latest, filled, read_snapshot_id), history)
             self._maintain(rows)
         return CommitResult(rows, None, bool(history.found))

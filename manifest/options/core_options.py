@@ -111,6 +111,7 @@ _DOTTED = {
     "rowkind_field": "rowkind.field",
     "deletion_vectors_enabled": "deletion-vectors.enabled",
     "data_evolution_enabled": "data-evolution.enabled",
+    "postpone_default_bucket_num": "postpone.default-bucket-num",
     "row_tracking_enabled": "row-tracking.enabled",
     "deletion_vectors_merge_on_read": "deletion-vectors.merge-on-read",
     "deletion_vectors_bitmap64": "deletion-vectors.bitmap64",
@@ -193,6 +194,7 @@ class CoreOptions(BaseModel):
     changelog_row_deduplicate_ignore_fields: Names = ()
     deletion_vectors_enabled: Flag = False
     data_evolution_enabled: Flag = False
+    postpone_default_bucket_num: int = 1
     row_tracking_enabled: Flag = False
     deletion_vectors_merge_on_read: Flag = True
     deletion_vectors_bitmap64: Flag = False

@@ -136,8 +136,9 @@ def check_alter(before: Mapping[str, str], after: Mapping[str, str]) -> None:
         if key in ONE_WAY and before.get(key, "").strip().lower() == "true":
             raise UnsupportedOption(key, "cannot be taken back: rows were dropped already")
     check_settable({key: after[key] for key in changed if key in after})
-    if "bucket" in changed and -1 in {CoreOptions.of({"bucket": options.get("bucket", "-1")}).bucket for options in (before, after)}:
-        raise UnsupportedOption("bucket", "cannot change to or from -1")
+    numbers = {CoreOptions.of({"bucket": options.get("bucket", "-1")}).bucket for options in (before, after)}
+    if "bucket" in changed and not numbers.isdisjoint({-1, -2}):
+        raise UnsupportedOption("bucket", "cannot change to or from -1 or -2")
 
 
 def check_readable(options: CoreOptions, *, has_primary_key: bool, table: str) -> None:
@@ -169,8 +170,6 @@ def check_writable(options: CoreOptions, *, has_primary_key: bool, table: str) -
         _check_levels(options)
     except UnsupportedOption as error:
         raise UnsupportedTable(f"{table}: {error}") from error
-    if has_primary_key and options.bucket < -1:
-        raise UnsupportedTable(f"{table}: option 'bucket' = {options.bucket}: postponed buckets are not written")
 
 
 def check_rewritable(options: CoreOptions, table: str) -> None:

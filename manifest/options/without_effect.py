@@ -9,7 +9,7 @@ _OTHERS = "tunes another engine's sources, sinks and jobs"
 _LOOKUP = "tunes another engine's lookups; here older versions are found by merging"
 _THREADS = "threads are chosen by whoever opens the table"
 _MEMORY = "memory is bounded by write-buffer-size"
-_POSTPONE = "postponed buckets are not built"
+_POSTPONE = "writes give rows their buckets at once, as many as the partition has"
 _TAGS = "tags are made by create_tag() alone"
 _CALLED = "expire_partitions() looks whenever it is called"
 _CROSS = "keys across partitions are not built"
@@ -115,7 +115,7 @@ WITHOUT_EFFECT: dict[str, str] = {
         _MEMORY,
     ),
     **dict.fromkeys(["write.batch-size", "read.batch-size"], _BATCHES),
-    **dict.fromkeys(["postpone.default-bucket-num", "postpone.batch-write-fixed-bucket", "postpone.target-size-per-bucket"], _POSTPONE),
+    **dict.fromkeys(["postpone.batch-write-fixed-bucket", "postpone.target-size-per-bucket"], _POSTPONE),
     **dict.fromkeys(["tag.creation-period", "tag.creation-delay", "tag.num-retained-max"], _TAGS),
     **dict.fromkeys(["partition.expiration-check-interval", "end-input.check-partition-expire"], _CALLED),
     **dict.fromkeys(["cross-partition-upsert.index-ttl", "cross-partition-upsert.bootstrap-parallelism"], _CROSS),

@@ -203,12 +203,14 @@ def _check_row_tracking(schema: TableSchema, options: CoreOptions) -> None:
 
 
 def _check_buckets(schema: TableSchema, options: CoreOptions) -> None:
-    if options.bucket == -2:
-        raise UnsupportedOption("bucket", "postpone buckets (-2) are not built")
+    if options.bucket == -2 and not schema.is_primary_key_table:
+        raise UnsupportedOption("bucket", "-2, buckets that are postponed, needs a primary key")
+    if options.bucket == -2 and options.postpone_default_bucket_num < 1:
+        raise UnsupportedOption("postpone.default-bucket-num", "must be 1 or more")
     if options.bucket == 0 or options.bucket < -2:
         raise UnsupportedOption("bucket", f"{options.bucket} is no number of buckets; use 1 or more, or -1 for buckets as they are needed")
     keys = options.bucket_key
-    if options.bucket == -1 and keys:
+    if options.bucket < 0 and keys:
         raise UnsupportedOption("bucket-key", "needs a fixed number of buckets in option 'bucket'")
     if options.bucket > 0 and not schema.is_primary_key_table and not keys:
         raise UnsupportedOption("bucket-key", "an append table with fixed buckets names the columns to hash here")

@@ -74,12 +74,15 @@ def _order_columns(schema: TableSchema, order_by: Sequence[str] | str, strategy:
     return names
 
 
+def wanted_entries(store: FileStore, request: CompactRequest) -> EntryFilter:
+    """The partitions that the request means."""
+    return EntryFilter(predicate=request.predicate if request.partitions is None else predicate_of(request.partitions, store.schema))
+
+
 def wanted_buckets(store: FileStore, request: CompactRequest) -> list[tuple[bytes, int]]:
     """(partition, bucket) with files at the newest snapshot that the request means."""
-    wanted = request.predicate
-    if request.partitions is not None:
-        wanted = predicate_of(request.partitions, store.schema)
-    entries = store.live_entries(store.snapshots.latest(), EntryFilter(predicate=wanted))
+    entries = store.live_entries(store.snapshots.latest(), wanted_entries(store, request))
+    entries = entries.select(entries.bucket >= 0)
     codes, known = entries.partition_codes
     return sorted({(known[code], bucket) for code, bucket in zip(codes.tolist(), entries.bucket.tolist(), strict=True)})
 
@@ -138,4 +141,4 @@ def write_counters(
     )
 
 
-__all__ = ["bucket_sizes", "compact_one", "compact_request", "compaction_counts", "wanted_buckets", "write_counters"]
+__all__ = ["bucket_sizes", "compact_one", "compact_request", "compaction_counts", "wanted_buckets", "wanted_entries", "write_counters"]

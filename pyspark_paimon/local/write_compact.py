@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from fileindex.base.errors import InvalidArgument
 from lsm.commit.post_commit import compact_after_commit, finish_compaction
+from lsm.commit.postponed import settle_postponed
 from lsm.commit.rebucket import commit_with_rebucket
 from lsm.commit.resequence import resequence
 from lsm.write.table_write import TableWrite
@@ -20,7 +21,7 @@ from manifest.commit.message import CommitMessage, CommitResult
 from manifest.commit.runs import committed_before
 from manifest.options.support import check_writable
 from manifest.store import FileStore
-from pyspark_paimon.jobs.compaction import bucket_sizes, compact_one, compaction_counts, wanted_buckets, write_counters
+from pyspark_paimon.jobs.compaction import bucket_sizes, compact_one, compaction_counts, wanted_buckets, wanted_entries, write_counters
 from pyspark_paimon.jobs.progress_steps import FlushMeter, PieceMeter, Steps
 from pyspark_paimon.jobs.publish import publish_rows
 from pyspark_paimon.request.backend import ArrowRows, CompactRequest, Progress, WriteRequest
@@ -105,7 +106,9 @@ def compact_table(store: FileStore, request: CompactRequest, *, threads: int, pr
     """Compact the buckets of the newest snapshot, a thread each; the buckets that lose a race are compacted again."""
     start = time.perf_counter()
     check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
-    total, laps, lost_commits = CompactResult(files_before=0, files_after=0, bytes_read=0, bytes_written=0, snapshot_id=None), Laps(), 0
+    laps, lost_commits = Laps(), 0
+    settled = settle_postponed(store, request.commit_id, wanted_entries(store, request), threads=threads)
+    total = CompactResult(files_before=0, files_after=0, bytes_read=0, bytes_written=0, snapshot_id=settled)
     only: frozenset[tuple[bytes, int]] | None = None
     for attempt in range(1, _EVALUATIONS + 1):
         buckets = wanted_buckets(store, request)

@@ -33,6 +33,7 @@ FEATURES = (
     "thin data files",
     "partitions with odd values",
     "dynamic buckets",
+    "postponed buckets",
     "deletion vectors, 32 bit",
     "deletion vectors, 64 bit",
     "sequence.field",

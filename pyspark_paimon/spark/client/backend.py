@@ -18,7 +18,8 @@ import pyarrow as pa
 
 from fileindex.base.errors import InvalidArgument, PaimonError
 from manifest.fsck.problem import Findings
-from manifest.io.errors import CommitConflict
+from manifest.io.errors import CommitConflict, UnsupportedTable
+from manifest.io.paths import POSTPONE_BUCKET
 from manifest.schema.table_schema import TableSchema
 from manifest.stats.table_stats import Statistics
 from pyspark_paimon.jobs.fsck import STAGE, findings_from_json, result_of, without_expired
@@ -122,7 +123,13 @@ class SparkBackend(SparkScans):
                     raise
         return None
 
+    def _refuse_postponed(self, schema: TableSchema) -> None:
+        if schema.core.bucket == POSTPONE_BUCKET:
+            raise UnsupportedTable(f"{self._path}: option 'bucket' = -2: buckets that are postponed are written in process, not over Spark")
+
     def _target(self, schema: TableSchema, snapshot_id: int | None) -> Target:
+        self._refuse_postponed(schema)
+
         def dynamic_buckets() -> int:
             return 0 if snapshot_id is None else json.loads(self._ask(rpc.AskDynamicBuckets(snapshot_id=snapshot_id)))
 
@@ -212,6 +219,7 @@ class SparkBackend(SparkScans):
     def compact(self, request: CompactRequest) -> CompactResult:
         """Compact bucket by bucket in tasks; what loses a race is tried again on the new snapshot."""
         started = time.perf_counter()
+        self._refuse_postponed(self.schema())
 
         def stage(commit_id: str) -> Staged | None:
             this = request.model_copy(update={"commit_id": commit_id})

@@ -1,0 +1,86 @@
+"""Giving postponed rows their buckets: files of the bucket that is none are read in the order of their commits and written into real ones."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+import pyarrow as pa
+
+from lsm.keys.encoding import one_array
+from lsm.keys.sort import VALUE_KIND
+from lsm.read.data_file import DataFileRead
+from lsm.write.table_write import TableWrite
+from manifest.commit.file_store_commit import FileStoreCommit
+from manifest.commit.message import CommitMessage
+from manifest.entry.data_file import DataFileMeta
+from manifest.entry.live import EntryFilter
+from manifest.io.errors import CommitConflict, UnsupportedTable
+from manifest.io.paths import POSTPONE_BUCKET
+from manifest.snapshot.snapshot import CommitKind
+from manifest.store import FileStore
+
+_EVALUATIONS = 20
+_IDENTIFIER = 0
+"""Of the commit; a compaction under the same name counts from 1."""
+
+
+def settle_postponed(store: FileStore, commit_id: str, wanted: EntryFilter, *, threads: int = 1) -> int | None:
+    """Move the rows that wait in the partitions ``wanted`` into buckets: the snapshot that shows them, None if none waited.
+
+    On a race with another commit it is done anew. Raises as a write does; what was made is deleted then.
+    """
+    if store.options.bucket != POSTPONE_BUCKET:
+        return None
+    for evaluation in range(1, _EVALUATIONS + 1):
+        latest = store.snapshots.latest()
+        entries = store.live_entries(latest, wanted)
+        waiting: dict[bytes, list[DataFileMeta]] = defaultdict(list)
+        for entry in entries.select(entries.bucket == POSTPONE_BUCKET).entries():
+            waiting[entry.partition].append(entry.file)
+        if latest is None or not waiting:
+            return None
+        if store.options.changelog_producer == "input":
+            raise UnsupportedTable(f"{store.root}: changelog-producer 'input' does not go with buckets that are postponed")
+        messages = _moved(store, waiting, commit_id, latest.id, threads)
+        commit = FileStoreCommit(store, commit_id, fresh=True)
+        try:
+            return commit.replace(messages, _IDENTIFIER, read_snapshot_id=latest.id, kind=CommitKind.COMPACT).snapshot_id
+        except BaseException as error:
+            commit.abort(messages, _IDENTIFIER)
+            if not isinstance(error, CommitConflict) or evaluation == _EVALUATIONS:
+                raise
+    return None
+
+
+def _moved(
+    store: FileStore, waiting: dict[bytes, list[DataFileMeta]], commit_id: str, snapshot_id: int, threads: int
+) -> list[CommitMessage]:
+    columns = (*store.schema.names, VALUE_KIND)
+    with TableWrite(
+        store, commit_user=commit_id, commit_id=commit_id, write_only=True, threads=threads, base_snapshot_id=snapshot_id
+    ) as write:
+        for partition, files in waiting.items():
+            for file in sorted(files, key=_arrival):
+                for batch in DataFileRead(store, partition, POSTPONE_BUCKET, file, columns).batches():
+                    kinds = one_array(batch.column(VALUE_KIND)).to_numpy(zero_copy_only=False).astype(np.int8)
+                    write.write(pa.Table.from_batches([batch.select(list(store.schema.names))]), kinds=pa.array(kinds))
+        made = write.prepare_commit()
+    gone = [
+        CommitMessage(
+            partition=partition,
+            bucket=POSTPONE_BUCKET,
+            total_buckets=POSTPONE_BUCKET,
+            compact_before=tuple(files),
+            base_snapshot_id=snapshot_id,
+        )
+        for partition, files in waiting.items()
+    ]
+    return [*made, *gone]
+
+
+def _arrival(file: DataFileMeta) -> tuple[int, str]:
+    return file.creation_time or 0, file.file_name
+
+
+__all__ = ["settle_postponed"]
