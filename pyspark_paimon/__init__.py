@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     from pyspark_paimon.spark.install import InstallResult, install
     from pyspark_paimon.spark.source import PaimonDataSource as DefaultSource
     from pyspark_paimon.spark.wire.errors import InstallRefused, RemoteError, SourceMissing, SparkUnavailable
+    from pyspark_paimon.statements.run import sql
     from pyspark_paimon.table.catalog import Catalog
     from pyspark_paimon.table.catalog_base import DatabaseExists, DatabaseNotFound
     from pyspark_paimon.table.scan import Scan
@@ -138,6 +139,7 @@ _HOMES: dict[str, tuple[str, str]] = {
     "Table": ("pyspark_paimon.table.table", "Table"),
     "install": ("pyspark_paimon.spark.install", "install"),
     "load_ipython_extension": ("pyspark_paimon.html.ipython", "load_ipython_extension"),
+    "sql": ("pyspark_paimon.statements.run", "sql"),
     "spark_session": ("pyspark_paimon.spark.client.session", "spark_session"),
     "unload_ipython_extension": ("pyspark_paimon.html.ipython", "unload_ipython_extension"),
     "warm": ("pyspark_paimon.spark.client.warm", "warm"),
@@ -216,6 +218,7 @@ __all__ = [
     "install",
     "load_ipython_extension",
     "spark_session",
+    "sql",
     "unload_ipython_extension",
     "warm",
 ]

@@ -44,7 +44,7 @@ FLOORS = {
         "spark/read table",
         "ui",
         "cli example pandas spark/write",
-        "spark",
+        "spark statements",
         ".",
         "__main__ demo",
     ),

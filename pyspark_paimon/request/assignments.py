@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pydantic import TypeAdapter
 
 from fileindex.base.errors import InvalidArgument
+from fileindex.expression.tree import ColumnValue, Expression, FunctionCall, LiteralValue
 from lsm.schema.cast_hint import values_hint
 from lsm.schema.conform_input import conform
 from manifest.io.errors import SchemaMismatch, UnsupportedTable
 from manifest.schema.merge_options import MergeOptions
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.filter.columns import resolve
+from pyspark_paimon.request.bound import BoundValue, Value
+
+_VALUES: TypeAdapter[dict[str, Value]] = TypeAdapter(dict[str, BoundValue])
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,7 @@ class Assignments:
         return found
 
     def applied(self, rows: pa.Table) -> pa.Table:
-        """``rows`` with new values in the set columns. Raises ``SchemaMismatch``, ``NullInKey``, ``InvalidArgument``."""
+        """``rows`` with new values in the set columns. Raises ``SchemaMismatch``, ``NullInKey``, ``InvalidArgument``, ``FilterFailed``."""
         expressions = [self._expression(name) for name in rows.column_names]
         from pyarrow import acero  # noqa: PLC0415  # brings pyarrow.dataset and pandas along
 
@@ -70,6 +74,9 @@ class Assignments:
             done = plan.to_table(use_threads=False)
         except (pa.ArrowException, TypeError) as error:
             raise InvalidArgument(f"the new values cannot be computed: {error}") from error
+        for name, value in self.values.items():
+            if is_bound(value):
+                done = done.set_column(done.column_names.index(name), name, _computed(value, rows))
         return conform(done, self.schema)
 
     def refuse_expressions(self) -> None:
@@ -85,27 +92,21 @@ class Assignments:
                 raise InvalidArgument(f"column '{name}' is set to a Spark Column, which {where} cannot compute")
 
     def sent(self) -> str:
-        """The values as tasks take them: Python values only, as a table of one row in an Arrow IPC stream in Base64."""
+        """The values as tasks take them, as JSON: bound expressions, and Python values in the types of their columns."""
         self.refuse_expressions()
         self.refuse_columns("an update of a table without primary key")
-        fields = [self.schema.arrow.field(name) for name in self.values]
-        row = pa.table([pa.array([self.values[field.name]], field.type) for field in fields], schema=pa.schema(fields))
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, row.schema) as stream:
-            stream.write_table(row)
-        return base64.b64encode(sink.getvalue()).decode()
+        values = {name: value if is_bound(value) else self._scalar(name) for name, value in self.values.items()}
+        return _VALUES.dump_json(values).decode()
 
     @classmethod
     def received(cls, text: str, schema: TableSchema) -> Assignments:
         """What ``sent`` made."""
-        with pa.ipc.open_stream(base64.b64decode(text)) as stream:
-            row = stream.read_all()
-        return cls(schema, {name: row.column(name)[0] for name in row.column_names})
+        return cls(schema, _VALUES.validate_json(text))
 
     def _expression(self, name: str) -> pc.Expression:
-        if name not in self.values:
+        value = self.values.get(name)
+        if name not in self.values or is_bound(value):
             return pc.field(name)
-        value = self.values[name]
         if isinstance(value, pc.Expression):
             return value
         return pc.scalar(value if isinstance(value, pa.Scalar) else self._scalar(name))
@@ -121,10 +122,27 @@ class Assignments:
     def _check(self) -> None:
         """Values that are the same for all rows can be refused at once."""
         for name, value in self.values.items():
-            if isinstance(value, pc.Expression) or is_spark_column(value):
+            if isinstance(value, pc.Expression) or is_spark_column(value) or is_bound(value):
                 continue
             if not self._scalar(name).is_valid and not self.schema.field(name).type.nullable:
                 raise SchemaMismatch(f"column '{name}' is {self.schema.field(name).type} and cannot be set to null")
+
+
+def is_bound(value: object) -> bool:
+    """Whether a value is an expression that is bound to the table's columns."""
+    return isinstance(value, ColumnValue | LiteralValue | FunctionCall)
+
+
+def _computed(value: Expression, rows: pa.Table) -> Any:
+    def column(wanted: ColumnValue) -> Any:
+        found = rows.column(wanted.name).combine_chunks()
+        return found if wanted.key is None else pc.map_lookup(found, pa.scalar(wanted.key), "last")
+
+    if isinstance(value, ColumnValue):
+        return column(value)
+    from fileindex.expression.compute import computed  # noqa: PLC0415  # few updates compute
+
+    return computed(value, column, rows.num_rows)
 
 
 def refuse_fixed(named: Collection[str], schema: TableSchema) -> None:
@@ -165,4 +183,4 @@ def is_spark_column(value: object) -> bool:
     return kind.__module__.startswith("pyspark.") and kind.__name__ == "Column"
 
 
-__all__ = ["Assignments", "is_spark_column", "refuse_delete", "refuse_fixed", "refuse_update"]
+__all__ = ["Assignments", "is_bound", "is_spark_column", "refuse_delete", "refuse_fixed", "refuse_update"]

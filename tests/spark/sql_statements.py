@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pyspark_paimon.statements.procedures import PROCEDURES
+
 ALL = [(1, "Oslo"), (2, "Lima"), (3, None)]
 D1, D2 = "2026-01-01", "2026-01-02"
 
@@ -150,7 +152,7 @@ WORKS = (
 REFUSED = (
     Feature(
         "`CREATE TABLE t (id BIGINT, ...) USING paimon ...`",
-        "keys: `Table.create(path, columns, primary_keys=[...], partition_keys=[...])`, then `CREATE TABLE` without columns",
+        "`pyspark_paimon.sql`, or `Table.create(path, columns, primary_keys=[...])`, then `CREATE TABLE` without columns",
         (
             Example("CREATE TABLE {new} (id BIGINT, city STRING) USING paimon OPTIONS (path '{path}')"),
             Example("SELECT * FROM {new}", refused="InvalidArgument.*does not keep the path"),
@@ -160,7 +162,7 @@ REFUSED = (
     ),
     Feature(
         "`CREATE TABLE t USING paimon ... AS SELECT`",
-        "`Table.create(...)`, then `INSERT` or `table.write(df)`",
+        "`pyspark_paimon.sql`, or `Table.create(...)`, then `INSERT` or `table.write(df)`",
         (
             Example(
                 "CREATE TABLE {new} USING paimon OPTIONS (path '{path}') AS SELECT 9L AS id, 'x' AS city",
@@ -196,7 +198,7 @@ REFUSED = (
     ),
     Feature(
         "`MERGE INTO`",
-        "`INSERT` and `table.write(df)` upsert by key; a column `_row_kind` of `-D` deletes",
+        "`pyspark_paimon.sql`, or `table.merge(df, on)`; `INSERT` and `table.write(df)` upsert by key",
         (
             Example(
                 "MERGE INTO {t} USING {parquet} s ON {t}.id = s.id WHEN MATCHED THEN UPDATE SET city = land",
@@ -242,10 +244,128 @@ REFUSED = (
 )
 
 
+OURS = (
+    Feature(
+        "`CREATE TABLE db.t (id BIGINT NOT NULL, ..., PRIMARY KEY (id) NOT ENFORCED)` `PARTITIONED BY (...)` `TBLPROPERTIES (...)`",
+        "creates the table in the catalog, or at paimon.`/path`; with `OPTIONS (path '...')` Spark's catalog names it, too. Keys may be `'primary-key'`",
+        (
+            Example(
+                "CREATE TABLE db.{new} (id BIGINT NOT NULL COMMENT 'its number', city STRING DEFAULT 'x', at TIMESTAMP, "
+                "PRIMARY KEY (id) NOT ENFORCED) USING paimon TBLPROPERTIES ('bucket' = '2')"
+            ),
+            Example("CREATE TABLE IF NOT EXISTS db.{new} (id INT)"),
+            Example("INSERT INTO db.{new} (id) VALUES (1)"),
+            Example("SELECT t.* FROM db.{new} t WHERE '{{a}}' = '{{a}}'", returns=[(1, "x", None)]),
+            Example("CREATE TABLE {new} (id INT NOT NULL) USING paimon OPTIONS (path '{path}_x', 'primary-key' = 'id', 'bucket' = '1')"),
+            Example("SELECT count(*) FROM {new}", returns=[(0,)]),
+        ),
+    ),
+    Feature(
+        "`CREATE TABLE db.t TBLPROPERTIES (...) AS SELECT ...`, `DROP TABLE db.t`",
+        "a table of the query's columns and rows, in the catalog; dropped, it is deleted",
+        (
+            Example("CREATE TABLE db.{new} TBLPROPERTIES ('primary-key' = 'id', 'bucket' = '1') AS SELECT id, city FROM paimon.`{path}`"),
+            Example("SELECT * FROM db.{new}", returns=ALL),
+            Example("DROP TABLE db.{new}"),
+            Example("SELECT * FROM db.{new}", refused="TABLE_OR_VIEW_NOT_FOUND"),
+        ),
+    ),
+    Feature(
+        "`INSERT INTO t`, `INSERT OVERWRITE t [PARTITION (...)]`, `BY NAME`, `(columns)`",
+        "upserts, or replaces, by position or by name; the table is known by its name",
+        (
+            Example("INSERT INTO {t} VALUES (4, 'Rome')", leaves=[*ALL, (4, "Rome")]),
+            Example("INSERT OVERWRITE {d} PARTITION (day = DATE'2026-01-01') SELECT 7, 'new'", leaves_days=[(D1, 7, "new"), (D2, 5, "a")]),
+            Example("INSERT INTO {t} SELECT 1", refused="SchemaMismatch.*1 columns"),
+        ),
+    ),
+    Feature(
+        "`UPDATE t SET ... WHERE`, `DELETE FROM t WHERE`, `TRUNCATE TABLE t`",
+        "as `table.update` and `table.delete`; of rows with keys Spark computes the new values",
+        (
+            Example(
+                "UPDATE {t} AS x SET city = concat(x.city, '!') WHERE x.id < 3",
+                leaves=[(1, "Oslo!"), (2, "Lima!"), (3, None)],
+            ),
+            Example("DELETE FROM {t} WHERE city IS NULL", leaves=ALL[:2]),
+            Example("TRUNCATE TABLE paimon.`{path}`", leaves=[]),
+            Example("UPDATE {t} SET", refused="InvalidArgument.*column"),
+        ),
+    ),
+    Feature(
+        "`MERGE INTO t USING s ON ... WHEN [NOT] MATCHED [BY SOURCE] [AND ...] THEN ...`",
+        "as `table.merge`; `UPDATE SET *`, `INSERT *`, a query or a table as source",
+        (
+            Example(
+                "MERGE INTO {t} a USING (SELECT id + 1 AS id, land FROM {parquet}) b ON a.id = b.id "
+                "WHEN MATCHED AND b.land = 'PE' THEN DELETE WHEN MATCHED THEN UPDATE SET a.city = concat(a.city, b.land) "
+                "WHEN NOT MATCHED BY SOURCE THEN UPDATE SET city = 'gone'",
+                leaves=[(1, "gone"), (2, "LimaNO")],
+            ),
+        ),
+    ),
+    Feature(
+        "`ALTER TABLE t ADD | DROP | RENAME | ALTER COLUMN ...`, `SET | UNSET TBLPROPERTIES`, `DROP PARTITION (...)`",
+        "changes the table; what Spark's catalog has of it is made anew",
+        (
+            Example("ALTER TABLE {t} ADD COLUMNS (n INT COMMENT 'c' AFTER id)"),
+            Example("ALTER TABLE {t} ALTER COLUMN n TYPE BIGINT"),
+            Example("ALTER TABLE {t} RENAME COLUMN n TO m"),
+            Example("SELECT id, m FROM {t} WHERE id = 1", returns=[(1, None)]),
+            Example("ALTER TABLE {t} DROP COLUMN m", leaves=ALL),
+            Example("ALTER TABLE {t} SET TBLPROPERTIES ('snapshot.num-retained.max' = '20')"),
+            Example("ALTER TABLE {d} DROP PARTITION (day = '2026-01-01')", leaves_days=[(D2, 5, "a")]),
+            Example("ALTER TABLE {t} SHRINK", refused="InvalidArgument.*line 1.*ADD COLUMNS"),
+        ),
+    ),
+    Feature(
+        "`VERSION AS OF 3`, `VERSION AS OF 'tag'`, `TIMESTAMP AS OF '...'`, `` t$snapshots ``, ``paimon.`/path` ``",
+        "in queries and temporary views, of names of every kind",
+        (
+            Example("CREATE OR REPLACE TEMP VIEW {v} AS SELECT id FROM paimon.`{path}` WHERE id = 2"),
+            Example("SELECT * FROM {v}", returns=[(2,)]),
+            Example("CREATE VIEW {new} AS SELECT id FROM paimon.`{path}`", refused="InvalidArgument.*TEMPORARY VIEW"),
+            Example("SELECT count(*) FROM {t} VERSION AS OF 1 WHERE id > 1", returns=[(2,)]),
+            Example(
+                "WITH a AS (SELECT id FROM paimon.`{path}` TIMESTAMP AS OF '2100-01-01') SELECT b.id FROM a, {t} b WHERE a.id = b.id",
+                returns=[(1,), (2,), (3,)],
+            ),
+            Example("SELECT snapshot_id FROM {t}$snapshots WHERE snapshot_id = 1", returns=[(1,)]),
+        ),
+    ),
+    Feature(
+        "`CALL sys.compact(table => 'db.t')`, " + ", ".join(f"`{name}`" for name in list(PROCEDURES)[1:]),
+        "Paimon's procedures, arguments by name or in its order",
+        (
+            Example("CALL sys.create_tag('{t}', 'v1')"),
+            Example("SELECT count(*) FROM {t} VERSION AS OF 'v1'", returns=[(3,)]),
+            Example("CALL paimon.sys.compact(table => '{path}', compact_strategy => 'full')"),
+            Example("CALL sys.remove_orphan_files(table => '{t}', dry_run => true)", returns=[]),
+            Example("CALL sys.compactt('{t}')", refused="InvalidArgument.*did you mean 'compact'"),
+            Example("CALL sys.create_tag('{t}', name => 'v1')", refused="InvalidArgument.*takes table, tag, snapshot, time_retained"),
+        ),
+    ),
+    Feature(
+        "`SHOW PARTITIONS t`, `SHOW TBLPROPERTIES t`, `DESCRIBE t`, `DESCRIBE HISTORY t`, `ANALYZE TABLE t COMPUTE STATISTICS`",
+        "as `table.partitions()`, `options`, `schema`, `snapshots()`, `analyze()`",
+        (
+            Example("SHOW TBLPROPERTIES {t}", returns=[("bucket", "2")]),
+            Example("DESCRIBE paimon.`{path}`", returns=[("id", "bigint", None), ("city", "string", None)]),
+            Example("SHOW PARTITIONS {d}"),
+            Example("DESCRIBE HISTORY {d}"),
+            Example("ANALYZE TABLE {t} COMPUTE STATISTICS FOR COLUMNS id"),
+        ),
+    ),
+)
+"""Through ``pyspark_paimon.sql``, with a catalog that has a database ``db``."""
+
+
 def docs_table() -> str:
     """The docs' table, markers included."""
     lines = ["<!-- sql:begin -->", "", "| SQL that works | |", "|---|---|"]
     lines += [f"| {feature.shown} | {feature.answer} |" for feature in WORKS]
     lines += ["", "| SQL that Spark does not hand to a Python source | instead |", "|---|---|"]
     lines += [f"| {feature.shown} | {feature.answer} |" for feature in REFUSED]
+    lines += ["", "| SQL by `pyspark_paimon.sql(spark, text, catalog=...)` | |", "|---|---|"]
+    lines += [f"| {feature.shown} | {feature.answer} |" for feature in OURS]
     return "\n".join([*lines, "", "<!-- sql:end -->"])

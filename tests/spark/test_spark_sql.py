@@ -5,14 +5,15 @@ from __future__ import annotations
 import datetime as dt
 import re
 import uuid
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from sql_statements import ALL, D1, D2, REFUSED, WORKS, Feature, docs_table
+from sql_statements import ALL, D1, D2, OURS, REFUSED, WORKS, Feature, docs_table
 
 import pyspark_paimon
-from pyspark_paimon import Table
+from pyspark_paimon import Catalog, PaimonError, Table
 from pyspark_paimon.spark.wire.errors import typed_error
 
 spark_tests = pytest.mark.spark
@@ -74,7 +75,7 @@ def names(spark, table, days, parquet):
 
 def told(error: Exception) -> str:
     """What an error says, its type first if it is one of ours."""
-    typed = typed_error(str(error))
+    typed = error if isinstance(error, PaimonError) else typed_error(str(error))
     return f"{type(typed).__name__}: {typed}" if typed is not None else str(error)
 
 
@@ -82,17 +83,25 @@ def named(rows: list[tuple], names: dict[str, str]) -> list[tuple]:
     return [tuple(value.format(**names) if isinstance(value, str) else value for value in row) for row in rows]
 
 
+@pytest.fixture
+def warehouse(tmp_path):
+    catalog = Catalog(tmp_path / "warehouse")
+    catalog.create_database("db")
+    return catalog
+
+
 @spark_tests
-@pytest.mark.parametrize("feature", [*WORKS, *REFUSED], ids=lambda feature: re.sub(r"[^A-Za-z]+", "-", feature.shown)[:50])
-def test_every_statement_does_what_the_docs_say(spark, names, table, days, feature: Feature):
+@pytest.mark.parametrize("feature", [*WORKS, *REFUSED, *OURS], ids=lambda feature: re.sub(r"[^A-Za-z]+", "-", feature.shown)[:50])
+def test_every_statement_does_what_the_docs_say(spark, names, table, days, warehouse, feature: Feature):  # noqa: PLR0917
+    run = partial(pyspark_paimon.sql, spark, catalog=warehouse) if feature in OURS else spark.sql
     for example in feature.examples:
         sql = example.sql.format(**names)
         if example.refused is None:
-            rows = sorted((tuple(row) for row in spark.sql(sql).collect()), key=repr)
+            rows = sorted((tuple(row) for row in run(sql).collect()), key=repr)
             assert example.returns is None or rows == sorted(named(example.returns, names), key=repr), sql
         else:
             with pytest.raises(Exception) as raised:  # of Spark's many classes; the text is judged below
-                spark.sql(sql).collect()
+                run(sql).collect()
             assert re.search(example.refused, told(raised.value), re.DOTALL), f"{sql}: {told(raised.value)}"
         for made, rows, wanted in ((table, ALL, example.leaves), (days, DAYS, example.leaves_days)):
             if wanted is not None:
@@ -104,7 +113,7 @@ def test_the_docs_list_exactly_the_statements_that_are_tested():
     text = PAGE.read_text()
     shown = text[text.index("<!-- sql:begin -->") : text.index("<!-- sql:end -->") + len("<!-- sql:end -->")]
     assert shown == docs_table()
-    assert all(feature.examples for feature in (*WORKS, *REFUSED))
+    assert all(feature.examples for feature in (*WORKS, *REFUSED, *OURS))
     assert all(any(example.refused for example in feature.examples) for feature in REFUSED)
 
 

@@ -67,6 +67,12 @@ def has_stored_options(schema: StructType) -> bool:
     return any(_METADATA in (field.metadata or {}) for field in schema.fields)
 
 
+def stored_options(schema: StructType) -> dict[str, str] | None:
+    """The options that a table of Spark's catalog keeps; None for columns of anything else."""
+    found = [json.loads(field.metadata[_METADATA]) for field in schema.fields if _METADATA in (field.metadata or {})]
+    return found[0] if found else None
+
+
 def properties(options: Mapping[str, str]) -> dict[str, str]:
     """The TBLPROPERTIES of a CREATE TABLE."""
     others = _READ | _SPARKS
@@ -205,6 +211,7 @@ __all__ = [
     "properties",
     "pushes_once",
     "read_options",
+    "stored_options",
     "table_options",
     "table_path",
     "travel",

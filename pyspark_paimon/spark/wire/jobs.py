@@ -55,7 +55,7 @@ class CompactJob(Message):
 class ChangeJob(Message):
     """A delete or an update in an append table; the rows of the job are the ids of buckets.
 
-    ``values``: a table of one row with the new values, as an Arrow IPC stream in Base64; None deletes.
+    ``values``: the new values by column, as ``Assignments`` sends them; None deletes.
     """
 
     job: Literal["change"] = "change"

@@ -1,0 +1,38 @@
+"""What a statement answers, as a small DataFrame."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+from pydantic import BaseModel
+
+
+def frame_of_rows(spark: Any, rows: pa.Table) -> Any:
+    """Rows as a DataFrame."""
+    if not rows.num_rows:  # Spark makes none of them from Arrow
+        nulls = pa.table({field.name: pa.nulls(1, _plain(field.type)) for field in rows.schema})
+        return spark.createDataFrame(nulls).limit(0)
+    typed = pa.schema([field.with_type(_plain(field.type)) for field in rows.schema])
+    return spark.createDataFrame(rows.cast(typed))
+
+
+def _plain(column: pa.DataType) -> pa.DataType:
+    """A type that Spark has, too."""
+    if pa.types.is_unsigned_integer(column):
+        return pa.int64()
+    if pa.types.is_dictionary(column):
+        return column.value_type
+    return pa.string() if pa.types.is_null(column) else column
+
+
+def frame_of_result(spark: Any, result: BaseModel | None) -> Any:
+    """The counts, names and ids of a result, as one row; of nothing, that it is done."""
+    plain = {} if result is None else {k: v for k, v in result.model_dump().items() if isinstance(v, bool | int | float | str)}
+    listed = (
+        {} if result is None else {k: ", ".join(map(str, v)) for k, v in result.model_dump().items() if isinstance(v, tuple | list) and v}
+    )
+    return frame_of_rows(spark, pa.Table.from_pylist([{"result": True, **plain, **listed}]))
+
+
+__all__ = ["frame_of_result", "frame_of_rows"]

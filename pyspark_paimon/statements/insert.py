@@ -1,0 +1,80 @@
+"""INSERT INTO and INSERT OVERWRITE: a query's columns are those of the table by position, or by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fileindex.base.errors import InvalidArgument
+from manifest.io.errors import SchemaMismatch
+from manifest.schema.table_schema import TableSchema
+from pyspark_paimon.filter.columns import resolve
+from pyspark_paimon.frames.spark_functions import functions_of
+from pyspark_paimon.frames.spark_types import spark_type
+from pyspark_paimon.statements.answers import frame_of_result
+from pyspark_paimon.statements.names import KnownTables
+from pyspark_paimon.statements.queries import queried
+from pyspark_paimon.statements.words import Words, WrittenValue
+
+
+def insert(names: KnownTables, words: Words) -> Any:
+    """``INSERT INTO | OVERWRITE [TABLE] t [PARTITION (...)] [BY NAME | (columns)] query``; None for a table of Spark's own."""
+    overwrite = words.take("OVERWRITE")
+    if not overwrite:
+        words.need("INTO")
+    words.take("TABLE")
+    table = names.find(words.name())
+    if table is None or (words.word() == "WITH" and words.word(1) == "("):
+        return None  # with options, our source does it
+    schema = table.table_schema
+    static: dict[str, WrittenValue] = {}
+    if words.take("PARTITION"):
+        for _ in words.listed():
+            name = resolve(words.part(), schema.column_types)
+            if words.take("="):
+                words.take("DATE")
+                static[name] = words.literal()
+    by_name = words.take("BY", "NAME")
+    columns = [resolve(words.part(), schema.column_types) for _ in words.listed()] if _lists_columns(words) else None
+    rows = queried(names, words.rest())
+    frame = _placed(rows, [name for name in columns or schema.names if name not in static], schema, static, by_name=by_name)
+    dynamic = overwrite and not static
+    done = table.write(
+        frame,
+        mode="overwrite" if overwrite else None,
+        partition=static or None if overwrite else None,
+        options={"dynamic-partition-overwrite": "false"} if dynamic and not _dynamic(names) else None,
+    )
+    return frame_of_result(names.spark, done)
+
+
+def _lists_columns(words: Words) -> bool:
+    return words.word() == "(" and words.word(1) not in {"SELECT", "WITH", "FROM", "VALUES", "("}
+
+
+def _dynamic(names: KnownTables) -> bool:
+    """Whether an overwrite replaces the partitions of its rows alone, as the session says."""
+    mode = names.spark.conf.get("spark.sql.sources.partitionOverwriteMode", "static")
+    return str(mode).lower() == "dynamic"
+
+
+def _placed(rows: Any, columns: list[str], schema: TableSchema, static: dict[str, WrittenValue], *, by_name: bool) -> Any:
+    """The rows in columns of the table, in types that hold their values; texts stay texts."""
+    if by_name:
+        columns = [resolve(name, schema.column_types) for name in rows.columns]
+    if len(columns) != len(rows.columns):
+        wanted, given = ", ".join(columns), ", ".join(rows.columns)
+        raise SchemaMismatch(f"INSERT has {len(rows.columns)} columns ({given}) for {len(columns)} ({wanted}); name them, or write BY NAME")
+    if len(set(columns)) < len(columns):
+        raise InvalidArgument(f"INSERT names a column twice: {', '.join(columns)}")
+    functions = functions_of(rows)
+    frame = rows.toDF(*columns)
+    made = []
+    for name, given in zip(columns, frame.schema, strict=True):
+        wanted = spark_type(schema.field(name).type)
+        texts = given.dataType.typeName() in {"string", "binary"}
+        made.append(frame[name] if texts or given.dataType == wanted else frame[name].cast(wanted).alias(name))
+    constants = [functions.lit(value).cast(spark_type(schema.field(name).type)).alias(name) for name, value in static.items()]
+    return frame.select(*made, *constants)
+
+
+__all__ = ["insert"]

@@ -1,0 +1,129 @@
+"""Queries: every Paimon table of the text, also as of a version or a time, becomes a DataFrame in its place; all else is Spark's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from sqlglot.tokens import TokenType  # type: ignore[attr-defined]  # as sqlglot shows it
+
+from fileindex.base.errors import InvalidArgument
+from pyspark_paimon.spark.client.binary_row_expr import quoted_name
+from pyspark_paimon.statements.names import KnownTables
+from pyspark_paimon.statements.words import NameParts, Words
+from pyspark_paimon.table.table import Table
+
+_SUBQUERIES = {"SELECT", "WITH", "FROM", "("}
+_VERSIONS, _TIMES = ("VERSION", "SYSTEM_VERSION"), ("TIMESTAMP", "SYSTEM_TIME")
+
+
+def queried(names: KnownTables, text: str) -> Any:
+    """What Spark makes of a text whose Paimon tables are put in their places. Raises what ``spark.sql`` and ``scan`` raise."""
+    placed, frames = _placed(names, text)
+    return names.spark.sql(placed, **frames) if frames else names.spark.sql(text)
+
+
+def mentions_tables(names: KnownTables, text: str) -> bool:
+    """Whether a query reads Paimon tables that Spark does not know."""
+    return bool(_placed(names, text)[1])
+
+
+def _placed(names: KnownTables, text: str) -> tuple[str, dict[str, Any]]:
+    """The text with names of frames in the place of tables, and the frames."""
+    words = Words(text)
+    common = _common_names(words)
+    frames: dict[str, Any] = {}
+    parts: list[str] = []
+    end = 0
+    for start in _places(words):
+        name = words.name()
+        if len(name) == 1 and name[0].lower() in common:
+            continue
+        frame = _read(names, name, words)
+        if frame is None:
+            continue
+        key = f"paimon_{len(frames)}"
+        frames[key] = frame
+        alias = "" if _aliased(words) else f" AS {quoted_name(name[-1])}"
+        parts += [_escaped(text[end:start]), f"{{{key}}}{alias}"]
+        end = words.tokens[words.at - 1].end + 1
+    return "".join([*parts, _escaped(text[end:])]), frames
+
+
+def _escaped(text: str) -> str:
+    return text.replace("{", "{{").replace("}", "}}")
+
+
+def _common_names(words: Words) -> set[str]:
+    """KnownTables that WITH gives to queries."""
+    tokens = words.tokens
+    triples = zip(tokens, tokens[1:], tokens[2:], strict=False)
+    return {str(one.text).lower() for one, two, three in triples if two.text.upper() == "AS" and three.text == "("}
+
+
+def _places(words: Words) -> Iterator[int]:
+    """Where names of tables begin; the cursor stands there, and whoever loops moves it behind what he reads."""
+    queries, listing = [True], [False]
+    while not words.done:
+        word = words.word()
+        if word == "(":
+            queries.append(words.word(1) in _SUBQUERIES)
+            listing.append(listing[-1] and queries[-1])
+        elif word == ")" and len(queries) > 1:
+            queries.pop()
+            listing.pop()
+        elif word == "FROM" and queries[-1] and words.tokens[words.at - 1].text.upper() != "DISTINCT":
+            listing[-1] = True
+        elif word in {"WHERE", "GROUP", "ORDER", "SELECT", "ON", "HAVING", "LIMIT", "UNION", "SET"}:
+            listing[-1] = word == "ON" and listing[-1]
+        words.at += 1
+        expected = word in {"FROM", "JOIN"} or (word == "," and listing[-1])
+        if expected and listing[-1] and words.word() not in {"(", "LATERAL", "VALUES", "SELECT"} and not words.done:
+            before = words.at
+            yield words.here
+            if words.at == before:
+                words.at += 1
+
+
+def _read(names: KnownTables, name: NameParts, words: Words) -> Any:
+    """The DataFrame of a table, if it is one of ours; Spark reads those that it knows, but not as of a version."""
+    behind = words.at
+    travel = _travel(words)
+    path = names.path(name)
+    if path is not None:
+        table: Table | None = Table.open(path, names.spark)
+    else:
+        table = names.of_catalog(name)
+        if table is None and (travel or "$" in name[-1]):
+            table = names.find(name)
+    if table is None:
+        words.at = behind
+        return None
+    return table.scan(**travel).to_spark()
+
+
+def _travel(words: Words) -> dict[str, Any]:
+    """Arguments of ``scan`` for [FOR] VERSION AS OF and TIMESTAMP AS OF."""
+    start = words.at
+    words.take("FOR")
+    kind = words.word()
+    if kind not in {*_VERSIONS, *_TIMES} or (words.word(1), words.word(2)) != ("AS", "OF"):
+        words.at = start
+        return {}
+    words.at += 3
+    words.take("TIMESTAMP")
+    value = words.literal()
+    if kind in _VERSIONS:
+        return {"snapshot": int(str(value))} if str(value).isdecimal() else {"tag": str(value)}
+    if not isinstance(value, int | str):
+        raise InvalidArgument(f"TIMESTAMP AS OF takes a text or seconds since 1970, not {value}")
+    return {"timestamp": value * 1000 if isinstance(value, int) else value}
+
+
+def _aliased(words: Words) -> bool:
+    return words.word() == "AS" or (
+        not words.done and words.tokens[words.at].kind in {TokenType.VAR, TokenType.IDENTIFIER} and words.word() != "TABLESAMPLE"
+    )
+
+
+__all__ = ["queried"]

@@ -1,0 +1,69 @@
+"""``pyspark_paimon.sql(spark, text)``: statements about Paimon tables are done here, all others by Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fileindex.base.errors import InvalidArgument
+from pyspark_paimon.statements.alter import alter_table
+from pyspark_paimon.statements.change import delete, truncate, update
+from pyspark_paimon.statements.create import create_table, drop_table
+from pyspark_paimon.statements.insert import insert
+from pyspark_paimon.statements.merge_into import merge_into
+from pyspark_paimon.statements.names import KnownTables
+from pyspark_paimon.statements.procedures import call_procedure
+from pyspark_paimon.statements.queries import queried
+from pyspark_paimon.statements.show import analyze, describe, describe_history, show_partitions, show_properties
+from pyspark_paimon.statements.view import create_view
+from pyspark_paimon.statements.words import Words
+from pyspark_paimon.table.catalog_base import AnyCatalog
+
+VIEWS = ("", "TEMP ", "TEMPORARY ", "OR REPLACE ", "OR REPLACE TEMP ", "OR REPLACE TEMPORARY ")
+STATEMENTS: dict[str, Callable[[KnownTables, Words], Any]] = {
+    "MERGE INTO": merge_into,
+    "UPDATE": update,
+    "DELETE FROM": delete,
+    "TRUNCATE TABLE": truncate,
+    "INSERT": insert,
+    "CREATE TABLE": create_table,
+    "DROP TABLE": drop_table,
+    **{f"CREATE {kind}VIEW": create_view for kind in VIEWS},
+    "ALTER TABLE": alter_table,
+    "CALL": call_procedure,
+    "SHOW PARTITIONS": show_partitions,
+    "SHOW TBLPROPERTIES": show_properties,
+    "DESCRIBE HISTORY": describe_history,
+    "DESC HISTORY": describe_history,
+    "DESCRIBE": describe,
+    "DESC": describe,
+    "ANALYZE TABLE": analyze,
+}
+"""What does a statement, by its first words; it answers None where the statement is about nothing of ours."""
+
+
+def sql(spark: Any, text: str, *, catalog: AnyCatalog | None = None) -> Any:
+    """Run a statement, as ``spark.sql`` does, with all that Spark does not hand to a Python source; a DataFrame of what it answers.
+
+    KnownTables are a path, paimon.`/warehouse/db.db/t`, a table of ``catalog`` (``db.t``), or a name of Spark's for a Paimon table. MERGE INTO,
+    UPDATE, DELETE, TRUNCATE, INSERT, CREATE TABLE (with keys, or AS a query), ALTER, DROP, CALL sys.compact(...) and Paimon's other
+    procedures, SHOW PARTITIONS, DESCRIBE HISTORY and ANALYZE are done by ``Table`` and ``Catalog``. In queries tables may stand as of a
+    version or a time, and system tables (t$files). Every other text is Spark's.
+
+    Raises ``InvalidArgument`` with the place of a word that is wrong, ``TableNotFound``, what the methods of ``Table`` raise, and what
+    ``spark.sql`` raises.
+
+    >>> sql(spark, "CALL sys.create_tag(table => 'sales.orders', tag => 'v1')", catalog=Catalog("/warehouse")).show()  # doctest: +SKIP
+    """
+    try:
+        words = Words(text)
+    except InvalidArgument:  # Spark says better what is wrong with it
+        return spark.sql(text)
+    for first, run in STATEMENTS.items():
+        if words.take(*first.split()):
+            done = run(KnownTables(spark, catalog), words)
+            return queried(KnownTables(spark, catalog), text) if done is None else done
+    return queried(KnownTables(spark, catalog), text)
+
+
+__all__ = ["STATEMENTS", "sql"]

@@ -1,0 +1,76 @@
+"""What a table is and has been: SHOW PARTITIONS, SHOW TBLPROPERTIES, DESCRIBE, DESCRIBE HISTORY, ANALYZE TABLE."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from pyspark_paimon.frames.spark_types import spark_type
+from pyspark_paimon.statements.answers import frame_of_result, frame_of_rows
+from pyspark_paimon.statements.names import KnownTables
+from pyspark_paimon.statements.words import Words
+
+_OTHERS = {"DATABASE", "SCHEMA", "NAMESPACE", "FUNCTION", "QUERY", "CATALOG", "SELECT", "WITH", "("}
+"""What DESCRIBE describes besides tables."""
+
+
+def show_partitions(names: KnownTables, words: Words) -> Any:
+    """``SHOW PARTITIONS t``: its partitions, with their rows and files; None for a table of Spark's own, as in all of these."""
+    table = names.find(words.name())
+    return None if table is None else frame_of_rows(names.spark, table.partitions())
+
+
+def show_properties(names: KnownTables, words: Words) -> Any:
+    """``SHOW TBLPROPERTIES t``: its options; None for a table of Spark's own."""
+    table = names.find(words.name())
+    if table is None:
+        return None
+    options = sorted(table.options.items())
+    columns = {"key": pa.array([key for key, _ in options], pa.string()), "value": pa.array([value for _, value in options], pa.string())}
+    return frame_of_rows(names.spark, pa.table(columns))
+
+
+def describe_history(names: KnownTables, words: Words) -> Any:
+    """``DESCRIBE HISTORY t``: its snapshots, the newest first."""
+    table = names.find(words.name())
+    return None if table is None else frame_of_rows(names.spark, table.snapshots().sort_by([("snapshot_id", "descending")]))
+
+
+def describe(names: KnownTables, words: Words) -> Any:
+    """``DESCRIBE [TABLE] [EXTENDED] t``: its columns; None for anything that is none of our tables."""
+    words.take("TABLE")
+    words.take("EXTENDED")
+    if words.word() in _OTHERS:
+        return None
+    name = words.name()
+    table = names.find(name) if names.path(name) or names.of_catalog(name) else None
+    if table is None or not words.done:
+        return None
+    fields = table.table_schema.fields
+    columns = {
+        "col_name": pa.array([field.name for field in fields], pa.string()),
+        "data_type": pa.array([spark_type(field.type).simpleString() for field in fields], pa.string()),
+        "comment": pa.array([field.description for field in fields], pa.string()),
+    }
+    return frame_of_rows(names.spark, pa.table(columns))
+
+
+def analyze(names: KnownTables, words: Words) -> Any:
+    """``ANALYZE TABLE t COMPUTE STATISTICS [FOR ALL COLUMNS | FOR COLUMNS a, b]``; None for a table of Spark's own."""
+    table = names.find(words.name())
+    if table is None:
+        return None
+    words.need("COMPUTE", "STATISTICS")
+    columns: list[str] | None = []
+    if words.take("FOR", "ALL", "COLUMNS"):
+        columns = None
+    elif words.take("FOR", "COLUMNS"):
+        columns = [words.part()]
+        while words.take(","):
+            columns.append(words.part())
+    words.end()
+    return frame_of_result(names.spark, table.analyze(columns))
+
+
+__all__ = ["analyze", "describe", "describe_history", "show_partitions", "show_properties"]

@@ -1,0 +1,154 @@
+"""A statement as words: a cursor over the tokens of SQL text, which gives names, literals, and spans of the text as they were written."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from decimal import Decimal
+from typing import Any
+
+from sqlglot.errors import SqlglotError
+from sqlglot.tokens import TokenType  # type: ignore[attr-defined]  # as sqlglot shows it
+
+from fileindex.base.errors import InvalidArgument
+from pyspark_paimon.statements.tokens import tokens_of
+
+NameParts = tuple[str, ...]
+"""A name's parts: of a table, or of a column."""
+WrittenValue = str | int | Decimal | bool | None
+
+_OPEN, _CLOSE = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE}, {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
+_NUMBERS = {TokenType.DASH: -1, TokenType.PLUS: 1}
+_WORDS = {"TRUE": True, "FALSE": False, "NULL": None}
+
+
+class Words:
+    """The words of a statement, from the first one on.
+
+    >>> words = Words("DELETE FROM db.`a t` WHERE x > 1")
+    >>> words.take("DELETE", "FROM"), words.name(), words.take("WHERE"), words.rest()
+    (True, ('db', 'a t'), True, 'x > 1')
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+        try:
+            self.tokens = tokens_of(text)
+        except SqlglotError as error:
+            raise InvalidArgument(f"the statement cannot be read: {error}") from error
+        while self.tokens and self.tokens[-1].kind is TokenType.SEMICOLON:
+            self.tokens.pop()
+
+    @property
+    def done(self) -> bool:
+        """Whether there is no word left."""
+        return self.at >= len(self.tokens)
+
+    @property
+    def here(self) -> int:
+        """Where the next word begins in the text; its end, if there is none."""
+        return int(self.tokens[self.at].start) if not self.done else len(self.text)
+
+    def word(self, ahead: int = 0) -> str:
+        """A word to come in capital letters, '' for what is quoted or beyond the end."""
+        if self.at + ahead >= len(self.tokens):
+            return ""
+        token = self.tokens[self.at + ahead]
+        return "" if token.kind in {TokenType.STRING, TokenType.IDENTIFIER} else str(token.text).upper()
+
+    def take(self, *words: str) -> bool:
+        """Pass these words, if they come next."""
+        if all(self.word(ahead) == word for ahead, word in enumerate(words)):
+            self.at += len(words)
+            return True
+        return False
+
+    def need(self, *words: str) -> None:
+        """Pass these words. Raises ``InvalidArgument`` if others come."""
+        if not self.take(*words):
+            raise self.wrong(" ".join(words))
+
+    def end(self) -> None:
+        """Raises ``InvalidArgument`` if words are left."""
+        if not self.done:
+            raise self.wrong("the end")
+
+    def wrong(self, wanted: str) -> InvalidArgument:
+        """The error that something else was wanted here."""
+        found = f"'{self.tokens[self.at].text}'" if not self.done else "its end"
+        before = self.text[: self.here]
+        line, column = before.count("\n") + 1, self.here - before.rfind("\n")
+        shown = (self.text.splitlines() or [""])[line - 1]
+        return InvalidArgument(
+            f"the statement has {found} at line {line}, column {column}, where {wanted} is wanted\n  {shown}\n  {' ' * (column - 1)}^"
+        )
+
+    def name(self) -> NameParts:
+        """A name with dots, also of a system table (``t$files``)."""
+        parts = [self.part()]
+        while self.take("."):
+            parts.append(self.part())
+        return tuple(parts)
+
+    def part(self) -> str:
+        """One part of a name."""
+        if self.done or self.word() in {"(", ")", ",", ".", "="}:
+            raise self.wrong("a name")
+        token = self.tokens[self.at]
+        text, self.at = str(token.text), self.at + 1
+        while self.word() == "$" and self.tokens[self.at].start == self.tokens[self.at - 1].end + 1:
+            text, self.at = f"{text}${self.tokens[self.at + 1].text}", self.at + 2
+        return text
+
+    def literal(self) -> WrittenValue:
+        """A text, a number, TRUE, FALSE or NULL; a word stands for its text."""
+        if self.done:
+            raise self.wrong("a value")
+        sign = 1
+        while self.tokens[self.at].kind in _NUMBERS:
+            sign, self.at = sign * _NUMBERS[self.tokens[self.at].kind], self.at + 1
+        token = self.tokens[self.at]
+        self.at += 1
+        if token.kind is TokenType.NUMBER:
+            value = sign * Decimal(token.text)
+            return int(value) if value == value.to_integral_value() and "." not in token.text else value
+        return _WORDS.get(token.text.upper(), token.text) if token.kind is not TokenType.STRING else str(token.text)
+
+    def until(self, stops: Collection[str] = ()) -> str:
+        """The text up to a word of ``stops`` outside of brackets (CASE ... END is one), or to the bracket that closes around it, or to the end."""
+        start, depth = self.here, 0
+        while not self.done:
+            token, word = self.tokens[self.at], self.word()
+            if depth == 0 and (word in stops or token.kind in _CLOSE):
+                break
+            depth += (token.kind in _OPEN or word == "CASE") - (token.kind in _CLOSE or word == "END")
+            self.at += 1
+        return self.text[start : self.tokens[self.at - 1].end + 1] if self.at and self.here > start else ""
+
+    def rest(self) -> str:
+        """All that is left."""
+        start, self.at = self.here, len(self.tokens)
+        return self.text[start : self.tokens[-1].end + 1]
+
+    def listed(self) -> Iterator[None]:
+        """Turns of a list in parentheses: whoever loops reads an item in each."""
+        self.need("(")
+        if self.take(")"):
+            return
+        yield
+        while self.take(","):
+            yield
+        self.need(")")
+
+    def properties(self) -> dict[str, str]:
+        """A list of ``'key' = 'value'``, or ``'key' 'value'``, in parentheses."""
+        found = {}
+        for _ in self.listed():
+            key = ".".join(self.name())
+            self.take("=")
+            value: Any = self.literal()
+            found[key] = str(value).lower() if isinstance(value, bool) else str(value)
+        return found
+
+
+__all__ = ["NameParts", "Words", "WrittenValue"]

@@ -1,0 +1,108 @@
+"""Statements as words, and queries whose tables are found in the text; no session takes part."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from pyspark_paimon import Catalog, InvalidArgument
+from pyspark_paimon.statements.names import KnownTables
+from pyspark_paimon.statements.queries import queried
+from pyspark_paimon.statements.run import sql
+from pyspark_paimon.statements.words import Words
+
+
+def test_names_literals_and_spans_are_read_as_they_stand() -> None:
+    words = Words("db . `a``b`$files = -1.5e1, 'it''s' TRUE CASE WHEN x, y THEN f(a, b) END z, rest -- said\n;")
+    assert words.name() == ("db", "a`b$files")
+    assert words.take("=")
+    assert [words.literal(), words.take(","), words.literal(), words.literal()] == [Decimal(-15), True, "it's", True]
+    assert (words.until((",",)), words.take(","), words.rest(), words.done) == ("CASE WHEN x, y THEN f(a, b) END z", True, "rest", True)
+    properties = Words("TBLPROPERTIES ('a.b' = '1', file.format='orc', x = true)")
+    assert properties.take("TBLPROPERTIES")
+    assert properties.properties() == {"a.b": "1", "file.format": "orc", "x": "true"}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("SELECT", "'SELECT' at line 1, column 1, where FROM is wanted"),
+        ("", "its end at line 1, column 1"),
+        ("\n  x 'y", "cannot be read"),
+    ],
+)
+def test_a_wrong_word_is_shown_in_its_place(text: str, words: str) -> None:
+    with pytest.raises(InvalidArgument, match=words):
+        Words(text).need("FROM")
+
+
+class Recorded:
+    """A session that notes what it is asked."""
+
+    def sql(self, text: str, **frames: Any) -> tuple[str, tuple[str, ...]]:
+        return text, tuple(frames)
+
+
+@pytest.fixture(scope="module")
+def names(tmp_path_factory):
+    catalog = Catalog(tmp_path_factory.mktemp("warehouse"))
+    catalog.create_table("default.t", "id INT")
+    catalog.create_database("db")
+    catalog.create_table("db.u", "id INT")
+    return KnownTables(Recorded(), catalog)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("SELECT 1", "SELECT 1"),
+        ("SELECT * FROM t", "SELECT * FROM {0} AS `t`"),
+        ("SELECT * FROM db.u AS x JOIN t ON x.id = t.id", "SELECT * FROM {0} AS x JOIN {1} AS `t` ON x.id = t.id"),
+        ("SELECT '{t}' FROM paimon.db.u x, t WHERE t.id IN (1, 2)", "SELECT '{{t}}' FROM {0} x, {1} AS `t` WHERE t.id IN (1, 2)"),
+        ("WITH t AS (SELECT 1 AS id) SELECT * FROM t", None),
+        ("SELECT extract(YEAR FROM t), a IS DISTINCT FROM t FROM other", None),
+        ("SELECT t, t FROM other GROUP BY t, t", None),
+        ("SELECT * FROM (SELECT id FROM t), (SELECT 1), db.u", "SELECT * FROM (SELECT id FROM {0} AS `t`), (SELECT 1), {1} AS `u`"),
+        ("SELECT f(id, t) FROM t LEFT JOIN db.u USING (id)", "SELECT f(id, t) FROM {0} AS `t` LEFT JOIN {1} AS `u` USING (id)"),
+        ("INSERT INTO elsewhere SELECT * FROM t VERSION AS OF 1 LIMIT 3", "INSERT INTO elsewhere SELECT * FROM {0} AS `t` LIMIT 3"),
+        ("SELECT * FROM t$snapshots s", "SELECT * FROM {0} s"),
+    ],
+)
+def test_tables_of_a_query_are_put_in_their_places(names, monkeypatch, text, wanted):
+    class Scanned:
+        def scan(self, **travel: Any) -> Any:
+            return self
+
+        def to_spark(self) -> str:
+            return "frame"
+
+    monkeypatch.setattr(Catalog, "table", lambda self, name, spark: Scanned())
+    asked, frames = queried(names, text)
+    assert asked == (text if wanted is None else wanted.format("{paimon_0}", "{paimon_1}").replace("{t}", "{{t}}"))
+    assert len(frames) == (0 if wanted is None else wanted.count("{0}") + wanted.count("{1}"))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("CREATE TABLE x (id INT) USING paimon TBLPROPERTIES ('primary-key' = 'id')", r"no name of a catalog.*catalog=Catalog"),
+        ("CREATE TABLE x USING paimon TBLPROPERTIES ('primary-key' = 'id')", r"no name of a catalog.*catalog=Catalog"),
+        ("DROP TABLE paimon.`/warehouse/t`", "takes a name of a catalog"),
+        ("CALL sys.compact()", "needs a table"),
+        ("CALL sys.compact('t', 1, 2, 3, 4, 5, 6, 7)", "takes 7 arguments"),
+    ],
+)
+def test_what_would_be_taken_silently_or_mean_nothing_is_refused_with_the_way(text, words):
+    with pytest.raises(InvalidArgument, match=words):
+        sql(Recorded(), text)
+
+
+@pytest.mark.parametrize("text", ["CREATE TABLE x (id INT) USING parquet", "CREATE TABLE x (id INT) STORED AS orc", "CALL other.proc(1)"])
+def test_other_tables_are_sparks(names, text):
+    assert sql(Recorded(), text, catalog=names.catalog) == (text, ())
+
+
+def test_what_no_tokenizer_reads_is_sparks(names):
+    assert sql(Recorded(), "SELECT 'open") == ("SELECT 'open", ())
