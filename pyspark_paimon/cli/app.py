@@ -48,6 +48,7 @@ COMMANDS = {
     "drop-partitions": ("history.run_drop_partitions", "Remove all rows of the partitions with these values."),
     "expire-partitions": ("history.run_expire_partitions", "Remove the partitions that the table's options call too old."),
     "report": ("tree.write_report", "Write a page that shows the tree: levels, key ranges, what a filter keeps, history, advice."),
+    "serve": ("serve.serve", "Serve tables to Spark Connect clients, until SIGTERM or Ctrl-C."),
     "ui": ("tree.serve_tree", "Serve that page to a browser on this machine: filters are planned while they are typed."),
 }
 """Module and function below this folder, and the line that help shows: the first of the function's docstring."""

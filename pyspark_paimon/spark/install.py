@@ -21,9 +21,8 @@ from typing import TYPE_CHECKING, Any
 from fileindex.siblings import PACKAGES
 from pyspark_paimon._version import HOME, __version__
 from pyspark_paimon.request.message import Message
-from pyspark_paimon.spark.wire import rpc
-from pyspark_paimon.spark.wire.errors import INSTALL, InstallRefused, SourceMissing, errors_mapped
-from pyspark_paimon.spark.wire.names import UNIQUE_NAME
+from pyspark_paimon.spark.client.facts import server_of
+from pyspark_paimon.spark.wire.errors import INSTALL, InstallRefused
 from pyspark_paimon.spark.wire.server_info import ServerFacts
 
 if TYPE_CHECKING:
@@ -70,16 +69,6 @@ def install(spark: SparkSession) -> InstallResult:
     if shipped is None:
         raise InstallRefused(f"the package was shipped as {archive}, and the server does not know it all the same; {INSTALL}")
     return _result(shipped)
-
-
-def server_of(spark: SparkSession) -> ServerFacts | None:
-    """What the session's server has of this package; None if it does not know the source."""
-    options = {"path": "/", rpc.QUESTION: rpc.AskServer().model_dump_json()}
-    try:
-        with errors_mapped():
-            return ServerFacts.model_validate_json(rpc.answer_of(spark.read.format(UNIQUE_NAME).options(**options).load().schema))
-    except SourceMissing:
-        return None
 
 
 def archive_of_package() -> tuple[str, bytes]:
@@ -181,4 +170,4 @@ def _probe_source(dependencies: tuple[str, ...]) -> type[Any]:
     return Probe
 
 
-__all__ = ["InstallResult", "archive_of_package", "install", "refuse_unfit", "server_of"]
+__all__ = ["InstallResult", "archive_of_package", "install", "refuse_unfit"]

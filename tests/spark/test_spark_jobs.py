@@ -173,7 +173,7 @@ def test_the_outcome_of_a_commit_tells_its_counts(table, monkeypatch):
     writer.commit([writer.write(batches(7, 8, 7))])
     commit_id = wire_jobs.RowsJob.model_validate_json(writer.job).request.commit_id
     found = rpc.Outcome.model_validate_json(outcome(FileStore.open(table.path), commit_id))
-    monkeypatch.setattr(commit, "stored_answer", lambda _: None)
+    monkeypatch.setattr("pyspark_paimon.spark.driver.outcome.stored_answer", lambda _: None)
     noted = rpc.Outcome.model_validate_json(outcome(FileStore.open(table.path), commit_id))
     assert noted.model_copy(update={"counts": {**noted.counts, "retries": 0}}) == found  # no snapshot knows how often its commit was tried
     assert (found.snapshot_id, found.counts["rows"], found.counts["files"]) == (2, 3, table.files().num_rows - 2)

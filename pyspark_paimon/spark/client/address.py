@@ -16,7 +16,7 @@ from fileindex.base.errors import InvalidArgument
 from pyspark_paimon.spark.wire.errors import SparkUnavailable
 
 DEFAULT_PORT = 15002
-_LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+LOOPBACK_HOSTS = frozenset({"127.0.0.1", "::1", "localhost"})
 _PATIENCE_SECONDS = 10.0
 
 
@@ -54,7 +54,7 @@ class Address:
         >>> Address.parse("sc://127.0.0.1:1", token="a/b").for_spark()
         'sc://localhost:1/;token=a%2Fb'
         """
-        here = replace(self, host="localhost") if self.host in _LOOPBACK and self._plain else self
+        here = replace(self, host="localhost") if self.host in LOOPBACK_HOSTS and self._plain else self
         parameters = "".join(f";{name}={quote(value, safe='')}" for name, value in self.parameters)
         return f"{here}/{parameters}" if parameters else str(here)
 
@@ -77,7 +77,7 @@ class Address:
         names = dict(self.parameters)
         if names.get("use_ssl", "false").lower() == "true":
             return False
-        return "token" not in names or self.host in _LOOPBACK
+        return "token" not in names or self.host in LOOPBACK_HOSTS
 
     def __str__(self) -> str:
         return f"sc://[{self.host}]:{self.port}" if ":" in self.host else f"sc://{self.host}:{self.port}"
@@ -96,4 +96,4 @@ def _shake_hands(connection: socket.socket, host: str) -> None:
         pass
 
 
-__all__ = ["DEFAULT_PORT", "Address"]
+__all__ = ["DEFAULT_PORT", "LOOPBACK_HOSTS", "Address"]

@@ -7,11 +7,13 @@ Python workers with this interpreter, and finds the installed (or checked-out) p
 from __future__ import annotations
 
 import atexit
+import getpass
 import os
 import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -39,6 +41,9 @@ RUNTIME_CONF: dict[str, str] = {
     "spark.sql.connect.serverStacktrace.enabled": "false",  # else eighty lines of the JVM's stack follow each message
 }
 DRIVER_MEMORY = "2g"
+PORT_CLAIM = Path(tempfile.gettempdir()) / f"pyspark-paimon-{getpass.getuser()}-{DEFAULT_PORT}.lock"
+"""Held by the process whose embedded server has, or is about to have, Spark's own port."""
+_CLAIMED: dict[Path, int] = {}
 _REMOTE: dict[str, SparkSession] = {}
 SERVER_CONF: dict[str, str] = {
     "spark.connect.grpc.binding.address": "127.0.0.1",
@@ -46,6 +51,8 @@ SERVER_CONF: dict[str, str] = {
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
     "spark.sql.shuffle.partitions": "8",
+    "spark.sql.pyspark.jvmStacktrace.enabled": "false",  # Spark's own default, but where it offers a free port
+    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",  # as above
 }
 
 
@@ -182,15 +189,15 @@ def package_root() -> str:
 def _server_environment(memory: str) -> Iterator[None]:
     """The environment that an embedded JVM inherits; this process' own comes back afterwards.
 
-    Spark fixes the port of an embedded server at 15002 and offers a free one only to tests; where 15002 is taken,
-    that switch is the way to a second server on the machine.
+    Spark fixes the port of an embedded server at 15002 and offers a free one only to tests; where 15002 is taken, or another process
+    is about to take it, that switch is the way to a second server on the machine.
     """
     paths = [package_root(), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     path = os.pathsep.join(dict.fromkeys(paths))
     wanted = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": path, "SPARK_DRIVER_MEMORY": memory}
     before = {key: os.environ.get(key) for key in wanted}
     os.environ.update(wanted)
-    if not _port_is_free(DEFAULT_PORT):
+    if not (claims(PORT_CLAIM) and _port_is_free(DEFAULT_PORT)):
         os.environ["SPARK_TESTING"] = "1"  # stays: the client reads it again whenever it opens a channel
     try:
         yield
@@ -200,6 +207,31 @@ def _server_environment(memory: str) -> Iterator[None]:
                 del os.environ[key]
             else:
                 os.environ[key] = value
+
+
+def claims(place: Path) -> bool:
+    """Whether this process is the one that ``place`` belongs to, from its first call until it ends.
+
+    A JVM listens seconds after the port was found free: of two that start at once, one would fail.
+
+    >>> import tempfile
+    >>> claims(Path(tempfile.mkdtemp(), "claim"))
+    True
+    """
+    if place not in _CLAIMED:
+        try:
+            import fcntl  # noqa: PLC0415  # there is none on Windows
+
+            file = os.open(place, os.O_CREAT | os.O_RDWR | getattr(os, "O_CLOEXEC", 0), 0o600)
+        except (ImportError, OSError):
+            return False
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(file)
+            return False
+        _CLAIMED[place] = file
+    return True
 
 
 def _port_is_free(port: int) -> bool:
@@ -212,4 +244,14 @@ def _port_is_free(port: int) -> bool:
         return True
 
 
-__all__ = ["RUNTIME_CONF", "SERVER_CONF", "java_version", "package_root", "require_java", "spark_session"]
+__all__ = [
+    "DRIVER_MEMORY",
+    "PORT_CLAIM",
+    "RUNTIME_CONF",
+    "SERVER_CONF",
+    "claims",
+    "java_version",
+    "package_root",
+    "require_java",
+    "spark_session",
+]

@@ -1,0 +1,26 @@
+"""What a session's server has of this package."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark_paimon.spark.wire import rpc
+from pyspark_paimon.spark.wire.errors import SourceMissing, errors_mapped
+from pyspark_paimon.spark.wire.names import UNIQUE_NAME
+from pyspark_paimon.spark.wire.server_info import ServerFacts
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def server_of(spark: SparkSession) -> ServerFacts | None:
+    """What the session's server has of this package; None if it does not know the source."""
+    options = {"path": "/", rpc.QUESTION: rpc.AskServer().model_dump_json()}
+    try:
+        with errors_mapped():
+            return ServerFacts.model_validate_json(rpc.answer_of(spark.read.format(UNIQUE_NAME).options(**options).load().schema))
+    except SourceMissing:
+        return None
+
+
+__all__ = ["server_of"]
