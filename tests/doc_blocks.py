@@ -106,8 +106,8 @@ def _run_shell(code: str) -> None:
 
 def _run_command(arguments: list[str]) -> None:
     arguments = arguments[: arguments.index(">")] if ">" in arguments else arguments
-    if arguments[0] == "ui":  # serves until it is stopped
-        arguments = ["ui", "--help"]
+    if arguments[0] in {"serve", "ui"}:  # serve until they are stopped
+        arguments = [arguments[0], "--help"]
     with pytest.raises(SystemExit) as ended:
         main(arguments)
     assert ended.value.code in (0, None), f"pyspark-paimon {' '.join(arguments)}: {ended.value.code}"
