@@ -1,6 +1,6 @@
 """The main job on real data: the flights that left New York in 2013, through Spark Connect into a Paimon table.
 
-``make demo`` runs it: write half a year, upsert the other half with corrections of the first, compact, look up by index.
+``make demo`` runs it: write half a year and then the other, merge corrections of the first into it, compact, look up by index.
 ``PAIMON_DEMO_STORE=s3 make demo`` has the table in an object store, an S3 server that is started for it.
 """
 
@@ -139,9 +139,13 @@ def run(folder: Path, path: str) -> None:
     flights = shape(spark.read.parquet(str(staged)))
     with step("write January to June from Spark"):
         first = table.write(flights.where("month <= 6"))
-    with step("upsert July to December and corrections of the first half"):
-        second = table.write(flights.where("month > 6").unionByName(corrections(flights)))
-    screen.print(f"{first.rows:,} + {second.rows:,} rows written, {table.scan().count():,} flights in the table")
+    with step("write July to December"):
+        second = table.write(flights.where("month > 6"))
+    with step("merge corrections into the first half"):
+        merged = table.merge(corrections(flights), on=PRIMARY_KEYS).when_matched_update({"status": "s.status"}).execute()
+    screen.print(
+        f"{first.rows:,} + {second.rows:,} rows written, {merged.updated:,} corrected, {table.scan().count():,} flights in the table"
+    )
     show_levels(table, "LSM levels before compaction")
     with step("compact every bucket (a Spark job in which no row crosses the JVM)"):
         compacted = table.compact(full=True)

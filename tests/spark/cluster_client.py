@@ -12,7 +12,7 @@ PROGRAM = """
 import json, shutil, sys
 
 import pyarrow as pa, pyspark
-from pyspark_paimon import Table, install, spark_session
+from pyspark_paimon import Table, install, spark_session, sql
 from pyspark_paimon.spark.wire import rpc
 from pyspark_paimon.spark.wire.errors import errors_mapped
 
@@ -46,6 +46,8 @@ told["unique name"] = spark.read.format("pyspark_paimon").load(f"{folder}/t").co
 told["found"] = table.scan("id = 700").to_arrow().to_pylist()
 told["deleted"] = table.delete("id < 10").rows
 told["left"] = table.scan().count()
+merged = table.merge(spark.range(10, 12).selectExpr("id", "'b' AS v"), on="id").when_matched_update_all().execute()
+told["merged"] = [merged.updated, sql(spark, f"SELECT count(*) FROM paimon.`{folder}/t` VERSION AS OF {merged.snapshot_id} WHERE v = 'b'").first()[0]]
 told["install"] = install(spark).model_dump()
 
 # --- two sessions

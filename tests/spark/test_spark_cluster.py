@@ -57,7 +57,7 @@ def test_it_creates_writes_compacts_reads_and_deletes(told):
     assert told["counts"] == {"a": 500, "b": 1000}
     assert told["unique name"] == 1500
     assert told["found"] == [{"id": 700, "v": "b"}]
-    assert (told["compacted"], told["left"]) == (2, 1490)
+    assert (told["compacted"], told["left"], told["merged"]) == (2, 1490, [2, 1002])
 
 
 def test_a_token_is_asked_for_and_never_shown(told):
