@@ -26,6 +26,7 @@ from manifest.commit.resequence import ResequenceFiles, Resequencer
 from manifest.commit.run_notes import CommitRun
 from manifest.commit.runs import begun
 from manifest.commit.successor import remember, stands
+from manifest.expire.automatic_tags import make_tags
 from manifest.expire.rollback import finish_rollback
 from manifest.expire.snapshots import FirstLook, expire_after_commit, first_look
 from manifest.io import failpoints
@@ -372,6 +373,11 @@ class FileStoreCommit:
         look, self._look = self._look, None
         if not self._maintains:
             return
+        with suppress(OSError):
+            try:
+                make_tags(self.store, newest)
+            except PaimonError:
+                _LOG.warning("%s: the commit stands, but its tags could not be made", self.store.root, exc_info=True)
         with suppress(OSError):
             try:
                 expire_after_commit(self.store, newest, look)

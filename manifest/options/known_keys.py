@@ -11,6 +11,7 @@ from manifest.options.core_options import FORMER_KEYS, CoreOptions
 from manifest.options.merge_engine import AGGREGATE_REMOVE, ENGINES, PARTIAL_REMOVE
 from manifest.options.merge_keys import GROUP_REMOVE
 from manifest.options.parquet_options import PARQUET_HONOURED, PARQUET_WITHOUT_EFFECT
+from manifest.options.tag_periods import TAG_MODE, TAG_MODES, TAG_OPTIONS
 from manifest.options.without_effect import PREFIXES_WITHOUT_EFFECT, WITHOUT_EFFECT
 
 Refusal = Callable[[str], str | None]
@@ -55,6 +56,8 @@ BY_KEY = frozenset(
         "spill-compression.zstd-level",
         "streaming-read-overwrite",
         "tag.default-time-retained",
+        TAG_MODE,
+        *TAG_OPTIONS,
     ]
 )
 """Keys that are honoured where they are looked up by name, without a member of ``CoreOptions``."""
@@ -112,7 +115,7 @@ REFUSED: dict[str, Refusal] = {
     **dict.fromkeys(["commit.callbacks", "tag.callbacks"], _never("names Java classes, which cannot be called from here")),
     "metadata.iceberg.storage": _only("disabled", why="is not built"),
     **dict.fromkeys(["record-level.expire-time", "record-level.time-field"], _never("is not built")),
-    "tag.automatic-creation": _only("none", why="is not built yet"),
+    TAG_MODE: _only(*TAG_MODES, why="is no way to make tags"),
     "data-file.external-paths": _never("is not built"),
     "data-file.external-paths.strategy": _only("none", why="is not built"),
     "clustering.columns": _never("is not built yet"),

@@ -10,7 +10,6 @@ _LOOKUP = "tunes another engine's lookups; here older versions are found by merg
 _THREADS = "threads are chosen by whoever opens the table"
 _MEMORY = "memory is bounded by write-buffer-size"
 _POSTPONE = "writes give rows their buckets at once, as many as the partition has"
-_TAGS = "tags are made by create_tag() alone"
 _CALLED = "expire_partitions() looks whenever it is called"
 _CROSS = "keys across partitions are not built"
 _BATCHES = "batches are cut by bytes"
@@ -116,7 +115,6 @@ WITHOUT_EFFECT: dict[str, str] = {
     ),
     **dict.fromkeys(["write.batch-size", "read.batch-size"], _BATCHES),
     **dict.fromkeys(["postpone.batch-write-fixed-bucket", "postpone.target-size-per-bucket"], _POSTPONE),
-    **dict.fromkeys(["tag.creation-period", "tag.creation-delay", "tag.num-retained-max"], _TAGS),
     **dict.fromkeys(["partition.expiration-check-interval", "end-input.check-partition-expire"], _CALLED),
     **dict.fromkeys(["cross-partition-upsert.index-ttl", "cross-partition-upsert.bootstrap-parallelism"], _CROSS),
     **dict.fromkeys(["commit.force-create-snapshot", "snapshot.ignore-empty-commit"], _EMPTY),

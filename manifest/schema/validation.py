@@ -14,6 +14,7 @@ from fileindex.build.options import FileIndexOptions
 from manifest.io.errors import InvalidSchema, UnsupportedTable
 from manifest.options.core_options import CoreOptions, option_texts
 from manifest.options.support import check_alter, check_settable
+from manifest.options.tag_periods import check_tags
 from manifest.schema.changelog_validation import check_changelog
 from manifest.schema.merge_validation import changes_merging, check_merging
 from manifest.schema.partition_time import PartitionExpiration
@@ -102,6 +103,7 @@ def check_schema(schema: TableSchema) -> None:
     check_changelog(schema)
     _check_limits(schema, schema.core)
     PartitionExpiration.of(schema.options)
+    check_tags(schema.options)
     FileIndexOptions.parse(schema.options, schema.column_types, strict=True)
     assert schema.arrow is not None
 
@@ -132,6 +134,7 @@ def check_altered(before: TableSchema, after: TableSchema) -> None:
     _check_limits(after, after.core)
     if any(key.startswith("partition.") for key in changed):
         PartitionExpiration.of(after.options)
+        check_tags(after.options)
     if any(key.startswith("file-index.") for key in changed):
         FileIndexOptions.parse(after.options, after.column_types, strict=True)
 

@@ -1,0 +1,125 @@
+"""Tags that commits make by themselves (``tag.automatic-creation``): one for each period that is over, or one a day for batch writes.
+
+``process-time`` and ``watermark`` go through the snapshots since the newest such tag: the first one of a new period is tagged with the name of
+the period before. ``batch`` names the snapshot of the newest batch write of the day.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
+from functools import cached_property
+
+from fileindex.base.errors import InvalidArgument
+from manifest.expire.rollback import delete_tag, expire_tags, replace_tag
+from manifest.io.errors import SnapshotExpired, SnapshotNotFound
+from manifest.options.tag_periods import (
+    BATCH_NAME,
+    COMPLETION,
+    PROCESS_ZONE,
+    RETAINED,
+    TAG_MODE,
+    WATERMARK_ZONE,
+    TagPeriods,
+    millis_of_option,
+    most_tags,
+    zone_of,
+)
+from manifest.snapshot.snapshot import BATCH_IDENTIFIER, NO_WATERMARK, Snapshot
+from manifest.store import FileStore
+
+_BATCH_PREFIX = "batch-write-"
+
+
+def make_tags(store: FileStore, newest: int | None) -> None:
+    """Make the tags that are due after snapshot ``newest``, and delete those that are too many or whose time is over."""
+    options = store.options.raw
+    mode = options.get(TAG_MODE, "none").strip().lower()
+    if newest is None or mode == "none":
+        return
+    if mode == "batch":
+        _tag_batch(store, newest)
+    else:
+        _AutomaticTags(store, mode == "watermark").run(newest)
+    expire_tags(store)
+
+
+@dataclass
+class _AutomaticTags:
+    store: FileStore
+    by_watermark: bool
+
+    def run(self, newest: int) -> None:
+        manager, periods = self.store.snapshots, self._periods
+        made = sorted((time, tag.id) for name, tag in manager.tags().items() if (time := periods.time(name)) is not None)
+        following = made[-1][0] + periods.length if made else None
+        first = max([snapshot_id for _, snapshot_id in made], default=(manager.earliest_id() or 1) - 1) + 1
+        for snapshot_id in range(max(first, manager.earliest_id() or 1), newest + 1):
+            try:
+                snapshot = manager.get(snapshot_id)
+            except SnapshotNotFound:
+                continue
+            following = self._tagged(snapshot, following) or following
+
+    @cached_property
+    def _periods(self) -> TagPeriods:
+        return TagPeriods.of(self.store.options.raw)
+
+    def _tagged(self, snapshot: Snapshot, following: datetime | None) -> datetime | None:
+        """Tag the snapshot if it is the first one of a period: the next tag's time; None if it is not."""
+        options, periods = self.store.options.raw, self._periods
+        time = self._time(snapshot)
+        if time is None or (following is not None and time - periods.delay < following + periods.length):
+            return None
+        this = periods.before(time)
+        if following is not None and options.get(COMPLETION, "").strip().lower() == "true":
+            this = following
+        try:
+            self.store.snapshots.create_tag(periods.name(this), snapshot, millis_of_option(options, RETAINED))
+        except InvalidArgument:
+            pass  # another commit has made it
+        except SnapshotExpired:
+            return None
+        self._drop_oldest()
+        return this + periods.length
+
+    def _time(self, snapshot: Snapshot) -> datetime | None:
+        options = self.store.options.raw
+        if not self.by_watermark:
+            return _wall_clock(snapshot.time_millis, zone_of(options, PROCESS_ZONE))
+        if snapshot.watermark is None or snapshot.watermark == NO_WATERMARK:
+            return None
+        return _wall_clock(snapshot.watermark, zone_of(options, WATERMARK_ZONE) or UTC)
+
+    def _drop_oldest(self) -> None:
+        most = most_tags(self.store.options.raw)
+        if most is not None:
+            ours = sorted((time, name) for name in self.store.snapshots.tags() if (time := self._periods.time(name)) is not None)
+            for _, name in ours[: max(len(ours) - most, 0)]:
+                delete_tag(self.store, name)
+
+
+def _tag_batch(store: FileStore, newest: int) -> None:
+    snapshot = store.snapshots.get(newest)
+    if snapshot.commit_identifier != BATCH_IDENTIFIER:
+        return
+    options = store.options.raw
+    day = _wall_clock(snapshot.time_millis, zone_of(options, PROCESS_ZONE))
+    name = options.get(BATCH_NAME) or f"{_BATCH_PREFIX}{day:%Y-%m-%d}"
+    retained, tags = millis_of_option(options, RETAINED), store.snapshots.tags()
+    if name in tags:
+        replace_tag(store, name, snapshot, retained)
+    else:
+        store.snapshots.create_tag(name, snapshot, retained)
+    most = most_tags(options)
+    if most is not None:
+        oldest_first = sorted({**tags, name: snapshot}, key=lambda tag: (newest if tag == name else tags[tag].id, tag))
+        for gone in oldest_first[: max(len(oldest_first) - most, 0)]:
+            delete_tag(store, gone)
+
+
+def _wall_clock(millis: int, zone: tzinfo | None) -> datetime:
+    return (datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=millis)).astimezone(zone).replace(tzinfo=None)
+
+
+__all__ = ["make_tags"]
