@@ -27,6 +27,22 @@ MADE = {
     "0.9.0": ("pk_part", "codec_snappy", "manifest_parquet"),
     "1.1.1": ("pk_dv", "manifest_orc", "manifest_parquet"),
 }
+READ_ONLY = {"codec_xz": "manifest.compression", "manifest_orc": "manifest.format", "manifest_parquet": "manifest.format"}
+"""Tables that are read and not written, and the option by which a write is refused."""
+SHOWS = {
+    "append": "append",
+    "pk": "primary key",
+    "pk_part": "primary key, partitions",
+    "pk_dv": "deletion vectors",
+    "pk_dynamic": "dynamic buckets",
+    "pk_changelog": "changelog-producer input",
+    "codec_bzip2": "manifests in Avro, bzip2",
+    "codec_snappy": "manifests in Avro, snappy",
+    "codec_xz": "manifests in Avro, xz",
+    "manifest_orc": "manifests in ORC",
+    "manifest_parquet": "manifests in Parquet",
+}
+"""What each table is there for, in the words of the docs."""
 TABLES = [(version, name) for version, names in MADE.items() for name in names]
 _NEWEST = "1.4.2"
 _PACKAGES = ("java.lang", "java.util", "java.nio", "sun.nio.ch")
@@ -48,6 +64,15 @@ def _row(key: int, commit: int) -> dict[str, object]:
         "d": Decimal(key * 100 + commit).scaleb(-2),
         "t": dt.datetime(2023, 11, 14, 22, 13, 20) + dt.timedelta(microseconds=key),  # noqa: DTZ001  # TIMESTAMP has no zone
     }
+
+
+def by_version() -> str:
+    """The docs' table of older engines: their versions by what their tables show."""
+    lines = [f"| tables of | {' | '.join(MADE)} |", "|---" * (len(MADE) + 1) + "|"]
+    for name, shows in SHOWS.items():
+        done = "read" if name in READ_ONLY else "read, written, compacted"
+        lines.append(f"| {shows} | {' | '.join(done if name in names else '–' for names in MADE.values())} |")
+    return "\n".join(lines)
 
 
 def make(version: str, names: tuple[str, ...], into: Path) -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from pyspark_paimon import Table, UnsupportedTable
-from tests.interop.old_tables import OLD, TABLES, rows_of
+from tests.interop.old_tables import OLD, READ_ONLY, TABLES, by_version, rows_of
 
-READ_ONLY = {"codec_xz": "manifest.compression", "manifest_orc": "manifest.format", "manifest_parquet": "manifest.format"}
+PAGE = Path(__file__).parents[3] / "docs" / "compatibility.md"
 
 
 @pytest.mark.parametrize(("version", "name"), TABLES)
@@ -44,3 +45,7 @@ def test_what_is_only_read_is_refused_with_the_options_name(tmp_path, version: s
     with pytest.raises(UnsupportedTable, match=READ_ONLY[name]):
         table.write(pa.Table.from_pylist(rows_of(name)[:1], table.schema))
     assert table.scan().count() == len(rows_of(name))
+
+
+def test_the_docs_say_what_is_done_with_tables_of_which_engine() -> None:
+    assert by_version() in PAGE.read_text(encoding="utf-8")
