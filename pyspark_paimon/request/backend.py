@@ -293,6 +293,9 @@ class Backend(Protocol):
     def read_stages(self, request: ScanRequest) -> Sequence[FunnelStage]:
         """Read the rows and tell what the stages at read time kept and dropped; () if that cannot be told."""
 
+    def readers(self, request: ScanRequest, plan: ScanPlan) -> str:
+        """Who reads the rows of a DataFrame, for people; "" where nobody else than this process does."""
+
     def count(self, request: ScanRequest) -> int:
         """Number of rows that ``read`` would give."""
 

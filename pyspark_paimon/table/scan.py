@@ -153,7 +153,9 @@ class Scan(CheckedMethods, Readable):
 
     def explain(self, *, analyze: bool = True) -> views.Explanation:
         """What each stage of the funnel kept and dropped; with ``analyze`` the rows are read to see the stages at read time too."""
-        return views.Explanation.of(repr(self), self.plan(), self.backend.read_stages(self.request) if analyze else ())
+        plan = self.plan()
+        read = self.backend.read_stages(self.request) if analyze else ()
+        return views.Explanation.of(repr(self), plan, read, self.backend.readers(self.request, plan))
 
     def read(self, split: DataSplit) -> Iterator[pa.RecordBatch]:
         """The rows of one of ``plan().splits``, in no order, here or in another process that was sent the scan and the split.

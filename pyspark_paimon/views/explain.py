@@ -39,10 +39,10 @@ class Explanation:
     summary: str
 
     @classmethod
-    def of(cls, title: str, plan: ScanPlan, read: Iterable[FunnelStage] = ()) -> Explanation:
-        """The explanation of a plan and of the stages at read time."""
+    def of(cls, title: str, plan: ScanPlan, read: Iterable[FunnelStage] = (), readers: str = "") -> Explanation:
+        """The explanation of a plan and of the stages at read time; ``readers`` says who reads the rows, where several can."""
         stages = (*(funnel_stage(stage) for stage in plan.report), *read)
-        return cls(title, stages, _summary(plan))
+        return cls(title, stages, "\n".join(filter(None, (_summary(plan), readers))))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values.

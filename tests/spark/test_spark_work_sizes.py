@@ -137,3 +137,34 @@ def test_a_compaction_of_many_small_buckets_has_few_tasks(spark):
 
 def test_the_cores_of_a_server_are_those_that_it_cuts_a_range_for(spark):
     assert estimates.cores(spark) == CORES
+
+
+def test_jobs_have_names_that_tell_operation_table_and_share(spark, tmp_path, monkeypatch):
+    seen, make = [], type(spark.client)._execute_plan_request_with_metadata
+
+    def watched(self, *args, **how):
+        request = make(self, *args, **how)
+        seen.extend(request.tags)
+        return request
+
+    monkeypatch.setattr(type(spark.client), "_execute_plan_request_with_metadata", watched)
+    table = made(tmp_path / "flights", "fixed", options={"bucket": "2", "num-sorted-run.compaction-trigger": "50"}, spark=spark)
+    table.write(local(50))
+    table.write(local(50))
+    table.compact(full=True)
+    rows = table.scan().to_batches()
+    assert next(iter(rows)).num_rows > 0
+    assert spark.getTags() == set(), "what a caller runs between rows has no name of ours"
+    assert list(dict.fromkeys(seen)) == ["paimon write flights", "paimon compact flights (2 buckets)", "paimon scan flights"]
+
+
+def test_explain_tells_which_reader_of_a_dataframe_reads_what_and_why(spark, tmp_path):
+    table = made(tmp_path / "t", "fixed", options={"bucket": "1", "num-sorted-run.compaction-trigger": "50"}, spark=spark)
+    table.write(local(50))
+    table.write(local(50))
+    assert "our reader reads all files (no file stands alone)" in table.scan().explain(analyze=False).summary
+    table.compact(full=True)
+    told = table.scan().explain(analyze=False).summary.splitlines()[1]
+    assert told.startswith("to_spark(): Spark's own Parquet reader reads 1 of 1 files, ")
+    assert "a filter on columns" in table.scan("id = 7").explain(analyze=False).summary
+    assert "to_spark" not in Table.open(table.path).scan().explain(analyze=False).summary

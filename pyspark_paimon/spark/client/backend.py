@@ -296,7 +296,7 @@ class SparkBackend(SparkScans):
         """Run a write job; its outcome, None if there was nothing to commit. An error of a commit that is visible is none."""
         options = {"path": self._path, rpc.WRITE: job.job.model_dump_json()}
         try:
-            with errors_mapped(), self._told(job.stage):
+            with errors_mapped(), self._told(job.stage, job.share):
                 job.frame.write.format(FORMAT_NAME).mode("append").options(**options).save()
         except CommitConflict:
             raise

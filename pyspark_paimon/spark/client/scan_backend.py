@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -21,11 +23,13 @@ from pyspark_paimon.request.backend import Progress, ScanRequest, TravelRequest
 from pyspark_paimon.request.counters import ScanTally
 from pyspark_paimon.request.results import FunnelStage
 from pyspark_paimon.request.tree_report import TreeReport
+from pyspark_paimon.spark.client.tags import named_jobs, tag_of
 from pyspark_paimon.spark.wire import rpc
 from pyspark_paimon.spark.wire.arrow_stream import BLOB, batches_of
 from pyspark_paimon.spark.wire.errors import errors_mapped
 from pyspark_paimon.spark.wire.names import UNIQUE_NAME
 from pyspark_paimon.spark.wire.native_plan import NativePlan, native_frame
+from pyspark_paimon.views.explain import size_text
 from pyspark_paimon.views.plan_json import plan_from_json, report_from_json
 from pyspark_paimon.views.summaries import summaries_from_json
 
@@ -139,6 +143,16 @@ class SparkScans:
                 return sorted_frame(frame, request)
             return frame if request.limit is None else frame.limit(request.limit)
 
+    def readers(self, request: ScanRequest, plan: ScanPlan) -> str:
+        """How much of a DataFrame of the scan Spark's own Parquet reader reads, how much ours, and why."""
+        native = NativePlan.model_validate_json(self._ask(rpc.AskNative(request=candidates(request))))
+        if not native.groups:
+            return f"to_spark(): our reader reads all files ({native.why})"
+        names = {PurePosixPath(path).name for path in native.files}
+        size = sum(file.file_size for split in plan.splits for file in split.files if file.file_name in names)
+        share = f"to_spark(): Spark's own Parquet reader reads {len(names)} of {plan.file_count} files, {size_text(size)}"
+        return f"{share}; our reader the rest, which is merged or masked, or of types that it must cast" if native.has_rest else share
+
     def _rows(self, request: ScanRequest, spark: Any, *, native: bool) -> Any:
         plan = NativePlan.model_validate_json(self._ask(rpc.AskNative(request=request), spark)) if native else NativePlan()
         rest = self._load(request.model_copy(update={"excluded_files": plan.files}), spark, "rows")
@@ -148,8 +162,11 @@ class SparkScans:
     def _blobs(self, request: ScanRequest) -> Iterator[pa.RecordBatch]:
         """The rows that tasks give, a stream of theirs in memory at a time."""
         frame = self._load(request, self._spark, "blobs")
-        with errors_mapped(), self._told("scan"):
-            for row in frame.toLocalIterator():
+        with errors_mapped(), told_of_tasks(self._spark, self._progress, "scan"):
+            with named_jobs(self._spark, tag_of("scan", self._path)):  # while the job starts: what the caller does between rows is not ours
+                blobs = iter(frame.toLocalIterator())
+                first = next(blobs, None)
+            for row in chain(() if first is None else (first,), blobs):
                 yield from batches_of(row[BLOB])
 
     def _load(self, request: ScanRequest, spark: Any, form: str) -> Any:
@@ -165,9 +182,11 @@ class SparkScans:
                 report.merge(report_from_json(row[rpc.ANSWER]))
         return report
 
-    def _told(self, stage: str) -> AbstractContextManager[None]:
-        """Tell of the tasks that run in the block."""
-        return told_of_tasks(self._spark, self._progress, stage)
+    @contextmanager
+    def _told(self, stage: str, share: str = "") -> Iterator[None]:
+        """Tell of the tasks that run in the block, whose jobs have a name; ``share`` says how much they do."""
+        with told_of_tasks(self._spark, self._progress, stage), named_jobs(self._spark, tag_of(stage, self._path, share)):
+            yield
 
     def _ask(self, question: rpc.Question, spark: Any = None) -> str:
         """The answer to a question: an analysis of a plan, no job."""

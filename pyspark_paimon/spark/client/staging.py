@@ -39,6 +39,8 @@ class Staged:
 
     frame: Any
     job: wire_jobs.Job
+    share: str = ""
+    """How much the job does, for people."""
 
     @property
     def stage(self) -> str:
@@ -104,7 +106,7 @@ def bucket_frame(spark: Any, buckets: Sequence[tuple[str, int, int]], job: wire_
         "partition": pa.array([bytes.fromhex(partition) for partition in partitions], pa.binary()),
         "bucket": pa.array(numbers, pa.int32()),
     }
-    return Staged(_shared_out(spark, columns, sizes), job)
+    return Staged(_shared_out(spark, columns, sizes), job, f"{len(sizes)} buckets")
 
 
 def file_frame(spark: Any, files: Sequence[tuple[str, int, str, int]], job: wire_jobs.Job) -> Staged:
@@ -115,7 +117,7 @@ def file_frame(spark: Any, files: Sequence[tuple[str, int, str, int]], job: wire
         pa.array(buckets, pa.int32()),
         pa.array(names, pa.string()),
     )
-    return Staged(_shared_out(spark, dict(zip(rpc.FILE_COLUMNS, arrays, strict=True)), sizes), job)
+    return Staged(_shared_out(spark, dict(zip(rpc.FILE_COLUMNS, arrays, strict=True)), sizes), job, f"{len(sizes)} files")
 
 
 def _shared_out(spark: Any, columns: Mapping[str, pa.Array], sizes: Sequence[int]) -> Any:
