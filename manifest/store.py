@@ -248,7 +248,8 @@ class FileStore:
         listed = self.manifest_metas(snapshot)
         metas = wanted.manifests(listed, self.partition, self.paths.manifests)
         with self.reading(snapshot):
-            read = [self.manifests.read_metas(metas)]
+            blocks = None if wanted.is_everything else partial(wanted.blocks, partition=self.partition)
+            read = [self.manifests.read_metas(metas, blocks)]
         known: dict[bytes, bool] = {}
         kept = [wanted.entries(entries, self.partition, known) for entries in read]
         return live(EntryColumns.concat(kept))

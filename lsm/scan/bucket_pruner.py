@@ -14,6 +14,7 @@ from fileindex.predicate.tree import Predicate
 from lsm.bucket.hash import bucket_ids
 from lsm.scan.predicates import bucket_keys
 from lsm.schema.evolution import SchemaMapping
+from manifest.entry.block_ranges import BlockRanges
 from manifest.entry.columns import EntryColumns
 from manifest.store import FileStore
 
@@ -58,6 +59,23 @@ class BucketPruner:
                 keep[rows] = _among(entries.bucket[rows], buckets.tolist())
                 tried = max(tried, keys.num_rows)
         self.note = f"{tried} values of the bucket key" if tried else "no equality on every bucket-key column"
+        return keep
+
+    def blocks(self, ranges: BlockRanges, predicate: Predicate) -> Mask:
+        """Mask of the blocks that may hold an entry that ``wanted`` keeps, where ``predicate`` is the filter inside all its partitions."""
+        keep = np.ones(len(ranges), np.bool_)
+        schema = self.store.schema
+        if schema.core.bucket < 1 or not schema.bucket_keys or schema.core.bucket_function_type not in _FUNCTIONS:
+            return keep
+        keys = self._keys(predicate)
+        if keys is None:
+            return keep
+        totals, schema_ids = ranges.column("min_total_buckets"), ranges.column("min_schema_id")
+        alike = (totals > 0) & (totals == ranges.column("max_total_buckets")) & (schema_ids == ranges.column("max_schema_id"))
+        alike &= _among(schema_ids, [schema_id for schema_id in np.unique(schema_ids[alike]).tolist() if self._same(schema_id)])
+        for total in np.unique(totals[alike]).tolist():
+            rows = alike & (totals == total)
+            keep[rows] = ranges.in_buckets(np.unique(bucket_ids(keys, schema, total)).tolist())[rows]
         return keep
 
     def _same(self, schema_id: int) -> bool:

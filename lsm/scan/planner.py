@@ -18,6 +18,7 @@ from fileindex.base.errors import UnknownColumn
 from fileindex.predicate.tree import FALSE, TRUE, Predicate, columns_of
 from fileindex.query.metrics import IndexMetrics
 from lsm.deletion_vectors.reader import DeletionFile
+from lsm.scan.block_pruner import BlockPruner
 from lsm.scan.bucket_pruner import BucketPruner
 from lsm.scan.file_pruner import FilePruner
 from lsm.scan.key_ranges import key_ranks, sections
@@ -153,13 +154,19 @@ class _Funnel:
                 chosen = pruner.wanted(metas)
                 _count_manifests(tally, metas, chosen)
                 tally.note = pruner.note
-                entries = store.manifests.read_metas(chosen)
+                entries = store.manifests.read_metas(chosen, self._blocks())
         if pruner.waiting is None:
             return entries
         visible = entries.level > 0  # else a file that a skipped manifest deletes would be merged
         shallow = np.flatnonzero(~visible)
         visible[shallow] = [name in pruner.waiting for name in entries.select(shallow).file_name]
         return entries.select(visible)
+
+    def _blocks(self) -> BlockPruner | None:
+        """Of large manifests, what to decode; None for all of it."""
+        if self._predicate == TRUE and self._partitions is None and not self._min_level:
+            return None
+        return BlockPruner(self._store, self._pruner.residual, self._wants, self._min_level)
 
     def _in_wanted_partitions(self, entries: EntryColumns) -> EntryColumns:
         with self._report.stage("partition") as tally:

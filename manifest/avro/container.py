@@ -11,7 +11,7 @@ import io
 import json
 import os
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import PurePosixPath
@@ -79,19 +79,20 @@ class ContainerWriter:
             b"avro.codec": codec.encode(),
             _MARK: _IS_NAMED if self._names else _IS_MARKED,
         }
-        self._header = encode_header(metadata)
-        self._blocks: list[bytes] = []
-        self.size = len(self._header) + SYNC_BYTES
+        self.metadata = metadata
+        self.blocks: list[tuple[int, bytes]] = []
+        """The records of each block, and its bytes without the marker."""
+        self.size = len(encode_header(metadata)) + SYNC_BYTES
 
     def add(self, count: int, block: bytes) -> None:
         """Append a block of ``count`` records; zstandard frames carry a checksum."""
         packed = self._compress(block)
-        self._blocks.append(block_prefix(count, packed) + packed)
-        self.size += len(self._blocks[-1]) + SYNC_BYTES
+        self.blocks.append((count, block_prefix(count, packed) + packed))
+        self.size += len(self.blocks[-1][1]) + SYNC_BYTES
 
     def content(self) -> bytes:
         """The file's bytes so far; the marker that ends the header and each block begins with a checksum of the file's name and all of it."""
-        parts = [self._header, *self._blocks]
+        parts = [encode_header(self.metadata), *(block for _, block in self.blocks)]
         sync = _crc([*self._names, *parts]) + os.urandom(SYNC_BYTES - _CRC)
         return sync.join([*parts, b""])
 
@@ -143,6 +144,34 @@ def blocks_of(records: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
             pending, size = [], 0
     if pending:
         yield len(pending), b"".join(pending)
+
+
+def read_header(head: bytes) -> tuple[dict[bytes, bytes], int] | None:
+    """The metadata of a container that begins with ``head``, and where its blocks begin; None if ``head`` does not hold all of that."""
+    source = _Source(head)
+    try:
+        metadata, _ = source.header()
+    except _MALFORMED:
+        return None
+    return metadata, source.position
+
+
+def read_blocks(path: str, metadata: Mapping[bytes, bytes], blocks: Iterable[bytes]) -> Container:
+    """Some blocks of the container at ``path``, each without its marker. Raises as ``read_container`` does."""
+    try:
+        decompress = decompressor(path, metadata.get(b"avro.codec", b"null").decode())
+        found: list[bytes] = []
+        count = total = 0
+        for block in blocks:
+            source = _Source(block)
+            records = source.long()
+            found.append(decompress(source.take(source.long()), MAX_PAYLOAD - total))
+            count, total = count + records, total + len(found[-1])
+        return Container(path, _schema(metadata[b"avro.schema"]), count, b"".join(found))
+    except MemoryError as error:
+        raise OutOfMemory(path, str(error)) from error
+    except (*_MALFORMED, *BROKEN_BLOCK, pa.ArrowException, OSError, SchemaParseException) as error:
+        raise CorruptFile(path, f"not a readable Avro file ({error})") from error
 
 
 def _read(path: str, data: bytes) -> Container:
@@ -211,18 +240,18 @@ class _Source(AvroCursor):
 
     def __init__(self, data: bytes) -> None:
         self._data = data
-        self._position = 0
+        self.position = 0
 
     @property
     def at_end(self) -> bool:
-        return self._position >= len(self._data)
+        return self.position >= len(self._data)
 
     def take(self, length: int) -> bytes:
-        end = self._position + length
+        end = self.position + length
         if length < 0 or end > len(self._data):
-            raise ValueError(f"{length} bytes at {self._position} leave the file of {len(self._data)} bytes")
-        piece = self._data[self._position : end]
-        self._position = end
+            raise ValueError(f"{length} bytes at {self.position} leave the file of {len(self._data)} bytes")
+        piece = self._data[self.position : end]
+        self.position = end
         return piece
 
 
@@ -263,4 +292,4 @@ def _smallest(schema: AvroSchema, named: dict[str, int], depth: int) -> int:
             return _smallest(kind, named, depth + 1)
 
 
-__all__ = ["Container", "ContainerWriter", "blocks_of", "encode_records", "read_container", "write_avro"]
+__all__ = ["Container", "ContainerWriter", "blocks_of", "encode_records", "read_blocks", "read_container", "read_header", "write_avro"]

@@ -25,6 +25,9 @@ from manifest.snapshot.snapshot import NO_WATERMARK, CommitKind, Snapshot
 from manifest.snapshot.snapshot_commit import PartitionStatistics
 from manifest.store import FileStore
 
+_MANY = 500
+"""Entries of one commit that are worth an order: fewer are read whole."""
+
 
 @dataclass(frozen=True, slots=True)
 class CommitIdentity:
@@ -70,7 +73,8 @@ class CommitAttempt:
         if store.options.row_tracking_enabled:
             entries, next_row_id = with_row_ids(entries, next_row_id, snapshot_id)
         self._changes = entries
-        delta = store.manifests.write(entries)
+        many = len(entries) >= _MANY
+        delta = (store.manifests.write_clustered if many else store.manifests.write)(entries)
         if len(delta) == 1:
             store.cache.put(delta[0].file_name, entries, entries_weight(entries))  # the next commit of this process need not read it
         failpoints.point("after-manifest")

@@ -130,7 +130,18 @@ class Compactions:
 
 
 def _live(store: FileStore, latest: Snapshot | None, messages: Iterable[CommitMessage]) -> EntryColumns:
-    return store.live_entries(latest, EntryFilter(partitions={message.partition for message in messages}))
+    """The live files of the buckets of ``messages``, and those of other buckets that were written for another number of buckets."""
+    changed = list(messages)
+    wanted = EntryFilter(
+        partitions={message.partition for message in changed},
+        buckets={message.bucket for message in changed} | {bucket for message in changed for _, bucket in _indexed(message)},
+        bucket_counts={message.total_buckets for message in changed},
+    )
+    return store.live_entries(latest, wanted)
+
+
+def _indexed(message: CommitMessage) -> set[BucketId]:
+    return {bucket for compaction in (False, True) for bucket, _ in message.index_changes_of(compaction=compaction)}
 
 
 def _refuse(store: FileStore, conflicts: Sequence[Conflict]) -> None:

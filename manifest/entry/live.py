@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fileindex.base.arrays import Mask
+from fileindex.base.arrays import Int64s, Mask
 from fileindex.predicate.tree import Predicate
+from manifest.entry.block_ranges import BlockRanges
 from manifest.entry.columns import EntryColumns
 from manifest.entry.manifest_entry import FileKind
 from manifest.entry.manifest_list import ManifestFileMeta
@@ -57,12 +58,14 @@ def merge(entries: EntryColumns) -> Merged:
 class EntryFilter:
     """What a scan wants, by identity fields only, so that no DELETE is dropped while its ADD stays.
 
-    ``predicate`` may name any column; only its terms over partition columns act. None means everything.
+    ``predicate`` may name any column; only its terms over partition columns act. None means everything. With ``bucket_counts``,
+    entries of other buckets stay if they were written for another number of buckets.
     """
 
     predicate: Predicate | None = None
     partitions: Collection[bytes] | None = None
     buckets: Collection[int] | None = None
+    bucket_counts: Collection[int] | None = None
     min_level: int = 0
 
     @property
@@ -79,7 +82,7 @@ class EntryFilter:
         for meta in metas:
             if meta.max_level is not None and meta.max_level < self.min_level:
                 continue
-            if self.buckets is not None and meta.min_bucket is not None and meta.max_bucket is not None:
+            if self.buckets is not None and self.bucket_counts is None and meta.min_bucket is not None and meta.max_bucket is not None:
                 low, high = meta.min_bucket, meta.max_bucket
                 if not any(low <= bucket <= high for bucket in self.buckets):
                     continue
@@ -91,13 +94,32 @@ class EntryFilter:
             kept.append(meta)
         return kept
 
+    def blocks(self, ranges: BlockRanges, partition: PartitionType) -> Mask:
+        """The blocks of a manifest that may hold a wanted entry."""
+        wanted: Mask = ranges.column("max_level") >= self.min_level
+        if self.buckets is not None:
+            other = self._of_other_counts(ranges.column("min_total_buckets")) | self._of_other_counts(ranges.column("max_total_buckets"))
+            if self.bucket_counts is not None:
+                other |= ranges.column("min_total_buckets") != ranges.column("max_total_buckets")
+            wanted &= ranges.in_buckets(list(self.buckets)) | other
+        if self.partitions is not None:
+            inside = set(self.partitions)
+            wanted &= ranges.in_partitions([value in inside for value in ranges.partitions])
+        if self.predicate is not None and partition.names:
+            wanted &= ranges.in_partitions([partition.keeps(self.predicate, value) for value in ranges.partitions])
+        return wanted
+
+    def _of_other_counts(self, totals: Int64s) -> Mask:
+        found: Mask = np.zeros(totals.size, np.bool_) if self.bucket_counts is None else ~np.isin(totals, list(self.bucket_counts))
+        return found
+
     def entries(self, columns: EntryColumns, partition: PartitionType, known: dict[bytes, bool]) -> EntryColumns:
         """The wanted entries of a manifest; ``known`` remembers which partitions ``predicate`` keeps, for the next one."""
         if self.is_everything or not len(columns):
             return columns
         wanted: Mask = columns.level >= self.min_level
         if self.buckets is not None:
-            wanted &= np.isin(columns.bucket, list(self.buckets))
+            wanted &= np.isin(columns.bucket, list(self.buckets)) | self._of_other_counts(columns.total_buckets)
         if self.partitions is not None:
             wanted &= columns.in_partitions(self.partitions)
         if self.predicate is not None and partition.names:

@@ -11,9 +11,12 @@ import numpy as np
 from fileindex.base.errors import CorruptFile
 from manifest.avro.container import Container, ContainerWriter, blocks_of, read_container
 from manifest.avro.schemas import MANIFEST_ENTRY
+from manifest.entry.block_ranges import BLOCK_RANGES, BlockFilter, BlockRanges
 from manifest.entry.cache import EntryCache, entries_weight
+from manifest.entry.clustering import clustered
 from manifest.entry.column_ranges import RangePolicy
 from manifest.entry.columns import EntryColumns
+from manifest.entry.manifest_blocks import some_entries
 from manifest.entry.manifest_entry import FileKind, ManifestEntry
 from manifest.entry.manifest_list import ManifestFileMeta
 from manifest.io.file_cache import StatIdentity
@@ -55,9 +58,19 @@ class ManifestFile:
         """The entries of a listed manifest, counted against the list."""
         return self.read_metas([meta])
 
-    def read_metas(self, metas: Sequence[ManifestFileMeta]) -> EntryColumns:
-        """The entries of listed manifests, in order, counted against the list; what is not held in memory is decoded together."""
+    def read_metas(self, metas: Sequence[ManifestFileMeta], wanted: BlockFilter | None = None) -> EntryColumns:
+        """The entries of listed manifests, in order, counted against the list; what is not held in memory is decoded together.
+
+        Where large manifests tell what their blocks hold, those that are not ``wanted`` are left out.
+        """
         parts = {meta.file_name: held for meta in metas if (held := self.cache.get(meta.file_name)) is not None}
+        if wanted is not None:
+            for meta in metas:
+                some = None
+                if meta.file_name not in parts:
+                    some = some_entries(self.file_io, self.paths.manifest(meta.file_name), meta, self.cache.files, wanted)
+                if some is not None:
+                    parts[meta.file_name] = some
         shared = not parts
         joined: EntryColumns | None = None
         for meta, entries, is_shared, together in self._entries([meta for meta in metas if meta.file_name not in parts]):
@@ -108,19 +121,30 @@ class ManifestFile:
             metas.append(self._meta(name, len(data), columns.select(np.arange(first, last))))
         return metas
 
+    def write_clustered(self, entries: EntryColumns) -> list[ManifestFileMeta]:
+        """As ``write``, in the order by which filters leave most out."""
+        return self.write(clustered(entries, self.partition, self.ranges.key))
+
     def _files(self, columns: EntryColumns) -> Iterator[tuple[int, int, str, bytes]]:
         """(first entry, one past the last, file name and content) of every manifest to write."""
         first = last = 0
         name, writer = self._new_file()
         for count, block in blocks_of(columns.records()):
             if last > first and writer.size >= self.target_size:
-                yield first, last, name, writer.content()
+                yield first, last, name, self._content(writer, name, columns, first, last)
                 first = last
                 name, writer = self._new_file()
             writer.add(count, block)
             last += count
         if last > first:
-            yield first, last, name, writer.content()
+            yield first, last, name, self._content(writer, name, columns, first, last)
+
+    def _content(self, writer: ContainerWriter, name: str, columns: EntryColumns, first: int, last: int) -> bytes:
+        """The file, with what its blocks hold in its header."""
+        ranges = BlockRanges.of(columns.select(np.arange(first, last)), writer.blocks, self.ranges.key)
+        if ranges is not None:
+            writer.metadata[BLOCK_RANGES] = ranges.to_text(name, writer.metadata)
+        return writer.content()
 
     def _new_file(self) -> tuple[str, ContainerWriter]:
         name = self.names.next()

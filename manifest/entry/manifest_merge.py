@@ -43,7 +43,7 @@ def _merge_fully(metas: Sequence[ManifestFileMeta], manifests: ManifestFile, pol
     kept, rewritten = _alive(metas, manifests, due)
     if len(rewritten) <= 1:
         return None
-    return kept + manifests.write(EntryColumns.concat(rewritten))
+    return kept + manifests.write_clustered(EntryColumns.concat(rewritten))
 
 
 def forget_deletes(metas: Sequence[ManifestFileMeta], manifests: ManifestFile) -> list[ManifestFileMeta]:
@@ -53,7 +53,7 @@ def forget_deletes(metas: Sequence[ManifestFileMeta], manifests: ManifestFile) -
     """
     kept, rewritten = _alive(metas, manifests, lambda meta: meta.num_deleted_files > 0)
     entries = EntryColumns.concat(rewritten)
-    return kept + manifests.write(entries) if len(entries) else kept
+    return kept + manifests.write_clustered(entries) if len(entries) else kept
 
 
 def _alive(
@@ -98,7 +98,7 @@ def _merge_groups(metas: Sequence[ManifestFileMeta], manifests: ManifestFile, po
 def _joined(group: Sequence[ManifestFileMeta], manifests: ManifestFile) -> list[ManifestFileMeta]:
     if len(group) == 1:
         return list(group)
-    return manifests.write(merge(EntryColumns.concat([manifests.read_meta(meta) for meta in group])).entries)
+    return manifests.write_clustered(merge(EntryColumns.concat([manifests.read_meta(meta) for meta in group])).entries)
 
 
 __all__ = ["MergePolicy", "forget_deletes", "merge_manifests"]

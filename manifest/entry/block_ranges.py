@@ -1,0 +1,174 @@
+"""What each block of a large manifest holds: partitions, buckets, levels and keys, so that a plan decodes few blocks of many.
+
+It stands in the header of the Avro file, under a name that other engines pass over, as text that holds a compressed Arrow stream. A
+checksum of the file's name, the header and the blocks' own checksums let a reader trust parts of a file. Only manifests without DELETEs have it.
+"""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from fileindex.base.arrays import Int64s, Mask
+from fileindex.base.column_type import INTEGERS, STRINGS, Kind
+from manifest.avro.wire import SYNC_BYTES
+from manifest.entry.bounds import BoundsColumn, key_bounds
+from manifest.entry.columns import EntryColumns
+from manifest.entry.manifest_entry import FileKind
+from manifest.types.data_type import DataType
+
+BLOCK_RANGES = b"block.ranges"
+"""The name in the header."""
+
+FEWEST_BLOCKS = 4
+"""Manifests of fewer are decoded whole."""
+
+_TEXT_BYTES = 32
+_CHECKSUM = 4
+_AFTER_ANY_TEXT = b"\xff"
+_KEY_KINDS = INTEGERS | STRINGS | {Kind.DATE, Kind.TIMESTAMP, Kind.TIME}
+
+KeyColumn: TypeAlias = tuple[int, DataType]
+"""Field id and type of the first column of a primary key."""
+
+
+@dataclass(frozen=True)
+class BlockRanges:
+    """A line for every block of a manifest, in order."""
+
+    lines: pa.RecordBatch
+
+    @classmethod
+    def of(cls, entries: EntryColumns, blocks: Sequence[tuple[int, bytes]], keys: Sequence[KeyColumn]) -> BlockRanges | None:
+        """Ranges of ``blocks`` (records, and bytes as they lie in the file) with ``entries``; None where they would be of no use."""
+        if len(blocks) < FEWEST_BLOCKS or (entries.kind != FileKind.ADD).any():
+            return None
+        records = np.array([count for count, _ in blocks])
+        starts = np.cumsum(records) - records
+        codes, known = entries.partition_codes
+        _, seen, renumbered = np.unique(codes, return_index=True, return_inverse=True)
+        ranks = np.argsort(np.argsort(seen))[renumbered]  # by first appearance
+        new = np.searchsorted(starts, np.sort(seen), side="right") - 1
+        names = [known[codes[at]] for at in np.sort(seen).tolist()]
+        offsets = np.searchsorted(new, np.arange(len(blocks) + 1))
+        columns: dict[str, pa.Array] = {
+            "records": pa.array(records),
+            "bytes": pa.array([len(content) + SYNC_BYTES for _, content in blocks]),
+            "crc32": pa.array([zlib.crc32(content) for _, content in blocks], pa.uint32()),
+            "new_partitions": pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(names, pa.binary())),
+            **_extremes("partition", ranks, starts),
+        }
+        numbers = {"bucket": "_BUCKET", "total_buckets": "_TOTAL_BUCKETS", "level": "_FILE._LEVEL", "schema_id": "_FILE._SCHEMA_ID"}
+        for name, field in numbers.items():
+            columns |= _extremes(name, entries.numbers(field), starts)
+        metadata = {}
+        if keys and keys[0][1].kind in _KEY_KINDS:
+            metadata["key"] = str(keys[0][0])
+            columns |= _key_extremes(entries, keys, starts)
+        return cls(pa.record_batch(columns).replace_schema_metadata(metadata))
+
+    def to_text(self, name: str, header: Mapping[bytes, bytes]) -> bytes:
+        """What stands in the header of the manifest ``name``, beside the rest of it."""
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, self.lines.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+            writer.write_batch(self.lines)
+        content = sink.getvalue().to_pybytes()
+        return base64.b64encode(_sum(name, header, content) + content)
+
+    @classmethod
+    def from_text(cls, name: str, header: Mapping[bytes, bytes]) -> BlockRanges | None:
+        """The ranges in ``header``; None if it has none, or others than were written for this file."""
+        try:
+            text = base64.b64decode(header.get(BLOCK_RANGES, b""), validate=True)
+            if not text or text[:_CHECKSUM] != _sum(name, {k: v for k, v in header.items() if k != BLOCK_RANGES}, text[_CHECKSUM:]):
+                return None
+            return cls(pa.ipc.open_stream(text[_CHECKSUM:]).read_next_batch())
+        except (ValueError, OSError, StopIteration, pa.ArrowException):
+            return None
+
+    def __len__(self) -> int:
+        return int(self.lines.num_rows)
+
+    def column(self, name: str) -> Int64s:
+        """Numbers of every block."""
+        found: Int64s = self.lines.column(name).to_numpy(zero_copy_only=False)
+        return found
+
+    @cached_property
+    def partitions(self) -> list[bytes]:
+        """Serialised partitions of the manifest."""
+        found: list[bytes] = self.lines.column("new_partitions").flatten().to_pylist()
+        return found
+
+    def in_partitions(self, wanted: Sequence[bool]) -> Mask:
+        """Blocks that may hold one of ``partitions``, those for which ``wanted`` is True."""
+        before = np.cumsum([0, *wanted])
+        found: Mask = before[self.column("min_partition")] < before[self.column("max_partition") + 1]
+        return found
+
+    def in_buckets(self, wanted: Sequence[int]) -> Mask:
+        """Blocks that may hold one of the buckets."""
+        ordered = np.sort(np.array([*wanted, np.iinfo(np.int64).max], np.int64))
+        found: Mask = ordered[np.searchsorted(ordered, self.column("min_bucket"))] <= self.column("max_bucket")
+        return found
+
+    def key_bounds(self, field_id: int) -> BoundsColumn | None:
+        """Bounds of the first key column, if that is ``field_id``; None if nothing is known."""
+        if (self.lines.schema.metadata or {}).get(b"key") != str(field_id).encode():
+            return None
+        low, high = self.lines.column("min_key"), self.lines.column("max_key")
+        known = low.is_valid().to_numpy(zero_copy_only=False)
+        nothing = b"" if pa.types.is_binary(low.type) else 0
+        least, most = (side.fill_null(nothing).to_numpy(zero_copy_only=False) for side in (low, high))
+        return BoundsColumn(least, most, known, np.where(known, 0, -1), self.column("records"))
+
+    @property
+    def weight(self) -> int:
+        """Bytes in memory."""
+        nbytes: int = self.lines.nbytes
+        return nbytes + 100 * len(self.lines.schema)
+
+
+BlockFilter: TypeAlias = Callable[[BlockRanges], Mask]
+"""Which blocks may hold a wanted entry."""
+
+
+def _extremes(name: str, values: Int64s, starts: Int64s) -> dict[str, pa.Array]:
+    return {
+        f"min_{name}": pa.array(np.minimum.reduceat(values, starts), pa.int64()),
+        f"max_{name}": pa.array(np.maximum.reduceat(values, starts), pa.int64()),
+    }
+
+
+def _key_extremes(entries: EntryColumns, keys: Sequence[KeyColumn], starts: Int64s) -> dict[str, pa.Array]:
+    """Least and greatest first key; null where a file does not tell."""
+    data_type = keys[0][1]
+    try:
+        found = key_bounds(entries, [str(at) for at, _ in keys], [kind for _, kind in keys], {str(keys[0][0])})[str(keys[0][0])]
+    except ValueError:  # who reads the entries will name what is wrong
+        nothing = pa.nulls(len(starts), pa.int64())
+        return {"min_key": nothing, "max_key": nothing}
+    unknown = ~np.logical_and.reduceat(found.known, starts)
+    low, high = np.minimum.reduceat(found.low, starts), np.maximum.reduceat(found.high, starts)
+    if data_type.kind not in STRINGS:
+        return {"min_key": pa.array(low, pa.int64(), mask=unknown), "max_key": pa.array(high, pa.int64(), mask=unknown)}
+    shortest = [value[:_TEXT_BYTES] for value in low.tolist()]
+    longest = [value if len(value) <= _TEXT_BYTES else value[:_TEXT_BYTES] + _AFTER_ANY_TEXT for value in high.tolist()]
+    return {"min_key": pa.array(shortest, pa.binary(), mask=unknown), "max_key": pa.array(longest, pa.binary(), mask=unknown)}
+
+
+def _sum(name: str, header: Mapping[bytes, bytes], content: bytes) -> bytes:
+    found = zlib.crc32(name.encode())
+    for part in (*(piece for item in sorted(header.items()) for piece in item), content):
+        found = zlib.crc32(part, found)
+    return found.to_bytes(_CHECKSUM, "big")
+
+
+__all__ = ["BLOCK_RANGES", "FEWEST_BLOCKS", "BlockFilter", "BlockRanges", "KeyColumn"]

@@ -1,0 +1,114 @@
+"""Reading some blocks of a manifest: those that may hold what is wanted, by the ranges in its header."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import PurePosixPath
+
+import numpy as np
+
+from fileindex.base.arrays import Mask
+from fileindex.base.errors import CorruptFile
+from manifest.avro.container import read_blocks, read_header
+from manifest.avro.wire import SYNC_BYTES
+from manifest.entry.block_ranges import BlockFilter, BlockRanges
+from manifest.entry.cache import entries_weight
+from manifest.entry.columns import EntryColumns
+from manifest.entry.manifest_list import ManifestFileMeta
+from manifest.io.file_cache import FileCache
+from manifest.io.file_io import FileIO
+
+WORTH_BYTES = 256 << 10
+"""Manifests below it are read whole."""
+
+_HEAD_BYTES = 128 << 10
+_GAP_BYTES = 32 << 10
+"""Unwanted bytes between blocks that are read along, rather than asked for twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """What a header tells: where blocks begin, what is needed to decode them, and their ranges (None: read it whole)."""
+
+    metadata: dict[bytes, bytes]
+    end: int
+    ranges: BlockRanges | None
+
+    @property
+    def weight(self) -> int:
+        return 8192 + (0 if self.ranges is None else self.ranges.weight)
+
+
+def some_entries(file_io: FileIO, path: str, meta: ManifestFileMeta, files: FileCache, wanted: BlockFilter) -> EntryColumns | None:
+    """The entries of the blocks that are ``wanted`` of the manifest at ``path``; None if it is to be read whole.
+
+    That is so where it is small, or has no ranges; where most is wanted; and where a block is not what was written, for a whole read names
+    what is wrong.
+    """
+    if meta.file_size < WORTH_BYTES or meta.num_deleted_files:
+        return None
+    identity, head = files.recall(file_io, path, ("manifest head", meta.file_size))
+    if head is None:
+        head = _head(file_io, path, meta)
+        files.keep(path, ("manifest head", meta.file_size), identity, head, head.weight)
+    if head.ranges is None:
+        return None
+    chosen = wanted(head.ranges)
+    sizes = head.ranges.column("bytes")
+    if int(sizes[chosen].sum()) * 2 > int(sizes.sum()):
+        return None
+    kind = ("manifest blocks", meta.file_size, np.packbits(chosen).tobytes())
+    _, held = files.recall(file_io, path, kind, identity)
+    if held is not None:
+        found: EntryColumns = held
+        return found
+    try:
+        blocks = list(_blocks(file_io, path, head.end, head.ranges, chosen))
+        entries = EntryColumns.from_container(read_blocks(path, head.metadata, blocks))
+    except CorruptFile:
+        return None
+    files.keep(path, kind, identity, entries, entries_weight(entries))
+    return entries
+
+
+def _head(file_io: FileIO, path: str, meta: ManifestFileMeta) -> _Head:
+    size = min(_HEAD_BYTES, meta.file_size)
+    found = read_header(file_io.read_range(path, 0, size))
+    while found is None and size < meta.file_size:
+        size = min(size * 4, meta.file_size)
+        found = read_header(file_io.read_range(path, 0, size))
+    if found is None:
+        return _Head({}, 0, None)
+    metadata, end = found
+    ranges = BlockRanges.from_text(PurePosixPath(path).name, metadata)
+    if ranges is not None:
+        blocks, records = int(ranges.column("bytes").sum()), int(ranges.column("records").sum())
+        if (end + blocks, records) != (meta.file_size, meta.num_added_files):
+            ranges = None
+    return _Head(metadata, end, ranges)
+
+
+def _blocks(file_io: FileIO, path: str, begin: int, ranges: BlockRanges, chosen: Mask) -> Iterator[bytes]:
+    """The bytes of each chosen block without its marker, neighbours read together. ``CorruptFile`` where one is not what was written."""
+    sizes, sums = ranges.column("bytes"), ranges.column("crc32")
+    starts = begin + np.cumsum(sizes) - sizes
+    rows = np.flatnonzero(chosen)
+    if not rows.size:
+        return
+    gaps = starts[rows[1:]] - (starts + sizes)[rows[:-1]]
+    runs = np.split(rows, np.flatnonzero(gaps > _GAP_BYTES) + 1)
+    spans = [(int(starts[run[0]]), int(starts[run[-1]] + sizes[run[-1]])) for run in runs]
+    contents = file_io.together(*(partial(file_io.read_range, path, first, last - first) for first, last in spans))
+    for run, (first, _), content in zip(runs, spans, contents, strict=True):
+        for row in run.tolist():
+            at = int(starts[row]) - first
+            block = content[at : at + int(sizes[row]) - SYNC_BYTES]
+            if zlib.crc32(block) != int(sums[row]):
+                raise CorruptFile(path, f"block {row} is not what was written: its checksum is another")
+            yield block
+
+
+__all__ = ["WORTH_BYTES", "some_entries"]
