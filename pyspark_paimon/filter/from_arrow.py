@@ -8,9 +8,10 @@ and options, each with its exact type. The metadata repeats its keys, so it is r
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any as Dynamic
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -99,6 +100,7 @@ class _Value:
 
 
 _Node = _Call | _Value | ColumnRef
+T = TypeVar("T")
 
 
 def arrow_condition(expression: pc.Expression) -> Condition:
@@ -113,6 +115,25 @@ def arrow_condition(expression: pc.Expression) -> Condition:
     All(children=(Comparison(column=ColumnRef(name='k', key=None), op=<Op.GT: '>'>, value=3),
                   Not(child=NullTest(column=ColumnRef(name='city', key=None)))))
     """
+    return _taken_apart(expression, _condition)
+
+
+def arrow_term(expression: pc.Expression, reference: Callable[[str], ColumnRef]) -> Term:
+    """What an Arrow expression computes; ``reference`` reads the names in it. Raises as ``arrow_condition``."""
+    return _taken_apart(expression, lambda tree: _term(_read(tree, reference)))
+
+
+def _read(node: _Node, reference: Callable[[str], ColumnRef]) -> _Node:
+    match node:
+        case ColumnRef(name, None):
+            return reference(name)
+        case _Call(name, arguments, options):
+            return _Call(name, tuple(_read(argument, reference) for argument in arguments), options)
+    return node
+
+
+def _taken_apart(expression: pc.Expression, use: Callable[[_Node], T]) -> T:
+    """What ``use`` makes of the expression's tree."""
     try:
         _, (buffer,) = expression.__reduce__()
         with pa.ipc.open_file(buffer) as reader:
@@ -122,7 +143,7 @@ def arrow_condition(expression: pc.Expression) -> Condition:
     tokens = _metadata(batch.schema)
     try:
         tree = _node(tokens, *next(tokens), batch)
-        return _condition(tree)
+        return use(tree)
     except InvalidFilter as error:
         raise InvalidFilter(f"the expression {_shown(expression)}: {error}") from error
     except (StopIteration, RecursionError, LookupError) as error:
@@ -296,4 +317,4 @@ def _boolean(scalar: Dynamic) -> bool | None:
     raise InvalidFilter(f"the literal {value!r} is no condition")
 
 
-__all__ = ["arrow_condition"]
+__all__ = ["arrow_condition", "arrow_term"]

@@ -6,7 +6,7 @@ needs no server; a classic one is read from the JVM's ``ColumnNode``. pyspark is
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any as Dynamic
@@ -75,7 +75,16 @@ class _Cast:
     wanted: ColumnType
 
 
-_Node = _Call | _Value | _Sql | _Cast | ColumnRef
+@dataclass(frozen=True)
+class _Dotted:
+    """A name with dots, which means a column only where there are several sides."""
+
+    text: str
+
+
+_Node = _Call | _Value | _Sql | _Cast | _Dotted | ColumnRef
+Reference = Callable[[Sequence[str]], ColumnRef]
+"""The column that a name's parts mean."""
 
 
 def column_condition(column: Dynamic) -> Condition:
@@ -87,12 +96,38 @@ def column_condition(column: Dynamic) -> Condition:
     >>> column_condition(col("k") > 3)  # doctest: +SKIP
     Comparison(column=ColumnRef(name='k', key=None), op=<Op.GT: '>'>, value=3)
     """
+    return _condition(_tree(column))
+
+
+def column_term(column: Dynamic, reference: Reference) -> Term:
+    """What a Spark ``Column`` computes; ``reference`` reads the names in it. Raises as ``column_condition``."""
+    return _term(_read(_tree(column), reference))
+
+
+def _tree(column: Dynamic) -> _Node:
     if hasattr(column, "_jc"):
-        return _condition(_classic_node(column._jc.node()))  # noqa: SLF001  # a classic Column has no public way into its tree
+        return _classic_node(column._jc.node())  # noqa: SLF001  # a classic Column has no public way into its tree
     expression = getattr(column, "_expr", None)
     if expression is None:
         raise InvalidFilter(f"{column!r} is no Spark Column")
-    return _condition(_connect_node(expression.to_plan(None)))
+    return _connect_node(expression.to_plan(None))
+
+
+def _read(node: _Node, reference: Reference) -> _Node:
+    """The tree with every name read by ``reference``."""
+    match node:
+        case ColumnRef(name, None):
+            return reference([name])
+        case _Dotted(text):
+            parts = exp.to_column(text, dialect="spark").parts
+            return reference([part.name for part in parts])
+        case _Call(name, arguments):
+            return _Call(name, tuple(_read(argument, reference) for argument in arguments))
+        case _Cast(argument, wanted):
+            return _Cast(_read(argument, reference), wanted)
+        case _Sql(text):
+            raise InvalidFilter(f"expr('{text}') stands inside a Column; write the whole as SQL text")
+    return node
 
 
 def _condition(node: _Node) -> Condition:
@@ -148,6 +183,8 @@ def _term(node: _Node) -> Term:
             return node
         case _Value(value):
             return GivenValue(value)
+        case _Dotted(text):
+            raise _no_column(text)
         case _Cast(argument, wanted):
             return Casting(_term(argument), wanted)
         case _Call("in", (value, *items)):
@@ -163,6 +200,8 @@ def _column(node: _Node) -> ColumnRef:
             return node
         case _Call("element_at" | "extract", (ColumnRef(name, None), _Value(str(key)))):
             return ColumnRef(name, key)
+        case _Dotted(text) | _Call("element_at" | "extract", (_Dotted(text), _)):
+            raise _no_column(text)
         case _Call(name, _):
             raise InvalidFilter(f"'{name}' stands where a column or an entry of a map column must")
     raise InvalidFilter(f"{node!r} stands where a column must")
@@ -190,12 +229,14 @@ def _call(name: str, arguments: tuple[_Node, ...]) -> _Node:
             return _Call(folded, arguments)
 
 
-def _attribute(text: str) -> ColumnRef:
+def _attribute(text: str) -> ColumnRef | _Dotted:
     if len(text) > 2 and text[0] == text[-1] == "`" and "`" not in text[1:-1].replace("``", ""):
         return ColumnRef(text[1:-1].replace("``", "`"))
-    if "." in text or "`" in text:
-        raise InvalidFilter(f"'{text}': write `{text}` for a column with a dot in its name, and m['key'] for the entry of a map")
-    return ColumnRef(text)
+    return _Dotted(text) if "." in text or "`" in text else ColumnRef(text)
+
+
+def _no_column(text: str) -> InvalidFilter:
+    return InvalidFilter(f"'{text}': write `{text}` for a column with a dot in its name, and m['key'] for the entry of a map")
 
 
 def _cast_node(node: _Node, type_text: str) -> _Node:
@@ -308,4 +349,4 @@ def _classic_literal(value: Dynamic) -> Literal:
     raise InvalidFilter(f"a literal of the JVM's class {value.getClass().getName()} cannot be compared with a column")
 
 
-__all__ = ["column_condition"]
+__all__ = ["Reference", "column_condition", "column_term"]

@@ -71,7 +71,7 @@ def sql_condition(text: str, params: Mapping[str, object] | None = None) -> Cond
             put_in(tree, values)
         return _condition(tree)
     except ParseError as error:
-        raise InvalidFilter(_located(text, error)) from error
+        raise InvalidFilter(unreadable("the filter", text, error)) from error
     except SqlglotError as error:
         raise InvalidFilter(f"the filter cannot be read: {error}\n  {text}") from error
     except RecursionError:
@@ -97,17 +97,16 @@ _ELSEWHERE = (
 """What people write that other arguments say, or other languages."""
 
 
-def _located(text: str, error: ParseError) -> str:
+def unreadable(what: str, text: str, error: ParseError) -> str:
+    """What is said of text that is no expression: where it breaks off, with the line and a mark below it; ``what`` names it."""
     found = error.errors[0] if error.errors else {}
     line, end, mark = int(found.get("line") or 1), int(found.get("col") or 1), str(found.get("highlight") or "")
     start = max(end - max(len(mark), 1), 0)
     lines = text.splitlines() or [text]
     shown = lines[min(line, len(lines)) - 1]
-    what = str(found.get("description") or "it is no expression").split(" for <class")[0]
+    problem = str(found.get("description") or "it is no expression").split(" for <class")[0]
     hint = next((f"; {told}" for pattern, told in _ELSEWHERE if re.search(pattern, text, re.IGNORECASE)), "")
-    return (
-        f"the filter cannot be read at line {line}, column {start + 1}: {what}{hint}\n  {shown}\n  {' ' * start}{'^' * max(len(mark), 1)}"
-    )
+    return f"{what} cannot be read at line {line}, column {start + 1}: {problem}{hint}\n  {shown}\n  {' ' * start}{'^' * max(len(mark), 1)}"
 
 
 def _condition(node: exp.Expression) -> Condition:
@@ -274,4 +273,4 @@ def _sql(node: exp.Expression) -> str:
     return text if len(text) <= 120 else text[:117] + "..."
 
 
-__all__ = ["sql_condition"]
+__all__ = ["SparkFilter", "column_of", "sql_condition", "unreadable"]

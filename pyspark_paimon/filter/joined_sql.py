@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -17,7 +17,7 @@ from fileindex.expression.types import BOOLEAN_TYPE
 from fileindex.predicate.tree import ColumnRef
 from pyspark_paimon.filter.bind_terms import bind_term
 from pyspark_paimon.filter.columns import resolve
-from pyspark_paimon.filter.from_sql import SparkFilter
+from pyspark_paimon.filter.from_sql import SparkFilter, unreadable
 from pyspark_paimon.filter.sql_terms import term_of
 
 Sides = Mapping[str, Mapping[str, ColumnType]]
@@ -27,20 +27,27 @@ TARGET, SOURCE = "t", "s"
 _ALIASES = {"t": TARGET, "target": TARGET, "s": SOURCE, "source": SOURCE}
 
 
-def joined_value(text: str, sides: Sides) -> Expression:
-    """What SQL text computes of the columns of the sides. Raises ``InvalidFilter``, ``UnknownColumn``.
+def is_column_expression(given: object) -> bool:
+    """Whether a value is an expression of Spark or of Arrow."""
+    return hasattr(given, "_jc") or hasattr(given, "_expr") or type(given).__module__ == "pyarrow._compute"
+
+
+def joined_value(given: Any, sides: Sides) -> Expression:
+    """What SQL text, a Spark ``Column`` or an Arrow expression computes of the columns of the sides.
+
+    Raises ``InvalidFilter`` for what is not computed here, ``UnknownColumn``.
 
     >>> from fileindex.base.column_type import Kind
     >>> sides = {"t": {"n": ColumnType(Kind.INT)}, "s": {"n": ColumnType(Kind.INT), "m": ColumnType(Kind.INT)}}
     >>> str(joined_value("t.n + source.n * m", sides))
     '(t.n + (s.n * s.m))'
     """
-    return _bound(_parsed(text), sides)
+    return _bound(given, sides)
 
 
-def joined_condition(text: str, sides: Sides) -> Expression:
+def joined_condition(given: Any, sides: Sides) -> Expression:
     """As ``joined_value``, of a condition."""
-    return _condition(_parsed(text), sides)
+    return _condition(given, sides)
 
 
 def join_terms(text: str, sides: Sides) -> tuple[list[tuple[str, str]], list[Expression]]:
@@ -82,24 +89,34 @@ def _parsed(text: str) -> exp.Expression:
     try:
         return cast("exp.Expression", sqlglot.parse_one(text, dialect=SparkFilter, into=exp.Condition))
     except ParseError as error:
-        found: Mapping[str, Any] = error.errors[0] if error.errors else {}
-        raise InvalidFilter(f"'{text}' cannot be read at column {found.get('col', 1)}: {found.get('description', error)}") from error
+        raise InvalidFilter(unreadable("the expression", text, error)) from error
     except SqlglotError as error:
         raise InvalidFilter(f"'{text}' cannot be read: {error}") from error
     except RecursionError:
         raise InvalidFilter("an expression nests too deeply") from None
 
 
-def _condition(node: exp.Expression, sides: Sides) -> Expression:
-    bound = _bound(node, sides)
+def _condition(given: Any, sides: Sides) -> Expression:
+    bound = _bound(given, sides)
     if bound.type != BOOLEAN_TYPE:
         raise InvalidFilter(f"'{bound}' of type {bound.type.kind} is no condition: compare it with something")
     return bound
 
 
-def _bound(node: exp.Expression, sides: Sides) -> Expression:
+def _bound(given: Any, sides: Sides) -> Expression:
+    """``given``: text, what was parsed of it, a Column of Spark, or an expression of Arrow."""
     types = {f"{side}.{name}": column_type for side, columns in sides.items() for name, column_type in columns.items()}
-    return bind_term(term_of(node, partial(_reference, sides=sides)), types)
+    if isinstance(given, str | exp.Expression):
+        term = term_of(_parsed(given) if isinstance(given, str) else given, partial(_reference, sides=sides))
+    elif type(given).__module__ == "pyarrow._compute":
+        from pyspark_paimon.filter.from_arrow import arrow_term  # noqa: PLC0415  # few are Arrow's
+
+        term = arrow_term(given, lambda name: ColumnRef(_located(name.split(".", 1), name, sides)))
+    else:
+        from pyspark_paimon.filter.from_spark import column_term  # noqa: PLC0415  # few are Spark's
+
+        term = column_term(given, lambda parts: ColumnRef(_located(parts, ".".join(parts), sides)))
+    return bind_term(term, types)
 
 
 def _reference(node: exp.Expression, sides: Sides) -> ColumnRef:
@@ -113,6 +130,10 @@ def _reference(node: exp.Expression, sides: Sides) -> ColumnRef:
 def _column(node: exp.Expression, sides: Sides) -> str:
     """The name of a column with its side."""
     parts = [part.name for part in node.parts] if isinstance(node, exp.Column) else []
+    return _located(parts, node.sql(dialect="spark")[:120], sides)
+
+
+def _located(parts: Sequence[str], shown: str, sides: Sides) -> str:
     if len(parts) == 1:
         having = [side for side, columns in sides.items() if any(name.lower() == parts[0].lower() for name in columns)]
         if len(having) > 1:
@@ -121,7 +142,7 @@ def _column(node: exp.Expression, sides: Sides) -> str:
             raise UnknownColumn(parts[0], tuple(f"{side}.{name}" for side, columns in sides.items() for name in columns))
         return f"{having[0]}.{resolve(parts[0], sides[having[0]])}"
     if len(parts) != 2:  # a side and a name
-        raise InvalidFilter(f"'{node.sql(dialect='spark')[:120]}' is no column of the table (t.name) or of the source (s.name)")
+        raise InvalidFilter(f"'{shown}' is no column of the table (t.name) or of the source (s.name)")
     side = _ALIASES.get(parts[0].lower())
     if side is None:
         raise InvalidFilter(f"'{'.'.join(parts)}': the table is called t or target, the source s or source")
@@ -131,4 +152,4 @@ def _column(node: exp.Expression, sides: Sides) -> str:
     return f"{side}.{resolve(parts[1], sides[side])}"
 
 
-__all__ = ["SOURCE", "TARGET", "Sides", "join_terms", "joined_condition", "joined_value"]
+__all__ = ["SOURCE", "TARGET", "Sides", "is_column_expression", "join_terms", "joined_condition", "joined_value"]

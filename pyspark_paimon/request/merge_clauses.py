@@ -1,6 +1,6 @@
 """``Table.merge`` as people write it: how rows match, and clauses, from SQL text about both sides.
 
-Expressions are SQL text about ``t``, the table, and ``s``, the source; any other value is what it is.
+Expressions are SQL text, Columns of Spark or expressions of Arrow about ``t``, the table, and ``s``, the source; any other value is what it is.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import from_arrow
 from pyspark_paimon.filter.columns import resolve
-from pyspark_paimon.filter.joined_sql import SOURCE, TARGET, Sides, join_terms, joined_condition, joined_value
+from pyspark_paimon.filter.joined_sql import SOURCE, TARGET, Sides, is_column_expression, join_terms, joined_condition, joined_value
 from pyspark_paimon.request.assignments import refuse_fixed
 from pyspark_paimon.request.bound import Value
 from pyspark_paimon.request.merge import Action, Clause, Join, When
@@ -59,8 +59,8 @@ def clause_of(when: When, action: Action, values: object, condition: object, *, 
     Raises ``InvalidArgument``, ``InvalidFilter``, ``UnknownColumn``, ``SchemaMismatch``.
     """
     visible = {side: sides[side] for side in _SIDES[when]}
-    if condition is not None and not isinstance(condition, str):
-        raise InvalidArgument(f"merge: a condition is SQL text about t, the table, and s, the source, not {condition!r:.60}")
+    if condition is not None and not isinstance(condition, str) and not is_column_expression(condition):
+        raise InvalidArgument(f"merge: a condition is SQL text, a Column or an Arrow expression about t and s, not {condition!r:.60}")
     bound = None if condition is None else joined_condition(condition, visible)
     if action == "delete":
         return Clause(when=when, action=action, condition=bound, values={})
@@ -90,7 +90,7 @@ def _all(action: Action, schema: TableSchema, sides: Sides, join: Join) -> dict[
 
 
 def _value(name: str, value: Any, visible: Sides, schema: TableSchema) -> Value:
-    if isinstance(value, str):
+    if isinstance(value, str) or is_column_expression(value):
         return joined_value(value, visible)
     target = schema.field(name).type
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
@@ -17,12 +17,16 @@ if TYPE_CHECKING:
     from pyspark_paimon.filter.joined_sql import Sides
     from pyspark_paimon.request.merge import Action, MergeRequest, When
 
+MergeCondition: TypeAlias = str | Any | None
+"""A condition: SQL text, a Spark ``Column``, or an expression of Arrow; None is always true."""
+
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Merge(CheckedMethods):
     """A merge that is being said; made by ``Table.merge``. Each method gives a new one with a clause more, ``execute`` does it.
 
-    In SQL text ``t`` (or ``target``) is the table and ``s`` (or ``source``) the source; a value that is no text is set as it is. Of the
+    In SQL text, and in names of Spark's ``col("t.n")`` and Arrow's ``field("s.n")``, ``t`` (or ``target``) is the table and ``s`` (or
+    ``source``) the source; a value that is no text and no expression is set as it is. Of the
     clauses for a kind of row the first whose condition is true applies. Columns that an insert leaves out get their default or null.
     Each method raises ``InvalidFilter``, ``UnknownColumn``, ``SchemaMismatch``, ``InvalidArgument`` for what the table does not have.
 
@@ -44,31 +48,31 @@ class Merge(CheckedMethods):
     table_schema: TableSchema
     sides: Sides
 
-    def when_matched_update(self, set: Mapping[str, Any], condition: str | None = None) -> Merge:  # noqa: A002  # SQL's word
+    def when_matched_update(self, set: Mapping[str, Any], condition: MergeCondition = None) -> Merge:  # noqa: A002  # SQL's word
         """Give rows of the table that match new values: ``{"n": "t.n + s.n"}``; not in columns of the key, partition or bucket."""
         return self._with("matched", "update", set, condition)
 
-    def when_matched_update_all(self, condition: str | None = None) -> Merge:
+    def when_matched_update_all(self, condition: MergeCondition = None) -> Merge:
         """Give rows of the table that match the values of the source in all columns, which it must have."""
         return self._with("matched", "update", "all", condition)
 
-    def when_matched_delete(self, condition: str | None = None) -> Merge:
+    def when_matched_delete(self, condition: MergeCondition = None) -> Merge:
         """Delete rows of the table that match."""
         return self._with("matched", "delete", None, condition)
 
-    def when_not_matched_insert(self, values: Mapping[str, Any], condition: str | None = None) -> Merge:
+    def when_not_matched_insert(self, values: Mapping[str, Any], condition: MergeCondition = None) -> Merge:
         """Insert rows of the source that match none: ``{"id": "s.id", "n": 0}``."""
         return self._with("not matched", "insert", values, condition)
 
-    def when_not_matched_insert_all(self, condition: str | None = None) -> Merge:
+    def when_not_matched_insert_all(self, condition: MergeCondition = None) -> Merge:
         """Insert rows of the source that match none, with its columns that the table has."""
         return self._with("not matched", "insert", "all", condition)
 
-    def when_not_matched_by_source_update(self, set: Mapping[str, Any], condition: str | None = None) -> Merge:  # noqa: A002  # as above
+    def when_not_matched_by_source_update(self, set: Mapping[str, Any], condition: MergeCondition = None) -> Merge:  # noqa: A002  # as above
         """Give rows of the table that no row of the source matches new values; all of the table is read."""
         return self._with("not matched by source", "update", set, condition)
 
-    def when_not_matched_by_source_delete(self, condition: str | None = None) -> Merge:
+    def when_not_matched_by_source_delete(self, condition: MergeCondition = None) -> Merge:
         """Delete rows of the table that no row of the source matches; all of the table is read."""
         return self._with("not matched by source", "delete", None, condition)
 
@@ -81,7 +85,7 @@ class Merge(CheckedMethods):
         """
         return self.backend.merge(self.request, self.wanted)
 
-    def _with(self, when: When, action: Action, values: object, condition: str | None) -> Merge:
+    def _with(self, when: When, action: Action, values: object, condition: MergeCondition) -> Merge:
         from pyspark_paimon.request.merge_clauses import clause_of  # noqa: PLC0415  # parses SQL
 
         clause = clause_of(when, action, values, condition, schema=self.table_schema, sides=self.sides, join=self.wanted.join)
