@@ -15,6 +15,7 @@ from faults import Faults
 
 from manifest.storage.resolve import file_io_for
 from pyspark_paimon import Table
+from pyspark_paimon.scheduling import task_count
 from pyspark_paimon.spark.client.session import RUNTIME_CONF
 
 ROWS = 3000
@@ -48,6 +49,7 @@ def armed(folder, monkeypatch):
     """Faults that clients of this process are exposed to, and the id of the write that they are meant for."""
     made = Faults(folder / "faults")
     made.used(monkeypatch)
+    monkeypatch.setattr(task_count, "_IDLE_BYTES", 1)  # a few rows are worth a task for each core
     made.commit_id = str(uuid.uuid4())
     with made.released_in_the_end():
         yield made
