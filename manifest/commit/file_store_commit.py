@@ -26,9 +26,9 @@ from manifest.commit.resequence import ResequenceFiles, Resequencer
 from manifest.commit.run_notes import CommitRun
 from manifest.commit.runs import begun
 from manifest.commit.successor import remember, stands
-from manifest.expire.automatic_tags import make_tags
+from manifest.expire.after_commit import after_commit
 from manifest.expire.rollback import finish_rollback
-from manifest.expire.snapshots import FirstLook, expire_after_commit, first_look
+from manifest.expire.snapshots import FirstLook, first_look
 from manifest.io import failpoints
 from manifest.io.errors import CatalogRefused, CommitGaveUp, OutOfDisk, SnapshotExpired, SnapshotNotFound, StorageError, UnsafeFileIO
 from manifest.io.paths import MAIN_BRANCH
@@ -369,20 +369,10 @@ class FileStoreCommit:
         return not self.store.options.write_only and self.store.paths.branch == MAIN_BRANCH
 
     def _maintain(self, newest: int | None) -> None:
-        """Expire old snapshots as the options say, ``newest`` being this commit's; a failure is no failure of the commit."""
+        """Do what is due after a commit, ``newest`` being this one; a failure is no failure of the commit."""
         look, self._look = self._look, None
-        if not self._maintains:
-            return
-        with suppress(OSError):
-            try:
-                make_tags(self.store, newest)
-            except PaimonError:
-                _LOG.warning("%s: the commit stands, but its tags could not be made", self.store.root, exc_info=True)
-        with suppress(OSError):
-            try:
-                expire_after_commit(self.store, newest, look)
-            except PaimonError:
-                _LOG.warning("%s: the commit stands, but old snapshots could not be expired", self.store.root, exc_info=True)
+        if self._maintains:
+            after_commit(self.store, newest, look)
 
 
 def _deleted(store: FileStore, path: str) -> bool:
