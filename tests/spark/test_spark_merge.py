@@ -82,7 +82,14 @@ NEW = [{**row, "id": 99} for row in TWICE]
     ("rows", "on", "say", "error", "words"),
     [
         (TWICE, "id", lambda m: m.when_matched_update_all(), InvalidArgument, "two rows of the source match the row id = 3"),
-        (NEW, "id", lambda m: m.when_not_matched_insert_all(), InvalidArgument, "two rows of the source are inserted with the key id = 99"),
+        pytest.param(
+            NEW,
+            "id",
+            lambda m: m.when_not_matched_insert_all(),
+            InvalidArgument,
+            "two rows of the source are inserted with the key id = 99",
+            marks=pytest.mark.long,
+        ),
         (
             [{**TWICE[0], "f": 7.5}],
             "t.f = s.f AND t.n < 3",
