@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from fileindex.base.arrays import Mask
-from fileindex.predicate.tree import FALSE, TRUE, ColumnRef, Predicate
+from fileindex.predicate.tree import TRUE, ColumnRef, Predicate
 from lsm.scan.bucket_pruner import BucketPruner
 from lsm.scan.predicates import only_columns
 from manifest.entry.block_ranges import BlockRanges
@@ -23,25 +23,25 @@ _MOST_RESIDUALS = 16
 class BlockPruner:
     """Prunes blocks by what all versions of a key agree on: partition, bucket and the first key column; and by level.
 
-    ``residual`` gives the filter inside a partition, ``wants`` whether anything of it is wanted.
+    ``residuals`` gives the filter inside each of some partitions, ``wants`` whether anything of one is wanted.
     """
 
     store: FileStore
-    residual: Callable[[bytes], Predicate]
+    residuals: Callable[[Sequence[bytes]], list[Predicate]]
     wants: Callable[[bytes], bool]
     min_level: int = 0
 
     def __call__(self, ranges: BlockRanges) -> Mask:
         """Blocks that may hold a wanted entry."""
+        conditions = self.residuals(ranges.partitions)
         wanted = [self.wants(partition) for partition in ranges.partitions]
         kept: Mask = ranges.in_partitions(wanted) & (ranges.column("max_level") >= self.min_level)
-        inside = [partition for partition, hit in zip(ranges.partitions, wanted, strict=True) if hit]
-        residuals = {self.residual(partition) for partition in inside} - {FALSE}
-        if TRUE in residuals or not 0 < len(residuals) <= _MOST_RESIDUALS:
+        inside = {condition for condition, hit in zip(conditions, wanted, strict=True) if hit}
+        if TRUE in inside or not 0 < len(inside) <= _MOST_RESIDUALS:
             return kept
         found = np.zeros(len(ranges), np.bool_)
-        buckets = BucketPruner(self.store, self.residual)
-        for residual in residuals:
+        buckets = BucketPruner(self.store, lambda partition: self.residuals([partition])[0])
+        for residual in inside:
             found |= buckets.blocks(ranges, residual) & self._by_key(ranges, residual)
         return kept & found
 

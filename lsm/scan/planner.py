@@ -166,7 +166,7 @@ class _Funnel:
         """Of large manifests, what to decode; None for all of it."""
         if self._predicate == TRUE and self._partitions is None and not self._min_level:
             return None
-        return BlockPruner(self._store, self._pruner.residual, self._wants, self._min_level)
+        return BlockPruner(self._store, self._pruner.residuals, self._wants, self._min_level)
 
     def _in_wanted_partitions(self, entries: EntryColumns) -> EntryColumns:
         with self._report.stage("partition") as tally:

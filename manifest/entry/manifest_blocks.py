@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePosixPath
@@ -21,10 +21,10 @@ from manifest.entry.manifest_list import ManifestFileMeta
 from manifest.io.file_cache import FileCache
 from manifest.io.file_io import FileIO
 
-WORTH_BYTES = 256 << 10
+WORTH_BYTES = 32 << 10
 """Manifests below it are read whole."""
 
-_HEAD_BYTES = 128 << 10
+_HEAD_BYTES = 256 << 10
 _GAP_BYTES = 32 << 10
 """Unwanted bytes between blocks that are read along, rather than asked for twice."""
 
@@ -51,8 +51,9 @@ def some_entries(file_io: FileIO, path: str, meta: ManifestFileMeta, files: File
     if meta.file_size < WORTH_BYTES or meta.num_deleted_files:
         return None
     identity, head = files.recall(file_io, path, ("manifest head", meta.file_size))
+    begun = b""
     if head is None:
-        head = _head(file_io, path, meta)
+        head, begun = _head(file_io, path, meta)
         files.keep(path, ("manifest head", meta.file_size), identity, head, head.weight)
     if head.ranges is None:
         return None
@@ -66,7 +67,7 @@ def some_entries(file_io: FileIO, path: str, meta: ManifestFileMeta, files: File
         found: EntryColumns = held
         return found
     try:
-        blocks = list(_blocks(file_io, path, head.end, head.ranges, chosen))
+        blocks = list(_blocks(partial(_read, file_io, path, begun), file_io.together, path, head, chosen))
         entries = EntryColumns.from_container(read_blocks(path, head.metadata, blocks))
     except CorruptFile:
         return None
@@ -74,34 +75,46 @@ def some_entries(file_io: FileIO, path: str, meta: ManifestFileMeta, files: File
     return entries
 
 
-def _head(file_io: FileIO, path: str, meta: ManifestFileMeta) -> _Head:
+def _read(file_io: FileIO, path: str, begun: bytes, offset: int, length: int) -> bytes:
+    """Bytes of the file that begins with ``begun``."""
+    return begun[offset : offset + length] if offset + length <= len(begun) else file_io.read_range(path, offset, length)
+
+
+def _head(file_io: FileIO, path: str, meta: ManifestFileMeta) -> tuple[_Head, bytes]:
+    """The head, and what was read for it."""
     size = min(_HEAD_BYTES, meta.file_size)
-    found = read_header(file_io.read_range(path, 0, size))
+    begun = file_io.read_range(path, 0, size)
+    found = read_header(begun)
     while found is None and size < meta.file_size:
         size = min(size * 4, meta.file_size)
-        found = read_header(file_io.read_range(path, 0, size))
+        begun = file_io.read_range(path, 0, size)
+        found = read_header(begun)
     if found is None:
-        return _Head({}, 0, None)
+        return _Head({}, 0, None), begun
     metadata, end = found
     ranges = BlockRanges.from_text(PurePosixPath(path).name, metadata)
     if ranges is not None:
         blocks, records = int(ranges.column("bytes").sum()), int(ranges.column("records").sum())
         if (end + blocks, records) != (meta.file_size, meta.num_added_files):
             ranges = None
-    return _Head(metadata, end, ranges)
+    return _Head(metadata, end, ranges), begun
 
 
-def _blocks(file_io: FileIO, path: str, begin: int, ranges: BlockRanges, chosen: Mask) -> Iterator[bytes]:
+def _blocks(
+    read: Callable[[int, int], bytes], together: Callable[..., list[bytes]], path: str, head: _Head, chosen: Mask
+) -> Iterator[bytes]:
     """The bytes of each chosen block without its marker, neighbours read together. ``CorruptFile`` where one is not what was written."""
-    sizes, sums = ranges.column("bytes"), ranges.column("crc32")
-    starts = begin + np.cumsum(sizes) - sizes
+    if head.ranges is None:
+        return
+    sizes, sums = head.ranges.column("bytes"), head.ranges.column("crc32")
+    starts = head.end + np.cumsum(sizes) - sizes
     rows = np.flatnonzero(chosen)
     if not rows.size:
         return
     gaps = starts[rows[1:]] - (starts + sizes)[rows[:-1]]
     runs = np.split(rows, np.flatnonzero(gaps > _GAP_BYTES) + 1)
     spans = [(int(starts[run[0]]), int(starts[run[-1]] + sizes[run[-1]])) for run in runs]
-    contents = file_io.together(*(partial(file_io.read_range, path, first, last - first) for first, last in spans))
+    contents = together(*(partial(read, first, last - first) for first, last in spans))
     for run, (first, _), content in zip(runs, spans, contents, strict=True):
         for row in run.tolist():
             at = int(starts[row]) - first

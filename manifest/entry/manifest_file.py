@@ -25,6 +25,9 @@ from manifest.io.paths import FileNames, TablePaths
 from manifest.stats.partition_stats import PartitionType
 
 _Known: TypeAlias = tuple[ManifestFileMeta, StatIdentity]
+_BLOCK_BYTES = 16_000
+"""Some forty entries: few enough that those of a bucket fill a block of their own."""
+
 _DECODED_TOGETHER = 4 << 20
 """Compressed bytes of manifests."""
 
@@ -129,7 +132,7 @@ class ManifestFile:
         """(first entry, one past the last, file name and content) of every manifest to write."""
         first = last = 0
         name, writer = self._new_file()
-        for count, block in blocks_of(columns.records()):
+        for count, block in blocks_of(columns.records(), _BLOCK_BYTES):
             if last > first and writer.size >= self.target_size:
                 yield first, last, name, self._content(writer, name, columns, first, last)
                 first = last

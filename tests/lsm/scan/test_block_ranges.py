@@ -12,11 +12,10 @@ import pytest
 from fileindex.base.errors import CorruptFile
 from fileindex.predicate.tree import And, ColumnRef, Compare, In, Op, Or
 from lsm.scan.planner import ScanPlanner
-from manifest.avro import container
 from manifest.avro.container import read_header
 from manifest.commit.attempt import CommitAttempt, CommitChange, CommitIdentity
 from manifest.commit.conflicts import bucket_count_conflicts
-from manifest.entry import manifest_blocks
+from manifest.entry import manifest_blocks, manifest_file
 from manifest.entry.block_ranges import BLOCK_RANGES, BlockRanges
 from manifest.entry.cache import nothing_held
 from manifest.entry.columns import EntryColumns
@@ -90,7 +89,7 @@ def large(request, tmp_path_factory):
         for at in range(FILES)
     ]
     change = CommitChange(EntryColumns.of(entry for one in made for entry in one.added()))
-    with patch.object(container, "_BLOCK_BYTES", 2000):
+    with patch.object(manifest_file, "_BLOCK_BYTES", 2000):
         snapshot = CommitAttempt(store).prepare(None, change, CommitIdentity("u", 1, CommitKind.APPEND), merging=True)
     assert store.snapshots.try_create(snapshot, list)
     with patch.object(manifest_blocks, "WORTH_BYTES", 0):
