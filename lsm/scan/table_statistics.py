@@ -23,6 +23,7 @@ from fileindex.base.float_order import spark_order_key
 from fileindex.base.plain_value import plain_array
 from fileindex.keys.hashing import hash_array, xxh64
 from fileindex.predicate.tree import ColumnRef, Predicate
+from lsm.scan.other_branch import other_branch
 from manifest.snapshot.snapshot import Snapshot
 from manifest.stats.column_stats import ColumnBounds, may_match
 from manifest.stats.table_stats import ColumnStatistics, Statistics, parse_value, value_text
@@ -186,8 +187,8 @@ def own_statistics(store: FileStore, snapshot: Snapshot) -> Statistics | None:
 
 
 def counted_rows(store: FileStore, snapshot: Snapshot | None) -> int | None:
-    """How many rows ``snapshot`` has, if it was analyzed and nothing was written since; not where engines may see it differently."""
-    found = None if snapshot is None or store.settles_keys else own_statistics(store, snapshot)
+    """How many rows ``snapshot`` has, if it was analyzed and nothing was written since; not where engines may see it differently, or more."""
+    found = None if snapshot is None or store.settles_keys or other_branch(store) else own_statistics(store, snapshot)
     return None if found is None else found.merged_record_count
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import sys
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,7 +13,6 @@ from fileindex.base.errors import InvalidArgument
 from manifest.entry.cache import EntryCache, nothing_held
 from manifest.io.file_io import FileIO
 from manifest.io.paths import MAIN_BRANCH, TablePaths, split_branch
-from manifest.options.support import check_readable
 from manifest.schema.manager import SchemaManager
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.manager import SnapshotManager
@@ -24,6 +21,7 @@ from manifest.snapshot.snapshot_commit import SnapshotCommit
 from manifest.stats.table_stats import Statistics
 from manifest.storage.resolve import file_io_for
 from manifest.store import FileStore
+from pyspark_paimon.local.reads import LocalReads
 from pyspark_paimon.request.backend import (
     CompactRequest,
     DeleteRequest,
@@ -38,32 +36,24 @@ from pyspark_paimon.request.backend import (
     View,
     WriteRequest,
 )
-from pyspark_paimon.request.counters import ScanTally
 from pyspark_paimon.request.partition_spec import Spec
 from pyspark_paimon.request.results import (
     AnalyzeResult,
     CompactResult,
     ExpireResult,
-    FunnelStage,
     IndexRewriteResult,
     MergeResult,
     WriteResult,
 )
 from pyspark_paimon.request.state_results import FsckResult, TableChangeResult
-from pyspark_paimon.scheduling.thread_pool import AHEAD_BYTES
 
 if TYPE_CHECKING:
-    from lsm.aggregate.summary import RowSummary
-    from lsm.read.metrics import ReadReport
-    from lsm.scan.plan import ScanPlan
-    from lsm.scan.splits import DataSplit
     from pyspark_paimon.request.assignments import Assignments
     from pyspark_paimon.request.merge import MergeRequest
     from pyspark_paimon.request.table_changes import TableChange
-    from pyspark_paimon.request.tree_report import TreeReport
 
 
-class LocalBackend:
+class LocalBackend(LocalReads):
     """A table whose files this process reads and writes itself; cheap to make, safe to use from several threads.
 
     ``threads`` bounds the buckets and splits in work at once (default: the processors, at most 8); ``progress`` is told of
@@ -217,114 +207,6 @@ class LocalBackend:
 
         return index_view(store, view, self._snapshot(store, snapshot_id), self._threads)
 
-    def plan(self, request: ScanRequest) -> ScanPlan:
-        """Splits and the funnel's report."""
-        return self._plan(self._readable(request), request)
-
-    def tree(self, request: ScanRequest) -> TreeReport:
-        """What the tree looks like, what the filter keeps, and how it came about."""
-        from pyspark_paimon.tree.assemble import tree_report  # noqa: PLC0415  # only reports need it
-
-        store = self._readable(request)
-        return tree_report(store, request, self._snapshot(store, request.snapshot_id), self._plan(store, request), self._threads)
-
-    def read(
-        self, request: ScanRequest, *, keeps_all: bool = False, tally: ScanTally | None = None, stage: str = "scan"
-    ) -> Iterator[pa.RecordBatch]:
-        """The rows, a batch at a time, splits in the plan's order; ``stage`` says whose progress it is."""
-        start = time.perf_counter()
-        store = self._readable(request)
-        ahead = sys.maxsize if keeps_all else AHEAD_BYTES
-        plan = self._plan(store, request)
-        if tally is None:
-            return self._rows(store, request, plan, None, ahead=ahead, stage=stage)
-        from lsm.read.metrics import ReadReport  # noqa: PLC0415  # see test_imports
-
-        report, millis = ReadReport(), (time.perf_counter() - start) * 1000
-        return tally.watched(self._rows(store, request, plan, report, ahead=ahead, stage=stage), plan, report, millis)
-
-    def _rows(
-        self, store: FileStore, request: ScanRequest, plan: ScanPlan, report: ReadReport | None, *, ahead: int, stage: str
-    ) -> Iterator[pa.RecordBatch]:
-        from pyspark_paimon.jobs.progress_steps import reading  # noqa: PLC0415  # see test_imports
-        from pyspark_paimon.local.read import plan_rows  # noqa: PLC0415  # see test_imports
-
-        with reading(store, plan, self._progress, stage) as seen:
-            yield from plan_rows(seen, request, plan, self._readers, report, ahead=ahead)
-
-    def read_split(self, request: ScanRequest, split: DataSplit | str, report: ReadReport | None = None) -> Iterator[pa.RecordBatch]:
-        """The rows of one split of the request's plan, in no order; the limit bounds each split's rows."""
-        store = self._readable(request)
-        from pyspark_paimon.local.read import split_rows  # noqa: PLC0415  # see test_imports
-
-        return split_rows(store, request, split, report)
-
-    def read_stages(self, request: ScanRequest) -> Sequence[FunnelStage]:
-        """Read the rows and tell what indexes, row groups and the exact filter kept and dropped."""
-        from pyspark_paimon.local.read import read_counted  # noqa: PLC0415  # see test_imports
-
-        store = self._readable(request)
-        return read_counted(store, request, self._plan(store, request), self._readers)
-
-    def readers(self, request: ScanRequest, plan: ScanPlan) -> str:  # noqa: ARG002  # one answer for all
-        """Nobody else."""
-        return ""
-
-    def count(self, request: ScanRequest) -> int:
-        """Number of rows; files answer by metadata or exact indexes where they can, an analyzed snapshot by its statistics."""
-        store = self._readable(request)
-        analyzed = self.analyzed_count(request)
-        if analyzed is not None:
-            return analyzed
-        from pyspark_paimon.local.read import rows_in  # noqa: PLC0415  # see test_imports
-
-        return rows_in(self._summarised(store, request), request.limit)
-
-    def aggregate(self, request: ScanRequest) -> dict[bytes, RowSummary]:
-        """What the rows come to, by partition; files are read where metadata and indexes do not tell."""
-        return self._summarised(self._readable(request), request)
-
-    def _summarised(self, store: FileStore, request: ScanRequest) -> dict[bytes, RowSummary]:
-        plan = self._plan(store, request)
-        from pyspark_paimon.jobs.progress_steps import reading  # noqa: PLC0415  # see test_imports
-        from pyspark_paimon.local.read import summarise  # noqa: PLC0415  # see test_imports
-
-        with reading(store, plan, self._progress, "scan") as seen:
-            return summarise(seen, request, plan, self._readers)
-
-    def cheap_aggregate(self, request: ScanRequest) -> dict[bytes, RowSummary] | None:
-        """The same if metadata, indexes and footers of few files tell it."""
-        store = self._readable(request)
-        from pyspark_paimon.local.read import summarise_cheaply  # noqa: PLC0415  # see test_imports
-
-        return summarise_cheaply(store, request, self._plan(store, request))
-
-    def aggregate_split(self, request: ScanRequest, split: str) -> dict[bytes, RowSummary]:
-        """What the rows of one split of the request's plan come to."""
-        from pyspark_paimon.local.read import summarise_split  # noqa: PLC0415  # see test_imports
-
-        return summarise_split(self._readable(request), request, split)
-
-    def cheap_count(self, request: ScanRequest) -> int | None:
-        """Number of rows if statistics, metadata and the exact indexes of few files tell it; no data file is opened."""
-        analyzed = self.analyzed_count(request)
-        if analyzed is not None:
-            return analyzed
-        found = self.cheap_aggregate(request)
-        from pyspark_paimon.local.read import rows_in  # noqa: PLC0415  # see test_imports
-
-        return None if found is None else rows_in(found, request.limit)
-
-    def analyzed_count(self, request: ScanRequest) -> int | None:
-        """Number of rows if the snapshot has statistics of its own that tell it."""
-        if request.predicate is not None or request.incremental is not None or request.options or request.read_optimized:
-            return None
-        store = self.store()
-        from lsm.scan.table_statistics import counted_rows  # noqa: PLC0415  # see test_imports
-
-        rows = counted_rows(store, self._snapshot(store, request.snapshot_id))
-        return rows if rows is None or request.limit is None else min(rows, request.limit)
-
     def frame(self, request: ScanRequest, spark: Any, *, native: bool = False) -> Any:
         """The scan as a DataFrame of ``spark``, whose server must see the same path."""
         if spark is None:
@@ -396,20 +278,6 @@ class LocalBackend:
         """Those of the table, whatever its schema."""
         root, branch = split_branch(self._root)
         return SnapshotManager(self._file_io, TablePaths(root, branch=branch), self._manifests.newest, self._commits)
-
-    def _readable(self, request: ScanRequest) -> FileStore:
-        store = self.store(request.options, request.schema_id)
-        check_readable(store.options, has_primary_key=store.schema.is_primary_key_table, table=self._root)
-        return store
-
-    def _snapshot(self, store: FileStore, snapshot_id: int | None) -> Snapshot | None:
-        return None if snapshot_id is None else store.snapshots.readable(snapshot_id)
-
-    def _plan(self, store: FileStore, request: ScanRequest) -> ScanPlan:
-        from pyspark_paimon.local.plan import plan_request  # noqa: PLC0415  # see test_imports
-
-        pinned = None if request.snapshot_id is None else self._manifests.pinned.get(request.snapshot_id)
-        return plan_request(store, request, pinned)
 
 
 def _travel(store: FileStore, travel: TravelRequest) -> Snapshot | None:

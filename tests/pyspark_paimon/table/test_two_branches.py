@@ -92,3 +92,19 @@ def test_a_branch_that_is_not_there_is_told_and_one_with_other_columns_refused(t
         read(Table.open(table.path))
     with pytest.raises(UnsupportedTable, match=r"scan\.fallback-branch"):
         Table.open(table.path).write(rows(("9", 9, 9)))
+
+
+def test_rows_of_both_are_counted_where_one_was_analyzed_or_is_empty(table):
+    table.analyze()
+    with_option(table.path, "scan.fallback-branch", "b")
+    assert Table.open(table.path).count() == len(read(Table.open(table.path))) > 2
+
+
+def test_a_table_without_a_snapshot_has_what_the_branch_has(tmp_path):
+    table = Table.create(tmp_path / "t", DDL, partition_keys=["day"])
+    table.create_branch("b")
+    Table.open(tmp_path / "t", branch="b").write(rows(("3", 4, 400)))
+    with_option(table.path, "scan.fallback-branch", "b")
+    found = Table.open(tmp_path / "t")
+    assert read(found) == [("3", 4, 400)]
+    assert found.count() == 1
