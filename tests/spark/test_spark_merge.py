@@ -11,7 +11,7 @@ import pytest
 from pyspark_paimon import InvalidArgument, SchemaMismatch, Table, UnsupportedTable
 from pyspark_paimon.spark.client import merge as staging
 from pyspark_paimon.spark.client.backend import SparkBackend
-from tests.merge_model import DDL, INSERTS, SOURCE, UPDATES, Row, comparable, model, said
+from tests.merged_rows import DDL, INSERTS, SOURCE, UPDATES, Row, comparable, model, said
 
 pytestmark = pytest.mark.spark
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pyspark_paimon import InvalidArgument, InvalidFilter, SchemaMismatch, Table, UnknownColumn
 from pyspark_paimon.local import merge as merging
 from pyspark_paimon.request.results import MergeResult
-from tests.merge_model import CONDITIONS, DDL, INSERTS, JOINS, SOURCE, UPDATES, Refused, Row, comparable, model, said
+from tests.merged_rows import CONDITIONS, DDL, INSERTS, JOINS, SOURCE, UPDATES, Refused, Row, comparable, model, said
 
 VALUES = {
     "part": st.sampled_from(["p", "q"]),
