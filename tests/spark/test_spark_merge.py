@@ -49,7 +49,7 @@ MARKED = {"deletion-vectors.enabled": "true"}
         (["id"], {"bucket": "-1"}, False),
         pytest.param(["id"], {"bucket": "2"}, False, marks=pytest.mark.long),
         (["id"], {"bucket": "2"}, True),
-        ((), MARKED, False),
+        pytest.param((), MARKED, False, marks=pytest.mark.long),
     ],
 )
 def test_every_clause_is_the_models(spark, tmp_path, keys, options, held):
@@ -107,7 +107,7 @@ def test_what_is_no_answer_is_the_same_error_and_changes_nothing(spark, shared, 
     assert shared.snapshots().num_rows == 1
 
 
-@pytest.mark.parametrize("held", [True, False])
+@pytest.mark.parametrize("held", [pytest.param(True, marks=pytest.mark.long), False])
 def test_a_merge_that_loses_its_rows_is_computed_again_and_a_repetition_is_not(spark, tmp_path, monkeypatch, held):
     table = Table.create(tmp_path / "t", "id BIGINT, n INT", primary_keys=["id"], options={"bucket": "1"})
     table.write([{"id": 1, "n": 1}])

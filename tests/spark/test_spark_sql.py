@@ -79,6 +79,16 @@ def told(error: Exception) -> str:
     return f"{type(typed).__name__}: {typed}" if typed is not None else str(error)
 
 
+def in_turn(feature: Feature):
+    """A statement of ours; those that change rows or travel in time are tried each time, the others in the long tests."""
+    quick = feature.shown.startswith(("`UPDATE", "`MERGE", "`VERSION"))
+    return pytest.param(feature, id=shown(feature), marks=() if quick else pytest.mark.long)
+
+
+def shown(feature: Feature) -> str:
+    return re.sub(r"[^A-Za-z]+", "-", feature.shown)[:50]
+
+
 def named(rows: list[tuple], names: dict[str, str]) -> list[tuple]:
     return [tuple(value.format(**names) if isinstance(value, str) else value for value in row) for row in rows]
 
@@ -91,7 +101,7 @@ def warehouse(tmp_path):
 
 
 @spark_tests
-@pytest.mark.parametrize("feature", [*WORKS, *REFUSED, *OURS], ids=lambda feature: re.sub(r"[^A-Za-z]+", "-", feature.shown)[:50])
+@pytest.mark.parametrize("feature", [*WORKS, *REFUSED, *map(in_turn, OURS)], ids=shown)
 def test_every_statement_does_what_the_docs_say(spark, names, table, days, warehouse, feature: Feature):  # noqa: PLR0917
     run = partial(pyspark_paimon.sql, spark, catalog=warehouse) if feature in OURS else spark.sql
     for example in feature.examples:

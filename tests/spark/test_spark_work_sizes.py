@@ -71,7 +71,10 @@ def test_a_few_rows_are_one_task_in_any_table(spark, tmp_path, kind):
         assert tasks_of(job_of(spark, tmp_path / "t", rows).frame) == 1
 
 
-@pytest.mark.parametrize(("rows", "least", "most"), [(500_000, 1, 2), (12_000_000, 3, 7), (200_000_000, 8, 8)])
+@pytest.mark.parametrize(
+    ("rows", "least", "most"),
+    [pytest.param(500_000, 1, 2, marks=pytest.mark.long), (12_000_000, 3, 7), pytest.param(200_000_000, 8, 8, marks=pytest.mark.long)],
+)
 def test_many_rows_have_as_many_tasks_as_they_are_worth_and_the_cores_can_do(spark, tmp_path, rows, least, most):
     for kind in ("fixed", "partitioned"):
         made(tmp_path / kind, kind)
@@ -84,6 +87,7 @@ def numbers(spark, rows):
     return spark.range(rows).selectExpr("id", "'p' AS p", "'v' AS v")
 
 
+@pytest.mark.long
 def test_writers_of_dynamic_buckets_are_as_many_as_new_rows_fill_or_the_table_has(spark, tmp_path):
     made(tmp_path / "t", "partitioned and dynamic", options={"dynamic-bucket.target-row-num": "4000000"})
     many = numbers(spark, 12_000_000)
@@ -106,6 +110,7 @@ def test_new_keys_of_a_dataframe_fill_one_bucket_after_the_other(spark, tmp_path
     assert [entry.row_count for entry in store.index_entries(store.snapshots.latest())] == [2 * ROWS]
 
 
+@pytest.mark.long
 def test_tasks_that_share_partitions_and_buckets_know_every_key_once(spark, tmp_path, monkeypatch):
     monkeypatch.setattr(task_count, "_IDLE_BYTES", 1)
     table = made(tmp_path / "t", "partitioned and dynamic", options={"dynamic-bucket.target-row-num": "500"}, spark=spark)
@@ -117,6 +122,7 @@ def test_tasks_that_share_partitions_and_buckets_know_every_key_once(spark, tmp_
     assert {bucket for _, bucket in buckets} == {0, 1}, "333 keys a partition, of 1000 that could be of one"
 
 
+@pytest.mark.long
 def test_what_nobody_can_estimate_is_shared_among_the_cores(spark, tmp_path):
     source = made(tmp_path / "source", "fixed", spark=spark)
     source.write(local())
