@@ -14,7 +14,7 @@ from tests.stores.azure_server import AzureServer, AzuriteUnavailable
 from tests.stores.fault_proxy import FaultProxy
 from tests.stores.s3_server import BUCKET, S3Server
 
-hypothesis.settings.register_profile("quick", max_examples=50, deadline=None)
+hypothesis.settings.register_profile("quick", max_examples=40, deadline=None)
 hypothesis.settings.register_profile("thorough", max_examples=1000, deadline=None)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 

@@ -14,6 +14,8 @@ from tests.interop.evolved_tables import HOME, OF_NEWER_ENGINES, TABLES, update
 from tests.interop.features import JAVA, OURS_READS, PYPAIMON, READS_OURS, TURNS, feature
 from tests.interop.peers import Peer
 
+pytestmark = pytest.mark.interop
+
 SEEN_BY_JAVA = sorted({*TABLES} - OF_NEWER_ENGINES - {"blobs"})
 
 

@@ -9,10 +9,13 @@ import shutil
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
 from pyspark_paimon import Table
 from tests.interop.engine import Engine
 from tests.interop.features import JAVA, OURS_READS, READS_OURS, TURNS, feature
+
+pytestmark = pytest.mark.interop
 
 HOME = Path(__file__).parent.parent / "golden_postponed"
 

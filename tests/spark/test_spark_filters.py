@@ -12,6 +12,8 @@ from pyspark_paimon.filter.parse import bind_filter, parse_filter
 from pyspark_paimon.spark.client.expression_sql import spark_sql
 from tests.computed_filters import FAILING, SAFE, TABLE, TYPES, pairs_of_columns
 
+pytestmark = pytest.mark.spark
+
 BATCH = TABLE.combine_chunks().to_batches()[0]
 
 

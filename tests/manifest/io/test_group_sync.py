@@ -83,6 +83,7 @@ def test_a_file_that_cannot_become_durable_is_an_error_of_all(tmp_path: Path) ->
     together.settle()
 
 
+@pytest.mark.long
 def test_what_was_deleted_before_it_was_durable_is_no_error_of_an_abort(tmp_path: Path) -> None:
     disk = Watched()
     disk.open.clear()

@@ -155,6 +155,7 @@ def test_errors_after_the_commit_leave_no_call_and_nothing_counts_twice(tmp_path
     assert table.fsck("deep").problems == ()
 
 
+@pytest.mark.long
 def test_a_name_that_the_log_tells_of_a_commit_is_remembered_when_its_snapshot_has_expired(tmp_path, monkeypatch, caplog) -> None:
     """The caller gave no id: what was made up for it is told where the compaction fails, so that somebody may repeat the call with it."""
     table = made(tmp_path, "aggregation")

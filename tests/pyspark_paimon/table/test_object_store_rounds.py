@@ -141,6 +141,7 @@ def test_expiry_takes_one_request_in_turn_for_each_snapshot_and_a_few_for_all(ro
     assert table.fsck("deep").problems == ()
 
 
+@pytest.mark.long
 def test_a_plan_of_ten_thousand_files_in_fifty_manifests_takes_four(rounds):
     path = f"memory://b{uuid.uuid4().hex}/w/t"
     options = {"bucket": "1", "write-only": "true", "manifest.merge-min-count": "1000", "commit.max-retries": "0"}
