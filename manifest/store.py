@@ -110,6 +110,11 @@ class FileStore:
         return seen
 
     @cached_property
+    def branches(self) -> dict[str, FileStore]:
+        """Other branches of the table, as they were first opened beside this one."""
+        return {}
+
+    @cached_property
     def options(self) -> CoreOptions:
         """The table's options, typed."""
         return CoreOptions.of(self.schema.options)

@@ -87,7 +87,17 @@ def _buckets(columns: Sequence[Any], schema: TableSchema, buckets: int) -> Int32
     if schema.core.bucket_function_type == "mod":
         found: Int32s = np.mod(_integers(columns[0], types[0]), buckets).astype(np.int32)
         return found
-    return np.abs(np.fmod(bucket_hashes(columns, types), np.int32(buckets)))
+    return buckets_of_hashes(bucket_hashes(columns, types), buckets)
+
+
+def buckets_of_hashes(hashes: Int32s, buckets: int) -> Int32s:
+    """The bucket of every hash, of so many.
+
+    >>> buckets_of_hashes(np.array([-7, 8], np.int32), 3).tolist()
+    [1, 2]
+    """
+    found: Int32s = np.abs(np.fmod(hashes, np.int32(buckets)))
+    return found
 
 
 def _integers(column: Any, data_type: DataType) -> Any:
@@ -95,4 +105,4 @@ def _integers(column: Any, data_type: DataType) -> Any:
     return np.asarray(pc.fill_null(plain_array(column, data_type.column_type), 0)).astype(np.int64)
 
 
-__all__ = ["bucket_hashes", "bucket_ids"]
+__all__ = ["bucket_hashes", "bucket_ids", "buckets_of_hashes"]

@@ -46,7 +46,7 @@ def route(table: Any, schema: TableSchema, assign: Assign | None = None, each: E
     """
     if not table.num_rows:
         return []
-    codes, partitions = _partitions(table, schema)
+    codes, partitions = row_partitions(table, schema)
     if assign is not None:
         found = _assigned(table, schema, codes, partitions, assign)
         buckets = int(found.max()) + 1
@@ -88,7 +88,7 @@ def _assigned(table: Any, schema: TableSchema, codes: Int64s, partitions: Sequen
     return found
 
 
-def _partitions(table: Any, schema: TableSchema) -> tuple[Int64s, list[tuple[Plain, ...]]]:
+def row_partitions(table: Any, schema: TableSchema) -> tuple[Int64s, list[tuple[Plain, ...]]]:
     """A number per row, and the partition of each number."""
     codes = np.zeros(table.num_rows, np.int64)
     partitions: list[tuple[Plain, ...]] = [()]
@@ -110,4 +110,4 @@ def describe_bucket(partition: Sequence[Plain], keys: Sequence[str]) -> str:
     return "/".join(f"{key}={value!r}" for key, value in zip(keys, partition, strict=True))
 
 
-__all__ = ["Assign", "Share", "describe_bucket", "route"]
+__all__ = ["Assign", "Share", "describe_bucket", "route", "row_partitions"]

@@ -69,12 +69,14 @@ class ColumnFilesRead:
             yield rows_only(rows[0].row_count - len(self.dead or ()))
             return
         chosen: dict[str, list[str]] = {}
+        ids = {field.name: field.id for field in self.store.schema.fields}
+        written = [(file, self._written(file)) for file in rows]
         streams: list[Iterator[Any]] = []
         for name in needed:
             if name in blobs:
                 streams.append(self._blobs(name, blobs[name], rows[0]))
             else:
-                owner = next((file for file in rows if self._has(file, name)), rows[0])
+                owner = next((file for file, columns in written if ids[name] in columns), rows[0])
                 chosen.setdefault(owner.file_name, []).append(name)
         streams += [self.read(file, chosen[file.file_name]) for file in rows if file.file_name in chosen]
         for position, every in _side_by_side(streams, rows[0].row_count, self.path(rows[0])):
@@ -98,11 +100,10 @@ class ColumnFilesRead:
                     blobs.setdefault(now, []).append(file)
         return rows, blobs
 
-    def _has(self, file: DataFileMeta, name: str) -> bool:
-        """Whether a file has a column of the table, in the name that it had then."""
-        wanted = self.store.schema.field(name).id
+    def _written(self, file: DataFileMeta) -> frozenset[int]:
+        """The ids of the columns that a file has."""
         fields = self.store.schemas.get(file.schema_id).fields
-        return any(field.id == wanted and (file.write_cols is None or field.name in file.write_cols) for field in fields)
+        return frozenset(field.id for field in fields if file.write_cols is None or field.name in file.write_cols)
 
     def _blobs(self, name: str, files: Sequence[DataFileMeta], rows: DataFileMeta) -> Iterator[Any]:
         """The values of a BLOB column: of files that start at one row the newest, each where the one before ends."""

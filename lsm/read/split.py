@@ -99,7 +99,7 @@ def read_split(
 
 def _of_branch(store: FileStore, split: DataSplit, columns: Sequence[str], **asked: Any) -> Iterator[Any]:
     """The rows of a split of another branch, by that branch's schemas, as those of this table; ``asked`` as for ``read_split``."""
-    other = branch_of(store, split.branch or "").metered(store.meter)
+    other = branch_of(store, split.branch or "")
     fields = {field.name: field for field in store.schema.arrow}
     for batch in read_split(other, split.model_copy(update={"branch": None}), columns=columns, **asked):
         schema = pa.schema([fields.get(field.name, field) for field in batch.schema])

@@ -29,10 +29,12 @@ def other_branch(store: FileStore) -> str | None:
 
 
 def branch_of(store: FileStore, name: str) -> FileStore:
-    """A branch of the table, to be read as it is, by its own newest schema. Raises ``TableNotFound``."""
-    found = FileStore.open(with_branch(store.root, name), store.file_io, cache=store.cache)
-    options = {option: value for option, value in found.schema.options.items() if option not in _OPTIONS}
-    return found.with_schema(found.schema.model_copy(update={"options": options}))
+    """A branch of the table, to be read as it is, by its own newest schema; opened once by a store. Raises ``TableNotFound``."""
+    if name not in store.branches:
+        found = FileStore.open(with_branch(store.root, name), store.file_io, cache=store.cache)
+        options = {option: value for option, value in found.schema.options.items() if option not in _OPTIONS}
+        store.branches[name] = found.with_schema(found.schema.model_copy(update={"options": options})).metered(store.meter)
+    return store.branches[name]
 
 
 def plan_both(store: FileStore, name: str, snapshot: Snapshot | None, partitions: Collection[bytes] | None, plan: PlanBranch) -> ScanPlan:

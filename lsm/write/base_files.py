@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fileindex.base.column_type import Plain
-from lsm.bucket.postponed import new_partition_buckets
 from lsm.bucket.router import describe_bucket
 from manifest.entry.data_file import DataFileMeta
 from manifest.entry.index_manifest import DELETION_VECTORS, IndexManifestEntry
@@ -77,9 +76,11 @@ class ExistingFiles:
             UnsupportedTable: There are ``new_rows``, and the partition was written with another number than the table has now.
         """
         self.load([partition])
-        wanted = new_partition_buckets(self._store.options)
+        options = self._store.options
+        postponed = options.bucket == POSTPONE_BUCKET
+        wanted = options.postpone_default_bucket_num if postponed else options.bucket
         total = self._totals.get(encoded, wanted)
-        if new_rows and total != wanted and self._store.options.bucket != POSTPONE_BUCKET:
+        if new_rows and total != wanted and not postponed:
             where = describe_bucket(partition, self._store.schema.partition_keys) or "the table"
             raise UnsupportedTable(
                 f"{self._store.root}: {where} has {total} buckets, but option 'bucket' is {wanted}; "

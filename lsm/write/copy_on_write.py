@@ -100,7 +100,8 @@ def matching_files(store: FileStore, split: DataSplit, predicate: Predicate) -> 
 class AppendChange:
     """Deletes the rows of an append table for which ``predicate`` is true in a snapshot, or puts others in their place (``update``).
 
-    A job for a bucket, of a thread or a Spark task: ``buckets`` says which there are, ``run`` does one.
+    A job for a bucket, of a thread or a Spark task: ``buckets`` says which there are, ``run`` does one. Raises ``UnsupportedTable`` where
+    rows may not change files.
     """
 
     store: FileStore
@@ -109,9 +110,11 @@ class AppendChange:
     commit_id: str
     update: Update | None = None
 
-    def buckets(self, partitions: Collection[bytes] | None = None) -> dict[BucketId, list[DataSplit]]:
-        """The splits that may hold such rows, by bucket. Raises ``UnsupportedTable`` where rows may not change files."""
+    def __post_init__(self) -> None:
         check_rewritable(self.store.options, self.store.root)
+
+    def buckets(self, partitions: Collection[bytes] | None = None) -> dict[BucketId, list[DataSplit]]:
+        """The splits that may hold such rows, by bucket."""
         found: dict[BucketId, list[DataSplit]] = {}
         for split in ScanPlanner(self.store).plan(self.predicate, snapshot=self.snapshot, partitions=partitions).splits:
             found.setdefault((split.partition, split.bucket), []).append(split)
@@ -119,7 +122,6 @@ class AppendChange:
 
     def run(self, splits: Sequence[DataSplit]) -> tuple[CommitMessage, int] | None:
         """Change the rows of one bucket: what to commit, and how many rows; None if there are none. On failure no file remains."""
-        check_rewritable(self.store.options, self.store.root)
         found = [rows for split in splits for rows in matching_files(self.store, split, self.predicate)]
         if not found:
             return None

@@ -19,9 +19,9 @@ from fileindex.base.arrays import Int8s, Int32s
 from fileindex.base.column_type import Plain
 from lsm.arrow.text_form import WORTH_ROWS
 from lsm.bucket.dynamic import HashBucketAssigner, Owners
+from lsm.bucket.hash import buckets_of_hashes
 from lsm.bucket.hash_index import write_hashes
-from lsm.bucket.postponed import bucket_in_partition
-from lsm.bucket.router import Assign, route
+from lsm.bucket.router import Assign, route, row_partitions
 from lsm.compaction.cluster import Clustering
 from lsm.data_files.spill import SPILL_BATCH_BYTES, SpillSpace, spill_directory
 from lsm.data_files.writer import data_file_names
@@ -217,12 +217,10 @@ class TableWrite:
         self._prepared.append(done)
         return done
 
-    @property
-    def _postponed(self) -> Assign | None:
-        """Buckets where each partition has a number of its own; None where the table has one for all."""
-        if self.store.options.bucket != POSTPONE_BUCKET:
-            return None
-        return bucket_in_partition(lambda of: self._existing.total_buckets(of, self.store.partition.encode(of), new_rows=True))
+    def _assign_in_partition(self, partition: tuple[Plain, ...], hashes: Int32s) -> Int32s:
+        """Buckets of keys where each partition has a number of its own."""
+        encoded = self.store.partition.encode(partition)
+        return buckets_of_hashes(hashes, self._existing.total_buckets(partition, encoded, new_rows=True))
 
     def _assign(self, partition: tuple[Plain, ...], hashes: Int32s) -> Int32s:
         """Dynamic buckets of keys, as of the snapshot that the write began with."""
@@ -248,7 +246,10 @@ class TableWrite:
         step = max(1, _MAX_SOURCE_BYTES * table.num_rows // max(1, table.nbytes))
         for at in range(0, table.num_rows, step):
             source = Source(table.slice(at, step).combine_chunks(), None if kinds is None else kinds[at : at + step])
-            assign = self._assign if self.store.schema.has_dynamic_buckets else self._postponed
+            assign: Assign | None = self._assign if self.store.schema.has_dynamic_buckets else None
+            if self.store.options.bucket == POSTPONE_BUCKET:
+                assign = self._assign_in_partition
+                self._existing.load(row_partitions(source.table, self.store.schema)[1])  # at once, before it asks for each
             shares = route(source.table, self.store.schema, assign, self._pool.map)
             if not self._is_unaware:
                 self._existing.load({share.partition for share in shares})

@@ -53,6 +53,8 @@ class _AutomaticTags:
         manager, periods = self.store.snapshots, self._periods
         made = sorted((time, tag.id) for name, tag in manager.tags().items() if (time := periods.time(name)) is not None)
         following = made[-1][0] + periods.length if made else None
+        if not self._is_due(manager.get(newest), following):  # none before it is: their times are no later
+            return
         first = max([snapshot_id for _, snapshot_id in made], default=(manager.earliest_id() or 1) - 1) + 1
         for snapshot_id in range(max(first, manager.earliest_id() or 1), newest + 1):
             try:
@@ -69,7 +71,7 @@ class _AutomaticTags:
         """Tag the snapshot if it is the first one of a period: the next tag's time; None if it is not."""
         options, periods = self.store.options.raw, self._periods
         time = self._time(snapshot)
-        if time is None or (following is not None and time - periods.delay < following + periods.length):
+        if time is None or not self._is_due(snapshot, following):
             return None
         this = periods.before(time)
         if following is not None and options.get(COMPLETION, "").strip().lower() == "true":
@@ -82,6 +84,11 @@ class _AutomaticTags:
             return None
         self._drop_oldest()
         return this + periods.length
+
+    def _is_due(self, snapshot: Snapshot, following: datetime | None) -> bool:
+        """Whether the period of the tag that follows was over when the snapshot was made."""
+        time = self._time(snapshot)
+        return time is not None and (following is None or time - self._periods.delay >= following + self._periods.length)
 
     def _time(self, snapshot: Snapshot) -> datetime | None:
         options = self.store.options.raw

@@ -19,17 +19,12 @@ _VERSIONS, _TIMES = ("VERSION", "SYSTEM_VERSION"), ("TIMESTAMP", "SYSTEM_TIME")
 
 def queried(names: KnownTables, text: str) -> Any:
     """What Spark makes of a text whose Paimon tables are put in their places. Raises what ``spark.sql`` and ``scan`` raise."""
-    placed, frames = _placed(names, text)
-    return names.spark.sql(placed, **frames) if frames else names.spark.sql(text)
+    query, frames = placed(names, text)
+    return names.spark.sql(query, **frames) if frames else names.spark.sql(text)
 
 
-def mentions_tables(names: KnownTables, text: str) -> bool:
-    """Whether a query reads Paimon tables that Spark does not know."""
-    return bool(_placed(names, text)[1])
-
-
-def _placed(names: KnownTables, text: str) -> tuple[str, dict[str, Any]]:
-    """The text with names of frames in the place of tables, and the frames."""
+def placed(names: KnownTables, text: str) -> tuple[str, dict[str, Any]]:
+    """The text with names of frames in the place of Paimon tables that Spark does not know, and the frames."""
     words = Words(text)
     common = _common_names(words)
     frames: dict[str, Any] = {}
@@ -55,7 +50,7 @@ def _escaped(text: str) -> str:
 
 
 def _common_names(words: Words) -> set[str]:
-    """KnownTables that WITH gives to queries."""
+    """Names that WITH gives to queries."""
     tokens = words.tokens
     triples = zip(tokens, tokens[1:], tokens[2:], strict=False)
     return {str(one.text).lower() for one, two, three in triples if two.text.upper() == "AS" and three.text == "("}
@@ -126,4 +121,4 @@ def _aliased(words: Words) -> bool:
     )
 
 
-__all__ = ["queried"]
+__all__ = ["placed", "queried"]

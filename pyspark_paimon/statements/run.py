@@ -45,7 +45,7 @@ STATEMENTS: dict[str, Callable[[KnownTables, Words], Any]] = {
 def sql(spark: Any, text: str, *, catalog: AnyCatalog | None = None) -> Any:
     """Run a statement, as ``spark.sql`` does, with all that Spark does not hand to a Python source; a DataFrame of what it answers.
 
-    KnownTables are a path, paimon.`/warehouse/db.db/t`, a table of ``catalog`` (``db.t``), or a name of Spark's for a Paimon table. MERGE INTO,
+    Tables are a path, paimon.`/warehouse/db.db/t`, a table of ``catalog`` (``db.t``), or a name of Spark's for a Paimon table. MERGE INTO,
     UPDATE, DELETE, TRUNCATE, INSERT, CREATE TABLE (with keys, or AS a query), ALTER, DROP, CALL sys.compact(...) and Paimon's other
     procedures, SHOW PARTITIONS, DESCRIBE HISTORY and ANALYZE are done by ``Table`` and ``Catalog``. In queries tables may stand as of a
     version or a time, and system tables (t$files). Every other text is Spark's.

@@ -7,7 +7,7 @@ from typing import Any
 from fileindex.base.errors import InvalidArgument
 from pyspark_paimon.statements.answers import frame_of_result
 from pyspark_paimon.statements.names import KnownTables
-from pyspark_paimon.statements.queries import mentions_tables, queried
+from pyspark_paimon.statements.queries import placed
 from pyspark_paimon.statements.words import Words
 
 
@@ -18,14 +18,14 @@ def create_view(names: KnownTables, words: Words) -> Any:
     name = words.name()
     if exists or not words.take("AS"):
         return None
-    query = words.rest()
-    if not mentions_tables(names, query):
+    query, frames = placed(names, words.rest())
+    if not frames:
         return None
     if "TEMP" not in said or len(name) > 1:
         raise InvalidArgument(
             f"CREATE VIEW {'.'.join(name)}: Spark keeps no view of Paimon tables; CREATE TEMPORARY VIEW is one of the session"
         )
-    frame = queried(names, query)
+    frame = names.spark.sql(query, **frames)
     (frame.createOrReplaceTempView if "REPLACE" in said else frame.createTempView)(name[0])
     return frame_of_result(names.spark, None)
 

@@ -6,6 +6,9 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pytest
 
+from manifest.expire.after_commit import after_commit
+from manifest.snapshot.manager import SnapshotManager
+from manifest.store import FileStore
 from pyspark_paimon import Table, UnsupportedOption
 
 
@@ -95,3 +98,14 @@ def test_a_tag_whose_time_is_over_goes_with_its_files(tmp_path, clock):
 def test_options_that_mean_nothing_are_refused(tmp_path, key, value):
     with pytest.raises(UnsupportedOption, match=key):
         Table.create(tmp_path / "t", "id INT", options={"tag.automatic-creation": "process-time", key: value})
+
+
+def test_a_commit_before_the_next_tag_looks_at_no_older_snapshot(tmp_path, clock, monkeypatch):
+    table = made(tmp_path / "t")
+    written(table, clock, "2024-03-01 10:00", "2024-03-01 11:00", "2024-03-01 12:00")
+    seen = []
+    original = SnapshotManager.get
+    monkeypatch.setattr(SnapshotManager, "get", lambda self, number: seen.append(number) or original(self, number))
+    monkeypatch.setattr("manifest.expire.after_commit.expire_after_commit", lambda *_: None)
+    after_commit(FileStore.open(tmp_path / "t"), 3, None)
+    assert set(seen) == {3}
