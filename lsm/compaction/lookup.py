@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from fileindex.base.arrays import Int64s
 from fileindex.rowset.roaring import bitmap_to_rows
+from lsm.compaction.record_expiry import RecordExpiry
 from lsm.deletion_vectors.maintainer import BucketVectors
 from lsm.deletion_vectors.reader import dead_rows
 from lsm.keys.encoding import one_array
@@ -47,26 +48,32 @@ class Lookup:
     key_of: KeyOf
     vectors: BucketVectors | None
 
-    def mark(self, newer: Sequence[DataFileMeta], older: Sequence[DataFileMeta]) -> None:
-        """Mark the rows of ``older`` files whose key a ``newer`` file has."""
-        for _ in self._found(newer, older, self.key.columns):
+    def mark(self, newer: Sequence[DataFileMeta], older: Sequence[DataFileMeta], expiry: RecordExpiry | None = None) -> None:
+        """Mark the rows of ``older`` files whose key a ``newer`` file has, in a row that has not expired."""
+        for _ in self._found(newer, older, self.key.columns, expiry):
             pass
 
-    def versions(self, newer: Sequence[DataFileMeta], older: Sequence[DataFileMeta], columns: Sequence[str]) -> Iterator[Any]:
+    def versions(
+        self, newer: Sequence[DataFileMeta], older: Sequence[DataFileMeta], columns: Sequence[str], expiry: RecordExpiry | None = None
+    ) -> Iterator[Any]:
         """The rows, marked as they come, of the keys in ``newer`` files: one a key, from the shallowest level of ``older``.
+
+        Rows of ``newer`` files that have expired ask for nothing.
 
         Yields:
             Tables in key order of ``columns`` and ``_LEVEL``.
         """
-        return (rows.drop_columns([_FILE, _POSITION]) for rows in self._found(newer, older, columns) if rows.num_rows)
+        return (rows.drop_columns([_FILE, _POSITION]) for rows in self._found(newer, older, columns, expiry) if rows.num_rows)
 
-    def _found(self, newer: Sequence[DataFileMeta], older: Sequence[DataFileMeta], columns: Sequence[str]) -> Iterator[Any]:
+    def _found(
+        self, newer: Sequence[DataFileMeta], older: Sequence[DataFileMeta], columns: Sequence[str], expiry: RecordExpiry | None
+    ) -> Iterator[Any]:
         reached = self._overlapping(newer, older)
         levels = sorted({file.level for file in reached})
         if not levels:
             return
         size = batch_bytes_of(len(newer) + len(levels))
-        kept, gathered = gathered_runs([self._keys(file, size) for file in newer], self.key)
+        kept, gathered = gathered_runs([self._keys(file, size, expiry) for file in newer], self.key)
         probes = [*kept, *gathered]
         runs = [self._run(reached, level, columns, size) for level in levels]
         for pieces in aligned([*probes, *runs], self.key):
@@ -87,8 +94,12 @@ class Lookup:
         ]
         return sorted(reached, key=lambda file: (file.level, self.key_of(file.min_key)))
 
-    def _keys(self, file: DataFileMeta, batch_bytes: int) -> Iterator[Any]:
-        return self._read(file, self.key.columns, batch_bytes)
+    def _keys(self, file: DataFileMeta, batch_bytes: int, expiry: RecordExpiry | None) -> Iterator[Any]:
+        names = list(self.key.columns)
+        if expiry is None:
+            return self._read(file, names, batch_bytes)
+        alive = map(expiry.alive, self._read(file, list(dict.fromkeys([*names, expiry.column])), batch_bytes))
+        return (rows.select(names) for rows in alive if rows.num_rows)
 
     def _run(self, files: Sequence[DataFileMeta], level: int, columns: Sequence[str], batch_bytes: int) -> Iterator[Any]:
         """The live rows of a level, and where each lies."""

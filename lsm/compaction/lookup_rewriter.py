@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from lsm.compaction.lookup import Lookup
+from lsm.compaction.record_expiry import RecordExpiry
 from lsm.compaction.task import ChangeObserver, MergeTreeRewriter, Rewrite, by_age, observed
 from lsm.levels.sorted_runs import KeyOf, Section
 from lsm.merge.function import Deduplicate
@@ -50,7 +51,7 @@ class LookupRewriter:
         if output_level == 0 or not (new or combines_versions(self.plain.fold)):
             return self.plain.rewrite(rewrite, output_level, drop_delete=drop_delete)
         if not self._by_value:
-            self._mark(new, self._below(output_level))
+            self._mark(new, self._below(output_level), self.plain.expiry)
             return self.plain.rewrite(rewrite, output_level, drop_delete=drop_delete)
         merged = (self._merged(section, output_level, drop_delete=drop_delete) for section in rewrite.sections)
         return self.plain.written(rewrite, output_level, itertools.chain.from_iterable(merged))
@@ -83,9 +84,9 @@ class LookupRewriter:
     def _must_be_merged(self, file: DataFileMeta) -> bool:
         return self.observe is not None or (self.plain.vectors is not None and file.delete_row_count != 0)
 
-    def _mark(self, newer: Sequence[DataFileMeta], older: Sequence[DataFileMeta]) -> None:
+    def _mark(self, newer: Sequence[DataFileMeta], older: Sequence[DataFileMeta], expiry: RecordExpiry | None = None) -> None:
         if self.plain.vectors is not None:
-            self._lookup.mark(newer, older)
+            self._lookup.mark(newer, older, expiry)
 
     def _below(self, level: int) -> list[DataFileMeta]:
         return [file for file in self.files() if file.level > level]
@@ -96,7 +97,10 @@ class LookupRewriter:
             return self.plain.merged(section, drop_delete=drop_delete)
         store = self.plain.target.store
         runs = [self.plain.rows_with_level(run, len(section) + 1) for run in by_age(section)]
-        old = self._lookup.versions(new, self._below(output_level), row_columns(store))
+        expiry = self.plain.expiry
+        old = self._lookup.versions(new, self._below(output_level), row_columns(store), expiry)
+        if expiry is not None and not store.options.engine.first_row_wins:
+            old = map(expiry.alive, old)  # what has expired dies unseen
         fold = LookupMerge(self.plain.fold, output_level if store.options.engine.first_row_wins else None)
         return observed(merge_rounds([old, *runs], self.plain.key, fold), self.observe, drop_delete=drop_delete)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from fileindex.base.log import logger_of
+from lsm.compaction.record_expiry import RecordExpiry
 from lsm.compaction.task import CompactTaskResult, MergeTreeCompactTask, Rewriter
 from lsm.deletion_vectors.maintainer import BucketVectors
 from lsm.levels.sorted_runs import KeyOf, LevelRun, Levels
@@ -68,7 +69,7 @@ class MergeTreeCompactManager:
     """Holds the levels of one bucket, picks what to compact and does it, in the calling thread.
 
     ``clock`` gives milliseconds of the local wall clock, as files have them in ``creation_time``. With ``vectors`` deletes
-    never need to be kept: what they delete is marked where it lies.
+    never need to be kept: what they delete is marked where it lies. With ``expiry`` files with expired rows are written anew.
     """
 
     def __init__(
@@ -80,12 +81,14 @@ class MergeTreeCompactManager:
         clock: MillisClock = wall_clock_millis,
         *,
         vectors: BucketVectors | None = None,
+        expiry: RecordExpiry | None = None,
     ) -> None:
         self.levels = Levels(key_of, files, policy.number_of_levels)
         self._policy = policy
         self._rewriter = rewriter
         self._clock = clock
         self._vectors = vectors
+        self._expired = (lambda _: False) if expiry is None else expiry.has_expired_rows
         deepest = [file.creation_time for file in files if file.level == self.levels.max_level and file.creation_time is not None]
         self._last_full_ms: int | None = max(deepest, default=None)
 
@@ -133,14 +136,14 @@ class MergeTreeCompactManager:
             self._policy.min_file_size,
             self._policy.force_rewrite,
             rewrite_individually=unit.rewrite_individually,
+            expired=self._expired,
         )
 
     def _pick(self, *, full: bool) -> CompactUnit | None:
         runs, max_level = self.levels.runs, self.levels.max_level
         now = self._clock()
         if full:
-            marked: Container[str] = () if self._vectors is None else self._vectors
-            unit = pick_full(runs, max_level, force_rewrite=self._policy.force_rewrite, marked=marked)
+            unit = pick_full(runs, max_level, force_rewrite=self._policy.force_rewrite, stale=self._is_stale)
         else:
             unit = self._by_strategy(self._policy.strategy, runs, now)
             if unit is not None and (not unit.files or (len(unit.files) == 1 and unit.files[0].level == unit.output_level)):
@@ -151,6 +154,10 @@ class MergeTreeCompactManager:
         sizes = [(run.level, run.size) for run in runs]
         _LOG.debug("%s compaction picks %s of the runs (level, bytes) %s", "full" if full else "universal", picked, sizes)
         return unit
+
+    def _is_stale(self, file: DataFileMeta) -> bool:
+        """Whether a file holds rows that a full compaction takes out, wherever the file lies."""
+        return self._expired(file) or (self._vectors is not None and file.file_name in self._vectors)
 
     def _asked(self, runs: Sequence[LevelRun]) -> CompactUnit | None:
         """What the strategy would pick now."""

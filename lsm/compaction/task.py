@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeAlias
 
 from lsm.arrow.row_kind import drop_retracts
+from lsm.compaction.record_expiry import RecordExpiry
 from lsm.data_files.rolling import discard_files, key_value_writer
 from lsm.data_files.writer import FileTarget
 from lsm.deletion_vectors.maintainer import BucketVectors
@@ -113,6 +114,7 @@ class MergeTreeCompactTask:
     """Compacts ``files`` to ``output_level``.
 
     ``force_rewrite``: no file may just move (``compaction.force-rewrite-all-files``). ``rewrite_individually``: rewrite every file by itself.
+    ``expired``: whether a file has rows that are to be left behind, so that it may not just move.
     """
 
     files: Sequence[DataFileMeta]
@@ -122,6 +124,7 @@ class MergeTreeCompactTask:
     min_file_size: int
     force_rewrite: bool = False
     rewrite_individually: bool = False
+    expired: Callable[[DataFileMeta], bool] = lambda _: False
 
     def run(self, key_of: KeyOf, rewriter: Rewriter) -> CompactTaskResult:
         """Do it; on failure nothing that was made remains."""
@@ -160,14 +163,17 @@ class MergeTreeCompactTask:
 
     def _may_stay(self, file: DataFileMeta) -> bool:
         """Deletes must not come to rest on the deepest level, nor files that may hold some."""
-        return not self.force_rewrite and (self.output_level != self.max_level or file.delete_row_count == 0)
+        if self.force_rewrite or self.expired(file):
+            return False
+        return self.output_level != self.max_level or file.delete_row_count == 0
 
 
 @dataclass(frozen=True, slots=True)
 class MergeTreeRewriter:
     """Reads sections, merges their runs in bounded memory and rolls new files.
 
-    Rows that ``vectors`` marks as dead are left out; the vectors of files that were rewritten go.
+    Rows that ``vectors`` marks as dead are left out, and so are those that ``expiry`` says have expired; the vectors of files that were
+    rewritten go.
     """
 
     target: FileTarget
@@ -176,6 +182,7 @@ class MergeTreeRewriter:
     key: SortKey
     fold: MergeFunction
     vectors: BucketVectors | None = None
+    expiry: RecordExpiry | None = None
 
     def rewrite(self, rewrite: Rewrite, output_level: int, *, drop_delete: bool) -> list[DataFileMeta]:
         """See ``Rewriter``."""
@@ -186,7 +193,7 @@ class MergeTreeRewriter:
     def again(self, file: DataFileMeta) -> list[DataFileMeta]:
         """The live rows of a file in new files on its level, whatever its metadata say of their values."""
         run = SortedRun((file.without_statistics(),))
-        return self.written(Rewrite(([run],)), file.level, self.rows(run, 1))
+        return self.written(Rewrite(([run],)), file.level, replace(self, expiry=None).rows(run, 1))
 
     def upgrade(self, file: DataFileMeta, output_level: int) -> bool:  # noqa: ARG002 -- no versions below the output matter here
         """See ``Rewriter``: a change of metadata, no more."""
@@ -220,7 +227,8 @@ class MergeTreeRewriter:
         store, size, vectors = self.target.store, batch_bytes_of(runs), self.vectors
         for file in run.files:
             dead = None if vectors is None else vectors.dead_rows(file.file_name)
-            yield from file_rows(store, self.partition, self.bucket, file, batch_bytes=size, dead=dead, dictionaries=dictionaries)
+            found = file_rows(store, self.partition, self.bucket, file, batch_bytes=size, dead=dead, dictionaries=dictionaries)
+            yield from found if self.expiry is None else filter(_has_rows, map(self.expiry.alive, found))
 
     def rows_with_level(self, run: SortedRun, runs: int) -> Iterator[Any]:
         """As ``rows``, and the level of each; files of several levels may form one run."""

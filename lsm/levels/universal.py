@@ -6,7 +6,7 @@ last picked (``last_full_ms``).
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from lsm.levels.sorted_runs import LevelRun
@@ -164,13 +164,15 @@ class ForceUpLevel0:
         return self.universal.force_level0(runs, max_level, hour=hour)
 
 
-def pick_full(runs: Sequence[LevelRun], max_level: int, *, force_rewrite: bool = False, marked: Container[str] = ()) -> CompactUnit | None:
-    """Everything to the deepest level; if it is there already, those of its files that hold ``marked`` (dead) rows, or nothing."""
+def pick_full(
+    runs: Sequence[LevelRun], max_level: int, *, force_rewrite: bool = False, stale: Callable[[DataFileMeta], bool] = lambda _: False
+) -> CompactUnit | None:
+    """Everything to the deepest level; if it is there already, those of its files that hold ``stale`` (dead, expired) rows, or nothing."""
     if not runs:
         return None
     if len(runs) > 1 or runs[0].level != max_level or force_rewrite:
         return CompactUnit.of(max_level, runs, full=True)
-    files = tuple(file for file in runs[0].run.files if file.file_name in marked)
+    files = tuple(file for file in runs[0].run.files if stale(file))
     return CompactUnit(max_level, files, full=True, rewrite_individually=True) if files else None
 
 

@@ -11,6 +11,7 @@ from lsm.compaction.changelog import ChangelogWriter, CompactionChangelog, chang
 from lsm.compaction.full_changelog_rewriter import FullChangelogRewriter
 from lsm.compaction.lookup_rewriter import LookupRewriter
 from lsm.compaction.manager import CompactIncrement, CompactionPolicy, MergeTreeCompactManager
+from lsm.compaction.record_expiry import RecordExpiry
 from lsm.compaction.task import CompactTaskResult, MergeTreeRewriter, Rewriter
 from lsm.data_files.rolling import discard_files, key_value_writer
 from lsm.keys.sort import SortKey
@@ -43,7 +44,8 @@ class MergeTreeWriter:
         self._logs_input = context.logs and context.store.options.changelog_producer == "input"
         self._keeps_every = self._logs_input or not fold.is_associative
         self._buffer = SortBuffer(key, KeepAll() if self._keeps_every else fold, context.next_sequence)
-        self._plain = plain = MergeTreeRewriter(self._target, context.partition, context.bucket, key, fold, context.vectors)
+        expiry = RecordExpiry.of(context.store)
+        self._plain = plain = MergeTreeRewriter(self._target, context.partition, context.bucket, key, fold, context.vectors, expiry)
         key_of, policy = key_decoder(schema.key_types), CompactionPolicy.of(context.store.options)
         self._log = ChangelogWriter(changelog_target(self._target))
         max_level = max([policy.number_of_levels - 1, *(file.level for file in context.existing)])
@@ -53,7 +55,7 @@ class MergeTreeWriter:
             rewriter = LookupRewriter(plain, key_of, lambda: self._manager.levels.files, None if changes is None else changes.observe)
         elif changes is not None:
             rewriter = FullChangelogRewriter(plain, changes, max_level)
-        self._manager = MergeTreeCompactManager(key_of, list(context.existing), policy, rewriter, vectors=context.vectors)
+        self._manager = MergeTreeCompactManager(key_of, list(context.existing), policy, rewriter, vectors=context.vectors, expiry=expiry)
         self._increment = CompactIncrement(rewriter.discard)
         self._new_files: list[DataFileMeta] = []
         self._changelog: list[DataFileMeta] = []

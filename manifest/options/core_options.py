@@ -138,6 +138,8 @@ _DOTTED = {
     "source_split_open_file_cost": "source.split.open-file-cost",
     "file_index_read_enabled": "file-index.read.enabled",
     "full_compaction_delta_commits": "full-compaction.delta-commits",
+    "record_level_expire_time": "record-level.expire-time",
+    "record_level_time_field": "record-level.time-field",
 }
 FORMER_KEYS = {"write-only": "write.compaction-skip"}
 """Options by their present name to the name that they had once and that still counts where the present one is absent."""
@@ -221,6 +223,8 @@ class CoreOptions(BaseModel):
     compaction_delete_ratio_threshold: float = 0.2
     compaction_small_file_ratio: float = 0.7
     full_compaction_delta_commits: int | None = None
+    record_level_expire_time: Millis | None = None
+    record_level_time_field: str | None = None
 
     manifest_target_file_size: Size = 8 * _MIB
     manifest_merge_min_count: int = 30

@@ -114,7 +114,6 @@ REFUSED: dict[str, Refusal] = {
     "commit.strict-mode.last-safe-snapshot": _never("is not built"),
     **dict.fromkeys(["commit.callbacks", "tag.callbacks"], _never("names Java classes, which cannot be called from here")),
     "metadata.iceberg.storage": _only("disabled", why="is not built"),
-    **dict.fromkeys(["record-level.expire-time", "record-level.time-field"], _never("is not built")),
     TAG_MODE: _only(*TAG_MODES, why="is no way to make tags"),
     "data-file.external-paths": _never("is not built"),
     "data-file.external-paths.strategy": _only("none", why="is not built"),

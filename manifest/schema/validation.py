@@ -18,6 +18,7 @@ from manifest.options.tag_periods import check_tags
 from manifest.schema.changelog_validation import check_changelog
 from manifest.schema.merge_validation import changes_merging, check_merging
 from manifest.schema.partition_time import PartitionExpiration
+from manifest.schema.record_expiry import check_record_expiry
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import DataField, DataType, from_arrow, highest_id, number_fields
 from manifest.types.ddl import parse_table_ddl
@@ -101,6 +102,7 @@ def check_schema(schema: TableSchema) -> None:
     _check_sequence(schema, schema.core)
     check_merging(schema)
     check_changelog(schema)
+    check_record_expiry(schema)
     _check_limits(schema, schema.core)
     PartitionExpiration.of(schema.options)
     check_tags(schema.options)
@@ -131,6 +133,8 @@ def check_altered(before: TableSchema, after: TableSchema) -> None:
         check_merging(after)
     if after.fields != before.fields or any(key.startswith("changelog-producer") for key in changed):
         check_changelog(after)
+    if after.fields != before.fields or any(key.startswith("record-level.") for key in changed):
+        check_record_expiry(after)
     _check_limits(after, after.core)
     if any(key.startswith("partition.") for key in changed):
         PartitionExpiration.of(after.options)

@@ -62,6 +62,7 @@ FEATURES = (
     "filters on NaN",
     "schema evolution",
     "data evolution",
+    "rows that expire",
     "overwrite",
     "tags",
     "branches",
