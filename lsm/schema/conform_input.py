@@ -12,6 +12,7 @@ from fileindex.base.column_type import BINARIES, STRINGS, Kind
 from fileindex.base.errors import did_you_mean
 from lsm.keys.encoding import is_variable
 from lsm.schema.cast_hint import cast_hint, missing_hint, shorter_hint, wider_hint
+from lsm.schema.deletes_by_key import deletes_completed
 from manifest.io.errors import NullInKey, SchemaMismatch
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import MAX_LENGTH, DataField, DataType
@@ -20,13 +21,14 @@ from manifest.types.default_value import default_scalar
 _WIDEST_DECIMAL = pa.decimal128(38, 0)
 
 
-def conform(rows: Any, schema: TableSchema) -> Any:
+def conform(rows: Any, schema: TableSchema, kinds: Any = None) -> Any:
     """A Table or RecordBatch with exactly the columns of ``schema``, in its order, as a Table of ``schema.arrow``.
 
     Types may differ where no value changes: narrower or wider numbers that hold the same number, timestamps of another unit,
     large, dictionary-encoded or view strings. A column that fits already is not copied. A null becomes the column's default
     value where the schema has one. A column may be missing if it has a default or is nullable, as INSERT takes it: it gets that value
     or null, which says nothing to merge engines that keep what is known. Columns that place a row (keys, partition, bucket) may not.
+    Rows that are deletes, by ``kinds`` (0 to 3, one a row), need no others (``deletes_by_key``).
 
     Raises:
         UnsupportedTable: a null stands for a default value that cannot be made here.
@@ -49,9 +51,9 @@ def conform(rows: Any, schema: TableSchema) -> Any:
             alike = [known for known in schema.names if known.lower() == name.lower()]
             hint = f" (rows keep the case of names: write it '{alike[0]}')" if alike else did_you_mean(name, schema.names)
             raise SchemaMismatch(f"column '{name}' is unknown{hint}; the table has: {', '.join(schema.names)}")
-    table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
+    table = deletes_completed(rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows]), schema, kinds)
     for field in schema.fields:
-        if field.name not in names:
+        if field.name not in table.schema.names:
             table = table.append_column(field.name, _left_out(field, schema, table.num_rows))
     columns = [_column(table.column(field.name), field) for field in schema.fields]
     return pa.Table.from_arrays(columns, schema=schema.arrow)

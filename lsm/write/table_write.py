@@ -148,7 +148,7 @@ class TableWrite:
             SchemaMismatch: The rows do not fit.
         """
         for piece, given in in_pieces(batch, kinds):
-            self._waiting.append(self._kinds.of(conform(piece, self.store.schema), given))
+            self._waiting.append(self._kinds.of(conform(piece, self.store.schema, given), given))
             if sum(t.num_rows for t, _ in self._waiting) >= _ROUTE_ROWS or sum(t.nbytes for t, _ in self._waiting) >= _ROUTE_BYTES:
                 self._route()
 

@@ -129,6 +129,17 @@ def test_rows_of_kind_minus_d_delete(spark, table, local):
     assert table.scan().count() == 2
 
 
+@pytest.mark.parametrize("local", [False, True], ids=["dataframe", "arrow"])
+def test_a_delete_needs_no_more_than_its_key(spark, tmp_path, local):
+    table = Table.create(tmp_path / "t", "id BIGINT, n INT NOT NULL, s STRING", primary_keys=["id"], options={"bucket": "1"}, spark=spark)
+    table.write({"id": [1, 2], "n": [1, 2]})
+    gone = pa.table({"id": [1], "_row_kind": ["-D"]})
+    table.write(gone if local else spark.createDataFrame(gone))
+    assert content(table) == [(2, 2, None)]
+    with pytest.raises(SchemaMismatch, match="column 'n' is missing"):
+        table.write(gone.drop_columns("_row_kind") if local else spark.range(1))
+
+
 def test_a_repeated_commit_id_is_answered_and_not_written_again(spark, table):
     identity = str(uuid.uuid4())
     first = table.write(cities(spark, 10), commit_id=identity)

@@ -131,7 +131,7 @@ def _staged_frame(spark: Any, rows: SparkRows, target: Target, request: WriteReq
     schema = target.schema
     extra = [ROW_KIND] if request.row_kinds else []
     given = [field for field in rows.schema if field.name not in extra]
-    conform(pa.schema(given).empty_table(), schema)
+    conform(pa.schema(given).empty_table(), schema, [] if request.row_kinds else None)
     wanted = [quoted_name(name) for name in [*schema.names, *extra] if name in rows.schema.names]
     frame = rows.frame.select(*wanted)
     has_buckets = schema.has_dynamic_buckets or schema.core.bucket >= 1

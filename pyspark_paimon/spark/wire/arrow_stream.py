@@ -113,7 +113,8 @@ def _checked(chunk: pa.Table, schema: TableSchema, *, kinds: bool) -> tuple[pa.T
         return rows, rows
     batch = chunk.combine_chunks().to_batches()
     parts = [split_kinds(part) for part in batch]
-    rows = conform(pa.Table.from_batches([part for part, _ in parts]), schema).combine_chunks()
+    numbers = pa.chunked_array([codes for _, codes in parts], pa.int8())
+    rows = conform(pa.Table.from_batches([part for part, _ in parts]), schema, numbers).combine_chunks()
     return rows, rows.append_column(ROW_KIND, chunk.column(ROW_KIND))
 
 

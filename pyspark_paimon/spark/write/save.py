@@ -54,7 +54,7 @@ def fitting_kinds(schema: StructType, table: TableSchema) -> bool:
     """Whether rows with ``schema`` carry their kinds. Raises ``SchemaMismatch`` and the like if they do not fit the table."""
     rows = arrow_for_spark(schema)
     kinds = has_row_kinds(SparkRows(None, rows), table)
-    conform((rows.remove(rows.get_field_index(ROW_KIND)) if kinds else rows).empty_table(), table)
+    conform((rows.remove(rows.get_field_index(ROW_KIND)) if kinds else rows).empty_table(), table, [] if kinds else None)
     return kinds
 
 

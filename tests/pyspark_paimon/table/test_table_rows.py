@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import date
+from datetime import UTC, date, datetime
 from decimal import Decimal
 
 import numpy as np
@@ -111,6 +111,53 @@ def test_row_kinds_insert_update_and_delete(create) -> None:
     assert table.write(changes).rows == 5
     assert cities(table) == {2: "Rome", 4: "Bonn"}
     assert table.files()["delete_row_count"].to_pylist() == [0, 2]
+
+
+WHOLE = "id BIGINT, n INT NOT NULL, s STRING NOT NULL, t TIMESTAMP(3) NOT NULL, a ARRAY<INT> NOT NULL, r ROW<x INT, y STRING> NOT NULL, d DECIMAL(10, 2) NOT NULL"
+GONE = {"id": [1, 3], "_row_kind": ["-D", "-D"]}
+REMOVES = {"merge-engine": "partial-update", "partial-update.remove-record-on-delete": "true"}
+
+
+def whole_row(number: int) -> dict[str, object]:
+    at = datetime(2026, 1, 1, tzinfo=UTC).replace(tzinfo=None)
+    return {"id": number, "n": number, "s": "s", "t": at, "a": [1], "r": {"x": 1, "y": "y"}, "d": Decimal("1.50")}
+
+
+@pytest.mark.parametrize("options", [{}, {"bucket": "-1"}, {"changelog-producer": "lookup"}, REMOVES], ids=str)
+@pytest.mark.parametrize("form", [pa.table, pd.DataFrame, lambda rows: [*pa.table(rows).to_pylist(), {**whole_row(9), "_row_kind": "+I"}]])
+def test_a_delete_needs_no_more_than_its_key(create, options, form) -> None:
+    table = create(WHOLE, options=options)
+    table.write([whole_row(number) for number in range(4)])
+    data = form(GONE)
+    table.write(data)
+    for _ in range(2):
+        assert rows_of(table) == [whole_row(number) for number in ((0, 2, 9) if isinstance(data, list) else (0, 2))]
+        table.compact(full=True)
+    with pytest.raises(SchemaMismatch, match="column 'n' is missing"):
+        table.write({"id": [0, 2], "_row_kind": ["-D", "+I"]})
+
+
+def test_a_delete_has_its_kind_in_a_column_and_needs_no_others(create) -> None:
+    table = create("id BIGINT, op STRING NOT NULL, n INT NOT NULL", options={"rowkind.field": "op"})
+    table.write([{"id": 1, "op": "+I", "n": 1}, {"id": 2, "op": "+I", "n": 2}])
+    table.write({"id": [1], "op": ["-D"]})
+    assert table.scan(columns=["id"]).to_arrow()["id"].to_pylist() == [2]
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"sequence.field": "at"}, "'at' is missing: by option 'sequence.field'"),
+        ({"changelog-producer": "input"}, "'n' is missing, and is INT NOT NULL"),
+        ({"merge-engine": "aggregation", "fields.n.aggregate-function": "sum"}, "'n' is missing, and is INT NOT NULL"),
+    ],
+    ids=str,
+)
+def test_a_delete_has_what_somebody_reads_of_it(create, options, told) -> None:
+    table = create("id BIGINT, n INT NOT NULL, at BIGINT", options=options)
+    with pytest.raises(SchemaMismatch, match=told):
+        table.write({"id": [1], "_row_kind": ["-D"]})
+    assert table.snapshots().num_rows == 0
 
 
 @pytest.mark.parametrize("kinds", [pa.array(["+I", "+X"]), pa.array(["+I", None]), pa.array([0, 3])])

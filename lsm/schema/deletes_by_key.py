@@ -1,0 +1,114 @@
+"""Deletes that name a key and nothing else: what stands in columns that may hold no null, where nobody will read it."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fileindex.base.arrays import Mask
+from lsm.arrow.row_kind import ROW_KINDS
+from lsm.keys.encoding import one_array
+from lsm.keys.sort import DELETE
+from manifest.io.errors import SchemaMismatch
+from manifest.schema.merge_options import MergeOptions
+from manifest.schema.table_schema import TableSchema
+from manifest.types.default_value import default_scalar
+
+
+def deletes_completed(rows: pa.Table, schema: TableSchema, kinds: Any = None) -> pa.Table:
+    """``rows`` with a value in every column of their deletes (kind ``-D``) that is NOT NULL and places no row: its default, or zero.
+
+    A delete by key alone is one where the merge engine removes the row whatever the delete holds, and no changelog tells what it
+    holds; other tables' rows are as they were. A column that is missing stays so where some rows are no deletes.
+
+    ``kinds`` are from 0 to 3, one a row; without them those of ``rowkind.field`` count, if the table has it.
+
+    Raises ``SchemaMismatch`` where a delete has no column that says whether it is newer (``sequence.field``).
+
+    >>> from manifest.schema.validation import build_schema
+    >>> schema = build_schema("id INT, n INT NOT NULL", primary_keys=["id"], options={"bucket": "1"})
+    >>> deletes_completed(pa.table({"id": [1, 2]}), schema, [3, 3]).to_pylist()
+    [{'id': 1, 'n': 0}, {'id': 2, 'n': 0}]
+    """
+    if not schema.is_primary_key_table or (kinds is None and schema.core.rowkind_field not in rows.schema.names):
+        return rows
+    deletes = _deletes(rows, schema, kinds)
+    if (len(deletes) and not deletes.any()) or not _names_suffice(schema):
+        return rows
+    for name in schema.core.sequence_field:
+        if name not in rows.schema.names:
+            told = f"column '{name}' is missing: by option 'sequence.field' it says whether a row of kind '-D' is newer than what is there"
+            raise SchemaMismatch(told)
+    for field in schema.fields:
+        if field.type.nullable or field.name in {*schema.primary_keys, *schema.partition_keys, *schema.core.sequence_field}:
+            continue
+        value = default_scalar(field)
+        zero = pa.scalar(_zero(field.type.arrow), field.type.arrow) if value is None else value
+        if field.name in rows.schema.names:
+            at, column = rows.schema.get_field_index(field.name), rows.column(field.name)
+            if (gone := deletes & ~np.asarray(column.is_valid())).any():
+                column = column.cast(zero.type) if pa.types.is_null(column.type) or pa.types.is_dictionary(column.type) else column
+                rows = rows.set_column(at, field.name, _replaced(column, gone, zero))
+        elif deletes.all():
+            rows = rows.append_column(field.name, pa.repeat(zero, rows.num_rows))
+    return rows
+
+
+def _deletes(rows: pa.Table, schema: TableSchema, kinds: Any) -> Mask:
+    if kinds is None:
+        column = one_array(rows.column(schema.core.rowkind_field))
+        return (
+            np.asarray(pc.equal(column, ROW_KINDS[DELETE]).fill_null(False)) if _is_text(column.type) else np.zeros(rows.num_rows, np.bool_)
+        )
+    return np.asarray(kinds) == DELETE
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _names_suffice(schema: TableSchema) -> bool:
+    options = MergeOptions.of(schema)
+    removes = options.engine.newest_replaces or options.remove_on_delete or options.ignore_delete
+    return removes and schema.core.changelog_producer != "input"
+
+
+def _replaced(column: Any, gone: Mask, zero: pa.Scalar) -> Any:
+    """``column`` with ``zero`` where rows are ``gone``, in its own type."""
+    pieces, start = [], 0
+    for chunk in column.chunks:
+        here = np.flatnonzero(gone[start : start + len(chunk)])
+        pieces.append(_with(chunk, here, zero) if here.size else chunk)
+        start += len(chunk)
+    return pa.chunked_array(pieces, column.type)
+
+
+def _with(chunk: pa.Array, here: Any, zero: pa.Scalar) -> pa.Array:
+    places = np.arange(len(chunk))
+    places[here] = len(chunk)
+    return pa.concat_arrays([chunk, pa.array([zero.as_py()], chunk.type)]).take(pa.array(places))
+
+
+def _zero(kind: pa.DataType) -> Any:
+    """A value of the type, as Python gives it to Arrow."""
+    types = pa.types
+    if types.is_struct(kind):
+        return {kind.field(at).name: _zero(kind.field(at).type) for at in range(kind.num_fields)}
+    if types.is_fixed_size_list(kind):
+        return [_zero(kind.value_type)] * kind.list_size
+    if types.is_list(kind) or types.is_map(kind):
+        return []
+    if types.is_string(kind):
+        return ""
+    if types.is_binary(kind) or types.is_fixed_size_binary(kind):
+        return b"\0" * (kind.byte_width if types.is_fixed_size_binary(kind) else 0)
+    if types.is_decimal(kind):
+        return Decimal(0)
+    return False if types.is_boolean(kind) else 0
+
+
+__all__ = ["deletes_completed"]
