@@ -79,8 +79,10 @@ class IncrementalPlanner:
     start_tag: str | None = None
     end_tag: str | None = None
 
-    def plan(self, mode: IncrementalMode, predicate: Predicate | None = None) -> ScanPlan:
+    def plan(self, mode: IncrementalMode, predicate: Predicate | None = None, *, exact: bool = False) -> ScanPlan:
         """The splits that hold every change for which ``predicate`` is true; reading must apply it again.
+
+        ``exact``: an expired snapshot whose changes its kept changelog does not tell, such as an overwrite, is an error.
 
         Raises:
             InvalidArgument: ``end`` is older than ``start``.
@@ -94,21 +96,29 @@ class IncrementalPlanner:
         if mode is IncrementalMode.DIFF:
             return _Difference(self.store, wanted).plan(self._state(self.start, self.start_tag), self._state(self.end, self.end_tag))
         ids = range(self.start + 1, self.end + 1)
-        pieces = [Piece(snapshot, mode) for snapshot in self._snapshots(ids, mode)]
+        pieces = [Piece(snapshot, mode) for snapshot in self._snapshots(ids, mode, exact)]
         return Additions(self.store, wanted).plan(pieces, self.end)
 
-    def _snapshots(self, ids: range, mode: IncrementalMode) -> Iterator[Snapshot]:
+    def _snapshots(self, ids: range, mode: IncrementalMode, exact: bool) -> Iterator[Snapshot]:
         """Those snapshots; of one that has expired its changelog may have been kept."""
         manager = self.store.snapshots
-        kept: dict[int, Snapshot] | None = None
         for snapshot_id in ids:
             try:
                 yield manager.get(snapshot_id)
             except SnapshotExpired:
-                kept = {snapshot.id: snapshot for snapshot in manager.changelogs()} if kept is None else kept
-                if mode is not IncrementalMode.CHANGELOG or snapshot_id not in kept:
+                kept = manager.kept.get(snapshot_id)
+                if kept is None or (mode is IncrementalMode.DELTA and kept.changelog_manifest_list is not None):
                     raise
-                yield kept[snapshot_id]
+                if exact and not self._tells_all(kept):
+                    raise SnapshotExpired(
+                        f"{self.store.root}: snapshot {snapshot_id} has expired, and its kept changelog does not tell what it replaced; "
+                        "mode='changelog' passes it by"
+                    ) from None
+                yield kept
+
+    def _tells_all(self, changelog: Snapshot) -> bool:
+        producer = self.store.schemas.get(changelog.schema_id).core.changelog_producer
+        return changelog.commit_kind is not CommitKind.OVERWRITE and producer == self.store.options.changelog_producer
 
     def _state(self, snapshot_id: int, tag: str | None) -> Snapshot | None:
         manager = self.store.snapshots

@@ -225,7 +225,7 @@ class StreamScan:
         """The state that the changes after it go on from: of a changelog that compaction makes, what compaction has merged."""
         core = self.store.schema.core
         above = {"lookup": 1, "full-compaction": core.max_level}.get(core.changelog_producer, 0)
-        return WholeState(self._exact, self._snapshot(snapshot_id), above if self.store.schema.is_primary_key_table else 0)
+        return WholeState(self._exact, self._snapshot(snapshot_id, whole=True), above if self.store.schema.is_primary_key_table else 0)
 
     @cached_property
     def _exact(self) -> FileStore:
@@ -247,15 +247,15 @@ class StreamScan:
         """Whether the snapshot is an overwrite that is to be told."""
         return self.overwrites and snapshot.commit_kind is CommitKind.OVERWRITE
 
-    def _snapshot(self, snapshot_id: int) -> Snapshot:
-        """That snapshot; of an expired one its changelog may have been kept."""
+    def _snapshot(self, snapshot_id: int, *, whole: bool = False) -> Snapshot:
+        """That snapshot; of an expired one its changelog may have been kept, but nothing of its ``whole`` state."""
         manager = self.store.snapshots
         try:
             return manager.get(snapshot_id)
         except SnapshotExpired:
-            for kept in manager.changelogs() if self.store.schema.core.changelog_producer != "none" else ():
-                if kept.id == snapshot_id:
-                    return kept
+            kept = None if whole else manager.kept.get(snapshot_id)
+            if kept is not None:
+                return kept
             raise SnapshotExpired(
                 f"{self.store.root}: the stream stands at snapshot {snapshot_id}, which has expired; the oldest is {manager.earliest_id()}. {_ADVICE}"
             ) from None
@@ -267,8 +267,11 @@ class StreamScan:
             return manager.at_timestamp(millis - 1).id + 1
         except SnapshotNotFound:
             earliest = manager.earliest_id() or 1
-            if earliest == 1:
+            kept = manager.kept.all()
+            if earliest == 1 or (kept and kept[0].id == 1 and kept[0].time_millis >= millis):
                 return 1
+            if kept and kept[0].time_millis < millis:
+                return max(changelog.id for changelog in kept if changelog.time_millis < millis) + 1
             raise SnapshotExpired(
                 f"{self.store.root}: snapshots since timestamp {millis} have expired; the oldest is {earliest}. {_ADVICE}"
             ) from None

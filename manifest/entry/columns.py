@@ -14,7 +14,7 @@ from fileindex.base.errors import CorruptFile
 from manifest.avro.columnar import RecordColumns, Spans, decode_columns
 from manifest.avro.container import Container, encode_records
 from manifest.avro.schemas import MANIFEST_ENTRY, AvroSchema, layout, parsed
-from manifest.entry.data_file import DataFileMeta
+from manifest.entry.data_file import DataFileMeta, FileSource
 from manifest.entry.manifest_entry import ENTRY_VERSION, FileKind, ManifestEntry
 from manifest.entry.objects import BuiltFiles, build_entries, build_files, names_of
 from manifest.io.gc_pause import gc_paused
@@ -230,6 +230,13 @@ class EntryColumns:
         """Retracting rows, -1 where unknown."""
         column = self.columns.numbers["_FILE._DELETE_ROW_COUNT"]
         return np.where(column.present, column.values, -1)
+
+    @property
+    def is_appended(self) -> Mask:
+        """Which files no compaction has made, as far as is known."""
+        source = self.columns.numbers["_FILE._FILE_SOURCE"]
+        found: Mask = ~source.present | (source.values == FileSource.APPEND)
+        return found
 
     @cached_property
     def partition(self) -> list[bytes]:

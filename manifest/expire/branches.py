@@ -76,7 +76,7 @@ def delete_branch(store: FileStore, name: str) -> Removed:
     tags = branch.tags()
     snapshots = [branch.get(snapshot_id) for snapshot_id in branch.ids()]
     _retire(store, branch.paths)
-    data, manifests = remove_unreachable(store, [*tags.values(), *snapshots[:1]], [*snapshots, *branch.changelogs()])
+    data, manifests = remove_unreachable(store, [*tags.values(), *snapshots[:1]], [*snapshots, *branch.kept.all()])
     return Removed(len(snapshots), tuple(sorted(tags)), data, manifests)
 
 

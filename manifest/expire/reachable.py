@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
@@ -66,6 +66,24 @@ class Reachable:
                 self.metadata.add(meta.file_name)
                 self.data |= store.manifests.read_meta(meta).physical_names()
 
+    def add_kept(self, store: FileStore, changelog: Snapshot) -> None:
+        """What is left of an expired snapshot whose changelog is kept: its changelog or, if it has none, the appended files that it tells of, and the data's manifests."""
+        with suppress(FileNotFoundError):  # an expiry may be deleting it
+            if changelog.changelog_manifest_list:
+                self.add_changelog(store, changelog)
+                return
+            self.add_lists(store, [name for name, _ in changelog.manifest_lists])
+            metas = store.manifest_lists.read(changelog.delta_manifest_list, changelog.delta_manifest_list_size)
+            changes = store.manifests.read_metas(metas)
+            self.data |= changes.select(changes.is_appended).physical_names()  # those it deleted go with it
+
+    def add_lists(self, store: FileStore, names: Iterable[str]) -> None:
+        """Manifest lists and their manifests; a list that is not there reaches nothing."""
+        for name in names:
+            with suppress(FileNotFoundError):
+                self.metadata.update(meta.file_name for meta in store.manifest_lists.read(name))
+                self.metadata.add(name)
+
 
 @contextmanager
 def _needed_by(snapshot: Snapshot) -> Iterator[None]:
@@ -96,6 +114,18 @@ def everything_reachable(store: FileStore) -> Reachable:
     return found
 
 
+def near_tags(store: FileStore, tagged: Mapping[int, Tag], first: int, end: int) -> list[Tag]:
+    """Of tags, by snapshot, those that may need a file which the snapshots from ``first`` on to before ``end`` leave behind.
+
+    Between two states of one history that have a file all have it, so of older tags the newest tells for all. Where branches are,
+    tags may be of another history, and all are asked.
+    """
+    if store.snapshots.branch_names(unfinished=True):
+        return list(tagged.values())
+    older = max((tag for tag in tagged if tag < first), default=end)
+    return [tag for snapshot_id, tag in tagged.items() if first <= snapshot_id < end or snapshot_id == older]
+
+
 def branches_of(store: FileStore) -> Iterator[SnapshotManager]:
     """The snapshots of every branch, main first, whichever of them the store is."""
     for name in (MAIN_BRANCH, *store.snapshots.branch_names(unfinished=True)):
@@ -112,9 +142,8 @@ def _add_history(found: Reachable, store: FileStore, manager: SnapshotManager) -
             found.add_state(store, snapshot)
         found.add_changes(store, snapshot)
         previous = snapshot_id
-    for snapshot in manager.changelogs():
-        with suppress(FileNotFoundError):  # an expiry may be deleting it
-            found.add_changelog(store, snapshot)  # of an expired snapshot nothing else is kept
+    for snapshot in manager.kept.all():
+        found.add_kept(store, snapshot)
 
 
-__all__ = ["Reachable", "branches_of", "everything_reachable", "reachable"]
+__all__ = ["Reachable", "branches_of", "everything_reachable", "near_tags", "reachable"]

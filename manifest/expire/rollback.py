@@ -87,12 +87,10 @@ class _Forgotten:
 
 def _forget(store: FileStore, pending: PendingRollback) -> _Forgotten:
     target, file_io = pending.target, store.file_io
-    changelogs = [changelog for changelog in store.snapshots.changelogs() if changelog.id > target.id]
     _note(store, pending)
     _lower_hint(store, target)
     tags = _delete_newer_tags(store, target)  # before the ids that they name can be given again
-    for changelog in reversed(changelogs):
-        file_io.delete(store.paths.changelog_file(changelog.id))
+    changelogs = store.snapshots.kept.forget_after(target.id)
     gone = _delete_newer(store, pending)
     tags |= _delete_newer_tags(store, target)  # made meanwhile
     with suppress(OSError):  # a note of snapshots that are gone says nothing

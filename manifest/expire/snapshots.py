@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,18 +18,17 @@ from itertools import pairwise
 
 from fileindex.base.log import logger_of
 from manifest.entry.manifest_entry import FileKind, ManifestEntry
+from manifest.expire.changelogs import expire_changelogs, keep_changelogs, keeps_appended
 from manifest.expire.delete_files import delete_files, delete_metadata, entries_of
-from manifest.expire.reachable import Reachable, reachable
+from manifest.expire.reachable import Reachable, near_tags, reachable
 from manifest.io import failpoints
-from manifest.io.errors import SnapshotNotFound, UnsupportedTable
+from manifest.io.errors import SnapshotNotFound
 from manifest.io.side_by_side import side_by_side
 from manifest.options.durations import parse_duration_millis
 from manifest.snapshot.snapshot import Snapshot
-from manifest.snapshot.tag import Tag
 from manifest.store import FileStore
 
 _LOG = logger_of(__name__)
-_CHANGELOG_OPTIONS = ("changelog.num-retained.min", "changelog.num-retained.max", "changelog.time-retained")
 _CONSUMERS = "consumer.expiration-time"
 
 
@@ -67,7 +66,7 @@ def expire_snapshots(
 
     Kept are the newest ``retain_min``, those that became outdated after ``older_than_ms`` (milliseconds since the epoch), and
     those that a consumer has yet to read, unless ``consumer.expiration-time`` forgets it first; never more than ``retain_max``. At most ``limit`` go in one call.
-    Raises ``UnsupportedTable`` for tables that keep changelogs longer than snapshots.
+    Where changelogs outlive their snapshots, they are kept, and those whose own time has passed go, by the table's options.
     """
     return _expire_by(store, _Retention(retain_min, retain_max, older_than_ms, limit))
 
@@ -78,9 +77,14 @@ def expire_after_commit(store: FileStore, newest: int | None, look: FirstLook | 
 
 
 def _expire_by(store: FileStore, policy: _Retention, newest: int | None = None, look: FirstLook | None = None) -> ExpiredSnapshots:
-    for option in _CHANGELOG_OPTIONS:
-        if option in store.options.raw:
-            raise UnsupportedTable(f"{store.root}: snapshots cannot be expired with option '{option}': changelogs would be lost")
+    done = _expire_snapshots(store, policy, newest, look)
+    if not store.options.changelogs_outlive_snapshots:
+        return done
+    changelogs = expire_changelogs(store)
+    return ExpiredSnapshots(done.snapshots, done.data_files + changelogs.data_files, done.manifests + changelogs.manifests)
+
+
+def _expire_snapshots(store: FileStore, policy: _Retention, newest: int | None, look: FirstLook | None) -> ExpiredSnapshots:
     manager = store.snapshots
     keep_least = policy.keep_least(store)
     if newest is not None and newest <= keep_least:
@@ -178,9 +182,13 @@ def _expire(store: FileStore, ids: Sequence[int], policy: _Retention, after_gaps
     newest, (*expired, first_kept) = store.file_io.together(manager.latest, partial(_snapshots, store, ids[: end + 1]))
     tagged = {tag.id: tag for tag in manager.tags().values()}
     apart = _snapshots(store, [snapshot_id for snapshot_id in after_gaps if snapshot_id > first_kept.id])
-    states = {state.id: state for state in (*_near(store, tagged, expired[0].id, first_kept.id), first_kept, *apart, newest or first_kept)}
+    states = {
+        state.id: state for state in (*near_tags(store, tagged, expired[0].id, first_kept.id), first_kept, *apart, newest or first_kept)
+    }
     kept = reachable(store, states.values())  # before anything goes: it may fail
 
+    if store.options.changelogs_outlive_snapshots:
+        keep_changelogs(store, expired, kept)
     for snapshot in expired:
         store.file_io.delete(store.paths.snapshot_file(snapshot.id))
     with suppress(OSError):  # until then, and without the hint, readers list the directory
@@ -196,27 +204,18 @@ def _expire(store: FileStore, ids: Sequence[int], policy: _Retention, after_gaps
     return ExpiredSnapshots(len(expired), data, manifests)
 
 
-def _near(store: FileStore, tagged: Mapping[int, Tag], first: int, end: int) -> list[Tag]:
-    """Of tags, by snapshot, those that may need a file which the snapshots from ``first`` on to before ``end`` leave behind.
-
-    Between two states of one history that have a file all have it, so of older tags the newest tells for all. Where branches are,
-    tags may be of another history, and all are asked.
-    """
-    if store.snapshots.branch_names(unfinished=True):
-        return list(tagged.values())
-    older = max((tag for tag in tagged if tag < first), default=end)
-    return [tag for snapshot_id, tag in tagged.items() if first <= snapshot_id < end or snapshot_id == older]
-
-
 def _delete_data(store: FileStore, snapshots: Sequence[Snapshot], kept: Reachable) -> int:
     """Files that a snapshot after the first deleted, unless something kept reaches them."""
     dead: list[ManifestEntry] = []
     for changes in side_by_side(store.file_io, [partial(entries_of, store, snapshot.delta_manifest_list) for snapshot in snapshots[1:]]):
-        dead += changes.select(changes.kind == FileKind.DELETE).entries()
+        gone = changes.kind == FileKind.DELETE
+        dead += changes.select(gone & ~changes.is_appended if keeps_appended(store.options) else gone).entries()
     return delete_files(store, dead, kept)
 
 
 def _delete_changelogs(store: FileStore, snapshots: Iterable[Snapshot], kept: Reachable) -> int:
+    if store.options.changelogs_outlive_snapshots:
+        return 0
     lists = [snapshot.changelog_manifest_list for snapshot in snapshots if snapshot.changelog_manifest_list]
     changes = side_by_side(store.file_io, [partial(entries_of, store, name) for name in lists])
     return delete_files(store, [entry for some in changes for entry in some.entries()], kept)

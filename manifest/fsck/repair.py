@@ -104,7 +104,7 @@ def _finish_rollback(repairs: Repairs, branch: FileStore) -> None:
     target = pending.target.id
     newer = [snapshot_id for snapshot_id in branch.snapshots.ids() if snapshot_id > target]
     tags = [paths.tag(name) for name, tag in branch.snapshots.tags().items() if tag.id > target]
-    changelogs = [paths.changelog_file(changelog.id) for changelog in branch.snapshots.changelogs() if changelog.id > target]
+    changelogs = [paths.changelog_file(changelog) for changelog in branch.snapshots.kept.ids() if changelog > target]
     repairs.mend(
         RepairKind.FINISH_ROLLBACK,
         paths.pending_rollback,

@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 
 from manifest.entry.columns import EntryColumns
+from manifest.entry.manifest_entry import FileKind
 from manifest.entry.manifest_list import ManifestFileMeta
 from manifest.fsck.index_manifests import CheckedIndexes
 from manifest.fsck.live_files import LiveBucket, LiveFiles, digest
@@ -100,8 +101,16 @@ class CheckedStates:
             yield from self._remaining(live, origin)
 
     def kept_changelog(self, snapshot: Snapshot) -> Iterator[Unit]:
-        """The changelog files of an expired snapshot."""
-        yield from self._changelog(snapshot, Origin(branch=self.store.branch, changelog=snapshot.id))
+        """The changelog files of an expired snapshot; without a changelog the files that it appended, if these are kept."""
+        origin = Origin(branch=self.store.branch, changelog=snapshot.id)
+        yield from self._changelog(snapshot, origin)
+        name = snapshot.delta_manifest_list
+        if snapshot.changelog_manifest_list is not None or not self.store.file_io.exists(self.store.paths.manifest(name)):
+            return
+        metas = self._manifests.listed(name, snapshot.delta_manifest_list_size, origin)
+        entries = None if metas is None else self._manifests.entries(metas, origin)
+        if entries is not None:
+            yield from self._units(entries.select((entries.kind == FileKind.ADD) & entries.is_appended), origin, "data", {})
 
     def _based(self, live: LiveFiles | None, base: Sequence[ManifestFileMeta], snapshot: Snapshot, origin: Origin) -> LiveFiles | None:
         """The state before a snapshot's own changes: that of the snapshot before it, as its base list must say."""

@@ -132,6 +132,9 @@ _DOTTED = {
     "snapshot_num_retained_min": "snapshot.num-retained.min",
     "snapshot_num_retained_max": "snapshot.num-retained.max",
     "snapshot_time_retained": "snapshot.time-retained",
+    "changelog_num_retained_min": "changelog.num-retained.min",
+    "changelog_num_retained_max": "changelog.num-retained.max",
+    "changelog_time_retained": "changelog.time-retained",
     "snapshot_expire_limit": "snapshot.expire.limit",
     "snapshot_clean_empty_directories": "snapshot.clean-empty-directories",
     "source_split_target_size": "source.split.target-size",
@@ -241,6 +244,9 @@ class CoreOptions(BaseModel):
     snapshot_num_retained_max: int = _MAX_INT
     snapshot_time_retained: Millis = 3_600_000
     snapshot_expire_limit: int = 50
+    changelog_num_retained_min: int | None = Field(default=None, ge=1)
+    changelog_num_retained_max: int | None = None
+    changelog_time_retained: Millis | None = None
     snapshot_clean_empty_directories: Flag = False
 
     source_split_target_size: Size = 128 * _MIB
@@ -286,6 +292,22 @@ class CoreOptions(BaseModel):
     def compacts_fully_at_commit(self) -> bool:
         """Whether a batch write fully compacts every bucket that it touches."""
         return bool(self.full_compaction_delta_commits) or self.changelog_producer == "full-compaction"
+
+    @property
+    def changelog_retention(self) -> tuple[int, int, int]:
+        """How many changelogs stay at least and at most, and for how many milliseconds: as snapshots where nothing else is said."""
+        least, most, millis = self.changelog_num_retained_min, self.changelog_num_retained_max, self.changelog_time_retained
+        return (
+            self.snapshot_num_retained_min if least is None else least,
+            self.snapshot_num_retained_max if most is None else most,
+            self.snapshot_time_retained if millis is None else millis,
+        )
+
+    @property
+    def changelogs_outlive_snapshots(self) -> bool:
+        """Whether a snapshot's changelog is kept when it expires (Paimon's "decoupled" changelogs)."""
+        of_snapshots = (self.snapshot_num_retained_min, self.snapshot_num_retained_max, self.snapshot_time_retained)
+        return any(kept > expires for kept, expires in zip(self.changelog_retention, of_snapshots, strict=True))
 
     @property
     def needs_lookup(self) -> bool:

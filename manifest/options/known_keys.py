@@ -74,12 +74,6 @@ BY_CALL = dict.fromkeys(
 )
 """Keys that a call honours, and no commit."""
 
-NOT_SETTABLE = dict.fromkeys(
-    ["changelog.num-retained.min", "changelog.num-retained.max", "changelog.time-retained"],
-    "is not built: a changelog lives as long as its snapshot; keep snapshots longer with snapshot.num-retained.min or snapshot.time-retained",
-)
-"""Keys that no table gets here. One that has them is read and written as ever, and its snapshots stay (``expire_snapshots`` says why)."""
-
 PREFIXES = ("file-index.", *PREFIXES_WITHOUT_EFFECT)
 """Beginnings of keys that are looked at elsewhere or mean nothing here."""
 
@@ -188,7 +182,7 @@ LAYOUT = IMMUTABLE | {
 
 CORE = CoreOptions.keys()
 HONOURED = (CORE | BY_KEY | frozenset(FORMER_KEYS.values())) - frozenset(REFUSED)
-KNOWN = HONOURED | frozenset([*BY_CALL, *NOT_SETTABLE, *REFUSED, *WITHOUT_EFFECT, *PARQUET_WITHOUT_EFFECT, *PARQUET_HONOURED])
+KNOWN = HONOURED | frozenset([*BY_CALL, *REFUSED, *WITHOUT_EFFECT, *PARQUET_WITHOUT_EFFECT, *PARQUET_HONOURED])
 
 
 __all__ = [
@@ -199,7 +193,6 @@ __all__ = [
     "IMMUTABLE",
     "KNOWN",
     "LAYOUT",
-    "NOT_SETTABLE",
     "ONE_WAY",
     "PREFIXES",
     "REFUSED",

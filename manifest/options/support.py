@@ -19,7 +19,6 @@ from manifest.options.known_keys import (
     IMMUTABLE,
     KNOWN,
     LAYOUT,
-    NOT_SETTABLE,
     ONE_WAY,
     PREFIXES,
     REFUSED,
@@ -59,8 +58,6 @@ def check_settable(options: Mapping[str, object]) -> None:
 def _reason(key: str, value: str) -> str | None:
     if key in REFUSED:
         return REFUSED[key](value)
-    if key in NOT_SETTABLE:
-        return NOT_SETTABLE[key]
     if key.startswith(PARQUET_PREFIX):
         return parquet_reason(key, value)
     if key in KNOWN:

@@ -249,6 +249,9 @@ def _check_sequence(schema: TableSchema, options: CoreOptions) -> None:
 def _check_limits(schema: TableSchema, options: CoreOptions) -> None:
     if options.snapshot_num_retained_min > options.snapshot_num_retained_max:
         raise UnsupportedOption("snapshot.num-retained.min", "is greater than snapshot.num-retained.max")
+    least, most, _ = options.changelog_retention
+    if least > most:
+        raise UnsupportedOption("changelog.num-retained.min", "is greater than changelog.num-retained.max")
     if options.num_levels is not None and options.num_levels < 2:
         raise UnsupportedOption("num-levels", "a merge tree has at least 2 levels")
     if options.num_sorted_run_compaction_trigger < 1:

@@ -12,9 +12,10 @@ from fileindex.base.errors import CorruptFile, InvalidArgument, PaimonError, did
 from manifest.io import failpoints
 from manifest.io.errors import SnapshotExpired, SnapshotNotFound
 from manifest.io.file_cache import SHARED
-from manifest.io.paths import BRANCH, CHANGELOG, SNAPSHOT, TAG, numbered, tag_name
+from manifest.io.paths import BRANCH, SNAPSHOT, TAG, numbered, tag_name
 from manifest.io.seal import sealed
 from manifest.snapshot.consumers import ConsumerFiles
+from manifest.snapshot.kept_changelogs import KeptChangelogs
 from manifest.snapshot.pending_rollback import PendingRollback
 from manifest.snapshot.snapshot import Snapshot
 from manifest.snapshot.snapshot_commit import Changed, SnapshotCommit
@@ -299,14 +300,10 @@ class SnapshotManager(ConsumerFiles):
         """Tell readers where the snapshots end, as a rollback must before it deletes the newer ones."""
         self._write_hint(self.paths.latest_hint, snapshot_id)
 
-    def changelogs(self) -> list[Snapshot]:
-        """Expired snapshots whose changelog is kept."""
-        found: list[Snapshot] = []
-        for changelog in sorted(i for i in (numbered(s.name, CHANGELOG) for s in self.file_io.list(self.paths.changelogs)) if i):
-            path = self.paths.changelog_file(changelog)
-            with suppress(FileNotFoundError):
-                found.append(Snapshot.from_json(self.file_io.read(path), path))
-        return found
+    @property
+    def kept(self) -> KeptChangelogs:
+        """The changelogs of expired snapshots."""
+        return KeptChangelogs(self.file_io, self.paths)
 
     def branch_names(self, *, unfinished: bool = False) -> list[str]:
         """Names of the branches beside main; ``unfinished``: those too that are being made or deleted, and have no schema: they may pin files."""

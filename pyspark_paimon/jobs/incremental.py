@@ -14,6 +14,7 @@ import pyarrow as pa
 from fileindex.base.column_type import Kind
 from fileindex.base.errors import InvalidArgument
 from lsm.arrow.row_kind import ROW_KIND
+from manifest.io.errors import SnapshotExpired
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.snapshot import CommitKind, Snapshot
 from manifest.types.data_type import DataField, DataType
@@ -43,7 +44,7 @@ def range_of(backend: Backend, schema: TableSchema, start: Point, end: Point | N
         raise InvalidArgument(f"the mode of an incremental scan is one of {', '.join(MODES)}, not {mode!r}")
     if ROW_KIND in schema.names:
         raise InvalidArgument(f"the table has a column '{ROW_KIND}' of its own, so that changes cannot carry their kinds in it")
-    last = _id(_pinned(backend, end))
+    last = _end(backend, end)
     first = start if type(start) is int else _id(_pinned(backend, start))
     if not 0 <= first <= last:
         raise InvalidArgument(f"changes are read forward in time, not from snapshot {first} to {last}")
@@ -78,6 +79,16 @@ def _pinned(backend: Backend, point: object) -> Snapshot | None:
     return backend.pin(TravelRequest(snapshot_id=point)) if point else None
 
 
+def _end(backend: Backend, point: object) -> int:
+    """The last snapshot of a range: if it has expired, its changelog may still be there, which is seen when the scan is planned."""
+    try:
+        return _id(_pinned(backend, point))
+    except SnapshotExpired:
+        if type(point) is not int:
+            raise
+        return point
+
+
 def _id(snapshot: Snapshot | None) -> int:
     return 0 if snapshot is None else snapshot.id
 
@@ -102,7 +113,7 @@ def plan_changes(store: FileStore, request: ScanRequest, wanted: IncrementalRang
     from lsm.incremental import planner as incremental  # noqa: PLC0415  # a client of a server needs no storage engine
 
     planner = incremental.IncrementalPlanner(store, wanted.start_id, wanted.end_id, wanted.start_tag, wanted.end_tag)
-    return planner.plan(incremental.IncrementalMode(wanted.mode), request.predicate)
+    return planner.plan(incremental.IncrementalMode(wanted.mode), request.predicate, exact=wanted.exact)
 
 
 def read_changes(store: FileStore, split: IncrementalSplit, request: ScanRequest, report: ReadReport | None) -> Iterator[pa.RecordBatch]:

@@ -64,13 +64,17 @@ class TravelRequest(Message):
 
 
 class IncrementalRange(Message):
-    """Changes after snapshot ``start_id`` (0: since the beginning) up to and with ``end_id``; a tag holds a snapshot that has expired."""
+    """Changes after snapshot ``start_id`` (0: since the beginning) up to and with ``end_id``; a tag holds a snapshot that has expired.
+
+    ``exact``: what the mode cannot tell of an expired snapshot is an error.
+    """
 
     start_id: int
     end_id: int
     mode: IncrementalModeName
     start_tag: str | None = None
     end_tag: str | None = None
+    exact: bool = False
 
 
 class ScanRequest(Message):

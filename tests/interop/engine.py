@@ -18,6 +18,7 @@ write         batches [[row..]..], user?, identifier?, overwrite {partition}?, r
 delete        filter -> {snapshot, rows}; deletion vectors on an append table
 compact       full? -> {snapshot}; write-only tables too
 dump          filter?, columns?, kinds? -> [row..] after merging; the filter is pushed down and checked again
+follow        -> [row..] with their kinds, that a stream gives from where ``scan.mode`` begins to the newest snapshot
 raw           filter? -> {rows}: how many rows are left by skipping alone
 plan          filter? -> [split..] with files and their deletion files
 files         snapshot? -> [file..]: manifest entries with decoded bounds
@@ -152,6 +153,10 @@ class Engine:
     def dump(self, table: Path | str, filter: Filter | None = None, **more: Any) -> list[dict[str, Any]]:  # noqa: A002  # as above
         """Rows after merging."""
         return self.ask("dump", table, filter=filter, **more)
+
+    def follow(self, table: Path | str, **more: Any) -> list[dict[str, Any]]:
+        """The rows of a stream up to now, with their kinds; ``options`` say where it begins."""
+        return self.ask("follow", table, **more)
 
     def raw(self, table: Path | str, filter: Filter | None = None, **more: Any) -> int:  # noqa: A002  # as above
         """How many rows skipping alone leaves."""

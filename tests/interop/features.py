@@ -67,6 +67,7 @@ FEATURES = (
     "tags",
     "branches",
     "expired snapshots",
+    "changelogs that outlive snapshots",
     "concurrent commits",
 )
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from manifest.expire.orphans import list_orphans, remove_orphans
 from manifest.expire.snapshots import ExpiredSnapshots, expire_snapshots
-from manifest.io.errors import SnapshotExpired, UnsupportedTable
+from manifest.io.errors import SnapshotExpired
 from manifest.io.file_io import LocalFileIO
 from manifest.io.wrapped import WrappedFileIO
 from manifest.store import FileStore
@@ -184,12 +184,6 @@ def test_empty_directories_go_only_if_asked(tmp_path):
         expire_snapshots(store, retain_min=1, older_than_ms=ALWAYS)
         assert store.file_io.exists(store.paths.partition_dir(("a",))) == (clean == "false")
         assert store.file_io.exists(store.paths.partition_dir(("b",)))
-
-
-def test_longer_changelogs_are_refused(store):
-    keeping = store.with_options({"changelog.num-retained.max": "100"})
-    with pytest.raises(UnsupportedTable, match=r"changelog\.num-retained\.max"):
-        expire_snapshots(keeping)
 
 
 def test_an_interrupted_expiry_is_finished_by_the_next(store):

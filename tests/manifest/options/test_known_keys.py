@@ -10,9 +10,9 @@ import pytest
 
 from fileindex.base.errors import UnsupportedOption
 from manifest.options.core_options import FORMER_KEYS, CoreOptions
-from manifest.options.known_keys import BY_CALL, BY_KEY, CORE, HONOURED, KNOWN, NOT_SETTABLE, REFUSED
+from manifest.options.known_keys import BY_CALL, BY_KEY, CORE, HONOURED, KNOWN, REFUSED
 from manifest.options.parquet_options import PARQUET_HONOURED, PARQUET_WITHOUT_EFFECT, ParquetOptions
-from manifest.options.support import check_settable, check_writable, effect_of
+from manifest.options.support import check_settable, effect_of
 from manifest.options.without_effect import WITHOUT_EFFECT
 from manifest.storage.option_names import STORE_PREFIXES
 
@@ -20,7 +20,6 @@ ROOT = Path(__file__).parents[3]
 CLASSES = {
     "honoured": HONOURED,
     "by call": set(BY_CALL),
-    "not settable": set(NOT_SETTABLE),
     "limited or refused": set(REFUSED),
     "without effect": set(WITHOUT_EFFECT),
     "parquet, honoured": PARQUET_HONOURED,
@@ -69,13 +68,6 @@ def test_the_members_of_the_parquet_options_are_used() -> None:
         assert re.search(rf"\.{name}\b", users), name
 
 
-@pytest.mark.parametrize("key", sorted(NOT_SETTABLE))
-def test_a_longer_changelog_is_refused_by_name_but_no_obstacle_to_a_table_that_has_it(key: str) -> None:
-    with pytest.raises(UnsupportedOption, match=key):
-        check_settable({key: "1 d" if "time" in key else "5"})
-    check_writable(CoreOptions.of({key: "5"}), has_primary_key=True, table="t")
-
-
 @pytest.mark.parametrize("key", ["sink.parallelism", "sink.anything.at-all", "scan.parallelism", "scan.infer-parallelism", "lookup.async"])
 def test_keys_of_other_engines_jobs_are_kept(key: str) -> None:
     check_settable({key: "8"})
@@ -106,7 +98,7 @@ def test_effects_of_options() -> None:
     assert effect_of("bucket", "4") == ("honoured", "")
     assert effect_of(next(iter(FORMER_KEYS.values())), "true") == ("honoured", "")
     assert effect_of("partition.expiration-time", "1 d")[0] == "by call"
-    assert effect_of("changelog.time-retained", "1 d")[0] == "none"
+    assert effect_of("changelog.time-retained", "1 d") == ("honoured", "")
     assert effect_of("made.by", "someone")[0] == "unknown"
     assert effect_of("parquet.compression", "gzip")[0] == "none"
     assert effect_of("parquet.bloom.filter.enabled#id", "true") == ("honoured", "")

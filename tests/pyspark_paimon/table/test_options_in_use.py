@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pyspark_paimon import Table, UnsupportedOption
+from pyspark_paimon import Table
 
 
 def rows(count: int, first: int = 0) -> pa.Table:
@@ -74,9 +74,3 @@ def test_a_consumer_that_rests_for_too_long_is_forgotten_by_expiry(create) -> No
     table.alter_options({"consumer.expiration-time": "1 h"})
     assert table.expire_snapshots(retain_min=1, retain_max=1).snapshots == 1
     assert table.consumers()["consumer_id"].to_pylist() == ["new"]
-
-
-def test_a_changelog_that_outlives_its_snapshots_is_refused(create) -> None:
-    table = create("id BIGINT, x DOUBLE, s STRING")
-    with pytest.raises(UnsupportedOption, match=r"changelog\.num-retained\.min.*snapshot\.num-retained"):
-        table.alter_options({"changelog.num-retained.min": "10"})

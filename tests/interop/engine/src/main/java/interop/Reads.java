@@ -15,6 +15,7 @@ import org.apache.paimon.table.source.DataSplit;
 import org.apache.paimon.table.source.DeletionFile;
 import org.apache.paimon.table.source.ReadBuilder;
 import org.apache.paimon.table.source.Split;
+import org.apache.paimon.table.source.StreamTableScan;
 import org.apache.paimon.table.source.TableRead;
 import org.apache.paimon.types.RowType;
 
@@ -40,6 +41,22 @@ final class Reads {
                 rows.add(kinds ? Json.object().<ObjectNode>set("_kind", Json.array().add(row.getRowKind().shortString()).get(0)).setAll(shown) : shown);
             }
         });
+        return rows;
+    }
+
+    /** What a stream gives, from where the options let it begin to the newest snapshot, each row with its kind. */
+    static JsonNode follow(Request request) throws Exception {
+        FileStoreTable table = request.table();
+        RowType type = table.rowType();
+        ArrayNode rows = Json.array();
+        StreamTableScan scan = table.newReadBuilder().newStreamScan();
+        long newest = table.snapshotManager().latestSnapshotId();
+        while (scan.checkpoint() == null || scan.checkpoint() <= newest) {
+            read(table, null, false, scan.plan().splits(), row -> {
+                ObjectNode shown = Json.object().put("_kind", row.getRowKind().shortString());
+                rows.add(shown.<ObjectNode>setAll(Cells.row(type, row)));
+            });
+        }
         return rows;
     }
 

@@ -20,6 +20,7 @@ final class Verbs {
             case "delete" -> Writes.delete(request);
             case "compact" -> Writes.compact(request);
             case "dump" -> Reads.dump(request);
+            case "follow" -> Reads.follow(request);
             case "raw" -> Reads.raw(request);
             case "plan" -> Reads.plan(request);
             case "files" -> Metadata.files(request);

@@ -1,0 +1,112 @@
+"""Changelogs that outlive their snapshots, kept when these expire and deleted later (Paimon's ``ExpireChangelogImpl``).
+
+With a changelog producer the changelog files are kept. Without one the appended rows themselves tell what changed, so that expiring
+snapshots leave behind the files of appends and every manifest of the data; who expires the changelog deletes them.
+"""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_left
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+
+from fileindex.base.log import logger_of
+from manifest.entry.manifest_entry import FileKind, ManifestEntry
+from manifest.expire.delete_files import delete_files, delete_metadata, entries_of
+from manifest.expire.reachable import Reachable, near_tags, reachable
+from manifest.io import failpoints
+from manifest.io.errors import SnapshotNotFound
+from manifest.io.side_by_side import side_by_side
+from manifest.options.core_options import CoreOptions
+from manifest.snapshot.snapshot import Snapshot
+from manifest.store import FileStore
+
+_LOG = logger_of(__name__)
+_FOREVER = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class ExpiredChangelogs:
+    """How many changelogs went, and how many files with them."""
+
+    changelogs: int = 0
+    data_files: int = 0
+    manifests: int = 0
+
+
+def keeps_appended(options: CoreOptions) -> bool:
+    """Whether files of appended rows, and manifests of data, stay when their snapshot expires: they are the changelog."""
+    return options.changelogs_outlive_snapshots and options.changelog_producer == "none"
+
+
+def keep_changelogs(store: FileStore, expiring: Sequence[Snapshot], kept: Reachable) -> None:
+    """Keep the changelogs of snapshots that are about to expire: their copies are written, what they need is added to ``kept``."""
+    for snapshot in expiring:
+        if keeps_appended(store.options):
+            kept.add_lists(store, [name for name, _ in snapshot.manifest_lists])
+        if snapshot.changelog_manifest_list:
+            kept.add_lists(store, [snapshot.changelog_manifest_list])
+    store.snapshots.kept.keep(expiring)
+    failpoints.point("changelogs-kept")
+
+
+def expire_changelogs(store: FileStore) -> ExpiredChangelogs:
+    """Expire kept changelogs by the table's options: those that it does not have for them are those of snapshots. The newest always stays.
+
+    Raises ``CorruptFile`` if nobody can tell what is used; nothing is deleted then.
+    """
+    manager = store.snapshots
+    newest, ids = store.file_io.together(manager.latest, manager.kept.ids)
+    expired = ids[: bisect_left(ids, _end(store, newest.id, ids))] if newest is not None and ids else []
+    earliest = manager.earliest_id() if expired else None
+    if not expired or newest is None or earliest is None:
+        return ExpiredChangelogs()
+    with suppress(SnapshotNotFound):  # another process expires the same ones
+        return _expire(store, expired, ids[len(expired)], manager.get(earliest), newest)
+    return ExpiredChangelogs()
+
+
+def _end(store: FileStore, latest: int, ids: Sequence[int]) -> int:
+    """The first id to keep."""
+    options, manager = store.options, store.snapshots
+    least, most, retained = options.changelog_retention
+    end = min(latest - least + 1, manager.next_for_consumers() or _FOREVER, ids[0] + options.snapshot_expire_limit, ids[-1])
+    cut = time.time_ns() // 1_000_000 - retained
+    for snapshot_id in ids[bisect_left(ids, latest - most + 1) : bisect_left(ids, end)]:
+        changelog = manager.kept.get(snapshot_id)
+        if changelog is not None and changelog.time_millis >= cut:
+            return snapshot_id
+    return end
+
+
+def _expire(store: FileStore, ids: Sequence[int], first_kept: int, earliest: Snapshot, newest: Snapshot) -> ExpiredChangelogs:
+    files = store.snapshots.kept
+    expired = [changelog for changelog in map(files.get, ids) if changelog is not None]
+    tagged = {tag.id: tag for tag in store.snapshots.tags().values()}
+    states = {state.id: state for state in (*near_tags(store, tagged, ids[0], first_kept), earliest, newest)}
+    kept = reachable(store, states.values())  # before anything goes: it may fail
+    following = files.get(first_kept)
+    if following is not None:
+        kept.add_lists(store, [name for name, _ in following.manifest_lists])
+    files.forget(ids, first_kept)
+    data = delete_files(store, _dead(store, expired), kept)
+    manifests = delete_metadata(store, expired, kept)
+    _LOG.info("%s: expired changelogs %d to %d, and with them %d data files and %d manifests", store.root, ids[0], ids[-1], data, manifests)
+    return ExpiredChangelogs(len(expired), data, manifests)
+
+
+def _dead(store: FileStore, expired: Sequence[Snapshot]) -> list[ManifestEntry]:
+    """The files of changelogs; without those the files that the snapshot deleted, which older changelogs have told."""
+    dead: list[ManifestEntry] = []
+    names = [changelog.changelog_manifest_list or changelog.delta_manifest_list for changelog in expired]
+    every = side_by_side(store.file_io, [partial(entries_of, store, name) for name in names])
+    for changelog, entries in zip(expired, every, strict=True):
+        wanted = FileKind.ADD if changelog.changelog_manifest_list else FileKind.DELETE
+        dead += entries.select(entries.kind == wanted).entries()
+    return dead
+
+
+__all__ = ["ExpiredChangelogs", "expire_changelogs", "keep_changelogs", "keeps_appended"]

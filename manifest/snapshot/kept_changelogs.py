@@ -1,0 +1,71 @@
+"""Changelogs that outlive their snapshots: copies of expired snapshots, by whose manifests what changed is still read (Paimon's ``ChangelogManager``)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from fileindex.base.errors import CorruptFile
+from manifest.io.file_io import FileIO
+from manifest.io.paths import CHANGELOG, EARLIEST, LATEST, TablePaths, numbered
+from manifest.io.seal import sealed
+from manifest.snapshot.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class KeptChangelogs:
+    """The kept changelogs of a table or branch, by the ids of their snapshots. Hints are for other engines; here the directory is listed."""
+
+    file_io: FileIO
+    paths: TablePaths
+
+    def ids(self) -> list[int]:
+        """All ids, ascending."""
+        return sorted(i for i in (numbered(s.name, CHANGELOG) for s in self.file_io.list(self.paths.changelogs)) if i)
+
+    def get(self, snapshot_id: int) -> Snapshot | None:
+        """The expired snapshot, None if its changelog is not kept. Raises ``CorruptFile``."""
+        path = self.paths.changelog_file(snapshot_id)
+        try:
+            found = Snapshot.from_json(self.file_io.read(path), path)
+        except FileNotFoundError:
+            return None
+        if found.id != snapshot_id:
+            raise CorruptFile(path, f"holds snapshot {found.id}")
+        return found
+
+    def all(self) -> list[Snapshot]:
+        """All of them, oldest first; one that expires meanwhile is left out."""
+        return [found for found in map(self.get, self.ids()) if found is not None]
+
+    def keep(self, snapshots: Sequence[Snapshot]) -> None:
+        """Keep the changelogs of snapshots that are about to expire, oldest first."""
+        for snapshot in snapshots:
+            path = self.paths.changelog_file(snapshot.id)
+            if not self.file_io.exists(path):  # a snapshot that came back from its tag knows less than what is kept
+                self.file_io.write(path, sealed(path, snapshot.to_json()), overwrite=True)
+        if snapshots:
+            self._hint(LATEST, snapshots[-1].id)
+
+    def forget(self, ids: Sequence[int], first_kept: int) -> None:
+        """Delete these, the oldest, of which ``first_kept`` is the next."""
+        for snapshot_id in ids:
+            self.file_io.delete(self.paths.changelog_file(snapshot_id))
+        self._hint(EARLIEST, first_kept)
+
+    def forget_after(self, snapshot_id: int) -> list[Snapshot]:
+        """Delete those of later snapshots, newest first, and what hints say; gives what they were, oldest first."""
+        newer = [found for found in map(self.get, [i for i in self.ids() if i > snapshot_id]) if found is not None]
+        if newer:
+            self.file_io.delete(f"{self.paths.changelogs}/{LATEST}")
+        for changelog in reversed(newer):
+            self.file_io.delete(self.paths.changelog_file(changelog.id))
+        return newer
+
+    def _hint(self, name: str, snapshot_id: int) -> None:
+        with suppress(OSError):  # a missing or stale hint costs a listing
+            self.file_io.write(f"{self.paths.changelogs}/{name}", str(snapshot_id).encode(), overwrite=True, durable=False)
+
+
+__all__ = ["KeptChangelogs"]
