@@ -49,8 +49,8 @@ test-store: setup ## Run the tests of tables on object stores (S3Proxy by Maven,
 	@PAIMON_TEST_STORE=azure $(PYTEST) -q -n 2 -m "not spark and not interop and not long" $(STORE_TESTS)
 
 .PHONY: test-long
-test-long: setup ## Run the long tests too (races, soaks, large property runs)
-	@$(PYTEST) -q -m "long and not interop"
+test-long: setup ## Run the long tests too (races, soaks), and properties with more examples
+	@PYSPARK_PAIMON_EXAMPLES=5 $(PYTEST) -q -m "(long or hypothesis) and not interop"
 
 .PHONY: test-pages
 test-pages: setup ## Run the tests of the pages in a real Chromium, which is installed where rights allow

@@ -11,13 +11,14 @@ from tests.torture.corruption import excused, outcomes, replay
 from tests.torture.report import leave_case
 
 
-@pytest.mark.parametrize("table", ["append, sidecar indexes", "deletion vectors"])
+@pytest.mark.parametrize("table", ["append, sidecar indexes", pytest.param("deletion vectors", marks=pytest.mark.long)])
 def test_rotten_files_give_right_rows_or_errors_that_name_them(tmp_path: Path, table: str) -> None:
     found = list(islice(outcomes(3, tmp_path, [table]), 12))
     assert not [outcome for outcome in found if not outcome.good]
     assert sum("footer" in outcome.configuration for outcome in found) >= 2
 
 
+@pytest.mark.long
 def test_a_case_is_replayed_from_its_folder(tmp_path: Path) -> None:
     from tests.torture.rotting_tables import make
 

@@ -22,6 +22,7 @@ from lsm.read.split import read_split
 from lsm.scan.planner import ScanPlanner
 from manifest.entry.index_manifest import DELETION_VECTORS
 from manifest.store import FileStore
+from tests.examples import some
 from tests.lsm.write_kit import compact_all, live, live_files, make, raw, write
 from tests.odd_bytes import odd_texts
 
@@ -64,7 +65,9 @@ BATCH = st.lists(
 ACTION = st.tuples(BATCH, st.sampled_from(["leave", "inline", "inline", "inline", "compact", "full"]))
 
 
-@settings(deadline=None, max_examples=15, phases=[Phase.explicit, Phase.reuse, Phase.generate])  # shrinking whole histories takes minutes
+@settings(
+    deadline=None, max_examples=some(6), phases=[Phase.explicit, Phase.reuse, Phase.generate]
+)  # shrinking whole histories takes minutes
 @given(
     st.lists(ACTION, min_size=1, max_size=9),
     st.sampled_from(["plain", "64 bit", "partitioned", "sequence", "sequence down", "ignore delete"]),

@@ -21,6 +21,7 @@ from manifest.io.file_io import LocalFileIO
 from manifest.schema.manager import SchemaManager
 from manifest.schema.validation import build_schema
 from manifest.store import FileStore
+from tests.examples import some
 from tests.lsm.aggregate_model import CannotMerge, order_of
 from tests.lsm.merge_kit import KINDS, shown
 from tests.lsm.merge_model import Model, Record
@@ -104,7 +105,7 @@ def text_of(row: dict[str, Any]) -> str:
     return repr(sorted(shown(("+I", 0, row), TYPES)[2].items()))
 
 
-@settings(max_examples=25, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@settings(max_examples=some(10), deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(engines(), st.data())
 def test_tables_of_every_engine_hold_what_the_model_holds(options: dict[str, str], data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as directory:

@@ -20,6 +20,7 @@ from lsm.parquet.page_index import ColumnPages
 from lsm.parquet.polars_decoder import masked_rows, rows_of_texts
 from lsm.parquet.reader import ParquetDataFile
 from manifest.io.file_io import LocalFileIO
+from tests.examples import some
 
 ROWS = 3000
 TYPES = {
@@ -118,7 +119,7 @@ def test_decimals_come_out_alike_however_they_are_stored(tmp_path, as_integer):
         assert pa.table(taken, rows.schema.names) == rows.filter(pa.array(chosen))
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=some(12), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_any_rows_of_any_layout(tmp_path, data):
     rows = table(data.draw(st.integers(0, 5))).select(["int", "text", "wide", "bytes", "counted"]).slice(0, data.draw(st.integers(1, 400)))
@@ -195,6 +196,8 @@ import numpy as np
 import lsm.parquet.reader
 from lsm.parquet.reader import ParquetDataFile
 from manifest.io.file_io import LocalFileIO
+from tests.examples import some
+from tests.examples import some
 
 lsm.parquet.reader.PAGED_ROWS = 1
 lsm.parquet.reader._WORTH_MASKING = 0

@@ -30,6 +30,7 @@ from lsm.parquet.thrift import BINARY, I32, I64, LIST, STRUCT, decode_struct, en
 from manifest.io.file_io import LocalFileIO
 from manifest.stats.column_stats import ColumnBounds, may_match
 from manifest.types.data_type import DataType
+from tests.examples import some
 from tests.golden_rows import GOLDEN, golden_predicate, golden_rows
 from tests.lsm.small_tables import create, scan, write
 from tests.odd_bytes import odd_bytes
@@ -167,7 +168,7 @@ def test_a_lookup_decodes_one_page_of_a_large_row_group(tmp_path):
     assert 0 < result.report.bytes_read < whole
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=some(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(at=st.integers(0, 10**6), value=st.integers(0, 255))
 def test_a_broken_page_index_is_no_worse_than_none(paged, at, value):
     """A changed byte among the indexes: the right values, whole chunks instead, or an error that names the file."""

@@ -23,6 +23,7 @@ from manifest.io.errors import UnsupportedTable
 from manifest.io.file_io import LocalFileIO
 from manifest.io.wrapped import WrappedFileIO
 from manifest.store import FileStore
+from tests.examples import some
 from tests.golden_rows import GOLDEN
 from tests.lsm.small_tables import compact, create, matching, replace_file, resize_files, scan, write
 
@@ -174,7 +175,7 @@ def test_a_damaged_data_file_is_named(merged, damage):
         scan(merged)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=some(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(at=st.integers(0, 10**6), bit=st.integers(0, 7))
 def test_a_flipped_bit_of_a_page_gives_the_right_rows_or_an_error_that_names_the_file(tmp_path_factory, at, bit):
     """Pages only: what Parquet keeps behind them has no checksum, and Arrow ends the process over some of its damage."""
@@ -302,7 +303,7 @@ TREES = st.recursive(
 )
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=some(5), deadline=None)
 @given(
     writes=st.lists(ROWS, min_size=1, max_size=4),
     compact_after=st.integers(0, 3),

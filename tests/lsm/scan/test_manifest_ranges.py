@@ -29,6 +29,7 @@ from manifest.schema.validation import build_schema
 from manifest.stats.column_stats import SimpleStats
 from manifest.store import FileStore
 from manifest.types.data_type import DataField, DataType
+from tests.examples import some
 from tests.lsm.small_tables import compact, create, scan, write
 
 TYPES = {
@@ -138,7 +139,7 @@ def planned(store, predicate):
     return {file.file_name for split in plan.splits for file in split.files}
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=some(12), deadline=None)
 @given(history=histories(), few=st.sampled_from([0, 2, 16]))
 def test_a_plan_with_ranges_is_the_full_plan(tmp_path_factory, history, few):
     """Whether a manifest's files are looked at one by one (``few``) or in columns."""

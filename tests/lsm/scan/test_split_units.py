@@ -8,6 +8,7 @@ from fileindex.predicate.tree import ColumnRef, Compare, Op
 from lsm.scan.split_units import units
 from pyspark_paimon import Table
 from pyspark_paimon.local.backend import LocalBackend
+from tests.examples import some
 
 WRITE_ONLY = {"bucket": "1", "write-only": "true"}
 
@@ -60,7 +61,7 @@ def test_parts_of_a_filtered_plan_are_whole(tmp_path):
     assert len(plan.splits) == 1
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=some(10), deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(1, 15)), min_size=1, max_size=6))
 def test_parts_read_apart_have_the_rows_of_the_whole(tmp_path_factory, writes):
     table = Table.create(tmp_path_factory.mktemp("u") / "t", "id BIGINT, v STRING", primary_keys=["id"], options=WRITE_ONLY)

@@ -23,6 +23,7 @@ from manifest.io.file_io import LocalFileIO
 from manifest.io.wrapped import WrappedFileIO
 from manifest.row.binary_row import encode_row
 from manifest.store import FileStore
+from tests.examples import some
 from tests.lsm.write_kit import commit, compact_all, data_files, live, live_files, make, newest_rows, path_of, raw, write
 from tests.odd_bytes import odd_texts
 
@@ -47,7 +48,9 @@ BATCH = st.lists(
 ACTION = st.tuples(BATCH, st.sampled_from(["leave", "inline", "compact", "full"]))
 
 
-@settings(deadline=None, max_examples=30, phases=[Phase.explicit, Phase.reuse, Phase.generate])  # shrinking whole histories takes minutes
+@settings(
+    deadline=None, max_examples=some(12), phases=[Phase.explicit, Phase.reuse, Phase.generate]
+)  # shrinking whole histories takes minutes
 @given(
     st.lists(ACTION, min_size=1, max_size=7),
     st.sampled_from(["plain", "partitioned", "sequence", "sequence down", "ignore delete", "thin"]),

@@ -13,6 +13,7 @@ from manifest.io.errors import SnapshotExpired
 from manifest.io.file_io import LocalFileIO
 from manifest.io.wrapped import WrappedFileIO
 from manifest.store import FileStore
+from tests.examples import some
 from tests.manifest.commit_kit import EMPTY, check_table, committer, data_file, live_names, make_table, message
 
 ALWAYS = 2**62
@@ -201,7 +202,7 @@ def test_an_interrupted_expiry_is_finished_by_the_next(store):
     assert list_orphans(fresh, ALWAYS) == []
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=some(6), deadline=None)
 @given(st.lists(st.sampled_from(["append", "compact", "tag", "truncate", "expire"]), min_size=2, max_size=12))
 def test_after_expiry_every_retained_state_is_whole_and_nothing_else_is_left(tmp_path_factory, steps):
     store = make_table(tmp_path_factory.mktemp("e") / "t", options={"write-only": "true", "manifest.merge-min-count": "3"})

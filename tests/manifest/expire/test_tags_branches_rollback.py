@@ -26,6 +26,7 @@ from manifest.schema.change import AddColumn
 from manifest.snapshot.pending_rollback import PendingRollback
 from manifest.snapshot.tag import Tag
 from manifest.store import FileStore
+from tests.examples import some
 from tests.manifest.commit_kit import check_table, committer, data_file, live_names, make_table, message
 
 ALWAYS = 2**62
@@ -324,7 +325,7 @@ def test_a_branch_stands_in_the_path_as_the_format_spells_it():
 STEPS = ["append", "compact", "truncate", "tag", "untag", "branch", "unbranch", "forward", "rollback", "expire"]
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=some(6), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.tuples(st.sampled_from(STEPS), st.booleans(), st.integers(0, 3)), min_size=3, max_size=14))
 def test_whatever_happens_every_kept_state_is_whole_and_nothing_else_is_left(tmp_path_factory, steps):
     table = make_table(tmp_path_factory.mktemp("h") / "t", options={"write-only": "true", "manifest.merge-min-count": "3"})

@@ -24,6 +24,7 @@ from manifest.options.stats_mode import StatsMode, truncate_up
 from manifest.stats.collector import StatsCollector
 from manifest.stats.column_stats import ColumnBounds, SimpleStats, decode_bounds, may_match
 from manifest.types.data_type import from_arrow
+from tests.examples import some
 
 X = ColumnRef("x")
 
@@ -177,7 +178,7 @@ def filtered_columns(draw: st.DrawFn) -> tuple[ColumnType, list[Any], Predicate]
     return column_type, draw(st.lists(st.none() | values, min_size=1, max_size=12)), draw(tree)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=some(40), deadline=None)
 @given(filtered_columns(), st.sampled_from(["full", "truncate(2)", "counts"]))
 def test_statistics_never_drop_a_matching_row(
     tmp_path_factory: pytest.TempPathFactory, case: tuple[ColumnType, list[Any], Predicate], mode: str

@@ -17,6 +17,7 @@ from fileindex.base.column_type import ColumnType, Kind
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.json import from_json, to_json
 from pyspark_paimon.filter.parse import bind_filter, parse_filter
+from tests.examples import some
 
 TYPES = {
     "t": ColumnType(Kind.TINYINT),
@@ -210,7 +211,7 @@ def table(rows: list[dict[str, object]]) -> pa.RecordBatch:
     return pa.record_batch([pa.array([row[name] for row in rows], kind.arrow) for name, kind in TYPES.items()], names=list(TYPES))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=some(60), deadline=None)
 @given(condition=CONDITIONS, rows=st.lists(ROWS, min_size=1, max_size=8))
 def test_a_filter_selects_what_the_model_selects(condition: Node, rows: list[dict[str, object]]) -> None:
     batch = table(rows)

@@ -20,6 +20,7 @@ from manifest.io.errors import CommitConflict, SchemaMismatch, UnsupportedTable
 from manifest.snapshot.snapshot import CommitKind
 from manifest.store import FileStore
 from pyspark_paimon import Table
+from tests.examples import some
 
 DDL = "id BIGINT, p INT, n INT, s STRING"
 KINDS = {
@@ -234,7 +235,7 @@ STEP = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=12, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@settings(deadline=None, max_examples=some(6), phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(st.sampled_from(sorted(KINDS)), st.lists(STEP, min_size=2, max_size=10))
 def test_any_history_equals_a_list_of_rows(kind: str, steps: list[tuple]) -> None:
     with TemporaryDirectory() as directory:

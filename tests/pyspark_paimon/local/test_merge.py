@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pyspark_paimon import InvalidArgument, InvalidFilter, SchemaMismatch, Table, UnknownColumn
 from pyspark_paimon.local import merge as merging
 from pyspark_paimon.request.results import MergeResult
+from tests.examples import some
 from tests.merged_rows import CONDITIONS, DDL, INSERTS, JOINS, SOURCE, UPDATES, Refused, Row, comparable, model, said
 
 VALUES = {
@@ -53,7 +54,7 @@ def clauses_of(draw: st.DrawFn) -> list[tuple[Any, ...]]:
     return found
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=some(10), deadline=None)
 @given(
     before=rows_of(st.integers(0, 5), unique=True),
     source=rows_of(st.integers(0, 8), unique=False),

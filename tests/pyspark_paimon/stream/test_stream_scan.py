@@ -16,6 +16,7 @@ from pyspark_paimon import InvalidArgument, SnapshotExpired, SnapshotNotFound, T
 from pyspark_paimon.filter.parse import bind_filter
 from pyspark_paimon.request.backend import EVERY_LEVEL, ScanRequest
 from pyspark_paimon.stream.rows import stream_rows
+from tests.examples import some
 
 COLUMNS = ("id", "n", "_row_kind")
 BEGINNING = Position(0, whole=True)
@@ -224,7 +225,7 @@ def act(table: Table, step: Any) -> None:
 
 @pytest.mark.parametrize("kind", list(TABLES))
 @given(steps=st.lists(STEP, min_size=2, max_size=7))
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=some(3), deadline=None)
 def test_batches_add_up_to_the_table_wherever_the_stream_stops(tmp_path_factory, kind: str, steps: list) -> None:
     """Every batch is planned from its two positions alone, by a new stream_scan; a consumer keeps the snapshots that it needs."""
     path = tmp_path_factory.mktemp("p") / "t"

@@ -28,6 +28,7 @@ from pyspark_paimon.local.backend import LocalBackend
 from pyspark_paimon.request.backend import ScanRequest
 from pyspark_paimon.request.validate import text_columns
 from pyspark_paimon.views.summaries import summaries_from_json, summaries_to_json
+from tests.examples import some
 from tests.golden_rows import GOLDEN
 
 DDL = "id INT NOT NULL, city STRING, n INT, price DOUBLE, day DATE, attrs MAP<STRING, INT>"
@@ -182,7 +183,7 @@ def spelled(table):
     return sorted(map(repr, table.to_pylist()))
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=some(3), deadline=None)
 @given(data=st.data())
 def test_rows_and_counts_are_the_same_with_and_without_indexes(opened, data):
     predicate = data.draw(opened.trees)

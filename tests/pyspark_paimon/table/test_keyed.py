@@ -27,6 +27,7 @@ from lsm.read import data_file
 from manifest.io.errors import NullInKey
 from pyspark_paimon import InvalidArgument, SchemaMismatch, Table, UnknownColumn
 from pyspark_paimon.request.backend import ScanRequest
+from tests.examples import some
 
 NUL_TEXTS = ["", "a", "a\0", "a\0\0", "b", "eight by", "eight by\0", "a longer text than that", "ä"]
 FLOATS = [0.0, -0.0, math.nan, math.inf, -math.inf, 1.5, 5e-324]
@@ -203,7 +204,7 @@ TEXTS = st.text(st.sampled_from("a\0ß"), max_size=20)
 ROWS = st.lists(st.tuples(TEXTS, st.floats(allow_nan=True), st.integers(-2, 2)), max_size=20)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=some(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(ROWS, ROWS)
 def test_a_key_set_finds_what_a_dict_finds(wanted, rows):
     schema = pa.schema([("t", pa.string()), ("f", pa.float64()), ("n", pa.int8())])

@@ -86,7 +86,9 @@ def test_a_server_that_is_killed_amid_a_step_and_comes_back_loses_nothing(s3, pr
     checked(s3, table, expected)
 
 
-@pytest.mark.parametrize("step", ["write", pytest.param("commit, manifests", marks=pytest.mark.long), "commit, snapshot"])
+@pytest.mark.parametrize(
+    "step", [*(pytest.param(step, marks=pytest.mark.long) for step in ("write", "commit, manifests")), "commit, snapshot"]
+)
 def test_a_store_that_is_gone_amid_a_write_is_an_error_that_says_so_and_the_repetition_commits_once(
     s3, proxy, warehouse, step, monkeypatch
 ):
@@ -112,7 +114,7 @@ def test_a_store_that_is_gone_amid_a_write_is_an_error_that_says_so_and_the_repe
     checked(s3, table, [*range(50), *range(100, 110)])
 
 
-@pytest.mark.parametrize("fault", [BUSY, TRUNCATE, *(pytest.param(fault, marks=pytest.mark.long) for fault in (BROKEN, LOSE, DROP))])
+@pytest.mark.parametrize("fault", [BUSY, *(pytest.param(fault, marks=pytest.mark.long) for fault in (TRUNCATE, BROKEN, LOSE, DROP))])
 def test_what_passes_is_no_error_of_any_operation(s3, proxy, warehouse, fault, monkeypatch):
     """The first request for every object, and the first of every kind, goes wrong."""
     monkeypatch.setattr(faults, "_FIRST_WAIT", 0.001)
