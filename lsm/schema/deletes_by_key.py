@@ -10,13 +10,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fileindex.base.arrays import Mask
-from lsm.arrow.row_kind import ROW_KINDS
 from lsm.keys.encoding import one_array
 from lsm.keys.sort import DELETE
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.merge_options import MergeOptions
 from manifest.schema.table_schema import TableSchema
 from manifest.types.default_value import default_scalar
+
+_DELETE_TEXT = "-D"
+"""``DELETE`` as a column of kinds has it."""
 
 
 def deletes_completed(rows: pa.Table, schema: TableSchema, kinds: Any = None) -> pa.Table:
@@ -59,12 +61,14 @@ def deletes_completed(rows: pa.Table, schema: TableSchema, kinds: Any = None) ->
 
 
 def _deletes(rows: pa.Table, schema: TableSchema, kinds: Any) -> Mask:
-    if kinds is None:
-        column = one_array(rows.column(schema.core.rowkind_field))
-        return (
-            np.asarray(pc.equal(column, ROW_KINDS[DELETE]).fill_null(False)) if _is_text(column.type) else np.zeros(rows.num_rows, np.bool_)
-        )
-    return np.asarray(kinds) == DELETE
+    found: Mask
+    if kinds is not None:
+        found = np.asarray(kinds) == DELETE
+    elif _is_text((column := one_array(rows.column(schema.core.rowkind_field))).type):
+        found = np.asarray(pc.equal(column, _DELETE_TEXT).fill_null(False))
+    else:
+        found = np.zeros(rows.num_rows, np.bool_)
+    return found
 
 
 def _is_text(kind: pa.DataType) -> bool:
