@@ -160,8 +160,9 @@ class FileStore:
         """Reader and writer of manifests."""
         codec, level = self._compression
         target = self.options.manifest_target_file_size
+        names, file_format = FileNames("manifest-"), self.options.manifest_format
         return ManifestFile(
-            self.file_io, self.paths, self.partition, codec, level, target, FileNames("manifest-"), self.cache, self.range_policy
+            self.file_io, self.paths, self.partition, codec, level, target, names, self.cache, self.range_policy, file_format
         )
 
     @cached_property
@@ -195,7 +196,7 @@ class FileStore:
     def manifest_lists(self) -> ManifestList:
         """Reader and writer of manifest lists."""
         codec, level = self._compression
-        return ManifestList(self.file_io, self.paths, codec, level, FileNames("manifest-list-"))
+        return ManifestList(self.file_io, self.paths, codec, level, FileNames("manifest-list-"), self.options.manifest_format)
 
     @cached_property
     def statistics_files(self) -> StatisticsFile:
@@ -206,7 +207,7 @@ class FileStore:
     def index_manifests(self) -> IndexManifest:
         """Reader and writer of index manifests."""
         codec, level = self._compression
-        return IndexManifest(self.file_io, self.paths, codec, level, FileNames("index-manifest-"))
+        return IndexManifest(self.file_io, self.paths, codec, level, FileNames("index-manifest-"), self.options.manifest_format)
 
     @property
     def merge_policy(self) -> MergePolicy:

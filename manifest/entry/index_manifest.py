@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
 from fileindex.base.errors import CorruptFile
 from manifest.avro.container import blocks_of, encode_records, read_container, write_avro
 from manifest.avro.schemas import INDEX_MANIFEST, parsed
+from manifest.avro.stored_format import AVRO, in_format
 from manifest.io.file_io import FileIO
 from manifest.io.paths import FileNames, TablePaths
 from manifest.snapshot.snapshot import FileName
@@ -111,6 +112,7 @@ class IndexManifest:
     codec: str
     level: int
     names: FileNames
+    file_format: str = AVRO
 
     def read(self, name: str | None) -> list[IndexManifestEntry]:
         """The index files of a snapshot, [] if it names no index manifest. ``FileNotFoundError``, ``CorruptFile``."""
@@ -128,7 +130,8 @@ class IndexManifest:
         if not records:
             return None
         name = self.names.next()
-        data = write_avro(INDEX_MANIFEST, blocks_of(records), codec=self.codec, level=self.level, name=name)
+        container = write_avro(INDEX_MANIFEST, blocks_of(records), codec=self.codec, level=self.level, name=name)
+        data = in_format(name, container, INDEX_MANIFEST, self.file_format, self.codec)
         self.file_io.write(self.paths.manifest(name), data)
         return name
 

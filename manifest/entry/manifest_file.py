@@ -11,6 +11,7 @@ import numpy as np
 from fileindex.base.errors import CorruptFile
 from manifest.avro.container import Container, ContainerWriter, blocks_of, read_container
 from manifest.avro.schemas import MANIFEST_ENTRY
+from manifest.avro.stored_format import AVRO, in_format
 from manifest.entry.block_ranges import BLOCK_RANGES, BlockFilter, BlockRanges
 from manifest.entry.cache import EntryCache, entries_weight
 from manifest.entry.clustering import clustered
@@ -45,6 +46,7 @@ class ManifestFile:
     names: FileNames
     cache: EntryCache
     ranges: RangePolicy
+    file_format: str = AVRO
 
     def read(self, name: str, size: int | None = None) -> EntryColumns:
         """The entries of a manifest. ``FileNotFoundError`` if it is gone, ``CorruptFile`` if it is not what it should be."""
@@ -119,7 +121,8 @@ class ManifestFile:
         """New manifests with ``entries``, rolled at the target size; none for no entries."""
         columns = entries if isinstance(entries, EntryColumns) else EntryColumns.of(entries)
         metas: list[ManifestFileMeta] = []
-        for first, last, name, data in self._files(columns):
+        for first, last, name, container in self._files(columns):
+            data = in_format(name, container, MANIFEST_ENTRY, self.file_format, self.codec)
             self.file_io.write(self.paths.manifest(name), data)
             metas.append(self._meta(name, len(data), columns.select(np.arange(first, last))))
         return metas

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
 from fileindex.base.errors import CorruptFile
 from manifest.avro.container import blocks_of, encode_records, read_container, write_avro
 from manifest.avro.schemas import MANIFEST_LIST, parsed
+from manifest.avro.stored_format import AVRO, in_format
 from manifest.entry.column_ranges import ColumnRanges
 from manifest.entry.data_file import stats_from_avro, stats_to_avro
 from manifest.io.file_io import FileIO
@@ -96,6 +97,7 @@ class ManifestList:
     codec: str
     level: int
     names: FileNames
+    file_format: str = AVRO
 
     def read(self, name: str, size: int | None = None) -> list[ManifestFileMeta]:
         """The manifests of a list. ``FileNotFoundError`` if it is gone, ``CorruptFile`` if it is not what it should be."""
@@ -112,7 +114,8 @@ class ManifestList:
         """A new list, possibly empty: (name, size in bytes)."""
         records = encode_records(_PARSED, (meta.to_avro() for meta in metas))
         name = self.names.next()
-        data = write_avro(MANIFEST_LIST, blocks_of(records), codec=self.codec, level=self.level, name=name)
+        container = write_avro(MANIFEST_LIST, blocks_of(records), codec=self.codec, level=self.level, name=name)
+        data = in_format(name, container, MANIFEST_LIST, self.file_format, self.codec)
         self.file_io.write(self.paths.manifest(name), data)
         return name, len(data)
 

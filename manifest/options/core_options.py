@@ -123,6 +123,7 @@ _DOTTED = {
     "manifest_target_file_size": "manifest.target-file-size",
     "manifest_merge_min_count": "manifest.merge-min-count",
     "manifest_full_compaction_threshold_size": "manifest.full-compaction-threshold-size",
+    "manifest_format": "manifest.format",
     "manifest_compression": "manifest.compression",
     "commit_max_retries": "commit.max-retries",
     "commit_timeout": "commit.timeout",
@@ -232,6 +233,7 @@ class CoreOptions(BaseModel):
     manifest_target_file_size: Size = 8 * _MIB
     manifest_merge_min_count: int = 30
     manifest_full_compaction_threshold_size: Size = 16 * _MIB
+    manifest_format: Keyword = "avro"
     manifest_compression: Keyword = "zstd"
     commit_max_retries: int = 10
     commit_timeout: Millis | None = None

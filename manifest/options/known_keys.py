@@ -118,7 +118,7 @@ REFUSED: dict[str, Refusal] = {
         _never("is not built: Spark tells a Python source no time to wait for; let the trigger's interval collect rows"),
     ),
     **dict.fromkeys(["pk-btree.index.columns", "blob-field", "blob-descriptor-field", "blob-view-field"], _never("is not built")),
-    "manifest.format": _only("avro", why="is no manifest format here"),
+    "manifest.format": _only("avro", "orc", "parquet", why="is no manifest format here"),
     "manifest.compression": _only(
         "zstd", "zstandard", "null", "deflate", "snappy", "bzip2", why="is no manifest codec that every engine reads"
     ),

@@ -56,6 +56,7 @@ FEATURES = (
     "ORC data files",
     "Avro data files",
     "data files of several formats",
+    "manifests in ORC and Parquet",
     "file indexes in sidecars",
     "file indexes in manifests",
     "file indexes on map keys",

@@ -27,7 +27,7 @@ MADE = {
     "0.9.0": ("pk_part", "codec_snappy", "manifest_parquet"),
     "1.1.1": ("pk_dv", "manifest_orc", "manifest_parquet"),
 }
-READ_ONLY = {"codec_xz": "manifest.compression", "manifest_orc": "manifest.format", "manifest_parquet": "manifest.format"}
+READ_ONLY = {"codec_xz": "manifest.compression"}
 """Tables that are read and not written, and the option by which a write is refused."""
 SHOWS = {
     "append": "append",
