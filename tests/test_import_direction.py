@@ -29,7 +29,7 @@ FLOORS = {
         "data_file_format",
         "data_files read",
         "file_index incremental write_buffer",
-        "aggregate compaction fsck",
+        "aggregate compaction cross_partition fsck",
         "write",
         "commit",
     ),

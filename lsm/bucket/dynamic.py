@@ -72,49 +72,25 @@ _UNLIMITED = -1
 
 
 @dataclass(slots=True)
-class PartitionIndex:
-    """The buckets of one partition: which hash lives where, and how many keys each has.
+class BucketRoom:
+    """How full the buckets of one partition are, and where its next keys go.
 
     Args:
-        known: Hashes of the keys in the partition.
         used: Keys of each bucket.
         target_rows: Keys that a bucket takes before another is opened (``dynamic-bucket.target-row-num``).
         max_buckets: Buckets that may be open, -1 for any number (``dynamic-bucket.max-buckets``); when all are full they fill evenly.
+        owned: Which buckets may take keys.
+
+    >>> BucketRoom({0: 2}, target_rows=3).place(3).tolist()
+    [0, 1, 1]
     """
 
-    known: KnownHashes
     used: dict[int, int]
     target_rows: int
     max_buckets: int = _UNLIMITED
     owned: Owned = _ALL
-    changed: set[int] = field(default_factory=set)
 
-    @classmethod
-    def of(cls, by_bucket: Mapping[int, Int32s], target_rows: int, max_buckets: int = _UNLIMITED, owned: Owned = _ALL) -> PartitionIndex:
-        """The index of a partition whose buckets hold these hashes.
-
-        >>> index = PartitionIndex.of({0: np.array([7, -3], np.int32)}, target_rows=3)
-        >>> index.assign(np.array([7, 8, 9, 8, -3], np.int32)).tolist(), sorted(index.changed)
-        ([0, 0, 1, 0, 0], [0, 1])
-        """
-        used = {bucket: len(hashes) for bucket, hashes in by_bucket.items() if len(hashes)}
-        return cls(KnownHashes(by_bucket), used, target_rows, max_buckets, owned)
-
-    def assign(self, hashes: Int32s) -> Int32s:
-        """The bucket of every hash; new ones become known."""
-        wanted, position = np.unique(hashes, return_inverse=True)
-        assigned = self.known.find(wanted)
-        new = assigned == UNKNOWN
-        if new.any():
-            assigned[new] = placed = self._place(int(new.sum()))
-            self.known.add(wanted[new], placed)
-            for bucket, count in zip(*(part.tolist() for part in np.unique(placed, return_counts=True)), strict=True):
-                self.used[bucket] = self.used.get(bucket, 0) + count
-                self.changed.add(bucket)
-        found: Int32s = assigned[position]
-        return found
-
-    def _place(self, count: int) -> Int32s:
+    def place(self, count: int) -> Int32s:
         """Buckets for ``count`` new keys: room in open buckets first, lowest bucket first, then new ones."""
         present = np.array(sorted(self.used), np.int32)
         own = present[self.owned.holds(present)]
@@ -128,7 +104,45 @@ class PartitionIndex:
         filled = np.repeat(ids, np.concatenate([room, np.full(len(free), self.target_rows)]).astype(np.int64))[:count]
         rest = np.resize(ids if len(ids) else self.owned.first(1), count - len(filled))
         placed: Int32s = np.concatenate([filled, rest]).astype(np.int32)
+        for bucket, keys in zip(*(part.tolist() for part in np.unique(placed, return_counts=True)), strict=True):
+            self.used[bucket] = self.used.get(bucket, 0) + keys
         return placed
+
+    def leave(self, bucket: int, count: int) -> None:
+        """So many keys have gone from a bucket."""
+        self.used[bucket] = max(0, self.used.get(bucket, 0) - count)
+
+
+@dataclass(slots=True)
+class PartitionIndex:
+    """The buckets of one partition: which hash lives where (``known``), and how much room each has."""
+
+    known: KnownHashes
+    room: BucketRoom
+    changed: set[int] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, by_bucket: Mapping[int, Int32s], target_rows: int, max_buckets: int = _UNLIMITED, owned: Owned = _ALL) -> PartitionIndex:
+        """The index of a partition whose buckets hold these hashes.
+
+        >>> index = PartitionIndex.of({0: np.array([7, -3], np.int32)}, target_rows=3)
+        >>> index.assign(np.array([7, 8, 9, 8, -3], np.int32)).tolist(), sorted(index.changed)
+        ([0, 0, 1, 0, 0], [0, 1])
+        """
+        used = {bucket: len(hashes) for bucket, hashes in by_bucket.items() if len(hashes)}
+        return cls(KnownHashes(by_bucket), BucketRoom(used, target_rows, max_buckets, owned))
+
+    def assign(self, hashes: Int32s) -> Int32s:
+        """The bucket of every hash; new ones become known."""
+        wanted, position = np.unique(hashes, return_inverse=True)
+        assigned = self.known.find(wanted)
+        new = assigned == UNKNOWN
+        if new.any():
+            assigned[new] = placed = self.room.place(int(new.sum()))
+            self.known.add(wanted[new], placed)
+            self.changed.update(np.unique(placed).tolist())
+        found: Int32s = assigned[position]
+        return found
 
 
 class HashBucketAssigner:
@@ -178,4 +192,4 @@ class HashBucketAssigner:
         return int(bucket_hashes(arrays, types)[0]) if arrays else 0
 
 
-__all__ = ["HashBucketAssigner", "Owned", "Owners", "PartitionIndex"]
+__all__ = ["BucketRoom", "HashBucketAssigner", "Owned", "Owners", "PartitionIndex"]

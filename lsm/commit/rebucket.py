@@ -1,17 +1,26 @@
-"""New rows in other buckets: what a write to dynamic buckets does when another one has assigned keys meanwhile."""
+"""New rows in other buckets: what a write does when another one has assigned keys to dynamic buckets, or to partitions, meanwhile."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
+from fileindex.base.arrays import Mask
+from lsm.arrow.row_kind import retracts
+from lsm.keys.encoding import one_array
 from lsm.keys.sort import VALUE_KIND
 from lsm.read.full_scan import file_rows
 from lsm.write.table_write import TableWrite
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.index_update import compaction_paths, row_paths
 from manifest.commit.message import CommitMessage, CommitResult
-from manifest.io.errors import CommitConflict
+from manifest.entry.manifest_entry import FileKind
+from manifest.io.errors import CommitConflict, SnapshotNotFound
+from manifest.snapshot.snapshot import CommitKind
 from manifest.store import FileStore
 
 _ASSIGNMENTS = 20
@@ -24,19 +33,21 @@ def commit_with_rebucket(
     *,
     threads: int = 2,
     overwrite: bool = False,
+    keeps_others: bool = False,
     again: bool = True,
 ) -> tuple[CommitResult, Sequence[CommitMessage]]:
-    """``publish`` new rows with ``commit``; where dynamic buckets were assigned by another writer meanwhile, assign and try again.
+    """``publish`` new rows with ``commit``; where another writer has assigned keys meanwhile, assign and try again.
 
-    Not if ``again`` is false: then a conflict is one that no other bucket helps against, as when what the rows were computed from has
+    ``overwrite`` and ``keeps_others`` are as of ``TableWrite``. Not if ``again`` is false: then a conflict is one that no other bucket helps against, as when what the rows were computed from has
     changed. Returns the messages that were published, too. On any error the files of the rows are deleted if they surely are not visible.
     """
     store = commit.store
+    assigned = store.schema.has_dynamic_buckets or store.schema.keys_cross_partitions
     try:
-        for _ in range(_ASSIGNMENTS if again and store.schema.has_dynamic_buckets else 0):
+        for _ in range(_ASSIGNMENTS if again and assigned else 0):
             with suppress(CommitConflict):
                 return publish(messages), messages
-            messages = rebucket(store, messages, commit.user, threads=threads, overwrite=overwrite)
+            messages = rebucket(store, messages, commit.user, threads=threads, overwrite=overwrite, keeps_others=keeps_others)
         return publish(messages), messages
     except BaseException:
         commit.abort(messages)
@@ -44,25 +55,85 @@ def commit_with_rebucket(
 
 
 def rebucket(
-    store: FileStore, messages: Sequence[CommitMessage], commit_id: str, *, threads: int = 2, overwrite: bool = False
+    store: FileStore,
+    messages: Sequence[CommitMessage],
+    commit_id: str,
+    *,
+    threads: int = 2,
+    overwrite: bool = False,
+    keeps_others: bool = False,
 ) -> list[CommitMessage]:
-    """The rows of ``messages`` written again, in the buckets that the newest snapshot gives their keys.
+    """The rows of ``messages`` written again, in the partitions and buckets that the newest snapshot gives their keys.
 
     The rows are read back from the files that were made for nothing; those are deleted once the new ones are there. On
     failure no new file remains.
+
+    Raises:
+        CommitConflict: rows were put into the partition of a key that another commit has deleted: which one they named is not known.
     """
-    oldest_first = sorted(messages, key=lambda message: min((file.min_sequence_number for file in message.new_files), default=0))
-    with TableWrite(store, commit_user=commit_id, commit_id=commit_id, threads=threads, ignore_existing=overwrite) as write:
-        for message in oldest_first:
-            for file in message.new_files:
-                for rows in file_rows(store, message.partition, message.bucket, file):
-                    write.write(rows.select(store.schema.names), kinds=rows.column(VALUE_KIND))
+    crosses = store.schema.keys_cross_partitions
+    if crosses and not overwrite:
+        _refuse_lost_partitions(store, messages)
+    with TableWrite(
+        store, commit_user=commit_id, commit_id=commit_id, threads=threads, ignore_existing=overwrite, keeps_others=keeps_others
+    ) as write:
+        for rows in _in_order_of_writers(store, messages) if crosses else _of_files(store, _oldest_first(messages)):
+            write.write(rows.select(store.schema.names), kinds=rows.column(VALUE_KIND))
         made = write.prepare_commit()
     for message in messages:
         for path in (*row_paths(store, message), *compaction_paths(store, message)):
             with suppress(OSError):  # an orphan at worst
                 store.file_io.delete(path)
     return made
+
+
+def _oldest_first(messages: Sequence[CommitMessage]) -> list[CommitMessage]:
+    return sorted(messages, key=lambda message: min((file.min_sequence_number for file in message.new_files), default=0))
+
+
+def _of_files(store: FileStore, messages: Sequence[CommitMessage]) -> Iterator[Any]:
+    for message in messages:
+        for file in message.new_files:
+            yield from file_rows(store, message.partition, message.bucket, file)
+
+
+def _in_order_of_writers(store: FileStore, messages: Sequence[CommitMessage]) -> Iterator[Any]:
+    """Rows writer by writer, of each the deletes first: but for one row, what a writer has of a key are deletes in partitions that it left."""
+    writers: dict[str, list[CommitMessage]] = {}
+    for message in _oldest_first(messages):
+        if message.new_files:
+            writers.setdefault(message.new_files[0].file_name.rpartition("-")[0], []).append(message)
+    for made in writers.values():
+        for deletes in (True, False):
+            for rows in _of_files(store, made):
+                kept = _retracts(rows) == deletes
+                if kept.any():
+                    yield rows if kept.all() else rows.filter(pa.array(kept))
+
+
+def _retracts(rows: Any) -> Mask:
+    return retracts(one_array(rows.column(VALUE_KIND)).to_numpy(zero_copy_only=False).astype(np.int8))
+
+
+def _refuse_lost_partitions(store: FileStore, messages: Sequence[CommitMessage]) -> None:
+    """Rows that stay with their key have lost the partition that they named; it is wanted again where the key was deleted meanwhile."""
+    bases = [message.base_snapshot_id for message in messages if message.base_snapshot_id is not None]
+    latest = store.snapshots.latest()
+    if store.options.engine.newest_replaces or store.options.engine.first_row_wins or not bases or latest is None:
+        return
+    try:
+        for snapshot in store.snapshots.since(min(bases), latest.id):
+            if snapshot.commit_kind is CommitKind.COMPACT:
+                continue
+            changes = store.delta_entries(snapshot)
+            if (changes.kind == FileKind.DELETE).any() or any(file.delete_row_count for file in changes.files()):
+                raise CommitConflict(
+                    f"{store.root}: keys were deleted by snapshot {snapshot.id} while rows were written to them; nothing was committed, write again"
+                )
+    except SnapshotNotFound as error:
+        raise CommitConflict(
+            f"{store.root}: snapshots since the rows were written have expired; nothing was committed, write again"
+        ) from error
 
 
 __all__ = ["commit_with_rebucket", "rebucket"]

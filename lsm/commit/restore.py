@@ -37,16 +37,17 @@ def restore_state(store: FileStore, target: Snapshot, commit_id: str, *, threads
     others = differing_partitions(store, target, store.snapshots.latest())
     if not others:
         return _NOTHING
+    replaced = None if store.schema.keys_cross_partitions else others  # a key may have moved between those that differ and others
     commit = FileStoreCommit(store, commit_id, resequence=resequence(store, commit_id))
     fields = tuple(replace(field, default_value=None) for field in store.schema.fields)
     nulls_stay = store.with_schema(store.schema.model_copy(update={"fields": fields}))
     with TableWrite(nulls_stay, commit_user=commit_id, commit_id=commit_id, threads=threads, ignore_existing=True) as write:
-        for split in ScanPlanner(store).plan(snapshot=target, partitions=others).splits:
+        for split in ScanPlanner(store).plan(snapshot=target, partitions=replaced).splits:
             for rows in read_split(store, split, columns=store.schema.names):
                 write.write(rows)
         messages = write.prepare_commit()
     result, published = commit_with_rebucket(
-        commit, messages, lambda made: commit.overwrite(made, partitions=others), threads=threads, overwrite=True
+        commit, messages, lambda made: commit.overwrite(made, partitions=replaced), threads=threads, overwrite=True
     )
     return compact_after_commit(store, commit_id, result, published, owned=True, threads=threads)
 

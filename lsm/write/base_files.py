@@ -30,6 +30,7 @@ class ExistingFiles:
     def forget(self) -> None:
         """Look at the newest snapshot again next time."""
         self._found: list[Snapshot | None] = []
+        self._overwritten: list[Snapshot | None] = []
         self._files: dict[tuple[bytes, int], list[DataFileMeta]] = {}
         self._totals: dict[bytes, int] = {}
         self._loaded: set[bytes] = set()
@@ -42,6 +43,13 @@ class ExistingFiles:
             self._found.append(None if self._ignore else self._look())
         return self._found[0]
 
+    @property
+    def overwritten(self) -> Snapshot | None:
+        """The snapshot of which nothing counts, looked at once; None if there was none."""
+        if not self._overwritten:
+            self._overwritten.append(self._look())
+        return self._overwritten[0]
+
     def _look(self) -> Snapshot | None:
         snapshots = self._store.snapshots
         return snapshots.latest() if self._chosen is None else snapshots.get(self._chosen)
@@ -49,7 +57,8 @@ class ExistingFiles:
     @property
     def snapshot_id(self) -> int:
         """The snapshot looked at, 0 if there was none."""
-        return self.snapshot.id if self.snapshot is not None else 0
+        seen = self._overwritten[0] if self._overwritten else self.snapshot
+        return 0 if seen is None else seen.id
 
     def load(self, partitions: Iterable[tuple[Plain, ...]]) -> None:
         """Make the files of ``partitions`` known, in one go."""
@@ -68,6 +77,16 @@ class ExistingFiles:
         """Live files of a bucket."""
         self.load([partition])
         return self._files.get((encoded, bucket), [])
+
+    def keys_by_bucket(self, partition: tuple[Plain, ...]) -> dict[int, int]:
+        """About how many keys each bucket of a partition has: versions that wait for a compaction count, too."""
+        self.load([partition])
+        encoded = self._store.partition.encode(partition)
+        found: dict[int, int] = {}
+        for (of, bucket), files in self._files.items():
+            if of == encoded:
+                found[bucket] = max(0, sum(file.row_count - (file.delete_row_count or 0) for file in files))
+        return found
 
     def total_buckets(self, partition: tuple[Plain, ...], encoded: bytes, *, new_rows: bool) -> int:
         """The number of buckets of a partition, that of the table if it is empty.

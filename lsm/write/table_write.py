@@ -12,17 +12,18 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-import numpy as np
 import pyarrow as pa
 
 from fileindex.base.arrays import Int8s, Int32s
 from fileindex.base.column_type import Plain
 from lsm.arrow.text_form import WORTH_ROWS
-from lsm.bucket.dynamic import HashBucketAssigner, Owners
+from lsm.bucket.dynamic import HashBucketAssigner, Owned, Owners
 from lsm.bucket.hash import buckets_of_hashes
 from lsm.bucket.hash_index import write_hashes
-from lsm.bucket.router import Assign, route, row_partitions
+from lsm.bucket.router import Assign, Share, route, row_partitions
 from lsm.compaction.cluster import Clustering
+from lsm.cross_partition.assigner import CrossPartitionAssigner
+from lsm.cross_partition.waiting_rows import WaitingRows
 from lsm.data_files.spill import SPILL_BATCH_BYTES, SpillSpace, spill_directory
 from lsm.data_files.writer import data_file_names
 from lsm.deletion_vectors.maintainer import BucketVectors
@@ -35,17 +36,17 @@ from lsm.write.bucket_writer import BucketContext, BucketWriter, WriteMetrics
 from lsm.write.merge_tree_writer import MergeTreeWriter
 from lsm.write.row_kind_filter import WriteKinds
 from lsm.write_buffer.sort_buffer import MAX_SPILL_FAN_IN
-from lsm.write_buffer.source import Source
+from lsm.write_buffer.source import Source, joined_kinds
 from manifest.commit.index_change import IndexChange
 from manifest.commit.index_update import compaction_paths, row_paths
 from manifest.commit.message import CommitMessage
 from manifest.entry.data_file import DataFileMeta
 from manifest.entry.index_manifest import HASH
 from manifest.io import failpoints
-from manifest.io.errors import UnsupportedTable
 from manifest.io.group_sync import GroupSync
 from manifest.io.paths import POSTPONE_BUCKET, FileNames
 from manifest.options.support import check_writable
+from manifest.schema.key_validation import check_crossing_keys
 from manifest.store import FileStore
 
 _ROUTE_ROWS = 1 << 17
@@ -71,9 +72,12 @@ class TableWrite:
             own. The commit numbers anew what it finds below rows that were committed meanwhile. None: above the bucket's rows.
         owners: Which dynamic buckets may take new keys: of several writers in one commit each has its own; None: all.
         base_snapshot_id: The snapshot to build on, that all writers of one commit may agree (0: an empty table); None: the newest.
+        keeps_others: An overwrite leaves partitions as they are for which it has no rows: no key may live in one of them.
+        finds_keys: Where keys cross partitions, look for them in the table; if not, keys are told apart in this write alone, and
+            whoever commits has to assign them (``lsm.commit.rebucket``).
 
     Raises:
-        UnsupportedTable: The table's options ask for something that is not built.
+        UnsupportedTable, UnsupportedOption: The table's options ask for something that is not built.
     """
 
     def __init__(
@@ -88,9 +92,11 @@ class TableWrite:
         first_sequence: int | None = None,
         owners: Owners | None = None,
         base_snapshot_id: int | None = None,
+        keeps_others: bool = False,
+        finds_keys: bool = True,
     ) -> None:
         check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
-        _refuse_keys_across_partitions(store)
+        check_crossing_keys(store.schema)
         self._durable = GroupSync(store.file_io)
         self.store = store.through(self._durable)
         self._kinds = WriteKinds(store.schema, store.root)
@@ -117,6 +123,12 @@ class TableWrite:
         self._writers: dict[tuple[bytes, int], BucketWriter] = {}
         self._prepared: list[CommitMessage] = []
         self._waiting: list[tuple[Any, Int8s | None]] = []
+        self._finds_keys = finds_keys
+        self._replaced: set[bytes] | None = set() if keeps_others and store.schema.keys_cross_partitions else None
+        self._crossing: WaitingRows | None = None
+        if store.schema.keys_cross_partitions:
+            budget = min(store.options.write_buffer_size // 2, _MAX_SOURCE_BYTES)
+            self._crossing = WaitingRows(store.schema, budget, self._space)
         self._done = WriteMetrics()
 
     def __enter__(self) -> Self:
@@ -171,6 +183,7 @@ class TableWrite:
     def prepare_commit(self) -> list[CommitMessage]:
         """Flush and compact all buckets; the messages of those that changed. The write can go on afterwards."""
         self._route()
+        self._place_waiting()
         self._encode_texts()
         messages = self._each(self._prepare, list(self._writers.values()))
         messages = [message if message.is_empty else self._with_hashes(message) for message in messages]
@@ -186,6 +199,8 @@ class TableWrite:
     def abort(self) -> None:
         """Delete everything that was written and not handed over; never raises."""
         self._waiting = []
+        if self._crossing is not None:
+            self._crossing.clear()
         self._durable.close()
         for writer in self._writers.values():
             writer.abort()
@@ -234,15 +249,17 @@ class TableWrite:
         return message
 
     def _route(self) -> None:
-        """Hand the waiting rows to their buckets, as one source that they share."""
+        """Hand the waiting rows to their buckets, as one source that they share; or keep them until those of a key are together."""
         waiting, self._waiting = [(table, kinds) for table, kinds in self._waiting if table.num_rows], []
         if not waiting:
             return
+        table, kinds = pa.concat_tables([table for table, _ in waiting]), joined_kinds([(t.num_rows, k) for t, k in waiting])
+        if self._crossing is not None:
+            if self._replaced is not None:
+                self._replaced |= {self.store.partition.encode(values) for values in row_partitions(table, self.store.schema)[1]}
+            self._crossing.add(table, kinds)
+            return
         self._make_room()
-        table = pa.concat_tables([table for table, _ in waiting])
-        kinds = None
-        if any(numbers is not None for _, numbers in waiting):
-            kinds = np.concatenate([np.zeros(t.num_rows, np.int8) if n is None else n for t, n in waiting])
         step = max(1, _MAX_SOURCE_BYTES * table.num_rows // max(1, table.nbytes))
         for at in range(0, table.num_rows, step):
             source = Source(table.slice(at, step).combine_chunks(), None if kinds is None else kinds[at : at + step])
@@ -250,11 +267,26 @@ class TableWrite:
             if self.store.options.bucket == POSTPONE_BUCKET:
                 assign = self._assign_in_partition
                 self._existing.load(row_partitions(source.table, self.store.schema)[1])  # at once, before it asks for each
-            shares = route(source.table, self.store.schema, assign, self._pool.map)
-            if not self._is_unaware:
-                self._existing.load({share.partition for share in shares})
-            for share in shares:
-                self._writer(share.partition, share.bucket).add(source, share.rows)
+            self._hand_out(source, route(source.table, self.store.schema, assign, self._pool.map))
+
+    def _place_waiting(self) -> None:
+        """Find the partition and the bucket of each key that crosses partitions, and hand its rows out."""
+        if self._crossing is None:
+            return
+        snapshot = self._existing.snapshot if self._replaced is None else self._existing.overwritten
+        snapshot = snapshot if self._finds_keys else None
+        owned = Owned() if self._owners is None else Owned(self._owners.task, self._owners.tasks)
+        keys_of = self._existing.keys_by_bucket
+        assigner = CrossPartitionAssigner(self.store, snapshot, keys_of, owned=owned, replaced=self._replaced, each=self._pool.map)
+        for table, kinds in self._crossing.drain():
+            self._make_room()
+            self._hand_out(*assigner.assign(table, kinds))
+
+    def _hand_out(self, source: Source, shares: Sequence[Share]) -> None:
+        if not self._is_unaware:
+            self._existing.load({share.partition for share in shares})
+        for share in shares:
+            self._writer(share.partition, share.bucket).add(source, share.rows)
 
     def _make_room(self) -> None:
         """Keep held rows within ``write-buffer-size``: the largest buckets go to disk, the others let go of shared tables.
@@ -331,15 +363,6 @@ class TableWrite:
         futures = {at: self._pool.submit(work, writers[at]) for at in largest_first}
         wait(futures.values())
         return [futures[at].result() for at in range(len(writers))]
-
-
-def _refuse_keys_across_partitions(store: FileStore) -> None:
-    schema = store.schema
-    missing = [name for name in schema.partition_keys if name not in schema.primary_keys]
-    if schema.is_primary_key_table and missing:
-        raise UnsupportedTable(
-            f"{store.root}: partition column '{missing[0]}' is not in the primary key: rows whose key moves between partitions are not written"
-        )
 
 
 def compact_bucket(

@@ -24,6 +24,8 @@ def append_change(store: FileStore, latest: Snapshot | None, resequencer: Resequ
     """ADD the new files, numbered above what is there, and the index changes made with them. Raises ``CommitConflict``."""
     writing = [message for message in resequencer.messages if message.has_rows or message.index_changes]
     _refuse_changed_since(store, latest, writing, read_snapshot_id)
+    if store.schema.keys_cross_partitions:
+        _refuse_moved_keys(store, latest, writing)
     indexes = IndexUpdate.of(store, latest, writing, compaction=False)
     changelog = changelog_of(writing, compaction=False)
     if store.key is None and all(message.total_buckets <= 0 for message in writing) and not indexes.changes:
@@ -44,8 +46,10 @@ def overwrite_change(
     """DELETE all live files of ``partitions`` (None: of the table) and ADD the new ones; None if that is nothing.
 
     Deletion vectors and hash indexes of these partitions go too; those of the new rows come. Files that nobody can overlap
-    start at the top level.
+    start at the top level. Raises ``CommitConflict``.
     """
+    if store.schema.keys_cross_partitions and partitions is not None:
+        _refuse_moved_keys(store, latest, messages)
     base = store.live_entries(latest, EntryFilter(partitions=partitions))
     if store.options.bucket != POSTPONE_BUCKET:
         base = base.select(base.bucket != POSTPONE_BUCKET)
@@ -162,21 +166,33 @@ def _refuse_changed_since(
     """
     if read_snapshot_id is None:
         return
-    if (0 if latest is None else latest.id) < read_snapshot_id:
-        raise CommitConflict(f"{store.root}: the table was rolled back behind snapshot {read_snapshot_id}, which the rows were read from")
+    newer = _rows_since(store, latest, read_snapshot_id)
     if latest is not None and latest.schema_id > store.schema.id:
         raise CommitConflict(f"{store.root}: the schema changed since the rows were read; open the table again")
-    if latest is None or latest.id == read_snapshot_id:
-        return
-    buckets = {message.bucket_id for message in messages}
+    if touched(newer, {message.bucket_id for message in messages}) is not None:
+        raise CommitConflict(f"{store.root}: rows that this change was computed from have changed since snapshot {read_snapshot_id}")
+
+
+def _refuse_moved_keys(store: FileStore, latest: Snapshot | None, messages: Sequence[CommitMessage]) -> None:
+    """Raise ``CommitConflict`` if rows were committed anywhere since keys got their partitions: one of them may live elsewhere now."""
+    bases = [message.base_snapshot_id for message in messages if message.new_files and message.base_snapshot_id is not None]
+    if bases and any(len(change) for change in _rows_since(store, latest, min(bases))):
+        raise CommitConflict(
+            f"{store.root}: keys may have moved to other partitions since snapshot {min(bases)}, when they were looked for"
+        )
+
+
+def _rows_since(store: FileStore, latest: Snapshot | None, read_snapshot_id: int) -> list[EntryColumns]:
+    """The changes of rows after a snapshot. Raises ``CommitConflict`` if they cannot be told."""
+    if (0 if latest is None else latest.id) < read_snapshot_id:
+        raise CommitConflict(f"{store.root}: the table was rolled back behind snapshot {read_snapshot_id}, which the rows were read from")
+    if latest is None:
+        return []
     try:
-        newer = [
-            store.delta_entries(s) for s in store.snapshots.since(read_snapshot_id, latest.id) if s.commit_kind is not CommitKind.COMPACT
-        ]
+        newer = store.snapshots.since(read_snapshot_id, latest.id)
+        return [store.delta_entries(snapshot) for snapshot in newer if snapshot.commit_kind is not CommitKind.COMPACT]
     except SnapshotNotFound as error:
         raise CommitConflict(f"{store.root}: snapshots after {read_snapshot_id}, which the rows were read from, have expired") from error
-    if touched(newer, buckets) is not None:
-        raise CommitConflict(f"{store.root}: rows that this change was computed from have changed since snapshot {read_snapshot_id}")
 
 
 def _upgraded(store: FileStore, messages: Sequence[CommitMessage]) -> list[ManifestEntry]:

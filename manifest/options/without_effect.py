@@ -11,7 +11,6 @@ _THREADS = "threads are chosen by whoever opens the table"
 _MEMORY = "memory is bounded by write-buffer-size"
 _POSTPONE = "writes give rows their buckets at once, as many as the partition has"
 _CALLED = "expire_partitions() looks whenever it is called"
-_CROSS = "keys across partitions are not built"
 _BATCHES = "batches are cut by bytes"
 _EMPTY = "a write without rows makes no snapshot"
 
@@ -116,7 +115,8 @@ WITHOUT_EFFECT: dict[str, str] = {
     **dict.fromkeys(["write.batch-size", "read.batch-size"], _BATCHES),
     **dict.fromkeys(["postpone.batch-write-fixed-bucket", "postpone.target-size-per-bucket"], _POSTPONE),
     **dict.fromkeys(["partition.expiration-check-interval", "end-input.check-partition-expire"], _CALLED),
-    **dict.fromkeys(["cross-partition-upsert.index-ttl", "cross-partition-upsert.bootstrap-parallelism"], _CROSS),
+    "cross-partition-upsert.index-ttl": "a key is found however old its files are",
+    "cross-partition-upsert.bootstrap-parallelism": _THREADS,
     **dict.fromkeys(["commit.force-create-snapshot", "snapshot.ignore-empty-commit"], _EMPTY),
     "commit.force-compact": "whether a write compacts is write-only's to say",
     "compaction.skip-expired-partitions": "a partition is compacted for as long as it is there",

@@ -161,7 +161,17 @@ class TableSchema(BaseModel):
     @property
     def has_dynamic_buckets(self) -> bool:
         """Whether buckets are opened as keys come, and hash index files tell which key lives where."""
-        return self.is_primary_key_table and self.core.bucket == -1
+        return self.is_primary_key_table and self.core.bucket == -1 and self.keys_tell_partitions
+
+    @property
+    def keys_tell_partitions(self) -> bool:
+        """Whether the primary key holds all partition columns, so that no two partitions can have one key."""
+        return all(name in self.primary_keys for name in self.partition_keys)
+
+    @property
+    def keys_cross_partitions(self) -> bool:
+        """Whether a key is unique in the table although it does not tell its partition (Paimon's ``KEY_DYNAMIC``)."""
+        return self.is_primary_key_table and self.core.bucket == -1 and not self.keys_tell_partitions
 
     @cached_property
     def trimmed_primary_keys(self) -> tuple[str, ...]:

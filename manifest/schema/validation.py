@@ -16,6 +16,7 @@ from manifest.options.core_options import CoreOptions, option_texts
 from manifest.options.support import check_alter, check_settable
 from manifest.options.tag_periods import check_tags
 from manifest.schema.changelog_validation import check_changelog
+from manifest.schema.key_validation import check_crossing_keys
 from manifest.schema.merge_validation import changes_merging, check_merging
 from manifest.schema.partition_time import PartitionExpiration
 from manifest.schema.record_expiry import check_record_expiry
@@ -98,6 +99,7 @@ def check_schema(schema: TableSchema) -> None:
     _check_columns(schema)
     _check_keys(schema)
     _check_buckets(schema, schema.core)
+    check_crossing_keys(schema)
     _check_row_tracking(schema, schema.core)
     _check_sequence(schema, schema.core)
     check_merging(schema)
@@ -127,6 +129,8 @@ def check_altered(before: TableSchema, after: TableSchema) -> None:
             raise InvalidSchema(newly_impossible[0])
     if changed & {"bucket", "bucket-key"}:
         _check_buckets(after, after.core)
+    if changed & {"bucket", "sequence.field", "ignore-delete", "merge-engine"}:
+        check_crossing_keys(after)
     if after.fields != before.fields or changed & {"sequence.field", "sequence.field.sort-order"}:
         _check_sequence(after, after.core)
     if after.fields != before.fields or any(changes_merging(key) for key in changed):
@@ -195,9 +199,6 @@ def _check_keys(schema: TableSchema) -> None:
             )
     if schema.primary_keys and not schema.trimmed_primary_keys:
         raise InvalidSchema("the primary key needs a column that is no partition column")
-    missing = [name for name in schema.partition_keys if name not in schema.primary_keys]
-    if schema.primary_keys and missing:
-        raise InvalidSchema(f"primary key without partition column '{missing[0]}': keys across partitions are not built; add it to the key")
 
 
 def _check_row_tracking(schema: TableSchema, options: CoreOptions) -> None:

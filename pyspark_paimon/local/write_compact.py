@@ -42,7 +42,14 @@ def write_rows(store: FileStore, request: WriteRequest, rows: ArrowRows, *, thre
         return written(finish_compaction(store, request.compactor, done, threads=threads), 0, 0, start)
     overwriting = request.mode == "overwrite"
     flush = FlushMeter(progress)
-    with table_write(store.metered(flush), request.commit_id, threads=threads, overwrite=overwriting) as write:
+    with TableWrite(
+        store.metered(flush),
+        commit_user=request.commit_id,
+        commit_id=request.commit_id,
+        threads=threads,
+        ignore_existing=overwriting,
+        keeps_others=request.keeps_others,
+    ) as write:
         taken = size = 0
         for batch, kinds in _batches(rows, request):
             write.write(batch, kinds=kinds)
@@ -57,18 +64,18 @@ def write_rows(store: FileStore, request: WriteRequest, rows: ArrowRows, *, thre
         laps("flush")
     commit = FileStoreCommit(store, request.commit_id, resequence=resequence(store, request.commit_id), fresh=request.first_run)
     result, published = commit_with_rebucket(
-        commit, messages, partial(publish_rows, commit, request), threads=threads, overwrite=overwriting
+        commit,
+        messages,
+        partial(publish_rows, commit, request),
+        threads=threads,
+        overwrite=overwriting,
+        keeps_others=request.keeps_others,
     )
     laps("commit")
     result = compact_after_commit(store, request.compactor, result, published, owned=True, threads=threads)
     laps("compact")
     counters = write_counters(published, rows=taken, retries=commit.retries, millis=laps.millis, bytes_in=size)
     return written(result, taken, sum(len(message.new_files) for message in published), start, counters)
-
-
-def table_write(store: FileStore, commit_id: str, *, threads: int, overwrite: bool = False) -> TableWrite:
-    """A writer whose files carry the commit's name; an overwrite must not touch what it replaces."""
-    return TableWrite(store, commit_user=commit_id, commit_id=commit_id, threads=threads, ignore_existing=overwrite)
 
 
 def written(result: CommitResult, rows: int, files: int, start: float, counters: WriteCounters | None = None) -> WriteResult:
@@ -150,4 +157,4 @@ def _added(total: CompactResult, messages: Sequence[CommitMessage], result: Comm
     return total.model_copy(update={**counts, "snapshot_id": snapshot_id, "attempts": attempt})
 
 
-__all__ = ["compact_table", "table_write", "write_rows", "written"]
+__all__ = ["compact_table", "write_rows", "written"]

@@ -146,10 +146,11 @@ def _computed(value: Expression, rows: pa.Table) -> Any:
 
 
 def refuse_fixed(named: Collection[str], schema: TableSchema) -> None:
-    """Raise ``InvalidArgument`` for a column that says where a row lies, which no update changes."""
+    """Raise ``InvalidArgument`` for a column that says where a row lies, which no update changes, unless its key crosses partitions."""
+    moves = schema.keys_cross_partitions and schema.core.engine.newest_replaces
     for names, what in (
         (schema.primary_keys, "primary key"),
-        (schema.partition_keys, "partition"),
+        (() if moves else schema.partition_keys, "partition"),
         (schema.bucket_keys if schema.core.bucket > 0 else (), "bucket key"),
     ):
         fixed = [name for name in names if name in named]

@@ -149,6 +149,11 @@ class WriteRequest(Message):
         return self.commit_id if self.batch_id is None else f"{self.commit_id}#{self.batch_id}"
 
     @property
+    def keeps_others(self) -> bool:
+        """Whether it overwrites some partitions and leaves the others."""
+        return self.mode == "overwrite" and (self.dynamic or self.partition is not None)
+
+    @property
     def compactor(self) -> str:
         """Whose compactions after the write are: a job's own snapshots tell which batches are committed, and nothing else."""
         return self.commit_id if self.batch_id is None else f"{self.commit_id}-compact"

@@ -34,6 +34,7 @@ FEATURES = (
     "partitions with odd values",
     "dynamic buckets",
     "postponed buckets",
+    "keys across partitions",
     "deletion vectors, 32 bit",
     "deletion vectors, 64 bit",
     "sequence.field",

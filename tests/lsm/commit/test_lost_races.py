@@ -17,7 +17,7 @@ from lsm.scan.planner import ScanPlanner
 from lsm.write.table_write import TableWrite
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage
-from manifest.io.errors import CommitConflict, UnsupportedTable
+from manifest.io.errors import CommitConflict
 from manifest.store import FileStore
 from tests.lsm.write_kit import compact_all, live, make
 
@@ -149,13 +149,6 @@ def test_a_hash_file_that_is_cut_short_is_named(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-2])
     with pytest.raises(CorruptFile, match=entry.file_name):
         prepared(store, rows([1]))
-
-
-def test_a_key_that_may_move_between_partitions_is_refused(tmp_path: Path) -> None:
-    store = make(tmp_path, "p STRING, id INT, v STRING", ("p", "id"), ("p",))
-    moving = store.with_schema(store.schema.model_copy(update={"primary_keys": ("id",)}))
-    with pytest.raises(UnsupportedTable, match="partition column 'p'"):
-        TableWrite(moving)
 
 
 def test_many_random_writes_equal_a_dictionary(tmp_path: Path) -> None:

@@ -115,7 +115,6 @@ def test_the_trimmed_key_keeps_the_keys_order() -> None:
         ("a INT", ["b"], [], "'b'"),
         ("a INT", ["a", "a"], [], "'a'"),
         ("a INT", ["a"], ["a"], "no partition column"),
-        ("a INT, b INT", ["a"], ["b"], "'b'"),
         ("a MAP<STRING, INT>, b INT", ["a"], [], "'a'"),
         ("a INT, b ARRAY<INT>", [], ["b"], "'b'"),
         ("_VALUE_KIND INT", [], [], "_VALUE_KIND"),

@@ -1,5 +1,7 @@
 package interop;
 
+import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashMap;
@@ -11,8 +13,11 @@ import java.util.Set;
 import org.apache.paimon.Snapshot;
 import org.apache.paimon.append.AppendCompactCoordinator;
 import org.apache.paimon.append.AppendCompactTask;
+import org.apache.paimon.crosspartition.GlobalIndexAssigner;
+import org.apache.paimon.crosspartition.IndexBootstrap;
 import org.apache.paimon.data.BinaryRow;
 import org.apache.paimon.data.GenericRow;
+import org.apache.paimon.data.InternalRow;
 import org.apache.paimon.deletionvectors.Bitmap64DeletionVector;
 import org.apache.paimon.deletionvectors.BitmapDeletionVector;
 import org.apache.paimon.deletionvectors.DeletionVector;
@@ -55,13 +60,14 @@ final class Writes {
         int rows = 0;
         try (TableWriteImpl<?> write = table.newWrite(user).withIOManager(Request.spill())) {
             write.withIgnorePreviousFiles(request.has("overwrite"));
-            Router router = new Router(table, write, user);
-            for (JsonNode batch : request.node("batches")) {
-                for (JsonNode row : batch) {
-                    router.write(row(table.rowType(), row));
-                    rows++;
+            try (Router router = new Router(table, write, user)) {
+                for (JsonNode batch : request.node("batches")) {
+                    for (JsonNode row : batch) {
+                        router.write(row(table.rowType(), row));
+                        rows++;
+                    }
+                    messages.addAll(write.prepareCommit(true, identifier));
                 }
-                messages.addAll(write.prepareCommit(true, identifier));
             }
             ObjectNode answer = commit(request, table, user, identifier, messages);
             return answer.put("rows", rows);
@@ -94,26 +100,58 @@ final class Writes {
     }
 
     /** Sends rows to their buckets; of tables with dynamic buckets it is the one that assigns them. */
-    private static final class Router {
+    private static final class Router implements AutoCloseable {
         private final TableWriteImpl<?> write;
         private final HashBucketAssigner assigner;
         private final RowKeyExtractor keys;
+        private final GlobalIndexAssigner across;
 
-        Router(FileStoreTable table, TableWriteImpl<?> write, String user) {
+        Router(FileStoreTable table, TableWriteImpl<?> write, String user) throws Exception {
             this.write = write;
             boolean dynamic = table.bucketMode() == BucketMode.HASH_DYNAMIC;
             this.keys = dynamic ? table.createRowKeyExtractor() : null;
             this.assigner = dynamic ? new HashBucketAssigner(table.snapshotManager(), user, table.store().newIndexFileHandler(), 1, 1, 0,
                     table.coreOptions().dynamicBucketTargetRowNum(), table.coreOptions().dynamicBucketMaxBuckets()) : null;
+            this.across = table.bucketMode() == BucketMode.KEY_DYNAMIC ? new GlobalIndexAssigner(table) : null;
+            if (across != null) {
+                across.open(0, Request.spill(), 1, 0, this::assigned);
+                new IndexBootstrap(table).bootstrap(1, 0, key -> {
+                    try {
+                        across.bootstrapKey(key);
+                    } catch (IOException error) {
+                        throw new UncheckedIOException(error);
+                    }
+                });
+                across.endBoostrap(false);
+            }
         }
 
         void write(GenericRow row) throws Exception {
+            if (across != null) {
+                across.processInput(row);
+                return;
+            }
             if (assigner == null) {
                 write.write(row);
                 return;
             }
             keys.setRecord(row);
             write.write(row, assigner.assign(keys.partition(), keys.trimmedPrimaryKey().hashCode()));
+        }
+
+        private void assigned(InternalRow row, int bucket) {
+            try {
+                write.write(row, bucket);
+            } catch (Exception error) {
+                throw new IllegalStateException(error);
+            }
+        }
+
+        @Override
+        public void close() throws IOException {
+            if (across != null) {
+                across.close();
+            }
         }
     }
 

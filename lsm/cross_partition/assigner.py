@@ -1,0 +1,115 @@
+"""Partitions and buckets of rows whose key does not tell their partition (Paimon's ``GlobalIndexAssigner``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from typing import Any
+
+import numpy as np
+
+from fileindex.base.arrays import Int8s, Int32s, Int64s
+from fileindex.base.column_type import Plain
+from lsm.bucket.dynamic import BucketRoom, Owned
+from lsm.bucket.router import Share, row_partitions
+from lsm.cross_partition.key_homes import NOWHERE, KeyHomes, ReadEach, find_homes, name_key
+from lsm.cross_partition.placement import ArrivedRows, PlacedRows, buckets_of
+from lsm.keys.key_set import KeySet
+from lsm.write_buffer.source import Source
+from manifest.io.errors import UnmergeableRows
+from manifest.snapshot.snapshot import Snapshot
+from manifest.store import FileStore
+
+KeysOf = Callable[[tuple[Plain, ...]], dict[int, int]]
+"""About how many keys each bucket of a partition has."""
+
+
+class CrossPartitionAssigner:
+    """Assigns rows as of one snapshot (None: an empty table), and knows which buckets it has filled since; not for several threads.
+
+    ReadEach key may be in one call only. ``owned`` are the buckets that new keys may go to; ``each`` reads splits, as ``map`` does.
+    ``replaced`` are the partitions that an overwrite replaces: what is in them does not count, and no row may go to another one.
+    """
+
+    def __init__(
+        self,
+        store: FileStore,
+        snapshot: Snapshot | None,
+        keys_of: KeysOf,
+        *,
+        owned: Owned,
+        replaced: Collection[bytes] | None = None,
+        each: ReadEach = map,
+    ) -> None:
+        self._store = store
+        self._replaced = replaced
+        self._snapshot = snapshot
+        self._keys_of = keys_of
+        self._owned = owned
+        self._each = each
+        self._rooms: dict[tuple[Plain, ...], BucketRoom] = {}
+
+    def assign(self, table: Any, kinds: Int8s | None) -> tuple[Source, list[Share]]:
+        """The rows to write, with those that delete what moved, and to which buckets they go.
+
+        Raises:
+            UnmergeableRows: a key lives in two partitions already, or in one that an overwrite leaves as it is.
+        """
+        schema = self._store.schema
+        keys = KeySet(table.select(list(schema.primary_keys)))
+        found = find_homes(self._store, self._snapshot, keys, without=self._replaced or (), each=self._each)
+        if self._replaced is not None and (found.partition != NOWHERE).any():
+            number = int(np.flatnonzero(found.partition != NOWHERE)[0])
+            where = self._store.partition.decode(found.partitions[int(found.partition[number])])
+            raise UnmergeableRows(
+                f"{self._store.root}: the key {name_key(keys, number)} lives in partition {where}, which this overwrite leaves as it is; "
+                "nothing was committed: write such rows by mode 'upsert', or overwrite that partition, too"
+            )
+        named, partitions = row_partitions(table, schema)
+        homes, partitions = self._coded(found, partitions)
+        placed = ArrivedRows(table, kinds, keys.numbers, named, homes, partitions).placed(schema)
+        buckets = self._buckets(placed, homes, partitions)
+        return Source(placed.table, placed.kinds), list(_shares(placed.partition, buckets, partitions))
+
+    def _coded(self, found: KeyHomes, named: list[tuple[Plain, ...]]) -> tuple[KeyHomes, list[tuple[Plain, ...]]]:
+        """The homes with partitions as codes: those of the rows keep theirs, others follow."""
+        code_of = {values: code for code, values in enumerate(named)}
+        codes = [code_of.setdefault(self._store.partition.decode(partition), len(code_of)) for partition in found.partitions]
+        translated = np.array([*codes, NOWHERE], np.int64)[found.partition]
+        return KeyHomes(found.partitions, translated, found.bucket), list(code_of)
+
+    def _buckets(self, placed: PlacedRows, homes: KeyHomes, partitions: list[tuple[Plain, ...]]) -> Int32s:
+        """The bucket of every row; keys that have left a bucket make room in it first."""
+        given = np.empty(len(placed.new), np.int32)
+        left, slots = placed.left
+        known = slots >= 0
+        gone, counts = np.unique(np.stack([left[known], homes.bucket[slots[known]]]), axis=1, return_counts=True)
+        for code, bucket, count in zip(*gone.tolist(), counts.tolist(), strict=True):
+            self._room(partitions[code]).leave(bucket, count)
+        for code in np.unique(placed.new).tolist():
+            wanted = placed.new == code
+            given[wanted] = self._room(partitions[code]).place(int(wanted.sum()))
+        return buckets_of(placed.slot, homes.bucket, given)
+
+    def _room(self, partition: tuple[Plain, ...]) -> BucketRoom:
+        if partition not in self._rooms:
+            options = self._store.options
+            limits = (options.dynamic_bucket_target_row_num, options.dynamic_bucket_max_buckets)
+            self._rooms[partition] = BucketRoom(self._keys_of(partition), *limits, self._owned)
+        return self._rooms[partition]
+
+
+def _shares(codes: Int64s, buckets: Int32s, partitions: list[tuple[Plain, ...]]) -> Iterator[Share]:
+    if not len(codes):
+        return
+    width = int(buckets.max()) + 1
+    both = codes * width + buckets
+    order = np.argsort(both, kind="stable")
+    ends = [*(np.flatnonzero(np.diff(both[order])) + 1).tolist(), len(order)]
+    start = 0
+    for end in ends:
+        code = int(both[order[start]])
+        yield Share(partitions[code // width], code % width, order[start:end])
+        start = end
+
+
+__all__ = ["CrossPartitionAssigner"]

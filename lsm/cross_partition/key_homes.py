@@ -1,0 +1,111 @@
+"""Where keys live at a snapshot: found among the keys of all partitions, without an index that would have to be built or kept.
+
+Paimon reads every key of the table into a local store before a writer's first row (``IndexBootstrap``). Here only the keys that a
+write brings are looked for: their bounds choose files, row groups and pages, and what is read are key columns, batch by batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fileindex.base.arrays import Int32s, Int64s
+from fileindex.base.column_type import FLOATS
+from fileindex.base.plain_value import plain_array, plain_values
+from fileindex.predicate.tree import TRUE, ColumnRef, Compare, In, Op, Predicate, all_of
+from lsm.keys.key_set import KeySet
+from lsm.read.split import read_split
+from lsm.scan.planner import ScanPlanner
+from lsm.scan.splits import DataSplit
+from manifest.io.errors import UnmergeableRows
+from manifest.schema.table_schema import TableSchema
+from manifest.snapshot.snapshot import Snapshot
+from manifest.store import FileStore
+
+NOWHERE = -1
+_LISTED = 1000
+"""As many keys are looked for one by one; of more, only the bounds."""
+_EVERY_ROW = {"deletion-vectors.merge-on-read": "true", "scan.fallback-branch": "", "scan.primary-branch": ""}
+ReadEach = Callable[[Callable[[DataSplit], list[tuple[int, int, Int64s]]], Iterable[DataSplit]], Iterable[list[tuple[int, int, Int64s]]]]
+
+
+@dataclass(frozen=True)
+class KeyHomes:
+    """Of every key of a ``KeySet`` the partition it lives in, as its place in ``partitions`` (``NOWHERE``: in none), and its bucket."""
+
+    partitions: list[bytes]
+    partition: Int64s
+    bucket: Int32s
+
+
+def find_homes(
+    store: FileStore, snapshot: Snapshot | None, keys: KeySet, *, without: Collection[bytes] = (), each: ReadEach = map
+) -> KeyHomes:
+    """The homes of ``keys`` at a snapshot (None: an empty table) in all partitions but those ``without``.
+
+    ``each`` reads several splits, as ``map`` does.
+
+    Cost: the key columns of what the keys' bounds leave of the table; memory is a batch per run that is merged, and the keys.
+
+    Raises:
+        UnmergeableRows: a key lives in two partitions, as writers leave it that do not look for it.
+    """
+    homes = KeyHomes([], np.full(len(keys), NOWHERE, np.int64), np.zeros(len(keys), np.int32))
+    if snapshot is None or not len(keys):
+        return homes
+    whole = store.with_options(_EVERY_ROW)
+    wanted = _bounds(keys, store.schema)
+    plan = ScanPlanner(whole).plan(wanted, snapshot=snapshot, columns=keys.names)
+    splits = [split for split in plan.splits if split.partition not in without]
+    numbers = {partition: number for number, partition in enumerate(dict.fromkeys(split.partition for split in splits))}
+    homes.partitions.extend(numbers)
+
+    def found(split: DataSplit) -> list[tuple[int, int, Int64s]]:
+        batches = read_split(whole, split, columns=keys.names, predicate=wanted)
+        return [(numbers[split.partition], split.bucket, hits[hits >= 0]) for hits in map(keys.find, batches)]
+
+    for partition, bucket, hits in (part for parts in each(found, splits) for part in parts):
+        before = homes.partition[hits]
+        twice = np.flatnonzero((before != NOWHERE) & (before != partition))
+        if len(twice):
+            raise _lives_twice(store, keys, int(hits[twice[0]]), [homes.partitions[int(before[twice[0]])], homes.partitions[partition]])
+        homes.partition[hits] = partition
+        homes.bucket[hits] = bucket
+    return homes
+
+
+def _bounds(keys: KeySet, schema: TableSchema) -> Predicate:
+    """True for every row with one of the keys, and for others."""
+    types = schema.column_types
+    columns: dict[str, Any] = {name: plain_array(keys.rows.column(name), types[name]) for name in keys.names}
+    if len(keys) <= _LISTED:
+        return all_of(*(In(ColumnRef(name), tuple(plain_values(pc.unique(column), types[name]))) for name, column in columns.items()))
+    leading = schema.trimmed_primary_keys[0]
+    if types[leading].kind in FLOATS:
+        return TRUE
+    ends = pc.min_max(columns[leading])
+    low, high = plain_values(pa.array([ends["min"].as_py(), ends["max"].as_py()], columns[leading].type), types[leading])
+    return all_of(Compare(ColumnRef(leading), Op.GE, low), Compare(ColumnRef(leading), Op.LE, high))
+
+
+def _lives_twice(store: FileStore, keys: KeySet, number: int, partitions: list[bytes]) -> UnmergeableRows:
+    key = name_key(keys, number)
+    places = " and ".join(str(store.partition.decode(partition)) for partition in partitions)
+    return UnmergeableRows(
+        f"{store.root}: the key {key} lives in two partitions, {places}, so that a write cannot tell which of its rows to replace; "
+        "nothing was committed. Another engine's writers have raced: remove one by drop_partitions() or overwrite the table"
+    )
+
+
+def name_key(keys: KeySet, number: int) -> str:
+    """A key for people."""
+    row = int(np.flatnonzero(keys.numbers == number)[0])
+    return ", ".join(f"{name} = {keys.rows.column(name)[row].as_py()!r:.60}" for name in keys.names)
+
+
+__all__ = ["NOWHERE", "KeyHomes", "find_homes", "name_key"]

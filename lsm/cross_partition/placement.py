@@ -1,0 +1,133 @@
+"""What becomes of rows whose key lives in another partition than they name (Paimon's ``ExistingProcessor`` classes), for many rows at once.
+
+``deduplicate`` moves the key: the old partition gets a delete, which is the new row under the old partition's values.
+``partial-update`` and ``aggregation`` leave it where it is: the row goes there. ``first-row`` drops the row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fileindex.base.arrays import Int8s, Int32s, Int64s, Mask
+from fileindex.base.column_type import Plain
+from fileindex.base.plain_value import literal_array
+from lsm.cross_partition.key_homes import NOWHERE, KeyHomes
+from lsm.keys.encoding import one_array
+from lsm.keys.sort import DELETE
+from manifest.schema.table_schema import TableSchema
+
+
+@dataclass(frozen=True)
+class PlacedRows:
+    """Rows in order of arrival, with their kinds (None: all ``+I``), the code of the partition that each goes to, and its ``slot``.
+
+    A slot stands for a bucket: those from 0 up are the ``bucket`` of ``homes``; a negative one, ``-1 - n``, is the bucket that
+    the new key number ``n`` gets, whose partition is ``new[n]``. ``left`` are the partition and the bucket of each key that has moved away.
+    """
+
+    table: Any
+    kinds: Int8s | None
+    partition: Int64s
+    slot: Int64s
+    new: Int64s
+    left: tuple[Int64s, Int64s] = (np.empty(0, np.int64), np.empty(0, np.int64))
+
+
+@dataclass(frozen=True)
+class ArrivedRows:
+    """Conforming rows, each column in one piece, as they came, with their kinds (None: all ``+I``).
+
+    ``keys`` has the number of each row's key, as in ``homes``, which tells where keys live before the first row; ``named`` has the
+    partition that each row names, as its place in ``partitions``, and so have the homes.
+    """
+
+    table: Any
+    kinds: Int8s | None
+    keys: Int64s
+    named: Int64s
+    homes: KeyHomes
+    partitions: Sequence[tuple[Plain, ...]]
+
+    def placed(self, schema: TableSchema) -> PlacedRows:
+        """Where they go, one after the other: a row sees what those before it did to its key."""
+        order = np.argsort(self.keys, kind="stable")
+        grouped = self.keys[order]
+        first = np.ones(len(order), np.bool_)
+        np.not_equal(grouped[1:], grouped[:-1], out=first[1:])
+        engine = schema.core.engine
+        if engine.newest_replaces:
+            return self._moving(order, first, schema)
+        home = self.homes.partition.copy()
+        new = order[first][home[grouped[first]] == NOWHERE]
+        home[self.keys[new]] = self.named[new]
+        slot_of_key = np.arange(len(home))
+        slot_of_key[self.keys[new]] = -1 - np.arange(len(new))
+        partition, slot = home[self.keys], slot_of_key[self.keys]
+        elsewhere = partition != self.named
+        opened = self.named[new]
+        if not engine.first_row_wins:
+            return PlacedRows(self._renamed(self.table, elsewhere, partition, schema), self.kinds, partition, slot, opened)
+        kept = ~elsewhere
+        rows = self.table if kept.all() else self.table.filter(pa.array(kept)).combine_chunks()
+        return PlacedRows(rows, None if self.kinds is None else self.kinds[kept], partition[kept], slot[kept], opened)
+
+    def _moving(self, order: Int64s, first: Mask, schema: TableSchema) -> PlacedRows:
+        """Each key is where its last row says; ``order`` has the rows of a key together, of which one is the ``first``."""
+        keys, place = self.keys[order], self.named[order]
+        before = np.empty(len(order), np.int64)
+        before[1:] = place[:-1]
+        before[first] = self.homes.partition[keys[first]]
+        opens = before != place
+        leaves = opens & (before != NOWHERE)
+        numbers = np.cumsum(opens) - 1
+        begun = np.maximum.accumulate(np.where(first | opens, np.arange(len(order)), 0))
+        slots = np.where(opens[begun], -1 - numbers[begun], keys)
+        slot_before = np.empty(len(order), np.int64)
+        slot_before[1:] = slots[:-1]
+        slot_before[first] = keys[first]
+        slot = np.empty(len(order), np.int64)
+        slot[order] = slots
+        if not leaves.any():
+            return PlacedRows(self.table, self.kinds, self.named, slot, place[opens])
+        gone, left, left_slot = order[leaves], before[leaves], slot_before[leaves]
+        deletes = self._renamed(self.table.take(pa.array(gone)), np.ones(len(gone), np.bool_), left, schema)
+        both = np.argsort(np.concatenate([2 * np.arange(len(order)) + 1, 2 * gone]), kind="stable")
+        own = np.zeros(len(order), np.int8) if self.kinds is None else self.kinds
+        return PlacedRows(
+            pa.concat_tables([self.table, deletes]).take(pa.array(both)).combine_chunks(),
+            np.concatenate([own, np.full(len(gone), DELETE, np.int8)])[both],
+            np.concatenate([self.named, left])[both],
+            np.concatenate([slot, left_slot])[both],
+            place[opens],
+            (left, left_slot),
+        )
+
+    def _renamed(self, table: Any, which: Mask, partition: Int64s, schema: TableSchema) -> Any:
+        """``table`` with the values of ``partition`` in the partition columns of the rows ``which``."""
+        if not which.any():
+            return table
+        for at, name in enumerate(schema.partition_keys):
+            column = table.column(name)
+            values = literal_array([values[at] for values in self.partitions], schema.column_types[name]).cast(column.type)
+            theirs = values.take(pa.array(partition))
+            mixed = theirs if which.all() else pc.if_else(pa.array(which), theirs, one_array(column))
+            table = table.set_column(table.schema.get_field_index(name), table.schema.field(name), mixed)
+        return table.combine_chunks()
+
+
+def buckets_of(slots: Int64s, homes: Int32s, placed: Int32s) -> Int32s:
+    """The bucket of each slot: of a key that stays where it is, or of a new one, which got ``placed``."""
+    known = slots >= 0
+    found = np.empty(len(slots), np.int32)
+    found[known] = homes[slots[known]]
+    found[~known] = placed[-1 - slots[~known]]
+    return found
+
+
+__all__ = ["ArrivedRows", "PlacedRows", "buckets_of"]

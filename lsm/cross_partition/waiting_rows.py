@@ -1,0 +1,103 @@
+"""Rows that wait until all rows of a write are there, given back so that those of a key come together.
+
+As long as they fit into memory nothing moves. Else they are cut by their keys' hashes into parts on local disk, each of which fits: a
+part is looked up by itself, so that what must be known of keys at a time is bounded, however many rows are written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from fileindex.base.arrays import Int8s, UInt32s
+from lsm.bucket.hash import bucket_hashes
+from lsm.data_files.spill import SpillFile, SpillSpace
+from lsm.keys.sort import VALUE_KIND
+from lsm.write_buffer.source import joined_kinds
+from manifest.schema.table_schema import TableSchema
+
+_BITS = 4
+_LEVELS = 7
+"""As often is a part cut again; one that is still too large has rows of few keys, and comes whole."""
+
+
+class WaitingRows:
+    """Rows of one write, in memory up to ``budget`` bytes; ``space`` takes the others. Not for several threads."""
+
+    def __init__(self, schema: TableSchema, budget: int, space: SpillSpace, *, level: int = 0) -> None:
+        self._schema = schema
+        self._budget = max(1, budget)
+        self._space = space
+        self._level = level
+        self.spilled_bytes = 0
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all rows; what is on disk goes with the directory."""
+        self._held: list[tuple[Any, Int8s | None]] = []
+        self._held_bytes = 0
+        self._parts: list[list[SpillFile]] | None = None
+        self._part_bytes = np.zeros(1 << _BITS, np.int64)
+
+    def add(self, table: Any, kinds: Int8s | None) -> None:
+        """Take conforming rows and their kinds (None: all ``+I``)."""
+        if not table.num_rows:
+            return
+        self._held.append((table, kinds))
+        self._held_bytes += table.nbytes
+        if self._held_bytes > self._budget and self._level <= _LEVELS:
+            self._spill()
+
+    def drain(self) -> Iterator[tuple[Any, Int8s | None]]:
+        """All rows: tables, each column in one piece, no two with rows of one key; within one in order of arrival. Then nothing waits."""
+        if self._parts is None:
+            held, self._held, self._held_bytes = self._held, [], 0
+            if held:
+                yield pa.concat_tables([table for table, _ in held]).combine_chunks(), joined_kinds([(t.num_rows, k) for t, k in held])
+            return
+        self._spill()
+        parts, sizes = self._parts, self._part_bytes
+        self.clear()
+        for files, size in zip(parts, sizes.tolist(), strict=True):
+            inner = WaitingRows(self._schema, self._budget if size > self._budget else 2 * self._budget, self._space, level=self._level + 1)
+            for file in files:
+                for rows in file.tables():
+                    at = rows.schema.get_field_index(VALUE_KIND)
+                    inner.add(rows.remove_column(at), rows.column(at).combine_chunks().to_numpy())
+                file.delete()
+            yield from inner.drain()
+            self.spilled_bytes += inner.spilled_bytes
+
+    def _spill(self) -> None:
+        """Append what is held to the parts of its keys."""
+        if self._parts is None:
+            self._parts = [[] for _ in range(1 << _BITS)]
+        parts = self._parts
+        held, self._held, self._held_bytes = self._held, [], 0
+        if not held:
+            return
+        table = pa.concat_tables([table for table, _ in held])
+        kinds = joined_kinds([(t.num_rows, k) for t, k in held])
+        table = table.append_column(VALUE_KIND, pa.array(np.zeros(table.num_rows, np.int8) if kinds is None else kinds))
+        part = (self._hashes(table) >> np.uint32(_BITS * self._level)) & np.uint32((1 << _BITS) - 1)
+        order = np.argsort(part.astype(np.uint8), kind="stable")
+        ends = np.cumsum(np.bincount(part, minlength=1 << _BITS))
+        start = 0
+        for number, end in enumerate(ends.tolist()):
+            if end > start:
+                rows = table.take(pa.array(order[start:end]))
+                file = self._space.write([rows])
+                parts[number].append(file)
+                self._part_bytes[number] += rows.nbytes
+                self.spilled_bytes += file.size
+            start = end
+
+    def _hashes(self, table: Any) -> UInt32s:
+        names = self._schema.primary_keys
+        return bucket_hashes([table.column(name) for name in names], self._schema.types_of(names)).view(np.uint32)
+
+
+__all__ = ["WaitingRows"]
