@@ -107,10 +107,10 @@ class SparkBackend(SparkScans):
 
     def _written(self, rows: Rows, schema: TableSchema, request: WriteRequest) -> rpc.Outcome | None:
         """Stage and run; where another commit assigned dynamic buckets meanwhile, again."""
-        job = None
+        job, assigns = None, schema.has_dynamic_buckets or schema.keys_cross_partitions
         for attempt in range(1, _ATTEMPTS + 1):
             if job is None or isinstance(rows, SparkRows):  # local rows can be staged once, and depend on no snapshot
-                base = self.pin(TravelRequest()) if schema.has_dynamic_buckets else None
+                base = self.pin(TravelRequest()) if assigns else None
                 with errors_mapped():
                     job = staged(self._spark, rows, self._target(schema, None if base is None else base.id), request)
             try:
@@ -119,7 +119,7 @@ class SparkBackend(SparkScans):
                 done = self._outcome(request.identity)  # of this run, that was told of no success, or of another one
                 if done is not None:
                     return done
-                if attempt == _ATTEMPTS or not schema.has_dynamic_buckets:
+                if attempt == _ATTEMPTS or not assigns:
                     raise
         return None
 

@@ -70,6 +70,8 @@ class Ownership:
     def of(self, frame: Any) -> OwnedFrame | None:
         """``frame``, the rows to write, with an owner for every bucket; None if Spark can compute none and the rows are many."""
         schema, job = self._target.schema, wire_jobs.RowsJob(request=self._request, owned=True)
+        if schema.keys_cross_partitions:
+            return self._by_key(frame, job)
         tasks, _ = self._shape
         keyed = None if tasks == 1 else _keyed(frame, schema)
         if tasks == 1 or (keyed is None and self._request.order_by is not None):
@@ -77,6 +79,20 @@ class Ownership:
         if keyed is None:
             return None
         return self._by_hash(keyed, job) if schema.has_dynamic_buckets else OwnedFrame(_by_bucket(keyed, schema, tasks), job)
+
+    def _by_key(self, frame: Any, job: wire_jobs.RowsJob) -> OwnedFrame:
+        """All rows of a key in one task, which finds its partition; of an overwrite that keeps partitions one task must see all rows."""
+        schema, request = self._target.schema, self._request
+        based = job if request.mode == "overwrite" else job.model_copy(update={"base_snapshot_id": self._target.snapshot_id or 0})
+        tasks = self._chosen_writers or self._shape[0]
+        if tasks == 1 or request.keeps_others:
+            return OwnedFrame(frame.repartition(1), based)
+        keys = ", ".join(_tried(schema, name) for name in schema.primary_keys)
+        staged = frame.withColumn(_TASK, functions_of(frame).expr(f"cast(pmod(hash({keys}), {tasks}) as int)")).repartitionById(
+            tasks, _TASK
+        )
+        shared = {"owned": False, "keyed": True, "tasks": tasks, "writers": tasks}
+        return OwnedFrame(staged, based.model_copy(update=shared))
 
     @cached_property
     def _expected(self) -> Estimate:
@@ -96,15 +112,19 @@ class Ownership:
         writers = self._writers(tasks)
         return max(tasks, writers) if schema.partition_keys else writers, writers
 
+    @property
+    def _chosen_writers(self) -> int | None:
+        chosen = self._target.schema.options.get("dynamic-bucket.assigner-parallelism", "")
+        return max(1, int(chosen)) if chosen.isdecimal() else None
+
     def _writers(self, tasks: int) -> int:
         """As many as new rows fill buckets, or as there are buckets of known keys.
 
         Each may leave a bucket that is not full: more would cut the table into smaller ones than ``dynamic-bucket.target-row-num`` says.
         """
         schema, rows = self._target.schema, self._expected.rows
-        chosen = schema.options.get("dynamic-bucket.assigner-parallelism")
-        if chosen and chosen.isdecimal():
-            most = int(chosen)
+        if self._chosen_writers is not None:
+            most = self._chosen_writers
         elif tasks == 1:
             most = 1
         else:

@@ -50,10 +50,15 @@ def commit_rows(
         properties = _noted(**_counted(made, rows), **(kinds or {}), files=sum(len(message.new_files) for message in made))
         return publish_rows(commit, request, made, properties=properties, read_snapshot_id=job.read_snapshot_id)
 
-    if store.schema.has_dynamic_buckets and not job.owned:  # tasks that own nothing cannot tell where a key lives
-        assigned = rebucket(store, messages, request.commit_id, overwrite=overwriting)
+    crosses = store.schema.keys_cross_partitions
+    assigns = crosses or (store.schema.has_dynamic_buckets and not job.owned)
+    if assigns and not (job.owned or job.keyed):  # tasks that own nothing cannot tell where a key lives
+        messages = rebucket(store, messages, request.commit_id, overwrite=overwriting, keeps_others=request.keeps_others)
+    if assigns:
         again = job.read_snapshot_id is None  # else a conflict means to read again
-        result, messages = commit_with_rebucket(commit, assigned, publish, overwrite=overwriting, again=again)
+        result, messages = commit_with_rebucket(
+            commit, messages, publish, overwrite=overwriting, keeps_others=request.keeps_others, again=again
+        )
     else:
         result = publish(messages)
     result = compact_after_commit(store, request.compactor, result, messages, owned=job.owned, threads=compaction_threads())

@@ -17,7 +17,7 @@ class HashScan(Message):
 
 
 class RowsJob(Message):
-    """A write of rows. ``owned`` promises that every (partition, bucket) reaches exactly one task.
+    """A write of rows. ``owned`` promises that every (partition, bucket) reaches exactly one task, ``keyed`` that every primary key does.
 
     The dynamic buckets of a partition are shared by ``writers`` of the ``tasks``, as ``lsm.bucket.dynamic.Owners`` says, as of
     ``base_snapshot_id`` (0: an empty table; None: the newest when a task begins).
@@ -28,6 +28,7 @@ class RowsJob(Message):
     job: Literal["rows"] = "rows"
     request: WriteRequest
     owned: bool
+    keyed: bool = False
     blobs: bool = False
     read_snapshot_id: int | None = None
     tasks: int = Field(default=1, ge=1)

@@ -97,6 +97,8 @@ class RowsWriter(JobWriter):
             write_only=None if job.owned else True,
             threads=use_task_cpus(),
             ignore_existing=job.request.mode == "overwrite",
+            keeps_others=job.request.keeps_others,
+            finds_keys=job.owned or job.keyed,
             first_sequence=sequence,
             owners=Owners(task, job.tasks, job.writers) if job.tasks > 1 else None,
             base_snapshot_id=job.base_snapshot_id,
