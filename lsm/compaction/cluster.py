@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -24,8 +24,9 @@ from lsm.read.full_scan import file_rows
 from lsm.write_buffer.sort_buffer import SortBuffer
 from lsm.write_buffer.source import Source
 from manifest.entry.data_file import DataFileMeta, FileSource
+from manifest.schema.clustering import CurveName
 
-ClusterStrategy: TypeAlias = Literal["order", "zorder", "hilbert"]
+ClusterStrategy: TypeAlias = CurveName
 
 _CURVE, _ROW = "_CURVE_KEY", "_ROW_NUMBER"
 _SAMPLE_ROWS = 1 << 17

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 
 from fileindex.base.arrays import Int64s
 from lsm.compaction.cluster import BucketCluster, Clustering
+from lsm.compaction.incremental_cluster import IncrementalClustering
 from lsm.compaction.manager import CompactIncrement
 from lsm.compaction.small_files import SmallFilePolicy, join_files, join_small_files
 from lsm.compaction.task import CompactTaskResult
@@ -63,11 +64,17 @@ class AppendOnlyWriter:
         self._count(files)
 
     def compact(self, *, full: bool) -> None:
-        """Flush, then join small files; nothing if the table has got columns since it was opened."""
+        """Flush, then join small files, or cluster those that are due; nothing if the table has got columns since it was opened."""
         self.flush()
         context = self.context
         check_rewritable(context.store.options, context.store.root)
         if not context.knows_all_columns:
+            return
+        incremental = IncrementalClustering.of(context.store)
+        if incremental is not None:
+            unit = incremental.pick(self._files, full=full)
+            if unit is not None:
+                self._sort(unit.files, incremental.clustering, unit.output_level)
             return
         policy = SmallFilePolicy.of(context.store.options)
         bucket = (context.partition, context.bucket)
@@ -97,9 +104,13 @@ class AppendOnlyWriter:
         check_rewritable(self.context.store.options, self.context.store.root)
         if not self._files or not self.context.knows_all_columns:
             return
+        self._sort(self._files, clustering, 0)
+
+    def _sort(self, files: Sequence[DataFileMeta], clustering: Clustering, level: int) -> None:
         context = self.context
         job = BucketCluster(self._target, context.partition, context.bucket, clustering, context.space, context.vectors)
-        self._replace(job.rewrite(self._files))
+        result = job.rewrite(files)
+        self._replace(CompactTaskResult(result.before, [file.upgrade(level) for file in result.after]))
 
     def prepare(self) -> CommitMessage:
         """Flush, join small files of a bucketed table if that is due, and hand over."""

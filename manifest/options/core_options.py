@@ -142,10 +142,17 @@ _DOTTED = {
     "source_split_open_file_cost": "source.split.open-file-cost",
     "file_index_read_enabled": "file-index.read.enabled",
     "full_compaction_delta_commits": "full-compaction.delta-commits",
+    "clustering_columns": "clustering.columns",
+    "clustering_strategy": "clustering.strategy",
+    "clustering_incremental": "clustering.incremental",
     "record_level_expire_time": "record-level.expire-time",
     "record_level_time_field": "record-level.time-field",
 }
-FORMER_KEYS = {"write-only": "write.compaction-skip"}
+FORMER_KEYS = {
+    "write-only": "write.compaction-skip",
+    "clustering.columns": "sink.clustering.by-columns",
+    "clustering.strategy": "sink.clustering.strategy",
+}
 """Options by their present name to the name that they had once and that still counts where the present one is absent."""
 
 
@@ -227,6 +234,9 @@ class CoreOptions(BaseModel):
     compaction_delete_ratio_threshold: float = 0.2
     compaction_small_file_ratio: float = 0.7
     full_compaction_delta_commits: int | None = None
+    clustering_columns: Names = ()
+    clustering_strategy: Keyword = "auto"
+    clustering_incremental: Flag = False
     record_level_expire_time: Millis | None = None
     record_level_time_field: str | None = None
 

@@ -111,7 +111,6 @@ REFUSED: dict[str, Refusal] = {
     TAG_MODE: _only(*TAG_MODES, why="is no way to make tags"),
     "data-file.external-paths": _never("is not built"),
     "data-file.external-paths.strategy": _only("none", why="is not built"),
-    "clustering.columns": _never("is not built yet"),
     **dict.fromkeys(STREAM_ONLY, _never("belongs to one streaming read; give it to spark.readStream")),
     **dict.fromkeys(
         ["read.stream.minrowspertrigger", "read.stream.maxtriggerdelayms"],

@@ -12,6 +12,7 @@ _MEMORY = "memory is bounded by write-buffer-size"
 _POSTPONE = "writes give rows their buckets at once, as many as the partition has"
 _CALLED = "expire_partitions() looks whenever it is called"
 _BATCHES = "batches are cut by bytes"
+_CLUSTERED = "compact() clusters, with full=True all of the partitions that it names"
 _EMPTY = "a write without rows makes no snapshot"
 
 WITHOUT_EFFECT: dict[str, str] = {
@@ -118,6 +119,11 @@ WITHOUT_EFFECT: dict[str, str] = {
     "cross-partition-upsert.index-ttl": "a key is found however old its files are",
     "cross-partition-upsert.bootstrap-parallelism": _THREADS,
     **dict.fromkeys(["commit.force-create-snapshot", "snapshot.ignore-empty-commit"], _EMPTY),
+    **dict.fromkeys(
+        ["clustering.history-partition.limit", "clustering.history-partition.idle-to-full-sort", "clustering.incremental.optimize-write"],
+        _CLUSTERED,
+    ),
+    "clustering.incremental.mode": "what is clustered together is in order over all its files",
     "commit.force-compact": "whether a write compacts is write-only's to say",
     "compaction.skip-expired-partitions": "a partition is compacted for as long as it is there",
     "dynamic-bucket.initial-buckets": "buckets are made as rows need them",

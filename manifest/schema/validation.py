@@ -16,6 +16,7 @@ from manifest.options.core_options import CoreOptions, option_texts
 from manifest.options.support import check_alter, check_settable
 from manifest.options.tag_periods import check_tags
 from manifest.schema.changelog_validation import check_changelog
+from manifest.schema.clustering import check_clustering
 from manifest.schema.key_validation import check_crossing_keys
 from manifest.schema.merge_validation import changes_merging, check_merging
 from manifest.schema.partition_time import PartitionExpiration
@@ -105,6 +106,7 @@ def check_schema(schema: TableSchema) -> None:
     check_merging(schema)
     check_changelog(schema)
     check_record_expiry(schema)
+    check_clustering(schema)
     _check_limits(schema, schema.core)
     PartitionExpiration.of(schema.options)
     check_tags(schema.options)
@@ -139,6 +141,8 @@ def check_altered(before: TableSchema, after: TableSchema) -> None:
         check_changelog(after)
     if after.fields != before.fields or any(key.startswith("record-level.") for key in changed):
         check_record_expiry(after)
+    if after.fields != before.fields or any("clustering." in key for key in changed):
+        check_clustering(after)
     _check_limits(after, after.core)
     if any(key.startswith("partition.") for key in changed):
         PartitionExpiration.of(after.options)

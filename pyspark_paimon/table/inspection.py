@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
@@ -87,6 +88,23 @@ class TableInspection(TableRole):
         """
         pinned = self._backend.pin(TravelRequest(snapshot_id=snapshot))
         return self._backend.files(None if pinned is None else pinned.id)
+
+    def clustering_information(self, columns: Sequence[str] | str | None = None, snapshot: int | None = None) -> pa.Table:
+        """How well the files of each partition are clustered by each column (default: ``clustering.columns``), by their ranges in metadata.
+
+        ``average_overlaps``: how many other files have values in a file's range; ``average_depth`` and ``max_depth``: how many files share a
+        value, at the deepest value of each file. A depth of 1 is perfect: no value lies in two files. ``constant_file_count`` files hold one
+        value, ``unknown_file_count`` files tell no range and are not counted otherwise.
+
+        Raises ``UnknownColumn``, and ``InvalidArgument`` where no column is named.
+
+        >>> from pyspark_paimon.example import cities
+        >>> cities().clustering_information("id").select(["file_count", "average_overlaps", "average_depth"]).to_pylist()
+        [{'file_count': 1, 'average_overlaps': 0.0, 'average_depth': 1.0}]
+        """
+        from pyspark_paimon.views.clustering_view import clustering_information  # noqa: PLC0415  # see test_imports
+
+        return clustering_information(self._backend, columns, snapshot)
 
     def file_indexes(self, snapshot: int | None = None) -> pa.Table:
         """One row for every index of every live data file of a snapshot, in the columns of Paimon's ``$file_indexes``.

@@ -23,6 +23,7 @@ raw           filter? -> {rows}: how many rows are left by skipping alone
 plan          filter? -> [split..] with files and their deletion files
 files         snapshot? -> [file..]: manifest entries with decoded bounds
 snapshots     -> [snapshot..], as in the snapshot files
+cluster       full? -> [{partition, outputLevel, files}..]: what incremental clustering would sort now
 indexes       -> [{file, embedded, columns {column: {type: bytes}}}..]
 index_eval    filter -> [{file, bucket, rowCount, index, positions?, evaluated}..]: SKIP, REMAIN or BITMAP:n
 tag, branch   do: create|delete|rename / create|delete|fast_forward, name, ... -> names
@@ -173,6 +174,10 @@ class Engine:
     def snapshots(self, table: Path | str, **more: Any) -> list[dict[str, Any]]:
         """The snapshots that are kept."""
         return self.ask("snapshots", table, **more)
+
+    def cluster(self, table: Path | str, *, full: bool = False, **more: Any) -> list[dict[str, Any]]:
+        """What incremental clustering would sort now: by partition the files, and the level for what comes out."""
+        return self.ask("cluster", table, full=full, **more)
 
     def indexes(self, table: Path | str, **more: Any) -> list[dict[str, Any]]:
         """What the index containers hold."""

@@ -54,6 +54,7 @@ FEATURES = (
     "append, bucketed",
     "append, compacted",
     "append, deletion vectors",
+    "append, clustered",
     "ORC data files",
     "Avro data files",
     "data files of several formats",

@@ -206,7 +206,7 @@ def test_reading_refuses_what_changes_rows(options: dict[str, str]) -> None:
         check_readable(CoreOptions.of(options), has_primary_key=True, table="t")
 
 
-@pytest.mark.parametrize("options", [{"clustering.columns": "id"}, {"file.format": "csv"}])
+@pytest.mark.parametrize("options", [{"data-file.external-paths": "s3://b/p"}, {"file.format": "csv"}])
 def test_writing_refuses_what_it_cannot_honour(options: dict[str, str]) -> None:
     core = CoreOptions.of({"bucket": "1"} | options)
     check_readable(core, has_primary_key=True, table="t")

@@ -5,6 +5,7 @@ import java.util.Comparator;
 import java.util.HexFormat;
 import java.util.List;
 import org.apache.paimon.Snapshot;
+import org.apache.paimon.append.cluster.IncrementalClusterManager;
 import org.apache.paimon.data.BinaryRow;
 import org.apache.paimon.io.DataFileMeta;
 import org.apache.paimon.manifest.ManifestEntry;
@@ -48,6 +49,19 @@ final class Metadata {
         FileStoreTable table = request.table();
         ArrayNode out = Json.array();
         live(table, request).forEach(entry -> out.add(describe(table, entry)));
+        return out;
+    }
+
+    /** What incremental clustering would sort now, by partition. */
+    static JsonNode cluster(Request request) {
+        FileStoreTable table = request.table();
+        ArrayNode out = Json.array();
+        new IncrementalClusterManager(table).createCompactUnits(request.flag("full")).forEach((partition, unit) -> {
+            ObjectNode shown = out.addObject().put("outputLevel", unit.outputLevel());
+            shown.set("partition", partition(table, partition));
+            ArrayNode files = shown.putArray("files");
+            unit.files().forEach(file -> files.add(file.fileName()));
+        });
         return out;
     }
 

@@ -25,6 +25,7 @@ final class Verbs {
             case "plan" -> Reads.plan(request);
             case "files" -> Metadata.files(request);
             case "snapshots" -> Metadata.snapshots(request);
+            case "cluster" -> Metadata.cluster(request);
             case "indexes" -> Indexes.list(request);
             case "index_eval" -> Indexes.evaluate(request);
             case "system_tables" -> SystemTables.names();

@@ -1,0 +1,69 @@
+"""Incremental clustering of append tables: what has not been sorted yet is sorted with what lies nearest (Paimon's ``IncrementalClusterManager``).
+
+Files of appends lie on level 0, each a run of its own; what was sorted together is one run on a deeper level. Universal compaction
+picks runs as it does in a merge tree, so that each row is sorted a few times, whatever the table grows to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from lsm.compaction.cluster import Clustering, ClusterStrategy
+from lsm.levels.sorted_runs import LevelRun, SortedRun
+from lsm.levels.universal import CompactUnit, UniversalCompaction
+from manifest.entry.data_file import DataFileMeta
+from manifest.options.core_options import CoreOptions
+from manifest.schema.clustering import clustering_strategy
+from manifest.store import FileStore
+
+
+@dataclass(frozen=True)
+class IncrementalClustering:
+    """How the files of an append table without buckets are clustered, by its options."""
+
+    store: FileStore
+    clustering: Clustering
+    universal: UniversalCompaction
+    max_level: int
+
+    @classmethod
+    def of(cls, store: FileStore) -> IncrementalClustering | None:
+        """What the table's options say; None if its files are only joined."""
+        options = store.options
+        if not options.clustering_incremental or store.schema.is_primary_key_table or options.bucket != -1:
+            return None
+        strategy: ClusterStrategy = clustering_strategy(options)
+        universal = UniversalCompaction(
+            options.compaction_max_size_amplification_percent, options.compaction_size_ratio, options.num_sorted_run_compaction_trigger
+        )
+        return cls(store, Clustering(options.clustering_columns, strategy), universal, options.max_level)
+
+    def pick(self, files: Sequence[DataFileMeta], *, full: bool) -> CompactUnit | None:
+        """Which of a partition's files to sort together, and the level for what comes out; None if there is nothing to gain."""
+        runs = _runs(files)
+        if not full:
+            unit = self.universal.pick(runs, self.max_level)
+            is_moot = unit is None or not unit.files or (len(unit.files) == 1 and unit.files[0].level == unit.output_level)
+            return None if is_moot else unit
+        if not runs or (len(runs) == 1 and runs[0].level == self.max_level and self._is_sorted(runs[0])):
+            return None
+        return CompactUnit.of(self.max_level, runs, full=True)
+
+    def _is_sorted(self, run: LevelRun) -> bool:
+        """Whether a run was sorted by the columns of today."""
+        options = CoreOptions.of(self.store.schemas.get(run.run.files[0].schema_id).options)
+        return options.clustering_columns == self.clustering.columns
+
+
+def _runs(files: Sequence[DataFileMeta]) -> list[LevelRun]:
+    ordered = sorted(files, key=lambda file: (file.level, file.min_sequence_number, file.creation_time or 0, file.file_name))
+    found: list[LevelRun] = []
+    for level, grouped in groupby(ordered, key=lambda file: file.level):
+        members = tuple(grouped)
+        found += [LevelRun(level, SortedRun(run)) for run in ([(file,) for file in members] if level == 0 else [members])]
+    return found
+
+
+__all__ = ["IncrementalClustering"]

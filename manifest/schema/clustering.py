@@ -1,0 +1,60 @@
+"""By which columns the rows of an append table are to lie together: the rules of ``clustering.columns`` and its companions."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from fileindex.base.column_type import Kind
+from fileindex.base.errors import UnsupportedOption
+from manifest.options.core_options import CoreOptions
+from manifest.schema.table_schema import TableSchema
+
+CurveName: TypeAlias = Literal["order", "zorder", "hilbert"]
+
+_COLUMNS, _STRATEGY, _INCREMENTAL = "clustering.columns", "clustering.strategy", "clustering.incremental"
+_NO_ORDER = frozenset({Kind.ARRAY, Kind.MAP, Kind.MULTISET, Kind.ROW, Kind.VECTOR, Kind.VARIANT, Kind.BLOB})
+_FEW, _MOST_ON_A_CURVE = 5, 8
+
+
+def clustering_strategy(options: CoreOptions) -> CurveName:
+    """How rows are sorted by several columns: as the option says, or by their number. Raises ``UnsupportedOption``."""
+    match options.clustering_strategy:
+        case "order":
+            return "order"
+        case "zorder":
+            return "zorder"
+        case "hilbert":
+            return "hilbert"
+        case "auto":
+            count = len(options.clustering_columns)
+            return "order" if count <= 1 else "zorder" if count < _FEW else "hilbert"
+        case other:
+            raise UnsupportedOption(_STRATEGY, f"'{other}' is no strategy; possible: auto, order, zorder, hilbert")
+
+
+def check_clustering(schema: TableSchema) -> None:
+    """Raise ``UnsupportedOption`` for columns by which the table's rows cannot be sorted.
+
+    >>> from manifest.schema.validation import build_schema
+    >>> build_schema("id INT, v INT", primary_keys=["id"], options={"clustering.columns": "v", "clustering.incremental": "true"})
+    Traceback (most recent call last):
+    ...
+    fileindex.base.errors.UnsupportedOption: option 'clustering.incremental': needs a table without a primary key and without buckets \
+('bucket' = -1)
+    """
+    core = schema.core
+    strategy = clustering_strategy(core)
+    for name in core.clustering_columns:
+        if name not in schema.names:
+            raise UnsupportedOption(_COLUMNS, f"'{name}' is no column; columns are: {', '.join(schema.names)}")
+        if name in schema.partition_keys or schema.field(name).type.kind in _NO_ORDER:
+            raise UnsupportedOption(_COLUMNS, f"'{name}' is a partition column or has a type without an order")
+    if strategy != "order" and len(core.clustering_columns) > _MOST_ON_A_CURVE:
+        raise UnsupportedOption(_COLUMNS, f"on a curve ('{strategy}') lie {_MOST_ON_A_CURVE} columns at most")
+    if core.clustering_incremental and (schema.is_primary_key_table or core.bucket != -1):
+        raise UnsupportedOption(_INCREMENTAL, "needs a table without a primary key and without buckets ('bucket' = -1)")
+    if core.clustering_incremental and not core.clustering_columns:
+        raise UnsupportedOption(_INCREMENTAL, f"needs '{_COLUMNS}', by which rows are sorted")
+
+
+__all__ = ["CurveName", "check_clustering", "clustering_strategy"]

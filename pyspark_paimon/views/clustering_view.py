@@ -1,0 +1,116 @@
+"""How well files are clustered: how many of them a value of a column may lie in, by the ranges that their metadata tell."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from fileindex.base.column_type import FLOATS, Plain
+from fileindex.base.errors import InvalidArgument
+from fileindex.base.float_order import spark_order_key
+from manifest.entry.data_file import DataFileMeta
+from manifest.row.binary_row import decode_row
+from manifest.schema.table_schema import TableSchema
+from manifest.stats.column_stats import decode_bounds
+from pyspark_paimon.filter.columns import resolve
+from pyspark_paimon.request.backend import Backend, ScanRequest, TravelRequest
+from pyspark_paimon.request.partition_spec import display_partition
+
+CLUSTERING = pa.schema(
+    [
+        ("partition", pa.string()),
+        ("column", pa.string()),
+        ("file_count", pa.int64()),
+        ("constant_file_count", pa.int64()),
+        ("unknown_file_count", pa.int64()),
+        ("average_overlaps", pa.float64()),
+        ("average_depth", pa.float64()),
+        ("max_depth", pa.int64()),
+    ]
+)
+_Range = tuple[Plain, Plain]
+
+
+def clustering_information(backend: Backend, columns: Sequence[str] | str | None, snapshot: int | None) -> pa.Table:
+    """See ``Table.clustering_information``: what a plan says of the table's files."""
+    schema = backend.schema()
+    given = [columns] if isinstance(columns, str) else list(schema.core.clustering_columns if columns is None else columns)
+    if not given:
+        raise InvalidArgument("name the columns to look at: the table has no 'clustering.columns'")
+    names = [resolve(name, schema.column_types) for name in given]
+    pinned = backend.pin(TravelRequest(snapshot_id=snapshot))
+    plan = backend.plan(ScanRequest.of(None, columns=(), snapshot_id=None if pinned is None else pinned.id))
+    files = [(split.partition, file) for split in plan.splits for file in split.files]
+    return clustering_table(schema, cache(backend.schema), names, files)
+
+
+def clustering_table(
+    schema: TableSchema, schema_of: Callable[[int], TableSchema], columns: Sequence[str], files: Iterable[tuple[bytes, DataFileMeta]]
+) -> pa.Table:
+    """A row for each partition and column in the columns of ``CLUSTERING``, of files with their partitions.
+
+    Files overlap if their ranges share a value; the depth of a file is the greatest number of files that share one of its values,
+    itself among them: 1 where it lies alone. Files whose range nobody knows are only counted.
+    """
+    ranges: dict[tuple[bytes, str], list[_Range | None]] = defaultdict(list)
+    for partition, file in files:
+        known = _ranges(schema, schema_of(file.schema_id), columns, file)
+        for name in columns:
+            ranges[partition, name].append(known.get(name))
+    rows = []
+    for (partition, name), found in sorted(ranges.items()):
+        kind = schema.column_types[name].kind
+        key: Callable[[Any], Any] = spark_order_key if kind in FLOATS else lambda value: value
+        told = [(key(low), key(high)) for low, high in (each for each in found if each is not None)]
+        overlaps, depth = _depths(told)
+        rows.append(
+            {
+                "partition": display_partition(decode_row(partition, schema.partition_types), schema),
+                "column": name,
+                "file_count": len(found),
+                "constant_file_count": sum(low == high for low, high in told),
+                "unknown_file_count": len(found) - len(told),
+                "average_overlaps": float(overlaps.mean()) if told else None,
+                "average_depth": float(depth.mean()) if told else None,
+                "max_depth": int(depth.max()) if told else None,
+            }
+        )
+    return pa.Table.from_pylist(rows, CLUSTERING)
+
+
+def _ranges(schema: TableSchema, of_file: TableSchema, columns: Sequence[str], file: DataFileMeta) -> dict[str, _Range]:
+    """Minimum and maximum of the columns that have both, and that have the same type in the file."""
+    by_id = {field.id: field for field in of_file.fields}
+    stored = {name: by_id.get(schema.field(name).id) for name in columns}
+    names = of_file.names if file.value_stats_cols is None else file.value_stats_cols
+    types = [of_file.field(name).type for name in names]
+    wanted = {field.name for field in stored.values() if field is not None}
+    bounds = decode_bounds(file.value_stats, names, types, file.row_count, wanted, unbounded=file.unbounded)
+    found: dict[str, _Range] = {}
+    for name, field in stored.items():
+        known = bounds.get(field.name) if field is not None and field.type.kind is schema.field(name).type.kind else None
+        if known is not None and known.min is not None and known.max is not None:
+            found[name] = (known.min, known.max)
+    return found
+
+
+def _depths(ranges: Sequence[tuple[Any, Any]]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Of each range how many others it overlaps, and how many there are at its deepest value."""
+    places = {value: place for place, value in enumerate(sorted({value for pair in ranges for value in pair}))}
+    low = np.array([places[first] for first, _ in ranges], np.int64)
+    high = np.array([places[last] for _, last in ranges], np.int64)
+    before = np.searchsorted(np.sort(high), low)
+    after = len(ranges) - np.searchsorted(np.sort(low), high, side="right")
+    starts, ends = (np.bincount(edge, minlength=len(places) + 1) for edge in (low, high + 1))
+    depth = np.cumsum(starts - ends[: len(starts)])
+    deepest = np.maximum.reduceat(depth, np.stack([low, high + 1], axis=1).ravel())[::2] if len(ranges) else low
+    return len(ranges) - 1 - before - after, deepest.astype(np.int64)
+
+
+__all__ = ["CLUSTERING", "clustering_information", "clustering_table"]
