@@ -79,9 +79,10 @@ def test_only_one_loop_cuts_a_stream_of_batches_at_a_limit() -> None:
 
 def test_overwrites_and_the_counts_of_compactions_are_the_same_locally_and_on_spark() -> None:
     """Which partitions a static overwrite replaces, and what a compaction has done, is told by ``jobs`` to both engines."""
-    backends = {"pyspark_paimon/local/write_compact.py", "pyspark_paimon/spark/driver/commit.py"}
-    for name, home in (("publish_rows", "pyspark_paimon/jobs/publish.py"), ("compaction_counts", "pyspark_paimon/jobs/compaction.py")):
-        assert {str(path) for path in MODULES if name in mentioned(path)} == {home, *backends}, name
+    homes = {"publish_rows": ("jobs/publish.py", "local/open_write.py"), "compaction_counts": ("jobs/compaction.py", "local/write_compact.py")}
+    for name, callers in homes.items():
+        expected = {f"pyspark_paimon/{path}" for path in (*callers, "spark/driver/commit.py")}
+        assert {str(path) for path in MODULES if name in mentioned(path)} == expected, name
     overwriting = {
         str(path)
         for path in MODULES

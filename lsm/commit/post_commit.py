@@ -49,7 +49,7 @@ def compact_after_commit(
     """
     if result.snapshot_id is None or store.options.write_only or not _has_buckets(store):
         return result
-    awaited = _is_awaited(store)
+    awaited = is_awaited(store)
     if (owned and not (awaited and store.options.needs_lookup)) or (result.replayed and not awaited):
         return result
     touched = [message for message in messages if message.bucket >= 0]
@@ -72,7 +72,7 @@ def compact_after_commit(
 
 def finish_compaction(store: FileStore, user: str, result: CommitResult, *, threads: int = 1) -> CommitResult:
     """Do the compaction that somebody waits for, if the call that made a commit ended before it; ``result`` with what came of it."""
-    if result.snapshot_id is None or store.options.write_only or not (_has_buckets(store) and _is_awaited(store)):
+    if result.snapshot_id is None or store.options.write_only or not (_has_buckets(store) and is_awaited(store)):
         return result
     lost: tuple[BucketId, ...] = _SOME
     compacted: int | None = None
@@ -84,6 +84,14 @@ def finish_compaction(store: FileStore, user: str, result: CommitResult, *, thre
         done = _compacted(store, user, sorted(left), threads, attempts=_ATTEMPTS)
         compacted, lost = done.compact_snapshot_id, done.lost_compactions
     return replace(result, compact_snapshot_id=compacted or result.compact_snapshot_id, lost_compactions=lost)
+
+
+def compact_buckets(store: FileStore, user: str, buckets: Collection[BucketId], *, threads: int = 1) -> CommitResult:
+    """Compact ``buckets`` once, as a commit that has added to them would, whether or not it was for others to do.
+
+    Errors are logged; what lost its races or met one is told by ``lost_compactions``.
+    """
+    return _compacted(store, user, sorted(buckets), threads, attempts=1)
 
 
 @contextmanager
@@ -99,7 +107,7 @@ def _has_buckets(store: FileStore) -> bool:
     return store.schema.is_primary_key_table or store.options.bucket > 0
 
 
-def _is_awaited(store: FileStore) -> bool:
+def is_awaited(store: FileStore) -> bool:
     """Whether other engines, or the table's changelog, show rows only once a compaction has merged them."""
     options = store.options
     return store.schema.is_primary_key_table and (options.needs_lookup or options.compacts_fully_at_commit)
@@ -154,4 +162,4 @@ def _chunks(buckets: Sequence[BucketId]) -> Iterator[list[BucketId]]:
         yield chunk
 
 
-__all__ = ["compact_after_commit", "finish_compaction"]
+__all__ = ["compact_after_commit", "compact_buckets", "finish_compaction", "is_awaited"]

@@ -96,6 +96,11 @@ class MergeTreeCompactManager:
         """Take new level-0 files."""
         self.levels.update((), files)
 
+    @property
+    def is_due(self) -> bool:
+        """Whether ``compact`` would find something to do now."""
+        return self._asked(self.levels.runs) is not None
+
     def move_base(self) -> CompactTaskResult | None:
         """Move the bucket's oldest files from level 0 to the deepest level, if the strategy then need not rewrite them; else None.
 

@@ -39,6 +39,11 @@ class AppendOnlyWriter:
         """See ``BucketWriter``; so for every other method."""
         return False
 
+    @property
+    def runs_due(self) -> int:
+        """See ``BucketWriter``: a run for each file that may be joined with others."""
+        return len(self._files) if self._has_buckets else 0
+
     def add(self, source: Source, rows: Int64s | None) -> None:
         """Take rows."""
         self.held.add(source, rows)

@@ -118,6 +118,10 @@ class BucketWriter(Protocol):
     def reorders(self) -> bool:
         """Whether it copies rows, as they are, out of its inputs in an order of its own."""
 
+    @property
+    def runs_due(self) -> int:
+        """The sorted runs of the bucket, with what is flushed, if a compaction has something to do; 0 if it has not."""
+
     def add(self, source: Source, rows: Int64s | None) -> None:
         """Take rows of an input table."""
 

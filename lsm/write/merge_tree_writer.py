@@ -72,6 +72,11 @@ class MergeTreeWriter:
         """Texts as dictionaries pass through a buffer that only picks rows, and reach files alone."""
         return self._buffer.only_picks and not self._keeps_every
 
+    @property
+    def runs_due(self) -> int:
+        """See ``BucketWriter``."""
+        return len(self._manager.levels.runs) if self._manager.is_due else 0
+
     def add(self, source: Source, rows: Int64s | None) -> None:
         """Take rows; each consumes a sequence number."""
         self._buffer.add(source, rows)

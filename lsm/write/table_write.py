@@ -37,6 +37,7 @@ from lsm.write.merge_tree_writer import MergeTreeWriter
 from lsm.write.row_kind_filter import WriteKinds
 from lsm.write_buffer.sort_buffer import MAX_SPILL_FAN_IN
 from lsm.write_buffer.source import Source, joined_kinds
+from manifest.commit.conflicts import BucketId
 from manifest.commit.index_change import IndexChange
 from manifest.commit.index_update import compaction_paths, row_paths
 from manifest.commit.message import CommitMessage
@@ -130,6 +131,8 @@ class TableWrite:
             budget = min(store.options.write_buffer_size // 2, _MAX_SOURCE_BYTES)
             self._crossing = WaitingRows(store.schema, budget, self._space)
         self._done = WriteMetrics()
+        self.runs_due: dict[BucketId, int] = {}
+        """Buckets of the last ``prepare_commit`` in which a compaction has something to do, and how many sorted runs they have."""
 
     def __enter__(self) -> Self:
         return self
@@ -186,6 +189,7 @@ class TableWrite:
         self._place_waiting()
         self._encode_texts()
         messages = self._each(self._prepare, list(self._writers.values()))
+        self.runs_due = {bucket: runs for bucket, writer in self._writers.items() if (runs := writer.runs_due)}
         messages = [message if message.is_empty else self._with_hashes(message) for message in messages]
         self._durable.settle()
         failpoints.point("after-data-files")

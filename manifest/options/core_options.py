@@ -75,6 +75,7 @@ def _alias(name: str) -> str:
 
 _DOTTED = {
     "num_sorted_run_compaction_trigger": "num-sorted-run.compaction-trigger",
+    "num_sorted_run_stop_trigger": "num-sorted-run.stop-trigger",
     "compaction_max_size_amplification_percent": "compaction.max-size-amplification-percent",
     "compaction_size_ratio": "compaction.size-ratio",
     "compaction_force_up_level_0": "compaction.force-up-level-0",
@@ -219,6 +220,7 @@ class CoreOptions(BaseModel):
     dynamic_bucket_max_buckets: int = Field(default=-1, ge=-1)
 
     num_sorted_run_compaction_trigger: int = 5
+    num_sorted_run_stop_trigger: int | None = None
     num_levels: int | None = None
     compaction_max_size_amplification_percent: int = 200
     compaction_size_ratio: int = 1
@@ -294,6 +296,12 @@ class CoreOptions(BaseModel):
     def max_level(self) -> int:
         """The highest LSM level."""
         return (self.num_levels or self.num_sorted_run_compaction_trigger + 1) - 1
+
+    @property
+    def stop_trigger(self) -> int:
+        """The number of sorted runs at which a writer waits for its compaction."""
+        trigger = self.num_sorted_run_compaction_trigger
+        return max(trigger, trigger + 3 if self.num_sorted_run_stop_trigger is None else self.num_sorted_run_stop_trigger)
 
     @property
     def engine(self) -> EngineTraits:

@@ -130,7 +130,6 @@ WITHOUT_EFFECT: dict[str, str] = {
     "manifest-sort.max-rewrite-size": "manifests are not sorted",
     "manifest.delete-file-drop-stats": "entries of deleted files keep their statistics, which is always allowed",
     "manifest.merge-optimize.enabled": "manifests are merged by size and number",
-    "num-sorted-run.stop-trigger": "a write compacts before it returns, so that none has to be held up",
     "snapshot.expire.execution-mode": "a commit expires snapshots before it returns",
     "write-buffer-spill.tmp-dirs": "spills go to the machine's temporary directory (TMPDIR)",
 }

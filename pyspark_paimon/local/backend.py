@@ -31,6 +31,7 @@ from pyspark_paimon.request.backend import (
     OrphanFile,
     Progress,
     Rows,
+    RowWriter,
     ScanRequest,
     TravelRequest,
     View,
@@ -222,6 +223,12 @@ class LocalBackend(LocalReads):
         from pyspark_paimon.request.inputs import collected  # noqa: PLC0415  # see test_imports
 
         return write_rows(store, request, collected(rows), threads=self._threads, progress=self._progress)
+
+    def writer(self, commit_id: str) -> RowWriter:
+        """A writer of many commits."""
+        from pyspark_paimon.local.row_writer import LocalWriter  # noqa: PLC0415  # see test_imports
+
+        return LocalWriter(self.store, commit_id, threads=self._threads, progress=self._progress)
 
     def delete(self, request: DeleteRequest) -> WriteResult:
         """Delete by filter; evaluated again if a touched bucket changed meanwhile."""

@@ -25,7 +25,7 @@ from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
 from pyspark_paimon.jobs.compaction import write_counters
 from pyspark_paimon.jobs.progress_steps import FlushMeter, PieceMeter, Steps
-from pyspark_paimon.local.write_compact import written
+from pyspark_paimon.local.open_write import written
 from pyspark_paimon.request.assignments import Assignments, refuse_delete, refuse_update
 from pyspark_paimon.request.backend import EVERY_LEVEL, DeleteRequest, Progress, ScanRequest
 from pyspark_paimon.request.counters import Laps

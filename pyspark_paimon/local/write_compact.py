@@ -11,23 +11,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fileindex.base.errors import InvalidArgument
-from lsm.commit.post_commit import compact_after_commit, finish_compaction
 from lsm.commit.postponed import settle_postponed
-from lsm.commit.rebucket import commit_with_rebucket
-from lsm.commit.resequence import resequence
-from lsm.write.table_write import TableWrite
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage, CommitResult
-from manifest.commit.runs import committed_before
 from manifest.options.support import check_writable
 from manifest.store import FileStore
-from pyspark_paimon.jobs.compaction import bucket_sizes, compact_one, compaction_counts, wanted_buckets, wanted_entries, write_counters
-from pyspark_paimon.jobs.progress_steps import FlushMeter, PieceMeter, Steps
-from pyspark_paimon.jobs.publish import publish_rows
+from pyspark_paimon.jobs.compaction import bucket_sizes, compact_one, compaction_counts, wanted_buckets, wanted_entries
+from pyspark_paimon.jobs.progress_steps import PieceMeter, Steps
+from pyspark_paimon.local.open_write import OpenWrite, replayed
 from pyspark_paimon.request.backend import ArrowRows, CompactRequest, Progress, WriteRequest
-from pyspark_paimon.request.counters import Laps, WriteCounters
+from pyspark_paimon.request.counters import Laps
 from pyspark_paimon.request.inputs import split_kinds
-from pyspark_paimon.request.results import CompactResult, ProgressEvent, WriteResult, compact_counters
+from pyspark_paimon.request.results import CompactResult, WriteResult, compact_counters
 from pyspark_paimon.scheduling.thread_pool import each
 
 _EVALUATIONS = 20
@@ -35,61 +30,15 @@ _EVALUATIONS = 20
 
 def write_rows(store: FileStore, request: WriteRequest, rows: ArrowRows, *, threads: int, progress: Progress | None) -> WriteResult:
     """Write and commit; raises typed errors, and leaves the table as it was then."""
-    start, laps = time.perf_counter(), Laps()
+    start = time.perf_counter()
     check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
-    done = None if request.first_run else committed_before(store, request.commit_id, request.identifier)  # looks through all snapshots
+    done = replayed(store, request, start, threads=threads)
     if done is not None:
-        return written(finish_compaction(store, request.compactor, done, threads=threads), 0, 0, start)
-    overwriting = request.mode == "overwrite"
-    flush = FlushMeter(progress)
-    with TableWrite(
-        store.metered(flush),
-        commit_user=request.commit_id,
-        commit_id=request.commit_id,
-        threads=threads,
-        ignore_existing=overwriting,
-        keeps_others=request.keeps_others,
-    ) as write:
-        taken = size = 0
+        return done
+    with OpenWrite(store, request, threads=threads, progress=progress) as write:
         for batch, kinds in _batches(rows, request):
-            write.write(batch, kinds=kinds)
-            taken, size = taken + batch.num_rows, size + batch.get_total_buffer_size()
-            if progress is not None:
-                progress(ProgressEvent(stage="write", done=taken, bytes_done=size))
-        laps("write")
-        if progress is not None:
-            progress(ProgressEvent(stage="write", done=taken, total=taken, bytes_done=size, total_bytes=size))
-        with flush.begin(taken):
-            messages = write.prepare_commit()
-        laps("flush")
-    commit = FileStoreCommit(store, request.commit_id, resequence=resequence(store, request.commit_id), fresh=request.first_run)
-    result, published = commit_with_rebucket(
-        commit,
-        messages,
-        partial(publish_rows, commit, request),
-        threads=threads,
-        overwrite=overwriting,
-        keeps_others=request.keeps_others,
-    )
-    laps("commit")
-    result = compact_after_commit(store, request.compactor, result, published, owned=True, threads=threads)
-    laps("compact")
-    counters = write_counters(published, rows=taken, retries=commit.retries, millis=laps.millis, bytes_in=size)
-    return written(result, taken, sum(len(message.new_files) for message in published), start, counters)
-
-
-def written(result: CommitResult, rows: int, files: int, start: float, counters: WriteCounters | None = None) -> WriteResult:
-    """The answer for people to a commit of so many rows and files, begun at ``start`` (``time.perf_counter``)."""
-    return WriteResult(
-        rows=rows,
-        files=files,
-        snapshot_id=result.snapshot_id,
-        compact_snapshot_id=result.compact_snapshot_id,
-        compact_lost=result.compact_lost,
-        replayed=result.replayed,
-        counters=counters,
-        seconds=time.perf_counter() - start,
-    )
+            write.take(batch, kinds)
+        return write.commit()
 
 
 def _batches(rows: ArrowRows, request: WriteRequest) -> Iterator[tuple[pa.RecordBatch, pa.Array | None]]:
@@ -157,4 +106,4 @@ def _added(total: CompactResult, messages: Sequence[CommitMessage], result: Comm
     return total.model_copy(update={**counts, "snapshot_id": snapshot_id, "attempts": attempt})
 
 
-__all__ = ["compact_table", "write_rows", "written"]
+__all__ = ["compact_table", "write_rows"]

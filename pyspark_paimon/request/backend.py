@@ -240,6 +240,26 @@ class SparkRows:
 Rows: TypeAlias = ArrowRows | SparkRows
 
 
+class RowWriter(Protocol):
+    """Takes the rows of one commit after the other."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether rows wait for a commit."""
+
+    def take(self, request: WriteRequest, rows: Rows) -> None:
+        """Add rows to the next commit, whose first ones say as which ``request`` it is begun."""
+
+    def commit(self, request: WriteRequest) -> WriteResult:
+        """Make what was taken visible; on any error nothing of it is."""
+
+    def discard(self) -> None:
+        """Forget what was taken."""
+
+    def close(self) -> None:
+        """Forget what was taken, and wait for the compaction under way."""
+
+
 class Backend(Protocol):
     """Does a table's work where its files are. Every method raises the typed errors of ``manifest.io.errors``."""
 
@@ -317,6 +337,9 @@ class Backend(Protocol):
     def write(self, request: WriteRequest, rows: Rows) -> WriteResult:
         """Write and commit; on any error nothing is visible."""
 
+    def writer(self, commit_id: str) -> RowWriter:
+        """A writer whose compactions have a name like ``commit_id``. Raises ``InvalidArgument`` where no process of ours would hold the rows."""
+
     def delete(self, request: DeleteRequest) -> WriteResult:
         """Delete by filter; conflicts with newer changes of the touched buckets and re-evaluates."""
 
@@ -357,6 +380,7 @@ __all__ = [
     "Mode",
     "OrphanFile",
     "Progress",
+    "RowWriter",
     "Rows",
     "ScanRequest",
     "SparkRows",

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from pyspark_paimon.request.results import WriteResult
+    from pyspark_paimon.table.writer import TableWriter
 
 
 class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHistory, TableMaintenance, TableReporting):
@@ -160,6 +161,32 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
             return would_overwrite(self._backend, schema, request, rows)
         kinds = has_row_kinds(rows, schema)
         return self._backend.write(request.model_copy(update={"row_kinds": kinds}), rows)
+
+    def writer(self, *, options: Mapping[str, str] | None = None, commit_id: str | None = None) -> TableWriter:
+        """A writer for many commits of this process, that compacts beside the rows which come next.
+
+        Each ``commit()`` makes the rows since the one before visible, and returns without waiting for a compaction. Once a bucket has
+        ``num-sorted-run.stop-trigger`` sorted runs (3 more than ``num-sorted-run.compaction-trigger`` unless set), the next commit
+        waits for it, and so does the end of the block. Where readers of other engines or of a changelog wait for a compaction, it is part of the
+        commit, as it is of ``write``. Leaving the block commits what is left, an error discards it.
+
+        ``options`` are table options for these writes only. ``commit_id`` names a job that may have to repeat itself, whose commits are numbered
+        by ``commit(batch_id)``.
+
+        Raises ``InvalidArgument`` over Spark, where no process of ours holds the rows; ``UnsupportedOption``.
+
+        >>> from pyspark_paimon.example import cities
+        >>> table = cities()
+        >>> with table.writer() as writer:
+        ...     for day in range(3):
+        ...         writer.write({"id": [day], "city": [f"day {day}"], "country": ["NO"], "attrs": [None]})
+        ...         snapshot = writer.commit().snapshot_id
+        >>> snapshot, table.count()
+        (4, 4)
+        """
+        from pyspark_paimon.table.writer import TableWriter  # noqa: PLC0415  # few ask
+
+        return TableWriter(self._backend, options=options, commit_id=commit_id)
 
     def __repr__(self) -> str:
         schema = self.table_schema

@@ -12,7 +12,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
 
@@ -134,6 +134,12 @@ class SparkBackend(SparkScans):
             return 0 if snapshot_id is None else json.loads(self._ask(rpc.AskDynamicBuckets(snapshot_id=snapshot_id)))
 
         return Target(self._path, schema, snapshot_id, dynamic_buckets)
+
+    def writer(self, commit_id: str) -> NoReturn:  # noqa: ARG002  # as others have it
+        """Rows would have to wait in this process. Raises ``InvalidArgument``."""
+        raise InvalidArgument(
+            f"{self._path}: a writer holds rows in the process that writes files; over Spark, write DataFrames with write(), or a stream"
+        )
 
     def delete(self, request: DeleteRequest) -> WriteResult:
         """Find the rows in tasks and delete them; a change of their buckets meanwhile is evaluated again."""

@@ -1,0 +1,127 @@
+"""A write of this process that takes rows until it is committed: a ``TableWrite``, and what follows on its messages."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from types import TracebackType
+from typing import Self
+
+import pyarrow as pa
+
+from lsm.commit.post_commit import compact_after_commit, finish_compaction
+from lsm.commit.rebucket import commit_with_rebucket
+from lsm.commit.resequence import resequence
+from lsm.write.table_write import TableWrite
+from manifest.commit.conflicts import BucketId
+from manifest.commit.file_store_commit import FileStoreCommit
+from manifest.commit.message import CommitResult
+from manifest.commit.runs import committed_before
+from manifest.store import FileStore
+from pyspark_paimon.jobs.compaction import write_counters
+from pyspark_paimon.jobs.progress_steps import FlushMeter
+from pyspark_paimon.jobs.publish import publish_rows
+from pyspark_paimon.request.backend import Progress, WriteRequest
+from pyspark_paimon.request.counters import Laps, WriteCounters
+from pyspark_paimon.request.results import ProgressEvent, WriteResult
+
+
+class OpenWrite:
+    """Rows that become visible at ``commit``; leaving the block without it leaves no trace of them.
+
+    ``compacts``: the write does the compaction that is due before it ends; else ``runs_due`` tells where it is.
+    """
+
+    def __init__(self, store: FileStore, request: WriteRequest, *, threads: int, progress: Progress | None, compacts: bool = True) -> None:
+        self._start, self._laps = time.perf_counter(), Laps()
+        self.store, self.compacts = store, compacts
+        self._request, self._threads, self._progress = request, threads, progress
+        self._flush = FlushMeter(progress)
+        self._write = TableWrite(
+            store.metered(self._flush),
+            commit_user=request.commit_id,
+            commit_id=request.commit_id,
+            threads=threads,
+            ignore_existing=request.mode == "overwrite",
+            keeps_others=request.keeps_others,
+            write_only=None if compacts else True,
+        )
+        self._size = 0
+        self.rows = 0
+        """Rows that were taken."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._write.__exit__(kind, error, trace)
+
+    @property
+    def runs_due(self) -> dict[BucketId, int]:
+        """See ``TableWrite``; of what was committed."""
+        return self._write.runs_due
+
+    def take(self, batch: pa.RecordBatch, kinds: pa.Array | None) -> None:
+        """Take rows, with the numbers of their kinds."""
+        self._write.write(batch, kinds=kinds)
+        self.rows, self._size = self.rows + batch.num_rows, self._size + batch.get_total_buffer_size()
+        if self._progress is not None:
+            self._progress(ProgressEvent(stage="write", done=self.rows, bytes_done=self._size))
+
+    def discard(self) -> None:
+        """Delete what was written."""
+        self._write.abort()
+        self._write.close()
+
+    def commit(self, request: WriteRequest | None = None) -> WriteResult:
+        """Flush and commit, as the ``request`` that it began with unless another batch of that is given; raises typed errors."""
+        request = request or self._request
+        store, threads, laps = self.store, self._threads, self._laps
+        laps("write")
+        if self._progress is not None:
+            size = self._size
+            self._progress(ProgressEvent(stage="write", done=self.rows, total=self.rows, bytes_done=size, total_bytes=size))
+        with self._flush.begin(self.rows):
+            messages = self._write.prepare_commit()
+        self._write.close()
+        laps("flush")
+        commit = FileStoreCommit(store, request.commit_id, resequence=resequence(store, request.commit_id), fresh=request.first_run)
+        result, published = commit_with_rebucket(
+            commit,
+            messages,
+            partial(publish_rows, commit, request),
+            threads=threads,
+            overwrite=request.mode == "overwrite",
+            keeps_others=request.keeps_others,
+        )
+        laps("commit")
+        if self.compacts:
+            result = compact_after_commit(store, request.compactor, result, published, owned=True, threads=threads)
+        laps("compact")
+        counters = write_counters(published, rows=self.rows, retries=commit.retries, millis=laps.millis, bytes_in=self._size)
+        return written(result, self.rows, sum(len(message.new_files) for message in published), self._start, counters)
+
+
+def replayed(store: FileStore, request: WriteRequest, start: float, *, threads: int) -> WriteResult | None:
+    """What became of the same write before, with the compaction that it left; None if it never was."""
+    if request.first_run:
+        return None
+    done = committed_before(store, request.commit_id, request.identifier)  # looks through all snapshots
+    return None if done is None else written(finish_compaction(store, request.compactor, done, threads=threads), 0, 0, start)
+
+
+def written(result: CommitResult, rows: int, files: int, start: float, counters: WriteCounters | None = None) -> WriteResult:
+    """The answer for people to a commit of so many rows and files, begun at ``start`` (``time.perf_counter``)."""
+    return WriteResult(
+        rows=rows,
+        files=files,
+        snapshot_id=result.snapshot_id,
+        compact_snapshot_id=result.compact_snapshot_id,
+        compact_lost=result.compact_lost,
+        replayed=result.replayed,
+        counters=counters,
+        seconds=time.perf_counter() - start,
+    )
+
+
+__all__ = ["OpenWrite", "replayed", "written"]
