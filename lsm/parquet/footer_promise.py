@@ -37,6 +37,7 @@ from lsm.parquet.footer_structure import LeafColumn, raw_bounds
 from lsm.parquet.thrift import Struct
 from lsm.schema.parquet_schema import KIND_FIELD, SEQUENCE_FIELD, key_fields
 from manifest.entry.data_file import DataFileMeta
+from manifest.io.errors import UnsupportedTable
 from manifest.schema.table_schema import TableSchema
 from manifest.stats.column_stats import ColumnBounds, decode_bounds
 from manifest.types.data_type import DataField, DataType
@@ -53,6 +54,8 @@ _PHYSICAL: dict[Kind, frozenset[int]] = {
     **dict.fromkeys((*STRINGS, Kind.VARIANT, Kind.BLOB), frozenset({PhysicalType.BYTE_ARRAY})),
     **dict.fromkeys(BINARIES, frozenset({PhysicalType.BYTE_ARRAY, PhysicalType.FIXED_LEN_BYTE_ARRAY})),
 }
+_TYPED = b"typed_value"
+"""The part of a VARIANT that holds values of a type of their own."""
 _WIDTHS = {Kind.TINYINT: 8, Kind.SMALLINT: 16, Kind.INT: 32, Kind.BIGINT: 64}
 _CONVERTED_WIDTHS = {ConvertedType.INT_8: 8, ConvertedType.INT_16: 16, ConvertedType.INT_32: 32, ConvertedType.INT_64: 64}
 _TEXTS = frozenset({None, LogicalType.STRING, LogicalType.ENUM, LogicalType.JSON})
@@ -150,6 +153,8 @@ def _is_exact(footer: Struct) -> bool:
 
 def _check_column(field: DataField, leaves: Sequence[LeafColumn], *, strict: bool) -> None:
     expected = list(_expected(field.type, (), 0, 0))
+    if any(_TYPED in leaf.path for leaf in leaves) and any(type_.kind is Kind.VARIANT for type_, *_ in expected):
+        raise UnsupportedTable(f"column '{field.name}': a VARIANT that is shredded into typed columns is not read here")
     if len(expected) != len(leaves):
         raise BrokenPromise(f"column '{field.name}' has {len(leaves)} parts instead of the {len(expected)} of {field.type}")
     for leaf, (type_, names, definition, repetition) in zip(leaves, expected, strict=True):

@@ -182,7 +182,7 @@ def has_null(column: Any, data_type: DataType) -> bool:
     if (
         pa.types.is_null(column.type)
         or not data_type.is_nested
-        or all(child.nullable and not child.is_nested for child in data_type.children)
+        or (data_type.kind is not Kind.VARIANT and all(child.nullable and not child.is_nested for child in data_type.children))
     ):
         return False
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
@@ -194,6 +194,9 @@ def _has_null_inside(array: Any, data_type: DataType) -> bool:
         case Kind.ROW:
             valid = array.drop_null()
             return any(has_null(pc.struct_field(valid, [at]), field.type) for at, field in enumerate(data_type.fields))
+        case Kind.VARIANT:
+            valid = array.drop_null()
+            return any(pc.struct_field(valid, [at]).null_count for at in range(2))
         case Kind.ARRAY | Kind.VECTOR:
             return has_null(array.flatten(), data_type.part("element"))
         case Kind.MAP:

@@ -136,6 +136,8 @@ def can_cast(file: DataType, read: DataType) -> bool:
         case (Kind.ROW, Kind.ROW):
             old = {inner.id: inner for inner in file.fields}
             return all(inner.id not in old or can_cast(old[inner.id].type, inner.type) for inner in read.fields)
+        case (Kind.VARIANT, Kind.VARIANT):
+            return True
         case (Kind.ARRAY, Kind.ARRAY) | (Kind.MULTISET, Kind.MULTISET) | (Kind.VECTOR, Kind.VECTOR):
             return file.length == read.length and can_cast(file.part("element"), read.part("element"))
         case (Kind.MAP, Kind.MAP):

@@ -57,6 +57,8 @@ def _arrow(data_type: DataType, field_id: int, depth: int) -> Any:
     step = _STRUCTURED_ID_FACTOR * field_id + depth + 1
     if data_type.kind is Kind.ROW:
         return pa.struct([_field(field) for field in data_type.fields])
+    if data_type.kind is Kind.VARIANT:
+        return pa.struct([_named(part.name, part.type, at, nullable=False) for at, part in enumerate(data_type.arrow)])
     if data_type.kind in {Kind.ARRAY, Kind.VECTOR}:
         element = data_type.part("element")
         return pa.list_(_named("element", _arrow(element, field_id, depth + 1), _STRUCTURED_ID_OFFSET + step, nullable=element.nullable))

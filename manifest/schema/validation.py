@@ -29,7 +29,7 @@ from manifest.types.default_value import default_scalar
 _SYSTEM_NAMES = frozenset({"_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "rowkind", "_ROW_ID"})
 _KEY_PREFIX = "_KEY_"
 _NO_KEY = frozenset({Kind.ARRAY, Kind.MAP, Kind.ROW, Kind.MULTISET, Kind.VECTOR, Kind.VARIANT, Kind.BLOB, Kind.GEOMETRY, Kind.GEOGRAPHY})
-_UNWRITABLE = frozenset({Kind.VECTOR, Kind.VARIANT, Kind.BLOB, Kind.GEOMETRY, Kind.GEOGRAPHY})
+_UNWRITABLE = frozenset({Kind.VECTOR, Kind.BLOB, Kind.GEOMETRY, Kind.GEOGRAPHY})
 
 
 def build_schema(
@@ -98,6 +98,7 @@ def check_schema(schema: TableSchema) -> None:
     """Raise for the first rule that ``schema`` breaks."""
     check_settable(schema.options)
     _check_columns(schema)
+    _check_variants(schema)
     _check_keys(schema)
     _check_buckets(schema, schema.core)
     check_crossing_keys(schema)
@@ -129,6 +130,7 @@ def check_altered(before: TableSchema, after: TableSchema) -> None:
         newly_impossible = [reason for reason in after.file_index.ignored if reason not in before.file_index.ignored]
         if newly_impossible:
             raise InvalidSchema(newly_impossible[0])
+    _check_variants(after)
     if changed & {"bucket", "bucket-key"}:
         _check_buckets(after, after.core)
     if changed & {"bucket", "sequence.field", "ignore-delete", "merge-engine"}:
@@ -169,6 +171,19 @@ def _check_column(field: DataField) -> None:
         default_scalar(field)
     except UnsupportedTable as error:
         raise InvalidSchema(str(error)) from error
+
+
+def _check_variants(schema: TableSchema) -> None:
+    """Raise ``InvalidSchema`` for a VARIANT in data files of a format that has none."""
+    core = schema.core
+    formats = {core.file_format, *core.file_format_per_level.values(), core.raw.get("changelog-file.format", "parquet").strip().lower()}
+    for field in schema.fields:
+        if formats != {"parquet"} and _has_variant(field.type):
+            raise InvalidSchema(f"column '{field.name}': a VARIANT is kept in Parquet files alone, not in {', '.join(sorted(formats))}")
+
+
+def _has_variant(data_type: DataType) -> bool:
+    return data_type.kind is Kind.VARIANT or any(_has_variant(child) for child in data_type.children)
 
 
 def _check_nested(column: str, data_type: DataType) -> None:

@@ -18,6 +18,8 @@ from manifest.types.type_parser import parse_atomic, parse_geo, quoted
 
 MAX_LENGTH = 2**31 - 1
 NESTED = frozenset({Kind.ARRAY, Kind.MAP, Kind.MULTISET, Kind.ROW, Kind.VECTOR})
+VARIANT_ARROW = pa.struct([pa.field("value", pa.binary(), nullable=False), pa.field("metadata", pa.binary(), nullable=False)])
+"""A VARIANT in memory, as it lies in Parquet: its value, and the names in it (the open "Variant Binary Encoding")."""
 Json: TypeAlias = str | dict[str, Any]
 
 
@@ -128,8 +130,8 @@ class DataType:
 
     @property
     def is_nested(self) -> bool:
-        """True for ARRAY, MAP, MULTISET, ROW, VECTOR."""
-        return self.kind in NESTED
+        """True for ARRAY, MAP, MULTISET, ROW, VECTOR, and for VARIANT, which has two parts."""
+        return self.kind in NESTED or self.kind is Kind.VARIANT
 
     @property
     def column_type(self) -> ColumnType:
@@ -139,7 +141,7 @@ class DataType:
 
     @property
     def arrow(self) -> pa.DataType:
-        """The Arrow type that holds the column in memory; ``UnsupportedType`` for VARIANT and geo types."""
+        """The Arrow type that holds the column in memory; ``UnsupportedType`` for geo types."""
         match self.kind:
             case Kind.ARRAY:
                 return pa.list_(_arrow_item("element", self.part("element")))
@@ -153,7 +155,9 @@ class DataType:
                 )
             case Kind.ROW:
                 return pa.struct([field.arrow_field for field in self.fields])
-            case Kind.VARIANT | Kind.GEOMETRY | Kind.GEOGRAPHY:
+            case Kind.VARIANT:
+                return VARIANT_ARROW
+            case Kind.GEOMETRY | Kind.GEOGRAPHY:
                 raise UnsupportedType(f"{self.kind} columns cannot be read or written")
             case _:
                 return _flat(self.kind, self.precision, self.scale, self.length)

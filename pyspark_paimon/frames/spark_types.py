@@ -77,6 +77,8 @@ def spark_type(type_: DataType) -> st.DataType:
             return st.MapType(spark_type(type_.key), spark_type(type_.value), type_.value.nullable)
         case Kind.MULTISET if type_.element is not None:
             return st.MapType(spark_type(type_.element), st.IntegerType(), valueContainsNull=False)
+        case Kind.VARIANT:
+            return st.StructType([st.StructField(part.name, st.BinaryType(), nullable=False) for part in type_.arrow])
         case Kind.ROW:
             return spark_schema(type_.fields)
         case _:

@@ -27,6 +27,7 @@ FEATURES = (
     "nanoseconds of timestamps",
     "ARRAY, MAP, ROW",
     "MULTISET",
+    "VARIANT",
     "primary key, level 0",
     "primary key, compacted",
     "composite and text keys",

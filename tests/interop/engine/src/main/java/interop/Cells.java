@@ -12,6 +12,8 @@ import java.util.HexFormat;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import org.apache.paimon.data.variant.GenericVariant;
+import org.apache.paimon.data.variant.Variant;
 import org.apache.paimon.data.BinaryString;
 import org.apache.paimon.data.Decimal;
 import org.apache.paimon.data.GenericArray;
@@ -67,6 +69,7 @@ final class Cells {
             case MAP -> pairs(((MapType) type).getKeyType(), ((MapType) type).getValueType(), (InternalMap) value);
             case MULTISET -> pairs(((MultisetType) type).getElementType(), DataTypes.INT(), (InternalMap) value);
             case ROW -> row((RowType) type, (InternalRow) value);
+            case VARIANT -> NODES.textNode(((Variant) value).toJson());
             default -> throw new IllegalArgumentException("no JSON form for " + type);
         };
     }
@@ -132,6 +135,7 @@ final class Cells {
             case MAP -> map(((MapType) type).getKeyType(), ((MapType) type).getValueType(), node);
             case MULTISET -> map(((MultisetType) type).getElementType(), DataTypes.INT(), node);
             case ROW -> row((RowType) type, node);
+            case VARIANT -> GenericVariant.fromJson(node.asText());
             default -> throw new IllegalArgumentException("no JSON form for " + type);
         };
     }
