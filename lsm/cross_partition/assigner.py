@@ -82,9 +82,10 @@ class CrossPartitionAssigner:
         given = np.empty(len(placed.new), np.int32)
         left, slots = placed.left
         known = slots >= 0
-        gone, counts = np.unique(np.stack([left[known], homes.bucket[slots[known]]]), axis=1, return_counts=True)
-        for code, bucket, count in zip(*gone.tolist(), counts.tolist(), strict=True):
-            self._room(partitions[code]).leave(bucket, count)
+        width = int(homes.bucket.max(initial=0)) + 1
+        gone = np.bincount(left[known] * width + homes.bucket[slots[known]])
+        for both in np.flatnonzero(gone).tolist():
+            self._room(partitions[both // width]).leave(both % width, int(gone[both]))
         for code in np.unique(placed.new).tolist():
             wanted = placed.new == code
             given[wanted] = self._room(partitions[code]).place(int(wanted.sum()))

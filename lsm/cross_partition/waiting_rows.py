@@ -6,7 +6,7 @@ part is looked up by itself, so that what must be known of keys at a time is bou
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -59,11 +59,12 @@ class WaitingRows:
                 yield pa.concat_tables([table for table, _ in held]).combine_chunks(), joined_kinds([(t.num_rows, k) for t, k in held])
             return
         self._spill()
-        parts, sizes = self._parts, self._part_bytes
+        parts, sizes = self._parts, self._part_bytes.tolist()
         self.clear()
-        for files, size in zip(parts, sizes.tolist(), strict=True):
-            inner = WaitingRows(self._schema, self._budget if size > self._budget else 2 * self._budget, self._space, level=self._level + 1)
-            for file in files:
+        for group in _groups(sizes, self._budget):
+            fits = sum(sizes[part] for part in group) <= self._budget
+            inner = WaitingRows(self._schema, 2 * self._budget if fits else self._budget, self._space, level=self._level + 1)
+            for file in (file for part in group for file in parts[part]):
                 for rows in file.tables():
                     at = rows.schema.get_field_index(VALUE_KIND)
                     inner.add(rows.remove_column(at), rows.column(at).combine_chunks().to_numpy())
@@ -98,6 +99,20 @@ class WaitingRows:
     def _hashes(self, table: Any) -> UInt32s:
         names = self._schema.primary_keys
         return bucket_hashes([table.column(name) for name in names], self._schema.types_of(names)).view(np.uint32)
+
+
+def _groups(sizes: Sequence[int], budget: int) -> list[list[int]]:
+    """Parts that are looked up together: as many as fit, for each look goes through the table's keys.
+
+    >>> _groups([3, 4, 0, 9, 2], 8)
+    [[0, 1, 2], [3], [4]]
+    """
+    groups: list[list[int]] = [[]]
+    for part, size in enumerate(sizes):
+        if groups[-1] and sum(sizes[other] for other in groups[-1]) + size > budget:
+            groups.append([])
+        groups[-1].append(part)
+    return groups
 
 
 __all__ = ["WaitingRows"]
