@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +18,7 @@ from manifest.entry.data_file import DataFileMeta
 from manifest.entry.live import EntryFilter
 from manifest.io.errors import CommitConflict, UnsupportedTable
 from manifest.io.paths import POSTPONE_BUCKET
-from manifest.snapshot.snapshot import CommitKind
+from manifest.snapshot.snapshot import CommitKind, Snapshot
 from manifest.store import FileStore
 
 _EVALUATIONS = 20
@@ -34,15 +35,10 @@ def settle_postponed(store: FileStore, commit_id: str, wanted: EntryFilter, *, t
         return None
     for evaluation in range(1, _EVALUATIONS + 1):
         latest = store.snapshots.latest()
-        entries = store.live_entries(latest, wanted)
-        waiting: dict[bytes, list[DataFileMeta]] = defaultdict(list)
-        for entry in entries.select(entries.bucket == POSTPONE_BUCKET).entries():
-            waiting[entry.partition].append(entry.file)
+        waiting = waiting_files(store, latest, wanted)
         if latest is None or not waiting:
             return None
-        if store.options.changelog_producer == "input":
-            raise UnsupportedTable(f"{store.root}: changelog-producer 'input' does not go with buckets that are postponed")
-        messages = _moved(store, waiting, commit_id, latest.id, threads)
+        messages = moved_rows(store, waiting, commit_id, latest.id, threads=threads)
         commit = FileStoreCommit(store, commit_id, fresh=True)
         try:
             return commit.replace(messages, _IDENTIFIER, read_snapshot_id=latest.id, kind=CommitKind.COMPACT).snapshot_id
@@ -53,9 +49,24 @@ def settle_postponed(store: FileStore, commit_id: str, wanted: EntryFilter, *, t
     return None
 
 
-def _moved(
-    store: FileStore, waiting: dict[bytes, list[DataFileMeta]], commit_id: str, snapshot_id: int, threads: int
+def waiting_files(store: FileStore, snapshot: Snapshot | None, wanted: EntryFilter) -> dict[bytes, list[DataFileMeta]]:
+    """The files at a snapshot whose rows have no bucket yet, by partition."""
+    found: dict[bytes, list[DataFileMeta]] = defaultdict(list)
+    entries = store.live_entries(snapshot, wanted)
+    for entry in entries.select(entries.bucket == POSTPONE_BUCKET).entries():
+        found[entry.partition].append(entry.file)
+    return found
+
+
+def moved_rows(
+    store: FileStore, waiting: Mapping[bytes, Sequence[DataFileMeta]], commit_id: str, snapshot_id: int, *, threads: int = 1
 ) -> list[CommitMessage]:
+    """The rows of files that wait at a snapshot, written into their buckets: what puts these in the place of the files (``replace``).
+
+    Raises ``UnsupportedTable`` where the rows would have to be told in a changelog, too.
+    """
+    if store.options.changelog_producer == "input":
+        raise UnsupportedTable(f"{store.root}: changelog-producer 'input' does not go with buckets that are postponed")
     columns = (*store.schema.names, VALUE_KIND)
     with TableWrite(
         store, commit_user=commit_id, commit_id=commit_id, write_only=True, threads=threads, base_snapshot_id=snapshot_id
@@ -83,4 +94,4 @@ def _arrival(file: DataFileMeta) -> tuple[int, str]:
     return file.creation_time or 0, file.file_name
 
 
-__all__ = ["settle_postponed"]
+__all__ = ["moved_rows", "settle_postponed", "waiting_files"]

@@ -10,13 +10,14 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from lsm.commit.postponed import waiting_files
 from manifest.entry.index_manifest import HASH
 from manifest.fsck.walk import gone
+from manifest.io.paths import POSTPONE_BUCKET
 from manifest.store import FileStore
-from pyspark_paimon.jobs.compaction import bucket_sizes, wanted_buckets
+from pyspark_paimon.jobs.compaction import bucket_sizes, wanted_buckets, wanted_entries
 from pyspark_paimon.jobs.index_rewrite import indexable_files
 from pyspark_paimon.local.backend import LocalBackend
-from pyspark_paimon.request.backend import CompactRequest
 from pyspark_paimon.request.partition_spec import Spec
 from pyspark_paimon.spark.read.native_files import native_plan
 from pyspark_paimon.spark.wire import rpc
@@ -37,7 +38,7 @@ def answer_from_files(backend: LocalBackend, question: rpc.FileQuestion) -> str:
             found = backend.cheap_aggregate(question.request)
             return "null" if found is None else summaries_to_json(found)
         case rpc.AskBuckets():
-            return json.dumps(_sized_buckets(backend.store(), question.request))
+            return json.dumps(_sized_buckets(backend.store(), question))
         case rpc.AskDynamicBuckets():
             return json.dumps(_dynamic_buckets(backend.store(), question.snapshot_id))
         case rpc.AskIndexFiles():
@@ -46,10 +47,13 @@ def answer_from_files(backend: LocalBackend, question: rpc.FileQuestion) -> str:
             return json.dumps(gone(backend.store(), question.origins))
 
 
-def _sized_buckets(store: FileStore, request: CompactRequest) -> list[tuple[str, int, int]]:
+def _sized_buckets(store: FileStore, question: rpc.AskBuckets) -> list[tuple[str, int, int]]:
     """The buckets of a compaction, and the bytes of their files."""
+    if question.waiting_at is not None:
+        found = waiting_files(store, store.snapshots.get(question.waiting_at), wanted_entries(store, question.request))
+        return [(partition.hex(), POSTPONE_BUCKET, sum(file.file_size for file in files)) for partition, files in found.items()]
     sizes = bucket_sizes(store)
-    return [(partition.hex(), bucket, sizes[partition, bucket]) for partition, bucket in wanted_buckets(store, request)]
+    return [(partition.hex(), bucket, sizes[partition, bucket]) for partition, bucket in wanted_buckets(store, question.request)]
 
 
 def _dynamic_buckets(store: FileStore, snapshot_id: int) -> int:

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from fileindex.base.errors import InvalidArgument, PaimonError
 from manifest.fsck.problem import Findings
-from manifest.io.errors import CommitConflict, UnsupportedTable
+from manifest.io.errors import CommitConflict
 from manifest.io.paths import POSTPONE_BUCKET
 from manifest.schema.table_schema import TableSchema
 from manifest.stats.table_stats import Statistics
@@ -108,9 +108,10 @@ class SparkBackend(SparkScans):
     def _written(self, rows: Rows, schema: TableSchema, request: WriteRequest) -> rpc.Outcome | None:
         """Stage and run; where another commit assigned dynamic buckets meanwhile, again."""
         job, assigns = None, schema.has_dynamic_buckets or schema.keys_cross_partitions
+        based = assigns or schema.core.bucket == POSTPONE_BUCKET
         for attempt in range(1, _ATTEMPTS + 1):
             if job is None or isinstance(rows, SparkRows):  # local rows can be staged once, and depend on no snapshot
-                base = self.pin(TravelRequest()) if assigns else None
+                base = self.pin(TravelRequest()) if based else None
                 with errors_mapped():
                     job = staged(self._spark, rows, self._target(schema, None if base is None else base.id), request)
             try:
@@ -123,12 +124,7 @@ class SparkBackend(SparkScans):
                     raise
         return None
 
-    def _refuse_postponed(self, schema: TableSchema) -> None:
-        if schema.core.bucket == POSTPONE_BUCKET:
-            raise UnsupportedTable(f"{self._path}: option 'bucket' = -2: buckets that are postponed are written in process, not over Spark")
-
     def _target(self, schema: TableSchema, snapshot_id: int | None) -> Target:
-        self._refuse_postponed(schema)
 
         def dynamic_buckets() -> int:
             return 0 if snapshot_id is None else json.loads(self._ask(rpc.AskDynamicBuckets(snapshot_id=snapshot_id)))
@@ -225,7 +221,7 @@ class SparkBackend(SparkScans):
     def compact(self, request: CompactRequest) -> CompactResult:
         """Compact bucket by bucket in tasks; what loses a race is tried again on the new snapshot."""
         started = time.perf_counter()
-        self._refuse_postponed(self.schema())
+        settled = self._settled(request) if self.schema().core.bucket == POSTPONE_BUCKET else None
 
         def stage(commit_id: str) -> Staged | None:
             this = request.model_copy(update={"commit_id": commit_id})
@@ -233,7 +229,22 @@ class SparkBackend(SparkScans):
             return bucket_frame(self._spark, buckets, wire_jobs.CompactJob(request=this)) if buckets else None
 
         outcomes, attempts = self._runner.until_nothing_is_lost(request.commit_id, stage)
-        return compact_result(outcomes, attempts, started)
+        done = compact_result(outcomes, attempts, started)
+        return done if outcomes or settled is None else done.model_copy(update={"snapshot_id": settled})
+
+    def _settled(self, request: CompactRequest) -> int | None:
+        """Give rows that wait in postponed buckets theirs, partition by partition in tasks: the snapshot that shows them."""
+
+        def stage(commit_id: str) -> Staged | None:
+            this = request.model_copy(update={"commit_id": commit_id})
+            latest = self.pin(TravelRequest())
+            if latest is None:
+                return None
+            buckets = json.loads(self._ask(rpc.AskBuckets(request=this, waiting_at=latest.id)))
+            return bucket_frame(self._spark, buckets, wire_jobs.SettleJob(request=this, snapshot_id=latest.id)) if buckets else None
+
+        outcomes, _ = self._runner.until_nothing_is_lost(str(uuid.uuid4()), stage)
+        return outcomes[-1].snapshot_id if outcomes else None
 
     def rewrite_file_index(self, commit_id: str, partitions: Sequence[Mapping[str, str | None]] | None) -> IndexRewriteResult:
         """Rewrite indexes file by file in tasks; as ``compact``."""

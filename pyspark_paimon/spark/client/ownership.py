@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from manifest.io.paths import POSTPONE_BUCKET
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.frames.spark_functions import functions_of
 from pyspark_paimon.frames.spark_types import spark_type
@@ -70,7 +71,7 @@ class Ownership:
     def of(self, frame: Any) -> OwnedFrame | None:
         """``frame``, the rows to write, with an owner for every bucket; None if Spark can compute none and the rows are many."""
         schema, job = self._target.schema, wire_jobs.RowsJob(request=self._request, owned=True)
-        if schema.keys_cross_partitions:
+        if schema.keys_cross_partitions or schema.core.bucket == POSTPONE_BUCKET:
             return self._by_key(frame, job)
         tasks, _ = self._shape
         keyed = None if tasks == 1 else _keyed(frame, schema)
@@ -81,11 +82,14 @@ class Ownership:
         return self._by_hash(keyed, job) if schema.has_dynamic_buckets else OwnedFrame(_by_bucket(keyed, schema, tasks), job)
 
     def _by_key(self, frame: Any, job: wire_jobs.RowsJob) -> OwnedFrame:
-        """All rows of a key in one task, which finds its partition; of an overwrite that keeps partitions one task must see all rows."""
+        """All rows of a key in one task, which finds its partition, or the number of buckets that this has.
+
+        Where keys cross partitions, one task must see all rows of an overwrite that keeps some.
+        """
         schema, request = self._target.schema, self._request
         based = job if request.mode == "overwrite" else job.model_copy(update={"base_snapshot_id": self._target.snapshot_id or 0})
         tasks = self._chosen_writers or self._shape[0]
-        if tasks == 1 or request.keeps_others:
+        if tasks == 1 or (request.keeps_others and schema.keys_cross_partitions):
             return OwnedFrame(frame.repartition(1), based)
         keys = ", ".join(_tried(schema, name) for name in schema.primary_keys)
         staged = frame.withColumn(_TASK, functions_of(frame).expr(f"cast(pmod(hash({keys}), {tasks}) as int)")).repartitionById(

@@ -134,7 +134,7 @@ def _staged_frame(spark: Any, rows: SparkRows, target: Target, request: WriteReq
     conform(pa.schema(given).empty_table(), schema, [] if request.row_kinds else None)
     wanted = [quoted_name(name) for name in [*schema.names, *extra] if name in rows.schema.names]
     frame = rows.frame.select(*wanted)
-    has_buckets = schema.has_dynamic_buckets or schema.keys_cross_partitions or schema.core.bucket >= 1
+    has_buckets = schema.is_primary_key_table or schema.core.bucket >= 1
     owned = Ownership(spark, rows, target, request).of(frame) if has_buckets else None
     if owned is None:
         return Staged(frame, wire_jobs.RowsJob(request=request, owned=False))

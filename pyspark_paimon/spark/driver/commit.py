@@ -15,13 +15,14 @@ from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage, CommitResult
 from manifest.commit.runs import committed_before
 from manifest.io.errors import CommitConflict
+from manifest.snapshot.snapshot import CommitKind
 from manifest.store import FileStore
 from pyspark_paimon.jobs.compaction import compaction_counts, write_counters
 from pyspark_paimon.jobs.publish import publish_rows
 from pyspark_paimon.request.backend import CompactRequest
 from pyspark_paimon.spark.driver.answers import answered
 from pyspark_paimon.spark.driver.outcome import PREFIX, compaction_threads, job_name, told_of
-from pyspark_paimon.spark.wire.jobs import ChangeJob, RowsJob
+from pyspark_paimon.spark.wire.jobs import ChangeJob, RowsJob, SettleJob
 
 
 def commit_rows(
@@ -75,6 +76,13 @@ def commit_change(store: FileStore, job: ChangeJob, messages: Sequence[CommitMes
     _keep(store, job.request.commit_id, result, commit.retries)
 
 
+def commit_settled(store: FileStore, job: SettleJob, messages: Sequence[CommitMessage]) -> None:
+    """Put rows in their buckets in the place of files that waited for them. Raises ``CommitConflict`` if a bucket changed meanwhile."""
+    commit = FileStoreCommit(store, job.request.commit_id)
+    result = commit.replace(messages, read_snapshot_id=job.snapshot_id, kind=CommitKind.COMPACT)
+    _keep(store, job.request.commit_id, result, commit.retries)
+
+
 def commit_compaction(store: FileStore, request: CompactRequest, messages: Sequence[CommitMessage]) -> None:
     """Commit compactions of buckets. Raises ``CommitConflict`` if none of them could be, because others were faster."""
     properties = _noted(**compaction_counts(messages))
@@ -122,4 +130,4 @@ def _noted(**counts: int) -> dict[str, str]:
     return {f"{PREFIX}{name}": str(count) for name, count in counts.items()}
 
 
-__all__ = ["commit_change", "commit_compaction", "commit_index_rewrite", "commit_rows"]
+__all__ = ["commit_change", "commit_compaction", "commit_index_rewrite", "commit_rows", "commit_settled"]

@@ -125,16 +125,16 @@ def _one_bucket(partition: tuple[Plain, ...], hashes: Int32s) -> Int32s:  # noqa
 def _shares(rows: pa.Table, schema: TableSchema, count: int, number: int) -> Iterator[tuple[int, np.ndarray | None]]:
     """(number below ``count``, positions of its rows in their order); None for all rows. Without buckets any will do.
 
-    Which dynamic bucket a key has is not known here: all buckets of a partition go to one task, and all rows where keys cross partitions.
+    Which dynamic or postponed bucket a key has is not known here: all buckets of a partition go to one task, and all rows where keys cross partitions.
     """
     if schema.keys_cross_partitions:
         yield 0, None
         return
-    if schema.core.bucket < 1 and not schema.has_dynamic_buckets:
+    if schema.core.bucket < 1 and not schema.is_primary_key_table:
         yield number % count, None
         return
     small: dict[int, list[np.ndarray]] = {}
-    for share in route(rows, schema, _one_bucket if schema.has_dynamic_buckets else None):
+    for share in route(rows, schema, _one_bucket if schema.core.bucket < 1 else None):
         home = _home(share, count)
         if share.rows is None or len(share.rows) >= _OWN_BLOB:
             yield home, share.rows

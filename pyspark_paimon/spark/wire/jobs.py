@@ -53,6 +53,19 @@ class CompactJob(Message):
         return self.request.commit_id
 
 
+class SettleJob(Message):
+    """Rows that wait in postponed buckets at a snapshot are moved into buckets; the rows of the job are ids of partitions' buckets."""
+
+    job: Literal["settle"] = "settle"
+    request: CompactRequest
+    snapshot_id: int
+
+    @property
+    def identity(self) -> str:
+        """Whose outcome is asked for."""
+        return self.request.commit_id
+
+
 class ChangeJob(Message):
     """A delete or an update in an append table; the rows of the job are the ids of buckets.
 
@@ -83,7 +96,7 @@ class IndexJob(Message):
         return self.commit_id
 
 
-Job: TypeAlias = RowsJob | CompactJob | ChangeJob | IndexJob
+Job: TypeAlias = RowsJob | CompactJob | SettleJob | ChangeJob | IndexJob
 
 
-__all__ = ["ChangeJob", "CompactJob", "HashScan", "IndexJob", "Job", "RowsJob"]
+__all__ = ["ChangeJob", "CompactJob", "HashScan", "IndexJob", "Job", "RowsJob", "SettleJob"]

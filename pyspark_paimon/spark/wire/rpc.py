@@ -131,10 +131,11 @@ class AskAggregate(Message):
 
 
 class AskBuckets(Message):
-    """The buckets that a compaction has to look at: (partition in hexadecimal, number, bytes)."""
+    """The buckets that a compaction has to look at, or the postponed ones with rows at a snapshot: (partition in hexadecimal, number, bytes)."""
 
     ask: Literal["buckets"] = "buckets"
     request: CompactRequest
+    waiting_at: int | None = None
 
 
 class AskDynamicBuckets(Message):

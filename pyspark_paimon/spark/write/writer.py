@@ -37,6 +37,7 @@ from pyspark_paimon.spark.wire.arrow_stream import rows_of_blobs
 from pyspark_paimon.spark.wire.errors import errors_noted
 from pyspark_paimon.spark.write.index_writer import IndexWriter
 from pyspark_paimon.spark.write.save import plain_write
+from pyspark_paimon.spark.write.settle_writer import SettleWriter
 from pyspark_paimon.spark.write.task import JobWriter, TaskMessage, commit_messages, open_store, touched_buckets
 from pyspark_paimon.spark.write.update_delete import ChangeWriter
 
@@ -179,6 +180,8 @@ def _writer(path: str, job: wire_jobs.Job, store: FileStore) -> JobWriter:
     match job:
         case wire_jobs.CompactJob():
             return CompactWriter(path, job.request)
+        case wire_jobs.SettleJob():
+            return SettleWriter(path, job)
         case wire_jobs.ChangeJob():
             return ChangeWriter(path, job)
         case wire_jobs.IndexJob():
