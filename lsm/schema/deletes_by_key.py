@@ -45,12 +45,13 @@ def deletes_completed(rows: pa.Table, schema: TableSchema, kinds: Any = None) ->
         if name not in rows.schema.names:
             told = f"column '{name}' is missing: by option 'sequence.field' it says whether a row of kind '-D' is newer than what is there"
             raise SchemaMismatch(told)
+    given = frozenset(rows.schema.names)
     for field in schema.fields:
         if field.type.nullable or field.name in {*schema.primary_keys, *schema.partition_keys, *schema.core.sequence_field}:
             continue
         value = default_scalar(field)
         zero = pa.scalar(_zero(field.type.arrow), field.type.arrow) if value is None else value
-        if field.name in rows.schema.names:
+        if field.name in given:
             at, column = rows.schema.get_field_index(field.name), rows.column(field.name)
             if (gone := deletes & ~np.asarray(column.is_valid())).any():
                 column = column.cast(zero.type) if pa.types.is_null(column.type) or pa.types.is_dictionary(column.type) else column
