@@ -79,7 +79,10 @@ def test_only_one_loop_cuts_a_stream_of_batches_at_a_limit() -> None:
 
 def test_overwrites_and_the_counts_of_compactions_are_the_same_locally_and_on_spark() -> None:
     """Which partitions a static overwrite replaces, and what a compaction has done, is told by ``jobs`` to both engines."""
-    homes = {"publish_rows": ("jobs/publish.py", "local/open_write.py"), "compaction_counts": ("jobs/compaction.py", "local/write_compact.py")}
+    homes = {
+        "publish_rows": ("jobs/publish.py", "local/open_write.py"),
+        "compaction_counts": ("jobs/compaction.py", "local/write_compact.py"),
+    }
     for name, callers in homes.items():
         expected = {f"pyspark_paimon/{path}" for path in (*callers, "spark/driver/commit.py")}
         assert {str(path) for path in MODULES if name in mentioned(path)} == expected, name

@@ -1,5 +1,5 @@
 """Building the indexes of one data file while it is written.
 
 Knows the options ``file-index.*`` and batches of rows; not where the bytes are kept. Public: ``DataFileIndexWriter`` (writer),
-``FileIndexOptions`` (options).
+``FileIndexOptions`` (options), ``costly``, ``unwise`` (advice).
 """

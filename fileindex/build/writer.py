@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from fileindex.base.column_type import STRINGS, ColumnType
 from fileindex.base.errors import UnknownColumn
 from fileindex.base.plain_value import plain_array
+from fileindex.build.advice import costly
 from fileindex.build.options import FileIndexOptions, IndexSpec
 from fileindex.format.container import StoredIndex
 from fileindex.format.registry import INDEX_TYPES, HashingBuilder, IndexType
@@ -39,6 +40,7 @@ class FileIndexMaintainer:
     def __init__(self, column: ColumnRef, column_type: ColumnType, specs: Sequence[IndexSpec]) -> None:
         self.column = column
         self.omitted: list[str] = []
+        self.advice: list[str] = []
         self._type = column_type
         self._hashing: list[tuple[str, HashingBuilder]] = []
         self._grouping: list[tuple[IndexSpec, IndexType]] = []
@@ -91,9 +93,13 @@ class FileIndexMaintainer:
         for spec, index_type in self._grouping:
             assert index_type.grouping is not None
             try:
-                yield name, spec.index_type, index_type.grouping(grouped, self._type, spec.options)
+                payload = index_type.grouping(grouped, self._type, spec.options)
             except OverflowError as error:
                 self.omitted.append(f"{spec.index_type} of '{name}': {error}")
+                continue
+            if said := costly(spec.index_type, name, grouped.row_count, len(grouped.keys), len(payload)):
+                self.advice.append(said)
+            yield name, spec.index_type, payload
 
     def _physical(self, array: Any) -> Any:
         """Physical form; a text dictionary that is used throughout is kept, so that each text is looked at once."""
@@ -129,6 +135,11 @@ class MapFileIndexMaintainer:
     def omitted(self) -> list[str]:
         """Indexes that were left out, and why."""
         return [line for entry in self._entries for line in entry.omitted]
+
+    @property
+    def advice(self) -> list[str]:
+        """Indexes that cost more than they give."""
+        return [line for entry in self._entries for line in entry.advice]
 
     def write(self, array: Any) -> None:
         """Take the map column of the next rows."""
@@ -194,6 +205,11 @@ class DataFileIndexWriter:
     def omitted(self) -> list[str]:
         """After ``finish``: indexes that could not hold this file's values, and why."""
         return [line for maintainer in self._maintainers.values() for line in maintainer.omitted]
+
+    @property
+    def advice(self) -> list[str]:
+        """After ``finish``: indexes that cost more than they give, and what would serve better."""
+        return [line for maintainer in self._maintainers.values() for line in maintainer.advice]
 
     def finish(self) -> list[StoredIndex]:
         """The indexes of all rows written, for ``write_index_container``."""

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from fileindex.base.column_type import ColumnType
+from fileindex.build.advice import SMALL, nearly_all_differ
 from fileindex.format.bloom_filter import BloomFilterReader
 from fileindex.format.container import Payload
 from fileindex.format.registry import INDEX_TYPES
@@ -17,8 +18,6 @@ WASTEFUL = 16
 """A bloom filter with so many times the bits that its values need at its aim of one in ten is too large."""
 
 _BITS_A_VALUE = -math.log(0.1) / math.log(2) ** 2
-_SMALL = 4096
-_FEW_ROWS_A_VALUE = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +89,7 @@ def _look(
     if isinstance(reader, BloomFilterReader):
         return _bloom(reader, notes)
     distinct = reader.distinct
-    if distinct is not None and 0 < row_count < _FEW_ROWS_A_VALUE * distinct and payload.length > _SMALL:
+    if distinct is not None and nearly_all_differ(row_count, distinct, payload.length):
         notes.append("nearly every row has a value of its own; a bloom filter would be smaller")
     return distinct, None
 
@@ -104,7 +103,7 @@ def _bloom(reader: BloomFilterReader, notes: list[str]) -> tuple[int | None, flo
     distinct = round(-reader.bits / reader.hashes * math.log1p(-share))
     if rate > OVERFULL:
         notes.append(f"lets {rate:.0%} of misses through; raise 'items' (about {distinct:,} values)")
-    elif reader.bits > 8 * _SMALL and reader.bits > WASTEFUL * _BITS_A_VALUE * max(distinct, 1):
+    elif reader.bits > 8 * SMALL and reader.bits > WASTEFUL * _BITS_A_VALUE * max(distinct, 1):
         notes.append(f"much larger than about {distinct:,} values need; lower 'items'")
     return distinct, rate
 

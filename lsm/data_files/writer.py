@@ -32,6 +32,7 @@ from manifest.types.data_type import DataField
 
 INDEX_SUFFIX = ".index"
 _LOG = logger_of(__name__)
+_ADVISED: set[tuple[str, str]] = set()
 
 
 def data_file_names(store: FileStore, commit_id: str | None = None) -> FileNames:
@@ -119,6 +120,14 @@ class FileTarget:
         return file_encoder(store.file_io, path, store.options, self.fields, self.schema, level=level, target=self.target_size, plain=plain)
 
 
+def _advise(table: str, line: str) -> None:
+    """Log advice about an index of a table, which its line names first, once in this process."""
+    index = (table, line.partition(":")[0])
+    if index not in _ADVISED:
+        _ADVISED.add(index)
+        _LOG.warning("%s: %s", table, line)
+
+
 class _IndexedFile:
     """A file, its statistics and its file index."""
 
@@ -152,6 +161,8 @@ class _IndexedFile:
             indexes = self._index.finish()
             for line in self._index.omitted:
                 _LOG.warning("%s has no index %s", self._encoder.path, line)
+            for line in self._index.advice:
+                _advise(self._target.store.root, line)
             if container_size(indexes) <= self._target.index_options.in_manifest_threshold:
                 embedded = write_index_container(indexes)
             else:

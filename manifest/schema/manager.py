@@ -6,6 +6,8 @@ import errno
 from collections.abc import Sequence
 
 from fileindex.base.errors import CorruptFile
+from fileindex.base.log import logger_of
+from fileindex.build.advice import unwise
 from manifest.io.errors import SchemaMismatch, TableExists, TableNotFound
 from manifest.io.file_cache import SHARED, FileCache
 from manifest.io.file_io import FileIO, FileStatus
@@ -15,6 +17,7 @@ from manifest.schema.change import SchemaChange
 from manifest.schema.evolution import evolve
 from manifest.schema.table_schema import TableSchema
 
+_LOG = logger_of(__name__)
 _ATTEMPTS = 10
 _BYTES_A_COLUMN = 4096
 
@@ -101,7 +104,14 @@ class SchemaManager:
             raise TableExists(f"{self._table_path}: a file is in the way of the table's directory; choose another path") from error
         if taken:
             raise TableExists(f"{self._table_path}: a table is here already; open it with Table.open")
+        self._advise(schema)
         return schema
+
+    def _advise(self, schema: TableSchema) -> None:
+        """Log which indexes of a new schema cost more than they give."""
+        unique = set(schema.trimmed_primary_keys if len(schema.trimmed_primary_keys) == 1 else ())
+        for line in unwise(schema.file_index.specs, unique):
+            _LOG.warning("%s: %s", self._table_path, line)
 
     def _put(self, schema: TableSchema) -> bool:
         path = self._paths.schema_file(schema.id)
@@ -115,7 +125,11 @@ class SchemaManager:
         for _ in range(_ATTEMPTS):
             current = self.require()
             altered = evolve(current, changes)
-            if altered is current or self._put(altered):
+            if altered is current:
+                return current
+            if self._put(altered):
+                if altered.options != current.options:
+                    self._advise(altered)
                 return altered
         raise SchemaMismatch(f"{self._table_path}: the schema changed {_ATTEMPTS} times while it was altered; try again")
 
