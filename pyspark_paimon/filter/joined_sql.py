@@ -1,10 +1,10 @@
-"""SQL text about two sides, a table ``t`` and a source ``s``: values and conditions of a merge as expressions on columns ``t.name``, ``s.name``."""
+"""Expressions about two sides, a table ``t`` and a source ``s``: values and conditions of a merge as expressions on columns ``t.name``, ``s.name``."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any, TypeGuard, cast
 
 import sqlglot
 from sqlglot import exp
@@ -15,6 +15,7 @@ from fileindex.base.errors import InvalidFilter, UnknownColumn
 from fileindex.expression.tree import Expression
 from fileindex.expression.types import BOOLEAN_TYPE
 from fileindex.predicate.tree import ColumnRef
+from pyspark_paimon.filter.ast import Computation, Term
 from pyspark_paimon.filter.bind_terms import bind_term
 from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.filter.from_sql import SparkFilter, unreadable
@@ -42,16 +43,16 @@ def joined_value(given: Any, sides: Sides) -> Expression:
     >>> str(joined_value("t.n + source.n * m", sides))
     '(t.n + (s.n * s.m))'
     """
-    return _bound(given, sides)
+    return _bound_term(_term(given, sides), sides)
 
 
 def joined_condition(given: Any, sides: Sides) -> Expression:
     """As ``joined_value``, of a condition."""
-    return _condition(given, sides)
+    return _as_condition(joined_value(given, sides))
 
 
-def join_terms(text: str, sides: Sides) -> tuple[list[tuple[str, str]], list[Expression]]:
-    """A condition of a join: pairs of columns of table and source that are equal, and the other conditions.
+def join_terms(on: Any, sides: Sides) -> tuple[list[tuple[str, str]], list[Expression]]:
+    """A condition of a join, as ``joined_value`` takes it: pairs of columns of table and source that are equal, and the other conditions.
 
     >>> from fileindex.base.column_type import Kind
     >>> column = {"id": ColumnType(Kind.INT), "n": ColumnType(Kind.INT)}
@@ -61,28 +62,26 @@ def join_terms(text: str, sides: Sides) -> tuple[list[tuple[str, str]], list[Exp
     """
     pairs: list[tuple[str, str]] = []
     others: list[Expression] = []
-    for node in _conjuncts(_parsed(text)):
-        names = [_column(side, sides) for side in (node.this, node.expression)] if _is_equality(node) else []
+    for term in _conjuncts(_term(on, sides)):
+        names = [side.name for side in term.arguments if isinstance(side, ColumnRef) and side.key is None] if _is_equality(term) else []
         by_side = dict(name.split(".", 1) for name in names)
         if by_side.keys() == {TARGET, SOURCE}:
             pairs.append((by_side[TARGET], by_side[SOURCE]))
         else:
-            others.append(_condition(node, sides))
+            others.append(_as_condition(_bound_term(term, sides)))
     return pairs, others
 
 
-def _is_equality(node: exp.Expression) -> bool:
-    return isinstance(node, exp.EQ) and all(isinstance(side, exp.Column) for side in (node.this, node.expression))
+def _is_equality(term: Term) -> TypeGuard[Computation]:
+    return isinstance(term, Computation) and term.function == "="
 
 
-def _conjuncts(node: exp.Expression) -> Iterator[exp.Expression]:
-    while isinstance(node, exp.Paren):
-        node = node.this
-    if isinstance(node, exp.And):
-        for child in node.flatten():
-            yield from _conjuncts(cast("exp.Expression", child))
+def _conjuncts(term: Term) -> Iterator[Term]:
+    if isinstance(term, Computation) and term.function == "and":
+        for child in term.arguments:
+            yield from _conjuncts(child)
     else:
-        yield node
+        yield term
 
 
 def _parsed(text: str) -> exp.Expression:
@@ -96,27 +95,27 @@ def _parsed(text: str) -> exp.Expression:
         raise InvalidFilter("an expression nests too deeply") from None
 
 
-def _condition(given: Any, sides: Sides) -> Expression:
-    bound = _bound(given, sides)
+def _as_condition(bound: Expression) -> Expression:
     if bound.type != BOOLEAN_TYPE:
         raise InvalidFilter(f"'{bound}' of type {bound.type.kind} is no condition: compare it with something")
     return bound
 
 
-def _bound(given: Any, sides: Sides) -> Expression:
-    """``given``: text, what was parsed of it, a Column of Spark, or an expression of Arrow."""
-    types = {f"{side}.{name}": column_type for side, columns in sides.items() for name, column_type in columns.items()}
-    if isinstance(given, str | exp.Expression):
-        term = term_of(_parsed(given) if isinstance(given, str) else given, partial(_reference, sides=sides))
-    elif type(given).__module__ == "pyarrow._compute":
+def _bound_term(term: Term, sides: Sides) -> Expression:
+    return bind_term(term, {f"{side}.{name}": column_type for side, columns in sides.items() for name, column_type in columns.items()})
+
+
+def _term(given: Any, sides: Sides) -> Term:
+    """``given`` as it was said: SQL text, a Column of Spark, or an expression of Arrow."""
+    if isinstance(given, str):
+        return term_of(_parsed(given), partial(_reference, sides=sides))
+    if type(given).__module__ == "pyarrow._compute":
         from pyspark_paimon.filter.from_arrow import arrow_term  # noqa: PLC0415  # few are Arrow's
 
-        term = arrow_term(given, lambda name: ColumnRef(_located(name.split(".", 1), name, sides)))
-    else:
-        from pyspark_paimon.filter.from_spark import column_term  # noqa: PLC0415  # few are Spark's
+        return arrow_term(given, lambda name: ColumnRef(_located(name.split(".", 1), name, sides)))
+    from pyspark_paimon.filter.from_spark import column_term  # noqa: PLC0415  # few are Spark's
 
-        term = column_term(given, lambda parts: ColumnRef(_located(parts, ".".join(parts), sides)))
-    return bind_term(term, types)
+    return column_term(given, lambda parts: ColumnRef(_located(parts, ".".join(parts), sides)))
 
 
 def _reference(node: exp.Expression, sides: Sides) -> ColumnRef:

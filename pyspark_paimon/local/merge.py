@@ -20,6 +20,7 @@ from fileindex.expression.tree import ColumnValue, Expression
 from fileindex.predicate.tree import TRUE, ColumnRef, In, Predicate, all_of
 from lsm.keys.key_set import KeySet
 from lsm.keys.sort import DELETE, INSERT, UPDATE_AFTER
+from lsm.merge.new_version import NewVersion
 from lsm.schema.conform_input import conform
 from lsm.write.append_merge import AppendMerge, Successors
 from lsm.write.table_write import TableWrite
@@ -210,10 +211,13 @@ class MergeRows:
         if clause.action == "insert":
             arrays = {name: self._computed(value, places, sides) for name, value in clause.values.items()}
             return conform(pa.table(arrays), self.schema)
-        rows = sides[TARGET].take(pa.array(places[TARGET]))
+        rows = old = sides[TARGET].take(pa.array(places[TARGET]))
         for name, value in clause.values.items():
             rows = rows.set_column(rows.column_names.index(name), name, self._computed(value, places, sides))
-        return conform(rows, self.schema) if clause.values else rows
+        if not clause.values:
+            return rows
+        version, rows = NewVersion.of(self.schema, clause.values), conform(rows, self.schema)
+        return rows if version is None else version.applied(old, rows)
 
     def _name(self, rows: pa.Table, row: int) -> str:
         names = self.schema.primary_keys or self._keys.names

@@ -13,6 +13,7 @@ import pyarrow as pa
 from fileindex.predicate.tree import TRUE, Predicate
 from lsm.commit.post_commit import compact_after_commit, finish_compaction
 from lsm.keys.sort import DELETE, UPDATE_AFTER
+from lsm.merge.new_version import NewVersion
 from lsm.scan.splits import DataSplit
 from lsm.write.copy_on_write import AppendChange, Update
 from lsm.write.table_write import TableWrite
@@ -26,7 +27,7 @@ from manifest.store import FileStore
 from pyspark_paimon.jobs.compaction import write_counters
 from pyspark_paimon.jobs.progress_steps import FlushMeter, PieceMeter, Steps
 from pyspark_paimon.local.open_write import written
-from pyspark_paimon.request.assignments import Assignments, refuse_delete, refuse_update
+from pyspark_paimon.request.assignments import Assignments, refuse_delete
 from pyspark_paimon.request.backend import EVERY_LEVEL, DeleteRequest, Progress, ScanRequest
 from pyspark_paimon.request.counters import Laps
 from pyspark_paimon.request.results import WriteResult
@@ -49,8 +50,13 @@ def update_rows(
 ) -> WriteResult:
     """Write the rows again with new values; in an append table the old ones are marked or their files rewritten."""
     values.refuse_columns("a table opened without spark=...")
-    refuse_update(store.schema, store.root)
-    return Change(store, request, partial(read, stage="update"), threads, progress, values.applied).run()
+    version = NewVersion.of(store.schema, values.values, store.root)
+
+    def update(rows: pa.Table) -> pa.Table:
+        new = values.applied(rows)
+        return new if version is None else version.applied(rows, new)
+
+    return Change(store, request, partial(read, stage="update"), threads, progress, update).run()
 
 
 @dataclass(frozen=True)

@@ -158,13 +158,6 @@ def refuse_fixed(named: Collection[str], schema: TableSchema) -> None:
             raise InvalidArgument(f"column '{fixed[0]}' is part of the {what} and cannot be updated; delete the rows and write others")
 
 
-def refuse_update(schema: TableSchema, table: str) -> None:
-    """Raise ``UnsupportedTable`` where a newer version of a row is not its replacement."""
-    engine = schema.core.engine
-    if schema.is_primary_key_table and not engine.newest_replaces:
-        raise UnsupportedTable(f"{table}: merge-engine '{engine.name}' merges a new version with the old one, so update cannot replace it")
-
-
 def refuse_delete(schema: TableSchema, table: str) -> None:
     """Raise ``UnsupportedTable`` where a ``-D`` version does not make a row of the table go away."""
     options = MergeOptions.of(schema)
@@ -184,4 +177,4 @@ def is_spark_column(value: object) -> bool:
     return kind.__module__.startswith("pyspark.") and kind.__name__ == "Column"
 
 
-__all__ = ["Assignments", "is_bound", "is_spark_column", "refuse_delete", "refuse_fixed", "refuse_update"]
+__all__ = ["Assignments", "is_bound", "is_spark_column", "refuse_delete", "refuse_fixed"]

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 from fileindex.base.errors import InvalidArgument
+from lsm.merge.new_version import NewVersion
 from manifest.schema.table_schema import TableSchema
-from pyspark_paimon.request.assignments import refuse_delete, refuse_update
+from pyspark_paimon.request.assignments import refuse_delete
 from pyspark_paimon.request.bound import BoundExpression, BoundSource, BoundValue
 from pyspark_paimon.request.message import Message
 
@@ -50,9 +51,11 @@ def check_merge(clauses: Sequence[Clause], schema: TableSchema, table: str) -> N
     """Raise ``InvalidArgument`` if nothing is to be done, ``UnsupportedTable`` for what the table does not take."""
     if not clauses:
         raise InvalidArgument("merge does nothing: say what becomes of rows, when_matched_update_all().when_not_matched_insert_all()")
-    for action, refuse in (("update", refuse_update), ("delete", refuse_delete)):
-        if any(clause.action == action for clause in clauses):
-            refuse(schema, table)
+    for clause in clauses:
+        if clause.action == "update":
+            NewVersion.of(schema, clause.values, table)
+        elif clause.action == "delete":
+            refuse_delete(schema, table)
 
 
 __all__ = ["Action", "Clause", "Join", "MergeRequest", "When", "check_merge"]

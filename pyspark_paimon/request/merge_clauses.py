@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from fileindex.base.errors import InvalidArgument, UnknownColumn
+from fileindex.expression.tree import LiteralValue
 from lsm.schema.cast_hint import values_hint
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
@@ -32,7 +33,7 @@ def sides_of(schema: TableSchema, source: pa.Schema) -> Sides:
 
 
 def join_of(on: object, sides: Sides) -> Join:
-    """How rows match: by columns that both sides have, or by SQL text (``"t.id = s.id"``).
+    """How rows match: by columns that both sides have, or by a condition: SQL text (``"t.id = s.id"``), a Column or an expression of Arrow.
 
     Raises ``InvalidArgument`` where no columns are equal, ``InvalidFilter``, ``UnknownColumn``.
 
@@ -43,13 +44,16 @@ def join_of(on: object, sides: Sides) -> Join:
     """
     if isinstance(on, str) and on.isidentifier():
         on = [on]
-    if isinstance(on, str):
+    if isinstance(on, str) or is_column_expression(on):
         pairs, conditions = join_terms(on, sides)
         if not pairs:
-            raise InvalidArgument(f"merge: '{on}' equates no column of the table with one of the source; write t.id = s.id")
+            told = f"merge: '{on}' equates no column of the table with one of the source, by which rows could be found; write t.id = s.id"
+            raise InvalidArgument(told)
         return Join(pairs=tuple(pairs), conditions=tuple(conditions))
     if not isinstance(on, Sequence) or not on or not all(isinstance(name, str) for name in on):
-        raise InvalidArgument(f"merge: on is a column, a list of columns, or SQL text such as 't.id = s.id', not {on!r:.60}")
+        raise InvalidArgument(
+            f"merge: on is a name, a list of names, or a condition such as 't.id = s.id' in SQL, as a Column or of Arrow, not {on!r:.60}"
+        )
     return Join(pairs=tuple((resolve(name, sides[TARGET]), resolve(name, sides[SOURCE])) for name in on))
 
 
@@ -91,7 +95,10 @@ def _all(action: Action, schema: TableSchema, sides: Sides, join: Join) -> dict[
 
 def _value(name: str, value: Any, visible: Sides, schema: TableSchema) -> Value:
     if isinstance(value, str) or is_column_expression(value):
-        return joined_value(value, visible)
+        bound = joined_value(value, visible)
+        if not (isinstance(bound, LiteralValue) and bound.value is None):
+            return bound
+        value = None  # NULL alone is of any type
     target = schema.field(name).type
     try:
         scalar = pa.array([value], target.arrow)[0]

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from fileindex.base.errors import InvalidArgument
+from fileindex.base.errors import InvalidArgument, PaimonError
 from manifest.io.errors import TableNotFound
 from pyspark_paimon.spark.client.binary_row_expr import quoted_name
 from pyspark_paimon.spark.driver.options import BRANCH_OPTION, PATH, stored_options
@@ -72,7 +72,10 @@ class KnownTables:
         return self.catalog, known
 
     def renew(self, name: NameParts) -> None:
-        """Have Spark's catalog, if the name is one of its, copy the columns of the table again."""
+        """Have Spark's catalog, if the name is one of its, copy the columns of the table again.
+
+        What it would copy is looked at before the name is dropped; raises ``PaimonError`` that says so where the name is gone all the same.
+        """
         if self.path(name) is not None or self.of_catalog(name) is not None:
             return
         quoted = ".".join(map(quoted_name, name))
@@ -80,8 +83,15 @@ class KnownTables:
             return
         options = stored_options(self.spark.table(quoted).schema) or {}
         said = ", ".join(f"{_quoted_text(key)} {_quoted_text(value)}" for key, value in options.items())
+        created = f"CREATE TABLE {quoted} USING {SOURCES[1]} OPTIONS ({said})"
+        if not options or not self.spark.read.format(SOURCES[1]).options(**options).load().columns:
+            raise InvalidArgument(f"{'.'.join(name)}: Spark's catalog has no options of this table, so its columns stay as they were there")
         self.spark.sql(f"DROP TABLE {quoted}")
-        self.spark.sql(f"CREATE TABLE {quoted} USING {SOURCES[1]} OPTIONS ({said})")
+        try:
+            self.spark.sql(created)
+        except Exception as error:
+            told = f"the Paimon table is changed, and Spark's catalog has lost its name ({error}); name it again: {created}"
+            raise PaimonError(f"{'.'.join(name)}: {told}") from error
 
     def _of_spark(self, name: NameParts) -> Table | None:
         """A table of Spark's catalog, or a temporary view: our source leaves its options with the columns."""

@@ -124,9 +124,9 @@ class TableRows(TableRole):
         Spark). Isolation, ``dry_run`` and the way of a table without primary key are those of ``delete``.
 
         Raises:
-            InvalidArgument: no filter, nothing set, or a column of the primary key, the partition or the bucket key.
+            InvalidArgument: no filter, nothing set, a column of the primary key, the partition or the bucket key, or null where null says nothing.
             SchemaMismatch, UnknownColumn, InvalidFilter: a value or a name does not fit.
-            UnsupportedTable: the merge engine would merge the new row with the old one.
+            UnsupportedTable: the merge engine makes a column of all that was written to it (`max`, `listagg`), or keeps the first row.
             CommitConflict: the rows changed again and again meanwhile; nothing is updated.
 
         >>> from pyspark_paimon.example import cities
@@ -144,14 +144,14 @@ class TableRows(TableRole):
         return self._changed(request, partial(self._backend.update, values=values), dry_run=dry_run)
 
     def merge(
-        self, source: Data, on: str | Sequence[str], *, options: Mapping[str, str] | None = None, commit_id: str | None = None
+        self, source: Data, on: str | Sequence[str] | Any, *, options: Mapping[str, str] | None = None, commit_id: str | None = None
     ) -> Merge:
         """Merge the rows of ``source`` into the table: say what becomes of rows that match and of others, then ``execute()``.
 
-        Rows match where the columns ``on``, which both have, are equal, or by SQL text about ``t``, the table, and ``s``, the source, that
-        equates columns: ``"t.id = s.key AND t.day > '2024-01-01'"``. The source is what can be written; in this process it is held in
+        Rows match where the columns ``on``, which both have, are equal, or by a condition about ``t``, the table, and ``s``, the source, that
+        equates columns: ``"t.id = s.key AND t.day > '2024-01-01'"``, or the same as a Spark ``Column`` or of Arrow. The source is what can be written; in this process it is held in
         memory, and of the table those files are read that can match. Over Spark it may be a DataFrame, which Spark joins with the table
-        and computes in its session's time zone; up to 100,000 rows of this process the driver merges. ``commit_id`` is as for ``write``.
+        and computes in its session's time zone; up to 100,000 rows of this process, or 20,000 of a DataFrame, the driver merges. ``commit_id`` is as for ``write``.
 
         Raises ``InvalidArgument``, ``InvalidFilter``, ``UnknownColumn``, ``UnsupportedType``, ``SchemaMismatch``; see ``Merge``.
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import functions as sf
 
-from pyspark_paimon import Table, UnmergeableRows, UnsupportedTable
+from pyspark_paimon import InvalidArgument, Table, UnmergeableRows, UnsupportedTable
 
 pytestmark = pytest.mark.spark
 
@@ -27,6 +28,21 @@ def test_tasks_aggregate_and_take_back(spark, tmp_path):
     for opened in (table, served):
         with pytest.raises(UnsupportedTable, match="aggregation"):
             opened.delete("id = 1")
+
+
+def test_columns_are_set_whatever_folds_them(spark, tmp_path):
+    options = {"bucket": "1", "merge-engine": "partial-update", "fields.at.sequence-group": "n,c", "fields.n.aggregate-function": "sum"}
+    table = Table.create(tmp_path / "t", "id BIGINT, n INT, c STRING, at INT, o STRING", primary_keys=["id"], options=options, spark=spark)
+    table.write([{"id": 1, "n": 5, "c": "a", "at": 1, "o": "x"}, {"id": 2, "n": 5, "c": "b", "at": 1, "o": "y"}])
+    table.update("id = 1", set={"n": sf.col("n") * 2, "c": None})
+    assert read(table) == [(1, 10, None, 1, "x"), (2, 5, "b", 1, "y")]
+    source = spark.sql("SELECT id, 7 AS n FROM range(1, 3)")
+    table.merge(source, "id").when_matched_update({"n": "s.n"}, "s.id = 1").when_matched_update({"o": "'z'"}).execute()
+    assert read(table) == read(Table.open(table.path)) == [(1, 7, None, 1, "x"), (2, 5, "b", 1, "z")]
+    with pytest.raises(InvalidArgument, match="'o' cannot be set to null"):
+        table.merge(source, "id").when_matched_update({"o": "nullif('a', 'a')"}).execute()
+    with pytest.raises(InvalidArgument, match="'at' says which version is newer"):
+        table.update("TRUE", set={"at": sf.col("at") - 1})
 
 
 def test_kinds_in_a_column_of_the_table_delete_rows(spark, tmp_path):

@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pyarrow as pa
 
 from fileindex.base.errors import InvalidArgument, PaimonError
+from lsm.merge.new_version import NewVersion
 from manifest.fsck.problem import Findings
 from manifest.io.errors import CommitConflict
 from manifest.io.paths import POSTPONE_BUCKET
 from manifest.schema.table_schema import TableSchema
 from manifest.stats.table_stats import Statistics
 from pyspark_paimon.jobs.fsck import STAGE, findings_from_json, result_of, without_expired
-from pyspark_paimon.request.assignments import Assignments, refuse_delete, refuse_update
+from pyspark_paimon.request.assignments import Assignments, refuse_delete
 from pyspark_paimon.request.backend import (
     EVERY_LEVEL,
     CompactRequest,
@@ -204,7 +205,7 @@ class SparkBackend(SparkScans):
             return bucket_frame(self._spark, ids, job) if ids else None
         if values is not None:
             values.refuse_expressions()
-            refuse_update(schema, self._path)
+            NewVersion.of(schema, values.values, self._path)
         else:
             refuse_delete(schema, self._path)
         scan = ScanRequest(

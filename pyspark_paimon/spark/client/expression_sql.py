@@ -9,11 +9,12 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 from fileindex.base.column_type import BINARIES, FLOATS, STRINGS, ColumnType, Kind
-from fileindex.base.errors import InvalidFilter
+from fileindex.base.errors import InvalidFilter, PaimonError
 from fileindex.expression.tree import ColumnValue, Expression, FunctionCall, LiteralValue
 from manifest.types.data_type import DataType
 from pyspark_paimon.frames.spark_types import spark_type
 from pyspark_paimon.spark.client.binary_row_expr import quoted_name
+from pyspark_paimon.spark.wire.errors import MARK
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TICKS = {"ms": 1000, "us": 1}
@@ -131,4 +132,10 @@ def _timestamp(literal: LiteralValue, value: int) -> str:
     return f"CAST('{moment.isoformat(sep=' ')}' AS timestamp_ntz)"
 
 
-__all__ = ["column_sql", "spark_sql", "text_sql", "type_sql"]
+def raised(error: type[PaimonError], message: str) -> str:
+    """What raises ``error`` with the text that the SQL ``message`` computes, in the form that clients look for."""
+    note = f"to_json(named_struct('class', '{error.__name__}', 'args', array({message}), 'text', ''))"
+    return f"raise_error(concat({text_sql(chr(10) + MARK)}, {note}, {text_sql(chr(10))}))"
+
+
+__all__ = ["column_sql", "raised", "spark_sql", "text_sql", "type_sql"]

@@ -13,11 +13,14 @@ from pyspark_paimon.frames.spark_types import arrow_for_spark
 from pyspark_paimon.request.backend import EVERY_LEVEL, DeleteRequest, ScanRequest, SparkRows, WriteRequest
 from pyspark_paimon.request.merge import MergeRequest
 from pyspark_paimon.request.results import MergeResult, WriteResult
+from pyspark_paimon.spark.client.estimate import estimate
 from pyspark_paimon.spark.client.merge_frame import MergeFrame
 from pyspark_paimon.spark.client.ownership import Target
 from pyspark_paimon.spark.client.staging import Staged, staged_kinds
 from pyspark_paimon.spark.wire.rpc import Outcome
 
+MOST_FETCHED_ROWS, MOST_FETCHED_BYTES = 20_000, 4 << 20
+"""What is fetched of a DataFrame to be merged like rows of the client: it travels twice, so it may be less than they may."""
 MOST_HELD_ROWS, MOST_HELD_BYTES = 100_000, 16 << 20
 """What a driver merges by itself: the files that match so few keys are found by ranges and indexes, and no row crosses the JVM."""
 
@@ -31,6 +34,8 @@ def merge_source(spark: Any, wanted: MergeRequest, schema: TableSchema) -> pa.Ta
     source, in_place = wanted.source, not schema.is_primary_key_table and any(clause.action != "insert" for clause in wanted.clauses)
     if in_place and isinstance(source, SparkRows):
         source = source.frame.limit(MOST_HELD_ROWS + 1).toArrow()
+    if isinstance(source, SparkRows) and (fetched := _fetched(source, wanted)) is not None:
+        source = fetched
     if isinstance(source, SparkRows) or (source.num_rows <= MOST_HELD_ROWS and source.nbytes <= MOST_HELD_BYTES):
         return source
     if in_place:
@@ -40,6 +45,17 @@ def merge_source(spark: Any, wanted: MergeRequest, schema: TableSchema) -> pa.Ta
         )
     frame = spark.createDataFrame(source)
     return SparkRows(frame, arrow_for_spark(frame.schema))
+
+
+def _fetched(source: SparkRows, wanted: MergeRequest) -> pa.Table | None:
+    """The rows of a DataFrame that promises few, where few keys mean few files; None for all others."""
+    if any(clause.when == "not matched by source" for clause in wanted.clauses):
+        return None
+    told = estimate(source.frame, source.schema)
+    if told.rows is None or told.size is None or told.rows > MOST_FETCHED_ROWS or told.size > MOST_FETCHED_BYTES:
+        return None
+    rows = source.frame.limit(MOST_FETCHED_ROWS + 1).toArrow()
+    return rows if rows.num_rows <= MOST_FETCHED_ROWS and rows.nbytes <= MOST_HELD_BYTES else None
 
 
 def staged_merge(
@@ -64,4 +80,4 @@ def merge_result(done: WriteResult, outcome: Outcome | None) -> MergeResult:
     return MergeResult.model_validate({**dict(done), **counts, "rows": sum(counts.values())})
 
 
-__all__ = ["MOST_HELD_BYTES", "MOST_HELD_ROWS", "merge_result", "merge_source", "staged_merge"]
+__all__ = ["MOST_FETCHED_BYTES", "MOST_FETCHED_ROWS", "MOST_HELD_BYTES", "MOST_HELD_ROWS", "merge_result", "merge_source", "staged_merge"]

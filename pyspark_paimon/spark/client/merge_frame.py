@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
 from fileindex.base.column_type import FLOATS
-from fileindex.base.errors import InvalidArgument, PaimonError
+from fileindex.base.errors import InvalidArgument
 from fileindex.base.plain_value import plain_array, plain_values
 from fileindex.expression.tree import ColumnValue, LiteralValue
 from lsm.arrow.row_kind import ROW_KIND
+from lsm.merge.new_version import NewVersion
 from lsm.schema.conform_input import conform
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
@@ -26,8 +28,8 @@ from pyspark_paimon.frames.spark_types import spark_type
 from pyspark_paimon.request.bound import Value
 from pyspark_paimon.request.merge import Clause, MergeRequest
 from pyspark_paimon.spark.client.binary_row_expr import quoted_name
-from pyspark_paimon.spark.client.expression_sql import column_sql, spark_sql, text_sql
-from pyspark_paimon.spark.wire.errors import MARK
+from pyspark_paimon.spark.client.expression_sql import column_sql, raised, spark_sql, text_sql
+from pyspark_paimon.spark.client.new_version_sql import new_version_sql
 
 _CLAUSE, _KEY, _TAKEN = "__paimon_clause", "__paimon_key_", "__paimon_taken"
 _KINDS = {"update": "+U", "delete": "-D", "insert": "+I"}
@@ -100,13 +102,22 @@ class MergeFrame:
         """A column of the rows to write, clause by clause, in the table's type; the writer gives what an insert leaves out its default."""
         whens = []
         for number, clause in enumerate(self.wanted.clauses):
-            if name in clause.values:
+            version = NewVersion.of(self.schema, clause.values) if clause.action == "update" else None
+            if version is not None:
+                whens.append(f"WHEN {number} THEN {new_version_sql(version, self.schema, name, self._old, partial(self._new, clause))}")
+            elif name in clause.values:
                 whens.append(f"WHEN {number} THEN {self._value(name, clause.values[name])}")
             elif clause.action != "insert":
-                whens.append(f"WHEN {number} THEN {column_sql(f't.{name}')}")
+                whens.append(f"WHEN {number} THEN {self._old(name)}")
         return (
             f"CASE {_CLAUSE} {' '.join(whens)} ELSE CAST(NULL AS {self._type(name)}) END" if whens else f"CAST(NULL AS {self._type(name)})"
         )
+
+    def _old(self, name: str) -> str:
+        return column_sql(f"t.{name}")
+
+    def _new(self, clause: Clause, name: str) -> str:
+        return self._value(name, clause.values[name]) if name in clause.values else self._old(name)
 
     def _value(self, name: str, value: Value) -> str:
         if not isinstance(value, pa.Scalar):
@@ -131,7 +142,7 @@ class MergeFrame:
         lost = "" if self.schema.column_types[name].kind in FLOATS else f" OR NOT ({fitted} <=> {sql})"
         before, behind = text_sql(f"column '{name}': "), text_sql(f" is no {wanted}")
         told = f"concat({before}, cast({sql} AS STRING), {behind})"
-        return f"CASE WHEN {sql} IS NULL THEN NULL WHEN {fitted} IS NULL{lost} THEN {_raised(SchemaMismatch, told)} ELSE {fitted} END"
+        return f"CASE WHEN {sql} IS NULL THEN NULL WHEN {fitted} IS NULL{lost} THEN {raised(SchemaMismatch, told)} ELSE {fitted} END"
 
     def _type(self, name: str) -> str:
         text: str = spark_type(self.schema.field(name).type).simpleString()
@@ -157,7 +168,7 @@ class MergeFrame:
         both = made.join(taken, self._expr(" AND ".join([f"{ROW_KIND} = '+I'", *same])), "left")
         told = self._told("merge: a row of the source matches none, and the table has one with its key ", ": match by the key")
         return both.withColumn(
-            ROW_KIND, self._expr(f"CASE WHEN {_TAKEN}0 IS NOT NULL THEN {_raised(InvalidArgument, told)} ELSE {ROW_KIND} END")
+            ROW_KIND, self._expr(f"CASE WHEN {_TAKEN}0 IS NOT NULL THEN {raised(InvalidArgument, told)} ELSE {ROW_KIND} END")
         ).drop(*(f"{_TAKEN}{at}" for at in range(len(keys))))
 
     def _once(self, made: Any) -> Any:
@@ -168,8 +179,8 @@ class MergeFrame:
         return made.withColumn(
             ROW_KIND,
             self._expr(
-                f"CASE WHEN count_if({ROW_KIND} <> '+I') {window} > 1 THEN {_raised(InvalidArgument, twice)} "
-                f"WHEN count(*) {window} > 1 THEN {_raised(InvalidArgument, inserted)} ELSE {ROW_KIND} END"
+                f"CASE WHEN count_if({ROW_KIND} <> '+I') {window} > 1 THEN {raised(InvalidArgument, twice)} "
+                f"WHEN count(*) {window} > 1 THEN {raised(InvalidArgument, inserted)} ELSE {ROW_KIND} END"
             ),
         )
 
@@ -182,12 +193,6 @@ class MergeFrame:
         keys: Sequence[str] = self.schema.primary_keys
         shown = ", ', ', ".join(f"{text_sql(f'{name} = ')}, CAST({quoted_name(name)} AS STRING)" for name in keys)
         return f"concat({text_sql(before)}, {shown}, {text_sql(behind)})"
-
-
-def _raised(error: type[PaimonError], message: str) -> str:
-    """What raises ``error`` with the text that ``message`` computes, in the form that clients look for."""
-    note = f"to_json(named_struct('class', '{error.__name__}', 'args', array({message}), 'text', ''))"
-    return f"raise_error(concat({text_sql(chr(10) + MARK)}, {note}, {text_sql(chr(10))}))"
 
 
 __all__ = ["MergeFrame"]

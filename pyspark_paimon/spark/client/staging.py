@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from fileindex.base.column_type import TIMESTAMPS
 from fileindex.base.errors import InvalidArgument
 from lsm.arrow.row_kind import ROW_KIND
+from lsm.merge.new_version import NewVersion
 from lsm.schema.conform_input import conform
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
@@ -70,6 +71,11 @@ def staged_changes(spark: Any, frame: Any, target: Target, request: WriteRequest
     schema = target.schema
     kept = set(schema.names) - set(values or ()) if values is not None else {*schema.primary_keys, *schema.core.sequence_field}
     new = {name: value if is_spark_column(value) else _literal(frame, schema, name, value) for name, value in (values or {}).items()}
+    version = None if values is None else NewVersion.of(schema, new)
+    if version is not None:
+        from pyspark_paimon.spark.client.new_version_sql import with_new_versions  # noqa: PLC0415  # few engines ask for it
+
+        frame, new = with_new_versions(frame, schema, version, new), {}
     rows = frame.withColumns({**new, ROW_KIND: functions_of(frame).lit("-D" if values is None else "+U")})
     return staged_kinds(spark, rows, target, request, verb="deleted" if values is None else "updated", kept=kept)
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
-from fileindex.base.errors import UnsupportedOption
-from manifest.io.errors import UnmergeableRows
+from fileindex.base.errors import InvalidArgument, UnsupportedOption
+from lsm.merge.engines import merge_function_for
+from lsm.merge.new_version import NewVersion
+from manifest.io.errors import UnmergeableRows, UnsupportedTable
 from manifest.schema.merge_options import MergeOptions
 from tests.lsm.aggregate_model import CannotMerge
 from tests.lsm.merge_kit import KINDS, fold, schema_of, shown
@@ -179,6 +182,67 @@ def check_partial_update(data: st.DataObject) -> None:
     except UnsupportedOption as error:
         raise AssertionError(f"{model.options}: {error}") from None
     check(model, [data.draw(histories(model, number)) for number in range(data.draw(st.integers(1, 4)))])
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.data())
+def test_a_new_version_sets_columns_and_leaves_the_others(data: st.DataObject) -> None:
+    model = data.draw(aggregations() | partial_updates(), label="model")
+    history = data.draw(histories(model, 4), label="history")
+    try:
+        kind, sequence, old = model.merge(history) or ("-D", 0, {})
+        schema = schema_of(model)
+        merge_function_for(schema)
+    except (CannotMerge, UnsupportedTable):
+        return
+    names = data.draw(st.sets(st.sampled_from([name for name in model.types if name != "k"]), min_size=1, max_size=3), label="set")
+    values = {name: data.draw(st.none() | VALUES[model.types[name]], label=name) for name in sorted(names)}
+    groups = MergeOptions.of(schema).groups
+    lost = (any(old[name] is not None for name in group.protected) for group in groups if all(old[name] is None for name in group.ordering))
+    if kind in {"-U", "-D"} or any(lost):  # columns of a group that nothing orders go with whatever version comes next
+        return
+    try:
+        version = NewVersion.of(schema, names)
+        assert version is not None
+        before, after = (pa.Table.from_pylist([row], schema=schema.arrow) for row in (old, {**old, **values}))
+        made = version.applied(before, after).to_pylist()[0]
+    except (UnsupportedTable, InvalidArgument, UnmergeableRows):
+        return
+    result = model.merge([*history, ("+U", sequence + 1, made)])
+    assert result is not None
+    assert shown(("+I", 0, result[2]), model.types) == shown(("+I", 0, {**old, **values}), model.types)
+
+
+@pytest.mark.parametrize(
+    ("options", "names", "told"),
+    [
+        ({"merge-engine": "first-row"}, ["n"], "merge-engine 'first-row' keeps the first"),
+        ({"merge-engine": "aggregation", "fields.n.aggregate-function": "max"}, ["n"], "folds column 'n' by 'max'"),
+        ({"merge-engine": "aggregation", "fields.f.aggregate-function": "sum"}, ["f"], "'sum' of floating point"),
+        (
+            {"merge-engine": "aggregation", "fields.a.aggregate-function": "collect"},
+            ["n"],
+            "column 'a' by 'collect', and it is ARRAY<INT> NOT NULL",
+        ),
+    ],
+    ids=str,
+)
+def test_what_is_made_of_all_versions_is_not_set(options: dict[str, str], names: list[str], told: str) -> None:
+    model = Model({"k": "INT NOT NULL", "n": "INT", "f": "DOUBLE", "a": "ARRAY<INT> NOT NULL"}, ("k",), options)
+    with pytest.raises(UnsupportedTable, match=told):
+        NewVersion.of(schema_of(model), names)
+
+
+def test_columns_that_take_no_null_come_with_what_changes_nothing() -> None:
+    functions = {"m": "max", "n": "sum", "s": "last_value", "t": "first_value"}
+    options = {"merge-engine": "aggregation", **{f"fields.{name}.aggregate-function": function for name, function in functions.items()}}
+    types = {"k": "INT NOT NULL", **dict.fromkeys("mnst", "INT NOT NULL")}
+    version = NewVersion.of(schema_of(Model(types, ("k",), options)), ["n"])
+    assert version is not None
+    assert version.ways == {"m": "old", "n": "difference", "s": "new", "t": "old"}
+    untouched = NewVersion.of(schema_of(Model(types, ("k",), options)), ["s"])
+    old, new = (pa.table({"k": [1], "m": [5], "n": [6], "s": [s], "t": [8]}) for s in (7, 70))
+    assert untouched.applied(old, new).to_pylist() == [{"k": 1, "m": 5, "n": 0, "s": 70, "t": 8}]
 
 
 @settings(max_examples=50, deadline=None)

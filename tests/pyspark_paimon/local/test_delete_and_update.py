@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from fileindex.base.errors import InvalidArgument, UnknownColumn
 from manifest.entry.index_manifest import DELETION_VECTORS
-from manifest.io.errors import CommitConflict, SchemaMismatch, UnsupportedTable
+from manifest.io.errors import CommitConflict, SchemaMismatch, UnmergeableRows
 from manifest.snapshot.snapshot import CommitKind
 from manifest.store import FileStore
 from pyspark_paimon import Table
@@ -178,12 +178,15 @@ def test_values_of_every_kind_fit_their_columns(table_root: str) -> None:
     assert table.scan("id = 2").to_arrow().to_pylist() == [{"id": 2, **values}]
 
 
-def test_an_engine_that_merges_new_rows_with_old_ones_refuses_updates(table_root: str) -> None:
+def test_a_sum_is_updated_by_what_is_missing_to_it(table_root: str) -> None:
     options = {"bucket": "1", "merge-engine": "aggregation", "fields.n.aggregate-function": "sum"}
     table = Table.create(f"{table_root}/t", "id BIGINT, n INT", primary_keys=["id"], options=options)
-    table.write(pa.table({"id": [1], "n": pa.array([1], pa.int32())}))
-    with pytest.raises(UnsupportedTable, match="aggregation"):
-        table.update("TRUE", set={"n": 2})
+    for n in (1, 2**31 - 2):
+        table.write(pa.table({"id": [1], "n": pa.array([n], pa.int32())}))
+    table.update("id = 1", set={"n": -1})
+    assert table.scan().to_arrow().to_pylist() == [{"id": 1, "n": -1}]
+    with pytest.raises(UnmergeableRows, match="'n': the step from the old sum to the new one is no int32"):
+        table.update("id = 1", set={"n": 2**31 - 1})
 
 
 @pytest.mark.parametrize("kind", ["append", "append, vectors", "keys, vectors"])

@@ -185,3 +185,40 @@ def test_merge_options_are_checked_again_when_they_are_altered(create) -> None:
     table.write(rows((1, "a", 1), (1, "b", 1)))
     table.write(rows((1, "a", 1)))
     assert content(table) == [(1, "b", 3)]
+
+
+GROUPED = {**PARTIAL, "fields.at.sequence-group": "city,n", "fields.n.aggregate-function": "sum"}
+ORDERED = "id BIGINT, city STRING, n INT, at INT, other STRING"
+
+
+@pytest.mark.parametrize("merges", [False, True], ids=["update", "merge"])
+def test_an_update_sets_columns_and_leaves_the_others_whatever_folds_them(create, merges) -> None:
+    def change(table, values):
+        if not merges:
+            return table.update("id = 1", set=values)
+        texts = {name: "null" if value is None else repr(value) for name, value in values.items()}
+        return table.merge([{"id": 1}], "id").when_matched_update(texts).execute()
+
+    table = create(ORDERED, options=GROUPED)
+    table.write([{"id": 1, "city": "Oslo", "n": 5, "at": 2, "other": "x"}, {"id": 2, "city": "Rome", "n": 1}])
+    table.write([{"id": 1, "n": 4, "at": 3}])
+    expected = {"id": 1, "city": None, "n": 9, "at": 3, "other": "x"}
+    for values in ({"n": 7}, {"city": "Lima"}, {"other": "y"}, {"city": None, "at": 4}):
+        change(table, values)
+        expected |= values
+        assert table.scan("id = 1").to_arrow().to_pylist() == [expected]
+    table.compact(full=True)
+    assert table.scan("id = 1").to_arrow().to_pylist() == [expected]
+    last = table.snapshots().num_rows
+    for values, told in (({"other": None}, "'other' cannot be set to null"), ({"at": 3, "n": 0}, "'at' says which version is newer")):
+        with pytest.raises(InvalidArgument, match=told):
+            change(table, values)
+    with pytest.raises(InvalidArgument, match=r"'at' is null and orders .*fields\.at\.sequence-group"):
+        table.update("id = 2", set={"city": "Bonn"})
+    assert table.snapshots().num_rows == last
+
+
+def test_a_first_row_is_not_updated(create) -> None:
+    table = create(options={"merge-engine": "first-row"})
+    with pytest.raises(UnsupportedTable, match="merge-engine 'first-row' keeps the first version"):
+        table.merge([{"id": 1, "n": 1}], "id").when_matched_update({"n": "s.n"}).execute()

@@ -1,0 +1,60 @@
+"""New versions of rows as Spark computes them: ``lsm.merge.new_version`` in SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from fileindex.base.errors import InvalidArgument
+from lsm.merge.new_version import NewVersion, falls_told, null_told, untouched_told
+from manifest.schema.table_schema import TableSchema
+from pyspark_paimon.frames.spark_functions import functions_of
+from pyspark_paimon.frames.spark_types import spark_type
+from pyspark_paimon.spark.client.binary_row_expr import quoted_name
+from pyspark_paimon.spark.client.expression_sql import raised, text_sql
+
+_NEW = "__paimon_new_"
+
+
+def new_version_sql(version: NewVersion, schema: TableSchema, name: str, old: Callable[[str], str], new: Callable[[str], str]) -> str:
+    """What stands in the column ``name`` of the version: SQL, of SQL for the old and the new row's columns.
+
+    A value that cannot be set raises ``InvalidArgument`` where Spark computes it.
+    """
+    kind = spark_type(schema.field(name).type).simpleString()
+    match version.ways.get(name, "new"):
+        case "old":
+            return old(name)
+        case "nothing":
+            return f"CAST(NULL AS {kind})"
+        case "difference":
+            step = f"CAST({new(name)} - {old(name)} AS {kind})"
+            value = (
+                f"CASE WHEN {old(name)} IS NULL THEN {new(name)} WHEN {old(name)} <=> {new(name)} THEN CAST(0 AS {kind}) ELSE {step} END"
+            )
+        case _:
+            value = new(name)
+    checks = [(f"{new(name)} IS NULL", null_told(name))] if name in version.known else []
+    needed = (names for names in version.needed if name in names)
+    checks += [(" AND ".join(f"{new(one)} IS NULL" for one in names), untouched_told(names)) for names in needed]
+    for names in version.orders:
+        if name in names:
+            sides = [f"struct({', '.join(side(one) for one in names)})" for side in (new, old)]
+            checks.append((f"{sides[0]} < {sides[1]}", falls_told(names)))
+    if not checks:
+        return value
+    return f"CASE {' '.join(f'WHEN {wrong} THEN {raised(InvalidArgument, text_sql(told))}' for wrong, told in checks)} ELSE {value} END"
+
+
+def with_new_versions(frame: Any, schema: TableSchema, version: NewVersion, new: Mapping[str, Any]) -> Any:
+    """A DataFrame of the table's rows as their versions with ``new`` columns."""
+    both = frame.withColumns({f"{_NEW}{name}": value for name, value in new.items()})
+
+    def newer(name: str) -> str:
+        return quoted_name(f"{_NEW}{name}" if name in new else name)
+
+    expr = functions_of(frame).expr
+    return both.select(*(expr(new_version_sql(version, schema, name, quoted_name, newer)).alias(name) for name in schema.names))
+
+
+__all__ = ["new_version_sql", "with_new_versions"]
