@@ -20,9 +20,9 @@ from fileindex.expression.tree import ColumnValue, Expression
 from fileindex.predicate.tree import TRUE, ColumnRef, In, Predicate, all_of
 from lsm.keys.key_set import KeySet
 from lsm.keys.sort import DELETE, INSERT, UPDATE_AFTER
-from lsm.merge.new_version import NewVersion
 from lsm.schema.conform_input import conform
 from lsm.write.append_merge import AppendMerge, Successors
+from lsm.write.new_version import NewVersion
 from lsm.write.table_write import TableWrite
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage

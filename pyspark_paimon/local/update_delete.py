@@ -13,9 +13,9 @@ import pyarrow as pa
 from fileindex.predicate.tree import TRUE, Predicate
 from lsm.commit.post_commit import compact_after_commit, finish_compaction
 from lsm.keys.sort import DELETE, UPDATE_AFTER
-from lsm.merge.new_version import NewVersion
 from lsm.scan.splits import DataSplit
 from lsm.write.copy_on_write import AppendChange, Update
+from lsm.write.new_version import NewVersion
 from lsm.write.table_write import TableWrite
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage, CommitResult

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 from fileindex.base.errors import InvalidArgument
-from lsm.merge.new_version import NewVersion
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.request.assignments import refuse_delete
 from pyspark_paimon.request.bound import BoundExpression, BoundSource, BoundValue
@@ -51,6 +50,8 @@ def check_merge(clauses: Sequence[Clause], schema: TableSchema, table: str) -> N
     """Raise ``InvalidArgument`` if nothing is to be done, ``UnsupportedTable`` for what the table does not take."""
     if not clauses:
         raise InvalidArgument("merge does nothing: say what becomes of rows, when_matched_update_all().when_not_matched_insert_all()")
+    from lsm.write.new_version import NewVersion  # noqa: PLC0415  # questions know requests, and nothing that writes
+
     for clause in clauses:
         if clause.action == "update":
             NewVersion.of(schema, clause.values, table)

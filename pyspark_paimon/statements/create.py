@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
-from fileindex.base.errors import InvalidArgument
+from fileindex.base.errors import InvalidArgument, PaimonError
 from pyspark_paimon.spark.client.binary_row_expr import quoted_name
 from pyspark_paimon.statements.answers import frame_of_result
 from pyspark_paimon.statements.names import SOURCES, KnownTables
@@ -38,9 +39,14 @@ def create_table(names: KnownTables, words: Words) -> Any:
         return frame_of_result(names.spark, None)
     rows = None if new.query is None else queried(names, new.query)
     table = _created(names, new, path, ", ".join(new.columns) if rows is None else rows.schema)
-    for name, default in new.defaults.items():
-        table.set_default(name, default)
-    done = None if rows is None else table.write(rows)
+    try:
+        for name, default in new.defaults.items():
+            table.set_default(name, default)
+        done = None if rows is None else table.write(rows)
+    except BaseException:
+        if ours:  # of a path nobody knows what else lies there
+            _forgotten(names, new)
+        raise
     if new.path is not None:
         names.spark.sql(f"CREATE TABLE {'.'.join(map(quoted_name, new.name))} USING {SOURCES[1]} OPTIONS (path '{new.path}')")
     return frame_of_result(names.spark, done)
@@ -86,6 +92,14 @@ def _created(names: KnownTables, new: NewTable, path: str | None, schema: Any) -
     catalog, known = names.needed_name(new.name, "CREATE TABLE")
     catalog.create_table(known, schema, **said)
     return catalog.table(known, names.spark)
+
+
+def _forgotten(names: KnownTables, new: NewTable) -> None:
+    """Take away the table that was to have a query's rows, if it has none: the statement is whole, or never was."""
+    catalog, known = names.needed_name(new.name, "CREATE TABLE")
+    with suppress(PaimonError):
+        if catalog.table(known, names.spark).snapshots().num_rows == 0:
+            catalog.drop_table(known)
 
 
 def _is_ours(names: KnownTables, name: NameParts, words: Words) -> bool:

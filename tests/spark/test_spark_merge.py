@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import functions as sf
 
 from pyspark_paimon import InvalidArgument, SchemaMismatch, Table, UnsupportedTable
 from pyspark_paimon.spark.client import merge as staging
@@ -34,6 +35,12 @@ EVERY = [
     ("not matched by source", "update", "t.n < 3", UPDATES["not matched by source"][0][1], UPDATES["not matched by source"][0][0]),
     ("not matched by source", "delete", None, None, None),
 ]
+
+
+@pytest.fixture(autouse=True)
+def joined(monkeypatch):
+    """DataFrames are joined by Spark, however small they are."""
+    monkeypatch.setattr(staging, "MOST_FETCHED_ROWS", -1)
 
 
 def frame_of(spark: Any, rows: list[Row]) -> Any:
@@ -131,6 +138,20 @@ def test_a_merge_that_loses_its_rows_is_computed_again_and_a_repetition_is_not(s
     assert (first.updated, first.inserted, first.deleted) == (1, 1, 0)
     assert (second.replayed, second.snapshot_id, second.rows) == (True, first.snapshot_id, 0)
     assert table.scan(order_by="id").to_arrow().to_pylist() == [{"id": 1, "n": 6 if held else 105}, {"id": 2, "n": 6}]
+
+
+def test_a_small_dataframe_is_fetched_and_merged_on_the_driver(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr(staging, "MOST_FETCHED_ROWS", 2)
+    monkeypatch.setattr(SparkBackend, "_run", None)  # no job of Spark writes
+    table = Table.create(tmp_path / "t", "id BIGINT, n INT", primary_keys=["id"], options={"bucket": "1"}, spark=spark)
+    Table.open(table.path).write([{"id": 1, "n": 1}, {"id": 5, "n": 5}])
+    on = (sf.col("t.id") == sf.col("s.key")) & (sf.col("t.n") < 5)
+    merge = table.merge(spark.createDataFrame([(1, 7), (2, 8)], "key INT, n BIGINT"), on)
+    done = merge.when_matched_update({"n": "s.n"}).when_not_matched_insert({"id": "s.key", "n": "s.n"}).execute()
+    assert (done.updated, done.inserted) == (1, 1)
+    assert table.scan(order_by="id").to_arrow()["n"].to_pylist() == [7, 8, 5]
+    with pytest.raises(TypeError):  # three rows are joined, by a job
+        table.merge(spark.range(3), "id").when_not_matched_insert_all().execute()
 
 
 def test_an_append_table_takes_what_matches_nothing(spark, tmp_path):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pyarrow as pa
 
 from fileindex.base.errors import InvalidArgument, PaimonError
-from lsm.merge.new_version import NewVersion
+from lsm.write.new_version import NewVersion
 from manifest.fsck.problem import Findings
 from manifest.io.errors import CommitConflict
 from manifest.io.paths import POSTPONE_BUCKET

@@ -18,8 +18,8 @@ from fileindex.base.errors import InvalidArgument
 from fileindex.base.plain_value import plain_array, plain_values
 from fileindex.expression.tree import ColumnValue, LiteralValue
 from lsm.arrow.row_kind import ROW_KIND
-from lsm.merge.new_version import NewVersion
 from lsm.schema.conform_input import conform
+from lsm.write.new_version import NewVersion
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.filter.joined_sql import SOURCE, TARGET

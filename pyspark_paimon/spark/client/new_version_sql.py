@@ -1,4 +1,4 @@
-"""New versions of rows as Spark computes them: ``lsm.merge.new_version`` in SQL."""
+"""New versions of rows as Spark computes them: ``lsm.write.new_version`` in SQL."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from fileindex.base.errors import InvalidArgument
-from lsm.merge.new_version import NewVersion, falls_told, null_told, untouched_told
+from lsm.write.new_version import NewVersion, falls_told, null_told, untouched_told
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.frames.spark_functions import functions_of
 from pyspark_paimon.frames.spark_types import spark_type

@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 from fileindex.base.column_type import TIMESTAMPS
 from fileindex.base.errors import InvalidArgument
 from lsm.arrow.row_kind import ROW_KIND
-from lsm.merge.new_version import NewVersion
 from lsm.schema.conform_input import conform
+from lsm.write.new_version import NewVersion
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.frames.spark_functions import functions_of

@@ -13,7 +13,7 @@ from pyroaring import BitMap
 
 from fileindex.base.errors import InvalidArgument, UnsupportedOption
 from lsm.merge.engines import merge_function_for
-from lsm.merge.new_version import NewVersion
+from lsm.write.new_version import NewVersion
 from manifest.io.errors import UnmergeableRows, UnsupportedTable
 from manifest.schema.merge_options import MergeOptions
 from tests.lsm.aggregate_model import CannotMerge

@@ -130,6 +130,22 @@ def test_expressions_of_arrow_and_columns_of_spark_say_what_text_says(table):
             table.merge(source, "id").when_matched_delete(wrong)
 
 
+def test_rows_match_by_a_condition_of_arrow_or_of_spark(table):
+    connect = pytest.importorskip("pyspark.sql.connect.functions", reason="pyspark[connect] is not installed")
+    source = [{"key": 1, "n": 10}, {"key": 3, "n": 30}]
+    for on in (
+        (pc.field("t.id") == pc.field("s.key")) & (pc.field("t.n") < 3),
+        (connect.col("s.key") == connect.col("id")) & (connect.col("t.n") < 3),
+        "(s.key = t.id AND t.n < 3)",
+    ):
+        merge = table.merge(source, on)
+        assert merge.wanted.join.pairs == (("id", "key"),)
+        assert merge.when_matched_update({"n": "t.n"}).execute().updated == 1
+    for wrong in (pc.field("t.id") < pc.field("s.key"), connect.col("t.id") == 1, connect.col("key")):
+        with pytest.raises((InvalidArgument, InvalidFilter), match=r"equates no column|no condition"):
+            table.merge(source, wrong)
+
+
 def test_a_repetition_is_answered_and_not_done_again(table):
     rows = [{"id": 3, "city": "m", "n": 1}, {"id": 9, "city": "m", "n": 1}]
     first = upsert(table, rows, commit_id="nightly")
