@@ -18,6 +18,7 @@ from manifest.fsck.problem import Problem, ProblemKind, RepairKind
 from manifest.fsck.repair import Repairs, states_of
 from manifest.fsck.walk import branch_store
 from manifest.io.seal import sealed
+from manifest.options.own_branch import OWN_BRANCH
 from manifest.options.support import check_writable
 from manifest.snapshot.snapshot import CommitKind, Snapshot
 from manifest.stats.table_stats import Statistics
@@ -59,7 +60,7 @@ def _count_again(repairs: Repairs, store: FileStore, path: str, message: str) ->
     except (PaimonError, FileNotFoundError):
         columns = schema.names
     names = [column for column in schema.names if column in columns]
-    plan = ScanPlanner(seen).plan(snapshot=snapshot)
+    plan = ScanPlanner(seen.with_options(OWN_BRANCH)).plan(snapshot=snapshot)
 
     def count() -> None:
         rows, found = collect_statistics(_batches(seen, snapshot, names), [schema.field(column) for column in names])
@@ -76,7 +77,7 @@ def _count_again(repairs: Repairs, store: FileStore, path: str, message: str) ->
 
 
 def _batches(store: FileStore, snapshot: Snapshot, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    for split in ScanPlanner(store).plan(snapshot=snapshot).splits:
+    for split in ScanPlanner(store.with_options(OWN_BRANCH)).plan(snapshot=snapshot).splits:
         for rows in read_split(store, split, columns=columns):
             yield from rows.to_batches() if isinstance(rows, pa.Table) else (rows,)
 

@@ -17,6 +17,7 @@ from lsm.write.table_write import TableWrite
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitResult
 from manifest.commit.runs import committed_before
+from manifest.options.own_branch import OWN_BRANCH
 from manifest.options.support import check_writable
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
@@ -42,7 +43,7 @@ def restore_state(store: FileStore, target: Snapshot, commit_id: str, *, threads
     fields = tuple(replace(field, default_value=None) for field in store.schema.fields)
     nulls_stay = store.with_schema(store.schema.model_copy(update={"fields": fields}))
     with TableWrite(nulls_stay, commit_user=commit_id, commit_id=commit_id, threads=threads, ignore_existing=True) as write:
-        for split in ScanPlanner(store).plan(snapshot=target, partitions=replaced).splits:
+        for split in ScanPlanner(store.with_options(OWN_BRANCH)).plan(snapshot=target, partitions=replaced).splits:
             for rows in read_split(store, split, columns=store.schema.names):
                 write.write(rows)
         messages = write.prepare_commit()

@@ -23,6 +23,7 @@ from lsm.read.split import read_split
 from lsm.scan.planner import ScanPlanner
 from lsm.scan.splits import DataSplit
 from manifest.io.errors import UnmergeableRows
+from manifest.options.own_branch import OWN_BRANCH
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
@@ -30,7 +31,7 @@ from manifest.store import FileStore
 NOWHERE = -1
 _LISTED = 1000
 """As many keys are looked for one by one; of more, only the bounds."""
-_EVERY_ROW = {"deletion-vectors.merge-on-read": "true", "scan.fallback-branch": "", "scan.primary-branch": ""}
+_EVERY_ROW = {"deletion-vectors.merge-on-read": "true", **OWN_BRANCH}
 ReadEach = Callable[[Callable[[DataSplit], list[tuple[int, int, Int64s]]], Iterable[DataSplit]], Iterable[list[tuple[int, int, Int64s]]]]
 
 

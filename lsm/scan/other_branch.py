@@ -12,11 +12,12 @@ from lsm.scan.plan import Report, ScanPlan
 from manifest.entry.live import live
 from manifest.io.errors import SnapshotNotFound, TableNotFound, UnsupportedTable
 from manifest.io.paths import with_branch
+from manifest.options.own_branch import FALLBACK_BRANCH, PRIMARY_BRANCH
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
 
 _LOG = logger_of(__name__)
-_OPTIONS = ("scan.fallback-branch", "scan.primary-branch")
+_OPTIONS = (FALLBACK_BRANCH, PRIMARY_BRANCH)
 
 PlanBranch = Callable[[FileStore, Snapshot | None, Collection[bytes] | None], ScanPlan]
 """Plans one branch at a snapshot, in these partitions (None: all)."""
@@ -49,7 +50,7 @@ def plan_both(store: FileStore, name: str, snapshot: Snapshot | None, partitions
         return plan(store, snapshot, partitions)
     _check_columns(store, other)
     beside = _beside(store, snapshot, other)
-    comes_first = not store.options.raw.get(_OPTIONS[0], "").strip()
+    comes_first = not store.options.raw.get(FALLBACK_BRANCH, "").strip()
     report = Report()
     with report.stage("other branch") as tally:
         first = _partitions(other, beside) if comes_first else _partitions(store, snapshot)

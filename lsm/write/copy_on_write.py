@@ -32,6 +32,7 @@ from manifest.entry.data_file import DataFileMeta, FileSource
 from manifest.entry.index_manifest import DELETION_VECTORS
 from manifest.entry.live import EntryFilter
 from manifest.io.paths import FileNames
+from manifest.options.own_branch import OWN_BRANCH
 from manifest.options.support import check_rewritable
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
@@ -116,7 +117,9 @@ class AppendChange:
     def buckets(self, partitions: Collection[bytes] | None = None) -> dict[BucketId, list[DataSplit]]:
         """The splits that may hold such rows, by bucket."""
         found: dict[BucketId, list[DataSplit]] = {}
-        for split in ScanPlanner(self.store).plan(self.predicate, snapshot=self.snapshot, partitions=partitions).splits:
+        for split in (
+            ScanPlanner(self.store.with_options(OWN_BRANCH)).plan(self.predicate, snapshot=self.snapshot, partitions=partitions).splits
+        ):
             found.setdefault((split.partition, split.bucket), []).append(split)
         return found
 

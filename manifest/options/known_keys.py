@@ -10,6 +10,7 @@ from collections.abc import Callable
 from manifest.options.core_options import FORMER_KEYS, CoreOptions
 from manifest.options.merge_engine import AGGREGATE_REMOVE, ENGINES, PARTIAL_REMOVE
 from manifest.options.merge_keys import GROUP_REMOVE
+from manifest.options.own_branch import FALLBACK_BRANCH, PRIMARY_BRANCH
 from manifest.options.parquet_options import PARQUET_HONOURED, PARQUET_WITHOUT_EFFECT
 from manifest.options.tag_periods import TAG_MODE, TAG_MODES, TAG_OPTIONS
 from manifest.options.without_effect import PREFIXES_WITHOUT_EFFECT, WITHOUT_EFFECT
@@ -51,6 +52,8 @@ BY_KEY = frozenset(
         "consumer.ignore-progress",
         "disable-explicit-type-casting",
         "dynamic-bucket.assigner-parallelism",
+        FALLBACK_BRANCH,
+        PRIMARY_BRANCH,
         "owner",
         "spill-compression",
         "spill-compression.zstd-level",
@@ -93,7 +96,6 @@ ROWS: dict[str, Refusal] = {
 
 REFUSED: dict[str, Refusal] = {
     **ROWS,
-    **dict.fromkeys(["scan.fallback-branch", "scan.primary-branch"], _never("is read, but no table that has it is written here")),
     "merge-engine": _only(*ENGINES, why="is no merge engine"),
     "changelog-producer": _only("none", "input", "lookup", "full-compaction", why="is no changelog producer"),
     "changelog-file.format": _only("parquet", "orc", "avro", why="is no format of data files here"),

@@ -18,6 +18,7 @@ from fileindex.predicate.tree import Predicate
 from lsm.aggregate.names import AggregateName
 from lsm.keys.sort_column import SortColumn
 from manifest.fsck.depth import Depth
+from manifest.options.own_branch import OWN_BRANCH
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER
 from pyspark_paimon.request.bound import BoundFilter, BoundKeys
 from pyspark_paimon.request.counters import ScanTally
@@ -159,8 +160,8 @@ class WriteRequest(Message):
         return self.commit_id if self.batch_id is None else f"{self.commit_id}-compact"
 
 
-EVERY_LEVEL = {"deletion-vectors.merge-on-read": "true"}
-"""Options of a read that must miss no committed row: a change by filter also meets those that wait for a compaction to show them."""
+EVERY_LEVEL = {"deletion-vectors.merge-on-read": "true", **OWN_BRANCH}
+"""Options of a read that must miss no committed row of its branch: a change by filter also meets those that wait for a compaction to show them."""
 
 
 class DeleteRequest(Message):

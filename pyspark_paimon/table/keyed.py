@@ -11,6 +11,7 @@ import pyarrow as pa
 from fileindex.base.errors import InvalidArgument
 from fileindex.base.lazy import LazyModule
 from fileindex.predicate.tree import Predicate
+from manifest.options.own_branch import OWN_BRANCH
 from pyspark_paimon.filter.parse import Filter, bind_filter
 from pyspark_paimon.request.backend import EVERY_LEVEL, ArrowRows, DeleteRequest, ScanRequest, TravelRequest
 from pyspark_paimon.request.inputs import Data, rows_of
@@ -184,7 +185,7 @@ class TableRows(TableRole):
             return change(request)
         pinned, schema = self._backend.start(TravelRequest())
         asked = ScanRequest.of(request.predicate, columns=schema.names, snapshot_id=None if pinned is None else pinned.id).model_copy(
-            update={"schema_id": schema.id, "keys": request.keys, "options": EVERY_LEVEL if schema.is_primary_key_table else {}}
+            update={"schema_id": schema.id, "keys": request.keys, "options": EVERY_LEVEL if schema.is_primary_key_table else OWN_BRANCH}
         )
         counted = self._backend.count(asked) if asked.keys is None else sum(batch.num_rows for batch in self._backend.read(asked))
         return results.WriteResult(rows=counted, files=0, snapshot_id=None, removal=results.Removal(rows=counted))

@@ -10,6 +10,7 @@ import pyarrow as pa
 from lsm.scan.planner import ScanPlanner
 from lsm.scan.table_statistics import collect_statistics
 from manifest.commit.file_store_commit import FileStoreCommit
+from manifest.options.own_branch import OWN_BRANCH
 from manifest.options.support import check_writable
 from manifest.stats.table_stats import Statistics
 from manifest.store import FileStore
@@ -44,7 +45,7 @@ def analyze_table(
         return AnalyzeResult(rows=0, bytes=0, columns=0, snapshot_id=None)
     request = ScanRequest(columns=tuple(columns), snapshot_id=snapshot.id, schema_id=store.schema.id)
     rows, found = collect_statistics(read(request), [store.schema.field(name) for name in columns])
-    plan = ScanPlanner(store).plan(snapshot=snapshot)
+    plan = ScanPlanner(store.with_options(OWN_BRANCH)).plan(snapshot=snapshot)
     size = plan.file_size * rows // max(plan.row_count, 1)
     statistics = Statistics(
         snapshot_id=snapshot.id, schema_id=store.schema.id, merged_record_count=rows, merged_record_size=size, col_stats=found

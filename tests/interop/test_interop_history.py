@@ -185,3 +185,28 @@ def test_the_engine_finds_all_rows_of_a_column_of_nulls_that_we_indexed(engine: 
     assert len(engine.dump(java.path, form)) == 2
     assert java.scan("s IS NULL").count() == 9
     agree_on_filter(engine, tmp_path / "ours", {"op": "is_not_null", "col": "s"})
+
+
+@feature("branches", JAVA, READS_OURS)
+@pytest.mark.parametrize("option", ["scan.fallback-branch", "scan.primary-branch"])
+def test_the_engine_and_we_write_a_table_that_is_read_with_a_branch(engine: Engine, tmp_path: Path, option: str) -> None:
+    path = tmp_path / "t"
+    engine.create(
+        path, {"id": "INT NOT NULL", "p": "STRING NOT NULL"}, primary_keys=["p", "id"], partition_keys=["p"], options={"bucket": "1"}
+    )
+    engine.write(path, [{"id": 1, "p": "x"}])
+    table = Table.open(path)
+    table.create_branch("b")
+    branch = Table.open(path, branch="b")
+    for row in ({"id": 2, "p": "x"}, {"id": 3, "p": "y"}):
+        branch.write(arrow_rows([row], branch.table_schema))
+    engine.alter(path, {"change": "set", "key": option, "value": "b"})
+    table = Table.open(path)
+    table.write(arrow_rows([{"id": 4, "p": "x"}, {"id": 5, "p": "z"}], table.table_schema))
+    engine.write(path, [{"id": 6, "p": "z"}, {"_kind": "-D", "id": 1, "p": "x"}])
+    ours = sorted((row["p"], row["id"]) for row in table.scan().to_arrow().to_pylist())
+    theirs = sorted((row["p"], row["id"]) for row in engine.dump(path))
+    assert ours == theirs
+    assert ours == [*([("x", 4)] if option == "scan.fallback-branch" else [("x", 2)]), ("y", 3), ("z", 5), ("z", 6)]
+    assert {(row["p"], row["id"]) for row in table.scan(options={option: ""}).to_arrow().to_pylist()} == {("x", 4), ("z", 5), ("z", 6)}
+    assert engine.fsck(path) == []

@@ -120,7 +120,6 @@ def test_the_trimmed_key_keeps_the_keys_order() -> None:
         ("_VALUE_KIND INT", [], [], "_VALUE_KIND"),
         ("_KEY_x INT", [], [], "_KEY_x"),
         ("a INT, v GEOMETRY", [], [], "'v'"),
-        ("a INT, v GEOMETRY", [], [], "'v'"),
         ("a INT, v ARRAY<GEOMETRY>", [], [], "'v'"),
         ("a INT, v MAP<INT, ROW<x INT, x INT>>", [], [], "'x'"),
         ("a INT, v ROW<>", [], [], "'v'"),

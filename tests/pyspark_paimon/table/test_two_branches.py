@@ -90,8 +90,6 @@ def test_a_branch_that_is_not_there_is_told_and_one_with_other_columns_refused(t
     with_option(table.path, "scan.fallback-branch", "b")
     with pytest.raises(UnsupportedTable, match="other columns"):
         read(Table.open(table.path))
-    with pytest.raises(UnsupportedTable, match=r"scan\.fallback-branch"):
-        Table.open(table.path).write(rows(("9", 9, 9)))
 
 
 def test_rows_of_both_are_counted_where_one_was_analyzed_or_is_empty(table):
@@ -108,3 +106,33 @@ def test_a_table_without_a_snapshot_has_what_the_branch_has(tmp_path):
     found = Table.open(tmp_path / "t")
     assert read(found) == [("3", 4, 400)]
     assert found.count() == 1
+
+
+@pytest.mark.parametrize("option", ["scan.fallback-branch", "scan.primary-branch"])
+def test_rows_are_written_and_changed_in_the_branch_that_was_opened(table, option):
+    of_branch = read(Table.open(table.path, branch="b"))
+    found = table.alter_options({option: "b"})
+    found.write(rows(("1", 9, 90), ("4", 9, 94)))
+    alone = found.scan(options={option: ""})
+    assert sorted((row["day"], row["id"], row["n"]) for row in alone.to_arrow().to_pylist()) == [
+        ("1", 1, 10),
+        ("1", 9, 90),
+        ("2", 2, 20),
+        ("4", 9, 94),
+    ]
+    assert found.delete("n >= 90", dry_run=True).rows == 2
+    assert found.delete("n = 94 OR n = 400 OR n = 401").rows == 1
+    assert found.update("n >= 20", {"n": 21}).rows == 2
+    source = rows(("2", 2, 22), ("3", 4, 5))
+    found.merge(source, on=["day", "id"]).when_matched_update_all().execute()
+    found.analyze()
+    kept = [row for row in read(found) if row[0] == "3"]
+    assert kept == [row for row in of_branch if row[0] == "3"], "the partition of the branch is as it was, and still read"
+    assert read(Table.open(table.path, branch="b")) == of_branch
+    own = found.scan(options={option: ""}).to_arrow().to_pylist()
+    assert sorted((row["day"], row["id"], row["n"]) for row in own) == [("1", 1, 10), ("1", 9, 21), ("2", 2, 22)]
+    found.compact(full=True)
+    found.write(rows(("3", 1, 1)))
+    by_table = option == "scan.fallback-branch"
+    assert [row for row in read(found) if row[0] == "3"] == ([("3", 1, 1)] if by_table else kept)
+    assert found.fsck(depth="deep").problems == ()
