@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from fileindex.base.arrays import AnyArray, Int64s, Mask
+from lsm.arrow.int128 import Int128
 from lsm.keys.encoding import one_array
-from lsm.merge.int128 import Int128
 from lsm.merge.version_groups import VersionHistory
 from manifest.io.errors import UnmergeableRows
 

@@ -8,6 +8,7 @@ from lsm.merge import agg_collect as nested
 from lsm.merge import agg_first_last as choice
 from lsm.merge import agg_nested_update as tables
 from lsm.merge import agg_sum_product as number
+from lsm.merge.agg_sketch import union_sketches
 from lsm.merge.version_groups import GroupFold, VersionHistory
 from manifest.io.errors import UnmergeableRows
 from manifest.options.aggregate_functions import FUNCTIONS
@@ -63,6 +64,8 @@ def _made(history: VersionHistory, column: Any, rule: FieldAggregate, name: str)
             return tables.nested_update(history, column, valid, rule, name)
         case "nested_partial_update":
             return tables.nested_partial_update(history, column, valid, rule, name)
+        case "theta_sketch" | "hll_sketch":
+            return union_sketches(history, column, valid, name, rule.function)
         case _:
             return nested.union_bitmaps(history, column, valid, name)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 from fileindex.base.column_type import FLOATS, INTEGERS, Kind
 from fileindex.base.errors import UnsupportedOption
@@ -34,6 +35,8 @@ class Functions(dict[str, Function]):
         name = ALIASES.get(name, name)
         if name in _NOT_BUILT:
             return f"'{name}' is not built: {_NOT_BUILT[name]}"
+        if name in _SKETCHES and find_spec(SKETCH_LIBRARY) is None:
+            return SKETCHES_MISSING
         return None if name in self else f"'{name}' is no aggregate function; possible: {', '.join(sorted(self))}"
 
 
@@ -63,13 +66,14 @@ FUNCTIONS = Functions(
         ),
         "nested_update": Function("ARRAY of ROW", _is_rows, retracts=True),
         "nested_partial_update": Function("ARRAY of ROW", _is_rows),
-        "rbm32": Function("VARBINARY", lambda data_type: data_type.kind is Kind.VARBINARY),
+        **dict.fromkeys(("rbm32", "theta_sketch", "hll_sketch"), Function("VARBINARY", lambda data_type: data_type.kind is Kind.VARBINARY)),
     }
 )
-_SKETCH = "its bytes are those of a sketch library that has no Python form"
+SKETCH_LIBRARY = "_datasketches"
+"""The module that unites sketches, of the package ``datasketches``."""
+SKETCHES_MISSING = "sketches need the package 'datasketches': pip install 'pyspark-paimon[sketches]'"
+_SKETCHES = frozenset({"theta_sketch", "hll_sketch"})
 _NOT_BUILT = {
-    "theta_sketch": _SKETCH,
-    "hll_sketch": _SKETCH,
     "rbm64": "its bytes are those of Java's 64-bit bitmap, which differ from the portable format",
 }
 
@@ -86,4 +90,4 @@ def check_function(key: str, name: str, column: str, data_type: DataType) -> str
     return name
 
 
-__all__ = ["ALIASES", "FUNCTIONS", "Function", "Functions", "check_function"]
+__all__ = ["ALIASES", "FUNCTIONS", "SKETCHES_MISSING", "SKETCH_LIBRARY", "Function", "Functions", "check_function"]

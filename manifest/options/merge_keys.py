@@ -28,8 +28,8 @@ FIELD_OPTION = re.compile(rf"fields\.(?P<column>.+)\.(?P<option>{'|'.join(_SUFFI
 def field_option_reason(key: str, value: str) -> str | None:
     """Why a ``fields.*`` option cannot be set, whatever the columns; None if it can.
 
-    >>> field_option_reason("fields.n.aggregate-function", "sum"), field_option_reason("fields.n.aggregate-function", "hll_sketch")
-    (None, "'hll_sketch' is not built: its bytes are those of a sketch library that has no Python form")
+    >>> field_option_reason("fields.n.aggregate-function", "sum"), field_option_reason("fields.n.aggregate-function", "rbm64")
+    (None, "'rbm64' is not built: its bytes are those of Java's 64-bit bitmap, which differ from the portable format")
     """
     if key == DEFAULT_FUNCTION:
         return FUNCTIONS.reason(value.strip())

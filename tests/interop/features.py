@@ -47,6 +47,7 @@ FEATURES = (
     "partial-update, removing deletes",
     "aggregation",
     "aggregation, retracts",
+    "aggregation of sketches",
     "listagg of blank texts",
     "changelog-producer input",
     "changelog-producer lookup",

@@ -157,7 +157,7 @@ def test_broken_rules_name_the_column(columns: str, keys: list[str], partitions:
         {"metadata.stats-mode": "truncate(x)"},
         {"fields.nothing.stats-mode": "full"},
         {"fields.nothing.aggregate-function": "sum"},
-        {"fields.price.aggregate-function": "hll_sketch"},
+        {"fields.price.aggregate-function": "rbm64"},
         {"num-levels": "1"},
         {"file-index.bloom-filter.columns": "nothing"},
         {"file-index.bitmap.columns": "attrs"},
