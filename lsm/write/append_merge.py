@@ -43,6 +43,11 @@ class AppendMerge(AppendChange):
     decide: Decision = _all_stay
     tell: Callable[[int, int], None] = _nobody
 
+    @property
+    def moves_rows(self) -> bool:
+        """See ``AppendChange``: what is decided is not known yet."""
+        return True
+
     def concerns(self, found: MatchingRows) -> bool:
         """See ``AppendChange``."""
         return any(len(decided.gone) + len(decided.places) for decided in map(self.decide, found.rows()))

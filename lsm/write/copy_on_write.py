@@ -112,7 +112,13 @@ class AppendChange:
     update: Update | None = None
 
     def __post_init__(self) -> None:
-        check_rewritable(self.store.options, self.store.root)
+        if self.moves_rows:
+            check_rewritable(self.store.options, self.store.root)
+
+    @property
+    def moves_rows(self) -> bool:
+        """Whether rows come into other files, where those that have ids would lose them; marks leave the others where they are."""
+        return self.update is not None or not self.store.options.deletion_vectors_enabled
 
     def buckets(self, partitions: Collection[bytes] | None = None) -> dict[BucketId, list[DataSplit]]:
         """The splits that may hold such rows, by bucket."""

@@ -174,7 +174,7 @@ def check_rewritable(options: CoreOptions, table: str) -> None:
     if options.row_tracking_enabled:
         raise UnsupportedTable(
             f"{table}: option 'row-tracking.enabled': rows keep their ids when they are moved to other files, which is not built: "
-            "append, overwrite and drop partitions; compact, update and delete with another engine"
+            "append, overwrite, drop partitions, and delete with 'deletion-vectors.enabled'; compact and update with another engine"
         )
 
 

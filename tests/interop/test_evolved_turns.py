@@ -58,3 +58,21 @@ def test_the_engine_reads_the_golden_tables_as_we_do(engine: Engine, name: str) 
     path = HOME / name / "table"
     ours = sorted(json.dumps(row) for row in Table.open(path).scan().to_arrow().to_pylist())
     assert sorted(json.dumps(row) for row in engine.dump(path)) == ours
+
+
+@feature("data evolution", JAVA, READS_OURS)
+def test_the_engine_sees_the_ids_of_rows_beside_those_that_we_deleted(engine: Engine, tmp_path: Path) -> None:
+    path, options = tmp_path / "t", {"row-tracking.enabled": "true", "deletion-vectors.enabled": "true"}
+    table = Table.create(path, "id INT, n INT, s STRING", options=options)
+    table.write(rows_of(0, 20))
+    engine.write(path, rows_of(20, 10).to_pylist())
+    table.delete("n = 2")
+    engine.delete(path, {"op": "=", "col": "n", "value": 3})
+    table.write(rows_of(50, 3))
+    ours = Table.open(f"{path}$row_tracking").scan(columns=["id", "_ROW_ID", "_SEQUENCE_NUMBER"]).to_arrow().to_pylist()
+    theirs = engine.system(path, "row_tracking")["rows"]
+    assert sorted((row["id"], row["_ROW_ID"], row["_SEQUENCE_NUMBER"]) for row in ours) == sorted(
+        (row["id"], row["_ROW_ID"], row["_SEQUENCE_NUMBER"]) for row in theirs
+    )
+    assert {row["id"] for row in ours} == {i for i in range(30) if i % 5 not in {2, 3}} | {50, 51, 52}
+    assert engine.fsck(path) == []

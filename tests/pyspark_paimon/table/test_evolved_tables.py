@@ -179,3 +179,18 @@ def test_what_does_not_go_together_is_refused_when_the_table_is_made(tmp_path, o
         Table.create(tmp_path / "t", "id INT, s STRING", options=options)
     with pytest.raises(UnsupportedOption, match="row-tracking"):
         Table.create(tmp_path / "t", "id INT, s STRING", primary_keys=["id"], options={"row-tracking.enabled": "true"})
+
+
+def test_rows_that_are_deleted_by_marks_leave_the_others_their_ids(tmp_path):
+    path, options = tmp_path / "t", {"row-tracking.enabled": "true", "deletion-vectors.enabled": "true"}
+    table = Table.create(path, "id INT, n INT", options=options)
+    for first in (0, 10):
+        table.write(pa.table({"id": pa.array(range(first, first + 10), pa.int32()), "n": pa.array([1] * 10, pa.int32())}))
+    assert table.delete("id % 3 = 0").rows == 7
+    table.write(pa.table({"id": pa.array([30], pa.int32()), "n": pa.array([2], pa.int32())}))
+    rows = Table.open(f"{path}$row_tracking").scan(columns=["id", "_ROW_ID"]).to_arrow().to_pylist()
+    assert {row["id"]: row["_ROW_ID"] for row in rows} == {i: i for i in range(20) if i % 3} | {30: 20}
+    for change in (lambda: table.update("id = 1", {"n": 3}), lambda: table.compact(full=True)):
+        with pytest.raises(UnsupportedTable, match=r"row-tracking\.enabled"):
+            change()
+    assert table.fsck(depth="deep").problems == ()
