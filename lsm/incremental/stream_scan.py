@@ -19,6 +19,7 @@ from fileindex.base.errors import InvalidArgument
 from fileindex.predicate.tree import TRUE, Predicate
 from lsm.incremental.planner import Additions, IncrementalMode, IncrementalPlanner, Piece
 from lsm.incremental.stream_units import WholeState, file_sizes
+from lsm.scan.compacted import compacted_snapshot
 from lsm.scan.plan import ScanPlan
 from lsm.scan.row_ranges import check_rows_only
 from manifest.io.errors import SnapshotExpired, SnapshotNotFound, UnsupportedTable
@@ -136,8 +137,8 @@ class StreamScan:
             case StartMode.LATEST:
                 return Position(newest + 1)
             case StartMode.COMPACTED_FULL:
-                compacted = (snapshot.id for snapshot in manager.backwards() if snapshot.commit_kind is CommitKind.COMPACT)
-                return Position(next(compacted, newest), whole=True)
+                compacted = compacted_snapshot(self.store)
+                return Position(newest if compacted is None else compacted.id, whole=True)
             case StartMode.FROM_SNAPSHOT_FULL:
                 return Position(manager.get(snapshot_id or 0).id, whole=True)
             case StartMode.FROM_SNAPSHOT:

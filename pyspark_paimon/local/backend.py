@@ -288,7 +288,11 @@ class LocalBackend(LocalReads):
 
 
 def _travel(store: FileStore, travel: TravelRequest) -> Snapshot | None:
-    return store.snapshots.travel(snapshot_id=travel.snapshot_id, tag=travel.tag, timestamp_millis=travel.timestamp_millis)
+    if travel.compacted:
+        from lsm.scan.compacted import compacted_snapshot  # noqa: PLC0415  # see test_imports
+
+        return compacted_snapshot(store)
+    return store.snapshots.travel(**travel.model_dump(exclude={"compacted"}))
 
 
 __all__ = ["LocalBackend"]

@@ -62,6 +62,9 @@ class TravelRequest(Message):
     snapshot_id: int | None = None
     tag: str | None = None
     timestamp_millis: int | None = None
+    watermark: int | None = None
+    version: str | None = None
+    compacted: bool = False
 
 
 class IncrementalRange(Message):

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 from fileindex.base.errors import InvalidArgument
 from fileindex.base.lazy import LazyModule
 from fileindex.predicate.tree import Predicate
+from manifest.options.core_options import option_texts
 from pyspark_paimon.filter.parse import Filter, bind_filter
-from pyspark_paimon.jobs.incremental import Point, change_columns, exact_mode, range_of
+from pyspark_paimon.jobs.incremental import MODES, Point, change_columns, exact_mode, range_of
 from pyspark_paimon.request.backend import IncrementalModeName, IncrementalRange, ScanRequest, TravelRequest
+from pyspark_paimon.request.scan_mode import ScanPlace, without_place
 from pyspark_paimon.request.validate import Time, checked_options, millis_of, projection, travel_of
 from pyspark_paimon.table.readable import Readable
 from pyspark_paimon.table.role import TableRole
@@ -64,7 +66,8 @@ class TableReading(TableRole, Readable):
         ``limit`` only the first ones are kept, and files, row groups and rows that cannot be among them are not read: by minima
         and maxima, and by a range-bitmap index of the first column.
 
-        ``options`` are table options for this read only: ``{"deletion-vectors.merge-on-read": "false"}`` reads a table with deletion
+        ``options`` may name the place instead, as Paimon does: ``scan.mode`` with ``scan.snapshot-id``, ``scan.tag-name``, ``scan.timestamp``,
+        ``scan.timestamp-millis``, ``scan.watermark`` or ``scan.version``, or ``incremental-between``. They are table options for this read only: ``{"deletion-vectors.merge-on-read": "false"}`` reads a table with deletion
         vectors or merge engine ``first-row`` as engines do that leave out what waits for a compaction. ``read_optimized`` reads of a table
         with primary keys only what the last full compaction of each bucket left, as ``t$ro`` does: nothing is merged, and newer rows are missing.
 
@@ -84,6 +87,10 @@ class TableReading(TableRole, Readable):
         if limit is not None and (type(limit) is not int or limit < 0):
             raise InvalidArgument(f"limit is a number of rows, not {limit!r}")
         travel = travel_of(snapshot, tag, timestamp)
+        texts = option_texts(options)
+        if any(key.startswith(("scan.", "incremental-")) for key in texts):
+            travel, incremental, incremental_mode = self._place(texts, travel, incremental, incremental_mode)
+            options = without_place(texts)
         if incremental is not None:
             if travel != TravelRequest() or len(incremental) != 2:
                 raise InvalidArgument("an incremental scan reads between two points, incremental=(from, to), and no other snapshot")
@@ -116,6 +123,24 @@ class TableReading(TableRole, Readable):
             }
         )
         return Scan(self._backend, request, schema, None if filter is None else str(filter))
+
+    def _place(
+        self,
+        options: Mapping[str, str],
+        travel: TravelRequest,
+        between: tuple[Point, Point] | None,
+        mode: IncrementalModeName | None,
+    ) -> tuple[TravelRequest, tuple[Point, Point] | None, IncrementalModeName | None]:
+        """Where a scan reads, by its arguments or its options."""
+        found = ScanPlace.of(self._backend, options)
+        if found is None:
+            return travel, between, mode
+        if travel != TravelRequest() or between is not None:
+            raise InvalidArgument("a scan is told where to read once: by its arguments, or by options such as scan.mode")
+        told = next((known for known in MODES if known == found.mode), None)
+        if found.mode is not None and told is None:
+            raise InvalidArgument(f"incremental-between-scan-mode is one of auto, {', '.join(MODES)}, not '{found.mode}'")
+        return found.travel, found.between, mode if told is None else told
 
     def changelog(
         self,

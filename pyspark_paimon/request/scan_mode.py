@@ -1,0 +1,135 @@
+"""Which rows the options of one scan ask for: Paimon's ``scan.mode`` with its companions, and ``incremental-between`` (``StartupMode``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeAlias
+
+from fileindex.base.errors import InvalidArgument, UnsupportedOption
+from manifest.io.errors import SnapshotNotFound
+from pyspark_paimon.request.backend import Backend, TravelRequest
+
+_Point: TypeAlias = int | str
+
+_MODE = "scan.mode"
+_MEMBERS = {
+    "scan.snapshot-id": "snapshot_id",
+    "scan.tag-name": "tag",
+    "scan.timestamp-millis": "timestamp_millis",
+    "scan.timestamp": "timestamp_millis",
+    "scan.watermark": "watermark",
+    "scan.version": "version",
+}
+_BETWEEN, _BETWEEN_TIMES, _BETWEEN_MODE = "incremental-between", "incremental-between-timestamp", "incremental-between-scan-mode"
+_INCREMENTAL = frozenset({_BETWEEN, _BETWEEN_TIMES})
+_TIMES = frozenset({"scan.timestamp-millis", "scan.timestamp"})
+_STATES = frozenset(_MEMBERS) - _TIMES
+_NEEDS: dict[str, frozenset[str]] = {
+    "latest-full": frozenset(),
+    "full": frozenset(),
+    "latest": frozenset(),
+    "compacted-full": frozenset(),
+    "from-timestamp": _TIMES,
+    "from-snapshot": _STATES,
+    "from-snapshot-full": frozenset({"scan.snapshot-id"}),
+    "incremental": _INCREMENTAL,
+}
+"""The options of which a mode needs one, and goes with no other."""
+_BY_FILES = "chooses files by when they were made, which is no state of the table: read 'from-timestamp', or what came since then with 'incremental'"
+_REFUSED = {
+    "scan.creation-time-millis": _BY_FILES,
+    "scan.file-creation-time-millis": _BY_FILES,
+    "incremental-to-auto-tag": f"is not built: name the two tags in '{_BETWEEN}'",
+}
+_PLACES = frozenset({_MODE, _BETWEEN_MODE, *_MEMBERS, *_INCREMENTAL})
+
+
+@dataclass(frozen=True, slots=True)
+class ScanPlace:
+    """Where a scan reads: a state, or what happened between two points (``mode`` None: as the table tells it)."""
+
+    travel: TravelRequest
+    between: tuple[_Point, _Point] | None = None
+    mode: str | None = None
+
+    @classmethod
+    def of(cls, backend: Backend, options: Mapping[str, str]) -> ScanPlace | None:
+        """What the options of a scan ask for; None if they ask for no place. Raises ``InvalidArgument``, ``UnsupportedOption``."""
+        for key, reason in _REFUSED.items():
+            if key in options:
+                raise UnsupportedOption(key, reason)
+        given = {key: value.strip() for key, value in options.items() if key in _PLACES}
+        if not given:
+            return None
+        mode = _mode(given)
+        named = sorted(given.keys() - {_MODE, _BETWEEN_MODE})
+        wanted = _NEEDS[mode]
+        if len(named) != bool(wanted) or not wanted.issuperset(named):
+            needs = f"needs one of {', '.join(sorted(wanted))}" if wanted else "goes without other places"
+            raise InvalidArgument(f"{_MODE} '{mode}' {needs}; given: {', '.join(named) or 'none'}")
+        if mode == "incremental":
+            told = given.get(_BETWEEN_MODE, "auto").lower()
+            return cls(TravelRequest(), _points(backend, named[0], given[named[0]]), None if told == "auto" else told)
+        if mode == "compacted-full":
+            return cls(TravelRequest(compacted=True))
+        return cls(TravelRequest.model_validate({_MEMBERS[key]: _value(key, given[key]) for key in named}))
+
+
+def without_place(options: Mapping[str, str]) -> dict[str, str]:
+    """The options that do not say where to read."""
+    return {key: value for key, value in options.items() if key not in _PLACES}
+
+
+def _mode(given: Mapping[str, str]) -> str:
+    mode = given.get(_MODE, "default").lower()
+    if mode == "default":
+        by_key = (("incremental", _INCREMENTAL), ("from-timestamp", _TIMES), ("from-snapshot", _STATES))
+        mode = next((name for name, keys in by_key if not keys.isdisjoint(given)), "latest-full")
+    if mode in {"from-creation-timestamp", "from-file-creation-time"}:
+        raise UnsupportedOption(_MODE, f"'{mode}' {_BY_FILES}")
+    if mode not in _NEEDS:
+        raise UnsupportedOption(_MODE, f"'{mode}' is no mode of a scan; possible: default, {', '.join(_NEEDS)}")
+    return mode
+
+
+def _value(key: str, text: str) -> int | str:
+    try:
+        if key == "scan.timestamp":
+            return _millis(text)
+        return text if key in {"scan.tag-name", "scan.version"} else int(text)
+    except ValueError:
+        raise InvalidArgument(f"{key}: '{text}' is no {'time' if key == 'scan.timestamp' else 'number'}") from None
+
+
+def _millis(text: str) -> int:
+    """Milliseconds since 1970 of a number of them, or of a time by this process' clock on the wall."""
+    return int(text) if text.lstrip("-").isdecimal() else int(datetime.fromisoformat(text).timestamp() * 1000)
+
+
+def _points(backend: Backend, key: str, text: str) -> tuple[_Point, _Point]:
+    parts = [part.strip() for part in text.split(",")]
+    if len(parts) != 2 or not all(parts):
+        raise InvalidArgument(f"{key}: '{text}' names no two points, as in '3,7'")
+    if key == _BETWEEN:
+        start, end = (int(part) if part.isdecimal() else part for part in parts)
+        return start, end
+    try:
+        first, last = (_millis(part) for part in parts)
+    except ValueError:
+        raise InvalidArgument(f"{key}: '{text}' are no two times, as milliseconds or 'yyyy-mm-dd hh:mm:ss'") from None
+    return _as_old_as(backend, first), _as_old_as(backend, last)
+
+
+def _as_old_as(backend: Backend, millis: int) -> int:
+    """The newest snapshot that is as old as that; the one before the oldest if none is."""
+    try:
+        found = backend.pin(TravelRequest(timestamp_millis=millis))
+    except SnapshotNotFound:
+        retained = backend.snapshots()
+        return retained[0].id - 1 if retained else 0
+    return 0 if found is None else found.id
+
+
+__all__ = ["ScanPlace", "without_place"]
