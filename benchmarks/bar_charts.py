@@ -9,6 +9,9 @@ from html import escape
 
 _COLUMNS, _PANEL, _NAMES, _VALUES, _GAP = 3, 190, 104, 62, 26
 _BAR, _STEP, _TITLE, _TOP = 11, 16, 24, 46
+_CELL = _NAMES + _PANEL + _VALUES + _GAP
+_TITLE_SIZE, _LETTER = 12.0, 0.58
+"""Font size of a panel's title, and how wide its letters are on average, in font sizes."""
 _OURS, _OTHER, _LINE, _GRID = "#2563eb", "#a8b3c4", "#374151", "#eceff3"
 
 
@@ -35,13 +38,12 @@ def svg(panels: Sequence[Panel], *, title: str) -> str:
     """The panels in rows; a bar to the right is slower than the floor, to the left faster."""
     ratios = [bar.ratio for panel in panels for bar in panel.bars] or [1.0]
     low, high = (math.floor(math.log10(min(0.5, *ratios))), math.ceil(math.log10(max(2.0, *ratios))))
-    cell = _NAMES + _PANEL + _VALUES + _GAP
     rows = [panels[at : at + _COLUMNS] for at in range(0, len(panels), _COLUMNS)]
     body, top = [], float(_TOP)
     for row in rows:
-        body += [_panel(panel, at * cell + 8, top, low, high) for at, panel in enumerate(row)]
+        body += [_panel(panel, at * _CELL + 8, top, low, high) for at, panel in enumerate(row)]
         top += _TITLE + max(len(panel.bars) for panel in row) * _STEP + 30
-    width = _COLUMNS * cell
+    width = _COLUMNS * _CELL
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {top:.0f}" font-family="sans-serif" font-size="11" fill="#1f2937">'
     )
@@ -63,7 +65,9 @@ def _panel(panel: Panel, left: float, top: float, low: int, high: int) -> str:
 
     bottom = top + _TITLE + len(panel.bars) * _STEP
     floor = f'<tspan font-weight="normal" fill="#6b7280" dx="6">floor {escape(panel.floor)}</tspan>'
-    parts = [f'<text x="{left}" y="{top + 14:.1f}" font-weight="bold" font-size="12">{escape(panel.title)}{floor}</text>']
+    letters = len(f"{panel.title} floor {panel.floor}")
+    size = min(_TITLE_SIZE, (_CELL - _GAP) / (letters * _LETTER))  # so that no title runs into its neighbour
+    parts = [f'<text x="{left}" y="{top + 14:.1f}" font-weight="bold" font-size="{size:.1f}">{escape(panel.title)}{floor}</text>']
     for power in range(low, high + 1):
         x = place(10.0**power)
         colour = _LINE if power == 0 else _GRID
