@@ -31,7 +31,8 @@ from manifest.store import FileStore
 NOWHERE = -1
 _LISTED = 1000
 """As many keys are looked for one by one; of more, only the bounds."""
-_EVERY_ROW = {"deletion-vectors.merge-on-read": "true", **OWN_BRANCH}
+EVERY_ROW = {"deletion-vectors.merge-on-read": "true", **OWN_BRANCH}
+"""Options of a read that sees all rows of the table's own branch."""
 ReadEach = Callable[[Callable[[DataSplit], list[tuple[int, int, Int64s]]], Iterable[DataSplit]], Iterable[list[tuple[int, int, Int64s]]]]
 
 
@@ -59,7 +60,7 @@ def find_homes(
     homes = KeyHomes([], np.full(len(keys), NOWHERE, np.int64), np.zeros(len(keys), np.int32))
     if snapshot is None or not len(keys):
         return homes
-    whole = store.with_options(_EVERY_ROW)
+    whole = store.with_options(EVERY_ROW)
     wanted = _bounds(keys, store.schema)
     plan = ScanPlanner(whole).plan(wanted, snapshot=snapshot, columns=keys.names)
     splits = [split for split in plan.splits if split.partition not in without]
@@ -109,4 +110,4 @@ def name_key(keys: KeySet, number: int) -> str:
     return ", ".join(f"{name} = {keys.rows.column(name)[row].as_py()!r:.60}" for name in keys.names)
 
 
-__all__ = ["NOWHERE", "KeyHomes", "find_homes", "name_key"]
+__all__ = ["EVERY_ROW", "NOWHERE", "KeyHomes", "find_homes", "name_key"]

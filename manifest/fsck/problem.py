@@ -39,6 +39,7 @@ class ProblemKind(StrEnum):
     ROW_COUNT = "row-count"
     KEY_ORDER = "key-order"
     DUPLICATE_KEY = "duplicate-key"
+    KEY_PARTITION = "key-partition"
     KEY_RANGE = "key-range"
     SEQUENCE_RANGE = "sequence-range"
     ROW_KIND = "row-kind"
@@ -83,6 +84,7 @@ ADVICE: Final[dict[ProblemKind, str]] = {
     ProblemKind.ROW_COUNT: _RESTORE,
     ProblemKind.KEY_ORDER: "reads of this file merge wrongly; overwrite the partition with its rows sorted",
     ProblemKind.DUPLICATE_KEY: "reads of this file give a key twice; overwrite the partition",
+    ProblemKind.KEY_PARTITION: "writes of such a key are refused, for writers have raced that do not look for keys; drop or overwrite one of the partitions",
     ProblemKind.KEY_RANGE: _WRITER,
     ProblemKind.SEQUENCE_RANGE: _WRITER,
     ProblemKind.ROW_KIND: _WRITER,

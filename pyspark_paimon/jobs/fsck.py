@@ -9,6 +9,7 @@ from itertools import islice
 
 from pydantic import TypeAdapter
 
+from lsm.cross_partition.check_keys import check_key_partitions
 from lsm.fsck.check_file import FileCheck
 from manifest.fsck.depth import Depth
 from manifest.fsck.problem import Findings, Origin
@@ -37,6 +38,8 @@ def check_table(store: FileStore, request: FsckRequest, *, threads: int, progres
     for some in _batches(walk(store, found)):
         for one in each(partial(_checked, check, request.limit, steps), some, threads):
             found.merge(one)
+    if request.depth is Depth.DEEP:
+        check_key_partitions(store, found)
     found = without_expired(found, partial(gone, store))
     if request.depth is not Depth.QUICK and not found.total:
         count_orphans(store, started_ms, found)

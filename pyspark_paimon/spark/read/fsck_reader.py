@@ -15,6 +15,7 @@ from pydantic import TypeAdapter
 from pyspark.sql import datasource as ds
 from pyspark.sql import types as st
 
+from lsm.cross_partition.check_keys import check_key_partitions
 from lsm.fsck.check_file import FileCheck
 from manifest.entry.cache import nothing_held
 from manifest.fsck.depth import Depth
@@ -77,7 +78,10 @@ class FsckReader(ds.DataSourceReader):  # type: ignore[misc]  # as above
         with errors_noted():
             request = FsckRequest.model_validate_json(self.request)
             found = Findings(request.limit) if partition.found is None else findings_from_json(partition.found)
-            check = FileCheck(FileStore.open(self.path, cache=nothing_held()), request.depth)
+            store = FileStore.open(self.path, cache=nothing_held())
+            check = FileCheck(store, request.depth)
+            if partition.found is not None and request.depth is Depth.DEEP:
+                check_key_partitions(store, found)
             for one in each(partial(check.check, limit=request.limit), _UNITS.validate_json(partition.units), 1):
                 found.merge(one)
             yield pa.record_batch([pa.array([findings_to_json(found)])], schema=arrow_for_spark(self.schema))

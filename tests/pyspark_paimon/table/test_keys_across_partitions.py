@@ -142,7 +142,12 @@ def test_a_key_that_lives_twice_is_told(tmp_path):
             FileStoreCommit(store, f"u{day}").commit(write.prepare_commit())
     with pytest.raises(UnmergeableRows, match=r"id = 1, name = 'a' lives in two partitions, \(1,\) and \(2,\)"):
         table.write(rows((1, "a", 1, 2, None)))
+    assert table.fsck().problems == ()
+    (problem,) = table.fsck(depth="deep").problems
+    assert (problem.kind, problem.path) == ("key-partition", table.path)
+    assert "id = 1, name = 'a' lives in partitions (1,) and (2,)" in problem.message
     table.drop_partitions([{"day": 2}])
+    assert table.fsck(depth="deep").problems == ()
     table.write(rows((1, "a", 3, 2, None)))
     assert [row["day"] for row in found(table).values()] == [3]
 

@@ -1,0 +1,57 @@
+"""Does each key live in one partition only? What no file tells by itself, asked of the newest rows of a table whose keys cross partitions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from fileindex.base.errors import CorruptFile
+from lsm.cross_partition.key_homes import EVERY_ROW, name_key
+from lsm.cross_partition.waiting_rows import WaitingRows
+from lsm.data_files.spill import SpillSpace, spill_directory
+from lsm.keys.encoding import one_array
+from lsm.keys.key_set import KeySet
+from lsm.read.split import read_split
+from lsm.scan.planner import ScanPlanner
+from manifest.fsck.problem import Findings, Origin, ProblemKind
+from manifest.io.errors import SnapshotExpired
+from manifest.store import FileStore
+
+_PARTITION = "_PARTITION"
+
+
+def check_key_partitions(store: FileStore, found: Findings) -> None:
+    """Tell keys of the newest snapshot that live in several partitions, the first of each pass; nothing for tables whose keys tell theirs.
+
+    Cost: all key columns, once; memory is half of ``write-buffer-size``. What cannot be read is told by who checks the files.
+    """
+    snapshot = store.snapshots.latest() if store.schema.keys_cross_partitions else None
+    if snapshot is None:
+        return
+    whole, names = store.with_options(EVERY_ROW), list(store.schema.primary_keys)
+    with spill_directory() as directory:
+        waiting = WaitingRows(store.schema, store.options.write_buffer_size // 2, SpillSpace(directory))
+        try:
+            splits = ScanPlanner(whole).plan(snapshot=snapshot, columns=names).splits
+            numbers = {partition: number for number, partition in enumerate(dict.fromkeys(split.partition for split in splits))}
+            for split in splits:
+                for batch in read_split(whole, split, columns=names):
+                    where = pa.array(np.full(batch.num_rows, numbers[split.partition], np.int32))
+                    waiting.add(pa.Table.from_batches([batch]).append_column(_PARTITION, where), None)
+        except (CorruptFile, SnapshotExpired):
+            return
+        partitions = list(numbers)
+        for rows, _ in waiting.drain():
+            keys, places = KeySet(rows.select(names)), one_array(rows.column(_PARTITION)).to_numpy()
+            one_of = np.zeros(len(keys), np.int32)
+            one_of[keys.numbers] = places
+            twice = np.flatnonzero(places != one_of[keys.numbers])
+            if len(twice):
+                row = int(twice[0])
+                number = int(keys.numbers[row])
+                both = " and ".join(str(store.partition.decode(partitions[at])) for at in sorted((int(places[row]), int(one_of[number]))))
+                message = f"the key {name_key(keys, number)} lives in partitions {both}; rows of such keys beside others: {len(twice)}"
+                found.add(ProblemKind.KEY_PARTITION, store.root, message, Origin(branch=store.branch, snapshot=snapshot.id))
+
+
+__all__ = ["check_key_partitions"]
