@@ -16,7 +16,7 @@ def batch(ids, start):
     return pa.table({**columns, "v": pa.array(range(start, start + len(ids)), pa.int32())})
 
 
-@pytest.mark.parametrize("budget", [1 << 30, 40_000, 2_000])
+@pytest.mark.parametrize("budget", [1 << 30, 40_000, 12_000])
 def test_rows_of_a_key_come_together_in_order_of_arrival(tmp_path, budget):
     chance = np.random.default_rng(7)
     waiting = WaitingRows(SCHEMA, budget, SpillSpace(str(tmp_path / "s")))
