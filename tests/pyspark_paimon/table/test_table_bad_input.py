@@ -93,7 +93,7 @@ def test_bad_rows_leave_the_table_as_it_was(written, case) -> None:
         ("id BIGINT, id INT", {}, InvalidSchema, "id"),
         ("id BIGINT, m MAP<STRING, INT>", {"primary_keys": ["m"], "options": {"bucket": "1"}}, InvalidSchema, "m"),
         ("id BIGINT", {"partition_keys": ["day"]}, InvalidSchema, "day"),
-        ("id BIGINT, day DATE", {"primary_keys": ["id"], "partition_keys": ["day"], "options": {"bucket": "1"}}, InvalidSchema, "day"),
+        ("id BIGINT, day DATE", {"primary_keys": ["id"], "partition_keys": ["day"], "options": {"bucket": "1"}}, UnsupportedOption, "day"),
         ("id NOTATYPE", {}, PaimonError, "(?i)notatype"),
         ("", {}, InvalidSchema, "column"),
         (pa.schema([("d", pa.duration("s"))]), {}, UnsupportedType, "d"),
