@@ -58,6 +58,10 @@ test-pages: setup ## Run the tests of the pages in a real Chromium, which is ins
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[pages]'
 	@PYSPARK_PAIMON_BROWSER=needed $(PYTEST) -q tests/pyspark_paimon/report tests/pyspark_paimon/ui
 
+.PHONY: test-thin
+test-thin: setup ## Call every public method at a server of this checkout, from thin clients of every Python here (3.11 to 3.13), pandas 2
+	@$(BIN)/python tests/spark/thin_clients.py
+
 LOWEST := .venv-lowest
 .PHONY: test-lowest
 test-lowest: $(STAMP) ## Run the tests in process once at the lowest versions of all dependencies (PYTHON=... chooses the interpreter)

@@ -1,7 +1,7 @@
 """Write, upsert, compact and scan over Spark Connect, beside Spark's own Parquet on the same machine and data.
 
 ``python -m benchmarks.spark_connect --rows 5000000 --buckets 2`` prints a table: seconds, million rows a second, and the
-ratio to what Spark itself takes in the same run. Spark's writes are Parquet with zstd, once as the rows come and once
+ratio to what Spark itself takes in the same run; ``--shapes`` and ``--small`` measure what ``spark_shapes`` says instead. Spark's writes are Parquet with zstd, once as the rows come and once
 repartitioned and sorted by the key, which is what a bucket's files are. Calls that ask for metadata are medians.
 """
 
@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.figures import Figures, store
+from benchmarks.spark_shapes import HEADS, run_shapes, run_small
 from pyspark_paimon import Table, spark_session
 
 DDL = "id BIGINT, k INT, city STRING, amount DOUBLE, ts TIMESTAMP(6), payload STRING"
@@ -142,14 +143,33 @@ def main() -> None:
     parser.add_argument("--buckets", type=int, default=2)
     parser.add_argument("--master", default="local[2]")
     parser.add_argument("--memory", default="4g")
+    parser.add_argument("--shapes", action="store_true", help="write into tables of several shapes, with indexes, instead")
+    parser.add_argument("--small", action="store_true", help="time the first command and writes of 1,000 rows instead")
     parser.add_argument("--json", type=Path, help="where the figures go, too")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="paimon-bench-") as name:
         folder = Path(name)
-        spark = spark_session(master=given.master, conf={"spark.driver.memory": given.memory, "spark.sql.files.maxPartitionBytes": "16mb"})
-        steps = run(spark, folder, given.rows, given.buckets)
-    title = f"Spark Connect, {given.rows:,} rows, {given.master}, beside Spark's own Parquet"
-    store(given.json, [Figures(title, ["step", "s", "M rows/s", "beside Spark's own"], steps.rows)])
+
+        def connect() -> Any:
+            return spark_session(
+                master=given.master, conf={"spark.driver.memory": given.memory, "spark.sql.files.maxPartitionBytes": "16mb"}
+            )
+
+        if given.small:
+            figures = Figures(
+                f"Spark Connect, small writes, {given.master}", HEADS[:-1], [row[:-1] for row in run_small(connect, folder).rows]
+            )
+        elif given.shapes:
+            spark, (source, _) = connect(), stage(folder, given.rows)
+            figures = Figures(
+                f"Spark Connect, {given.rows:,} rows by shape, {given.master}", HEADS, run_shapes(spark, folder, source, native_write).rows
+            )
+        else:
+            title = f"Spark Connect, {given.rows:,} rows, {given.master}, beside Spark's own Parquet"
+            figures = Figures(
+                title, ["step", "s", "M rows/s", "beside Spark's own"], run(connect(), folder, given.rows, given.buckets).rows
+            )
+    store(given.json, [figures])
 
 
 if __name__ == "__main__":

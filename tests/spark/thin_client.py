@@ -12,7 +12,7 @@ import os
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -58,9 +58,15 @@ def _version(python: str) -> str | None:
     return done.stdout.strip() if done.returncode == 0 else None
 
 
-def thin_python() -> str:
-    """The interpreter of the environment, made now if need be. Raises ``NoThinClient``."""
-    python, wanted = interpreter(), requirements()
+def interpreters() -> list[str]:
+    """The interpreters of all minor versions of ``MINORS`` that the machine has, the newest first."""
+    found = (next((each for each in _candidates(minor) if _version(each) == minor), None) for minor in MINORS)
+    return [python for python in found if python is not None]
+
+
+def thin_python(python: str | None = None, more: Sequence[str] = ()) -> str:
+    """The interpreter of the environment, made now if need be, of ``python`` and with ``more`` packages. Raises ``NoThinClient``."""
+    python, wanted = python or interpreter(), [*requirements(), *more]
     label = hashlib.sha256("\n".join([python, *wanted]).encode()).hexdigest()[:12]
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "pyspark-paimon"
     home = cache / f"thin-client-{label}"
