@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from operator import methodcaller
+from typing import Any, TypeAlias
 
 from fileindex.base.errors import InvalidArgument
 from pyspark_paimon.statements.answers import frame_of_result
@@ -11,6 +12,9 @@ from pyspark_paimon.statements.names import KnownTables
 from pyspark_paimon.statements.new_table import spark_type_text
 from pyspark_paimon.statements.words import Words
 from pyspark_paimon.table.table import Table
+
+AlterCall: TypeAlias = Callable[[Table], object]
+"""A call of one of the table's methods."""
 
 _ENDS = (",", "NOT", "NULL", "DEFAULT", "COMMENT", "AFTER", "FIRST")
 
@@ -27,18 +31,20 @@ def alter_table(names: KnownTables, words: Words) -> Any:
         return frame_of_result(names.spark, None)
     for said, act in ACTIONS.items():
         if words.take(*said.split()):
-            act(table, words)
-            words.end()
+            changes = list(act(words))
+            words.end()  # before anything is changed
+            for change in changes:
+                change(table)
             names.renew(name)
             return frame_of_result(names.spark, None)
     raise words.wrong(f"one of {', '.join(ACTIONS)}")
 
 
-def _add(table: Table, words: Words) -> None:
+def _add(words: Words) -> Iterator[AlterCall]:
     bracketed = words.take("(")
     while True:
         column = words.name()
-        kind = spark_type_text(words.until(_ENDS))
+        kind = _type(words)
         options: dict[str, Any] = {}
         if words.take("NOT", "NULL"):
             raise InvalidArgument(f"column '{'.'.join(column)}' cannot be NOT NULL: rows that are there have no value in it")
@@ -52,65 +58,72 @@ def _add(table: Table, words: Words) -> None:
             else:
                 words.need("COMMENT")
                 options["comment"] = words.literal()
-        table.add_column(column, kind, **options)
+        yield methodcaller("add_column", column, kind, **options)
         if not words.take(","):
             break
     if bracketed:
         words.need(")")
 
 
-def _drop(table: Table, words: Words) -> None:
+def _type(words: Words) -> str:
+    text = words.until(_ENDS)
+    if not text.strip():
+        raise words.wrong("a type")
+    return spark_type_text(text)
+
+
+def _drop(words: Words) -> Iterator[AlterCall]:
     words.take("IF", "EXISTS")
     columns = [words.name() for _ in words.listed()] if words.word() == "(" else [words.name()]
     while words.take(","):
         columns.append(words.name())
     for column in columns:
-        table.drop_column(column)
+        yield methodcaller("drop_column", column)
 
 
-def _rename(table: Table, words: Words) -> None:
+def _rename(words: Words) -> Iterator[AlterCall]:
     column = words.name()
     words.need("TO")
-    table.rename_column(column, words.part())
+    yield methodcaller("rename_column", column, words.part())
 
 
-def _change(table: Table, words: Words) -> None:
+def _change(words: Words) -> Iterator[AlterCall]:
     column = words.name()
     name = ".".join(column)
     if words.take("TYPE") or words.take("SET", "DATA", "TYPE"):
-        table.change_type(column, spark_type_text(words.until(_ENDS)))
+        yield methodcaller("change_type", column, _type(words))
     elif words.take("COMMENT"):
-        table.set_comment(str(words.literal()), column)
+        yield methodcaller("set_comment", str(words.literal()), column)
     elif words.take("FIRST"):
-        table.move_column(column, first=True)
+        yield methodcaller("move_column", column, first=True)
     elif words.take("AFTER"):
-        table.move_column(column, after=words.part())
+        yield methodcaller("move_column", column, after=words.part())
     elif words.take("SET", "NOT", "NULL"):
-        table.set_nullable(column, nullable=False)
+        yield methodcaller("set_nullable", column, nullable=False)
     elif words.take("DROP", "NOT", "NULL"):
-        table.set_nullable(column)
+        yield methodcaller("set_nullable", column)
     elif words.take("SET", "DEFAULT"):
-        table.set_default(name, words.literal())
+        yield methodcaller("set_default", name, words.literal())
     elif words.take("DROP", "DEFAULT"):
-        table.set_default(name, None)
+        yield methodcaller("set_default", name, None)
     else:
         raise words.wrong("TYPE, COMMENT, FIRST, AFTER, SET | DROP NOT NULL, or SET | DROP DEFAULT")
 
 
-def _set(table: Table, words: Words) -> None:
+def _set(words: Words) -> Iterator[AlterCall]:
     options: dict[str, object] = {**words.properties()}
     if "comment" in options:
-        table.set_comment(str(options.pop("comment")))
+        yield methodcaller("set_comment", str(options.pop("comment")))
     if options:
-        table.alter_options(options)
+        yield methodcaller("alter_options", options)
 
 
-def _unset(table: Table, words: Words) -> None:
+def _unset(words: Words) -> Iterator[AlterCall]:
     words.take("IF", "EXISTS")
-    table.alter_options({".".join(words.name()): None for _ in words.listed()})
+    yield methodcaller("alter_options", {".".join(words.name()): None for _ in words.listed()})
 
 
-def _drop_partition(table: Table, words: Words) -> None:
+def _drop_partition(words: Words) -> Iterator[AlterCall]:
     words.take("IF", "EXISTS")
     partitions = []
     while words.take("PARTITION"):
@@ -122,13 +135,13 @@ def _drop_partition(table: Table, words: Words) -> None:
             spec[name] = words.literal()
         partitions.append(spec)
         words.take(",")
-    table.drop_partitions(partitions)
+    yield methodcaller("drop_partitions", partitions)
 
 
-ACTIONS: dict[str, Callable[[Table, Words], None]] = {
+ACTIONS: dict[str, Callable[[Words], Iterator[AlterCall]]] = {
     "ADD COLUMNS": _add,
     "ADD COLUMN": _add,
-    "DROP IF EXISTS PARTITION": lambda table, words: _drop_partition(table, _back(words)),
+    "DROP IF EXISTS PARTITION": lambda words: _drop_partition(_back(words)),
     "DROP COLUMNS": _drop,
     "DROP COLUMN": _drop,
     "RENAME COLUMN": _rename,
@@ -136,7 +149,7 @@ ACTIONS: dict[str, Callable[[Table, Words], None]] = {
     "CHANGE COLUMN": _change,
     "SET TBLPROPERTIES": _set,
     "UNSET TBLPROPERTIES": _unset,
-    "DROP PARTITION": lambda table, words: _drop_partition(table, _back(words)),
+    "DROP PARTITION": lambda words: _drop_partition(_back(words)),
 }
 
 
