@@ -48,11 +48,10 @@ def test_types_that_spark_lacks_come_as_the_nearest_wider_one():
     assert spark_type(DataType(Kind.CHAR, length=3)).simpleString() == "string"
     assert spark_type(DataType(Kind.TIMESTAMP, precision=9)).simpleString() == "timestamp_ntz"
     assert spark_type(DataType(Kind.MULTISET, element=DataType(Kind.VARCHAR, length=9))).simpleString() == "map<string,int>"
+    assert spark_type(DataType(Kind.VARIANT)).simpleString() == "struct<value:binary,metadata:binary>"
 
 
 def test_a_type_without_any_counterpart_is_refused_by_name():
-    with pytest.raises(UnsupportedType, match="VARIANT"):
-        spark_type(DataType(Kind.VARIANT))
     with pytest.raises(UnsupportedType, match="column 'v'"):
         fields_from_spark(st.StructType([st.StructField("v", st.CalendarIntervalType())]))
 
