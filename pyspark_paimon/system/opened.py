@@ -26,14 +26,15 @@ def local_backend(
     table, name = named
     base = LocalBackend(table, progress=progress, file_io=backend.file_io)
     if name in SYSTEM_TABLES and not backend.exists() and base.exists():
-        return _system_backend(backend.path, base, name)
+        return system_backend(backend.path, base, name)
     if backend.path.endswith(name) and split_branch(table)[1] != MAIN_BRANCH:  # no directory, for a branch's name has no '$'
         base.schema()
         refuse_system(table, name)
     return backend
 
 
-def _system_backend(path: str, base: LocalBackend, name: str) -> LocalBackend:
+def system_backend(path: str, base: LocalBackend, name: str) -> LocalBackend:
+    """The system table ``name``, one of ``SYSTEM_TABLES``, of the table that ``base`` reads; ``path`` is what it is called."""
     from pyspark_paimon.system.backend import MetadataBackend  # noqa: PLC0415  # who opens a table needs none
     from pyspark_paimon.system.rows import (  # noqa: PLC0415  # as above
         AuditBackend,
@@ -55,4 +56,4 @@ def _system_backend(path: str, base: LocalBackend, name: str) -> LocalBackend:
             return MetadataBackend(path, base, name)
 
 
-__all__ = ["local_backend"]
+__all__ = ["local_backend", "system_backend"]

@@ -11,6 +11,7 @@ import pyarrow as pa
 from fileindex.base.errors import InvalidArgument
 from manifest.io.errors import TableExists, TableNotFound, UnsupportedTable
 from manifest.io.paths import split_branch, with_branch
+from manifest.io.system_names import SYSTEM_TABLES, refuse_system, split_system
 from manifest.rest.api import RestApi
 from manifest.rest.errors import ResourceMissing, ResourceTaken
 from manifest.rest.lent_storage import LentFileIO
@@ -18,6 +19,7 @@ from manifest.rest.messages import Identifier, TableAnswer
 from manifest.rest.options import RestOptions
 from manifest.rest.server_snapshots import ServerSnapshots
 from pyspark_paimon.local.server_backend import ServerBackend
+from pyspark_paimon.system.opened import system_backend
 from pyspark_paimon.table.catalog_base import (
     DEFAULT_DATABASE,
     AnyCatalog,
@@ -107,17 +109,29 @@ class RestCatalog(AnyCatalog):
         return self.table(name)
 
     def table(self, name: str, spark: Any = None) -> Table:
-        """Open a table, or with ``database.table$branch_name`` a branch. Raises ``DatabaseNotFound``, ``TableNotFound``."""
+        """Open a table, or with ``database.table$branch_name`` a branch, with ``database.table$files`` a system table of it.
+
+        Raises ``DatabaseNotFound``, ``TableNotFound``, ``UnknownSystemTable``.
+        """
         if spark is not None:
             raise InvalidArgument("a REST catalog is used in process; a session's server has its own catalogs (spark.sql.catalog...)")
+        named = split_system(name)
+        if named is None:
+            return Table(self._opened(name))
+        base = self._opened(named[0])
+        if named[1] not in SYSTEM_TABLES:
+            refuse_system(*named)
+        return Table(system_backend(f"{base.path}${named[1]}", base, named[1]))
+
+    def _opened(self, name: str) -> ServerBackend:
         identifier = _identifier(name)
         with _typed():
             found = self._api.table(identifier)
         if not found.path or (found.columns is not None and found.columns.options.get("type") not in _KINDS_OF_ROWS):
             raise UnsupportedTable(f"{identifier.full_name}: the server has that, but it is no table with rows of its own")
-        table = Table(self._backend(identifier, found, found.path))
-        assert table.table_schema is not None
-        return table
+        backend = self._backend(identifier, found, found.path)
+        backend.schema()
+        return backend
 
     def table_exists(self, name: str) -> bool:
         """Whether there is such a table."""

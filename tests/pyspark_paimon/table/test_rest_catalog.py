@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from manifest.io.errors import CredentialsRefused
+from manifest.io.errors import CredentialsRefused, SystemTableReadOnly, UnknownSystemTable
 from manifest.rest import client as client_module
 from manifest.rest import lent_storage
 from manifest.rest.errors import CatalogUnavailable, NotAuthorized, NotOffered, NotPermitted
@@ -199,6 +199,22 @@ def test_branches_are_the_servers_and_tables_of_their_own(catalog, server) -> No
         catalog.table("orders$branch_empty")
     with pytest.raises(InvalidArgument):
         table.delete_branch("empty")
+
+
+def test_system_tables_of_tables_and_branches_are_scanned_and_nothing_else(catalog, server) -> None:
+    table = orders(catalog)
+    table.write(rows(id=[1, 2], total=[1, 2]))
+    table.create_branch("dev")
+    assert catalog.table("orders$snapshots").scan(columns=["commit_kind"]).to_arrow().to_pylist() == [{"commit_kind": "APPEND"}]
+    assert catalog.table("orders$files").scan("level = 0").count() == len(table.files())
+    assert sorted(catalog.table("orders$audit_log").scan(columns=["rowkind", "id"]).to_arrow()["id"].to_pylist()) == [1, 2]
+    assert catalog.table("orders$branch_dev$schemas").scan().count() == 1
+    with pytest.raises(UnknownSystemTable, match="files"):
+        catalog.table("orders$filez")
+    with pytest.raises(SystemTableReadOnly):
+        catalog.table("orders$files").write(rows(id=[1], total=[1]))
+    with pytest.raises(TableNotFound):
+        catalog.table("none$files")
 
 
 def test_what_the_server_does_not_offer_is_done_on_the_files_if_that_is_safe(catalog, server) -> None:
