@@ -117,7 +117,10 @@ class Assignments:
             return pa.array([self.values[name]], target)[0]
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
             told = f"column '{name}': {self.values[name]!r} is no {self.schema.field(name).type} ({error})"
-            raise SchemaMismatch(told + values_hint(target)) from error
+            computed = (
+                f"; what is computed of the old row is an expression, pc.field('{name}') + 1" if isinstance(self.values[name], str) else ""
+            )
+            raise SchemaMismatch(told + values_hint(target) + computed) from error
 
     def _check(self) -> None:
         """Values that are the same for all rows can be refused at once."""
