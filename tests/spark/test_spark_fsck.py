@@ -28,9 +28,8 @@ def test_tasks_find_what_threads_find_and_name_it(spark, tmp_path):
     assert told[-1].stage == "fsck"
     assert told[-1].done == told[-1].total
     assert there.scan().to_arrow().num_rows == 300
-    for orphans in (there.list_orphan_files, there.remove_orphan_files):
-        assert orphans() == []
-        assert (told[-1].stage, told[-1].done) == ("orphans", told[-1].total)
+    assert there.list_orphan_files() == there.remove_orphan_files() == []
+    assert (told[-1].stage, told[-1].done) == ("orphans", told[-1].total)
     assert {event.stage for event in told} == {"fsck", "scan", "orphans"}
     victim = min(Path(here.path).glob("part=b/bucket-2/*.parquet"))
     victim.write_bytes(victim.read_bytes()[:-7])
