@@ -143,7 +143,7 @@ def test_no_secret_is_written_shown_or_logged(s3, warehouse, proxy, caplog, capf
 
 
 @pytest.mark.parametrize(
-    ("fault", "says"), [(SKEWED, "this machine's clock is wrong"), pytest.param(EXPIRED, "ExpiredToken", marks=pytest.mark.long)]
+    ("fault", "says"), [pytest.param(SKEWED, "this machine's clock is wrong", marks=pytest.mark.long), (EXPIRED, "ExpiredToken")]
 )
 def test_credentials_that_are_refused_amid_a_write_are_named_and_lose_nothing(s3, warehouse, proxy, fault, says):
     path = f"{warehouse()}/t"
@@ -162,6 +162,7 @@ def test_credentials_that_are_refused_amid_a_write_are_named_and_lose_nothing(s3
     assert (table.scan().count(), table.fsck("deep").problems) == (11, ())
 
 
+@pytest.mark.long
 def test_of_writers_that_race_and_do_not_hear_of_their_success_none_loses(s3, proxy, warehouse):
     raced(s3, proxy, warehouse(), 3, 2)
 
