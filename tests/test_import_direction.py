@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 from collections import Counter, defaultdict
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -167,6 +168,14 @@ def test_importing_a_room_imports_no_spark(room: str) -> None:
     code = f"import sys, {room}; print([name for name in sys.modules if name == 'pyspark' or name.startswith('pyspark.')])"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_no_folder_with_tests_is_passed_over(pytestconfig: pytest.Config) -> None:
+    """Examples and tests are looked for in every folder, whatever its name: by itself pytest leaves ``build`` and others out."""
+    patterns = pytestconfig.getini("norecursedirs")
+    folders = {path.parent.relative_to(ROOT) for top in (*ROOMS, "tests") for path in (ROOT / top).rglob("*.py")}
+    seen = {folder for folder in folders if "__pycache__" not in folder.parts}
+    assert not [folder for folder in seen for part in folder.parts if any(fnmatch(part, pattern) for pattern in patterns)]
 
 
 @pytest.mark.parametrize("room", ROOMS)

@@ -12,7 +12,8 @@ FEW_ROWS_A_VALUE = 2
 SMALL = 4096
 """Bytes of an index about which nothing need be said."""
 
-_BY_VALUE = "bitmap"
+BY_VALUE = "bitmap"
+"""The index type that has a bitmap for each value."""
 
 
 def nearly_all_differ(rows: int, distinct: int, size: int) -> bool:
@@ -20,19 +21,18 @@ def nearly_all_differ(rows: int, distinct: int, size: int) -> bool:
     return 0 < rows < FEW_ROWS_A_VALUE * distinct and size > SMALL
 
 
-def costly(index_type: str, column: str, rows: int, distinct: int, size: int) -> str | None:
-    """What to say of an index that was just built, with what it costs; None if it is well chosen.
+def costly(rows: int, distinct: int, size: int) -> str | None:
+    """What to say of an index by value that was just built, with what it costs; None if it is well chosen.
 
-    >>> costly("bitmap", "id", 1000, 1000, 50_000)
-    "bitmap of 'id': 50,000 bytes, for 1,000 of 1,000 rows have a value of their own; file-index.bloom-filter.columns finds equal values in about 1,000 bytes"
-    >>> costly("bitmap", "city", 1000, 10, 50_000)
+    >>> costly(1000, 1000, 50_000)
+    'takes 50,000 bytes, for 1,000 of 1,000 rows have a value of their own; file-index.bloom-filter.columns finds equal values in about 1,000 bytes'
+    >>> costly(1000, 10, 50_000)
     """
-    if index_type != _BY_VALUE or not nearly_all_differ(rows, distinct, size):
+    if not nearly_all_differ(rows, distinct, size):
         return None
-    bloom = max(distinct, 1)  # a byte a value lets about one in fifty through
-    return (
-        f"{index_type} of '{column}': {size:,} bytes, for {distinct:,} of {rows:,} rows have a value of their own; "
-        f"file-index.bloom-filter.columns finds equal values in about {bloom:,} bytes"
+    return (  # of the bloom filter: a byte a value lets about one in fifty through
+        f"takes {size:,} bytes, for {distinct:,} of {rows:,} rows have a value of their own; "
+        f"file-index.bloom-filter.columns finds equal values in about {distinct:,} bytes"
     )
 
 
@@ -44,11 +44,11 @@ def unwise(specs: Iterable[IndexSpec], unique: Collection[str]) -> Iterator[str]
     "file-index.bitmap.columns: no value of 'id' is there twice, so a bitmap is as large as the column; use file-index.bloom-filter.columns"
     """
     for spec in specs:
-        if spec.index_type == _BY_VALUE and spec.column.key is None and spec.column.name in unique:
+        if spec.index_type == BY_VALUE and spec.column.key is None and spec.column.name in unique:
             yield (
                 f"file-index.bitmap.columns: no value of '{spec.column.name}' is there twice, so a bitmap is as large as the column; "
                 "use file-index.bloom-filter.columns"
             )
 
 
-__all__ = ["FEW_ROWS_A_VALUE", "SMALL", "costly", "nearly_all_differ", "unwise"]
+__all__ = ["BY_VALUE", "FEW_ROWS_A_VALUE", "SMALL", "costly", "nearly_all_differ", "unwise"]

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from fileindex.base.column_type import STRINGS, ColumnType
 from fileindex.base.errors import UnknownColumn
 from fileindex.base.plain_value import plain_array
-from fileindex.build.advice import costly
+from fileindex.build.advice import BY_VALUE, costly
 from fileindex.build.options import FileIndexOptions, IndexSpec
 from fileindex.format.container import StoredIndex
 from fileindex.format.registry import INDEX_TYPES, HashingBuilder, IndexType
@@ -40,7 +40,7 @@ class FileIndexMaintainer:
     def __init__(self, column: ColumnRef, column_type: ColumnType, specs: Sequence[IndexSpec]) -> None:
         self.column = column
         self.omitted: list[str] = []
-        self.advice: list[str] = []
+        self.advice: dict[str, str] = {}
         self._type = column_type
         self._hashing: list[tuple[str, HashingBuilder]] = []
         self._grouping: list[tuple[IndexSpec, IndexType]] = []
@@ -97,8 +97,8 @@ class FileIndexMaintainer:
             except OverflowError as error:
                 self.omitted.append(f"{spec.index_type} of '{name}': {error}")
                 continue
-            if said := costly(spec.index_type, name, grouped.row_count, len(grouped.keys), len(payload)):
-                self.advice.append(said)
+            if spec.index_type == BY_VALUE and (said := costly(grouped.row_count, len(grouped.keys), len(payload))):
+                self.advice[f"{BY_VALUE} of '{name}'"] = said
             yield name, spec.index_type, payload
 
     def _physical(self, array: Any) -> Any:
@@ -137,9 +137,9 @@ class MapFileIndexMaintainer:
         return [line for entry in self._entries for line in entry.omitted]
 
     @property
-    def advice(self) -> list[str]:
+    def advice(self) -> dict[str, str]:
         """Indexes that cost more than they give."""
-        return [line for entry in self._entries for line in entry.advice]
+        return {index: said for entry in self._entries for index, said in entry.advice.items()}
 
     def write(self, array: Any) -> None:
         """Take the map column of the next rows."""
@@ -207,9 +207,9 @@ class DataFileIndexWriter:
         return [line for maintainer in self._maintainers.values() for line in maintainer.omitted]
 
     @property
-    def advice(self) -> list[str]:
+    def advice(self) -> dict[str, str]:
         """After ``finish``: indexes that cost more than they give, and what would serve better."""
-        return [line for maintainer in self._maintainers.values() for line in maintainer.advice]
+        return {index: said for maintainer in self._maintainers.values() for index, said in maintainer.advice.items()}
 
     def finish(self) -> list[StoredIndex]:
         """The indexes of all rows written, for ``write_index_container``."""

@@ -120,12 +120,11 @@ class FileTarget:
         return file_encoder(store.file_io, path, store.options, self.fields, self.schema, level=level, target=self.target_size, plain=plain)
 
 
-def _advise(table: str, line: str) -> None:
-    """Log advice about an index of a table, which its line names first, once in this process."""
-    index = (table, line.partition(":")[0])
-    if index not in _ADVISED:
-        _ADVISED.add(index)
-        _LOG.warning("%s: %s", table, line)
+def _advise(table: str, index: str, said: str) -> None:
+    """Log advice about an index of a table, once in this process."""
+    if (table, index) not in _ADVISED:
+        _ADVISED.add((table, index))
+        _LOG.warning("%s: %s %s", table, index, said)
 
 
 class _IndexedFile:
@@ -161,8 +160,8 @@ class _IndexedFile:
             indexes = self._index.finish()
             for line in self._index.omitted:
                 _LOG.warning("%s has no index %s", self._encoder.path, line)
-            for line in self._index.advice:
-                _advise(self._target.store.root, line)
+            for index, said in self._index.advice.items():
+                _advise(self._target.store.root, index, said)
             if container_size(indexes) <= self._target.index_options.in_manifest_threshold:
                 embedded = write_index_container(indexes)
             else:

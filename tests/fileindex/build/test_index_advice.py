@@ -29,7 +29,7 @@ def test_a_build_tells_once_what_a_bitmap_of_nearly_unique_values_costs(tmp_path
     (line,) = told(caplog)
     assert "bitmap of 'token'" in line
     assert "5,000 of 5,000 rows" in line
-    size = int(line.partition("': ")[2].partition(" bytes")[0].replace(",", ""))
+    size = int(line.partition(" takes ")[2].partition(" bytes")[0].replace(",", ""))
     assert size > 5000 * len("t4999")
     assert "bloom-filter" in line
 
