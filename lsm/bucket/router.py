@@ -49,14 +49,18 @@ def route(table: Any, schema: TableSchema, assign: Assign | None = None, each: E
     codes, partitions = row_partitions(table, schema)
     if assign is not None:
         found = _assigned(table, schema, codes, partitions, assign)
-        buckets = int(found.max()) + 1
-        codes = codes * buckets + found
-    else:
-        buckets = max(1, schema.core.bucket)
-        codes = codes * buckets + _bucket_ids(table, schema, buckets, each) if buckets > 1 else codes
+        return shares_of(codes, found, partitions, int(found.max()) + 1)
+    buckets = max(1, schema.core.bucket)
     if len(partitions) == buckets == 1:
         return [Share(partitions[0], UNAWARE_BUCKET, None)]
-    return [Share(partitions[code // buckets], code % buckets, rows) for code, rows in _groups(codes, len(partitions) * buckets)]
+    return shares_of(codes, _bucket_ids(table, schema, buckets, each) if buckets > 1 else UNAWARE_BUCKET, partitions, buckets)
+
+
+def shares_of(codes: Int64s, buckets: Int32s | Int64s | int, partitions: Sequence[tuple[Plain, ...]], width: int) -> list[Share]:
+    """The shares of rows whose partition, as its place in ``partitions``, and bucket, less than ``width``, are known."""
+    return [
+        Share(partitions[both // width], both % width, rows) for both, rows in _groups(codes * width + buckets, len(partitions) * width)
+    ]
 
 
 def _bucket_ids(table: Any, schema: TableSchema, buckets: int, each: Each) -> Int32s:
@@ -110,4 +114,4 @@ def describe_bucket(partition: Sequence[Plain], keys: Sequence[str]) -> str:
     return "/".join(f"{key}={value!r}" for key, value in zip(keys, partition, strict=True))
 
 
-__all__ = ["Assign", "Share", "describe_bucket", "route", "row_partitions"]
+__all__ = ["Assign", "Share", "describe_bucket", "route", "row_partitions", "shares_of"]

@@ -14,25 +14,24 @@ from manifest.store import FileStore
 class BackgroundCompaction:
     """Compacts the buckets that it is told of in a thread of its own, and commits that under the name ``user``.
 
-    Buckets that come while a round runs are done in the next. What loses a race, or meets an error, which is logged, is told by
-    ``lost`` and left to the next round that is asked for it: the rows are committed anyway.
+    Buckets that come while a round runs are done in the next. What loses a race, or meets an error, which is logged, is left to the
+    next round that is asked for it: the rows are committed anyway.
     """
 
     def __init__(self, user: str, *, threads: int = 1) -> None:
-        self.newest: int | None = None
-        """The newest snapshot that it has made."""
-        self.lost: frozenset[BucketId] = frozenset()
         self._user = user
         self._threads = threads
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="paimon-compact")
         self._lock = threading.Lock()
-        self._waiting: dict[BucketId, FileStore] = {}
+        self._waiting: set[BucketId] = set()
+        self._store: FileStore | None = None
         self._round: Future[None] | None = None
 
     def begin(self, store: FileStore, buckets: Iterable[BucketId]) -> None:
         """Compact ``buckets`` of ``store`` as soon as the rounds before are done."""
         with self._lock:
-            self._waiting |= dict.fromkeys(buckets, store)
+            self._store = store
+            self._waiting.update(buckets)
             if self._waiting and self._round is None:
                 self._round = self._pool.submit(self._work)
 
@@ -49,14 +48,11 @@ class BackgroundCompaction:
     def _work(self) -> None:
         while True:
             with self._lock:
-                if not self._waiting:
+                if not self._waiting or self._store is None:
                     self._round = None
                     return
-                store = list(self._waiting.values())[-1]
-                buckets, self._waiting = set(self._waiting), {}
-            done = compact_buckets(store, self._user, buckets, threads=self._threads)
-            self.newest = done.compact_snapshot_id or self.newest
-            self.lost = (self.lost - buckets) | set(done.lost_compactions)
+                store, buckets, self._waiting = self._store, self._waiting, set()
+            compact_buckets(store, self._user, buckets, threads=self._threads)
 
 
 __all__ = ["BackgroundCompaction"]

@@ -86,12 +86,9 @@ def finish_compaction(store: FileStore, user: str, result: CommitResult, *, thre
     return replace(result, compact_snapshot_id=compacted or result.compact_snapshot_id, lost_compactions=lost)
 
 
-def compact_buckets(store: FileStore, user: str, buckets: Collection[BucketId], *, threads: int = 1) -> CommitResult:
-    """Compact ``buckets`` once, as a commit that has added to them would, whether or not it was for others to do.
-
-    Errors are logged; what lost its races or met one is told by ``lost_compactions``.
-    """
-    return _compacted(store, user, sorted(buckets), threads, attempts=1)
+def compact_buckets(store: FileStore, user: str, buckets: Collection[BucketId], *, threads: int = 1) -> None:
+    """Compact ``buckets`` once, as a commit that has added to them would, whether or not it was for others to do; errors are logged."""
+    _compacted(store, user, sorted(buckets), threads, attempts=1)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,8 +26,6 @@ from lsm.write_buffer.source import Source
 from manifest.entry.data_file import DataFileMeta, FileSource
 from manifest.schema.clustering import CurveName
 
-ClusterStrategy: TypeAlias = CurveName
-
 _CURVE, _ROW = "_CURVE_KEY", "_ROW_NUMBER"
 _SAMPLE_ROWS = 1 << 17
 
@@ -37,7 +35,7 @@ class Clustering:
     """By which columns rows are sorted: one after the other (``order``), or along a curve through all of them."""
 
     columns: tuple[str, ...]
-    strategy: ClusterStrategy = "order"
+    strategy: CurveName = "order"
 
 
 @dataclass(frozen=True)
@@ -103,4 +101,4 @@ class BucketCluster:
             yield from file_rows(self.target.store, self.partition, self.bucket, file, dead=dead, columns=columns)
 
 
-__all__ = ["BucketCluster", "ClusterStrategy", "Clustering"]
+__all__ = ["BucketCluster", "Clustering"]

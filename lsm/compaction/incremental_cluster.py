@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from lsm.compaction.cluster import Clustering, ClusterStrategy
+from lsm.compaction.cluster import Clustering
 from lsm.levels.sorted_runs import LevelRun, SortedRun
 from lsm.levels.universal import CompactUnit, UniversalCompaction
 from manifest.entry.data_file import DataFileMeta
@@ -34,19 +34,17 @@ class IncrementalClustering:
         options = store.options
         if not options.clustering_incremental or store.schema.is_primary_key_table or options.bucket != -1:
             return None
-        strategy: ClusterStrategy = clustering_strategy(options)
         universal = UniversalCompaction(
             options.compaction_max_size_amplification_percent, options.compaction_size_ratio, options.num_sorted_run_compaction_trigger
         )
-        return cls(store, Clustering(options.clustering_columns, strategy), universal, options.max_level)
+        return cls(store, Clustering(options.clustering_columns, clustering_strategy(options)), universal, options.max_level)
 
     def pick(self, files: Sequence[DataFileMeta], *, full: bool) -> CompactUnit | None:
         """Which of a partition's files to sort together, and the level for what comes out; None if there is nothing to gain."""
         runs = _runs(files)
         if not full:
             unit = self.universal.pick(runs, self.max_level)
-            is_moot = unit is None or not unit.files or (len(unit.files) == 1 and unit.files[0].level == unit.output_level)
-            return None if is_moot else unit
+            return None if unit is None or unit.changes_nothing else unit
         if not runs or (len(runs) == 1 and runs[0].level == self.max_level and self._is_sorted(runs[0])):
             return None
         return CompactUnit.of(self.max_level, runs, full=True)

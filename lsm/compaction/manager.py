@@ -151,7 +151,7 @@ class MergeTreeCompactManager:
             unit = pick_full(runs, max_level, force_rewrite=self._policy.force_rewrite, stale=self._is_stale)
         else:
             unit = self._by_strategy(self._policy.strategy, runs, now)
-            if unit is not None and (not unit.files or (len(unit.files) == 1 and unit.files[0].level == unit.output_level)):
+            if unit is not None and unit.changes_nothing:
                 unit = None
         if unit is not None and unit.full:
             self._last_full_ms = now

@@ -17,7 +17,6 @@ from fileindex.base.arrays import Int64s, UInt64s
 from lsm.keys.encoding import WordColumn, one_array
 from lsm.keys.sort import sort_rows
 
-MAX_COLUMNS = 8
 _KEY_BITS = 64
 _MOST_BITS = 16
 
@@ -115,4 +114,4 @@ def sample_rows(seen: int, count: int, step: int) -> Int64s:
     return np.arange(-seen % step, count, step)
 
 
-__all__ = ["MAX_COLUMNS", "Quantiles", "bits_per_column", "hilbert", "sample_rows", "z_order"]
+__all__ = ["Quantiles", "bits_per_column", "hilbert", "sample_rows", "z_order"]

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
 
-from fileindex.base.arrays import Int8s, Int32s, Int64s
+from fileindex.base.arrays import Int8s, Int32s
 from fileindex.base.column_type import Plain
 from lsm.bucket.dynamic import BucketRoom, Owned
-from lsm.bucket.router import Share, row_partitions
+from lsm.bucket.router import Share, row_partitions, shares_of
 from lsm.cross_partition.key_homes import NOWHERE, KeyHomes, ReadEach, find_homes, name_key
 from lsm.cross_partition.placement import ArrivedRows, PlacedRows, buckets_of
 from lsm.keys.key_set import KeySet
@@ -26,7 +26,7 @@ KeysOf = Callable[[tuple[Plain, ...]], dict[int, int]]
 class CrossPartitionAssigner:
     """Assigns rows as of one snapshot (None: an empty table), and knows which buckets it has filled since; not for several threads.
 
-    ReadEach key may be in one call only. ``owned`` are the buckets that new keys may go to; ``each`` reads splits, as ``map`` does.
+    Each key may be in one call only. ``owned`` are the buckets that new keys may go to; ``each`` reads splits, as ``map`` does.
     ``replaced`` are the partitions that an overwrite replaces: what is in them does not count, and no row may go to another one.
     """
 
@@ -68,7 +68,8 @@ class CrossPartitionAssigner:
         homes, partitions = self._coded(found, partitions)
         placed = ArrivedRows(table, kinds, keys.numbers, named, homes, partitions).placed(schema)
         buckets = self._buckets(placed, homes, partitions)
-        return Source(placed.table, placed.kinds), list(_shares(placed.partition, buckets, partitions))
+        shares = shares_of(placed.partition, buckets, partitions, int(buckets.max()) + 1) if len(buckets) else []
+        return Source(placed.table, placed.kinds), shares
 
     def _coded(self, found: KeyHomes, named: list[tuple[Plain, ...]]) -> tuple[KeyHomes, list[tuple[Plain, ...]]]:
         """The homes with partitions as codes: those of the rows keep theirs, others follow."""
@@ -97,20 +98,6 @@ class CrossPartitionAssigner:
             limits = (options.dynamic_bucket_target_row_num, options.dynamic_bucket_max_buckets)
             self._rooms[partition] = BucketRoom(self._keys_of(partition), *limits, self._owned)
         return self._rooms[partition]
-
-
-def _shares(codes: Int64s, buckets: Int32s, partitions: list[tuple[Plain, ...]]) -> Iterator[Share]:
-    if not len(codes):
-        return
-    width = int(buckets.max()) + 1
-    both = codes * width + buckets
-    order = np.argsort(both, kind="stable")
-    ends = [*(np.flatnonzero(np.diff(both[order])) + 1).tolist(), len(order)]
-    start = 0
-    for end in ends:
-        code = int(both[order[start]])
-        yield Share(partitions[code // width], code % width, order[start:end])
-        start = end
 
 
 __all__ = ["CrossPartitionAssigner"]

@@ -30,6 +30,11 @@ class CompactUnit:
         """The unit of all files of ``runs``."""
         return cls(output_level, tuple(file for run in runs for file in run.run.files), full)
 
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether it has no files, or one that lies on its level already."""
+        return not self.files or (len(self.files) == 1 and self.files[0].level == self.output_level)
+
 
 @dataclass(frozen=True, slots=True)
 class EarlyFullCompaction:

@@ -131,8 +131,7 @@ class TableWrite:
             budget = min(store.options.write_buffer_size // 2, _MAX_SOURCE_BYTES)
             self._crossing = WaitingRows(store.schema, budget, self._space)
         self._done = WriteMetrics()
-        self.runs_due: dict[BucketId, int] = {}
-        """Buckets of the last ``prepare_commit`` in which a compaction has something to do, and how many sorted runs they have."""
+        self._handed_over: dict[BucketId, BucketWriter] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -151,6 +150,11 @@ class TableWrite:
         for writer in self._writers.values():
             total.add(writer.metrics)
         return total
+
+    @property
+    def runs_due(self) -> dict[BucketId, int]:
+        """Buckets of the last ``prepare_commit`` in which a compaction has something to do, and how many sorted runs they have."""
+        return {bucket: runs for bucket, writer in self._handed_over.items() if (runs := writer.runs_due)}
 
     def write(self, batch: Any, *, kinds: Any = None) -> None:
         """Buffer a Table or RecordBatch; later rows of a key win.
@@ -189,13 +193,12 @@ class TableWrite:
         self._place_waiting()
         self._encode_texts()
         messages = self._each(self._prepare, list(self._writers.values()))
-        self.runs_due = {bucket: runs for bucket, writer in self._writers.items() if (runs := writer.runs_due)}
         messages = [message if message.is_empty else self._with_hashes(message) for message in messages]
         self._durable.settle()
         failpoints.point("after-data-files")
         self._prepared = []
         self._done = self.metrics
-        self._writers = {}
+        self._handed_over, self._writers = self._writers, {}
         self._existing.forget()
         self._assigner = None
         return [message for message in messages if not message.is_empty]

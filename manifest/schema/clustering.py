@@ -12,8 +12,13 @@ from manifest.schema.table_schema import TableSchema
 CurveName: TypeAlias = Literal["order", "zorder", "hilbert"]
 
 _COLUMNS, _STRATEGY, _INCREMENTAL = "clustering.columns", "clustering.strategy", "clustering.incremental"
-_NO_ORDER = frozenset({Kind.ARRAY, Kind.MAP, Kind.MULTISET, Kind.ROW, Kind.VECTOR, Kind.VARIANT, Kind.BLOB})
-_FEW, _MOST_ON_A_CURVE = 5, 8
+NO_ORDER = frozenset({Kind.ARRAY, Kind.MAP, Kind.MULTISET, Kind.ROW, Kind.VECTOR, Kind.VARIANT, Kind.BLOB})
+"""Types whose values have no order to sort rows by."""
+
+MAX_COLUMNS = 8
+"""More columns are not put on a curve: none of them would have a say."""
+
+_FEW = 5
 
 
 def clustering_strategy(options: CoreOptions) -> CurveName:
@@ -47,14 +52,14 @@ def check_clustering(schema: TableSchema) -> None:
     for name in core.clustering_columns:
         if name not in schema.names:
             raise UnsupportedOption(_COLUMNS, f"'{name}' is no column; columns are: {', '.join(schema.names)}")
-        if name in schema.partition_keys or schema.field(name).type.kind in _NO_ORDER:
+        if name in schema.partition_keys or schema.field(name).type.kind in NO_ORDER:
             raise UnsupportedOption(_COLUMNS, f"'{name}' is a partition column or has a type without an order")
-    if strategy != "order" and len(core.clustering_columns) > _MOST_ON_A_CURVE:
-        raise UnsupportedOption(_COLUMNS, f"on a curve ('{strategy}') lie {_MOST_ON_A_CURVE} columns at most")
+    if strategy != "order" and len(core.clustering_columns) > MAX_COLUMNS:
+        raise UnsupportedOption(_COLUMNS, f"on a curve ('{strategy}') lie {MAX_COLUMNS} columns at most")
     if core.clustering_incremental and (schema.is_primary_key_table or core.bucket != -1):
         raise UnsupportedOption(_INCREMENTAL, "needs a table without a primary key and without buckets ('bucket' = -1)")
     if core.clustering_incremental and not core.clustering_columns:
         raise UnsupportedOption(_INCREMENTAL, f"needs '{_COLUMNS}', by which rows are sorted")
 
 
-__all__ = ["CurveName", "check_clustering", "clustering_strategy"]
+__all__ = ["MAX_COLUMNS", "NO_ORDER", "CurveName", "check_clustering", "clustering_strategy"]

@@ -6,11 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, get_args
 
-from fileindex.base.column_type import Kind
 from fileindex.base.errors import InvalidArgument
 from fileindex.predicate.tree import columns_of
-from lsm.compaction.space_filling_curve import MAX_COLUMNS
 from manifest.entry.live import EntryFilter
+from manifest.schema.clustering import MAX_COLUMNS, NO_ORDER
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.filter.parse import Filter, bind_filter
@@ -22,8 +21,6 @@ from pyspark_paimon.request.validate import checked_options, commit_identity
 if TYPE_CHECKING:
     from manifest.commit.message import CommitMessage
     from manifest.store import FileStore
-
-_NO_ORDER = frozenset({Kind.ARRAY, Kind.MAP, Kind.MULTISET, Kind.ROW, Kind.VECTOR, Kind.VARIANT, Kind.BLOB})
 
 
 def compact_request(
@@ -67,7 +64,7 @@ def _order_columns(schema: TableSchema, order_by: Sequence[str] | str, strategy:
     for name in names:
         if name in schema.partition_keys:
             raise InvalidArgument(f"order_by: '{name}' is a partition column, so all rows that are sorted together have one value of it")
-        if schema.field(name).type.kind in _NO_ORDER:
+        if schema.field(name).type.kind in NO_ORDER:
             raise InvalidArgument(f"order_by: '{name}' has type {schema.field(name).type}, which has no order")
     if strategy != "order" and len(names) > MAX_COLUMNS:
         raise InvalidArgument(f"strategy '{strategy}' takes at most {MAX_COLUMNS} columns; with more of them none has a say")

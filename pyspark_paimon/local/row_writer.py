@@ -59,8 +59,9 @@ class LocalWriter:
         with write:
             result = write.commit(request)
         if not (write.compacts or store.options.write_only):
-            self._compaction.begin(store, write.runs_due)
-            self._crowded = max(write.runs_due.values(), default=0) >= store.options.stop_trigger
+            due = write.runs_due
+            self._compaction.begin(store, due)
+            self._crowded = max(due.values(), default=0) >= store.options.stop_trigger
         return result
 
     def discard(self) -> None:
