@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import pyarrow as pa
@@ -101,8 +101,7 @@ class MergeFrame:
     def _column(self, name: str) -> str:
         """A column of the rows to write, clause by clause, in the table's type; the writer gives what an insert leaves out its default."""
         whens = []
-        for number, clause in enumerate(self.wanted.clauses):
-            version = NewVersion.of(self.schema, clause.values) if clause.action == "update" else None
+        for number, (clause, version) in enumerate(zip(self.wanted.clauses, self._versions, strict=True)):
             if version is not None:
                 whens.append(f"WHEN {number} THEN {new_version_sql(version, self.schema, name, self._old, partial(self._new, clause))}")
             elif name in clause.values:
@@ -112,6 +111,11 @@ class MergeFrame:
         return (
             f"CASE {_CLAUSE} {' '.join(whens)} ELSE CAST(NULL AS {self._type(name)}) END" if whens else f"CAST(NULL AS {self._type(name)})"
         )
+
+    @cached_property
+    def _versions(self) -> list[NewVersion | None]:
+        """How each clause sets its columns; None where a row with the new values is all that it takes."""
+        return [NewVersion.of(self.schema, clause.values) if clause.action == "update" else None for clause in self.wanted.clauses]
 
     def _old(self, name: str) -> str:
         return column_sql(f"t.{name}")
