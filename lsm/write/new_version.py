@@ -39,12 +39,15 @@ class NewVersion:
         known: columns of which null says nothing, so that they cannot be set to it.
         orders: columns that say together which version is newer: those that are set may not fall.
         needed: of ``orders``, those that touch nothing if all of their columns are null.
+        groups: sequence groups of the table. What a row's only version has in one whose ordering is null, no fold keeps: where the new
+            version orders the group it has those values whole, and elsewhere they would be lost.
     """
 
     ways: Mapping[str, Way]
     known: tuple[str, ...] = ()
     orders: tuple[tuple[str, ...], ...] = ()
     needed: tuple[tuple[str, ...], ...] = ()
+    groups: tuple[SequenceGroup, ...] = ()
 
     @classmethod
     def of(cls, schema: TableSchema, names: Collection[str], table: str = "the table") -> NewVersion | None:
@@ -75,15 +78,24 @@ class NewVersion:
         for names in self.orders:
             if _falls(old, new, names).any():
                 raise InvalidArgument(falls_told(names))
+        made = new
         for at, name in enumerate(new.column_names):
             way = self.ways.get(name, "new")
             if way == "old":
-                new = new.set_column(at, name, old.column(name))
+                made = made.set_column(at, name, old.column(name))
             elif way == "nothing":
-                new = new.set_column(at, name, pa.nulls(new.num_rows, new.schema.field(name).type))
+                made = made.set_column(at, name, pa.nulls(new.num_rows, new.schema.field(name).type))
             elif way == "difference":
-                new = new.set_column(at, name, _difference(old.column(name), new.column(name), name))
-        return new
+                made = made.set_column(at, name, _difference(old.column(name), new.column(name), name))
+        for group in self.groups:
+            made = _with_unordered(old, new, made, group)
+        return made
+
+    def stands_whole(self, name: str) -> SequenceGroup | None:
+        """The group whose ordering says where the version has the new value of a column, and not what ``ways`` says."""
+        if self.ways.get(name) not in {"nothing", "difference"}:
+            return None
+        return next((group for group in self.groups if name in group.protected and self.ways[group.ordering[0]] == "new"), None)
 
 
 @dataclass(frozen=True)
@@ -105,6 +117,7 @@ class _Choice:
             known=tuple(name for name in ways if name in self.names and self._says_nothing(name)),
             orders=tuple(order for order in orders if self.names & set(order)),
             needed=tuple(group.ordering for group in groups if self.names & {*group.ordering, *group.protected}),
+            groups=self.options.groups,
         )
 
     def _touches(self, group: SequenceGroup) -> bool:
@@ -164,6 +177,19 @@ def _difference(old: Any, new: Any, name: str) -> Any:
     return pc.if_else(same, zero, pc.if_else(old.is_valid(), step, new))
 
 
+def _with_unordered(old: pa.Table, new: pa.Table, made: pa.Table, group: SequenceGroup) -> pa.Table:
+    """The versions with the group's values whole where nothing ordered them. Raises ``InvalidArgument`` where nothing does so now."""
+    unordered = _all_null(old, group.ordering)
+    if not unordered.any():
+        return made
+    if (unordered & _all_null(made, group.ordering) & ~_all_null(old, group.protected)).any():
+        raise InvalidArgument(lost_told(group))
+    whole = pa.array(unordered)
+    for name in group.protected:
+        made = made.set_column(made.column_names.index(name), name, pc.if_else(whole, new.column(name), made.column(name)))
+    return made
+
+
 def _all_null(rows: pa.Table, names: Collection[str]) -> Mask:
     found: Mask = np.ones(rows.num_rows, np.bool_)
     for name in names:
@@ -203,9 +229,15 @@ def untouched_told(names: Collection[str]) -> str:
     return f"column '{shown}' is null and orders the sequence group of a column that is set: set it, too (fields.{shown}.sequence-group)"
 
 
+def lost_told(group: SequenceGroup) -> str:
+    """What is told where the next version takes away what nothing orders."""
+    kept, shown = ", ".join(group.protected), ", ".join(group.ordering)
+    return f"column '{kept}' has values where '{shown}', which orders its sequence group, is null: the next version loses them; set '{shown}', too (fields.{shown}.sequence-group)"
+
+
 def falls_told(names: Collection[str]) -> str:
     """What is told of columns that would make the new version the older one."""
     return f"column '{', '.join(names)}' says which version is newer, so it cannot be set to less than it is"
 
 
-__all__ = ["NewVersion", "Way", "falls_told", "null_told", "untouched_told"]
+__all__ = ["NewVersion", "Way", "falls_told", "lost_told", "null_told", "untouched_told"]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from fileindex.base.errors import InvalidArgument
-from lsm.write.new_version import NewVersion, falls_told, null_told, untouched_told
+from lsm.write.new_version import NewVersion, falls_told, lost_told, null_told, untouched_told
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.frames.spark_functions import functions_of
 from pyspark_paimon.frames.spark_types import spark_type
@@ -24,9 +24,9 @@ def new_version_sql(version: NewVersion, schema: TableSchema, name: str, old: Ca
     kind = spark_type(schema.field(name).type).simpleString()
     match version.ways.get(name, "new"):
         case "old":
-            return old(name)
+            value = old(name)
         case "nothing":
-            return f"CAST(NULL AS {kind})"
+            value = f"CAST(NULL AS {kind})"
         case "difference":
             step = f"CAST({new(name)} - {old(name)} AS {kind})"
             value = (
@@ -34,16 +34,34 @@ def new_version_sql(version: NewVersion, schema: TableSchema, name: str, old: Ca
             )
         case _:
             value = new(name)
-    checks = [(f"{new(name)} IS NULL", null_told(name))] if name in version.known else []
-    needed = (names for names in version.needed if name in names)
-    checks += [(" AND ".join(f"{new(one)} IS NULL" for one in names), untouched_told(names)) for names in needed]
-    for names in version.orders:
-        if name in names:
-            sides = [f"struct({', '.join(side(one) for one in names)})" for side in (new, old)]
-            checks.append((f"{sides[0]} < {sides[1]}", falls_told(names)))
+    group = version.stands_whole(name)
+    if group is not None:
+        value = f"CASE WHEN {_all_null(group.ordering, old)} THEN {new(name)} ELSE {value} END"
+    checks = _checks(version, name, old, new)
     if not checks:
         return value
     return f"CASE {' '.join(f'WHEN {wrong} THEN {raised(InvalidArgument, text_sql(told))}' for wrong, told in checks)} ELSE {value} END"
+
+
+def _checks(version: NewVersion, name: str, old: Callable[[str], str], new: Callable[[str], str]) -> list[tuple[str, str]]:
+    """What is wrong with a new version, each thing looked for in one of the columns that it is about, and what is told of it."""
+    checks = [(f"{new(name)} IS NULL", null_told(name))] if name in version.known else []
+    needed = (names for names in version.needed if name in names)
+    checks += [(_all_null(names, new), untouched_told(names)) for names in needed]
+    for names in version.orders:
+        if name in names:
+            after, before = (f"struct({', '.join(side(one) for one in names)})" for side in (new, old))
+            checks.append((f"{after} < {before}", falls_told(names)))
+    for group in version.groups:
+        if name == group.ordering[0]:
+            sides = [old] if version.ways[name] == "nothing" else [old, new]
+            unordered = " AND ".join(_all_null(group.ordering, side) for side in sides)
+            checks.append((f"{unordered} AND NOT ({_all_null(group.protected, old)})", lost_told(group)))
+    return checks
+
+
+def _all_null(names: Iterable[str], side: Callable[[str], str]) -> str:
+    return " AND ".join(f"{side(one)} IS NULL" for one in names)
 
 
 def with_new_versions(frame: Any, schema: TableSchema, version: NewVersion, new: Mapping[str, Any]) -> Any:
