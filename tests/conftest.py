@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 import hypothesis
@@ -17,6 +18,21 @@ from tests.stores.s3_server import BUCKET, S3Server
 hypothesis.settings.register_profile("quick", max_examples=40, deadline=None)
 hypothesis.settings.register_profile("thorough", max_examples=1000, deadline=None)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+
+
+@pytest.hookimpl(tryfirst=True)  # before those of ``-m`` look at the marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of a test that is ``sampled(n)`` each n-th case is quick; its other cases are long. Quick tests over Spark are in ``tests/spark``."""
+    seen: Counter[str] = Counter()
+    for item in items:
+        if item.get_closest_marker("spark") and not item.get_closest_marker("long") and "tests/spark/" not in item.nodeid:
+            raise pytest.UsageError(f"{item.nodeid} is marked spark: quick tests over Spark live in tests/spark, where they are looked for")
+        sampled = item.get_closest_marker("sampled")
+        if sampled is not None:
+            function = item.nodeid.partition("[")[0]
+            if seen[function] % sampled.args[0]:
+                item.add_marker(pytest.mark.long)
+            seen[function] += 1
 
 
 @pytest.fixture(scope="session")

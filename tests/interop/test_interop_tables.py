@@ -35,6 +35,7 @@ LONG = (pytest.mark.interop, pytest.mark.long)
 
 
 @pytest.mark.parametrize("spec", [case(spec, *(() if spec.name in FAST else LONG)) for spec in SPECS.values()])
+@pytest.mark.sampled(3)
 def test_both_engines_make_the_same_table_and_read_each_others(engine: Engine, spec: Spec, tmp_path: Path) -> None:
     java = agree(engine, made_by_java(engine, spec, tmp_path / "java"), filters=2, unordered=spec.unordered, unasked=spec.unasked)
     ours = agree(engine, made_by_us(spec, tmp_path / "ours"), filters=2, unordered=spec.unordered, unasked=spec.unasked)

@@ -158,6 +158,7 @@ def made_by_us(golden: Golden, path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize(("case", "peer"), cases(READS_OURS), indirect=["peer"])
+@pytest.mark.sampled(2)
 def test_the_peer_reads_what_we_wrote(case: Case, peer: Peer, home: Path) -> None:
     golden = Golden.of(case.golden, home)
     expected = made_by_us(golden, home / "t")
@@ -177,6 +178,7 @@ def test_the_peer_reads_what_we_wrote(case: Case, peer: Peer, home: Path) -> Non
 
 
 @pytest.mark.parametrize(("case", "peer"), cases(OURS_READS), indirect=["peer"])
+@pytest.mark.sampled(2)
 def test_we_read_and_compact_what_the_peer_wrote(case: Case, peer: Peer, home: Path) -> None:
     golden = Golden.of(case.golden, home)
     if case.golden == "multiset":

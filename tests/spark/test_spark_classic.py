@@ -7,7 +7,10 @@ import sys
 
 import pytest
 
+from fileindex.predicate.json import to_json
+from pyspark_paimon.filter.parse import parse_filter
 from pyspark_paimon.spark.client.session import java_version, package_root
+from tests.pyspark_paimon.filter.test_filter_column import REFUSED, SAME, TYPES
 
 pytestmark = pytest.mark.spark
 
@@ -53,3 +56,23 @@ def test_a_classic_session_in_another_time_zone_works_like_a_connect_one(tmp_pat
     assert again == instants
     assert "missing" in refused
     assert instants == {"0": 0, "1": 0, "2": 2000}
+
+
+COLUMNS = f"""
+import sys, json, datetime as dt
+from decimal import Decimal
+from pyspark.sql import SparkSession, functions as sf
+sys.path.insert(0, {str(package_root())!r})
+from tests.pyspark_paimon.filter.test_filter_column import SAME, REFUSED, TYPES, json_of
+spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").config("spark.sql.session.timeZone", "UTC").getOrCreate()
+print(json.dumps({{text: json_of(eval(text)) for text in [*SAME, *REFUSED]}}))
+"""
+
+
+@pytest.mark.long
+def test_a_classic_column_says_what_sql_says() -> None:
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", COLUMNS], cwd=package_root(), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert {text: found[text] for text in SAME} == {text: to_json(parse_filter(SAME[text], TYPES)) for text in SAME}
+    assert all(found[text].startswith("refused: ") for text in REFUSED)

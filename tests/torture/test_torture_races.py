@@ -14,6 +14,7 @@ from tests.torture.races import CONFIGURATIONS, expected, played
 
 
 @pytest.mark.parametrize("configuration", ["dynamic buckets", "append, vectors"])
+@pytest.mark.sampled(2)
 def test_what_is_acknowledged_is_there_once(tmp_path: Path, configuration: str) -> None:
     verdict, detail = played(5, configuration, tmp_path / "race")
     assert verdict == "right", detail

@@ -16,6 +16,7 @@ TRIES = {"kills": 6, "faults": 6}
 
 
 @pytest.mark.parametrize("part", TRIES)
+@pytest.mark.sampled(2)
 def test_a_short_torture_finds_nothing_wrong(tmp_path: Path, part: str) -> None:
     command = [
         sys.executable,

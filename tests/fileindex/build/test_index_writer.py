@@ -67,6 +67,7 @@ def check_superset(predicate, table, types, container):
 
 
 @pytest.mark.parametrize("column_type", ATOMIC_TYPES, ids=type_name)
+@pytest.mark.sampled(3)
 def test_indexes_of_every_type_allow_all_rows_that_match(column_type):
     names = [name for name, index_type in INDEX_TYPES.items() if index_type.supports(column_type)]
     if not names:

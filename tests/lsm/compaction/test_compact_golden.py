@@ -63,6 +63,7 @@ def table(store: FileStore) -> pa.Table:
 
 
 @pytest.mark.parametrize("name", KEYED + FOLDED)
+@pytest.mark.sampled(3)
 def test_a_full_compaction_keeps_the_rows_of_a_primary_key_table(name: str, tmp_path: Path) -> None:
     store = copied(name, tmp_path)
     before = {f.level for f in live_files(store)}

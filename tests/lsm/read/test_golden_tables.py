@@ -66,6 +66,7 @@ def follows_another_order(predicate, schema):
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.sampled(3)
 def test_filters_return_the_engines_rows_from_no_more_files(name):
     store = open_golden(name)
     for known in plans(name):

@@ -63,6 +63,7 @@ FIRST_COMMIT = [("after-manifest", 1), ("after-temp-snapshot", 1), ("after-link"
 
 
 @pytest.mark.parametrize(("point", "visit"), [*((point, 4) for point in failpoints.POINTS), *FIRST_COMMIT])
+@pytest.mark.sampled(3)
 def test_a_killed_committer_leaves_the_acknowledged_rows(tmp_path, point, visit):
     store = make_table(tmp_path / "t", options={"bucket": "1", "manifest.merge-min-count": "3"})
     command = [sys.executable, str(HERE / "commit_workers.py"), store.root, f"{point}:{visit}"]

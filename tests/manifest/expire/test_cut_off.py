@@ -143,6 +143,7 @@ def whole(store):
     ("after", "step"), [(False, 5), pytest.param(False, 1, marks=pytest.mark.long), pytest.param(True, 1, marks=pytest.mark.long)]
 )
 @pytest.mark.parametrize("what", OPERATIONS)
+@pytest.mark.sampled(2)
 def test_a_cut_at_any_change_leaves_whole_states_and_orphans(make, what, after, step):
     at, seen, target = 0, set(), 2 if what in EXPIRED_FIRST else 3
     while True:

@@ -225,6 +225,7 @@ FILTERS = [
 
 @pytest.mark.parametrize("text", FILTERS)
 @pytest.mark.parametrize("compacted", [False, True])
+@pytest.mark.sampled(3)
 def test_tables_answer_with_the_rows_that_are_true(table, text, compacted):
     if compacted:
         table.compact(full=True)

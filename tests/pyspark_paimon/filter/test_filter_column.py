@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
-import subprocess
-import sys
 from decimal import Decimal
 from pathlib import Path
 
@@ -83,16 +80,6 @@ REFUSED = [
     "sf.md5('s') == 'X'",
 ]
 
-CLASSIC = f"""
-import sys, json, datetime as dt
-from decimal import Decimal
-from pyspark.sql import SparkSession, functions as sf
-sys.path.insert(0, {str(ROOT / "tests" / "pyspark_paimon" / "filter")!r})
-from test_filter_column import SAME, REFUSED, TYPES, json_of
-spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").config("spark.sql.session.timeZone", "UTC").getOrCreate()
-print(json.dumps({{text: json_of(eval(text)) for text in [*SAME, *REFUSED]}}))
-"""
-
 
 def json_of(column) -> str:
     try:
@@ -118,12 +105,3 @@ def test_a_connect_column_says_what_sql_says(text: str) -> None:
 def test_a_connect_column_that_files_cannot_answer_is_refused(text: str) -> None:
     with pytest.raises(InvalidFilter):
         bind_filter(connect_column(text), TYPES)
-
-
-@pytest.mark.spark
-def test_a_classic_column_says_what_sql_says() -> None:
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", CLASSIC], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout.splitlines()[-1])
-    assert {text: found[text] for text in SAME} == {text: to_json(parse_filter(SAME[text], TYPES)) for text in SAME}
-    assert all(found[text].startswith("refused: ") for text in REFUSED)

@@ -62,6 +62,7 @@ def check(table, model):
 
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 12))])
 @pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.sampled(2)
 def test_rows_are_right_after_any_turns(create, layout, seed) -> None:
     keys, options = LAYOUTS[layout]
     chance = random.Random(f"{layout}{seed}")
@@ -91,6 +92,7 @@ def test_rows_are_right_after_any_turns(create, layout, seed) -> None:
 
 
 @pytest.mark.parametrize("layout", ["append", "deletion vectors"])
+@pytest.mark.sampled(2)
 def test_rows_are_right_whatever_happens_at_once(create, layout) -> None:
     keys, options = LAYOUTS[layout]
     path = create("id BIGINT, city STRING, n INT", primary_keys=keys, options={**options, "compaction.min.file-num": "2"}).path

@@ -136,6 +136,7 @@ def test_a_bar_moves_inside_one_file_by_row_groups(job) -> None:
     ],
 )
 @pytest.mark.parametrize("keys", [("id",), ()])
+@pytest.mark.sampled(2)
 def test_what_reads_many_files_moves_with_each_of_them(job, stage, work, keys) -> None:
     told = moved(job(work, keys=keys, options=KEYED if keys else {"write-only": "true"}), stage)
     assert len(told) > 3 or "limit" in str(work.__code__.co_consts)

@@ -44,6 +44,7 @@ def test_tables_that_are_whole_are_clean(copies, shape) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(path.parent.name for path in GOLDEN.glob("*/table")))
+@pytest.mark.sampled(3)
 def test_golden_tables_are_clean(name) -> None:
     result = Table.open(GOLDEN / name / "table").fsck("deep")
     assert result.problems == ()

@@ -323,6 +323,7 @@ def test_a_failed_rewrite_leaves_no_side_file(cities) -> None:
 
 
 @pytest.mark.parametrize("point", ["after-data-files", "after-link"])
+@pytest.mark.sampled(2)
 def test_a_killed_rewrite_leaves_the_rows_and_at_most_orphans(create, point) -> None:
     table = create("id BIGINT, city STRING", options={"write-only": "true", **BESIDE})
     table.write(pa.table({"id": range(20), "city": ["a", "b"] * 10}))

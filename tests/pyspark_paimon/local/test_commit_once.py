@@ -333,6 +333,7 @@ class Turns:
 
 
 @pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(4, 40))])
+@pytest.mark.sampled(2)
 def test_any_interleaving_of_runs_of_one_id_with_commits_and_expiries(create, monkeypatch, seed) -> None:
     """Whatever happens, the id's ten are there at most once, and exactly once if a run was told that they are."""
     chance = random.Random(seed)

@@ -184,6 +184,7 @@ def test_a_name_that_the_log_tells_of_a_commit_is_remembered_when_its_snapshot_h
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.sampled(2)
 def test_no_snapshot_beside_overwrites_is_empty_or_half(tmp_path, engine) -> None:
     table = made(tmp_path, engine, **{"snapshot.num-retained.min": "100"})
     states = [state(table)]

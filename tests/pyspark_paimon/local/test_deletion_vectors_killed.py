@@ -55,6 +55,7 @@ def state(table: Table) -> dict[int, str]:
     ("kind", "what", "point"),
     [pytest.param(*case, id="-".join(case), marks=() if case in QUICK else pytest.mark.long) for case in CASES],
 )
+@pytest.mark.sampled(2)
 def test_a_killed_change_is_there_whole_or_not_at_all(tmp_path, kind, what, point) -> None:
     keys = {"primary_keys": ["id"], "options": {"bucket": "1", "deletion-vectors.enabled": "true"}}
     plain = {"options": {"deletion-vectors.enabled": "true"}}

@@ -117,6 +117,7 @@ def cases(places: int) -> list[Any]:
 
 
 @pytest.mark.parametrize(("call", "kind", "code"), cases(2))
+@pytest.mark.sampled(2)
 def test_what_the_system_refuses_is_a_typed_error_that_names_a_file(whole, tmp_path, call, kind, code) -> None:
     check(whole(kind), tmp_path, *call, code)
 

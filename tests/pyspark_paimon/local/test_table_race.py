@@ -98,6 +98,7 @@ def race(table: Table, plans: list[list[Action]]) -> None:
     [{"bucket": "2"}, {"dynamic-bucket.target-row-num": "20"}, {"bucket": "2", "deletion-vectors.enabled": "true"}],
     ids=["fixed", "dynamic", "vectors"],
 )
+@pytest.mark.sampled(3)
 def test_racing_processes_lose_nothing(create, plan, processes, commits, buckets) -> None:
     options = {**buckets, "num-sorted-run.compaction-trigger": "4", "commit.max-retries": "100", "snapshot.num-retained.min": "2000"}
     table = create("id BIGINT, city STRING", options={**options, "snapshot.num-retained.max": "3000"})

@@ -73,6 +73,7 @@ def untyped(made):
 
 
 @pytest.mark.parametrize("kind", ["keys", "append", "scan", "catalog"])
+@pytest.mark.sampled(2)
 def test_an_argument_of_any_kind_is_taken_or_refused_as_ours(tmp_path, monkeypatch, kind):
     monkeypatch.chdir(tmp_path)  # "x" is a good path
     match kind:

@@ -226,6 +226,7 @@ def act(table: Table, step: Any) -> None:
 @pytest.mark.parametrize("kind", list(TABLES))
 @given(steps=st.lists(STEP, min_size=2, max_size=7))
 @settings(max_examples=some(3), deadline=None)
+@pytest.mark.sampled(2)
 def test_batches_add_up_to_the_table_wherever_the_stream_stops(tmp_path_factory, kind: str, steps: list) -> None:
     """Every batch is planned from its two positions alone, by a new stream_scan; a consumer keeps the snapshots that it needs."""
     path = tmp_path_factory.mktemp("p") / "t"

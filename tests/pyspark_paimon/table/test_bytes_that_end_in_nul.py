@@ -66,6 +66,7 @@ def test_a_key_that_ends_in_nul_shows_its_newest_row(create):
 
 @pytest.mark.parametrize(("kind", "index"), [(kind, index) for kind, indexes in INDEXES.items() for index in range(len(indexes))])
 @pytest.mark.parametrize("layout", ["append", "merged on read", "compacted"])
+@pytest.mark.sampled(3)
 def test_random_rows_are_found_by_every_comparison(create, kind, index, layout):
     type_name, values = KINDS[kind]
     chance = random.Random(f"{kind} {index} {layout}")

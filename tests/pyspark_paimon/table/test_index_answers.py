@@ -185,6 +185,7 @@ def spelled(table):
 
 @settings(max_examples=some(3), deadline=None)
 @given(data=st.data())
+@pytest.mark.sampled(3)
 def test_rows_and_counts_are_the_same_with_and_without_indexes(opened, data):
     predicate = data.draw(opened.trees)
     expected = opened.rows.filter(mask(predicate, opened.rows, opened.types))
@@ -203,6 +204,7 @@ def test_rows_and_counts_are_the_same_with_and_without_indexes(opened, data):
 
 @settings(max_examples=5, deadline=None)
 @given(data=st.data())
+@pytest.mark.sampled(3)
 def test_the_first_rows_are_those_of_the_sorted_rows(opened, data):
     predicate = data.draw(st.none() | opened.trees)
     columns = st.builds(SortColumn, st.sampled_from(opened.flat), st.booleans(), st.booleans() | st.none())
@@ -269,6 +271,7 @@ def functions_of(opened, name):
 
 @settings(max_examples=4, deadline=None)
 @given(data=st.data())
+@pytest.mark.sampled(3)
 def test_aggregates_are_those_of_the_rows(opened, data):
     columns = data.draw(st.lists(st.sampled_from(opened.names), max_size=3, unique=True))
     some = {name: st.lists(st.sampled_from(functions_of(opened, name)), min_size=1, unique=True).map(tuple) for name in columns}

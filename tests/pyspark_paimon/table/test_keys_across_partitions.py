@@ -38,6 +38,7 @@ def found(table):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.sampled(2)
 def test_a_key_lives_in_one_partition(engine, tmp_path):
     chance = random.Random(engine)
     table = made(tmp_path / "t", engine, dynamic_bucket__target_row_num="9", num_sorted_run__compaction_trigger="3")

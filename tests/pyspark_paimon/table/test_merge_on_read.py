@@ -132,6 +132,7 @@ def turn(table: Table, model: Model, draw: random.Random) -> None:
         *(pytest.param(seed, parts, marks=pytest.mark.long) for seed in range(40) for parts in (False, True) if (seed, parts) != (0, True)),
     ],
 )
+@pytest.mark.sampled(2)
 def test_every_commit_shows_at_once_however_little_is_compacted(tmp_path, engine, partitioned, seed) -> None:
     draw = random.Random(f"{engine} {partitioned} {seed}")
     keys = ("p", "id")

@@ -15,6 +15,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "compatibility.md"
 
 
 @pytest.mark.parametrize(("version", "name"), TABLES)
+@pytest.mark.sampled(3)
 def test_the_rows_of_an_old_table_are_read_and_pruned(version: str, name: str) -> None:
     table = Table.open(OLD / version / name)
     assert table.scan().to_arrow().sort_by([("id", "ascending"), ("n", "ascending")]).to_pylist() == rows_of(name)
@@ -25,6 +26,7 @@ def test_the_rows_of_an_old_table_are_read_and_pruned(version: str, name: str) -
 
 
 @pytest.mark.parametrize(("version", "name"), [(version, name) for version, name in TABLES if name not in READ_ONLY])
+@pytest.mark.sampled(3)
 def test_an_old_table_is_written_and_compacted(tmp_path, version: str, name: str) -> None:
     shutil.copytree(OLD / version / name, tmp_path / "t")
     table = Table.open(tmp_path / "t")

@@ -83,6 +83,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
 
 @pytest.mark.parametrize("condition", FILTERS)
 @pytest.mark.parametrize("indexed", [False, True])
+@pytest.mark.sampled(2)
 def test_the_rows_are_those_of_a_scan_that_decodes_everything(
     tmp_path: Path, condition: str, indexed: bool, counted: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:

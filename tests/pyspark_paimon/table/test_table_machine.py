@@ -205,6 +205,7 @@ CASES = pytest.mark.parametrize(
 
 
 @CASES
+@pytest.mark.sampled(2)
 def test_a_table_equals_a_dictionary(engine: str, dv: bool) -> None:
     run(engine, dv, examples=6, steps=8)
 
