@@ -3,29 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Self
 
 from fileindex.base.column_type import STRINGS, TIMESTAMPS, ColumnType, Kind
 from fileindex.base.errors import PaimonError, UnknownColumn, UnsupportedOption
 from fileindex.base.memory_size import parse_memory_size
-from fileindex.format.registry import INDEX_TYPES
+from fileindex.format.container import row_blocks_name
+from fileindex.format.registry import INDEX_TYPES, block_rows_of
 from fileindex.predicate.tree import ColumnRef
 
 OPTION_PREFIX = "file-index."
 COLUMNS_OPTION = ".columns"
 IN_MANIFEST_THRESHOLD = "file-index.in-manifest-threshold"
 READ_ENABLED = "file-index.read.enabled"
+_BLOOM = "bloom-filter"
 DEFAULT_THRESHOLD = 500
 
 
 @dataclass(frozen=True, slots=True)
 class IndexSpec:
-    """One index to build: of ``index_type`` on a column or map entry, with the options that were given for it."""
+    """One index to build: of ``index_type`` on a column or map entry, with the options that were given for it.
+
+    ``block_rows`` is that of the row blocks that accompany it (``format.row_blocks``), 0 for none.
+    """
 
     column: ColumnRef
     index_type: str
     options: Mapping[str, str] = field(default_factory=dict)
+    block_rows: int = 0
+
+    def of(self, column: ColumnRef, column_types: Mapping[str, ColumnType]) -> Self:
+        """The same index on a column of another schema; no row blocks if a column there has their name."""
+        taken = row_blocks_name(str(column)) in column_types
+        return replace(self, column=column, block_rows=0 if taken else self.block_rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +100,15 @@ class FileIndexOptions:
                 ignored.append(str(wrong))
             else:
                 specs.append(spec)
-        return cls(tuple(specs), threshold, enabled, tuple(ignored))
+        return cls(tuple(_with_blocks(specs, column_types)), threshold, enabled, tuple(ignored))
+
+
+def _with_blocks(specs: list[IndexSpec], column_types: Mapping[str, ColumnType]) -> Iterator[IndexSpec]:
+    """The indexes; a bloom filter that has no index beside it that finds single rows is accompanied by row blocks."""
+    finds_rows = {spec.column for spec in specs if INDEX_TYPES[spec.index_type].grouping is not None}
+    for spec in specs:
+        alone = spec.index_type == _BLOOM and spec.column not in finds_rows
+        yield replace(spec, block_rows=block_rows_of(spec.options)).of(spec.column, column_types) if alone else spec
 
 
 class _Declarations:

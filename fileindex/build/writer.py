@@ -17,8 +17,9 @@ from fileindex.base.errors import UnknownColumn
 from fileindex.base.plain_value import plain_array
 from fileindex.build.advice import BY_VALUE, costly
 from fileindex.build.options import FileIndexOptions, IndexSpec
-from fileindex.format.container import StoredIndex
+from fileindex.format.container import ROW_BLOCKS, StoredIndex
 from fileindex.format.registry import INDEX_TYPES, HashingBuilder, IndexType
+from fileindex.format.row_blocks import RowBlocksBuilder, pays
 from fileindex.keys.group_by import ColumnRows, GroupedColumn
 from fileindex.predicate.evaluate_rows import type_of
 from fileindex.predicate.map_entries import map_entries
@@ -51,6 +52,8 @@ class FileIndexMaintainer:
             else:
                 self._grouping.append((spec, index_type))
         self._rows = ColumnRows(column_type) if self._grouping else None
+        self._blocks = next((RowBlocksBuilder(column_type, spec.block_rows) for spec in specs if spec.block_rows), None)
+        self._block_rows = max((spec.block_rows for spec in specs), default=0)
         self._without_values = False
 
     def write(self, array: Any) -> None:
@@ -59,9 +62,14 @@ class FileIndexMaintainer:
         if self._rows is not None:
             self._rows.append(values)
             return
-        values = _once_each(values)
+        values = _coded(values)
+        if self._blocks is not None:
+            for hashes in self._blocks.add(values):
+                for _, builder in self._hashing:
+                    builder.add_hashes(hashes)
+            return
         for _, builder in self._hashing:
-            builder.add(values)
+            builder.add(values.dictionary if pa.types.is_dictionary(values.type) else values)
 
     def finish(self) -> list[tuple[str, str, bytes]]:
         """The payloads as ``(column, index type, bytes)``; an index that cannot hold this file's values is left out, see ``omitted``."""
@@ -76,6 +84,8 @@ class FileIndexMaintainer:
             if grouped is not None:
                 builder.add_keys(grouped.keys)
             payloads.append((name, index_type, builder.finish()))
+        if self._blocks is not None and pays(self._block_rows, self._blocks.row_count, len(payloads[0][2])):
+            payloads.append((name, ROW_BLOCKS, self._blocks.finish()))
         if grouped is not None:
             payloads += self._exact(grouped)
             self._without_values = not len(grouped.values)
@@ -110,14 +120,12 @@ class FileIndexMaintainer:
         return plain_array(array, self._type)
 
 
-def _once_each(values: Any) -> Any:
-    """The values of an array; of one that repeats its texts, as a sample tells, each once."""
-    if pa.types.is_dictionary(values.type):
-        return values.dictionary
+def _coded(values: Any) -> Any:
+    """The values of an array; one that repeats its texts, as a sample tells, as a dictionary, so that each is hashed once."""
     if not pa.types.is_string(values.type) or len(values) < 4 * _SAMPLE:
         return values
     repeats = 2 * pc.count_distinct(values[:_SAMPLE]).as_py() <= _SAMPLE
-    return values.dictionary_encode().dictionary if repeats else values
+    return values.dictionary_encode() if repeats else values
 
 
 class MapFileIndexMaintainer:

@@ -138,11 +138,11 @@ class FittedBloomFilterBuilder:
 
     def add(self, values: Any) -> None:
         """Take an array in physical form."""
-        self._take(hash_array(values, self._type))
+        self.add_hashes(hash_array(values, self._type))
 
     def add_keys(self, keys: Any) -> None:
         """Take index keys of the column, each once or more often."""
-        self._take(hash_keys(keys, self._type))
+        self.add_hashes(hash_keys(keys, self._type))
 
     def finish(self) -> bytes:
         """The payload."""
@@ -151,7 +151,8 @@ class FittedBloomFilterBuilder:
             builder.add_hashes(hashes)
         return builder.finish()
 
-    def _take(self, hashes: _Words) -> None:
+    def add_hashes(self, hashes: _Words) -> None:
+        """Take hashes of values."""
         self._hashes.append(hashes)
         self._count += len(hashes)
         if self._count >= self._unite_at:
@@ -195,7 +196,7 @@ class BloomFilterReader:
                 pass
             case _:
                 return REMAIN
-        hashes = _hashes(values, self._type)
+        hashes = literal_hashes(values, self._type)
         found = hashes is None or (self._has_one if len(values) * self.hashes <= _WHOLE_PROBES else self._has_one_of_many)(hashes)
         return REMAIN if found else SKIP
 
@@ -221,7 +222,7 @@ class BloomFilterReader:
 
 
 @lru_cache(maxsize=64)
-def _hashes(values: tuple[Plain, ...], column_type: ColumnType) -> _Words | None:
+def literal_hashes(values: tuple[Plain, ...], column_type: ColumnType) -> _Words | None:
     """Hashes of literals, which are asked of one file after the other, a zero as both of its floats; None if one has none."""
     if any(isinstance(value, float) and float_bits(value, column_type) is None for value in values):
         return None
@@ -247,4 +248,5 @@ __all__ = [
     "BloomSize",
     "FittedBloomFilterBuilder",
     "bit_positions",
+    "literal_hashes",
 ]

@@ -20,6 +20,11 @@ _FIXED = struct.Struct(">qii")
 _MAX_UTF = 65535
 _MAX_INT = 2**31 - 1
 
+ROW_BLOCKS = "bloom-filter-blocks"
+"""An index type of ours (``format.row_blocks``): stored under a name that is no column, where engines that do not know it never look."""
+
+_ROW_BLOCKS_SUFFIX = "#row-blocks"
+
 StoredIndex: TypeAlias = tuple[str, str, bytes | None]
 """Column (a name or ``map[key]``), index type and payload; None stands for the marker of an index that was fed nothing."""
 
@@ -37,6 +42,26 @@ class ContainerEntry:
     def is_empty(self) -> bool:
         """True for the marker of an index that was fed nothing."""
         return self.start < 0
+
+
+def row_blocks_name(column: str) -> str:
+    """The name that the row blocks of a column are stored under.
+
+    >>> row_blocks_name("a")
+    'a#row-blocks'
+    """
+    return column + _ROW_BLOCKS_SUFFIX
+
+
+def worth_storing(payloads: Sequence[StoredIndex], threshold: int) -> list[StoredIndex]:
+    """The indexes, but no row blocks if the others stay in the manifest, which takes ``threshold`` bytes, only without them.
+
+    >>> indexes = [("a", "bloom-filter", b"xyz"), ("a", "bloom-filter-blocks", bytes(500))]
+    >>> [len(worth_storing(indexes, threshold)) for threshold in (50, 500, 1000)]
+    [2, 1, 2]
+    """
+    others = [index for index in payloads if index[1] != ROW_BLOCKS]
+    return others if container_size(others) <= threshold < container_size(payloads) else list(payloads)
 
 
 def container_size(payloads: Sequence[StoredIndex]) -> int:
@@ -82,7 +107,7 @@ def _by_column(payloads: Sequence[StoredIndex]) -> dict[bytes, list[tuple[bytes,
     """Encoded types and payloads by encoded column, in order."""
     columns: dict[bytes, list[tuple[bytes, bytes | None]]] = {}
     for column, index_type, payload in payloads:
-        columns.setdefault(_utf(column), []).append((_utf(index_type), payload))
+        columns.setdefault(_utf(row_blocks_name(column) if index_type == ROW_BLOCKS else column), []).append((_utf(index_type), payload))
     return columns
 
 
@@ -246,7 +271,9 @@ def _parse(header: _Header) -> Iterable[ContainerEntry]:
     for _ in range(header.number()):
         column = header.utf()
         for _ in range(header.number()):
-            yield ContainerEntry(column, header.utf(), header.number(), header.number())
+            index_type = header.utf()
+            name = column.removesuffix(_ROW_BLOCKS_SUFFIX) if index_type == ROW_BLOCKS else column
+            yield ContainerEntry(name, index_type, header.number(), header.number())
 
 
 def _utf(text: str) -> bytes:
@@ -274,4 +301,14 @@ def _text(data: bytes) -> str:
         raise CorruptIndex("a name in an index container is no modified UTF-8") from error
 
 
-__all__ = ["ContainerEntry", "ContainerReader", "Payload", "StoredIndex", "container_size", "write_index_container"]
+__all__ = [
+    "ROW_BLOCKS",
+    "ContainerEntry",
+    "ContainerReader",
+    "Payload",
+    "StoredIndex",
+    "container_size",
+    "row_blocks_name",
+    "worth_storing",
+    "write_index_container",
+]

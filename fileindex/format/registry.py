@@ -20,12 +20,16 @@ from fileindex.format.bloom_filter import (
     FittedBloomFilterBuilder,
 )
 from fileindex.format.bsi import BsiReader, write_bsi
-from fileindex.format.container import Payload
+from fileindex.format.container import ROW_BLOCKS, Payload
 from fileindex.format.range_bitmap_reader import RangeBitmapReader
 from fileindex.format.range_bitmap_writer import write_range_bitmap
+from fileindex.format.row_blocks import DEFAULT_BLOCK_ROWS, FEWEST_BLOCK_ROWS, RowBlocksReader
 from fileindex.keys.group_by import GroupedColumn
 from fileindex.predicate.tree import Leaf
 from fileindex.rowset.result import FileIndexResult
+
+BLOCK_ROWS = "block-rows"
+"""An option of ours of bloom filters."""
 
 
 class HashingBuilder(Protocol):
@@ -33,6 +37,9 @@ class HashingBuilder(Protocol):
 
     def add(self, values: Any) -> None:
         """Take an array in physical form."""
+
+    def add_hashes(self, hashes: Any) -> None:
+        """Take hashes of values (``keys.hash_array``)."""
 
     def add_keys(self, keys: Any) -> None:
         """Take index keys of the column, as a grouped column has them."""
@@ -58,7 +65,7 @@ class IndexReader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class IndexType:
-    """An index type: exactly one of ``hashing`` and ``grouping`` builds its payload.
+    """An index type: exactly one of ``hashing`` and ``grouping`` builds its payload, neither if it accompanies another type.
 
     ``checks`` has for every option what raises UnsupportedOption, given a value and the full key, if the type does not take it;
     ``check_together`` does so for all options of an index, given how to spell their full keys.
@@ -110,6 +117,22 @@ def _fraction(text: str, option: str) -> float:
     return number
 
 
+def _block_rows(text: str, option: str) -> int:
+    number = _int(text, option)
+    if 0 < number < FEWEST_BLOCK_ROWS:
+        raise UnsupportedOption(option, f"{number} rows are too few for a block; it takes {FEWEST_BLOCK_ROWS} or more, or 0 for no blocks")
+    return number
+
+
+def block_rows_of(options: Mapping[str, str]) -> int:
+    """Rows of the blocks that accompany a bloom filter with valid ``options``; 0 for none.
+
+    >>> block_rows_of({}), block_rows_of({"block-rows": "0"})
+    (10000, 0)
+    """
+    return _block_rows(options.get(BLOCK_ROWS, str(DEFAULT_BLOCK_ROWS)), BLOCK_ROWS)
+
+
 def _version(text: str, option: str) -> int:
     if text.strip() not in {str(VERSION_1), str(VERSION_2)}:
         raise UnsupportedOption(option, f"bitmap version '{text}' is unknown; 1 and 2 are written")
@@ -155,7 +178,7 @@ INDEX_TYPES: Mapping[str, IndexType] = {
             "bloom-filter",
             frozenset(_NUMBERS | STRINGS | BINARIES),
             {},
-            {"items": _int, "fpp": _fraction},
+            {"items": _int, "fpp": _fraction, BLOCK_ROWS: _block_rows},
             BloomFilterReader,
             hashing=_bloom,
             check_together=_bloom_size,
@@ -186,7 +209,13 @@ INDEX_TYPES: Mapping[str, IndexType] = {
         ),
     )
 }
-"""Index types by name."""
+"""Index types by name, those that options can ask for."""
+
+STORED_TYPES: Mapping[str, IndexType] = {
+    **INDEX_TYPES,
+    ROW_BLOCKS: IndexType(ROW_BLOCKS, INDEX_TYPES["bloom-filter"].kinds, {}, {}, RowBlocksReader),
+}
+"""Index types by name, those that containers can have."""
 
 
-__all__ = ["INDEX_TYPES", "HashingBuilder", "IndexReader", "IndexType"]
+__all__ = ["INDEX_TYPES", "STORED_TYPES", "HashingBuilder", "IndexReader", "IndexType", "block_rows_of"]

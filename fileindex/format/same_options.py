@@ -17,9 +17,10 @@ from fileindex.base.memory_size import parse_memory_size
 from fileindex.format.bitmap_writer import DEFAULT_BLOCK_SIZE, VERSION_1, VERSION_2
 from fileindex.format.bloom_filter import DEFAULT_FPP, DEFAULT_ITEMS, BloomSize
 from fileindex.format.bsi import BSI_VERSION
-from fileindex.format.container import Payload
+from fileindex.format.container import ROW_BLOCKS, Payload
 from fileindex.format.range_bitmap_writer import RANGE_BITMAP_VERSION as RANGE_VERSION
 from fileindex.format.range_bitmap_writer import default_chunk_size
+from fileindex.format.row_blocks import DEFAULT_BLOCK_ROWS, RowBlocksReader
 from fileindex.keys.fixed import key_width
 
 _LOOKED_AT = 64 * 1024
@@ -62,6 +63,13 @@ def _bloom(payload: Payload, _type: ColumnType, options: Mapping[str, str], rows
     if found == BloomSize.of(int(options.get("items", DEFAULT_ITEMS)), fpp):
         return True
     return "items" not in options and found.is_of_some(max(1, rows), fpp)
+
+
+def _row_blocks(payload: Payload, column_type: ColumnType, options: Mapping[str, str], rows: int) -> bool:
+    """Neighbouring blocks of a large file are joined, two at a time."""
+    found, wanted = RowBlocksReader(payload, column_type), int(options.get("block-rows", DEFAULT_BLOCK_ROWS))
+    joined, rest = divmod(found.block_rows, max(1, wanted))
+    return found.row_count == rows and rest == 0 and joined.bit_count() == 1
 
 
 def _bsi(payload: Payload, _type: ColumnType, _options: Mapping[str, str], rows: int) -> bool:
@@ -197,6 +205,7 @@ _CHECKS: Mapping[str, Callable[[Payload, ColumnType, Mapping[str, str], int], bo
     "bitmap": _bitmap,
     "bsi": _bsi,
     "range-bitmap": _range_bitmap,
+    ROW_BLOCKS: _row_blocks,
 }
 
 __all__ = ["has_same_options"]

@@ -12,8 +12,8 @@ from typing import TypeVar
 from fileindex.base.column_type import ColumnType
 from fileindex.base.corrupt import CorruptIndex
 from fileindex.base.errors import PaimonError
-from fileindex.format.container import ContainerEntry, ContainerReader
-from fileindex.format.registry import INDEX_TYPES, IndexReader
+from fileindex.format.container import ROW_BLOCKS, ContainerEntry, ContainerReader
+from fileindex.format.registry import STORED_TYPES, IndexReader
 from fileindex.predicate.evaluate_rows import type_of
 from fileindex.predicate.tree import ColumnRef
 from fileindex.query.metrics import IndexMetrics
@@ -53,7 +53,7 @@ class FileIndexes:
         self._bytes_before = container.bytes_read
 
     def of(self, column: ColumnRef) -> tuple[ColumnType, list[ContainerEntry]] | None:
-        """The column's type and its indexes, the smallest first; None, and a note, if that cannot be told."""
+        """The column's type and its indexes, the smallest first and row blocks last; None, and a note, if that cannot be told."""
         try:
             column_type = type_of(column, self._types)
         except PaimonError as error:
@@ -64,7 +64,7 @@ class FileIndexes:
         except Exception as error:  # noqa: BLE001 - advice: a broken container, or a store that fails, must not stop a read
             self.warn("container", error)
             return None
-        return column_type, sorted(entries, key=lambda entry: entry.length)
+        return column_type, sorted(entries, key=lambda entry: (entry.index_type == ROW_BLOCKS, entry.length))
 
     def ask(self, entry: ContainerEntry, column_type: ColumnType, question: Callable[[IndexReader], FileIndexResult]) -> FileIndexResult:
         """What an index says; REMAIN, and a note, if it cannot be read."""
@@ -124,7 +124,7 @@ class FileIndexes:
         return self._readers[entry]
 
     def _open(self, entry: ContainerEntry, column_type: ColumnType) -> IndexReader:
-        index_type = INDEX_TYPES.get(entry.index_type)
+        index_type = STORED_TYPES.get(entry.index_type)
         if index_type is None:
             raise CorruptIndex(f"index type '{entry.index_type}' is not known here")
         if not index_type.supports(column_type):

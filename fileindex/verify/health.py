@@ -9,7 +9,7 @@ from fileindex.base.column_type import ColumnType
 from fileindex.build.advice import SMALL, nearly_all_differ
 from fileindex.format.bloom_filter import BloomFilterReader
 from fileindex.format.container import Payload
-from fileindex.format.registry import INDEX_TYPES
+from fileindex.format.registry import STORED_TYPES
 
 OVERFULL = 0.5
 """A bloom filter with a greater false positive rate lets most misses through, or nearly so."""
@@ -78,7 +78,7 @@ def _look(
     index_type: str, payload: Payload | None, column_type: ColumnType, row_count: int, notes: list[str]
 ) -> tuple[int | None, float | None]:
     """Distinct values and false positive rate; adds to ``notes``."""
-    known = INDEX_TYPES.get(index_type)
+    known = STORED_TYPES.get(index_type)
     if payload is None or known is None or not known.supports(column_type):
         why = "was fed nothing" if payload is None else f"unusable: '{index_type}' on {column_type.kind} is not known here"
         notes.append(why)

@@ -20,8 +20,9 @@ from fileindex.base.plain_value import from_scalar, plain_array
 from fileindex.build.options import IndexSpec
 from fileindex.build.writer import FileIndexMaintainer
 from fileindex.format.bloom_filter import BloomFilterBuilder, BloomFilterReader, BloomSize
-from fileindex.format.container import Payload
+from fileindex.format.container import ROW_BLOCKS, Payload
 from fileindex.format.registry import INDEX_TYPES
+from fileindex.format.row_blocks import RowBlocksBuilder, RowBlocksReader
 from fileindex.predicate.map_entries import map_entries
 from fileindex.predicate.tree import ColumnRef, Compare, IsNull, Leaf, Op
 from fileindex.rowset.result import FileIndexResult, RowSet
@@ -64,6 +65,8 @@ def twin_of(column: ColumnRef, index_type: str, payload: Payload | None, column_
         return _Nothing(column, column_type)
     if index_type == "bloom-filter":
         return _Bloom(column, payload, column_type)
+    if index_type == ROW_BLOCKS:
+        return _RowBlocks(column, payload, column_type)
     return _Exact(column, index_type, payload, column_type, options)
 
 
@@ -106,6 +109,27 @@ class _Bloom:
         mine, theirs = (np.frombuffer(data, np.uint8, offset=4) for data in (self._builder.finish(), self._payload.whole()))
         missing = int(np.bitwise_count(mine & ~theirs).sum())
         return f"{missing} bits of values that the file has are not set" if missing else None
+
+
+class _RowBlocks:
+    """Blocks of the same size: each of their bits must be set in the stored ones."""
+
+    def __init__(self, column: ColumnRef, payload: Payload, column_type: ColumnType) -> None:
+        reader = RowBlocksReader(payload, column_type)
+        self._column = column
+        self._payload = payload
+        self._type = column_type
+        self._builder = RowBlocksBuilder(column_type, reader.block_rows, reader.segments)
+
+    def write(self, column: Any) -> None:
+        self._builder.add(plain_array(_values(self._column, column), self._type))
+
+    def lie(self) -> str | None:
+        mine, theirs = (np.frombuffer(data, np.uint8) for data in (self._builder.finish(), self._payload.whole()))
+        if len(mine) != len(theirs):
+            return f"it is of another number of rows than the file's {self._builder.row_count}"
+        missing = int(np.bitwise_count(mine & ~theirs).sum())
+        return f"{missing} bits of values that its blocks have are not set" if missing else None
 
 
 class _Exact:

@@ -18,7 +18,7 @@ from fileindex.base.log import logger_of
 from fileindex.base.plain_value import from_scalar
 from fileindex.build.options import FileIndexOptions
 from fileindex.build.writer import DataFileIndexWriter
-from fileindex.format.container import container_size, write_index_container
+from fileindex.format.container import container_size, worth_storing, write_index_container
 from lsm.arrow.row_kind import retracts
 from lsm.data_files.encoders import PARQUET, FileEncoder, compression_of, file_encoder, format_of
 from lsm.keys.sort import SEQUENCE_NUMBER, VALUE_KIND
@@ -157,7 +157,7 @@ class _IndexedFile:
         embedded: bytes | None = None
         extra: tuple[str, ...] = ()
         if self._index is not None:
-            indexes = self._index.finish()
+            indexes = worth_storing(self._index.finish(), self._target.index_options.in_manifest_threshold)
             for line in self._index.omitted:
                 _LOG.warning("%s has no index %s", self._encoder.path, line)
             for index, said in self._index.advice.items():

@@ -15,8 +15,9 @@ from typing import Self
 from fileindex.base.errors import PaimonError
 from fileindex.build.options import FileIndexOptions, IndexSpec
 from fileindex.build.writer import DataFileIndexWriter
-from fileindex.format.container import ContainerEntry, StoredIndex, container_size, write_index_container
+from fileindex.format.container import ROW_BLOCKS, ContainerEntry, StoredIndex, container_size, worth_storing, write_index_container
 from fileindex.format.registry import INDEX_TYPES
+from fileindex.format.row_blocks import pays
 from fileindex.format.same_options import has_same_options
 from fileindex.predicate.evaluate_rows import type_of
 from fileindex.predicate.tree import ColumnRef
@@ -29,6 +30,8 @@ from manifest.entry.data_file import DataFileMeta
 from manifest.entry.manifest_entry import ManifestEntry
 from manifest.schema.table_schema import TableSchema
 from manifest.store import FileStore
+
+_BLOOM = "bloom-filter"
 
 Key = tuple[str, str]
 """Column or map entry as containers spell it, and index type."""
@@ -66,7 +69,7 @@ class FileIndexRewriter:
         """
         wanted, old = self._wanted(entry.file), _Existing.of(self.store, entry)
         kept = old.built_as(wanted, entry.file.row_count)
-        if len(kept) == len(wanted.specs) and self._is_in_place(entry.file, old, kept):
+        if kept.issuperset(map(_key, wanted.specs)) and self._is_in_place(entry.file, old, kept):
             return RewrittenIndex()
         payloads = old.payloads(kept)
         if len(payloads) < len(kept):
@@ -77,8 +80,9 @@ class FileIndexRewriter:
         bytes_read = report.bytes_read + old.bytes_read
         if set(payloads) == kept and self._is_in_place(entry.file, old, kept):  # what is missing cannot hold this file's values
             return RewrittenIndex(bytes_read=bytes_read)
-        indexes = [(*key, payloads[key]) for key in map(_key, wanted.specs) if key in payloads]
-        return self._stored(entry, indexes, bytes_read)
+        keys = [key for spec in wanted.specs for key in _keys(spec) if key in payloads]
+        indexes = [(*key, payloads[key]) for key in keys]
+        return self._stored(entry, worth_storing(indexes, self.store.schema.file_index.in_manifest_threshold), bytes_read)
 
     def _wanted(self, file: DataFileMeta) -> _Wanted:
         found = self._known.get((file.schema_id, file.write_cols))
@@ -162,7 +166,7 @@ class _Wanted:
                 continue
             column = ColumnRef(name, spec.column.key)
             if INDEX_TYPES[spec.index_type].supports(type_of(column, file.column_types)):
-                specs.append(IndexSpec(column, spec.index_type, spec.options))
+                specs.append(spec.of(column, file.column_types))
         return cls(file.model_copy(update={"options": table.options}), tuple(specs))
 
 
@@ -194,17 +198,31 @@ class _Existing:
         return 0 if self.place is None or self.place.path is None else self.place.container.bytes_read
 
     def built_as(self, wanted: _Wanted, row_count: int) -> set[Key]:
-        """The indexes that are as they are wanted, as far as their first bytes tell."""
-        return {_key(spec) for spec in wanted.specs if self._is_as(spec, wanted.schema, row_count)}
+        """The indexes that are as they are wanted, as far as their first bytes tell, each with the row blocks that accompany it."""
+        found: set[Key] = set()
+        for spec in wanted.specs:
+            if self._is_as(_key(spec), spec, wanted.schema, row_count) and self._has_blocks_as(spec, wanted.schema, row_count):
+                found |= set(_keys(spec)) & self.entries.keys()
+        return found
 
-    def _is_as(self, spec: IndexSpec, schema: TableSchema, row_count: int) -> bool:
-        index = self.entries.get(_key(spec))
+    def _has_blocks_as(self, spec: IndexSpec, schema: TableSchema, row_count: int) -> bool:
+        """Whether row blocks are there if and only if a file with such an index gets some; one in the manifest may lack room for them."""
+        if spec.index_type != _BLOOM:
+            return True
+        pay = pays(spec.block_rows, row_count, self.entries[_key(spec)].length)
+        blocks = _keys(spec)[1]
+        if blocks in self.entries:
+            return pay and self._is_as(blocks, spec, schema, row_count)
+        return not pay or self.place is None or self.place.path is None
+
+    def _is_as(self, key: Key, spec: IndexSpec, schema: TableSchema, row_count: int) -> bool:
+        index = self.entries.get(key)
         if index is None or self.place is None:
             return False
         column_type = type_of(spec.column, schema.column_types)
         try:
             payload = None if index.is_empty else self.place.container.payload(index)
-            return has_same_options(spec.index_type, payload, column_type, spec.options, row_count)
+            return has_same_options(index.index_type, payload, column_type, spec.options, row_count)
         except (PaimonError, OSError):
             return False
 
@@ -221,6 +239,11 @@ class _Existing:
 
 def _key(spec: IndexSpec) -> Key:
     return str(spec.column), spec.index_type
+
+
+def _keys(spec: IndexSpec) -> tuple[Key, ...]:
+    """Its own, and of a bloom filter that of the row blocks that may accompany it."""
+    return (_key(spec), (str(spec.column), ROW_BLOCKS)) if spec.index_type == _BLOOM else (_key(spec),)
 
 
 __all__ = ["FileIndexRewriter", "RewrittenIndex", "side_file_name"]

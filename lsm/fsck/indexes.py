@@ -11,7 +11,7 @@ import numpy as np
 from fileindex.base.errors import CorruptFile, PaimonError
 from fileindex.build.options import parse_column
 from fileindex.format.container import ContainerEntry, ContainerReader
-from fileindex.format.registry import INDEX_TYPES
+from fileindex.format.registry import STORED_TYPES
 from fileindex.predicate.evaluate_rows import type_of
 from fileindex.predicate.tree import ColumnRef
 from fileindex.verify.rebuild import BROKEN_INDEX, Twin, twin_of
@@ -70,7 +70,7 @@ class CheckedFileIndexes:
         column = parse_column(entry.column)
         try:
             column_type = type_of(column, self.schema.column_types)
-            known = INDEX_TYPES.get(entry.index_type)
+            known = STORED_TYPES.get(entry.index_type)
             if known is None or not known.supports(column_type):
                 self.found.unchecked[f"indexes of type '{entry.index_type}'"] += 1
                 return

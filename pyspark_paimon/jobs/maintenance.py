@@ -8,11 +8,13 @@ from typing import Any
 
 from fileindex.base.errors import InvalidArgument, PaimonError
 from fileindex.base.log import logger_of
+from fileindex.format.container import ROW_BLOCKS
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.request.backend import Backend, TravelRequest
 from pyspark_paimon.request.results import IndexRewriteResult, MaintenanceResult, Removal
 
 _LOG = logger_of(__name__)
+_BLOOM = "bloom-filter"
 _PREFIX, _COLUMNS = "file-index.", ".columns"
 
 
@@ -64,7 +66,8 @@ def indexes_of_column(backend: Backend, column: str, index_type: str | None) -> 
     """The indexes that the newest state has of a column, as what would go; headers are read."""
     pinned = backend.pin(TravelRequest())
     rows = backend.index_view("file_indexes", None if pinned is None else pinned.id).to_pylist()
-    found = [row for row in rows if row["column_name"] == column and index_type in {None, row["index_type"]}]
+    types = {index_type, ROW_BLOCKS} if index_type == _BLOOM else {index_type}
+    found = [row for row in rows if row["column_name"] == column and (index_type is None or row["index_type"] in types)]
     files = {row["file_path"] for row in found}
     removal = Removal(files=len(files), bytes=sum(row["index_size_in_bytes"] for row in found))
     looked_at = len({row["file_path"] for row in rows})

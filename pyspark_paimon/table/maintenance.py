@@ -137,7 +137,7 @@ class TableMaintenance(TableRole):
     def drop_index(self, column: str, type: str | None = None, *, dry_run: bool = False) -> IndexRewriteResult:  # noqa: A002  # as in the options' names
         """Forget the file indexes of a column, or only the one of a type (``bloom-filter``, ``bitmap``, ``bsi``, ``range-bitmap``), and take them out of the files.
 
-        A map's entry is named as in the options, ``attrs[clicks]``. Data files stay as they are; other indexes do, too. ``dry_run`` tells how
+        A map's entry is named as in the options, ``attrs[clicks]``. Data files stay as they are; other indexes do, too; row blocks go with their bloom filter. ``dry_run`` tells how
         many files of the newest state have such an index, and its bytes.
 
         Raises ``InvalidArgument`` if there is no such index.

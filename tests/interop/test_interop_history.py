@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from lsm.arrow.row_kind import ROW_KIND
@@ -15,6 +16,7 @@ from tests.interop.agreement import agree, agree_on_filter
 from tests.interop.engine import Engine
 from tests.interop.features import JAVA, OURS_READS, READS_OURS, feature
 from tests.interop.made_rows import BASE
+from tests.interop.peers import Peer
 from tests.interop.players import FAR_FUTURE_MS, arrow_rows, made_by_java, made_by_us
 from tests.interop.spec_parts import BUCKETS, UNAWARE
 from tests.interop.specs import FULL, Spec, Write, commits
@@ -210,3 +212,18 @@ def test_the_engine_and_we_write_a_table_that_is_read_with_a_branch(engine: Engi
     assert ours == [*([("x", 4)] if option == "scan.fallback-branch" else [("x", 2)]), ("y", 3), ("z", 5), ("z", 6)]
     assert {(row["p"], row["id"]) for row in table.scan(options={option: ""}).to_arrow().to_pylist()} == {("x", 4), ("z", 5), ("z", 6)}
     assert engine.fsck(path) == []
+
+
+@feature("file indexes in sidecars", JAVA, READS_OURS)
+def test_the_engine_passes_over_the_row_blocks_of_our_bloom_filters(engine: Engine, pypaimon: Peer, tmp_path: Path) -> None:
+    options = {"bucket": "1", "file-index.bloom-filter.columns": "s", "file-index.bloom-filter.s.block-rows": "500"}
+    table = Table.create(tmp_path / "peers.db" / "t", "id BIGINT, s STRING", primary_keys=["id"], options=options)
+    table.write(pa.table({"id": range(3000), "s": [f"text {number * 7919 % 3000}" for number in range(3000)]}))
+    assert [found["columns"].keys() for found in engine.indexes(table.path)] == [{"s", "s#row-blocks"}]
+    there, missing = ({"op": "=", "col": "s", "value": f"text {text}"} for text in ("7", "of none"))
+    assert [file["index"] for file in engine.index_eval(table.path, there)] == ["REMAIN"]
+    assert [file["index"] for file in engine.index_eval(table.path, missing)] == ["SKIP"]
+    assert engine.dump(table.path, there) == [{"id": 2753, "s": "text 7"}]
+    assert len(engine.dump(table.path)) == pypaimon.read(table.path).num_rows == 3000
+    assert table.scan("s = 'text 7'").to_arrow()["id"].to_pylist() == [2753]
+    assert engine.fsck(table.path) == []

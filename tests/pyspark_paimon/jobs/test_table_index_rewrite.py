@@ -412,3 +412,46 @@ def test_what_is_built_again_equals_paimons_byte_for_byte(tmp_path, name) -> Non
     assert after.keys() == before.keys()
     assert {key: len(payload) for key, payload in after.items()} == {key: len(payload) for key, payload in before.items()}
     assert [key for key in before if key[2] != "bitmap" and after[key] != before[key]] == []
+
+
+BLOOM, BLOCKS = "bloom-filter", "bloom-filter-blocks"
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
+def test_row_blocks_come_stay_and_go_with_their_bloom_filter(create, file_format) -> None:
+    bloom, rows = "file-index.bloom-filter.s.block-rows", 3000
+    table = create("id BIGINT, s STRING, old STRING", primary_keys=(), options={"file.format": file_format, **BESIDE})
+    texts = [f"text {number * 7919 % rows}" if number % 10 else None for number in range(rows)]
+    table.write(pa.table({"id": range(rows), "s": texts, "old": texts}))
+    table.alter_options({"file-index.bloom-filter.columns": "s", bloom: "0"})
+    table.rewrite_file_index()
+    assert [kind for _, kind, _ in listed(table)] == [BLOOM]
+    table.alter_options({bloom: "500"})
+    assert table.rewrite_file_index().rewritten == 1
+    assert [kind for _, kind, _ in listed(table)] == [BLOOM, BLOCKS]
+    assert table.rewrite_file_index().bytes_written == 0
+    scan = table.scan(f"s = '{texts[1234]}'")
+    assert scan.to_arrow()["id"].to_pylist() == [1234]
+    assert BLOCKS in str(scan.explain())
+    assert table.scan(f"s IN ('{texts[1]}', '{texts[2999]}', 'no text')").to_arrow()["id"].to_pylist() == [1, 2999]
+    assert table.fsck("deep").problems == ()
+    assert table.drop_index("s", "bloom-filter", dry_run=True).removal.bytes == sum(table.file_indexes()["index_size_in_bytes"].to_pylist())
+    table.drop_index("s")
+    assert listed(table) == []
+
+
+def test_row_blocks_push_no_index_out_of_the_manifest(create) -> None:
+    options = {
+        "file-index.bloom-filter.columns": "id",
+        "file-index.bloom-filter.id.block-rows": "500",
+        "file-index.in-manifest-threshold": "3 kb",
+    }
+    table = create("id BIGINT, n INT", primary_keys=(), options=options)
+    table.write(pa.table({"id": range(3000), "n": pa.array(range(3000), pa.int32())}))
+    assert listed(table) == [("id", BLOOM, "EMBEDDED")]
+    assert table.rewrite_file_index().rewritten == 0
+    table.alter_options({"file-index.in-manifest-threshold": "1 mb"})
+    table.write(pa.table({"id": range(3000), "n": pa.array(range(3000), pa.int32())}))
+    assert listed(table) == [("id", BLOOM, "EMBEDDED"), ("id", BLOCKS, "EMBEDDED")]
+    assert table.rewrite_file_index().rewritten == 0
+    assert table.scan("id = 1234").count() == 2

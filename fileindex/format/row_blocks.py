@@ -1,0 +1,187 @@
+"""The ``bloom-filter-blocks`` index: which blocks of rows may hold a value, asked after the file's bloom filter said 'perhaps'.
+
+It is ours: other engines look indexes up by their own columns, and it is stored beside them (``container.ROW_BLOCKS``). Bits of
+all blocks are transposed: a line has one bit a block, and each value sets some lines of one segment of 512 (a blocked bloom filter,
+Putze, Sanders and Singler, 2007), so that a question reads one range of bytes and joins a few lines. Layout, big endian: version, hash
+functions, two bytes of zero, rows of the file, rows of a block, segments; then the lines, low bits first.
+"""
+
+from __future__ import annotations
+
+import struct
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from pyroaring import BitMap
+
+from fileindex.base.column_type import ColumnType, Plain
+from fileindex.base.corrupt import CorruptIndex
+from fileindex.format.bloom_filter import literal_hashes
+from fileindex.format.container import Payload
+from fileindex.keys.hashing import hash_array
+from fileindex.predicate.tree import Compare, In, Leaf, Op
+from fileindex.rowset.result import REMAIN, SKIP, FileIndexResult, RowSet
+
+DEFAULT_BLOCK_ROWS = 10_000
+"""Rows of a block: as many as the pages of our files hold at most."""
+
+FEWEST_BLOCK_ROWS = 100
+MOST_LITERALS = 256
+"""Values of an IN list beyond which nearly every block would have one."""
+
+_VERSION = 1
+_HASHES = 6
+_SEGMENT = 512
+_LINE_BITS = 9
+_BITS_A_VALUE = 10
+_MOST_BLOCKS = 1024
+_MOST_ROWS = 1 << 27
+_SMALL_BLOOM = 1024
+_SHARE = 64
+_HEAD = struct.Struct(">BBxxiii")
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+_LOW = np.uint64(0xFFFFFFFF)
+
+_Words: TypeAlias = np.ndarray[Any, np.dtype[np.uint64]]
+_Longs: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+_Bytes: TypeAlias = np.ndarray[Any, np.dtype[np.uint8]]
+
+
+def pays(block_rows: int, row_count: int, bloom_bytes: int) -> bool:
+    """Whether a file gets the index: it has several blocks, and so many values (as its bloom filter's size tells) that a block lacks most.
+
+    >>> pays(10_000, 10_000, 6_000), pays(10_000, 10_001, 6_000), pays(10_000, 10_001, 12), pays(0, 10_001, 6_000)
+    (False, True, False, False)
+    """
+    return 0 < block_rows < row_count <= _MOST_ROWS and bloom_bytes >= _SMALL_BLOOM
+
+
+class RowBlocksBuilder:
+    """Takes a column in the order of its rows; holds eight bytes for each value of a block until the end."""
+
+    def __init__(self, column_type: ColumnType, block_rows: int, segments: int | None = None) -> None:
+        self.row_count = 0
+        self._type = column_type
+        self._block_rows = block_rows
+        self._segments = segments
+        self._blocks: list[list[_Words]] = []
+
+    def add(self, values: Any) -> list[_Words]:
+        """Take the next rows in physical form, perhaps as a dictionary; their hashes, some repeated."""
+        of_dictionary = hash_array(values.dictionary, self._type) if pa.types.is_dictionary(values.type) else None
+        found, at = [], 0
+        while at < len(values):
+            block, before = divmod(self.row_count, self._block_rows)
+            piece = values.slice(at, min(self._block_rows - before, len(values) - at))
+            if of_dictionary is None:
+                hashes = _fewer(hash_array(piece, self._type))
+            else:
+                hashes = of_dictionary[np.unique(piece.indices.drop_null().to_numpy(zero_copy_only=False))]
+            if block == len(self._blocks):
+                self._blocks.append([])
+            self._blocks[block].append(hashes)
+            found.append(hashes)
+            at += len(piece)
+            self.row_count += len(piece)
+        return found
+
+    def finish(self) -> bytes:
+        """The payload. Of so many blocks that lines would be long, neighbours are joined."""
+        blocks, block_rows = self._blocks, self._block_rows
+        while len(blocks) > _MOST_BLOCKS:
+            blocks = [[*one, *other] for one, other in zip(blocks[::2], [*blocks[1::2], []], strict=False)]
+            block_rows *= 2
+        most = max((sum(map(len, block)) for block in blocks), default=0)
+        segments = self._segments or max(1, -(-most * _BITS_A_VALUE // _SEGMENT))
+        lines = np.zeros((segments * _SEGMENT, -(-len(blocks) // 8)), np.uint8)
+        for first in range(0, len(blocks), 8):
+            flags = np.zeros((8, segments * _SEGMENT), np.bool_)
+            for number, block in enumerate(blocks[first : first + 8]):
+                for hashes in block:
+                    for positions in _lines(hashes, segments):
+                        flags[number][positions] = True
+            lines[:, first // 8] = np.packbits(flags, axis=0, bitorder="little")[0]
+        return _HEAD.pack(_VERSION, _HASHES, self.row_count, block_rows, segments) + lines.tobytes()
+
+
+class RowBlocksReader:
+    """Answers ``=`` and ``IN`` with the rows of the blocks that may have a value, everything else with REMAIN."""
+
+    distinct: int | None = None
+
+    def __init__(self, payload: Payload, column_type: ColumnType) -> None:
+        self._payload = payload
+        self._type = column_type
+        version, hashes, rows, self.block_rows, self.segments = _HEAD.unpack(payload.read(0, _HEAD.size))
+        if (version, hashes) != (_VERSION, _HASHES):
+            raise CorruptIndex(f"version {version} of row blocks with {hashes} hash functions is unknown")
+        if rows < 0 or self.block_rows <= 0 or self.segments <= 0:
+            raise CorruptIndex(f"row blocks of {rows} rows have {self.block_rows} rows each and {self.segments} segments")
+        self.row_count: int | None = rows
+        self.blocks = -(-rows // self.block_rows)
+        self._width = -(-self.blocks // 8)
+        if payload.length != _HEAD.size + self.segments * _SEGMENT * self._width:
+            raise CorruptIndex(f"row blocks take {payload.length} bytes, not those of {self.segments} segments for {self.blocks} blocks")
+
+    def evaluate(self, leaf: Leaf) -> FileIndexResult:
+        """The rows of all blocks that can match; literals fit the column."""
+        match leaf:
+            case Compare(_, Op.EQ, value):
+                values: tuple[Plain, ...] = (value,)
+            case In(_, values, False):
+                pass
+            case _:
+                return REMAIN
+        hashes = literal_hashes(values, self._type) if len(values) <= MOST_LITERALS else None
+        if hashes is None:
+            return REMAIN
+        if not len(hashes) or not self.blocks:
+            return SKIP
+        found = np.flatnonzero(np.unpackbits(self._blocks_of(hashes), bitorder="little")[: self.blocks])
+        if len(found) == self.blocks:
+            return REMAIN
+        return RowSet(self._rows(found)) if len(found) else SKIP
+
+    def _blocks_of(self, hashes: _Words) -> _Bytes:
+        """A bit a block: set if all lines of one of the hashes have it."""
+        lines = np.stack(_lines(hashes, self.segments), axis=1)
+        part = _SEGMENT * self._width
+        if 2 * len(lines) * part >= self._payload.length:
+            matrix = np.frombuffer(self._payload.whole(), np.uint8, offset=_HEAD.size).reshape(-1, self._width)
+            return _any(matrix[lines])
+        firsts = (lines[:, 0] // _SEGMENT).tolist()
+        segments = np.frombuffer(b"".join(self._payload.read(_HEAD.size + first * part, part) for first in firsts), np.uint8)
+        return _any(segments.reshape(-1, self._width)[lines % _SEGMENT + _SEGMENT * np.arange(len(lines))[:, None]])
+
+    def _rows(self, blocks: _Longs) -> BitMap:
+        """The rows of blocks, those of neighbours at once."""
+        rows = BitMap()
+        edges = np.flatnonzero(np.diff(blocks, prepend=-2, append=blocks[-1] + 2) != 1)
+        for first, end in pairwise(edges.tolist()):
+            rows.add_range(int(blocks[first]) * self.block_rows, min((int(blocks[end - 1]) + 1) * self.block_rows, self.row_count or 0))
+        return rows
+
+
+def _any(lines: _Bytes) -> _Bytes:
+    """Blocks that have all lines of some hash; ``lines`` are by hash and hash function."""
+    found: _Bytes = np.bitwise_or.reduce(np.bitwise_and.reduce(lines, axis=1), axis=0)
+    return found
+
+
+def _fewer(hashes: _Words) -> _Words:
+    """The hashes of a block, each once if a sample of them says that many repeat."""
+    some = hashes[hashes & np.uint64(_SHARE - 1) == 0]
+    return np.unique(hashes) if len(some) < 8 or 4 * len(np.unique(some)) <= 3 * len(some) else hashes
+
+
+def _lines(hashes: _Words, segments: int) -> list[_Longs]:
+    """For each hash function the line of every hash: the low half chooses a segment, bits of the mixed hash its lines."""
+    base = ((hashes & _LOW) * np.uint64(segments) >> np.uint64(32)).astype(np.int64) * _SEGMENT
+    mixed = (hashes ^ hashes >> np.uint64(32)) * _MIX
+    shifts = (np.uint64(64 - _LINE_BITS * (number + 1)) for number in range(_HASHES))
+    return [base + (mixed >> shift & np.uint64(_SEGMENT - 1)).astype(np.int64) for shift in shifts]
+
+
+__all__ = ["DEFAULT_BLOCK_ROWS", "FEWEST_BLOCK_ROWS", "MOST_LITERALS", "RowBlocksBuilder", "RowBlocksReader", "pays"]
