@@ -253,8 +253,10 @@ def observed(rounds: Iterable[MergeRound], observe: ChangeObserver | None, *, dr
             observe(merged)
         rows = without_level(merged.result)
         rows = drop_retracts(rows) if drop_delete else rows
+        del merged
         if rows.num_rows:
             yield rows
+        del rows
 
 
 def by_age(section: Section) -> Section:

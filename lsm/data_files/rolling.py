@@ -66,6 +66,7 @@ class RollingFileWriter:
         try:
             for table in tables:
                 self.write(table)
+                del table  # before the next one is made
         except BaseException:
             self.abort()
             raise

@@ -32,9 +32,14 @@ def aligned(runs: Sequence[Iterator[Any]], key: SortKey) -> Iterator[list[tuple[
             yield [(number, cursor.rest())]
         else:
             bound = min(cursor.last for _, cursor in live)
-            pieces = [(number, cursor.up_to(bound)) for number, cursor in live]
-            yield [(number, piece) for number, piece in pieces if piece.num_rows]
+            yield _cut(live, bound)
         live = [(number, cursor) for number, cursor in live if cursor.refill()]
+
+
+def _cut(live: Sequence[tuple[int, _Cursor]], bound: _Key) -> list[tuple[int, Any]]:
+    """The runs that have rows up to ``bound``, with these; they are the caller's alone."""
+    pieces = [(number, cursor.up_to(bound)) for number, cursor in live]
+    return [(number, piece) for number, piece in pieces if piece.num_rows]
 
 
 def table_of_rows(rows: Any) -> Any:
@@ -56,6 +61,7 @@ class _Cursor:
     def refill(self) -> bool:
         """Make sure that a row is at hand; False if the run has ended."""
         while self._table is None or self._next >= self._table.num_rows:
+            self._table, self._columns = None, []  # before the next batch is decoded
             table = next(self._run, None)
             if table is None:
                 return False

@@ -38,8 +38,10 @@ def merge_runs(runs: Sequence[Iterator[Any]], key: SortKey, fold: Fold, *, drop_
     """
     for merged in merge_rounds(runs, key, fold):
         rows = drop_retracts(merged.result) if drop_delete else merged.result
+        del merged  # who encodes the result needs no other version, and the next round not this one
         if rows.num_rows:
             yield rows
+        del rows
 
 
 class Fold(Protocol):
@@ -61,12 +63,17 @@ class MergeRound:
 def merge_rounds(runs: Sequence[Iterator[Any]], key: SortKey, fold: Fold) -> Iterator[MergeRound]:
     """As ``merge_runs``, with the versions that each result was made of, as changelogs need them."""
     for tables, alone in aligned_versions(runs, key):
-        if alone:
-            yield MergeRound(tables[0], None, tables[0])
-            continue
-        rows = joined(tables).combine_chunks()
-        done = sort_versions(rows, key)
-        yield MergeRound(rows, done, fold.fold(rows, done))
+        yield _merge_round(tables, key, fold, alone=alone)
+
+
+def _merge_round(tables: list[Any], key: SortKey, fold: Fold, *, alone: bool) -> MergeRound:
+    """A round of ``tables``, which are given away: none outlives its copy."""
+    rows = tables[0] if alone else joined(tables).combine_chunks()
+    tables.clear()
+    if alone:
+        return MergeRound(rows, None, rows)
+    done = sort_versions(rows, key)
+    return MergeRound(rows, done, fold.fold(rows, done))
 
 
 def sort_versions(rows: Any, key: SortKey) -> Sorted:

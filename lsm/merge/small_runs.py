@@ -25,7 +25,7 @@ _GATHERED_BYTES = 32 << 20
 def aligned_versions(runs: Sequence[Iterator[Any]], key: SortKey) -> Iterator[tuple[list[Any], bool]]:
     """As ``aligned``, of runs with the same columns: tables that hold all rows of their keys, and whether each key has but one row in them.
 
-    Larger runs come first, in the order given.
+    Larger runs come first, in the order given. The list is the caller's: what he takes out of it nobody else holds.
 
     >>> runs = [iter([pa.table({"id": [at]})]) for at in range(9)]
     >>> [([piece["id"].to_pylist() for piece in pieces], alone) for pieces, alone in aligned_versions(runs, SortKey(("id",)))]
@@ -33,7 +33,10 @@ def aligned_versions(runs: Sequence[Iterator[Any]], key: SortKey) -> Iterator[tu
     """
     kept, gathered = gathered_runs(runs, key)
     for pieces in aligned([*kept, *gathered], key):
-        yield [table for _, table in pieces], len(pieces) == 1 and pieces[0][0] < len(kept)
+        alone = len(pieces) == 1 and pieces[0][0] < len(kept)
+        tables = [table for _, table in pieces]
+        pieces.clear()
+        yield tables, alone
 
 
 def gathered_runs(runs: Sequence[Iterator[Any]], key: SortKey) -> tuple[list[Iterator[Any]], list[Iterator[Any]]]:

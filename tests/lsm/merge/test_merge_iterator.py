@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator
 from unittest import mock
 
@@ -126,3 +127,22 @@ def test_no_more_than_a_batch_of_each_run_is_held() -> None:
         ahead += piece.num_rows
         assert len(pulled) * 10 - ahead <= 2 * 10
     assert ahead == 400
+
+
+def test_who_has_a_result_finds_no_copy_of_its_versions_beside_it_and_the_next_round_not_the_result() -> None:
+    results: list[weakref.ref] = []
+
+    def source(shift: int) -> Iterator[pa.Table]:
+        for at in range(4):
+            assert all(result() is None for result in results)
+            rows = table([(2 * k + shift, k, 0, k) for k in range(at * 100, at * 100 + 100)], KEYS["bigint"][1])
+            yield rows.append_column("text", [pa.array(["x" * 10_000] * 100)])
+            del rows
+
+    before = pa.total_allocated_bytes()
+    merged = merge_runs([source(0), source(1)], SortKey(("k",)), Deduplicate())
+    while (rows := next(merged, None)) is not None:
+        assert pa.total_allocated_bytes() - before < 4_500_000  # two batches and the result: a third copy would make 6 MB
+        results.append(weakref.ref(rows))
+        del rows
+    assert len(results) == 8
