@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from fileindex.base.log import logger_of
-from manifest.entry.manifest_entry import FileKind, ManifestEntry
+from manifest.entry.columns import EntryColumns
+from manifest.entry.manifest_entry import FileKind
 from manifest.expire.delete_files import delete_files, delete_metadata, entries_of
 from manifest.expire.reachable import Reachable, near_tags, reachable
 from manifest.io import failpoints
@@ -87,26 +88,27 @@ def _expire(store: FileStore, ids: Sequence[int], first_kept: int, earliest: Sna
     expired = [changelog for changelog in map(files.get, ids) if changelog is not None]
     tagged = {tag.id: tag for tag in store.snapshots.tags().values()}
     states = {state.id: state for state in (*near_tags(store, tagged, ids[0], first_kept), earliest, newest)}
-    kept = reachable(store, states.values())  # before anything goes: it may fail
+    dead = _dead(store, expired)
+    kept = reachable(store, states.values(), dead)  # before anything goes: it may fail
     following = files.get(first_kept)
     if following is not None:
         kept.add_lists(store, [name for name, _ in following.manifest_lists])
     files.forget(ids, first_kept)
-    data = delete_files(store, _dead(store, expired), kept)
+    data = delete_files(store, dead.entries(), kept)
     manifests = delete_metadata(store, expired, kept)
     _LOG.info("%s: expired changelogs %d to %d, and with them %d data files and %d manifests", store.root, ids[0], ids[-1], data, manifests)
     return ExpiredChangelogs(len(expired), data, manifests)
 
 
-def _dead(store: FileStore, expired: Sequence[Snapshot]) -> list[ManifestEntry]:
+def _dead(store: FileStore, expired: Sequence[Snapshot]) -> EntryColumns:
     """The files of changelogs; without those the files that the snapshot deleted, which older changelogs have told."""
-    dead: list[ManifestEntry] = []
+    dead = []
     names = [changelog.changelog_manifest_list or changelog.delta_manifest_list for changelog in expired]
     every = side_by_side(store.file_io, [partial(entries_of, store, name) for name in names])
     for changelog, entries in zip(expired, every, strict=True):
         wanted = FileKind.ADD if changelog.changelog_manifest_list else FileKind.DELETE
-        dead += entries.select(entries.kind == wanted).entries()
-    return dead
+        dead.append(entries.select(entries.kind == wanted))
+    return EntryColumns.concat(dead)
 
 
 __all__ = ["ExpiredChangelogs", "expire_changelogs", "keep_changelogs", "keeps_appended"]

@@ -7,22 +7,28 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from fileindex.base.errors import CorruptFile
+from manifest.entry.columns import EntryColumns
+from manifest.entry.live import EntryFilter
 from manifest.entry.manifest_entry import FileKind
 from manifest.io.paths import MAIN_BRANCH
 from manifest.snapshot.manager import SnapshotManager
 from manifest.snapshot.snapshot import Snapshot
 from manifest.snapshot.tag import Tag
-from manifest.store import FileStore
+from manifest.store import EVERYTHING, FileStore
 
 
 @dataclass(slots=True)
 class Reachable:
-    """Names of files, unique in a table: ``data`` with side files, ``metadata`` (manifests and lists), ``indexes``, ``statistics``."""
+    """Names of files, unique in a table: ``data`` with side files, ``metadata`` (manifests and lists), ``indexes``, ``statistics``.
+
+    Of states, ``data`` has what ``wanted`` asks for: who is about to delete files of few buckets need not know the others.
+    """
 
     data: set[str] = field(default_factory=set)
     metadata: set[str] = field(default_factory=set)
     indexes: set[str] = field(default_factory=set)
     statistics: set[str] = field(default_factory=set)
+    wanted: EntryFilter = EVERYTHING
 
     def add_metadata(self, store: FileStore, snapshot: Snapshot) -> None:
         """Everything of ``snapshot`` but its data files. Raises ``CorruptFile`` if some of it is missing."""
@@ -48,7 +54,7 @@ class Reachable:
         """Everything that reading ``snapshot`` needs."""
         self.add_metadata(store, snapshot)
         with _needed_by(snapshot):
-            self.data |= store.live_entries(snapshot).physical_names()
+            self.data |= store.live_entries(snapshot, self.wanted).physical_names()
 
     def add_changes(self, store: FileStore, snapshot: Snapshot) -> None:
         """Everything that ``snapshot`` added to its predecessor's state, and its changelog."""
@@ -95,9 +101,12 @@ def _needed_by(snapshot: Snapshot) -> Iterator[None]:
         raise CorruptFile(str(error.filename), f"is missing, but {what} {snapshot.id} needs it; nothing is deleted meanwhile") from error
 
 
-def reachable(store: FileStore, states: Iterable[Snapshot]) -> Reachable:
-    """What ``states`` of the store's branch and every other branch reach. ``CorruptFile`` if that cannot be told."""
-    found = Reachable()
+def reachable(store: FileStore, states: Iterable[Snapshot], dead: EntryColumns) -> Reachable:
+    """What ``states`` of the store's branch and every other branch reach, of data files at least those in buckets of ``dead``.
+
+    ``CorruptFile`` if that cannot be told.
+    """
+    found = Reachable(wanted=EntryFilter(partitions=set(dead.partition_codes[1]), buckets=set(dead.bucket.tolist())))
     for state in states:
         found.add_state(store, state)
     for branch in branches_of(store):

@@ -10,17 +10,18 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 
 from fileindex.base.log import logger_of
-from manifest.entry.manifest_entry import FileKind, ManifestEntry
+from manifest.entry.columns import EntryColumns
+from manifest.entry.manifest_entry import FileKind
 from manifest.expire.changelogs import expire_changelogs, keep_changelogs, keeps_appended
 from manifest.expire.delete_files import delete_files, delete_metadata, entries_of
-from manifest.expire.reachable import Reachable, near_tags, reachable
+from manifest.expire.reachable import near_tags, reachable
 from manifest.io import failpoints
 from manifest.io.errors import SnapshotNotFound
 from manifest.io.side_by_side import side_by_side
@@ -185,7 +186,8 @@ def _expire(store: FileStore, ids: Sequence[int], policy: _Retention, after_gaps
     states = {
         state.id: state for state in (*near_tags(store, tagged, expired[0].id, first_kept.id), first_kept, *apart, newest or first_kept)
     }
-    kept = reachable(store, states.values())  # before anything goes: it may fail
+    dead = _dead(store, expired, first_kept)
+    kept = reachable(store, states.values(), dead)  # before anything goes: it may fail
 
     if store.options.changelogs_outlive_snapshots:
         keep_changelogs(store, expired, kept)
@@ -196,7 +198,7 @@ def _expire(store: FileStore, ids: Sequence[int], policy: _Retention, after_gaps
     for tag in manager.tags().values():
         if tag.id not in tagged:
             kept.add_state(store, tag)
-    data = _delete_data(store, [*expired, first_kept], kept) + _delete_changelogs(store, expired, kept)
+    data = delete_files(store, dead.entries(), kept)
     failpoints.point("inside-expiry")
     manifests = delete_metadata(store, expired, kept)
     said = (store.root, expired[0].id, expired[-1].id, data, manifests)
@@ -204,21 +206,16 @@ def _expire(store: FileStore, ids: Sequence[int], policy: _Retention, after_gaps
     return ExpiredSnapshots(len(expired), data, manifests)
 
 
-def _delete_data(store: FileStore, snapshots: Sequence[Snapshot], kept: Reachable) -> int:
-    """Files that a snapshot after the first deleted, unless something kept reaches them."""
-    dead: list[ManifestEntry] = []
-    for changes in side_by_side(store.file_io, [partial(entries_of, store, snapshot.delta_manifest_list) for snapshot in snapshots[1:]]):
+def _dead(store: FileStore, expired: Sequence[Snapshot], first_kept: Snapshot) -> EntryColumns:
+    """What only ``expired`` snapshots may need: files that they and the next one deleted, and their changelogs if these go with them."""
+    dead = []
+    for changes in side_by_side(store.file_io, [partial(entries_of, store, one.delta_manifest_list) for one in (*expired[1:], first_kept)]):
         gone = changes.kind == FileKind.DELETE
-        dead += changes.select(gone & ~changes.is_appended if keeps_appended(store.options) else gone).entries()
-    return delete_files(store, dead, kept)
-
-
-def _delete_changelogs(store: FileStore, snapshots: Iterable[Snapshot], kept: Reachable) -> int:
-    if store.options.changelogs_outlive_snapshots:
-        return 0
-    lists = [snapshot.changelog_manifest_list for snapshot in snapshots if snapshot.changelog_manifest_list]
-    changes = side_by_side(store.file_io, [partial(entries_of, store, name) for name in lists])
-    return delete_files(store, [entry for some in changes for entry in some.entries()], kept)
+        dead.append(changes.select(gone & ~changes.is_appended if keeps_appended(store.options) else gone))
+    lists = [snapshot.changelog_manifest_list for snapshot in expired if snapshot.changelog_manifest_list]
+    if not store.options.changelogs_outlive_snapshots:
+        dead += side_by_side(store.file_io, [partial(entries_of, store, name) for name in lists])
+    return EntryColumns.concat(dead)
 
 
 __all__ = ["ExpiredSnapshots", "FirstLook", "expire_after_commit", "expire_snapshots", "first_look"]

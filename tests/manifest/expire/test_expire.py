@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from manifest.entry.manifest_file import ManifestFile
 from manifest.expire.orphans import list_orphans, remove_orphans
 from manifest.expire.snapshots import ExpiredSnapshots, expire_snapshots
 from manifest.io.errors import SnapshotExpired
@@ -289,3 +290,25 @@ def test_what_an_expiry_reads_does_not_grow_with_the_tags(tmp_path):
         for tag in store.snapshots.tags().values():
             assert all(map(store.file_io.exists, (path(store, entry.file) for entry in store.live_entries(tag).entries())))
     assert read[0] == read[1]
+
+
+def test_an_expiry_decodes_only_manifests_that_can_hold_what_goes(tmp_path, monkeypatch):
+    """What it costs follows the files about to go, not the table."""
+    store = make_table(tmp_path / "t", partitions=("part",), options={"write-only": "true", "manifest.merge-min-count": "1000"})
+    places = [(store.partition.encode((f"p{number}",)), number % 2) for number in range(6)]
+    files = []
+    for number, (partition, bucket) in enumerate(places):
+        file = data_file(store, partition=partition, bucket=bucket, seq=(number, number))
+        committer(store).commit([message(store, [file], partition=partition, bucket=bucket)])
+        files.append(file)
+    partition, bucket = places[2]
+    after = data_file(store, partition=partition, bucket=bucket, level=5, seq=(2, 2))
+    committer(store).commit([message(store, (), [files[2]], [after], partition=partition, bucket=bucket)])
+    read = []
+    reading = ManifestFile.read_metas
+    monkeypatch.setattr(ManifestFile, "read_metas", lambda self, metas, *some: read.append(len(metas)) or reading(self, metas, *some))
+    done = expire_snapshots(FileStore.open(store.root), retain_max=1, retain_min=1, older_than_ms=ALWAYS)
+    assert (done.snapshots, done.data_files) == (6, 1)
+    assert sum(read) == 6 + 2  # what the later snapshots say, and of the state what touches that partition
+    assert not store.file_io.exists(store.physical_files(partition, bucket, files[2])[0])
+    assert set(live_names(store)) == {after.file_name, *(file.file_name for file in files if file is not files[2])}
