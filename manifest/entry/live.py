@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -41,8 +42,12 @@ def merge(entries: EntryColumns) -> Merged:
     """Cancel each ADD with a later DELETE of its identity; a DELETE without an ADD stays (Paimon's ``FileEntry.mergeEntries``)."""
     at: dict[tuple[bytes, ...], int] = {}
     twice: list[int] = []
-    kinds = entries.kind.tolist()
-    for row, identity in enumerate(entries.identities()):
+    again = _named_again(entries)
+    if not again.any():
+        return Merged(entries, ())
+    rows = np.flatnonzero(again)
+    kinds = entries.kind[rows].tolist()
+    for row, identity in enumerate(entries.identities(rows)):
         if kinds[row] == FileKind.ADD:
             if identity in at:
                 twice.append(row)
@@ -51,7 +56,18 @@ def merge(entries: EntryColumns) -> Merged:
             del at[identity]
         else:
             at[identity] = row
-    return Merged(entries.select(np.array(sorted(at.values()), np.intp)), tuple(twice))
+    stays = ~again
+    stays[rows[list(at.values())]] = True
+    return Merged(entries.select(stays), tuple(rows[twice].tolist()))
+
+
+def _named_again(entries: EntryColumns) -> Mask:
+    """Which entries have the file name of another one; only among these can two have one identity."""
+    names = entries.content("_FILE._FILE_NAME")
+    if len(set(names)) == len(names):
+        return np.zeros(len(names), np.bool_)
+    counts = Counter(names)
+    return np.array([counts[name] > 1 for name in names], np.bool_)
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,6 +63,7 @@ def _alive(
     opened: dict[str, EntryColumns] = {meta.file_name: manifests.read_meta(meta) for meta in metas if meta.num_deleted_files > 0}
     deletes = EntryColumns.concat([entries.select(entries.kind == FileKind.DELETE) for entries in opened.values()])
     gone = set(deletes.identities())
+    gone_names = set(deletes.file_name)
     touched = manifests.partition.spanning(set(deletes.partition))
 
     kept: list[ManifestFileMeta] = []
@@ -72,7 +73,10 @@ def _alive(
             kept.append(meta)
             continue
         entries = opened[meta.file_name] if meta.file_name in opened else manifests.read_meta(meta)
-        alive = np.array([identity not in gone for identity in entries.identities()], np.bool_) & (entries.kind == FileKind.ADD)
+        alive = entries.kind == FileKind.ADD
+        if gone:  # few have the name of what is gone
+            suspects = np.flatnonzero([name in gone_names for name in entries.file_name])
+            alive[suspects] &= np.array([identity not in gone for identity in entries.identities(suspects)], np.bool_)
         if not due(meta) and alive.all():
             kept.append(meta)
         else:

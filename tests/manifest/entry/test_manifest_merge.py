@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from fileindex.base.column_type import Kind
 from fileindex.predicate.tree import ColumnRef, Compare, IsNull, Op
 from manifest.entry.columns import EntryColumns
+from manifest.entry.data_file import DataFileMeta
 from manifest.entry.live import EntryFilter, live, merge
 from manifest.entry.manifest_entry import FileKind, ManifestEntry
 from manifest.entry.manifest_merge import MergePolicy, merge_manifests
@@ -207,3 +208,24 @@ def test_statistics_of_partitions_are_never_truncated(tmp_path):
     assert store.partition.decode(stats.min_values) == ("a",)
     assert store.partition.decode(stats.max_values) == (long,)
     assert stats.null_counts == (2,)
+
+
+def test_identities_are_made_of_entries_alone_that_share_a_file_name(monkeypatch):
+    """Most manifests that merge have nothing but additions."""
+    asked = []
+    identities = EntryColumns.identities
+    monkeypatch.setattr(
+        EntryColumns, "identities", lambda self, rows=None: asked.append(len(self if rows is None else rows)) or identities(self, rows)
+    )
+    added = [
+        ManifestEntry(
+            kind=FileKind.ADD, partition=EMPTY, bucket=0, total_buckets=2, file=DataFileMeta(file_name=f"f{n}", file_size=1, row_count=1)
+        )
+        for n in range(9)
+    ]
+    gone = added[4].model_copy(update={"kind": FileKind.DELETE})
+    assert len(merge(EntryColumns.of(added)).entries) == 9
+    assert asked == []
+    merged = merge(EntryColumns.of([*added, gone])).entries
+    assert [entry.file.file_name for entry in merged.entries()] == [entry.file.file_name for entry in added if entry is not added[4]]
+    assert asked == [2]
