@@ -120,6 +120,12 @@ bench-scaling: setup $(BENCH_STAMP) ## Measure how cost grows: 10,000 to FILES (
 	@$(BIN)/python -m benchmarks.metadata_scaling --files 10000,100000,$(FILES)
 	@$(BIN)/python -m benchmarks.scaling
 
+ROWS ?= 50000000
+.PHONY: bench-memory
+bench-memory: setup $(BENCH_STAMP) ## Stream in, compact, look up and delete a tenth of ROWS (50,000,000) rows under 1.5 GB, in process and in Spark workers
+	@$(BIN)/python -m benchmarks.memory_limit --rows $(ROWS)
+	@$(BIN)/python -m benchmarks.memory_limit --rows $(ROWS) --spark
+
 .PHONY: clean
 clean: ## Remove what the targets made
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis demo-data spark-warehouse artifacts bench-work
