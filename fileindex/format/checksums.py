@@ -36,11 +36,11 @@ def checksums_of(name: str, header: bytes, body: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class BlockChecksums:
-    """The checksums of the blocks between ``start`` and ``end`` of a container."""
+    """The checksums of the blocks between ``start`` and ``end`` of a container, as they are stored: a question needs few of many."""
 
     start: int
     end: int
-    sums: tuple[int, ...]
+    sums: bytes
 
     @classmethod
     def of(cls, redundant: bytes, name: str, header: bytes, start: int, end: int) -> BlockChecksums | None:
@@ -49,10 +49,10 @@ class BlockChecksums:
             return None
         if len(redundant) != room_needed(end - start):
             raise CorruptIndex("an index container has checksums of another number of blocks")
-        own, *sums = (number for (number,) in _CRC.iter_unpack(redundant[len(_MARK) :]))
-        if own != _of_header(name, header):
+        own = len(_MARK)
+        if _CRC.unpack_from(redundant, own) != (_of_header(name, header),):
             raise CorruptIndex("the header of an index container has another checksum")
-        return cls(start, end, tuple(sums))
+        return cls(start, end, redundant[own + _CRC.size :])
 
     def read(self, offset: int, length: int, read: Callable[[int, int], bytes]) -> bytes:
         """Bytes of the container, read with all of the blocks that they lie in. Raises ``CorruptIndex`` if one is another."""
@@ -60,7 +60,9 @@ class BlockChecksums:
         at = self.start + first * _BLOCK
         end = min(self.end, self.start + -(-(offset + length - self.start) // _BLOCK) * _BLOCK)
         data = read(at, end - at)
-        for position, expected in zip(range(0, len(data), _BLOCK), self.sums[first:], strict=False):
+        positions = range(0, len(data), _BLOCK)
+        sums = self.sums[first * _CRC.size : (first + len(positions)) * _CRC.size]
+        for position, (expected,) in zip(positions, _CRC.iter_unpack(sums), strict=True):
             if zlib.crc32(data[position : position + _BLOCK]) != expected:
                 raise CorruptIndex("a block of an index container has another checksum")
         return data[offset - at : offset - at + length]
