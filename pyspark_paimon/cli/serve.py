@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import warnings
 from typing import Annotated, Any
 
 import typer
@@ -39,6 +40,7 @@ def serve(
     Needs Java 17 and pyspark-paimon[spark]. Clients call spark_session("sc://host:port", token=...). Those of other machines send a token
     over TLS only: put a proxy with TLS before the server.
     """
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)  # no line of a server's log
     if check_only:
         _tell(check(f"sc://{host}:{port}", token))
         return

@@ -13,8 +13,8 @@ from pyspark_paimon.statements.new_table import spark_type_text
 from pyspark_paimon.statements.words import Words
 from pyspark_paimon.table.table import Table
 
-AlterCall: TypeAlias = Callable[[Table], object]
-"""A call of one of the table's methods."""
+AlterCall: TypeAlias = Callable[[Any], object]
+"""A call of one of the methods that change a table's schema."""
 
 _ENDS = (",", "NOT", "NULL", "DEFAULT", "COMMENT", "AFTER", "FIRST")
 
@@ -33,11 +33,12 @@ def alter_table(names: KnownTables, words: Words) -> Any:
         if words.take(*said.split()):
             changes = list(act(words))
             words.end()  # before anything is changed
-            for change in changes:
-                change(table)
+            table.alter(*changes)
             names.renew(name)
             return frame_of_result(names.spark, None)
-    raise words.wrong(f"one of {', '.join(ACTIONS)}")
+    if words.take("DROP", "IF", "EXISTS", "PARTITION") or words.take("DROP", "PARTITION"):
+        return _drop_partitions(names, table, words)
+    raise words.wrong(f"one of {', '.join(ACTIONS)}, DROP PARTITION, RENAME TO")
 
 
 def _add(words: Words) -> Iterator[AlterCall]:
@@ -66,7 +67,7 @@ def _add(words: Words) -> Iterator[AlterCall]:
 
 
 def _type(words: Words) -> str:
-    text = words.until(_ENDS)
+    text = words.type(_ENDS)
     if not text.strip():
         raise words.wrong("a type")
     return spark_type_text(text)
@@ -123,10 +124,10 @@ def _unset(words: Words) -> Iterator[AlterCall]:
     yield methodcaller("alter_options", {".".join(words.name()): None for _ in words.listed()})
 
 
-def _drop_partition(words: Words) -> Iterator[AlterCall]:
-    words.take("IF", "EXISTS")
-    partitions = []
-    while words.take("PARTITION"):
+def _drop_partitions(names: KnownTables, table: Table, words: Words) -> Any:
+    """``(day = '2026-01-31', ...), PARTITION (...)``."""
+    partitions: list[dict[str, object]] = []
+    while not partitions or words.take("PARTITION") or words.take(",", "PARTITION"):
         spec: dict[str, object] = {}
         for _ in words.listed():
             name = words.part()
@@ -134,14 +135,15 @@ def _drop_partition(words: Words) -> Iterator[AlterCall]:
             words.take("DATE")
             spec[name] = words.literal()
         partitions.append(spec)
-        words.take(",")
-    yield methodcaller("drop_partitions", partitions)
+    words.take("PURGE")
+    words.end()
+    table.drop_partitions(partitions)
+    return frame_of_result(names.spark, None)
 
 
 ACTIONS: dict[str, Callable[[Words], Iterator[AlterCall]]] = {
     "ADD COLUMNS": _add,
     "ADD COLUMN": _add,
-    "DROP IF EXISTS PARTITION": lambda words: _drop_partition(_back(words)),
     "DROP COLUMNS": _drop,
     "DROP COLUMN": _drop,
     "RENAME COLUMN": _rename,
@@ -149,14 +151,7 @@ ACTIONS: dict[str, Callable[[Words], Iterator[AlterCall]]] = {
     "CHANGE COLUMN": _change,
     "SET TBLPROPERTIES": _set,
     "UNSET TBLPROPERTIES": _unset,
-    "DROP PARTITION": lambda words: _drop_partition(_back(words)),
 }
-
-
-def _back(words: Words) -> Words:
-    """One word earlier, at PARTITION."""
-    words.at -= 1
-    return words
 
 
 __all__ = ["ACTIONS", "alter_table"]

@@ -2,38 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import Any
 
+from sqlglot.tokens import TokenType  # type: ignore[attr-defined]  # as sqlglot shows it
+
+from fileindex.base.errors import InvalidArgument
 from fileindex.expression.tree import ColumnValue, map_columns
 from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.filter.joined_sql import TARGET, joined_value
 from pyspark_paimon.frames.spark_functions import functions_of
 from pyspark_paimon.statements.answers import frame_of_result
 from pyspark_paimon.statements.names import KnownTables
-from pyspark_paimon.statements.words import Words
+from pyspark_paimon.statements.words import NameParts, Words
 from pyspark_paimon.table.table import Table
+
+_VALUES = {TokenType.STRING, TokenType.NUMBER}
 
 
 def update(names: KnownTables, words: Words) -> Any:
     """``UPDATE t [AS a] SET column = value, ... [WHERE condition]``."""
-    table = names.find(words.name())
+    name = words.name()
+    table = names.find(name)
     if table is None:
         return None
-    alias = _alias(words)
+    sides = dict.fromkeys(_called(words, name, table), "")
     words.need("SET")
-    values = assignments(words, ("WHERE",))
-    condition = _condition(words, alias)
-    made = {name: _value(table, unaliased(text, alias), names.spark) for name, text in values.items()}
+    values = assignments(words, ("WHERE",), sides)
+    condition = _condition(words, sides)
+    made = {column: _value(table, renamed(text, sides), names.spark) for column, text in values.items()}
     return frame_of_result(names.spark, table.update(condition, set=made))
 
 
 def delete(names: KnownTables, words: Words) -> Any:
     """``DELETE FROM t [AS a] [WHERE condition]``."""
-    table = names.find(words.name())
+    name = words.name()
+    table = names.find(name)
     if table is None:
         return None
-    alias = _alias(words)
-    return frame_of_result(names.spark, table.delete(_condition(words, alias)))
+    sides = dict.fromkeys(_called(words, name, table), "")
+    return frame_of_result(names.spark, table.delete(_condition(words, sides)))
 
 
 def truncate(names: KnownTables, words: Words) -> Any:
@@ -45,56 +53,69 @@ def truncate(names: KnownTables, words: Words) -> Any:
     return frame_of_result(names.spark, table.delete("TRUE"))
 
 
-def assignments(words: Words, stops: tuple[str, ...]) -> dict[str, str]:
-    """``column = value, ...`` up to one of ``stops``: the text of each value by the last part of its column's name."""
+def assignments(words: Words, stops: tuple[str, ...], target: Collection[NameParts]) -> dict[str, str]:
+    """``column = value, ...`` up to one of ``stops``: the text of each value by its column, which may have a name of the ``target`` before it.
+
+    Raises ``InvalidArgument`` for a part of a column, and for a column that is set twice.
+    """
     found: dict[str, str] = {}
     while True:
-        name = words.name()[-1]
+        name = words.name()
+        before = {tuple(part.lower() for part in name[:at]): name[at:] for at in range(1, len(name))}
+        name = next((column for called, column in before.items() if called in target), name)
+        if len(name) > 1:
+            raise InvalidArgument(
+                f"SET {'.'.join(name)}: a part of column '{name[0]}' is not set alone; set the column to its whole new value"
+            )
+        if name[0].lower() in map(str.lower, found):
+            raise InvalidArgument(f"SET {name[0]}: the column is set twice")
         words.need("=")
-        found[name] = words.until((*stops, ","))
+        found[name[0]] = words.until((*stops, ","))
         if not words.take(","):
             return found
 
 
-def unaliased(text: str, alias: str | None) -> str:
-    """SQL text without the name of the table before its columns.
-
-    >>> unaliased("a.n + A.m - b.a", "a")
-    'n + m - b.a'
-    """
-    return text if alias is None else renamed(text, {alias.lower(): ""})
+def qualifiers(name: NameParts) -> list[NameParts]:
+    """What may stand before the columns of a table that has no alias, in small letters."""
+    parts = tuple(part.lower() for part in name)
+    return [parts[at:] for at in range(len(parts))]
 
 
-def renamed(text: str, sides: dict[str, str]) -> str:
+def renamed(text: str, sides: Mapping[NameParts, str]) -> str:
     """SQL text with other names before its columns; the name '' takes them away.
 
-    >>> renamed("x.n + y.m", {"x": "t", "y": "s"})
-    't.n + s.m'
+    >>> renamed("x.n + db.Y.m - b.x.a", {("x",): "t", ("db", "y"): ""})
+    't.n + m - b.x.a'
     """
     words, parts, end = Words(text), [""], 0
     tokens = words.tokens
     for at in range(len(tokens) - 1):
-        token, after = tokens[at], tokens[at + 1]
-        inside = at and tokens[at - 1].text == "."
-        if after.text == "." and not inside and token.text.lower() in sides and token.kind.name in {"VAR", "IDENTIFIER"}:
-            new = sides[token.text.lower()]
-            parts += [text[end : token.start], new]
-            end = after.start if new else after.end + 1
+        if at and tokens[at - 1].text == ".":
+            continue
+        for called, new in sides.items():
+            length = 2 * len(called)
+            held = tokens[at : at + length]
+            dotted = len(held) == length and all(token.text == "." for token in held[1::2]) and held[0].kind not in _VALUES
+            if dotted and tuple(token.text.lower() for token in held[::2]) == called:
+                parts += [text[end : held[0].start], new]
+                end = held[-1].start if new else held[-1].end + 1
+                break
     return "".join([*parts, text[end:]])
 
 
-def _alias(words: Words) -> str | None:
-    """The name that the statement gives the table."""
-    if words.take("AS"):
-        return words.part()
-    return None if words.done or words.word() in {"SET", "WHERE"} else words.part()
+def _called(words: Words, name: NameParts, table: Table) -> list[NameParts]:
+    """What may stand before the table's columns: the name that the statement gives it, or its own."""
+    if words.take("AS") or not (words.done or words.word() in {"SET", "WHERE"}):
+        return [(words.part().lower(),)]
+    columns = {column.lower() for column in table.table_schema.names}
+    return [called for called in qualifiers(name) if called[0] not in columns]
 
 
-def _condition(words: Words, alias: str | None) -> str:
+def _condition(words: Words, sides: Mapping[NameParts, str]) -> str:
     if words.done:
         return "TRUE"
     words.need("WHERE")
-    return unaliased(words.rest(), alias)
+    return renamed(words.rest(), sides)
 
 
 def _value(table: Table, text: str, spark: Any) -> Any:
@@ -108,4 +129,4 @@ def _value(table: Table, text: str, spark: Any) -> Any:
     )
 
 
-__all__ = ["assignments", "delete", "renamed", "truncate", "unaliased", "update"]
+__all__ = ["assignments", "delete", "qualifiers", "renamed", "truncate", "update"]

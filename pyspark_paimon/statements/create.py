@@ -9,7 +9,7 @@ from fileindex.base.errors import InvalidArgument, PaimonError
 from pyspark_paimon.spark.client.binary_row_expr import quoted_name
 from pyspark_paimon.statements.answers import frame_of_result
 from pyspark_paimon.statements.names import SOURCES, KnownTables
-from pyspark_paimon.statements.new_table import NewTable, read_clauses, read_column_or_key
+from pyspark_paimon.statements.new_table import NewTable, copy_definition, read_clauses, read_column_or_key
 from pyspark_paimon.statements.queries import queried
 from pyspark_paimon.statements.words import NameParts, Words
 from pyspark_paimon.table.table import Table
@@ -18,13 +18,9 @@ from pyspark_paimon.table.table import Table
 def create_table(names: KnownTables, words: Words) -> Any:
     """``CREATE TABLE [IF NOT EXISTS] t [(columns, PRIMARY KEY (...) NOT ENFORCED)] [USING paimon] ... [AS query]``; None for one of Spark's."""
     quiet = words.take("IF", "NOT", "EXISTS")
-    new = NewTable(words.name())
-    if not _is_ours(names, new.name, words):
+    new = _said(names, words)
+    if new is None:
         return None
-    if words.word() == "(":
-        for _ in words.listed():
-            read_column_or_key(new, words)
-    read_clauses(new, words)
     path = names.path(new.name) or new.path
     ours = names.catalog_name(new.name) is not None and new.path is None
     if path is None and not ours:
@@ -35,7 +31,7 @@ def create_table(names: KnownTables, words: Words) -> Any:
         raise InvalidArgument(
             "CREATE TABLE has no columns: write (id BIGINT NOT NULL, ..., PRIMARY KEY (id) NOT ENFORCED), or AS and a query"
         )
-    if quiet and (names.of_catalog(new.name) is not None if ours else _exists(names, path)):
+    if quiet and (names.of_catalog(new.name) is not None if ours else path is not None and _opened(names, path) is not None):
         return frame_of_result(names.spark, None)
     rows = None if new.query is None else queried(names, new.query)
     table = _created(names, new, path, ", ".join(new.columns) if rows is None else rows.schema)
@@ -49,6 +45,28 @@ def create_table(names: KnownTables, words: Words) -> Any:
         raise
     if new.path is not None:
         names.spark.sql(f"CREATE TABLE {'.'.join(map(quoted_name, new.name))} USING {SOURCES[1]} OPTIONS (path '{new.path}')")
+    return frame_of_result(names.spark, done)
+
+
+def replace_table(names: KnownTables, words: Words) -> Any:
+    """``[CREATE OR] REPLACE TABLE t ...``: makes the table, or replaces the rows of one that is as the statement says; None for one of Spark's.
+
+    One snapshot replaces the rows, so that readers see the old ones or the new ones, and older states stay to go back to. Raises
+    ``InvalidArgument`` where the table is another.
+    """
+    at = words.at
+    new = _said(names, words)
+    if new is None:
+        return None
+    table = names.find(new.name) if new.path is None else _opened(names, new.path)
+    if table is None:
+        words.at = at
+        return create_table(names, words)
+    rows = None if new.query is None else queried(names, new.query)
+    _refuse_another(new, table, ", ".join(new.columns) if rows is None else rows.schema)
+    if rows is None:
+        return frame_of_result(names.spark, table.delete("TRUE"))
+    done = table.write(rows, mode="overwrite", options={"dynamic-partition-overwrite": "false"})
     return frame_of_result(names.spark, done)
 
 
@@ -71,13 +89,50 @@ def drop_table(names: KnownTables, words: Words) -> Any:
     return frame_of_result(names.spark, None)
 
 
-def _exists(names: KnownTables, path: str | None) -> bool:
+def _said(names: KnownTables, words: Words) -> NewTable | None:
+    """What a statement says, from the name on; None for a table of Spark's."""
+    new = NewTable(words.name())
+    if not _is_ours(names, new.name, words):
+        return None
+    if words.word() == "(":
+        for _ in words.listed():
+            read_column_or_key(new, words)
+    elif words.take("LIKE"):
+        model = names.find(words.name())
+        if model is None:
+            return None
+        copy_definition(new, model.table_schema)
+    read_clauses(new, words)
+    return new
+
+
+def _refuse_another(new: NewTable, table: Table, schema: Any) -> None:
+    """Raise ``InvalidArgument`` where the table has other columns, keys or options than the statement says."""
+    from pyspark_paimon.table.new_schema import new_schema  # noqa: PLC0415  # asked here alone
+
+    there = table.table_schema
+    wanted = new_schema(schema, new.primary_keys, new.partition_keys, new.options, new.comment)
+    bare = new.query is not None  # what a query's columns may hold says nothing of the table's
+    sides = [[(field.name, str(field.type.with_nullable(bare or field.type.nullable))) for field in one.fields] for one in (wanted, there)]
+    differs = [
+        *(["columns"] if sides[0] != sides[1] else []),
+        *(["primary key"] if wanted.primary_keys != there.primary_keys else []),
+        *(["partitions"] if wanted.partition_keys != there.partition_keys else []),
+        *(f"'{key}'" for key, value in wanted.options.items() if there.options.get(key) != value),
+    ]
+    if differs:
+        shown = ".".join(new.name)
+        told = f"CREATE OR REPLACE TABLE {shown}: the table that is there differs in {', '.join(differs)}; nothing was changed"
+        raise InvalidArgument(f"{told}: ALTER TABLE it first, or DROP TABLE {shown} and create it anew")
+
+
+def _opened(names: KnownTables, path: str) -> Table | None:
     from manifest.io.errors import TableNotFound  # noqa: PLC0415  # asked here alone
 
     try:
-        return path is not None and Table.open(path, names.spark) is not None
+        return Table.open(path, names.spark)
     except TableNotFound:
-        return False
+        return None
 
 
 def _created(names: KnownTables, new: NewTable, path: str | None, schema: Any) -> Table:
@@ -111,4 +166,4 @@ def _is_ours(names: KnownTables, name: NameParts, words: Words) -> bool:
     return names.path(name) is not None or (names.catalog_name(name) is not None and "STORED" not in before_query)
 
 
-__all__ = ["create_table", "drop_table"]
+__all__ = ["create_table", "drop_table", "replace_table"]

@@ -10,6 +10,7 @@ from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.frames.spark_functions import functions_of
 from pyspark_paimon.frames.spark_types import spark_type
+from pyspark_paimon.spark.client.binary_row_expr import quoted_name
 from pyspark_paimon.statements.answers import frame_of_result
 from pyspark_paimon.statements.names import KnownTables
 from pyspark_paimon.statements.queries import queried
@@ -72,7 +73,8 @@ def _placed(rows: Any, columns: list[str], schema: TableSchema, static: dict[str
     for name, given in zip(columns, frame.schema, strict=True):
         wanted = spark_type(schema.field(name).type)
         texts = given.dataType.typeName() in {"string", "binary"}
-        made.append(frame[name] if texts or given.dataType == wanted else frame[name].cast(wanted).alias(name))
+        column = functions.col(quoted_name(name))
+        made.append(column if texts or given.dataType == wanted else column.cast(wanted).alias(name))
     constants = [functions.lit(value).cast(spark_type(schema.field(name).type)).alias(name) for name, value in static.items()]
     return frame.select(*made, *constants)
 

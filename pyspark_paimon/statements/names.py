@@ -20,10 +20,11 @@ SOURCES = ("paimon", "pyspark_paimon")
 
 @dataclass(frozen=True)
 class KnownTables:
-    """The tables that a session and, if it is given, a catalog know."""
+    """The tables that a session and, if it is given, a catalog know; ``common`` is the WITH of a statement, whose queries it may name."""
 
     spark: Any
     catalog: AnyCatalog | None = None
+    common: str = ""
 
     def table(self, name: NameParts) -> Table:
         """The table that a name means. Raises ``TableNotFound`` with the ways to name one."""
@@ -82,7 +83,7 @@ class KnownTables:
         if self.spark.catalog.getTable(quoted).isTemporary:
             return
         options = stored_options(self.spark.table(quoted).schema) or {}
-        said = ", ".join(f"{_quoted_text(key)} {_quoted_text(value)}" for key, value in options.items())
+        said = ", ".join(f"{escaped_text(key)} {escaped_text(value)}" for key, value in options.items())
         created = f"CREATE TABLE {quoted} USING {SOURCES[1]} OPTIONS ({said})"
         if not options or not self.spark.read.format(SOURCES[1]).options(**options).load().columns:
             raise InvalidArgument(f"{'.'.join(name)}: Spark's catalog has no options of this table, so its columns stay as they were there")
@@ -107,8 +108,9 @@ class KnownTables:
         return Table.open(path, self.spark) if branch is None else Table.open(path, self.spark, branch=branch)
 
 
-def _quoted_text(text: str) -> str:
+def escaped_text(text: str) -> str:
+    """A text as a literal of SQL."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-__all__ = ["SOURCES", "KnownTables"]
+__all__ = ["SOURCES", "KnownTables", "escaped_text"]

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from fileindex.base.errors import InvalidArgument
+from manifest.schema.table_schema import TableSchema
+from manifest.types.data_type import DataField
 from pyspark_paimon.spark.client.binary_row_expr import quoted_name
+from pyspark_paimon.statements.names import escaped_text
 from pyspark_paimon.statements.words import NameParts, Words, WrittenValue
 
+_MEANT = {"TIMESTAMP": "TIMESTAMP_LTZ", "BINARY": "BYTES", "BYTE": "TINYINT", "SHORT": "SMALLINT", "LONG": "BIGINT", "REAL": "FLOAT"}
 _ENDS = (",", "DEFAULT", "COMMENT", "NOT", "NULL")
 
 
@@ -34,7 +39,7 @@ def read_column_or_key(new: NewTable, words: Words) -> None:
         words.take("NOT", "ENFORCED")
         return
     name = words.part()
-    text = [quoted_name(name), spark_type_text(words.until(_ENDS))]
+    text = [quoted_name(name), spark_type_text(words.type(_ENDS))]
     while words.word() not in {",", ")"} and not words.done:
         if words.take("NOT", "NULL"):
             text.append("NOT NULL")
@@ -48,18 +53,38 @@ def read_column_or_key(new: NewTable, words: Words) -> None:
     new.columns.append(" ".join(text))
 
 
-def spark_type_text(text: str) -> str:
-    """A type as Spark means it: a TIMESTAMP alone is an instant.
+def copy_definition(new: NewTable, model: TableSchema) -> None:
+    """Take columns, keys and options from another table."""
+    new.columns = [column_text(replace(field, default_value=None)) for field in model.fields]
+    new.defaults = {field.name: field.default_value for field in model.fields if field.default_value is not None}
+    new.primary_keys, new.partition_keys = [*model.primary_keys], [*model.partition_keys]
+    new.options = {key: value for key, value in model.options.items() if key != "path"}
+    new.comment = model.comment
 
-    >>> spark_type_text("ARRAY<TIMESTAMP>"), spark_type_text("TIMESTAMP(3)")
-    ('ARRAY<TIMESTAMP_LTZ>', 'TIMESTAMP(3)')
+
+def column_text(field: DataField) -> str:
+    """A column as CREATE TABLE has it."""
+    said = [quoted_name(field.name), str(field.type)]
+    if field.default_value is not None:
+        said.append(f"DEFAULT {escaped_text(field.default_value)}")
+    if field.description:
+        said.append(f"COMMENT {escaped_text(field.description)}")
+    return " ".join(said)
+
+
+def spark_type_text(text: str) -> str:
+    """A type as Spark means it: a TIMESTAMP alone is an instant, a BINARY alone any bytes, and numbers have Java's names, too.
+
+    >>> spark_type_text("ARRAY<TIMESTAMP>"), spark_type_text("TIMESTAMP(3)"), spark_type_text("MAP<BINARY, LONG>")
+    ('ARRAY<TIMESTAMP_LTZ>', 'TIMESTAMP(3)', 'MAP<BYTES, BIGINT>')
     """
     words = Words(text)
     parts, end = [""], 0
     for at, token in enumerate(words.tokens):
         behind = words.tokens[at + 1].text if at + 1 < len(words.tokens) else ""
-        if token.text.upper() == "TIMESTAMP" and behind not in {"(", ":", "WITH", "WITHOUT"}:
-            parts += [text[end : token.start], "TIMESTAMP_LTZ"]
+        meant = _MEANT.get("" if token.kind.name == "IDENTIFIER" else token.text.upper())
+        if meant is not None and behind not in {"(", ":", "WITH", "WITHOUT"}:
+            parts += [text[end : token.start], meant]
             end = token.end + 1
     return "".join([*parts, text[end:]])
 
@@ -70,7 +95,8 @@ def read_clauses(new: NewTable, words: Words) -> None:
         if words.take("USING"):
             words.part()
         elif words.take("PARTITIONED", "BY"):
-            new.partition_keys += [words.part() for _ in words.listed()]
+            for _ in words.listed():
+                _read_partition(new, words)
         elif words.take("TBLPROPERTIES") or words.take("OPTIONS"):
             new.options |= words.properties()
         elif words.take("COMMENT"):
@@ -85,4 +111,14 @@ def read_clauses(new: NewTable, words: Words) -> None:
         keys += [name.strip() for name in new.options.pop(option, "").split(",") if name.strip()]
 
 
-__all__ = ["NewTable", "read_clauses", "read_column_or_key", "spark_type_text"]
+def _read_partition(new: NewTable, words: Words) -> None:
+    """A column of the table or, with its type, one more."""
+    name = words.part()
+    if words.word() == "(":
+        raise InvalidArgument(f"PARTITIONED BY ({name}(...)): tables are partitioned by columns; add one that has the value")
+    new.partition_keys.append(name)
+    if words.word() not in {",", ")"}:
+        new.columns.append(f"{quoted_name(name)} {spark_type_text(words.type(_ENDS))}")
+
+
+__all__ = ["NewTable", "column_text", "copy_definition", "read_clauses", "read_column_or_key", "spark_type_text"]

@@ -14,11 +14,14 @@ from pyspark_paimon.statements.words import NameParts, Words
 from pyspark_paimon.table.table import Table
 
 _SUBQUERIES = {"SELECT", "WITH", "FROM", "("}
+_SIGNS = ("+", "-", "*", "/")
+_WRITTEN = {TokenType.STRING, TokenType.NUMBER}
 _VERSIONS, _TIMES = ("VERSION", "SYSTEM_VERSION"), ("TIMESTAMP", "SYSTEM_TIME")
 
 
 def queried(names: KnownTables, text: str) -> Any:
     """What Spark makes of a text whose Paimon tables are put in their places. Raises what ``spark.sql`` and ``scan`` raise."""
+    text = f"{names.common} SELECT * FROM ({text})" if names.common else text  # noqa: S608  # the statement's own words
     query, frames = placed(names, text)
     return names.spark.sql(query, **frames) if frames else names.spark.sql(text)
 
@@ -83,7 +86,7 @@ def _places(words: Words) -> Iterator[int]:
 def _read(names: KnownTables, name: NameParts, words: Words) -> Any:
     """The DataFrame of a table, if it is one of ours; Spark reads those that it knows, but not as of a version."""
     behind = words.at
-    travel = _travel(words)
+    travel = _travel(words, names.spark)
     path = names.path(name)
     if path is not None:
         table: Table | None = Table.open(path, names.spark)
@@ -97,7 +100,7 @@ def _read(names: KnownTables, name: NameParts, words: Words) -> Any:
     return table.scan(**travel).to_spark()
 
 
-def _travel(words: Words) -> dict[str, Any]:
+def _travel(words: Words, spark: Any) -> dict[str, Any]:
     """Arguments of ``scan`` for [FOR] VERSION AS OF and TIMESTAMP AS OF."""
     start = words.at
     words.take("FOR")
@@ -106,13 +109,44 @@ def _travel(words: Words) -> dict[str, Any]:
         words.at = start
         return {}
     words.at += 3
-    words.take("TIMESTAMP")
-    value = words.literal()
     if kind in _VERSIONS:
-        return {"snapshot": int(str(value))} if str(value).isdecimal() else {"tag": str(value)}
+        version = str(words.literal())
+        return {"snapshot": int(version)} if version.isdecimal() else {"tag": version}
+    start = words.at
+    words.take("TIMESTAMP")
+    written = not words.done and words.tokens[words.at].kind in _WRITTEN
+    value = words.literal()
+    if not written or words.word() in _SIGNS:
+        words.at = start
+        return {"timestamp": _computed(spark, _operands(words))}
     if not isinstance(value, int | str):
-        raise InvalidArgument(f"TIMESTAMP AS OF takes a text or seconds since 1970, not {value}")
+        raise InvalidArgument(f"TIMESTAMP AS OF takes a text, a time, or seconds since 1970, not {value}")
     return {"timestamp": value * 1000 if isinstance(value, int) else value}
+
+
+def _operands(words: Words) -> str:
+    """The text of values with signs between them: an alias of the table may follow."""
+    start = words.here
+    while True:
+        if words.take("INTERVAL"):
+            words.literal()
+            words.part()
+        else:
+            words.take("DATE") or words.take("TIMESTAMP")
+            words.literal()
+        if words.take("("):
+            words.until()
+            words.need(")")
+        if not any(words.take(sign) for sign in _SIGNS):
+            return words.text[start : words.tokens[words.at - 1].end + 1]
+
+
+def _computed(spark: Any, text: str) -> int:
+    """Milliseconds since 1970 of a time that Spark computes. Raises ``InvalidArgument`` for null, and what ``spark.sql`` raises."""
+    millis = spark.sql(f"SELECT unix_millis(CAST({text} AS TIMESTAMP))").first()[0]
+    if millis is None:
+        raise InvalidArgument(f"TIMESTAMP AS OF {text}: that is null, and no time")
+    return int(millis)
 
 
 def _aliased(words: Words) -> bool:

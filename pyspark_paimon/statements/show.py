@@ -6,8 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from pyspark_paimon.frames.spark_types import spark_type
 from pyspark_paimon.statements.answers import frame_of_result, frame_of_rows
+from pyspark_paimon.statements.definition import described, described_column
 from pyspark_paimon.statements.names import KnownTables
 from pyspark_paimon.statements.words import Words
 
@@ -22,11 +22,15 @@ def show_partitions(names: KnownTables, words: Words) -> Any:
 
 
 def show_properties(names: KnownTables, words: Words) -> Any:
-    """``SHOW TBLPROPERTIES t``: its options; None for a table of Spark's own."""
+    """``SHOW TBLPROPERTIES t [('key')]``: its options, or one; None for a table of Spark's own."""
     table = names.find(words.name())
     if table is None:
         return None
     options = sorted(table.options.items())
+    if not words.done:
+        wanted = [".".join(words.name()) for _ in words.listed()]
+        words.end()
+        options = [(key, value) for key, value in options if key in wanted]
     columns = {"key": pa.array([key for key, _ in options], pa.string()), "value": pa.array([value for _, value in options], pa.string())}
     return frame_of_rows(names.spark, pa.table(columns))
 
@@ -38,22 +42,20 @@ def describe_history(names: KnownTables, words: Words) -> Any:
 
 
 def describe(names: KnownTables, words: Words) -> Any:
-    """``DESCRIBE [TABLE] [EXTENDED] t``: its columns; None for anything that is none of our tables."""
+    """``DESCRIBE [TABLE] [EXTENDED] t``: its columns, and what it is; None for anything that is none of our tables."""
     words.take("TABLE")
-    words.take("EXTENDED")
+    extended = words.take("EXTENDED") or words.take("FORMATTED")
     if words.word() in _OTHERS:
         return None
     name = words.name()
     table = names.find(name) if names.path(name) or names.of_catalog(name) else None
-    if table is None or not words.done:
+    if table is None:
         return None
-    fields = table.table_schema.fields
-    columns = {
-        "col_name": pa.array([field.name for field in fields], pa.string()),
-        "data_type": pa.array([spark_type(field.type).simpleString() for field in fields], pa.string()),
-        "comment": pa.array([field.description for field in fields], pa.string()),
-    }
-    return frame_of_rows(names.spark, pa.table(columns))
+    if not words.done:
+        column = words.name()
+        words.end()
+        return frame_of_rows(names.spark, described_column(table, ".".join(column)))
+    return frame_of_rows(names.spark, described(table, extended=extended))
 
 
 def analyze(names: KnownTables, words: Words) -> Any:

@@ -125,6 +125,19 @@ class Words:
             self.at += 1
         return self.text[start : self.tokens[self.at - 1].end + 1] if self.at and self.here > start else ""
 
+    def type(self, stops: Collection[str]) -> str:
+        """The text of a type, up to a word of ``stops`` outside of brackets of every kind.
+
+        >>> Words("MAP<STRING NOT NULL, ARRAY<INT>> NOT NULL, b INT").type((",", "NOT"))
+        'MAP<STRING NOT NULL, ARRAY<INT>>'
+        """
+        start, depth = self.here, 0
+        while not self.done and (depth or (self.word() not in stops and self.tokens[self.at].kind not in _CLOSE)):
+            token = self.tokens[self.at]
+            depth += (token.kind in _OPEN) - (token.kind in _CLOSE) + token.text.count("<") - token.text.count(">")
+            self.at += 1
+        return self.text[start : self.tokens[self.at - 1].end + 1] if self.at and self.here > start else ""
+
     def rest(self) -> str:
         """All that is left."""
         start, self.at = self.here, len(self.tokens)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
@@ -132,8 +132,32 @@ class TableEvolution(TableRole):
             )
         )
 
+    def alter(self, *changes: Callable[[TableEvolution], object]) -> Self:
+        """Make several changes as one version of the schema, all or none: each calls methods of what it is given, in the order of the calls.
+
+        >>> from pyspark_paimon.example import cities
+        >>> table = cities().alter(lambda t: t.add_column("a", "INT").add_column("b", "INT"), lambda t: t.drop_column("attrs"))
+        >>> table.table_schema.names, table.table_schema.id
+        (('id', 'city', 'country', 'a', 'b'), 1)
+        """
+        noted = _NotedChanges()
+        for each in changes:
+            each(noted)
+        return self._alter(*noted.changes) if noted.changes else self
+
     def _alter(self, *changes: change.SchemaChange) -> Self:
         self._backend.change(table_changes.Alter(changes=changes))
+        return self
+
+
+class _NotedChanges(TableEvolution):
+    """The changes that the methods would make."""
+
+    def __init__(self) -> None:
+        self.changes: list[change.SchemaChange] = []
+
+    def _alter(self, *changes: change.SchemaChange) -> Self:
+        self.changes += changes
         return self
 
 

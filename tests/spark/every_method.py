@@ -181,7 +181,8 @@ def evolution(table) -> None:
     table.add_column("extra", "INT", default=5)
     table.rename_column("extra", "more").change_type("more", "BIGINT").move_column("more", after="n").set_default("more", 6)
     table.set_comment("of the column", "more").set_nullable("s", nullable=True)
-    table.drop_column("more")
+    table.alter(lambda t: t.drop_column("more"), lambda t: t.add_column("last", "INT").drop_column("last"))
+    table.add_column("more", "INT").drop_column("more")
     table.alter_options({"snapshot.time-retained": "2 h"})
 
 

@@ -244,6 +244,14 @@ REFUSED = (
 )
 
 
+SHOWN = """CREATE TABLE `db`.`{new}` (
+  `id` BIGINT NOT NULL,
+  `d` DATE COMMENT 'a\\'b',
+  PRIMARY KEY (`id`) NOT ENFORCED)
+USING paimon
+TBLPROPERTIES (
+  'bucket' = '1')
+"""
 OURS = (
     Feature(
         "`CREATE TABLE db.t (id BIGINT NOT NULL, ..., PRIMARY KEY (id) NOT ENFORCED)` `PARTITIONED BY (...)` `TBLPROPERTIES (...)`",
@@ -256,6 +264,10 @@ OURS = (
             Example("CREATE TABLE IF NOT EXISTS db.{new} (id INT)"),
             Example("INSERT INTO db.{new} (id) VALUES (1)"),
             Example("SELECT t.* FROM db.{new} t WHERE '{{a}}' = '{{a}}'", returns=[(1, "x", None)]),
+            Example("CREATE TABLE db.{new}_c (id INT, `a.b` MAP<STRING, LONG>, bytes BINARY) PARTITIONED BY (day DATE)"),
+            Example("CREATE TABLE db.{new}_d LIKE db.{new}_c"),
+            Example("WITH a AS (SELECT 1 AS id) INSERT INTO db.{new}_d SELECT id, map('a', 2), X'0102', DATE'2026-01-01' FROM a"),
+            Example("SELECT id, `a.b`['a'], hex(bytes) FROM db.{new}_d", returns=[(1, 2, "0102")]),
             Example("CREATE TABLE {new} (id INT NOT NULL) USING paimon OPTIONS (path '{path}_x', 'primary-key' = 'id', 'bucket' = '1')"),
             Example("SELECT count(*) FROM {new}", returns=[(0,)]),
         ),
@@ -266,8 +278,36 @@ OURS = (
         (
             Example("CREATE TABLE db.{new} TBLPROPERTIES ('primary-key' = 'id', 'bucket' = '1') AS SELECT id, city FROM paimon.`{path}`"),
             Example("SELECT * FROM db.{new}", returns=ALL),
+            Example(
+                "CREATE OR REPLACE TABLE db.{new} TBLPROPERTIES ('primary-key' = 'id') AS SELECT id, city FROM paimon.`{path}` WHERE id = 2"
+            ),
+            Example("SELECT * FROM db.{new}", returns=[(2, "Lima")]),
+            Example(
+                "CREATE OR REPLACE TABLE db.{new} (id INT NOT NULL, n INT)", refused="InvalidArgument.*columns, primary key.*DROP TABLE"
+            ),
+            Example("SELECT count(*) FROM db.{new} VERSION AS OF 1", returns=[(3,)]),
             Example("DROP TABLE db.{new}"),
             Example("SELECT * FROM db.{new}", refused="TABLE_OR_VIEW_NOT_FOUND"),
+        ),
+    ),
+    Feature(
+        "`SHOW TABLES [IN db]`, `SHOW DATABASES`, `CREATE | DROP DATABASE db`, `SHOW CREATE TABLE t`, `SHOW COLUMNS IN t`, `DESCRIBE EXTENDED t`",
+        "those of the catalog, without a name beside Spark's; the statement that makes such a table",
+        (
+            Example("CREATE DATABASE IF NOT EXISTS more"),
+            Example("SHOW DATABASES LIKE 'm*|d*'", returns=[("db",), ("default",), ("more",)]),
+            Example("DROP DATABASE more"),
+            Example("CREATE TABLE db.{new} (id BIGINT NOT NULL, d DATE COMMENT 'a''b', PRIMARY KEY (id)) TBLPROPERTIES ('bucket' = '1')"),
+            Example("SHOW TABLES IN db", returns=[("db", "{new}", False)]),
+            Example("SHOW TABLES FROM db LIKE 'x*'", returns=[]),
+            Example(
+                "SHOW CREATE TABLE db.{new}",
+                returns=[(SHOWN,)],
+            ),
+            Example("SHOW COLUMNS IN db.{new}", returns=[("id",), ("d",)]),
+            Example("DESCRIBE EXTENDED db.{new}"),
+            Example("DROP DATABASE db", refused="InvalidArgument.*holds tables"),
+            Example("USE db", refused=r"InvalidArgument.*db\.t"),
         ),
     ),
     Feature(
@@ -290,6 +330,7 @@ OURS = (
             Example("DELETE FROM {t} WHERE city IS NULL", leaves=ALL[:2]),
             Example("TRUNCATE TABLE paimon.`{path}`", leaves=[]),
             Example("UPDATE {t} SET", refused="InvalidArgument.*column"),
+            Example("UPDATE {t} SET city.x = 'a'", refused="InvalidArgument.*a part of column 'city'"),
         ),
     ),
     Feature(
@@ -302,6 +343,12 @@ OURS = (
                 "WHEN NOT MATCHED BY SOURCE THEN UPDATE SET city = 'gone'",
                 leaves=[(1, "gone"), (2, "LimaNO")],
             ),
+            Example(
+                "WITH b AS (SELECT id, land FROM {parquet}) MERGE INTO paimon.`{path}` AS date USING b ON date.id = b.id AND date.city = 'Lima' "
+                "WHEN MATCHED THEN UPDATE SET date.city = b.land",
+                leaves=[(1, "Oslo"), (2, "PE"), (3, None)],
+            ),
+            Example("MERGE INTO {t} USING {t} ON {t}.id = {t}.id WHEN MATCHED THEN DELETE", refused="InvalidArgument.*both called"),
         ),
     ),
     Feature(
@@ -331,6 +378,7 @@ OURS = (
                 returns=[(1,), (2,), (3,)],
             ),
             Example("SELECT snapshot_id FROM {t}$snapshots WHERE snapshot_id = 1", returns=[(1,)]),
+            Example("SELECT id FROM {t} TIMESTAMP AS OF date_add(current_date(), 2) - INTERVAL '1' HOUR x WHERE x.id = 2", returns=[(2,)]),
         ),
     ),
     Feature(
@@ -353,6 +401,8 @@ OURS = (
             Example("DESCRIBE paimon.`{path}`", returns=[("id", "bigint", None), ("city", "string", None)]),
             Example("SHOW PARTITIONS {d}"),
             Example("DESCRIBE HISTORY {d}"),
+            Example("DESCRIBE paimon.`{path}` CITY", returns=[("col_name", "city"), ("data_type", "string"), ("comment", "NULL")]),
+            Example("OPTIMIZE {t}", refused=r"InvalidArgument.*CALL sys\.compact"),
             Example("ANALYZE TABLE {t} COMPUTE STATISTICS FOR COLUMNS id"),
         ),
     ),

@@ -14,6 +14,34 @@ from pyspark_paimon.statements.alter import alter_table
 from pyspark_paimon.statements.words import Words
 
 
+def altered(tmp_path, change: str) -> Table:
+    table = Table.create(tmp_path / "t", "id BIGINT, n INT", primary_keys=["id"], options={"bucket": "1"})
+    words = Words(f"ALTER TABLE t {change}")
+    words.take("ALTER", "TABLE")
+    names = SimpleNamespace(find=lambda _: table, renew=lambda _: None, spark=SimpleNamespace(createDataFrame=lambda _: None))
+    try:
+        alter_table(names, words)  # type: ignore[arg-type]
+    except PaimonError as error:
+        assert table.table_schema.id == 0
+        raise error from None
+    return table
+
+
+@pytest.mark.parametrize(
+    ("change", "columns"),
+    [
+        ("ADD COLUMNS (a INT, b INT COMMENT 'two' AFTER id)", ("id", "b", "n", "a")),
+        ("ADD COLUMN a INT FIRST, b INT", ("a", "id", "n", "b")),
+        ("DROP COLUMNS (n)", ("id",)),
+        ("ADD COLUMNS (m MAP<STRING, ARRAY<ROW<x INT NOT NULL COMMENT 'x', y INT>>> AFTER id, s STRUCT<a: INT>)", ("id", "m", "n", "s")),
+        ("SET TBLPROPERTIES ('comment' = 'told', 'target-file-size' = '1 mb')", ("id", "n")),
+    ],
+)
+def test_a_statement_is_one_version_of_the_schema(tmp_path, change, columns) -> None:
+    schema = altered(tmp_path, change).table_schema
+    assert (schema.id, schema.names) == (1, columns)
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -23,12 +51,10 @@ from pyspark_paimon.statements.words import Words
         "RENAME COLUMN n TO m and more",
         "ALTER COLUMN n TYPE BIGINT COMMENT",
         "SET TBLPROPERTIES ('a' = 'b') more",
+        "ADD COLUMNS (x INT, n INT)",
+        "DROP COLUMNS (n, y)",
     ],
 )
-def test_what_is_read_to_its_half_changes_nothing(tmp_path, change) -> None:
-    table = Table.create(tmp_path / "t", "id BIGINT, n INT", primary_keys=["id"], options={"bucket": "1"})
-    words = Words(f"ALTER TABLE t {change}")
-    words.take("ALTER", "TABLE")
+def test_what_is_wrong_in_one_place_changes_nothing(tmp_path, change) -> None:
     with pytest.raises(PaimonError):
-        alter_table(SimpleNamespace(find=lambda _: table), words)  # type: ignore[arg-type]
-    assert table.table_schema.id == 0
+        altered(tmp_path, change)

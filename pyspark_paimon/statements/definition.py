@@ -1,0 +1,90 @@
+"""How a table is defined, told in SQL: SHOW CREATE TABLE, SHOW COLUMNS, and what DESCRIBE EXTENDED adds to the columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from manifest.schema.table_schema import TableSchema
+from pyspark_paimon.filter.columns import resolve
+from pyspark_paimon.frames.spark_types import spark_type
+from pyspark_paimon.spark.client.binary_row_expr import quoted_name
+from pyspark_paimon.statements.answers import frame_of_rows
+from pyspark_paimon.statements.names import KnownTables, escaped_text
+from pyspark_paimon.statements.new_table import column_text
+from pyspark_paimon.statements.words import NameParts, Words
+from pyspark_paimon.table.table import Table
+
+
+def show_create_table(names: KnownTables, words: Words) -> Any:
+    """``SHOW CREATE TABLE t``: the statement that makes such a table; None for a name of Spark's."""
+    name = words.name()
+    table = _named(names, name)
+    if table is None:
+        return None
+    return frame_of_rows(names.spark, pa.table({"createtab_stmt": [statement(name, table.table_schema)]}))
+
+
+def show_columns(names: KnownTables, words: Words) -> Any:
+    """``SHOW COLUMNS IN | FROM t [IN | FROM db]``; None for a name of Spark's."""
+    if not words.take("IN"):
+        words.need("FROM")
+    name = words.name()
+    if words.take("IN") or words.take("FROM"):
+        name = (*words.name(), name[-1])
+    table = _named(names, name)
+    return None if table is None else frame_of_rows(names.spark, pa.table({"col_name": list(table.table_schema.names)}))
+
+
+def statement(name: NameParts, schema: TableSchema) -> str:
+    """``CREATE TABLE``, with all that it takes to make the table again."""
+    lines = [f"  {column_text(field)}" for field in schema.fields]
+    if schema.primary_keys:
+        lines.append(f"  PRIMARY KEY ({', '.join(map(quoted_name, schema.primary_keys))}) NOT ENFORCED")
+    parts = [f"CREATE TABLE {'.'.join(map(quoted_name, name))} (", ",\n".join(lines) + ")", "USING paimon"]
+    if schema.partition_keys:
+        parts.append(f"PARTITIONED BY ({', '.join(map(quoted_name, schema.partition_keys))})")
+    if schema.comment:
+        parts.append(f"COMMENT {escaped_text(schema.comment)}")
+    options = [f"  {escaped_text(key)} = {escaped_text(value)}" for key, value in sorted(schema.options.items()) if key != "path"]
+    if options:
+        parts += ["TBLPROPERTIES (", ",\n".join(options) + ")"]
+    return "\n".join(parts) + "\n"
+
+
+def described(table: Table, *, extended: bool) -> pa.Table:
+    """Names, types and comments of columns; ``extended`` by what the table is, as Spark lays it out."""
+    schema = table.table_schema
+    rows: list[tuple[str, str, str | None]] = [
+        (field.name, spark_type(field.type).simpleString(), field.description) for field in schema.fields
+    ]
+    if extended:
+        options = ",".join(f"{key}={value}" for key, value in sorted(schema.options.items()))
+        details = {
+            "Location": table.path,
+            "Provider": "paimon",
+            "Comment": schema.comment or "",
+            "Primary Key": ", ".join(schema.primary_keys),
+            "Partition Columns": ", ".join(schema.partition_keys),
+            "Schema Id": str(schema.id),
+            "Table Properties": f"[{options}]",
+        }
+        rows += [("", "", ""), ("# Detailed Table Information", "", ""), *((key, value, "") for key, value in details.items() if value)]
+    columns = zip(*rows, strict=True)
+    return pa.table([pa.array(column, pa.string()) for column in columns], ["col_name", "data_type", "comment"])
+
+
+def described_column(table: Table, name: str) -> pa.Table:
+    """What a column is. Raises ``UnknownColumn``."""
+    field = table.table_schema.field(resolve(name, table.table_schema.column_types))
+    told = {"col_name": field.name, "data_type": spark_type(field.type).simpleString(), "comment": field.description or "NULL"}
+    return pa.table({"info_name": list(told), "info_value": list(told.values())})
+
+
+def _named(names: KnownTables, name: NameParts) -> Table | None:
+    """A table of ours by its path or the catalog; what Spark's catalog has is shown by Spark."""
+    return names.find(name) if names.path(name) or names.of_catalog(name) else None
+
+
+__all__ = ["described", "described_column", "show_columns", "show_create_table", "statement"]
