@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
 from fileindex.base.log import logger_of
 from manifest.entry.columns import EntryColumns
-from manifest.entry.manifest_entry import FileKind
-from manifest.expire.delete_files import delete_files, delete_metadata, entries_of
+from manifest.expire.delete_files import delete_files, delete_metadata, deletes_of, entries_of
 from manifest.expire.reachable import Reachable, near_tags, reachable
 from manifest.io import failpoints
 from manifest.io.errors import SnapshotNotFound
@@ -102,13 +101,11 @@ def _expire(store: FileStore, ids: Sequence[int], first_kept: int, earliest: Sna
 
 def _dead(store: FileStore, expired: Sequence[Snapshot]) -> EntryColumns:
     """The files of changelogs; without those the files that the snapshot deleted, which older changelogs have told."""
-    dead = []
-    names = [changelog.changelog_manifest_list or changelog.delta_manifest_list for changelog in expired]
-    every = side_by_side(store.file_io, [partial(entries_of, store, name) for name in names])
-    for changelog, entries in zip(expired, every, strict=True):
-        wanted = FileKind.ADD if changelog.changelog_manifest_list else FileKind.DELETE
-        dead.append(entries.select(entries.kind == wanted))
-    return EntryColumns.concat(dead)
+    jobs: list[Callable[[], EntryColumns]] = []
+    for changelog in expired:
+        files = changelog.changelog_manifest_list
+        jobs.append(partial(entries_of, store, files) if files else partial(deletes_of, store, changelog.delta_manifest_list))
+    return EntryColumns.concat(list(side_by_side(store.file_io, jobs)))
 
 
 __all__ = ["ExpiredChangelogs", "expire_changelogs", "keep_changelogs", "keeps_appended"]

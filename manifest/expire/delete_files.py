@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 
 from manifest.entry.columns import EntryColumns
-from manifest.entry.manifest_entry import ManifestEntry
+from manifest.entry.manifest_entry import FileKind, ManifestEntry
 from manifest.entry.manifest_list import ManifestFileMeta
 from manifest.expire.reachable import Reachable
 from manifest.io.side_by_side import side_by_side
@@ -77,13 +77,25 @@ def _metas_there(store: FileStore, list_name: str) -> Sequence[ManifestFileMeta]
 
 
 def entries_of(store: FileStore, list_name: str) -> EntryColumns:
-    """Entries of a list's manifests; those that an interrupted expiry has deleted are done with."""
-    parts: list[EntryColumns] = []
-    with suppress(FileNotFoundError):
-        for meta in store.manifest_lists.read(list_name):
-            with suppress(FileNotFoundError):
-                parts.append(store.manifests.read_meta(meta))
-    return EntryColumns.concat(parts)
+    """Entries of a list's manifests."""
+    return EntryColumns.concat(list(_manifests_there(store, list_name, lambda _: True)))
 
 
-__all__ = ["delete_files", "delete_metadata", "entries_of"]
+def deletes_of(store: FileStore, list_name: str) -> EntryColumns:
+    """The DELETE entries of a list's manifests; those without one are not read."""
+    return EntryColumns.concat(
+        [
+            entries.select(entries.kind == FileKind.DELETE)
+            for entries in _manifests_there(store, list_name, lambda meta: meta.num_deleted_files > 0)
+        ]
+    )
+
+
+def _manifests_there(store: FileStore, list_name: str, wanted: Callable[[ManifestFileMeta], bool]) -> Iterator[EntryColumns]:
+    """The entries of each ``wanted`` manifest; those that an interrupted expiry has deleted are done with."""
+    for meta in filter(wanted, _metas_there(store, list_name)):
+        with suppress(FileNotFoundError):
+            yield store.manifests.read_meta(meta)
+
+
+__all__ = ["delete_files", "delete_metadata", "deletes_of", "entries_of"]

@@ -18,9 +18,8 @@ from itertools import pairwise
 
 from fileindex.base.log import logger_of
 from manifest.entry.columns import EntryColumns
-from manifest.entry.manifest_entry import FileKind
 from manifest.expire.changelogs import expire_changelogs, keep_changelogs, keeps_appended
-from manifest.expire.delete_files import delete_files, delete_metadata, entries_of
+from manifest.expire.delete_files import delete_files, delete_metadata, deletes_of, entries_of
 from manifest.expire.reachable import near_tags, reachable
 from manifest.io import failpoints
 from manifest.io.errors import SnapshotNotFound
@@ -208,10 +207,9 @@ def _expire(store: FileStore, ids: Sequence[int], policy: _Retention, after_gaps
 
 def _dead(store: FileStore, expired: Sequence[Snapshot], first_kept: Snapshot) -> EntryColumns:
     """What only ``expired`` snapshots may need: files that they and the next one deleted, and their changelogs if these go with them."""
-    dead = []
-    for changes in side_by_side(store.file_io, [partial(entries_of, store, one.delta_manifest_list) for one in (*expired[1:], first_kept)]):
-        gone = changes.kind == FileKind.DELETE
-        dead.append(changes.select(gone & ~changes.is_appended if keeps_appended(store.options) else gone))
+    deltas = [partial(deletes_of, store, one.delta_manifest_list) for one in (*expired[1:], first_kept)]
+    settled = keeps_appended(store.options)
+    dead = [gone.select(~gone.is_appended) if settled else gone for gone in side_by_side(store.file_io, deltas)]
     lists = [snapshot.changelog_manifest_list for snapshot in expired if snapshot.changelog_manifest_list]
     if not store.options.changelogs_outlive_snapshots:
         dead += side_by_side(store.file_io, [partial(entries_of, store, name) for name in lists])
