@@ -172,9 +172,9 @@ def in_workers(folder: str, count: int, buckets: int, limit: int) -> None:
         return found
 
     timed("write", lambda: table.write(frame))
-    timed("full compaction", lambda: table.compact(full=True))
     timed("delete a tenth", lambda: table.delete("city = 'city 3'"))
-    sums = timed("merged scan", lambda: table.scan().to_spark().selectExpr("count(*)", "sum(id)", "sum(length(note))").collect())
+    timed("full compaction", lambda: table.compact(full=True))  # before there is something to merge it would only move files
+    sums = timed("scan", lambda: table.scan().to_spark().selectExpr("count(*)", "sum(id)", "sum(length(note))").collect())
     _check(tuple(sums[0])[:2], _expected(count))
 
 
