@@ -6,10 +6,11 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 from fileindex.base.errors import CorruptFile
+from fileindex.base.lazy import cached_property
 from manifest.avro.codecs import codec_name
 from manifest.entry.cache import EntryCache, list_weight
 from manifest.entry.column_ranges import RangePolicy

@@ -1,9 +1,10 @@
-"""Modules that are loaded when something in them is first used, for names that only some calls of a class need."""
+"""What is had when it is first asked for: modules of which only some calls need a name, and attributes that cost something."""
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 
 class LazyModule:
@@ -25,4 +26,38 @@ class LazyModule:
         return found
 
 
-__all__ = ["LazyModule"]
+if TYPE_CHECKING or sys.version_info >= (3, 12):
+    from functools import cached_property
+else:
+    import functools
+
+    _MISSING = object()
+
+    class cached_property(functools.cached_property):  # noqa: N801 - stands for the other
+        """``functools.cached_property`` as it is from Python 3.12 on: without a lock.
+
+        Before, one lock for all instances of a class is held while the value is made, and where that reads a file, threads that read other
+        files wait. Two threads that ask one instance at once may both make its value.
+
+        >>> class Square:
+        ...     def __init__(self, side):
+        ...         self.side = side
+        ...     @cached_property
+        ...     def area(self):
+        ...         return self.side**2
+        >>> square = Square(3)
+        >>> square.area, vars(square)
+        (9, {'side': 3, 'area': 9})
+        """
+
+        def __get__(self, instance: Any, owner: type[Any] | None = None) -> Any:
+            if instance is None:
+                return self
+            values = instance.__dict__
+            found = values.get(self.attrname, _MISSING)
+            if found is _MISSING:
+                found = values[self.attrname] = self.func(instance)
+            return found
+
+
+__all__ = ["LazyModule", "cached_property"]

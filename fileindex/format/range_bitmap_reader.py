@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from pyroaring import BitMap
 
 from fileindex.base.column_type import FLOATS, STRINGS, ColumnType, Plain
 from fileindex.base.corrupt import CorruptIndex
+from fileindex.base.lazy import cached_property
 from fileindex.format.container import Payload
 from fileindex.format.range_bitmap_writer import RANGE_BITMAP_VERSION
 from fileindex.keys.fixed import key_dtype, literal_keys, stored_keys

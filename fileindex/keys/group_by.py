@@ -6,7 +6,6 @@ and only as far as they need it: bsi takes the values in file order, range-bitma
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,6 +13,7 @@ import pyarrow as pa
 
 from fileindex.base.arrays import Int64s, UInt32s
 from fileindex.base.column_type import STRINGS, ColumnType
+from fileindex.base.lazy import cached_property
 from fileindex.keys.fixed import to_keys
 from fileindex.keys.text_sort import rank_texts, take_texts
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, TypeAlias
 
 from fileindex.base.column_type import INTEGERS, TIMESTAMPS, Kind
+from fileindex.base.lazy import cached_property
 from fileindex.predicate.tree import TRUE, ColumnRef, IsNull, Predicate, all_of
 from lsm.aggregate.names import AggregateName
 from lsm.aggregate.summary import ColumnSummary, RowSummary

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 
 from fileindex.base.column_type import BINARIES, STRINGS, TIMESTAMPS, Kind
+from fileindex.base.lazy import cached_property
 from lsm.avro.blocks import AvroBlocks
 from lsm.avro.decoder import decode_blocks
 from lsm.avro.shapes import Shape, shape_of

@@ -9,9 +9,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
+from fileindex.base.lazy import cached_property
 from lsm.compaction.lookup import Lookup
 from lsm.compaction.record_expiry import RecordExpiry
 from lsm.compaction.task import ChangeObserver, MergeTreeRewriter, Rewrite, by_age, observed

@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ import pyarrow as pa
 
 from fileindex.base.arrays import Int64s, Mask
 from fileindex.base.column_type import TIMESTAMPS, ColumnType, Kind
+from fileindex.base.lazy import cached_property
 from fileindex.predicate.tree import ColumnRef, IsNull
 from lsm.keys.encoding import one_array
 from lsm.scan.file_pruner import FilePruner

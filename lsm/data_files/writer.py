@@ -8,12 +8,12 @@ from __future__ import annotations
 import uuid
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fileindex.base.lazy import cached_property
 from fileindex.base.log import logger_of
 from fileindex.base.plain_value import from_scalar
 from fileindex.build.options import FileIndexOptions

@@ -5,11 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
-from functools import cached_property
 from types import TracebackType
 from typing import Any, Self
 
 from fileindex.base.errors import CorruptFile
+from fileindex.base.lazy import cached_property
 from lsm.parquet.decoding import decoding
 from lsm.parquet.footer import RowGroup
 from lsm.parquet.reader import DECODED_BATCH_BYTES, MAX_BATCH_ROWS, rows_only

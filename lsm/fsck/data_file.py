@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ import pyarrow as pa
 
 from fileindex.base.arrays import Int32s
 from fileindex.base.errors import CorruptFile
+from fileindex.base.lazy import cached_property
 from fileindex.base.plain_value import from_scalar
 from fileindex.predicate.tree import TRUE
 from lsm.bucket.hash import bucket_hashes, bucket_ids

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import cached_property
 
 import numpy as np
 
 from fileindex.base.arrays import Int64s
 from fileindex.base.errors import InvalidArgument
+from fileindex.base.lazy import cached_property
 from fileindex.predicate.tree import TRUE, Predicate
 from lsm.incremental.planner import Additions, IncrementalMode, IncrementalPlanner, Piece
 from lsm.incremental.stream_units import WholeState, file_sizes

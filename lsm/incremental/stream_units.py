@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from fileindex.base.arrays import Indices, Int64s
+from fileindex.base.lazy import cached_property
 from fileindex.predicate.tree import Predicate
 from lsm.scan.plan import ScanPlan
 from lsm.scan.planner import ScanPlanner

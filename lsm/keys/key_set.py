@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from fileindex.base.arrays import Int64s, Mask, UInt64s
+from fileindex.base.lazy import cached_property
 from lsm.keys.encoding import WordColumn, WordOf, is_variable, one_array
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fileindex.base.arrays import Int64s, Mask
+from fileindex.base.lazy import cached_property
 from lsm.keys.encoding import one_array
 from lsm.merge.version_groups import VersionHistory, Versions
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from fileindex.base.arrays import Int64s, Mask
+from fileindex.base.lazy import cached_property
 from lsm.keys.encoding import WordColumn
 from lsm.keys.sort import sort_rows
 from lsm.merge.version_groups import Versions

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from fileindex.base.arrays import Int64s, Mask
+from fileindex.base.lazy import cached_property
 from lsm.keys.encoding import WordColumn, one_array
 from lsm.keys.sort import Sorted
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 
 from fileindex.base.column_type import BINARIES, STRINGS, Kind
+from fileindex.base.lazy import cached_property
 from lsm.formats.whole_groups import WholeGroupFile
 from lsm.orc.chars import without_padding
 from lsm.orc.protobuf import integer

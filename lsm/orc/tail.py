@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from functools import cached_property
 from typing import TypeAlias
 
+from fileindex.base.lazy import cached_property
 from lsm.orc.compression import metadata_of
 from lsm.orc.protobuf import OrcMessage, integer, integers, message, messages, text, texts
 from lsm.parquet.footer import RowGroup

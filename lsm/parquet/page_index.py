@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from fileindex.base.arrays import Int64s
+from fileindex.base.lazy import cached_property
 from lsm.parquet.fields import (
     ChunkStatistics,
     ColumnChunk,

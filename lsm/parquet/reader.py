@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
-from functools import cached_property
 from types import TracebackType
 from typing import Any, Self
 
@@ -16,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fileindex.base.errors import CorruptFile
+from fileindex.base.lazy import cached_property
 from lsm.parquet.decoding import decoding
 from lsm.parquet.footer import CachedFooter, RowGroup
 from lsm.parquet.footer_promise import FooterPromise

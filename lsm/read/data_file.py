@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from pyroaring import BitMap
 
 from fileindex.base.column_type import Plain
+from fileindex.base.lazy import cached_property
 from fileindex.format.bsi import NumberSummary
 from fileindex.predicate.tree import FALSE, TRUE, columns_of
 from lsm.data_file_format import check_format, open_data_file

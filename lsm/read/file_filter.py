@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from fileindex.base.column_type import ColumnType, Plain
+from fileindex.base.lazy import cached_property
 from fileindex.predicate.tree import FALSE, TRUE, Predicate
 from lsm.read.residual import residual_after_statistics
 from lsm.scan.file_pruner import FilePruner

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from pyroaring import BitMap
 from fileindex.base.arrays import Int64s, Mask
 from fileindex.base.column_type import ColumnType, Plain
 from fileindex.base.errors import CorruptFile
+from fileindex.base.lazy import cached_property
 from fileindex.base.plain_value import to_scalar
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.tree import FALSE, TRUE, ColumnRef, Predicate, columns_of

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from fileindex.base.column_type import Plain
 from fileindex.base.float_order import spark_order_key
+from fileindex.base.lazy import cached_property
 from fileindex.predicate.tree import FALSE, TRUE, ColumnRef, IsNull, Predicate, all_of
 from lsm.keys.order_by import RowOrder, TopRows
 from lsm.read.metrics import ReadReport

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property, partial
+from functools import cache, partial
 
 import numpy as np
 
 from fileindex.base.arrays import Indices, Mask
 from fileindex.base.column_type import Plain
 from fileindex.base.errors import CorruptFile
+from fileindex.base.lazy import cached_property
 from fileindex.format.container import ContainerReader
 from fileindex.predicate.tree import FALSE, TRUE, ColumnRef, Predicate, columns_of
 from fileindex.query.evaluate import evaluate

@@ -10,7 +10,6 @@ import base64
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -18,6 +17,7 @@ import pyarrow as pa
 
 from fileindex.base.arrays import Int64s, Mask
 from fileindex.base.column_type import INTEGERS, STRINGS, Kind
+from fileindex.base.lazy import cached_property
 from manifest.avro.wire import SYNC_BYTES
 from manifest.entry.bounds import BoundsColumn, key_bounds
 from manifest.entry.columns import EntryColumns

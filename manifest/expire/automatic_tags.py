@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
-from functools import cached_property
 
 from fileindex.base.errors import InvalidArgument
+from fileindex.base.lazy import cached_property
 from manifest.expire.rollback import delete_tag, expire_tags, replace_tag
 from manifest.io.errors import SnapshotExpired, SnapshotNotFound
 from manifest.options.tag_periods import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from threading import Lock
 from typing import Any
 
@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from fileindex.base.arrays import Int64s, Mask
 from fileindex.base.errors import InvalidArgument
+from fileindex.base.lazy import cached_property
 from fileindex.base.plain_value import plain_array, plain_values
 from fileindex.expression.compute import computed
 from fileindex.expression.tree import ColumnValue, Expression

@@ -16,10 +16,10 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from fileindex.base.lazy import cached_property
 from tests.damage import ALL_KINDS, damaged, footer_span, page_index_span
 from tests.torture.report import Outcome, case_of, leave_case
 from tests.torture.rotting_tables import kind_of, make, names

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
 from fileindex.base.column_type import FLOATS
 from fileindex.base.errors import InvalidArgument
+from fileindex.base.lazy import cached_property
 from fileindex.base.plain_value import plain_array, plain_values
 from fileindex.expression.tree import ColumnValue, LiteralValue
 from lsm.arrow.row_kind import ROW_KIND
