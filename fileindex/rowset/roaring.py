@@ -7,12 +7,14 @@ all at once, to the same bytes. Bytes that come from a file are checked here bef
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
 from pyroaring import BitMap
 
-from fileindex.base.arrays import UInt32s
+from fileindex.base.arrays import Mask, UInt32s
 from fileindex.base.corrupt import CorruptIndex
 
 _Longs: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
@@ -107,14 +109,38 @@ def _check(data: bytes | memoryview) -> int:
     if not has_runs or count >= _NO_OFFSETS_BELOW:
         offsets = np.frombuffer(data, "<u4", count, at)
         at += 4 * count
-    for number, (cardinality, is_run) in enumerate(zip((header[:, 1] + 1).tolist(), flags.tolist(), strict=True)):
-        if offsets is not None and int(offsets[number]) != at:
+    counts = header[:, 1] + 1
+    is_bitset = ~flags & (counts > _ARRAY_MAX)
+    for first, last in _spans(is_bitset):
+        if offsets is not None and int(offsets[first]) != at:
             raise ValueError("a container is not where its offset says")
-        at += _check_container(data, at, cardinality, is_run=is_run)
+        if is_bitset[first]:
+            _check_bitsets(data, at, counts[first:last], None if offsets is None else offsets[first:last])
+            at += _BITSET_BYTES * (last - first)
+        else:
+            at += _check_container(data, at, int(counts[first]), is_run=bool(flags[first]))
     return at
 
 
+def _spans(is_bitset: Mask) -> Iterator[tuple[int, int]]:
+    """Numbers of containers, first and one past the last: bitsets side by side together, others one by one."""
+    opens = np.ones(len(is_bitset), np.bool_)
+    opens[1:] = ~(is_bitset[1:] & is_bitset[:-1])
+    starts = np.flatnonzero(opens).tolist()
+    return pairwise([*starts, len(is_bitset)])
+
+
+def _check_bitsets(data: bytes | memoryview, at: int, counts: _Longs, offsets: UInt32s | None) -> None:
+    """Containers that lie one after the other from ``at`` on."""
+    if offsets is not None and (np.diff(offsets.astype(np.int64)) != _BITSET_BYTES).any():
+        raise ValueError("a container is not where its offset says")
+    words = np.frombuffer(data, "<u8", len(counts) * _BITSET_BYTES // 8, at).reshape(len(counts), -1)
+    if (np.bitwise_count(words).sum(axis=1, dtype=np.int64) != counts).any():
+        raise ValueError("a bitset container with another cardinality")
+
+
 def _check_container(data: bytes | memoryview, at: int, cardinality: int, *, is_run: bool) -> int:
+    """The bytes of a container of runs or of single rows."""
     if is_run:
         runs = int(np.frombuffer(data, "<u2", 1, at)[0])
         pairs = np.frombuffer(data, "<u2", 2 * runs, at + 2).reshape(runs, 2).astype(np.int64)
@@ -122,15 +148,10 @@ def _check_container(data: bytes | memoryview, at: int, cardinality: int, *, is_
         if not runs or (ends > 0xFFFF).any() or (pairs[1:, 0] <= ends[:-1]).any() or int(pairs[:, 1].sum()) + runs != cardinality:
             raise ValueError("broken runs")
         return 2 + 4 * runs
-    if cardinality <= _ARRAY_MAX:
-        values = np.frombuffer(data, "<u2", cardinality, at)
-        if (values[1:] <= values[:-1]).any():
-            raise ValueError("an array container out of order")
-        return 2 * cardinality
-    words = np.frombuffer(data, "<u8", _BITSET_BYTES // 8, at)
-    if int(np.bitwise_count(words).sum()) != cardinality:
-        raise ValueError("a bitset container with another cardinality")
-    return _BITSET_BYTES
+    values = np.frombuffer(data, "<u2", cardinality, at)
+    if (values[1:] <= values[:-1]).any():
+        raise ValueError("an array container out of order")
+    return 2 * cardinality
 
 
 def serialize_groups(rows: UInt32s, starts: _Longs) -> tuple[_Bytes, _Longs]:

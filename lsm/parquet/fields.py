@@ -168,7 +168,7 @@ class TimeUnit:
 class Encoding:
     """How values are stored; 1 was never in use."""
 
-    PLAIN, RLE = 0, 3
+    PLAIN, RLE, DELTA_BINARY_PACKED = 0, 3, 5
     KNOWN = frozenset({0, 2, 3, 4, 5, 6, 7, 8, 9})
 
 

@@ -19,6 +19,7 @@ from lsm.parquet.fields import (
     ColumnIndex,
     ColumnMetaData,
     ConvertedType,
+    Encoding,
     FieldRepetitionType,
     FileMetaData,
     PhysicalType,
@@ -139,6 +140,11 @@ class ColumnPages:
         """Bytes of the column chunk."""
         size: int = value(self.meta, ColumnMetaData.TOTAL_COMPRESSED_SIZE)
         return size
+
+    @property
+    def holds_differences(self) -> bool:
+        """Whether pages are stored as DELTA_BINARY_PACKED."""
+        return Encoding.DELTA_BINARY_PACKED in list_of(self.meta, ColumnMetaData.ENCODINGS)
 
     @cached_property
     def chunk(self) -> Struct:

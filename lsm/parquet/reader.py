@@ -193,17 +193,25 @@ class ParquetDataFile:
         ]
 
     def masked(self, pages: GroupPages, columns: Sequence[str], mask: Any) -> list[Any | None] | None:
-        """The values of columns where ``mask`` is true; None for one that must be read otherwise, or where that holds of most of them."""
-        known = [pages.column(name) if can_decode(self.schema.field(name).type) else None for name in columns]
-        flat = [(one, self.schema.field(name).type) for one, name in zip(known, columns, strict=True) if isinstance(one, ColumnPages)]
+        """The values of columns where ``mask`` is true; None for one that is read otherwise, or where that holds of most of their bytes.
+
+        Differences are: the first decoder reads them in a third of the time.
+        """
+        known = [self._maskable(pages, name) for name in columns]
+        flat = [(one, self.schema.field(name).type) for one, name in zip(known, columns, strict=True) if one is not None]
         if sum(one.compressed_size for one, _ in flat) < _WORTH_MASKING:
             return None
         with suppress(*DAMAGE, pa.ArrowException, OSError):  # decoding all of it tells whether the file is broken
             found = masked_rows([one for one, _ in flat], [arrow for _, arrow in flat], mask)
             if found is not None:
                 taken = iter(found)
-                return [next(taken) if isinstance(one, ColumnPages) else None for one in known]
+                return [None if one is None else next(taken) for one in known]
         return None
+
+    def _maskable(self, pages: GroupPages, name: str) -> ColumnPages | None:
+        """The pages of a column that the second decoder reads sooner."""
+        known = pages.column(name) if can_decode(self.schema.field(name).type) else None
+        return known if isinstance(known, ColumnPages) and not known.holds_differences else None
 
     def rows_of_texts(self, pages: Sequence[GroupPages], column: str, texts: Sequence[str]) -> list[Any] | None:
         """Where a column is one of ``texts``: of each row group the positions in it; None if a mere decoder finds that as fast."""

@@ -259,22 +259,23 @@ class RowGroupRead:
 
     def _conformed(self, names: Sequence[str], taken: Sequence[Any | None], group: RowGroup, rows: _Rows) -> Any:
         """A batch of columns at positions of the group, decoding those whose values are not ``taken`` yet."""
-        arrays = [
-            self._whole(name, group, rows) if array is None else self._conform(name, array)
-            for name, array in zip(names, taken, strict=True)
-        ]
+        others = self._whole([name for name, array in zip(names, taken, strict=True) if array is None], group, rows)
+        arrays = [next(others) if array is None else self._conform(name, array) for name, array in zip(names, taken, strict=True)]
         return _batch(arrays, pa.schema([pa.field(name, array.type) for name, array in zip(names, arrays, strict=True)]), len(rows))
 
-    def _whole(self, name: str, group: RowGroup, rows: _Rows) -> Any:
-        """As ``_at``, for a column that has no pages of its own: decoded up to the last row."""
-        pieces, start = [], 0
-        for batch in self._decode([name], [group], count=False):
+    def _whole(self, names: Sequence[str], group: RowGroup, rows: _Rows) -> Iterator[Any]:
+        """As ``_at``, column by column, for those whose pages are not read by themselves: decoded up to the last row."""
+        if not names:
+            return
+        pieces: list[Any] = []
+        start = 0
+        for batch in self._decode(names, [group], count=False):
             low, high = np.searchsorted(rows, [start, start + batch.num_rows])
-            pieces.append(batch.column(0).take(pa.array(rows[low:high] - start)))
+            pieces.append(batch.take(pa.array(rows[low:high] - start)))
             start += batch.num_rows
             if high == len(rows):
                 break
-        return pa.concat_arrays(pieces)
+        yield from _one_batch(pieces).columns
 
     def _streamed(self, group: RowGroup, chosen: _Mask, kept: Any) -> Iterator[Any]:
         """The chosen rows batch by batch, decoding the columns outside the filter as far as rows are left."""
