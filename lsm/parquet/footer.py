@@ -13,7 +13,7 @@ from fileindex.base.lazy import cached_property
 from lsm.parquet.fields import ColumnChunk, ColumnMetaData, FileMetaData, RowGroupMetaData, SizeStatistics, list_of, value, value_or
 from lsm.parquet.footer_promise import FooterPromise
 from lsm.parquet.footer_seal import check_footer_seal, footer_seal_length
-from lsm.parquet.footer_structure import check_footer
+from lsm.parquet.footer_structure import check_footer, leaf_columns
 from lsm.parquet.footer_writer import PARQUET_MAGIC
 from lsm.parquet.nested import leaf_count
 from lsm.parquet.page_index import PageFooter, ReadRange
@@ -74,7 +74,7 @@ class CachedFooter:
         footer, used = decode_struct(encoded)
         if used != len(encoded):
             raise ValueError(f"its footer has {len(encoded)} bytes of which {used} are used")
-        leaves = check_footer(footer, start if seal is None else seal.end)
+        leaves = check_footer(footer, start) if seal is None else leaf_columns(footer)  # what is sealed is what was written
         if promise is not None:
             promise.check(footer, leaves, size)
         content = b"".join([PARQUET_MAGIC, encoded, len(encoded).to_bytes(4, "little"), PARQUET_MAGIC])

@@ -76,9 +76,7 @@ def check_footer(footer: Struct, footer_start: int) -> tuple[LeafColumn, ...]:
     version = value(footer, FileMetaData.VERSION)
     if version not in {1, 2}:
         raise ValueError(f"its footer has version {version}")
-    leaves = tuple(_leaves(_structs(footer, FileMetaData.SCHEMA)))
-    if len({leaf.path for leaf in leaves}) != len(leaves):
-        raise ValueError("its schema has a column twice")
+    leaves = leaf_columns(footer)
     groups = _structs(footer, FileMetaData.ROW_GROUPS)
     rows = 0
     extents: list[Extent] = []
@@ -101,6 +99,14 @@ def check_footer(footer: Struct, footer_start: int) -> tuple[LeafColumn, ...]:
     if rows != value(footer, FileMetaData.NUM_ROWS):
         raise ValueError(f"its footer has {value(footer, FileMetaData.NUM_ROWS)} rows where its row groups have {rows}")
     _check_extents(extents, end if groups else MAGIC_BYTES, footer_start)
+    return leaves
+
+
+def leaf_columns(footer: Struct) -> tuple[LeafColumn, ...]:
+    """The leaf columns of a footer. Raises as ``check_footer``, for the schema alone."""
+    leaves = tuple(_leaves(_structs(footer, FileMetaData.SCHEMA)))
+    if len({leaf.path for leaf in leaves}) != len(leaves):
+        raise ValueError("its schema has a column twice")
     return leaves
 
 
@@ -267,4 +273,4 @@ def _check_extents(extents: list[Extent], first: int, last: int) -> None:
         raise ValueError(f"an index ends at {end}, after the footer's start at {last}")
 
 
-__all__ = ["LeafColumn", "check_footer", "chunk_extent", "raw_bounds"]
+__all__ = ["LeafColumn", "check_footer", "chunk_extent", "leaf_columns", "raw_bounds"]

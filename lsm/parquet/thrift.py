@@ -53,7 +53,7 @@ def with_fields(encoded: bytes, last: int, fields: Struct) -> bytes:
 
 
 def _struct(data: bytes, at: int, depth: int) -> tuple[Struct, int]:
-    """The struct at byte ``at`` and where it ends. One-byte numbers are read in place: metadata is made of them, a call for each is felt."""
+    """The struct at byte ``at`` and where it ends. Numbers and bytes are read in place: metadata is made of them, a call for each is felt."""
     if depth > _MAX_DEPTH:
         raise ValueError("nests too deeply")
     fields: Struct = {}
@@ -75,8 +75,23 @@ def _struct(data: bytes, at: int, depth: int) -> tuple[Struct, int]:
             raw = data[at]
             at += 1
             if raw > 0x7F:
-                raw, at = _varint(data, at - 1)
+                byte = data[at]
+                if byte < 0x80:
+                    raw += (byte << 7) - 0x80
+                    at += 1
+                else:
+                    raw, at = _varint(data, at - 1)
             fields[number] = kind, raw >> 1 ^ -(raw & 1)
+        elif kind == BINARY:
+            raw = data[at]
+            at += 1
+            if raw > 0x7F:
+                raw, at = _varint(data, at - 1)
+            fields[number] = kind, _take(data, at, raw)
+            at += raw
+        elif kind == STRUCT:
+            value, at = _struct(data, at, depth + 1)
+            fields[number] = kind, value
         elif kind in _BOOLEANS:
             fields[number] = kind, kind == TRUE_FIELD
         else:
@@ -85,13 +100,14 @@ def _struct(data: bytes, at: int, depth: int) -> tuple[Struct, int]:
 
 
 def _value(data: bytes, at: int, kind: int, depth: int) -> tuple[Any, int]:
+    """A value of a rarer type, or an element of a list."""
+    if kind in {LIST, SET}:
+        return _list(data, at, depth)
     if kind == BINARY:
         length, at = _varint(data, at)
         return _take(data, at, length), at + length
     if kind == STRUCT:
         return _struct(data, at, depth + 1)
-    if kind in {LIST, SET}:
-        return _list(data, at, depth)
     if kind in _INTEGERS:
         raw, at = _varint(data, at)
         return _unzigzag(raw), at
@@ -110,10 +126,23 @@ def _list(data: bytes, at: int, depth: int) -> tuple[tuple[int, list[Any]], int]
         count, at = _varint(data, at)
     if count > len(data) - at:
         raise ValueError(f"a list of {count} elements exceeds the data")
-    values = []
-    for _ in range(count):
-        value, at = _value(data, at, kind, depth + 1)
-        values.append(value)
+    values: list[Any] = []
+    if kind in _INTEGERS:
+        for _ in range(count):
+            raw = data[at]
+            at += 1
+            if raw > 0x7F:
+                raw, at = _varint(data, at - 1)
+            values.append(raw >> 1 ^ -(raw & 1))
+    elif kind == STRUCT:
+        depth += 2
+        for _ in range(count):
+            value, at = _struct(data, at, depth)
+            values.append(value)
+    else:
+        for _ in range(count):
+            value, at = _value(data, at, kind, depth + 1)
+            values.append(value)
     return (kind, values), at
 
 
