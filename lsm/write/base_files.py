@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from fileindex.base.column_type import Plain
 from lsm.bucket.router import describe_bucket
@@ -18,11 +18,15 @@ from manifest.store import FileStore
 class ExistingFiles:
     """Live files of the buckets that are written, as of one snapshot; manifests are read once for each set of partitions.
 
-    ``snapshot_id`` is that snapshot (0: before the first), None the newest; with ``ignore`` nothing of it counts.
+    ``snapshot_id`` is that snapshot (0: before the first), None the newest; with ``ignore`` nothing of it counts. With ``buckets``
+    the files of others are not looked at.
     """
 
-    def __init__(self, store: FileStore, *, ignore: bool, snapshot_id: int | None = None) -> None:
+    def __init__(
+        self, store: FileStore, *, ignore: bool, snapshot_id: int | None = None, buckets: Collection[int] | None = None
+    ) -> None:
         self._store = store
+        self._buckets = buckets
         self._ignore = ignore or snapshot_id == 0
         self._chosen = snapshot_id or None
         self.forget()
@@ -66,7 +70,7 @@ class ExistingFiles:
         if not wanted or self._ignore:
             return
         self._loaded |= wanted
-        live = self._store.live_entries(self.snapshot, EntryFilter(partitions=wanted))
+        live = self._store.live_entries(self.snapshot, EntryFilter(partitions=wanted, buckets=self._buckets))
         found = zip(live.partition, live.bucket.tolist(), live.total_buckets.tolist(), live.files(), strict=True)
         for partition, bucket, total, file in found:
             self._files.setdefault((partition, bucket), []).append(file)

@@ -76,6 +76,7 @@ class TableWrite:
         keeps_others: An overwrite leaves partitions as they are for which it has no rows: no key may live in one of them.
         finds_keys: Where keys cross partitions, look for them in the table; if not, keys are told apart in this write alone, and
             whoever commits has to assign them (``lsm.commit.rebucket``).
+        buckets: Those that may be touched; None: all. A job for one of many need not look at the files of the others.
 
     Raises:
         UnsupportedTable, UnsupportedOption: The table's options ask for something that is not built.
@@ -95,6 +96,7 @@ class TableWrite:
         base_snapshot_id: int | None = None,
         keeps_others: bool = False,
         finds_keys: bool = True,
+        buckets: Collection[int] | None = None,
     ) -> None:
         check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
         check_crossing_keys(store.schema)
@@ -117,7 +119,7 @@ class TableWrite:
         self._first_sequence = first_sequence
         self._pool = ThreadPoolExecutor(max(1, threads), thread_name_prefix="paimon-write")
         self._logs = not ignore_existing
-        self._existing = ExistingFiles(store, ignore=ignore_existing, snapshot_id=base_snapshot_id)
+        self._existing = ExistingFiles(store, ignore=ignore_existing, snapshot_id=base_snapshot_id, buckets=buckets)
         self._owners = owners
         self._assigner: HashBucketAssigner | None = None
         self._index_names = FileNames("index-", commit_id=commit_id)
@@ -386,7 +388,7 @@ def compact_bucket(
     With ``clustering`` all rows of an append bucket are sorted anew. One job for a thread or a Spark task; on failure nothing
     that was made remains.
     """
-    with TableWrite(store, write_only=True, commit_id=commit_id, threads=1) as write:
+    with TableWrite(store, write_only=True, commit_id=commit_id, threads=1, buckets={bucket}) as write:
         if clustering is None:
             write.compact(partition, bucket, full=full)
         else:
