@@ -22,9 +22,7 @@ class ExistingFiles:
     the files of others are not looked at.
     """
 
-    def __init__(
-        self, store: FileStore, *, ignore: bool, snapshot_id: int | None = None, buckets: Collection[int] | None = None
-    ) -> None:
+    def __init__(self, store: FileStore, *, ignore: bool, snapshot_id: int | None = None, buckets: Collection[int] | None = None) -> None:
         self._store = store
         self._buckets = buckets
         self._ignore = ignore or snapshot_id == 0

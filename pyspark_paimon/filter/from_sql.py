@@ -34,6 +34,7 @@ from pyspark_paimon.filter.ast import (
     Truth,
 )
 from pyspark_paimon.filter.bind_terms import constant_of
+from pyspark_paimon.filter.chains import chain_of
 from pyspark_paimon.filter.like import like
 from pyspark_paimon.filter.nesting import by_groups
 from pyspark_paimon.filter.parameters import given, listed, put_in, without_long_lists
@@ -66,6 +67,9 @@ def sql_condition(text: str, params: Mapping[str, object] | None = None) -> Cond
     short, lists = without_long_lists(text)
     values = {**given(params or {}), **lists}
     try:
+        chain = None if values else chain_of(text, _link)
+        if chain is not None:
+            return chain
         tree = by_groups(short, _tokens, _parsed)
         if values or ":" in short or "?" in short:
             put_in(tree, values)
@@ -76,6 +80,14 @@ def sql_condition(text: str, params: Mapping[str, object] | None = None) -> Cond
         raise InvalidFilter(f"the filter cannot be read: {error}\n  {text}") from error
     except RecursionError:
         raise InvalidFilter("the filter nests too deeply") from None
+
+
+def _link(text: str) -> Condition:
+    """A comparison by itself; what cannot be parsed is none, and is told of where the whole text is."""
+    try:
+        return _condition(_parsed(text))
+    except SqlglotError:
+        return Constant(None)
 
 
 def _tokens(text: str) -> list[Any_]:
