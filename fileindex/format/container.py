@@ -19,6 +19,7 @@ CONTAINER_VERSION = 1
 _FIXED = struct.Struct(">qii")
 _MAX_UTF = 65535
 _MAX_INT = 2**31 - 1
+_ENTRY_IN_MEMORY = 300
 
 ROW_BLOCKS = "bloom-filter-blocks"
 """An index type of ours (``format.row_blocks``): stored under a name that is no column, where engines that do not know it never look."""
@@ -121,6 +122,23 @@ def _body_length(payloads: Sequence[StoredIndex]) -> int:
     return sum(len(payload or b"") for _, _, payload in payloads)
 
 
+@dataclass(frozen=True, slots=True)
+class ContainerHeader:
+    """What a container begins with: its indexes, of a repeated (column, type) only the last, and the checksums of their blocks if it has any."""
+
+    entries: tuple[ContainerEntry, ...]
+    checksums: BlockChecksums | None
+
+    @property
+    def weight(self) -> int:
+        """Bytes in memory, about."""
+        return _ENTRY_IN_MEMORY * (1 + len(self.entries)) + (0 if self.checksums is None else len(self.checksums.sums))
+
+
+def _made(make: Callable[[], ContainerHeader]) -> ContainerHeader:
+    return make()
+
+
 class ContainerReader:
     """A container read by byte ranges: the header once, when first needed, and of the payloads what a query asks for.
 
@@ -128,19 +146,26 @@ class ContainerReader:
         read: ``read(offset, length)`` gives that part of the container.
         size: bytes of the container.
         name: of the side file that it is in.
+        header: gives the header, perhaps one that was held, or else what the function that it is given reads.
 
     >>> reader = ContainerReader.of(write_index_container([("a", "bitmap", b"xyz"), ("m[k]", "bsi", None)]))
     >>> [(entry.column, entry.index_type, entry.length, entry.is_empty) for entry in reader.entries()]
     [('a', 'bitmap', 3, False), ('m[k]', 'bsi', 0, True)]
     """
 
-    def __init__(self, read: Callable[[int, int], bytes], size: int, name: str = "") -> None:
+    def __init__(
+        self,
+        read: Callable[[int, int], bytes],
+        size: int,
+        name: str = "",
+        header: Callable[[Callable[[], ContainerHeader]], ContainerHeader] = _made,
+    ) -> None:
         self._read = read
         self._name = name
-        self._checksums: BlockChecksums | None = None
+        self._header_of = header
+        self._header: ContainerHeader | None = None
         self.size = size
         self.bytes_read = 0
-        self._entries: tuple[ContainerEntry, ...] | None = None
 
     @classmethod
     def of(cls, data: bytes, name: str = "") -> ContainerReader:
@@ -151,8 +176,8 @@ class ContainerReader:
         """Bytes ``offset`` to ``offset + length`` of the container; raises CorruptIndex if it does not have them."""
         if offset < 0 or length < 0 or offset + length > self.size:
             raise CorruptIndex(f"bytes {offset}+{length} lie outside an index container of {self.size} bytes")
-        if self._checksums is not None and length:
-            return self._checksums.read(offset, length, self._fetch)
+        if self._header is not None and self._header.checksums is not None and length:
+            return self._header.checksums.read(offset, length, self._fetch)
         return self._fetch(offset, length)
 
     def _fetch(self, offset: int, length: int) -> bytes:
@@ -168,20 +193,23 @@ class ContainerReader:
         Raises:
             CorruptIndex: wrong magic, unknown version, a header that does not hold together, or payloads that do not fill the rest.
         """
-        if self._entries is None:
-            fixed = self.read(0, _FIXED.size)
-            magic, version, head_length = _FIXED.unpack(fixed)
-            if magic != CONTAINER_MAGIC:
-                raise CorruptIndex("the bytes are no index container: wrong magic number")
-            if version != CONTAINER_VERSION:
-                raise CorruptIndex(f"index container version {version} is unknown; {CONTAINER_VERSION} is read")
-            header = _Header(self.read(_FIXED.size, head_length - _FIXED.size))
-            found = list(_parse(header))
-            entries_end, redundant = header.end()
-            _check_extents(found, head_length, self.size)
-            self._checksums = BlockChecksums.of(redundant, self._name, fixed + entries_end, head_length, self.size)
-            self._entries = tuple({(entry.column, entry.index_type): entry for entry in found}.values())
-        return self._entries
+        if self._header is None:
+            self._header = self._header_of(self._read_header)
+        return self._header.entries
+
+    def _read_header(self) -> ContainerHeader:
+        fixed = self.read(0, _FIXED.size)
+        magic, version, head_length = _FIXED.unpack(fixed)
+        if magic != CONTAINER_MAGIC:
+            raise CorruptIndex("the bytes are no index container: wrong magic number")
+        if version != CONTAINER_VERSION:
+            raise CorruptIndex(f"index container version {version} is unknown; {CONTAINER_VERSION} is read")
+        header = _Header(self.read(_FIXED.size, head_length - _FIXED.size))
+        found = list(_parse(header))
+        entries_end, redundant = header.end()
+        _check_extents(found, head_length, self.size)
+        checksums = BlockChecksums.of(redundant, self._name, fixed + entries_end, head_length, self.size)
+        return ContainerHeader(tuple({(entry.column, entry.index_type): entry for entry in found}.values()), checksums)
 
     def of_column(self, column: str) -> tuple[ContainerEntry, ...]:
         """The indexes of a column (``name`` or ``map[key]``)."""
@@ -304,6 +332,7 @@ def _text(data: bytes) -> str:
 __all__ = [
     "ROW_BLOCKS",
     "ContainerEntry",
+    "ContainerHeader",
     "ContainerReader",
     "Payload",
     "StoredIndex",

@@ -190,17 +190,20 @@ class LocalFileIO:
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         if offset < 0 or length < 0:
             raise CorruptFile(path, f"negative range: {length} bytes at {offset}")
-        with open(path, "rb", buffering=0) as file:
-            size = os.fstat(file.fileno()).st_size
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            size = os.fstat(descriptor).st_size
             if offset + length > size:
                 raise CorruptFile(path, f"ends at byte {size}, but {length} bytes at {offset} are referred to")
-            data = os.pread(file.fileno(), length, offset)
+            data = os.pread(descriptor, length, offset)
             while len(data) < length:
-                more = os.pread(file.fileno(), length - len(data), offset + len(data))
+                more = os.pread(descriptor, length - len(data), offset + len(data))
                 if not more:
                     raise CorruptFile(path, "was truncated while it was read")
                 data += more
             return data
+        finally:
+            os.close(descriptor)
 
     def size(self, path: str) -> int:
         return os.stat(path).st_size

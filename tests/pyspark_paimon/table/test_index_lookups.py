@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
+
 import pyarrow as pa
 import pytest
 
 import lsm.parquet.reader
+import manifest.io.file_io
 from manifest.io.file_io import LocalFileIO
 from manifest.io.wrapped import WrappedFileIO
 from pyspark_paimon import InvalidArgument, Table, UnknownColumn
@@ -94,6 +97,38 @@ def test_a_bloom_miss_opens_no_data_file_and_reads_only_probed_bytes(table, coun
     assert table.scan("uid = 'uid-5x'").to_arrow().num_rows == 0
     assert counter.opened == set()
     assert 0 < counter.index_bytes < 0.2 * sum(row["index_size_in_bytes"] for row in table.file_indexes().to_pylist())
+
+
+def test_the_header_of_an_index_is_read_once_as_long_as_the_file_is_the_same(tmp_path, monkeypatch):
+    table = Table.create(tmp_path / "t", DDL, primary_keys=["id"], options={**OPTIONS, "bucket": "1"})
+    table.write(made(0, ROWS))
+    table.compact(full=True)
+    (side_file,) = (tmp_path / "t").glob("bucket-0/*.index")
+    written = side_file.read_bytes()
+    monkeypatch.setattr(manifest.io.file_io, "_CLOCK_TICK_NANOS", 0)
+    offsets = []
+    read_range = LocalFileIO.read_range
+
+    def noting(self, path, offset, length):
+        offsets.append(offset if path.endswith(".index") else -1)
+        return read_range(self, path, offset, length)
+
+    monkeypatch.setattr(LocalFileIO, "read_range", noting)
+
+    def asked():
+        offsets.clear()
+        assert table.scan("uid = 'uid-7919'").to_arrow()["id"].to_pylist() == [1]
+        return 0 in offsets, any(offset > 0 for offset in offsets)
+
+    def replaced(content):
+        time.sleep(0.05)  # as long as times of files may be coarse
+        side_file.write_bytes(content)
+
+    assert [asked(), asked()] == [(True, True), (False, True)]
+    replaced(b"broken" + written[6:])
+    assert [asked(), asked()] == [(True, False), (True, False)]  # an index is advice, and what is broken is not held
+    replaced(written)
+    assert [asked(), asked()] == [(True, True), (False, True)]
 
 
 def test_a_bloom_hit_opens_the_file_with_the_hit(table, counter):
