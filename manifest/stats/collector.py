@@ -1,6 +1,7 @@
 """Statistics of a data file that was just written: of Parquet from its footer, of other formats from the rows.
 
-Of Parquet only what a footer lacks is looked at in the rows. A footer lacks NaN, and says nothing of INT96, in which timestamps finer than microseconds are stored.
+Of Parquet only what a footer lacks is looked at in the rows. A footer lacks NaN, and says nothing of INT96, in which timestamps finer than microseconds are stored,
+nor of columns with very large values.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from manifest.types.data_type import DataField, DataType
 
 _NAN = float("nan")
 _MICROS = 6
+_SIZED = frozenset({*STRINGS, *BINARIES, Kind.BLOB})
+"""Types of which a footer says nothing where values are very large."""
 
 
 @dataclass(slots=True)
@@ -82,6 +85,7 @@ class StatsCollector:
             else fine
         )
         self._running = {field.name: _Running(field.type.column_type) for field in seen}
+        self._nulls = {field.name: 0 for field in fields if field.type.kind in _SIZED}
 
     def update(self, batch: pa.RecordBatch | pa.Table) -> None:
         """Look at the columns of the rows to be written of which the footer will not tell everything."""
@@ -90,6 +94,8 @@ class StatsCollector:
                 self._with_nan.add(name)
         for name, running in self._running.items():
             running.add(batch.column(name))
+        for name in self._nulls:
+            self._nulls[name] += batch.column(name).null_count
 
     def value_stats(self, footer: pq.FileMetaData | None) -> tuple[SimpleStats, tuple[str, ...] | None]:
         """Statistics over the table's columns and, if columns were left out, the names of those that are in."""
@@ -126,6 +132,8 @@ class StatsCollector:
             if count is None and not silent and name in self._running:
                 seen = self._running[name]
                 least, most, count = seen.least, seen.most, seen.nulls
+            if count is None and not silent:
+                count = self._nulls.get(name)
             if name in self._with_nan and least is not None:
                 most = _NAN
             least, most = mode.bound(least, most)

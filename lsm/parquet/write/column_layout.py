@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 _SAMPLE_ROWS = 1024
@@ -29,19 +30,23 @@ _SAVING = 0.1
 _AS_SMALL = 1.05
 """Differences may be so much larger than what the codec makes: they are decoded several times faster."""
 _DIFFERENCES = "DELTA_BINARY_PACKED"
+_BULKY = 1 << 20
+"""Bytes of a value beyond which the encoder drops dictionaries and bounds anyway; to find that out it copies the value five times."""
 
 
 @dataclass(frozen=True)
 class ColumnLayout:
-    """Leaf columns by their paths: those with a dictionary, those stored as differences, and those compressed (None: all)."""
+    """Leaf columns by their paths: those with a dictionary, stored as differences, compressed and with statistics (None: all)."""
 
     dictionary: Sequence[str]
     differences: Collection[str] = ()
     compressed: Collection[str] | None = None
+    bounded: Sequence[str] | None = None
 
     def settings(self, codec: str, level: int | None) -> dict[str, Any]:
         """What ``pq.ParquetWriter`` is told."""
         found: dict[str, Any] = {"use_dictionary": list(self.dictionary)}
+        found["write_statistics"] = True if self.bounded is None else list(self.bounded)
         if self.differences:
             found["column_encoding"] = dict.fromkeys(self.differences, _DIFFERENCES)
         if self.compressed is None:
@@ -62,6 +67,27 @@ def column_layout(rows: Any, plain: frozenset[str], codec: str, level: int | Non
         level: None: the codec has none.
         by_sample: False: every column has the codec, and none is stored as differences.
     """
+    bulky = [name for name in rows.schema.names if _is_bulky(rows.column(name))]
+    if not bulky:
+        return _layout(rows, plain, codec, level, by_sample=by_sample)
+    others = rows.drop_columns(bulky)
+    found = _layout(others, plain, codec, level, by_sample=by_sample)
+    large = [path for name in bulky for path in _leaves(name, rows.schema.field(name).type)]
+    compressed = None if found.compressed is None else [*found.compressed, *large]
+    return replace(found, compressed=compressed, bounded=[path for field in others.schema for path in _leaves(field.name, field.type)])
+
+
+def _is_bulky(column: Any) -> bool:
+    """Whether a text or binary value, or the mean of nested ones, has more than ``_BULKY`` bytes."""
+    kind = column.type
+    if pa.types.is_nested(kind):
+        return bool(column.nbytes > _BULKY * max(1, len(column)))
+    if not (pa.types.is_string(kind) or pa.types.is_binary(kind)) or column.nbytes <= _BULKY:
+        return False
+    return bool((pc.max(pc.binary_length(column)).as_py() or 0) > _BULKY)
+
+
+def _layout(rows: Any, plain: frozenset[str], codec: str, level: int | None, *, by_sample: bool) -> ColumnLayout:
     dictionary = dictionary_columns(rows, plain)
     if not by_sample or codec == "none" or rows.num_rows < _FEWEST_ROWS:
         return ColumnLayout(dictionary)
@@ -89,7 +115,7 @@ def _trial(sample: Any, settings: dict[str, Any], shares: float) -> dict[str, fl
     """The size that every leaf column would have, by path, in a row group of so many samples; its dictionary is there once."""
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(
-        sink, sample.schema, store_decimal_as_integer=True, write_statistics=False, store_schema=False, **settings
+        sink, sample.schema, store_decimal_as_integer=True, store_schema=False, **{**settings, "write_statistics": False}
     ) as writer:
         writer.write_table(sample)
     group = pq.read_metadata(pa.BufferReader(sink.getvalue())).row_group(0)

@@ -167,7 +167,6 @@ class ParquetFileWriter:
             **self._supported({"max_rows_per_page": self._options.page_rows or _PAGE_ROWS}),
             **({"bloom_filter_options": blooms} if blooms and _takes_blooms() else {}),
             **layout.settings(self._codec, self._level),
-            write_statistics=True,
             write_page_index=True,
             write_page_checksum=True,  # readers verify it: a flipped bit is an error, not another value
             store_schema=False,

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lsm.parquet.write import column_layout as chosen
 from lsm.parquet.write.column_layout import column_layout
 from pyspark_paimon import Table
 from tests.lsm import packed_columns
@@ -131,3 +132,32 @@ def test_duckdb_reads_them(packed):
         connection.sql("SET TimeZone = 'UTC'")
         found = connection.sql(f"SELECT {names} FROM '{path}' ORDER BY id").to_arrow_table()
     assert found.cast(expected.schema).equals(expected)
+
+
+def test_columns_with_very_large_values_have_neither_dictionary_nor_bounds_and_every_row_comes_back(tmp_path, monkeypatch):
+    """The limit is lowered, so that a value of 300 bytes is what one of megabytes is."""
+    monkeypatch.setattr(chosen, "_BULKY", 200)
+    table = Table.create(tmp_path / "t", "id BIGINT, t STRING, b BYTES, l ARRAY<STRING>, s STRING", ["id"], options={"bucket": "1"})
+    rows = pa.table(
+        {
+            "id": range(5000),
+            "t": ["x" * 300 if at == 7 else None if at % 5 == 0 else "t" for at in range(5000)],
+            "b": [b"y" * 300 if at == 9 else b"b" for at in range(5000)],
+            "l": [["z" * 500] if at % 2 else None for at in range(5000)],
+            "s": [f"{at % 3}" for at in range(5000)],
+        },
+        table.schema,
+    )
+    table.write(rows)
+    table.write(rows.slice(0, 10))
+    table.compact(full=True)
+    assert table.scan("t = 't' AND s >= '1'").count() == sum(at % 5 != 0 and at != 7 and at % 3 >= 1 for at in range(5000))
+    assert table.scan().to_arrow().sort_by("id").equals(rows)
+    assert not table.fsck().problems
+    (name,) = table.files()["file_name"].to_pylist()
+    group = pq.read_metadata(f"{table.path}/bucket-0/{name}").row_group(0)
+    found = {column.path_in_schema: column for column in map(group.column, range(group.num_columns))}
+    assert {path for path, column in found.items() if column.statistics is None} == {"t", "b", "l.list.element"}
+    assert found["s"].has_dictionary_page
+    assert not found["t"].has_dictionary_page
+    assert found["t"].compression == "ZSTD"
