@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+_T = TypeVar("_T")
+_MISSING = object()
 
 
 class LazyModule:
@@ -26,29 +30,24 @@ class LazyModule:
         return found
 
 
-if TYPE_CHECKING or sys.version_info >= (3, 12):
-    from functools import cached_property
-else:
-    import functools
+class cached_property(functools.cached_property[_T]):  # noqa: N801  # stands for the other
+    """``functools.cached_property`` as it is from Python 3.12 on: without a lock.
 
-    _MISSING = object()
+    Before, one lock for all instances of a class is held while the value is made, and where that reads a file, threads that read other
+    files wait. Two threads that ask one instance at once may both make its value.
 
-    class cached_property(functools.cached_property):  # noqa: N801 - stands for the other
-        """``functools.cached_property`` as it is from Python 3.12 on: without a lock.
+    >>> class Square:
+    ...     def __init__(self, side):
+    ...         self.side = side
+    ...     @cached_property
+    ...     def area(self):
+    ...         return self.side**2
+    >>> square = Square(3)
+    >>> square.area, vars(square)
+    (9, {'side': 3, 'area': 9})
+    """
 
-        Before, one lock for all instances of a class is held while the value is made, and where that reads a file, threads that read other
-        files wait. Two threads that ask one instance at once may both make its value.
-
-        >>> class Square:
-        ...     def __init__(self, side):
-        ...         self.side = side
-        ...     @cached_property
-        ...     def area(self):
-        ...         return self.side**2
-        >>> square = Square(3)
-        >>> square.area, vars(square)
-        (9, {'side': 3, 'area': 9})
-        """
+    if not TYPE_CHECKING and sys.version_info < (3, 12):
 
         def __get__(self, instance: Any, owner: type[Any] | None = None) -> Any:
             if instance is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow.compute as pc
@@ -13,9 +14,13 @@ from fileindex.predicate.tree import And, Compare, Formula, In, IsNull, Or, Pred
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
+    from pyspark_paimon.filter.ast import Condition
     from pyspark_paimon.filter.bind import Types
 
 Filter: TypeAlias = "str | pc.Expression | Column | Predicate | None"
+
+_KEPT_TEXT = 1024
+"""Characters of a filter that is held parsed; longer ones are rarely asked again."""
 
 
 def bind_filter(filter_: Filter, types: Types, params: Mapping[str, object] | None = None) -> Predicate | None:
@@ -59,9 +64,19 @@ def parse_filter(text: str, types: Types, params: Mapping[str, object] | None = 
     StartsWith(column=ColumnRef(name='city', key=None), prefix='Os', negated=False)
     """
     from pyspark_paimon.filter.bind import bind  # noqa: PLC0415  # see test_imports
-    from pyspark_paimon.filter.from_sql import sql_condition  # noqa: PLC0415  # sqlglot takes a third of a second
 
-    return bind(sql_condition(text, params), types)
+    if params or len(text) > _KEPT_TEXT:
+        from pyspark_paimon.filter.from_sql import sql_condition  # noqa: PLC0415  # sqlglot takes a third of a second
+
+        return bind(sql_condition(text, params), types)
+    return bind(_condition(text), types)
+
+
+@lru_cache(maxsize=256)
+def _condition(text: str) -> Condition:
+    from pyspark_paimon.filter.from_sql import sql_condition  # noqa: PLC0415  # as above
+
+    return sql_condition(text)
 
 
 __all__ = ["Filter", "bind_filter", "parse_filter"]

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from functools import partial
+from itertools import islice
 
+from fileindex.predicate.tree import In, Predicate, formulas, leaves
+from lsm.scan.other_branch import other_branch
 from lsm.scan.plan import ScanPlan
 from lsm.scan.planner import ScanPlanner
+from manifest.io.file_cache import StatIdentity
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
 from pyspark_paimon.jobs.excluded_files import without_files
 from pyspark_paimon.jobs.incremental import plan_changes
 from pyspark_paimon.request.backend import ScanRequest
+
+_KEPT_SPLITS = 64
+_KEPT_LEAVES = 16
+_KEPT_MANIFESTS = 64
+_SPLIT_BYTES, _FILE_BYTES = 16 << 10, 2 << 10
+"""In memory, about: a plan with its question, and each of its files."""
 
 
 def plan_request(store: FileStore, request: ScanRequest, pinned: Snapshot | None) -> ScanPlan:
@@ -23,8 +34,53 @@ def plan_request(store: FileStore, request: ScanRequest, pinned: Snapshot | None
         snapshot, _ = store.file_io.together(partial(store.snapshots.readable, pinned.id), partial(store.manifest_metas, pinned))
     limit = None if request.order_by else request.limit  # sorted rows may come from any split
     top = store.options.max_level if request.read_optimized and store.schema.is_primary_key_table else 0
-    plan = ScanPlanner(store, top).plan(request.predicate, snapshot=snapshot, columns=request.columns, limit=limit)
+    predicate = request.predicate
+    make = partial(ScanPlanner(store, top).plan, predicate, snapshot=snapshot, columns=request.columns, limit=limit)
+    short = predicate is None or _is_short(predicate)
+    plan = make() if snapshot is None or not short else _planned(store, snapshot, (repr(predicate), limit, top, request.columns), make)
     return without_files(store, plan, request.excluded_files) if request.excluded_files else plan
+
+
+def _is_short(predicate: Predicate) -> bool:
+    """Whether to tell it from others costs next to nothing."""
+    few = list(islice(leaves(predicate), _KEPT_LEAVES + 1))
+    if len(few) > _KEPT_LEAVES or any(isinstance(leaf, In) and len(leaf.values) > _KEPT_LEAVES for leaf in few):
+        return False
+    return next(formulas(predicate), None) is None
+
+
+def _planned(store: FileStore, snapshot: Snapshot, question: Hashable, make: Callable[[], ScanPlan]) -> ScanPlan:
+    """The plan of a question to a snapshot, held if it is small: a question that is asked again is not planned again.
+
+    It counts for this state of the table alone, and as long as all of its metadata are the same files.
+    """
+    seen = _metadata_files(store, snapshot)
+    if seen is None:
+        return make()
+    options = tuple(sorted(store.schema.options.items()))
+    key = "plan", store.root, store.branch, snapshot.id, snapshot.delta_manifest_list, store.schema.id, options, question
+    held = store.cache.files.get(key)
+    if held is not None and held[0] == seen:
+        found: ScanPlan = held[1]
+        return found
+    plan = make()
+    if len(plan.splits) <= _KEPT_SPLITS and other_branch(store) is None:
+        store.cache.files.put(key, (seen, plan), _SPLIT_BYTES + plan.file_count * _FILE_BYTES)
+    return plan
+
+
+def _metadata_files(store: FileStore, snapshot: Snapshot) -> tuple[StatIdentity, ...] | None:
+    """The identities of the lists and manifests of a snapshot; None if they are many, too young to be known again, or not there."""
+    index = [] if snapshot.index_manifest is None else [snapshot.index_manifest]
+    names = [snapshot.base_manifest_list, snapshot.delta_manifest_list, *index]
+    try:
+        manifests = [meta.file_name for meta in store.manifest_metas(snapshot)]
+        if len(manifests) > _KEPT_MANIFESTS:
+            return None
+        found = tuple(store.file_io.identity(store.paths.manifest(name)) for name in (*names, *manifests))
+    except FileNotFoundError:
+        return None  # whoever plans tells what is missing
+    return None if None in found else found
 
 
 __all__ = ["plan_request"]
