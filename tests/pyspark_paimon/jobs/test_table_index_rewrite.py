@@ -455,3 +455,41 @@ def test_row_blocks_push_no_index_out_of_the_manifest(create) -> None:
     assert listed(table) == [("id", BLOOM, "EMBEDDED"), ("id", BLOCKS, "EMBEDDED")]
     assert table.rewrite_file_index().rewritten == 0
     assert table.scan("id = 1234").count() == 2
+
+
+def test_row_blocks_are_found_by_a_columns_name_when_it_was_written_and_by_keys_of_maps(create) -> None:
+    rows = 3000
+    options = {
+        **BESIDE,
+        "file-index.bloom-filter.columns": "s,attrs[k]",
+        "file-index.bloom-filter.s.block-rows": "300",
+        "file-index.bloom-filter.attrs[k].block-rows": "300",
+    }
+    table = create("id BIGINT, s STRING, attrs MAP<STRING, INT>", primary_keys=(), options=options)
+
+    def write(first: int, name: str) -> None:
+        ids = range(first, first + rows)
+        attrs = pa.array([[("k", at * 7919 % 100_003)] if at % 9 else [("other", at)] for at in ids], ATTRS)
+        table.write(pa.table({"id": ids, name: [f"text {at * 7919 % 100_003}" for at in ids], "attrs": attrs}))
+
+    def found(condition: str) -> tuple[list[int], int, bool]:
+        scan = table.scan(condition)
+        explained = str(scan.explain())
+        return scan.to_arrow()["id"].to_pylist(), explained.count(f"{BLOCKS}"), "warning" in explained.lower()
+
+    write(0, "s")
+    table.alter_options({"file-index.bloom-filter.columns": "attrs[k]", "file-index.bloom-filter.s.block-rows": None})
+    table.rename_column("s", "label")
+    table.add_column("s", "STRING")  # another column by the old name: none of the old file's values are its own
+    table.alter_options({"file-index.bloom-filter.columns": "label,s,attrs[k]", "file-index.bloom-filter.label.block-rows": "300"})
+    write(rows, "label")
+    assert {column for column, kind, _ in listed(table) if kind == BLOCKS} == {"s", "label", "attrs[k]"}
+    for at in (1, 1234, rows + 5, 2 * rows - 1):
+        value = at * 7919 % 100_003
+        ids, blocks, warned = found(f"label = 'text {value}'")
+        assert (ids, warned) == ([at], False)
+        assert blocks
+        assert found(f"s = 'text {value}'")[0] == []
+        assert found(f"attrs['k'] = {value}")[0] == ([at] if at % 9 else [])
+        assert found(f"attrs['k'] = {value} AND label = 'text {value}'")[0] == ([at] if at % 9 else [])
+    assert table.fsck("deep").problems == ()
