@@ -13,6 +13,7 @@ from lsm.arrow.text_form import joined
 from lsm.keys.encoding import WordColumn, one_array
 from lsm.keys.sort import SEQUENCE_NUMBER, VALUE_KIND, Sorted, SortKey, sort_rows
 from lsm.merge.small_runs import aligned_versions
+from lsm.schema.wide_rows import narrowed, widened
 
 
 def merge_runs(runs: Sequence[Iterator[Any]], key: SortKey, fold: Fold, *, drop_delete: bool = False) -> Iterator[Any]:
@@ -68,12 +69,14 @@ def merge_rounds(runs: Sequence[Iterator[Any]], key: SortKey, fold: Fold) -> Ite
 
 def _merge_round(tables: list[Any], key: SortKey, fold: Fold, *, alone: bool) -> MergeRound:
     """A round of ``tables``, which are given away: none outlives its copy."""
-    rows = tables[0] if alone else joined(tables).combine_chunks()
+    schema = tables[0].schema
+    rows = tables[0] if alone else widened(joined(tables)).combine_chunks()
     tables.clear()
     if alone:
         return MergeRound(rows, None, rows)
     done = sort_versions(rows, key)
-    return MergeRound(rows, done, fold.fold(rows, done))
+    result = fold.fold(rows, done)
+    return MergeRound(rows, done, result if rows.schema.types == schema.types else narrowed(result, schema))
 
 
 def sort_versions(rows: Any, key: SortKey) -> Sorted:

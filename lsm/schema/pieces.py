@@ -1,4 +1,4 @@
-"""Rows in pieces that Arrow can hold: the texts of one array have less than 2 GiB, whatever form they come in."""
+"""Rows in pieces that Arrow can hold: the texts of one array have less than 2 GiB, whatever form they come in, and wherever they lie."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 MOST_BYTES = 1 << 30
+_FARTHEST = (1 << 31) - 1
 
 
 def in_pieces(rows: Any, kinds: Any = None, most: int = MOST_BYTES) -> Iterator[tuple[Any, Any]]:
@@ -23,7 +24,7 @@ def in_pieces(rows: Any, kinds: Any = None, most: int = MOST_BYTES) -> Iterator[
     """
     table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
     pieces = list(_cut(table, 0, most))
-    if len(pieces) == 1:
+    if len(pieces) == 1 and not any(map(_lies_far, table.columns)):
         yield table, kinds
         return
     for first, last in pieces:
@@ -40,6 +41,13 @@ def _cut(table: Any, first: int, most: int) -> Iterator[tuple[int, int]]:
     half = rows // 2
     yield from _cut(table.slice(0, half), first, most)
     yield from _cut(table.slice(half), first + half, most)
+
+
+def _lies_far(column: Any) -> bool:
+    """Whether rows are part of something so long that their offsets, were they no wider than the table's, could not tell where they are."""
+    types = pa.types
+    wide = types.is_large_string(column.type) or types.is_large_binary(column.type) or types.is_nested(column.type)
+    return bool(wide and column.get_total_buffer_size() > _FARTHEST)
 
 
 def _expanded(column: Any) -> int:

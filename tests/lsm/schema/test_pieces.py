@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lsm.schema import pieces
 from lsm.schema.pieces import in_pieces
+from lsm.write import table_write
+from pyspark_paimon import Table
 
 _TEXTS = st.lists(st.one_of(st.none(), st.sampled_from(["", "a", "b" * 50, "c" * 400])), max_size=40)
 
@@ -50,3 +56,35 @@ def test_what_fits_is_handed_on_as_it_is() -> None:
     [(piece, kinds)] = in_pieces(table)
     assert piece is table
     assert kinds is None
+
+
+def test_a_few_rows_of_a_longer_array_are_copied_out_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pieces, "_FARTHEST", 5000)
+    whole = pa.table({"t": pa.array(["x" * 100] * 100, pa.large_string())})
+    ((piece, _),) = in_pieces(whole.slice(90))
+    assert piece.equals(whole.slice(90))
+    assert piece.get_total_buffer_size() < 5000
+
+
+def _longer_than_an_array(rows: int, size: int) -> pa.Table:
+    text = np.frombuffer(b"abcdefgh" * (rows * size // 8), np.uint8)
+    offsets = pa.py_buffer(np.arange(rows + 1, dtype=np.int64) * size)
+    columns = [pa.Array.from_buffers(kind, rows, [None, offsets, pa.py_buffer(text)]) for kind in (pa.large_string(), pa.large_binary())]
+    return pa.table({"id": np.arange(rows), "t": columns[0], "b": columns[1]})
+
+
+@pytest.mark.parametrize(("size", "most"), [(800, 2000), pytest.param(20_000_000, pieces.MOST_BYTES, marks=pytest.mark.long)])
+def test_a_table_takes_input_that_no_array_of_its_own_types_can_hold(tmp_path: Path, size: int, most: int) -> None:
+    table = Table.create(tmp_path / "t", "id BIGINT, t STRING, b BYTES", ["id"], options={"bucket": "2"})
+    given_ = _longer_than_an_array(120, size)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(table_write, "in_pieces", partial(in_pieces, most=most))
+        table.write(given_)
+        table.write(given_.slice(100))
+        table.compact(full=True)
+    kept = given_["t"][0].as_py()
+    seen = []
+    for batch in table.scan().to_batches():
+        seen += batch["id"].to_pylist()
+        assert pc.all(pc.and_(pc.equal(batch["t"], kept), pc.equal(batch["b"], kept.encode()))).as_py()
+    assert sorted(seen) == list(range(120))
