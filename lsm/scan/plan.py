@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from lsm.scan.planned_splits import sums_of
 from lsm.scan.splits import DataSplit
 
 
@@ -31,23 +32,29 @@ class ScanPlan:
     """Splits of one snapshot (0: the table has none), and one ``Stage`` per step in funnel order."""
 
     snapshot_id: int
-    splits: tuple[DataSplit, ...]
+    splits: Sequence[DataSplit]
+    """A tuple, or of a large plan a sequence that makes its members when they are asked for."""
     report: tuple[Stage, ...]
 
     @property
     def row_count(self) -> int:
         """Physical rows of all splits."""
-        return sum(split.row_count for split in self.splits)
+        return sums_of(self.splits).rows
 
     @property
     def file_count(self) -> int:
         """Data files of all splits."""
-        return sum(len(split.files) for split in self.splits)
+        return sums_of(self.splits).files
+
+    @property
+    def merging_count(self) -> int:
+        """Splits whose files have to be merged."""
+        return sums_of(self.splits).merging
 
     @property
     def file_size(self) -> int:
         """Bytes of all data files."""
-        return sum(split.file_size for split in self.splits)
+        return sums_of(self.splits).file_size
 
 
 @dataclass(slots=True)

@@ -25,6 +25,7 @@ from lsm.scan.key_ranges import key_ranks, sections
 from lsm.scan.manifest_pruner import ManifestPruner
 from lsm.scan.other_branch import other_branch, plan_both
 from lsm.scan.plan import Report, ScanPlan, Tally
+from lsm.scan.planned_splits import splits_of, sums_of
 from lsm.scan.row_ranges import row_ranges
 from lsm.scan.split_generator import Ranges, bucket_numbers, file_groups
 from lsm.scan.splits import DataSplit
@@ -265,18 +266,18 @@ class _Funnel:
         tally.note = f"{spared} files stay for older or newer versions of their keys" if spared else ""
         return kept, None if cut is None else cut[alive]
 
-    def _splits(self, snapshot: Snapshot, files: EntryColumns, limit: int | None) -> tuple[DataSplit, ...]:
+    def _splits(self, snapshot: Snapshot, files: EntryColumns, limit: int | None) -> Sequence[DataSplit]:
         with self._report.stage("splits") as tally:
             splits = self._all_splits(snapshot, files)
             chosen = self._limited(splits, limit)
-            dropped = sum(split.file_size for split in splits[len(chosen) :])
-            tally.count(len(chosen), len(splits) - len(chosen), int(files.file_size.sum()) - dropped, dropped)
-            merging = sum(not split.raw_convertible for split in chosen)
+            kept, dropped = sums_of(chosen), sums_of(splits).file_size - sums_of(chosen).file_size
+            tally.count(len(chosen), len(splits) - len(chosen), kept.file_size, dropped)
+            merging = kept.merging
             limited = f", {len(splits) - len(chosen)} beyond the limit" if len(chosen) < len(splits) else ""
             tally.note = f"{len(chosen) - merging} raw, {merging} merging{limited}"
-            return tuple(chosen)
+            return chosen
 
-    def _all_splits(self, snapshot: Snapshot, entries: EntryColumns) -> list[DataSplit]:
+    def _all_splits(self, snapshot: Snapshot, entries: EntryColumns) -> Sequence[DataSplit]:
         options = self._store.options
         vectors = self._deletion_files(snapshot) if self._has_vectors else {}
         groups = file_groups(
@@ -286,24 +287,7 @@ class _Funnel:
             options.source_split_open_file_cost,
             one_version=self._settles_keys,
         )
-        all_files = entries.files()
-        codes, partitions = entries.partition_codes
-        splits = []
-        for group in groups:
-            first, files = int(group.rows[0]), tuple([all_files[row] for row in group.rows.tolist()])
-            partition, bucket = partitions[codes[first]], int(entries.bucket[first])
-            found = tuple(vectors.get(((partition, bucket), file.file_name)) for file in files) if vectors else ()
-            split = DataSplit(
-                partition=partition,
-                bucket=bucket,
-                total_buckets=int(entries.total_buckets[first]),
-                files=files,
-                raw_convertible=group.raw_convertible,
-                deletion_files=found if any(found) else None,
-                snapshot_id=snapshot.id,
-            )
-            splits.append(split)
-        return splits
+        return splits_of(entries, groups, vectors, snapshot.id)
 
     def _deletion_files(self, snapshot: Snapshot) -> dict[tuple[_Bucket, str], DeletionFile]:
         store, found = self._store, {}
@@ -317,21 +301,19 @@ class _Funnel:
                 found[(index.partition, index.bucket), vector.data_file] = file
         return found
 
-    def _limited(self, splits: list[DataSplit], limit: int | None) -> list[DataSplit]:
+    def _limited(self, splits: Sequence[DataSplit], limit: int | None) -> Sequence[DataSplit]:
         """Splits whose known row counts reach the limit; all of them if a filter, merges or unknown counts leave it open."""
         if limit is None or self._predicate != TRUE or self._store.schema.is_primary_key_table:
             return splits
-        chosen: list[DataSplit] = []
         rows = 0
-        for split in splits:
+        for position, split in enumerate(splits):
             if rows >= limit:
-                break
+                return splits[:position]
             count = split.merged_row_count
             if count is None:
                 return splits
-            chosen.append(split)
             rows += count
-        return chosen
+        return splits
 
 
 def _ranges_of(store: FileStore) -> Ranges | None:

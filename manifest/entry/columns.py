@@ -317,10 +317,11 @@ class EntryColumns:
             names.update(names_of(extra))
         return names
 
-    def records(self) -> Iterator[bytes]:
-        """The encoded entries, in today's layout."""
-        bounds = zip(self.columns.start.tolist(), self.columns.end.tolist(), self.short.tolist(), strict=True)
-        for start, end, short in bounds:
+    def records(self, rows: Indices | None = None) -> Iterator[bytes]:
+        """The encoded entries (or those at ``rows``, in that order), in today's layout."""
+        columns = (self.columns.start, self.columns.end, self.short)
+        chosen = columns if rows is None else [column[rows] for column in columns]
+        for start, end, short in zip(*(column.tolist() for column in chosen), strict=True):
             yield self.payload[start:end] + _NULL if short else self.payload[start:end]
 
     def deleted(self) -> EntryColumns:

@@ -160,14 +160,18 @@ def _sorted(store: FileStore, request: ScanRequest, plan: ScanPlan, threads: int
 def _in_order(
     store: FileStore, request: ScanRequest, plan: ScanPlan, threads: int, report: ReadReport | None, *, ahead: int
 ) -> Generator[pa.RecordBatch, None, None]:
-    reports = [ReadReport() for _ in plan.splits]
-    sources = [partial(split_rows, store, request, split, own) for split, own in zip(plan.splits, reports, strict=True)]
+    reports = [ReadReport() for _ in range(len(plan.splits))]
+    sources = [partial(_rows_at, store, request, plan, position, own) for position, own in enumerate(reports)]
     try:
         yield from interleaved(sources, threads, ahead)
     finally:  # the consumer may leave early
         if report is not None:
             for own in reports:
                 report.merge(own)
+
+
+def _rows_at(store: FileStore, request: ScanRequest, plan: ScanPlan, position: int, report: ReadReport) -> Iterator[pa.RecordBatch]:
+    return split_rows(store, request, plan.splits[position], report)
 
 
 __all__ = ["plan_rows", "read_counted", "rows_in", "split_rows", "summarise", "summarise_cheaply", "summarise_split"]

@@ -142,14 +142,14 @@ def _planned(plan: ScanPlan | None) -> dict[str, int]:
     if plan is None:
         return {}
     splits: Sequence[Any] = plan.splits
-    files = [split for split in splits if hasattr(split, "file_size")]
+    has_files = bool(splits) and hasattr(splits[0], "file_size")
     dropped = {stage.name: stage.dropped for stage in plan.report}
     return {
         "splits": len(splits),
-        "files": sum(len(split.files) for split in files),
+        "files": plan.file_count if has_files else 0,
         "manifests_pruned": sum(dropped.get(name, 0) for name in _MANIFEST_STAGES),
         "files_pruned": sum(dropped.get(name, 0) for name in _FILE_STAGES),
-        "bytes_planned": sum(split.file_size for split in files),
+        "bytes_planned": plan.file_size if has_files else 0,
     }
 
 

@@ -89,9 +89,8 @@ def _cells(stage: FunnelStage) -> tuple[str, ...]:
 
 
 def _summary(plan: ScanPlan) -> str:
-    merged = sum(not split.raw_convertible for split in plan.splits)
     where = "no snapshot yet" if not plan.snapshot_id else f"snapshot {plan.snapshot_id}"
-    return f"{where}: {len(plan.splits)} splits ({merged} to merge), {plan.file_count} files, {size_text(plan.file_size)}"
+    return f"{where}: {len(plan.splits)} splits ({plan.merging_count} to merge), {plan.file_count} files, {size_text(plan.file_size)}"
 
 
 __all__ = ["Explanation", "funnel_stage", "size_text"]

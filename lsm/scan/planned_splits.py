@@ -1,0 +1,199 @@
+"""The splits of a large plan: encoded entries in a row, of which a split's file objects are made when somebody asks for that split.
+
+A file object and what hangs on it take about 1.2 KB, its encoded entry a quarter of that; a plan of a million files is walked through, not held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, overload
+
+import numpy as np
+
+from fileindex.base.arrays import Indices, Int64s, Mask
+from fileindex.base.errors import CorruptFile
+from lsm.deletion_vectors.reader import DeletionFile
+from lsm.scan.split_generator import WeightedFiles
+from lsm.scan.splits import DataSplit
+from manifest.entry.columns import EntryColumns
+
+FEW_FILES = 4096
+"""Plans of no more files hold their splits as objects."""
+
+_FILES_AT_ONCE = 1024
+"""Files whose entries are decoded together: one by one they would take ten times as long."""
+
+Vectors: TypeAlias = Mapping[tuple[tuple[bytes, int], str], DeletionFile]
+"""Deletion vectors by (partition, bucket) and data file."""
+
+
+def splits_of(entries: EntryColumns, groups: Sequence[WeightedFiles], vectors: Vectors, snapshot_id: int) -> Sequence[DataSplit]:
+    """A split for each of ``groups``, which are made when they are asked for if they have many files. Raises ``CorruptFile``."""
+    if len(entries) <= FEW_FILES:
+        return tuple(_splits(entries, groups, vectors, snapshot_id))
+    return PlannedSplits.of(entries, groups, vectors, snapshot_id)
+
+
+def _splits(entries: EntryColumns, groups: Sequence[WeightedFiles], vectors: Vectors, snapshot_id: int) -> Iterator[DataSplit]:
+    all_files = entries.files()
+    codes, partitions = entries.partition_codes
+    for group in groups:
+        first, files = int(group.rows[0]), tuple([all_files[row] for row in group.rows.tolist()])
+        partition, bucket = partitions[codes[first]], int(entries.bucket[first])
+        found = tuple(vectors.get(((partition, bucket), file.file_name)) for file in files) if vectors else ()
+        yield DataSplit(
+            partition=partition,
+            bucket=bucket,
+            total_buckets=int(entries.total_buckets[first]),
+            files=files,
+            raw_convertible=group.raw_convertible,
+            deletion_files=found if any(found) else None,
+            snapshot_id=snapshot_id,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """What splits come to."""
+
+    files: int
+    rows: int
+    file_size: int
+    merging: int
+
+
+def sums_of(splits: Sequence[DataSplit]) -> Sums:
+    """Sums over ``splits``; of those that are not made yet, without making them."""
+    if isinstance(splits, PlannedSplits):
+        counts = (splits.lasts - splits.firsts, splits.rows, splits.sizes, ~splits.raw)
+        return Sums(*(int(count.sum()) for count in counts))
+    each = ((len(split.files), split.row_count, split.file_size, int(not split.raw_convertible)) for split in splits)
+    return Sums(*(map(sum, zip(*each, strict=True)) if splits else (0, 0, 0, 0)))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PlannedSplits(Sequence[DataSplit]):
+    """An immutable sequence of splits, equal to a tuple of them; it pickles as what it holds, and a slice is another one.
+
+    Iterating makes each split once; asking for one by its position makes those around it, too, and remembers them. A metadata entry whose
+    fields are not valid raises ``CorruptFile`` when its split is asked for.
+    """
+
+    payload: bytes
+    """Encoded entries of the files of all splits, in order."""
+    ends: Int64s
+    """Where the entry of each file ends in ``payload``."""
+    paths: tuple[str, ...]
+    """Manifests, and in ``source`` which of them has each entry: for errors."""
+    source: Indices
+    sizes: Int64s
+    """Bytes of each split's files."""
+    rows: Int64s
+    """Physical rows of each split."""
+    firsts: Int64s
+    """Of each split the first file, and in ``lasts`` one past the last."""
+    lasts: Int64s
+    raw: Mask
+    """Which splits need no merge."""
+    vectors: Vectors
+    snapshot_id: int
+
+    @classmethod
+    def of(cls, entries: EntryColumns, groups: Sequence[WeightedFiles], vectors: Vectors, snapshot_id: int) -> PlannedSplits:
+        """The splits of ``groups`` of ``entries``."""
+        counts = np.array([group.rows.size for group in groups], np.int64)
+        order = np.concatenate([group.rows for group in groups])
+        lasts = np.cumsum(counts)
+        firsts = lasts - counts
+        columns = entries.columns
+        payload = b"".join(entries.records(order))
+        return cls(
+            payload=payload,
+            ends=np.cumsum((columns.end - columns.start + entries.short)[order]),
+            paths=entries.paths,
+            source=entries.source[order].astype(np.int32),
+            sizes=np.add.reduceat(entries.file_size[order], firsts),
+            rows=np.add.reduceat(entries.row_count[order], firsts),
+            firsts=firsts,
+            lasts=lasts,
+            raw=np.array([group.raw_convertible for group in groups], np.bool_),
+            vectors=vectors,
+            snapshot_id=snapshot_id,
+        )
+
+    def __len__(self) -> int:
+        return self.firsts.size
+
+    @overload
+    def __getitem__(self, at: int) -> DataSplit: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> PlannedSplits: ...
+
+    def __getitem__(self, at: int | slice) -> DataSplit | PlannedSplits:
+        if isinstance(at, slice):
+            some = {name: getattr(self, name)[at] for name in ("sizes", "rows", "firsts", "lasts", "raw")}
+            whole = {name: getattr(self, name) for name in ("payload", "ends", "paths", "source", "vectors", "snapshot_id")}
+            return PlannedSplits(**whole, **some)
+        position = range(len(self))[at]
+        first, held = self.__dict__.get("_near", (0, ()))
+        if not first <= position < first + len(held):
+            first, last = self._around(position)
+            held = self._made(first, last)
+            self.__dict__["_near"] = first, held  # one assignment: threads may ask at once
+        found: DataSplit = held[position - first]
+        return found
+
+    def __iter__(self) -> Iterator[DataSplit]:
+        first = 0
+        while first < len(self):
+            first, last = self._around(first)
+            yield from self._made(first, last)
+            first = last
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, PlannedSplits | tuple):
+            return NotImplemented
+        return len(self) == len(other) and all(mine == theirs for mine, theirs in zip(self, other, strict=True))
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return f"PlannedSplits({len(self)} splits, {sums_of(self).files} files)"
+
+    def __getstate__(self) -> dict[str, object]:
+        return {name: value for name, value in self.__dict__.items() if name not in {"_near", "_batches"}}
+
+    def _around(self, position: int) -> tuple[int, int]:
+        """The splits that are made together with the one at ``position``."""
+        batches: Int64s | None = self.__dict__.get("_batches")
+        if batches is None:
+            batches = (np.cumsum(self.lasts - self.firsts) - 1) // _FILES_AT_ONCE
+            self.__dict__["_batches"] = batches
+        batch = batches[position]
+        return int(np.searchsorted(batches, batch)), int(np.searchsorted(batches, batch, side="right"))
+
+    def _made(self, first: int, last: int) -> tuple[DataSplit, ...]:
+        spans = list(zip(self.firsts[first:last].tolist(), self.lasts[first:last].tolist(), strict=True))
+        files = np.concatenate([np.arange(*span) for span in spans])
+        ends = self.ends[files]
+        starts = np.where(files > 0, self.ends[files - 1], 0)
+        records = [self.payload[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+        try:
+            entries = EntryColumns.of_records(records)
+            counts = np.array([last - first for first, last in spans])
+            bounds = np.cumsum(counts) - counts
+            groups = [
+                WeightedFiles(np.arange(bound, bound + count), bool(raw))
+                for bound, count, raw in zip(bounds.tolist(), counts.tolist(), self.raw[first:last].tolist(), strict=True)
+            ]
+            return tuple(_splits(entries, groups, self.vectors, self.snapshot_id))
+        except (ValueError, CorruptFile) as error:
+            known = (self.paths[source] for source in np.unique(self.source[files]).tolist())
+            names = ", ".join(path for path in known if path) or "new manifest entries"
+            raise CorruptFile(names, f"an entry is not valid ({error.__cause__ or error})") from error
+
+
+__all__ = ["FEW_FILES", "PlannedSplits", "Sums", "splits_of", "sums_of"]
