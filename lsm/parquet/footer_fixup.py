@@ -34,6 +34,7 @@ from lsm.parquet.thrift import I32, STRUCT, TRUE_FIELD, Struct, decode_struct, e
 
 _MAGIC = b"PAR1"
 _TAIL = 8
+_AT_ONCE = 1 << 16
 _BOUNDS = (
     ChunkStatistics.MAX,
     ChunkStatistics.MIN,
@@ -57,6 +58,7 @@ class FooterSink:
     def __init__(self, sink: Any, schema: pa.Schema, *, int96: bool) -> None:
         self._sink, self._schema, self._int96 = sink, schema, int96
         self._held: bytearray | None = None
+        self._waiting = bytearray()
         self.silent: dict[int, list[str]] = {}
         self.closed = False
 
@@ -65,19 +67,27 @@ class FooterSink:
         self._held = bytearray()
 
     def write(self, data: Any) -> int:
-        """Write bytes, or keep them."""
-        if self._held is None:
+        """Write bytes, or keep them; the headers of pages, a few bytes each, go on with what follows them."""
+        if self._held is not None:
+            self._held += data
+        elif len(data) >= _AT_ONCE:
+            self.flush()
             self._sink.write(data)
         else:
-            self._held += bytes(data)
+            self._waiting += data
+            if len(self._waiting) >= _AT_ONCE:
+                self.flush()
         return len(data)
 
     def tell(self) -> int:
         """Bytes so far."""
-        return int(self._sink.tell()) + (len(self._held) if self._held is not None else 0)
+        return int(self._sink.tell()) + len(self._waiting) + (len(self._held) if self._held is not None else 0)
 
     def flush(self) -> None:
-        """Nothing waits here."""
+        """Write what waits for more."""
+        if self._waiting:
+            waiting, self._waiting = bytes(self._waiting), bytearray()
+            self._sink.write(waiting)
 
     def close(self) -> None:
         """Close what is below."""
@@ -87,6 +97,7 @@ class FooterSink:
     def finish(self) -> None:
         """Write what was kept, with a seal in front of the footer."""
         assert self._held is not None
+        self.flush()
         held, self._held = bytes(self._held), None
         length = int.from_bytes(held[-_TAIL : -len(_MAGIC)], "little")
         indexes, footer = held[: -_TAIL - length], held[-_TAIL - length : -_TAIL]

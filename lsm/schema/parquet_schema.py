@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -42,6 +43,11 @@ def file_schema(fields: Iterable[DataField]) -> pa.Schema:
     >>> [field.metadata for field in (schema.field(0), schema.field(0).type.key_field, schema.field(0).type.item_field)]
     [{b'PARQUET:field_id': b'14'}, {b'PARQUET:field_id': b'536856574'}, {b'PARQUET:field_id': b'536885248'}]
     """
+    return _file_schema(tuple(fields))
+
+
+@lru_cache(maxsize=64)
+def _file_schema(fields: tuple[DataField, ...]) -> pa.Schema:
     return pa.schema([_field(field) for field in fields])
 
 

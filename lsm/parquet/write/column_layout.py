@@ -161,7 +161,10 @@ def dictionary_columns(rows: Any, plain: frozenset[str]) -> list[str]:
 
 def _distinct(sample: Any, *, whole: bool) -> float:
     """The number of distinct values, by those that a sample has once and twice (Chao's estimate)."""
-    counts = sample.value_counts().field("counts").to_numpy()
+    if pa.types.is_integer(sample.type) and not sample.null_count:
+        counts = np.unique(sample.to_numpy(), return_counts=True)[1]
+    else:
+        counts = sample.value_counts().field("counts").to_numpy()
     once, twice = int((counts == 1).sum()), int((counts == 2).sum())
     if whole or not once:
         return len(counts)

@@ -148,6 +148,7 @@ class ParquetFileWriter:
                     self._footer.silent[self._groups] = silent
                 self._groups += 1
                 self._writer.write_table(fitted(group, self._encoded), row_group_size=group.num_rows)
+                self._footer.flush()
         self._encoded_from += self._pending_bytes
         self._pending, self._pending_rows, self._pending_bytes = [], 0, 0
 
