@@ -16,7 +16,7 @@ from fileindex.base.errors import CorruptFile
 from lsm.deletion_vectors.reader import DeletionFile
 from lsm.scan.split_generator import WeightedFiles
 from lsm.scan.splits import DataSplit
-from manifest.entry.columns import EntryColumns
+from manifest.entry.columns import EntryColumns, whole_record
 
 FEW_FILES = 4096
 """Plans of no more files hold their splits as objects."""
@@ -81,9 +81,12 @@ class PlannedSplits(Sequence[DataSplit]):
     """
 
     payload: bytes
-    """Encoded entries of the files of all splits, in order."""
+    """Encoded entries, perhaps of other files, too."""
+    starts: Int64s
+    """Where in ``payload`` the entry of each file of all splits begins, in order."""
     ends: Int64s
-    """Where the entry of each file ends in ``payload``."""
+    short: Mask
+    """Which entries lack the last byte of today's layout."""
     paths: tuple[str, ...]
     """Manifests, and in ``source`` which of them has each entry: for errors."""
     source: Indices
@@ -106,11 +109,16 @@ class PlannedSplits(Sequence[DataSplit]):
         order = np.concatenate([group.rows for group in groups])
         lasts = np.cumsum(counts)
         firsts = lasts - counts
-        columns = entries.columns
-        payload = b"".join(entries.records(order))
+        starts, ends, short = entries.columns.start[order], entries.columns.end[order], entries.short[order]
+        payload = entries.payload
+        if int((ends - starts).sum()) * 2 < len(payload):
+            payload = b"".join([payload[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)])
+            starts, ends = np.cumsum(ends - starts) - (ends - starts), np.cumsum(ends - starts)
         return cls(
             payload=payload,
-            ends=np.cumsum((columns.end - columns.start + entries.short)[order]),
+            starts=starts,
+            ends=ends,
+            short=short,
             paths=entries.paths,
             source=entries.source[order].astype(np.int32),
             sizes=np.add.reduceat(entries.file_size[order], firsts),
@@ -134,7 +142,9 @@ class PlannedSplits(Sequence[DataSplit]):
     def __getitem__(self, at: int | slice) -> DataSplit | PlannedSplits:
         if isinstance(at, slice):
             some = {name: getattr(self, name)[at] for name in ("sizes", "rows", "firsts", "lasts", "raw")}
-            whole = {name: getattr(self, name) for name in ("payload", "ends", "paths", "source", "vectors", "snapshot_id")}
+            whole = {
+                name: getattr(self, name) for name in ("payload", "starts", "ends", "short", "paths", "source", "vectors", "snapshot_id")
+            }
             return PlannedSplits(**whole, **some)
         position = range(len(self))[at]
         first, held = self.__dict__.get("_near", (0, ()))
@@ -178,9 +188,8 @@ class PlannedSplits(Sequence[DataSplit]):
     def _made(self, first: int, last: int) -> tuple[DataSplit, ...]:
         spans = list(zip(self.firsts[first:last].tolist(), self.lasts[first:last].tolist(), strict=True))
         files = np.concatenate([np.arange(*span) for span in spans])
-        ends = self.ends[files]
-        starts = np.where(files > 0, self.ends[files - 1], 0)
-        records = [self.payload[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+        spans_of = zip(self.starts[files].tolist(), self.ends[files].tolist(), self.short[files].tolist(), strict=True)
+        records = [whole_record(self.payload[start:end], short=short) for start, end, short in spans_of]
         try:
             entries = EntryColumns.of_records(records)
             counts = np.array([last - first for first, last in spans])

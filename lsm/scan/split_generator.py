@@ -56,7 +56,7 @@ def file_groups(
     low = high = np.zeros(len(entries), np.int64)
     if ranges and not alone.all():
         low, high = np.zeros(len(entries), np.int64), np.zeros(len(entries), np.int64)
-        merging = np.flatnonzero(~alone)
+        merging = ~alone
         low[merging], high[merging] = ranges(entries.select(merging))
     order = np.lexsort((high, low, buckets))  # stable: files that stand alone keep their order
     begins = alone[order] | section_starts(buckets[order], low[order], high[order])

@@ -7,7 +7,7 @@ need not ask storage again whether a file is still the one that it read.
 from __future__ import annotations
 
 import operator
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
 from manifest.entry.columns import EntryColumns
@@ -53,11 +53,11 @@ class EntryCache:
             self.files.put((self._owner, name), value, weight)
 
     def join(
-        self, names: tuple[str, ...], parts: Sequence[EntryColumns], whole: EntryColumns | None = None, *, shared: bool = False
+        self, names: tuple[str, ...], parts: list[EntryColumns], whole: EntryColumns | None = None, *, shared: bool = False
     ) -> EntryColumns:
         """The entries of several manifests as one, held too, for scans of one snapshot read the same ones.
 
-        ``whole`` are all ``parts`` as one, if they came so. ``shared``: the parts are held for other tables, and so is the answer.
+        ``parts`` are given away: of many, each is let go once it is copied. ``whole`` are all of them as one, if they came so. ``shared``: the parts are held for other tables, and so is the answer.
         """
         if len(parts) == 1 and whole is None:
             return parts[0]
@@ -66,11 +66,19 @@ class EntryCache:
         if held is not None and all(map(operator.is_, held[0], parts)):
             joined: EntryColumns = held[1]
             return joined
-        joined = EntryColumns.concat(parts) if whole is None else whole
         weight = sum(map(entries_weight, parts)) * (2 if whole is None else 1)  # the parts are kept with it, of which it may be a copy
-        if len(parts) > 1 and weight <= self.files.capacity // 2:
+        if weight > self.files.capacity // 2:
+            return EntryColumns.concat(_taken(parts)) if whole is None else whole
+        joined = EntryColumns.concat(parts) if whole is None else whole
+        if len(parts) > 1:
             self.files.put(key, (tuple(parts), joined), weight)
         return joined
+
+
+def _taken(parts: list[EntryColumns]) -> Iterator[EntryColumns]:
+    parts.reverse()
+    while parts:
+        yield parts.pop()
 
 
 def nothing_held() -> EntryCache:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -122,22 +123,21 @@ class EntryColumns:
         return cls.of_records(encode_records(_PARSED, (entry.to_avro() for entry in entries)))
 
     @classmethod
-    def concat(cls, parts: Sequence[EntryColumns]) -> EntryColumns:
-        """All entries of ``parts``, in order."""
-        filled = [part for part in parts if len(part)]
-        if len(filled) < 2:
-            return filled[0] if filled else cls.of(())
-        shifts = np.cumsum([0, *(len(part.payload) for part in filled[:-1])])
-        joined = RecordColumns.joined([part.columns.shifted(shift) for part, shift in zip(filled, shifts.tolist(), strict=True)])
-        bases = np.cumsum([0, *(len(part.paths) for part in filled[:-1])])
-        source = np.concatenate([part.source + base for part, base in zip(filled, bases, strict=True)])
-        short = np.concatenate([part.short for part in filled])
-        paths = tuple(path for part in filled for path in part.paths)
-        row = np.concatenate([part.row for part in filled])
-        built = tuple(one for part in filled for one in part.built)
-        found = cls(paths, source, b"".join(part.payload for part in filled), joined, short, row, built)
+    def concat(cls, parts: Iterable[EntryColumns]) -> EntryColumns:
+        """All entries of ``parts``, in order; the bytes of one are copied before the next is asked for, so that an iterator may let go of it."""
+        alone: EntryColumns | None = None
+        filled = _Joined()
+        for part in parts:
+            if len(part):
+                alone = None if filled.columns else part
+                filled.add(part)
+        if alone is not None or not filled.columns:
+            return alone or cls.of(())
+        payload = filled.payload.getvalue()
+        source, row, short = np.concatenate(filled.source), np.concatenate(filled.row), np.concatenate(filled.short)
+        found = cls(tuple(filled.paths), source, payload, RecordColumns.joined(filled.columns), short, row, tuple(filled.built))
         if len(found) > _FEW:
-            found.__dict__["partition_codes"] = cls._joined_codes(filled)
+            found.__dict__["partition_codes"] = np.concatenate(filled.codes), list(filled.partitions)
         return found
 
     @classmethod
@@ -273,16 +273,6 @@ class EntryColumns:
         numbered = [codes.setdefault(partition, len(codes)) for partition in self.partition]
         return np.array(numbered, np.int64), list(codes)
 
-    @staticmethod
-    def _joined_codes(parts: Sequence[EntryColumns]) -> tuple[Int64s, list[bytes]]:
-        """``partition_codes`` of all ``parts`` from those of each."""
-        codes: dict[bytes, int] = {}
-        numbered = []
-        for part in parts:
-            own, known = part.partition_codes
-            numbered.append(np.array([codes.setdefault(partition, len(codes)) for partition in known], np.int64)[own])
-        return np.concatenate(numbered), list(codes)
-
     def in_partitions(self, partitions: Iterable[bytes]) -> Mask:
         """Which entries lie in one of ``partitions``."""
         wanted = set(partitions)
@@ -317,12 +307,11 @@ class EntryColumns:
             names.update(names_of(extra))
         return names
 
-    def records(self, rows: Indices | None = None) -> Iterator[bytes]:
-        """The encoded entries (or those at ``rows``, in that order), in today's layout."""
-        columns = (self.columns.start, self.columns.end, self.short)
-        chosen = columns if rows is None else [column[rows] for column in columns]
-        for start, end, short in zip(*(column.tolist() for column in chosen), strict=True):
-            yield self.payload[start:end] + _NULL if short else self.payload[start:end]
+    def records(self) -> Iterator[bytes]:
+        """The encoded entries, in today's layout."""
+        bounds = zip(self.columns.start.tolist(), self.columns.end.tolist(), self.short.tolist(), strict=True)
+        for start, end, short in bounds:
+            yield whole_record(self.payload[start:end], short=short)
 
     def deleted(self) -> EntryColumns:
         """The DELETE of every entry; the second byte of an entry is its kind."""
@@ -359,6 +348,38 @@ class EntryColumns:
     def path_of(self, row: int) -> str:
         """The manifest that an entry was read from."""
         return self.paths[self.source[row]] if row < len(self) and self.paths[self.source[row]] else "new manifest entries"
+
+
+class _Joined:
+    """The columns of parts, to be joined; nothing of it holds the bytes of a part."""
+
+    def __init__(self) -> None:
+        self.paths: list[str] = []
+        self.source: list[Indices] = []
+        self.payload = io.BytesIO()  # gives its bytes away without a copy
+        self.columns: list[RecordColumns] = []
+        self.short: list[Mask] = []
+        self.row: list[Indices] = []
+        self.built: list[BuiltFiles] = []
+        self.codes: list[Int64s] = []
+        self.partitions: dict[bytes, int] = {}
+
+    def add(self, part: EntryColumns) -> None:
+        self.source.append(part.source + len(self.paths))
+        self.paths += part.paths
+        self.columns.append(part.columns.shifted(self.payload.tell()))
+        self.payload.write(part.payload)
+        self.short.append(part.short)
+        self.row.append(part.row)
+        self.built += part.built
+        codes, known = part.partition_codes
+        numbers = self.partitions
+        self.codes.append(np.array([numbers.setdefault(partition, len(numbers)) for partition in known], np.int64)[codes])
+
+
+def whole_record(record: bytes, *, short: bool) -> bytes:
+    """An encoded entry in today's layout, of which a ``short`` one lacks the last byte."""
+    return record + _NULL if short else record
 
 
 def _checked(entries: EntryColumns) -> EntryColumns:
@@ -398,4 +419,4 @@ def _no_columns() -> RecordColumns:
 _NO_COLUMNS = _no_columns()
 
 
-__all__ = ["EntryColumns"]
+__all__ = ["EntryColumns", "whole_record"]

@@ -88,7 +88,9 @@ class ManifestFile:
         names = tuple(meta.file_name for meta in metas)
         if joined is not None and len(joined.paths) != len(names):
             joined = None  # others were held
-        return self.cache.join(names, [parts[name] for name in names], joined, shared=shared)
+        given = [parts[name] for name in names]
+        parts.clear()  # or they would stay beside their copy
+        return self.cache.join(names, given, joined, shared=shared)
 
     def _entries(self, metas: Sequence[ManifestFileMeta]) -> Iterator[tuple[ManifestFileMeta, EntryColumns, bool, EntryColumns | None]]:
         """The entries of each manifest, whether tables opened later find them held, and those of its batch as one, if they came so.

@@ -4,6 +4,7 @@ import io
 import itertools
 import json
 import uuid
+import weakref
 from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
@@ -352,3 +353,19 @@ def test_a_manifest_in_the_place_of_another_is_no_manifest(store):
     with pytest.raises(CorruptFile, match=f"{here.name}.* checksum is another"):
         read_container(str(here), here.read_bytes())
     read_container(str(there), there.read_bytes())
+
+
+def test_parts_of_an_iterator_are_let_go_once_they_are_copied():
+    alive: list[weakref.ref] = []
+
+    def parts():
+        for first in range(0, 40, 10):
+            part = EntryColumns.of([entry(number) for number in range(first, first + 10)])
+            alive.append(weakref.ref(part))
+            yield part
+            del part
+            assert not any(one() for one in alive[1:-1])
+
+    joined = EntryColumns.concat(parts())
+    assert joined.entries() == [entry(number) for number in range(40)]
+    assert [one() for one in alive] == [None] * 4
