@@ -153,9 +153,8 @@ class ParquetFileWriter:
         self._pending, self._pending_rows, self._pending_bytes = [], 0, 0
 
     def _open(self, first: Any) -> None:
-        for at, kind in enumerate(first.schema.types):
-            if pa.types.is_dictionary(kind):
-                self._encoded = self._encoded.set(at, self._encoded.field(at).with_type(kind))
+        pairs = zip(self._encoded, first.schema.types, strict=True)
+        self._encoded = pa.schema([field.with_type(kind) if pa.types.is_dictionary(kind) else field for field, kind in pairs])
         self._footer = FooterSink(self._output.open(), self._schema, int96=self._int96)
         layout = column_layout(fitted(first, self._encoded), self._plain, self._codec, self._level, by_sample=self._by_sample)
         blooms = self._blooms(first)
@@ -190,17 +189,18 @@ def fitted(rows: Any, schema: Any) -> Any:
 
     Dictionaries stand for the texts of ``schema``, and texts become dictionaries where it has them.
     """
-    columns = []
-    for at, field in enumerate(schema):
+    columns, fields = [], []
+    for field in schema:
         column = rows.column(field.name)
+        fields.append(field)
         if column.type.equals(DICTIONARY) and pa.types.is_string(field.type):
-            schema = schema.set(at, field.with_type(DICTIONARY))
+            fields[-1] = field.with_type(DICTIONARY)
         elif pa.types.is_dictionary(field.type) and pa.types.is_string(column.type):
             column = column.dictionary_encode()
         elif pa.types.is_nested(field.type) or not column.type.equals(field.type):
             column = column.cast(field.type)
         columns.append(column)
-    return pa.Table.from_arrays(columns, schema=schema)
+    return pa.Table.from_arrays(columns, schema=pa.schema(fields, schema.metadata))
 
 
 __all__ = ["ROW_GROUP_BYTES", "ROW_GROUP_ROWS", "ParquetFileWriter", "fitted"]
