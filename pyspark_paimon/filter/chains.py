@@ -26,7 +26,7 @@ def chain_of(text: str, condition: Callable[[str], Condition]) -> Condition | No
     >>> read = lambda text: Comparison(text.split()[0], Op.EQ, 0)
     >>> found = chain_of(" AND ".join(f"k <> {at}" for at in range(100)), read)
     >>> len(found.children), found.children[7]
-    (100, Comparison(column='k', op=<Op.NE: '!='>, value=7))
+    (100, Comparison(column='k', op=<Op.NE: '<>'>, value=7))
     >>> chain_of("k = 1 OR k = 2", read) is None
     True
     """
