@@ -12,13 +12,14 @@ from typing import Any
 
 from manifest.entry.columns import EntryColumns
 from manifest.entry.manifest_list import ManifestFileMeta
+from manifest.entry.objects import MOST_HELD
 from manifest.io.file_cache import SHARED, FileCache, FreshCache
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.snapshot import Snapshot
 
 _MOST_NAMES = 100_000
 _META_BYTES = 4096
-_BYTES_A_PAYLOAD_BYTE = 10
+_BYTES_A_PAYLOAD_BYTE, _WITHOUT_OBJECTS = 10, 4
 
 
 class EntryCache:
@@ -92,8 +93,8 @@ def list_weight(metas: Sequence[ManifestFileMeta]) -> int:
 
 
 def entries_weight(entries: EntryColumns) -> int:
-    """Bytes in memory, about: an entry takes so many times the bytes of its record once its file object is made."""
-    return _BYTES_A_PAYLOAD_BYTE * len(entries.payload)
+    """Bytes in memory, about: an entry takes so many times the bytes of its record decoded, and more once its file object is made and held."""
+    return (_BYTES_A_PAYLOAD_BYTE if len(entries) <= MOST_HELD else _WITHOUT_OBJECTS) * len(entries.payload)
 
 
 __all__ = ["EntryCache", "entries_weight", "list_weight", "nothing_held"]

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 
 import fastavro
 
-from fileindex.base.lazy import cached_property
 from manifest.avro.columnar import RecordColumns
 from manifest.entry.data_file import DataFileMeta
 from manifest.entry.manifest_entry import FileKind, ManifestEntry
@@ -27,6 +26,9 @@ _NUMBERS = (
     *("CREATION_TIME", "DELETE_ROW_COUNT", "FILE_SOURCE", "FIRST_ROW_ID"),
 )
 _COUNTED = ("file_size", "row_count", "schema_id")
+MOST_HELD = 8192
+"""Entries of a manifest whose file objects are held."""
+
 _PATHS = re.compile(r"[/\\\0]")
 
 
@@ -49,15 +51,24 @@ def longs_of(raw: bytes) -> tuple[int, ...]:
 
 
 class BuiltFiles:
-    """The file objects of one manifest of ``count`` entries; None where nobody has asked for one."""
+    """The file objects of one manifest of ``count`` entries; None where nobody has asked for one, or where they are not held.
+
+    Those of a large manifest are made anew, lest they take several times the memory of what they are made from.
+    """
 
     def __init__(self, count: int) -> None:
         self._count = count
+        self._held: list[DataFileMeta | None] | None = None
 
-    @cached_property
+    @property
     def files(self) -> list[DataFileMeta | None]:
         """One place per entry."""
-        return [None] * self._count
+        places = self._held
+        if places is None:
+            places = [None] * self._count
+            if self._count <= MOST_HELD:
+                self._held = places
+        return places
 
 
 def build_files(columns: RecordColumns, payload: bytes) -> list[DataFileMeta]:
@@ -114,4 +125,4 @@ def _check_names(names: Iterable[str]) -> None:
             raise ValueError(f"{name!r} is no file name")
 
 
-__all__ = ["BuiltFiles", "build_entries", "build_files", "counts_of", "names_of"]
+__all__ = ["MOST_HELD", "BuiltFiles", "build_entries", "build_files", "counts_of", "names_of"]
