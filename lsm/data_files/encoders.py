@@ -59,6 +59,7 @@ def file_encoder(
     level: int,
     target: int,
     plain: frozenset[str],
+    table: str,
 ) -> FileEncoder:
     """The encoder of a new file.
 
@@ -71,6 +72,7 @@ def file_encoder(
         level: of the file.
         target: bytes at which it will be closed.
         plain: columns for which dictionaries do not pay.
+        table: where it lies.
     """
     compression = compression_of(options, level)
     block = options.file_block_size
@@ -92,6 +94,7 @@ def file_encoder(
         row_group_bytes=min(block or parquet.block_bytes or ROW_GROUP_BYTES, ROW_GROUP_BYTES, max(target, 1)),
         plain=plain,
         options=parquet,
+        table=table,
     )
 
 

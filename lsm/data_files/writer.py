@@ -116,8 +116,10 @@ class FileTarget:
     def encoder(self, name: str, level: int, plain: frozenset[str]) -> FileEncoder:
         """The encoder of a new file."""
         path = f"{self.directory}/{name}"
-        store = self.store
-        return file_encoder(store.file_io, path, store.options, self.fields, self.schema, level=level, target=self.target_size, plain=plain)
+        store, size = self.store, self.target_size
+        return file_encoder(
+            store.file_io, path, store.options, self.fields, self.schema, level=level, target=size, plain=plain, table=store.root
+        )
 
 
 def _advise(table: str, index: str, said: str) -> None:

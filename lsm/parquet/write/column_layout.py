@@ -2,6 +2,10 @@
 
 Chosen by a sample of the file's first rows. Whole numbers of most distributions are smaller as differences packed into bits
 (DELTA_BINARY_PACKED) than compressed, and are decoded several times faster; numbers with rare outliers are not.
+
+A sample is encoded three times, which for a small file is more work than the file. So what it says holds for the next files of the
+table that have about as many rows, in columns about as wide, until these have ``_KEPT_ROWS`` rows: any layout is valid for any rows, a worse
+one only larger.
 """
 
 from __future__ import annotations
@@ -16,6 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from manifest.io.file_cache import SHARED
+
 _SAMPLE_ROWS = 1024
 _SAMPLE_WINDOW = 1 << 16
 _REPEATS = 4
@@ -25,6 +31,9 @@ _MAX_INT64_DIGITS = 18
 _FEWEST_ROWS = 4096
 """Of fewer rows no column is worth a trial."""
 _TRIAL_ROWS = 4096
+_KEPT_ROWS = 1 << 18
+"""A choice holds for so many rows: then the trials cost a few percent of the encoding, however small the files are."""
+_BYTES_A_NAME = 200
 _SAVING = 0.1
 """What a codec, or differences, must save of a column."""
 _AS_SMALL = 1.05
@@ -57,7 +66,9 @@ class ColumnLayout:
         return found if self.compressed else found | {"compression": "none"}
 
 
-def column_layout(rows: Any, plain: frozenset[str], codec: str, level: int | None, *, by_sample: bool) -> ColumnLayout:
+def column_layout(
+    rows: Any, plain: frozenset[str], codec: str, level: int | None, *, by_sample: bool, table: str | None = None
+) -> ColumnLayout:
     """The layout of a file that begins with ``rows``, in the types that are encoded.
 
     Args:
@@ -66,12 +77,13 @@ def column_layout(rows: Any, plain: frozenset[str], codec: str, level: int | Non
         codec: the file's codec, as Arrow calls it, and its level.
         level: None: the codec has none.
         by_sample: False: every column has the codec, and none is stored as differences.
+        table: whose files share what samples say; None: these rows are asked.
     """
     bulky = [name for name in rows.schema.names if _is_bulky(rows.column(name))]
     if not bulky:
-        return _layout(rows, plain, codec, level, by_sample=by_sample)
+        return _layout(rows, plain, codec, level, by_sample=by_sample, table=table)
     others = rows.drop_columns(bulky)
-    found = _layout(others, plain, codec, level, by_sample=by_sample)
+    found = _layout(others, plain, codec, level, by_sample=by_sample, table=table)
     large = [path for name in bulky for path in _leaves(name, rows.schema.field(name).type)]
     compressed = None if found.compressed is None else [*found.compressed, *large]
     return replace(found, compressed=compressed, bounded=[path for field in others.schema for path in _leaves(field.name, field.type)])
@@ -87,10 +99,40 @@ def _is_bulky(column: Any) -> bool:
     return bool((pc.max(pc.binary_length(column)).as_py() or 0) > _BULKY)
 
 
-def _layout(rows: Any, plain: frozenset[str], codec: str, level: int | None, *, by_sample: bool) -> ColumnLayout:
-    dictionary = dictionary_columns(rows, plain)
+@dataclass(frozen=True)
+class _Kept:
+    """A layout, the widths of the columns that it was chosen for, and how many more rows it holds for."""
+
+    layout: ColumnLayout
+    widths: Any
+    rows: int
+
+    def holds(self, widths: Any) -> bool:
+        """Whether columns are about as wide: an empty column says nothing of one that is filled."""
+        return bool(np.all(np.abs(widths - self.widths) <= 1 + np.maximum(widths, self.widths) / 2))
+
+
+def _widths(rows: Any) -> Any:
+    """Bytes that each column has a row, those of nulls not counted."""
+    return np.array([column.nbytes * (len(column) - column.null_count) / len(column) ** 2 for column in rows.columns])
+
+
+def _layout(rows: Any, plain: frozenset[str], codec: str, level: int | None, *, by_sample: bool, table: str | None) -> ColumnLayout:
     if not by_sample or codec == "none" or rows.num_rows < _FEWEST_ROWS:
-        return ColumnLayout(dictionary)
+        return ColumnLayout(dictionary_columns(rows, plain))
+    if table is None:
+        return _sampled(rows, plain, codec, level)
+    key = ("column layout", table, rows.schema, plain, codec, level, int(rows.num_rows).bit_length())
+    kept: _Kept | None = SHARED.get(key)
+    widths = _widths(rows)
+    if kept is None or kept.rows < rows.num_rows or not kept.holds(widths):
+        kept = _Kept(_sampled(rows, plain, codec, level), widths, _KEPT_ROWS)
+    SHARED.put(key, replace(kept, rows=kept.rows - rows.num_rows), _BYTES_A_NAME * (1 + 2 * rows.num_columns))
+    return kept.layout
+
+
+def _sampled(rows: Any, plain: frozenset[str], codec: str, level: int | None) -> ColumnLayout:
+    dictionary = dictionary_columns(rows, plain)
     sample = _slices(rows)
     numbers = [field.name for field in rows.schema if field.name not in dictionary and _is_whole_number(field.type)]
     shares = rows.num_rows / sample.num_rows

@@ -57,6 +57,7 @@ class ParquetFileWriter:
         row_group_bytes: In-memory size at which a row group is closed.
         plain: Columns known to hold mostly distinct values, for which no dictionary is tried.
         options: What the table says of pages, dictionaries and Bloom filters.
+        table: Whose files share what samples say of columns; None: this file asks its own rows.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class ParquetFileWriter:
         row_group_bytes: int = ROW_GROUP_BYTES,
         plain: frozenset[str] = frozenset(),
         options: ParquetOptions | None = None,
+        table: str | None = None,
     ) -> None:
         self.path = path
         self.row_count = 0
@@ -80,6 +82,7 @@ class ParquetFileWriter:
         self._codec = compression.lower()
         self._level = level if self._codec == "zstd" else None
         self._by_sample = by_sample
+        self._table = table
         self._int96 = int96
         self._group_rows = ROW_GROUP_ROWS
         self._group_bytes = row_group_bytes
@@ -156,7 +159,8 @@ class ParquetFileWriter:
         pairs = zip(self._encoded, first.schema.types, strict=True)
         self._encoded = pa.schema([field.with_type(kind) if pa.types.is_dictionary(kind) else field for field, kind in pairs])
         self._footer = FooterSink(self._output.open(), self._schema, int96=self._int96)
-        layout = column_layout(fitted(first, self._encoded), self._plain, self._codec, self._level, by_sample=self._by_sample)
+        rows = fitted(first, self._encoded)
+        layout = column_layout(rows, self._plain, self._codec, self._level, by_sample=self._by_sample, table=self._table)
         blooms = self._blooms(first)
         self._writer = pq.ParquetWriter(
             pa.PythonFile(self._footer, mode="w"),

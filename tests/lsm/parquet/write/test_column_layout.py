@@ -56,6 +56,73 @@ def test_a_small_file_is_not_sampled():
     assert (found.differences, found.compressed) == ((), None)
 
 
+def asked(monkeypatch) -> list[int]:
+    """How many rows those had that were sampled, from now on."""
+    rows, sampled = [], chosen._sampled
+
+    def noted(given, *rest):
+        rows.append(given.num_rows)
+        return sampled(given, *rest)
+
+    monkeypatch.setattr(chosen, "_sampled", noted)
+    return rows
+
+
+def of_table(rows: pa.Table, table: str | None, plain: frozenset[str] = frozenset()) -> chosen.ColumnLayout:
+    return column_layout(rows, plain, "zstd", 1, by_sample=True, table=table)
+
+
+def test_a_choice_holds_for_the_next_files_of_the_table_until_these_have_so_many_rows(monkeypatch, tmp_path):
+    rows, sampled = pa.table({"n": DIFFERENCES["ids"]}), asked(monkeypatch)
+    found = {repr(of_table(rows, str(tmp_path))) for _ in range(chosen._KEPT_ROWS // N)}
+    assert (len(found), len(sampled)) == (1, 1)
+    of_table(rows, str(tmp_path))
+    assert len(sampled) == 2
+
+
+@pytest.mark.parametrize("other", ["table", "columns", "plain", "rows", "no table"])
+def test_what_is_another_matter_is_sampled_for_itself(monkeypatch, tmp_path, other):
+    rows, sampled = pa.table({"n": DIFFERENCES["ids"]}), asked(monkeypatch)
+    table, plain = str(tmp_path), frozenset[str]()
+    of_table(rows, table)
+    match other:
+        case "table":
+            table += "2"
+        case "columns":
+            rows = rows.append_column("m", rows["n"])
+        case "plain":
+            plain = frozenset("n")
+        case "rows":
+            rows = rows.slice(0, N // 4)
+        case "no table":
+            table = None
+    assert of_table(rows, table, plain) == of_table(rows, None, plain)
+    assert len(sampled) == 3
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.int64()])
+def test_a_column_without_values_decides_nothing_for_one_that_has_some(tmp_path, kind):
+    filled = pa.array([f"value {n} of many" for n in range(N)] if kind == pa.string() else DIFFERENCES["a range"], kind)
+    of_table(pa.table({"c": pa.nulls(N, kind)}), str(tmp_path))
+    rows = pa.table({"c": filled})
+    assert of_table(rows, str(tmp_path)) == of_table(rows, None)
+
+
+def test_rows_unlike_those_that_were_sampled_come_back(tmp_path, monkeypatch):
+    """Other values in columns as wide: texts that repeated and then do not, numbers in a row and then any of 64 bits."""
+    sampled = asked(monkeypatch)
+    table = Table.create(tmp_path / "t", "id BIGINT, n BIGINT, s STRING", ["id"], options={"bucket": "1", "write-only": "true"})
+    like = pa.table({"id": range(N), "n": range(N), "s": [f"text {at % 10:06}" for at in range(N)]}, table.schema)
+    far = [2**63 - 1, -(2**63)]
+    unlike = pa.table({"id": range(N, 2 * N), "n": far * (N // 2), "s": [f"text {at:06}" for at in range(N)]}, table.schema)
+    table.write(like)
+    table.write(unlike)
+    assert len(sampled) == 1
+    assert table.scan().to_arrow().sort_by("id").equals(pa.concat_tables([like, unlike]).combine_chunks())
+    assert table.scan(f"n = {far[0]} AND s > 'text 019990'").count() == sum(at % 2 == 0 for at in range(19_991, N))
+    assert not table.fsck("deep").problems
+
+
 def test_pages_of_codes_are_judged_without_the_dictionary():
     """Values of a large dictionary compress well, and are there once; the codes of all rows do not compress."""
     rows = pa.table({"n": DRAW.integers(0, 3000, 400_000) * 10**9})
