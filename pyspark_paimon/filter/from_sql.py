@@ -83,10 +83,10 @@ def sql_condition(text: str, params: Mapping[str, object] | None = None) -> Cond
 
 
 def _link(text: str) -> Condition:
-    """A comparison by itself; what cannot be parsed is none, and is told of where the whole text is."""
+    """A comparison by itself; what cannot be read is none, and is told of where the whole text is."""
     try:
         return _condition(_parsed(text))
-    except SqlglotError:
+    except (SqlglotError, InvalidFilter):
         return Constant(None)
 
 

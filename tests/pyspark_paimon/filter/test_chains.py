@@ -47,6 +47,16 @@ def test_a_chain_is_what_the_parser_makes_of_it(plain: list, odd: list, word: st
         assert found == _said(text)
 
 
+def test_of_two_mistakes_in_a_chain_the_one_is_told_that_the_parser_meets_first() -> None:
+    for odd in ("select<0 AND current_date <= 'a AND b'", "TRUE>'x' AND current_date == -0.0"):
+        text = " AND ".join(["a = 1"] * 70) + f" AND {odd}"
+        said = _said(text)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(from_sql, "chain_of", lambda *_: None)
+            assert said == _said(text)
+        assert "CURRENT_DATE" not in str(said)
+
+
 def test_only_what_is_a_chain_as_a_whole_is_taken_for_one() -> None:
     long = [f"a <> {at}" for at in range(100)]
     taken = [
