@@ -69,11 +69,14 @@ def merge_rounds(runs: Sequence[Iterator[Any]], key: SortKey, fold: Fold) -> Ite
 
 def _merge_round(tables: list[Any], key: SortKey, fold: Fold, *, alone: bool) -> MergeRound:
     """A round of ``tables``, which are given away: none outlives its copy."""
-    schema = tables[0].schema
-    rows = tables[0] if alone else widened(joined(tables)).combine_chunks()
-    tables.clear()
     if alone:
+        (rows,) = tables
+        tables.clear()
         return MergeRound(rows, None, rows)
+    rows = joined(tables)
+    schema = rows.schema
+    rows = widened(rows).combine_chunks()
+    tables.clear()
     done = sort_versions(rows, key)
     result = fold.fold(rows, done)
     return MergeRound(rows, done, result if rows.schema.types == schema.types else narrowed(result, schema))

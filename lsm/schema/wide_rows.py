@@ -24,8 +24,6 @@ def widened(rows: Any) -> Any:
 
 def narrowed(rows: Any, schema: Any) -> Any:
     """``rows`` that were ``widened`` with the types of ``schema`` again, in chunks that can hold them."""
-    if rows.schema.types == schema.types:
-        return rows
     return pa.concat_tables([piece.cast(schema) for piece, _ in in_pieces(rows)])
 
 

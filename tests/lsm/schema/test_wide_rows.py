@@ -50,3 +50,12 @@ def test_versions_of_a_key_that_are_larger_together_than_an_array_are_merged(siz
     assert found.schema.types == [pa.int64(), pa.int64(), pa.int8(), pa.string()]
     assert found.column("_SEQUENCE_NUMBER").to_pylist() == [7]
     assert found.column("t").chunk(0).equals(text)
+
+
+def test_a_round_of_dictionaries_and_plain_texts_stays_plain() -> None:
+    """A dictionary with nulls would be bounded too widely by the encoder."""
+    coded, plain = pa.array(["a"]).dictionary_encode(), pa.array([None], pa.string())
+    for first, second in ((coded, plain), (plain, coded)):
+        (found,) = merge_runs([_run(first, sequence=0), _run(second, sequence=1)], SortKey(("k",)), Deduplicate())
+        assert found.schema.field("t").type == pa.string()
+        assert found.column("t").to_pylist() == second.to_pylist()
