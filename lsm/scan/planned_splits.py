@@ -6,13 +6,14 @@ A file object and what hangs on it take about 1.2 KB, its encoded entry a quarte
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias, overload
 
 import numpy as np
 
 from fileindex.base.arrays import Indices, Int64s, Mask
 from fileindex.base.errors import CorruptFile
+from fileindex.base.lazy import cached_property
 from lsm.deletion_vectors.reader import DeletionFile
 from lsm.scan.split_generator import WeightedFiles
 from lsm.scan.splits import DataSplit
@@ -141,11 +142,7 @@ class PlannedSplits(Sequence[DataSplit]):
 
     def __getitem__(self, at: int | slice) -> DataSplit | PlannedSplits:
         if isinstance(at, slice):
-            some = {name: getattr(self, name)[at] for name in ("sizes", "rows", "firsts", "lasts", "raw")}
-            whole = {
-                name: getattr(self, name) for name in ("payload", "starts", "ends", "short", "paths", "source", "vectors", "snapshot_id")
-            }
-            return PlannedSplits(**whole, **some)
+            return replace(self, **{name: getattr(self, name)[at] for name in ("sizes", "rows", "firsts", "lasts", "raw")})
         position = range(len(self))[at]
         first, held = self.__dict__.get("_near", (0, ()))
         if not first <= position < first + len(held):
@@ -178,12 +175,13 @@ class PlannedSplits(Sequence[DataSplit]):
 
     def _around(self, position: int) -> tuple[int, int]:
         """The splits that are made together with the one at ``position``."""
-        batches: Int64s | None = self.__dict__.get("_batches")
-        if batches is None:
-            batches = (np.cumsum(self.lasts - self.firsts) - 1) // _FILES_AT_ONCE
-            self.__dict__["_batches"] = batches
-        batch = batches[position]
-        return int(np.searchsorted(batches, batch)), int(np.searchsorted(batches, batch, side="right"))
+        batch = self._batches[position]
+        return int(np.searchsorted(self._batches, batch)), int(np.searchsorted(self._batches, batch, side="right"))
+
+    @cached_property
+    def _batches(self) -> Int64s:
+        """Of each split the number of the batch that it is made with."""
+        return (np.cumsum(self.lasts - self.firsts) - 1) // _FILES_AT_ONCE
 
     def _made(self, first: int, last: int) -> tuple[DataSplit, ...]:
         spans = list(zip(self.firsts[first:last].tolist(), self.lasts[first:last].tolist(), strict=True))

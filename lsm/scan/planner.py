@@ -270,11 +270,10 @@ class _Funnel:
         with self._report.stage("splits") as tally:
             splits = self._all_splits(snapshot, files)
             chosen = self._limited(splits, limit)
-            kept, dropped = sums_of(chosen), sums_of(splits).file_size - sums_of(chosen).file_size
-            tally.count(len(chosen), len(splits) - len(chosen), kept.file_size, dropped)
-            merging = kept.merging
-            limited = f", {len(splits) - len(chosen)} beyond the limit" if len(chosen) < len(splits) else ""
-            tally.note = f"{len(chosen) - merging} raw, {merging} merging{limited}"
+            kept, beyond = sums_of(chosen), splits[len(chosen) :]
+            tally.count(len(chosen), len(beyond), kept.file_size, sums_of(beyond).file_size)
+            limited = f", {len(beyond)} beyond the limit" if beyond else ""
+            tally.note = f"{len(chosen) - kept.merging} raw, {kept.merging} merging{limited}"
             return chosen
 
     def _all_splits(self, snapshot: Snapshot, entries: EntryColumns) -> Sequence[DataSplit]:

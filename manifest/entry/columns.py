@@ -124,15 +124,18 @@ class EntryColumns:
 
     @classmethod
     def concat(cls, parts: Iterable[EntryColumns]) -> EntryColumns:
-        """All entries of ``parts``, in order; the bytes of one are copied before the next is asked for, so that an iterator may let go of it."""
-        alone: EntryColumns | None = None
+        """All entries of ``parts``, in order; each is copied before the one after the next is asked for, so that an iterator may let go of it."""
+        some = filter(len, parts)
+        first, second = next(some, None), next(some, None)
+        if second is None:
+            return cls.of(()) if first is None else first
+        assert first is not None
         filled = _Joined()
-        for part in parts:
-            if len(part):
-                alone = None if filled.columns else part
-                filled.add(part)
-        if alone is not None or not filled.columns:
-            return alone or cls.of(())
+        filled.add(first)
+        filled.add(second)
+        del first, second
+        for part in some:
+            filled.add(part)
         payload = filled.payload.getvalue()
         source, row, short = np.concatenate(filled.source), np.concatenate(filled.row), np.concatenate(filled.short)
         found = cls(tuple(filled.paths), source, payload, RecordColumns.joined(filled.columns), short, row, tuple(filled.built))
@@ -326,7 +329,7 @@ class EntryColumns:
         """The files of the entries as objects, made once for as long as their manifests are held. Raises ``CorruptFile``."""
         built = [one.files for one in self.built]
         sources, rows = self.source.tolist(), self.row.tolist()
-        found = [built[source][row] for source, row in zip(sources, rows, strict=True)]
+        found = [built[source].get(row) for source, row in zip(sources, rows, strict=True)]
         missing = [at for at, file in enumerate(found) if file is None]
         if missing:
             with gc_paused():

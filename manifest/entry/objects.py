@@ -51,24 +51,18 @@ def longs_of(raw: bytes) -> tuple[int, ...]:
 
 
 class BuiltFiles:
-    """The file objects of one manifest of ``count`` entries; None where nobody has asked for one, or where they are not held.
+    """The file objects of one manifest of ``count`` entries that somebody has asked for, as long as they are held.
 
     Those of a large manifest are made anew, lest they take several times the memory of what they are made from.
     """
 
     def __init__(self, count: int) -> None:
-        self._count = count
-        self._held: list[DataFileMeta | None] | None = None
+        self._held: dict[int, DataFileMeta] | None = {} if count <= MOST_HELD else None
 
     @property
-    def files(self) -> list[DataFileMeta | None]:
-        """One place per entry."""
-        places = self._held
-        if places is None:
-            places = [None] * self._count
-            if self._count <= MOST_HELD:
-                self._held = places
-        return places
+    def files(self) -> dict[int, DataFileMeta]:
+        """By the position of the entry; what is put there stays if the manifest is small."""
+        return {} if self._held is None else self._held
 
 
 def build_files(columns: RecordColumns, payload: bytes) -> list[DataFileMeta]:
