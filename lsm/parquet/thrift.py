@@ -100,17 +100,12 @@ def _struct(data: bytes, at: int, depth: int) -> tuple[Struct, int]:
 
 
 def _value(data: bytes, at: int, kind: int, depth: int) -> tuple[Any, int]:
-    """A value of a rarer type, or an element of a list."""
+    """A value, or an element of a list, of a type that is not read in place."""
     if kind in {LIST, SET}:
         return _list(data, at, depth)
     if kind == BINARY:
         length, at = _varint(data, at)
         return _take(data, at, length), at + length
-    if kind == STRUCT:
-        return _struct(data, at, depth + 1)
-    if kind in _INTEGERS:
-        raw, at = _varint(data, at)
-        return _unzigzag(raw), at
     if kind in _BYTES:
         return data[at], at + 1
     if kind == DOUBLE:

@@ -65,18 +65,16 @@ def parse_filter(text: str, types: Types, params: Mapping[str, object] | None = 
     """
     from pyspark_paimon.filter.bind import bind  # noqa: PLC0415  # see test_imports
 
-    if params or len(text) > _KEPT_TEXT:
-        from pyspark_paimon.filter.from_sql import sql_condition  # noqa: PLC0415  # sqlglot takes a third of a second
-
-        return bind(sql_condition(text, params), types)
-    return bind(_condition(text), types)
+    return bind(_condition(text, params) if params or len(text) > _KEPT_TEXT else _kept_condition(text), types)
 
 
-@lru_cache(maxsize=256)
-def _condition(text: str) -> Condition:
-    from pyspark_paimon.filter.from_sql import sql_condition  # noqa: PLC0415  # as above
+def _condition(text: str, params: Mapping[str, object] | None = None) -> Condition:
+    from pyspark_paimon.filter.from_sql import sql_condition  # noqa: PLC0415  # sqlglot takes a third of a second
 
-    return sql_condition(text)
+    return sql_condition(text, params)
+
+
+_kept_condition = lru_cache(maxsize=256)(_condition)
 
 
 __all__ = ["Filter", "bind_filter", "parse_filter"]

@@ -17,10 +17,9 @@ from pyspark_paimon.jobs.excluded_files import without_files
 from pyspark_paimon.jobs.incremental import plan_changes
 from pyspark_paimon.request.backend import ScanRequest
 
-_KEPT_SPLITS = 64
-_KEPT_LEAVES = 16
-_KEPT_MANIFESTS = 64
-_SPLIT_BYTES, _FILE_BYTES = 16 << 10, 2 << 10
+_KEPT_SPLITS, _KEPT_LEAVES, _KEPT_MANIFESTS = 64, 16, 64
+"""A plan of more splits, of a longer question, or of a state in more manifests is not held."""
+_PLAN_BYTES, _FILE_BYTES = 16 << 10, 2 << 10
 """In memory, about: a plan with its question, and each of its files."""
 
 
@@ -65,7 +64,7 @@ def _planned(store: FileStore, snapshot: Snapshot, question: Hashable, make: Cal
         return found
     plan = make()
     if len(plan.splits) <= _KEPT_SPLITS and other_branch(store) is None:
-        store.cache.files.put(key, (seen, plan), _SPLIT_BYTES + plan.file_count * _FILE_BYTES)
+        store.cache.files.put(key, (seen, plan), _PLAN_BYTES + plan.file_count * _FILE_BYTES)
     return plan
 
 
