@@ -17,7 +17,7 @@ from fileindex.format.container import Payload
 from fileindex.keys.fixed import is_lossy, key_dtype, literal_keys, turn
 from fileindex.predicate.tree import Compare, In, IsNull, Leaf, Op
 from fileindex.rowset.result import REMAIN, FileIndexResult, RowSet
-from fileindex.rowset.roaring import all_rows, deserialize
+from fileindex.rowset.roaring import all_rows
 
 _HEAD = struct.Struct(">bii?")
 _UNKNOWN = -1
@@ -88,15 +88,10 @@ class _Sets:
     def at(self, offset: int, length: int) -> BitMap:
         """The set of an index entry; raises CorruptIndex if it is broken or names rows that the file does not have."""
         if offset < 0:
-            rows = BitMap([-1 - offset])
-        else:
-            start = self._start + offset
-            rows, used = deserialize(self._payload.read(start, length if length >= 0 else self._payload.length - start))
-            if length >= 0 and used != length:
-                raise CorruptIndex(f"a row set of {used} bytes is said to have {length}")
-        if rows and rows.max() >= self._row_count:
-            raise CorruptIndex(f"a row set names row {rows.max()} of {self._row_count}")
-        return rows
+            if -1 - offset >= self._row_count:
+                raise CorruptIndex(f"a row set names row {-1 - offset} of {self._row_count}")
+            return BitMap([-1 - offset])
+        return self._payload.row_set(self._start + offset, None if length < 0 else length, self._row_count)
 
 
 class _Cursor:

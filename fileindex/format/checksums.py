@@ -30,8 +30,8 @@ def checksums_of(name: str, header: bytes, body: bytes) -> bytes:
     >>> len(checksums_of("a.index", b"header", bytes(1025))) == room_needed(1025)
     True
     """
-    sums = [_of_header(name, header), *(zlib.crc32(body[at : at + _BLOCK]) for at in range(0, len(body), _BLOCK))]
-    return _MARK + b"".join(map(_CRC.pack, sums))
+    sums = [_of_header(name, header), *_sums(body)]
+    return _MARK + struct.pack(f">{len(sums)}I", *sums)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +60,16 @@ class BlockChecksums:
         at = self.start + first * _BLOCK
         end = min(self.end, self.start + -(-(offset + length - self.start) // _BLOCK) * _BLOCK)
         data = read(at, end - at)
-        positions = range(0, len(data), _BLOCK)
-        sums = self.sums[first * _CRC.size : (first + len(positions)) * _CRC.size]
-        for position, (expected,) in zip(positions, _CRC.iter_unpack(sums), strict=True):
-            if zlib.crc32(data[position : position + _BLOCK]) != expected:
-                raise CorruptIndex("a block of an index container has another checksum")
+        sums = _sums(data)
+        if sums != list(struct.unpack_from(f">{len(sums)}I", self.sums, first * _CRC.size)):
+            raise CorruptIndex("a block of an index container has another checksum")
         return data[offset - at : offset - at + length]
+
+
+def _sums(data: bytes) -> list[int]:
+    """Of every block."""
+    crc32, view = zlib.crc32, memoryview(data)
+    return [crc32(view[at : at + _BLOCK]) for at in range(0, len(data), _BLOCK)]
 
 
 def _of_header(name: str, header: bytes) -> int:

@@ -7,12 +7,18 @@ its type, offset and length; big endian, names in Java's modified UTF-8. Offset 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from functools import partial
+from typing import Protocol, TypeAlias, TypeVar
+
+from pyroaring import BitMap
 
 from fileindex.base.corrupt import CorruptIndex
 from fileindex.format.checksums import BlockChecksums, checksums_of, room_needed
+from fileindex.rowset.roaring import bytes_in_memory, deserialize
+
+T = TypeVar("T")
 
 CONTAINER_MAGIC = 1493475289347502
 CONTAINER_VERSION = 1
@@ -135,7 +141,14 @@ class ContainerHeader:
         return _ENTRY_IN_MEMORY * (1 + len(self.entries)) + (0 if self.checksums is None else len(self.checksums.sums))
 
 
-def _made(make: Callable[[], ContainerHeader]) -> ContainerHeader:
+class Hold(Protocol):
+    """Gives a part of a container: one that was held, or else what ``make`` reads, of ``weight`` bytes; ``lesser`` ones may fall out sooner."""
+
+    def __call__(self, part: Hashable, make: Callable[[], T], weight: Callable[[T], int], *, lesser: bool = False) -> T:
+        """The part of that name."""
+
+
+def _made(part: Hashable, make: Callable[[], T], weight: Callable[[T], int], *, lesser: bool = False) -> T:  # noqa: ARG001
     return make()
 
 
@@ -146,7 +159,7 @@ class ContainerReader:
         read: ``read(offset, length)`` gives that part of the container.
         size: bytes of the container.
         name: of the side file that it is in.
-        header: gives the header, perhaps one that was held, or else what the function that it is given reads.
+        hold: gives the header and row sets, which nobody may change.
 
     >>> reader = ContainerReader.of(write_index_container([("a", "bitmap", b"xyz"), ("m[k]", "bsi", None)]))
     >>> [(entry.column, entry.index_type, entry.length, entry.is_empty) for entry in reader.entries()]
@@ -158,11 +171,11 @@ class ContainerReader:
         read: Callable[[int, int], bytes],
         size: int,
         name: str = "",
-        header: Callable[[Callable[[], ContainerHeader]], ContainerHeader] = _made,
+        hold: Hold = _made,
     ) -> None:
         self._read = read
         self._name = name
-        self._header_of = header
+        self.hold = hold
         self._header: ContainerHeader | None = None
         self.size = size
         self.bytes_read = 0
@@ -194,7 +207,7 @@ class ContainerReader:
             CorruptIndex: wrong magic, unknown version, a header that does not hold together, or payloads that do not fill the rest.
         """
         if self._header is None:
-            self._header = self._header_of(self._read_header)
+            self._header = self.hold("header", self._read_header, _weight)
         return self._header.entries
 
     def _read_header(self) -> ContainerHeader:
@@ -219,7 +232,7 @@ class ContainerReader:
         """The bytes of one index, read by range; raises CorruptIndex if they lie outside the container."""
         if entry.start < 0 or entry.length < 0 or entry.start + entry.length > self.size:
             raise CorruptIndex(f"the {entry.index_type} of '{entry.column}' lies outside its container")
-        return Payload(self.read, entry.start, entry.length)
+        return Payload(self.read, entry.start, entry.length, self.hold)
 
 
 class Payload:
@@ -227,8 +240,9 @@ class Payload:
 
     WHOLE = 16 * 1024
 
-    def __init__(self, read: Callable[[int, int], bytes], start: int, length: int) -> None:
+    def __init__(self, read: Callable[[int, int], bytes], start: int, length: int, hold: Hold = _made) -> None:
         self._read_container = read
+        self._hold = hold
         self._start = start
         self.length = length
         self._whole: bytes | None = None
@@ -251,6 +265,27 @@ class Payload:
         if self._whole is None:
             self._whole = self._read_container(self._start, self.length)
         return self._whole
+
+    def row_set(self, offset: int, length: int | None, row_count: int) -> BitMap:
+        """The row set of ``length`` bytes (None: as many as it has) from ``offset`` on, which nobody may change.
+
+        Raises:
+            CorruptIndex: it is broken, has another length, or rows that a file of ``row_count`` rows does not have.
+        """
+        make = partial(self._row_set, offset, length, row_count)
+        return self._hold((self._start + offset, length), make, bytes_in_memory, lesser=True)
+
+    def _row_set(self, offset: int, length: int | None, row_count: int) -> BitMap:
+        rows, used = deserialize(self.read(offset, self.length - offset if length is None else length))
+        if length not in {None, used}:
+            raise CorruptIndex(f"a row set of {used} bytes is said to have {length}")
+        if rows and rows.max() >= row_count:
+            raise CorruptIndex(f"a row set names row {rows.max()} of {row_count}")
+        return rows
+
+
+def _weight(header: ContainerHeader) -> int:
+    return header.weight
 
 
 class _Header:
@@ -334,6 +369,7 @@ __all__ = [
     "ContainerEntry",
     "ContainerHeader",
     "ContainerReader",
+    "Hold",
     "Payload",
     "StoredIndex",
     "container_size",

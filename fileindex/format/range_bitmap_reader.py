@@ -17,7 +17,7 @@ from fileindex.keys.fixed import key_dtype, literal_keys, stored_keys
 from fileindex.predicate.tree import Compare, In, IsNull, Leaf, Op, StartsWith
 from fileindex.rowset.bit_sliced import BitSlices
 from fileindex.rowset.result import REMAIN, FileIndexResult, RowSet
-from fileindex.rowset.roaring import all_rows, deserialize
+from fileindex.rowset.roaring import all_rows
 
 _Key = int | bytes
 
@@ -146,21 +146,13 @@ class RangeBitmapReader:
         ends = index.astype(np.int64).sum(axis=1)
         if body + existence_length + int(ends.max(initial=0)) != payload.length or (index[1:, 0] != ends[:-1]).any() or index[:1, 0].any():
             raise CorruptIndex("the slices of a range-bitmap do not fill the rest of it")
-        existence = self._set(body, existence_length)
+        existence = payload.row_set(body, existence_length, self.row_count)
 
         def read(bit: int) -> BitMap:
             offset, size = index[bit].tolist()
-            return self._set(body + existence_length + offset, size)
+            return payload.row_set(body + existence_length + offset, size, self.row_count)
 
         return BitSlices(existence, count, read)
-
-    def _set(self, at: int, length: int) -> BitMap:
-        rows, used = deserialize(self._payload.read(at, length))
-        if used != length:
-            raise CorruptIndex(f"a row set of {used} bytes is said to have {length}")
-        if rows and rows.max() >= self.row_count:
-            raise CorruptIndex(f"a row set names row {rows.max()} of {self.row_count}")
-        return rows
 
 
 class _Dictionary:

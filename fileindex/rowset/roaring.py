@@ -86,6 +86,16 @@ def deserialize(data: bytes | memoryview) -> tuple[BitMap, int]:
     return BitMap.deserialize(bytes(data[:length])), length
 
 
+def bytes_in_memory(rows: BitMap) -> int:
+    """About.
+
+    >>> bytes_in_memory(BitMap([1, 2, 3]))
+    206
+    """
+    known = rows.get_statistics()
+    return 200 + known["n_bytes_array_containers"] + known["n_bytes_run_containers"] + known["n_bytes_bitset_containers"]
+
+
 def _check(data: bytes | memoryview) -> int:
     """Length of the serialised set; raises if anything in it does not hold together."""
     cookie = int.from_bytes(data[:4], "little")

@@ -73,8 +73,9 @@ class OpenDataFile(Protocol):
         dictionaries: Collection[str] = (),
         threads: bool = True,
         batch_bytes: int = ...,
+        batch_rows: int = ...,
     ) -> Iterator[Any]:
-        """Decode ``columns`` of ascending ``groups`` into record batches of about ``batch_bytes``, in order.
+        """Decode ``columns`` of ascending ``groups`` into record batches of about ``batch_bytes``, and at most ``batch_rows``, in order.
 
         ``nanos`` are to keep all digits of their timestamps; ``dictionaries`` may come as dictionary arrays.
         """

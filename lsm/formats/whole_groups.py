@@ -109,6 +109,7 @@ class WholeGroupFile(ABC):
         dictionaries: Collection[str] = (),  # noqa: ARG002  # texts come plain
         threads: bool = True,  # noqa: ARG002
         batch_bytes: int = DECODED_BATCH_BYTES,
+        batch_rows: int = MAX_BATCH_ROWS,
     ) -> Iterator[Any]:
         """See ``OpenDataFile``; a group at a time is in memory."""
         for group in groups:
@@ -120,7 +121,7 @@ class WholeGroupFile(ABC):
                 rows.validate(full=True)  # texts and offsets are the file's own, and no checksum has told that they are whole
             if rows.num_rows != group.num_rows:
                 raise CorruptFile(self.path, f"{rows.num_rows} rows were decoded where it says {group.num_rows}")
-            size = max(1, min(MAX_BATCH_ROWS, batch_bytes * rows.num_rows // max(1, rows.nbytes)))
+            size = max(1, min(batch_rows, batch_bytes * rows.num_rows // max(1, rows.nbytes)))
             yield from (rows.slice(at, size) for at in range(0, rows.num_rows, size))
 
     @cached_property

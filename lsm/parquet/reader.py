@@ -254,6 +254,7 @@ class ParquetDataFile:
         dictionaries: Collection[str] = (),
         threads: bool = True,
         batch_bytes: int = DECODED_BATCH_BYTES,
+        batch_rows: int = MAX_BATCH_ROWS,
     ) -> Iterator[Any]:
         """Decode ``columns`` of ``groups`` into record batches, in order; their rows add up to those of the groups.
 
@@ -264,6 +265,7 @@ class ParquetDataFile:
             dictionaries: columns of which texts of few distinct values come as dictionary arrays, several times faster.
             threads: decode columns in parallel.
             batch_bytes: about as many bytes as a batch may have.
+            batch_rows: as many rows as a batch may have.
 
         Raises:
             CorruptFile: pages do not decode.
@@ -273,7 +275,7 @@ class ParquetDataFile:
             yield from (rows_only(group.num_rows) for group in groups)
             return
         fine = [name for name in columns if name in nanos and self._is_int96(name)]
-        size = self._batch_rows(columns, batch_bytes)
+        size = self._batch_rows(columns, batch_bytes, batch_rows)
         stream = self._stream(columns, groups, batch_rows=size, dictionaries=dictionaries, threads=threads)
         if not fine:
             yield from stream
@@ -345,11 +347,11 @@ class ParquetDataFile:
             self._readers[dictionaries, unit] = reader
         return reader
 
-    def _batch_rows(self, columns: Sequence[str], batch_bytes: int) -> int:
-        """Rows of a batch of at most about ``batch_bytes``, by the row group with the largest rows."""
+    def _batch_rows(self, columns: Sequence[str], batch_bytes: int, most: int) -> int:
+        """Rows of a batch of at most about ``batch_bytes``, and ``most`` rows, by the row group with the largest rows."""
         sizes = ((group.num_rows, self.decoded_size(columns, group)) for group in self.row_groups)
-        rows = min((batch_bytes * rows // max(1, size) for rows, size in sizes if rows), default=MAX_BATCH_ROWS)
-        return max(1, min(MAX_BATCH_ROWS, int(rows)))
+        rows = min((batch_bytes * rows // max(1, size) for rows, size in sizes if rows), default=most)
+        return max(1, min(most, int(rows)))
 
     def _has_small_dictionary(self, column: str) -> bool:
         """Whether a text column is dictionary encoded throughout, with few distinct values."""

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 
 from pyroaring import BitMap
 
 from fileindex.base.column_type import ColumnType
 from fileindex.format.bsi import NumberSummary
-from fileindex.format.container import ContainerHeader, ContainerReader
+from fileindex.format.container import ContainerReader
 from fileindex.predicate.tree import FALSE, TRUE, ColumnRef, Predicate, leaves
 from fileindex.query.evaluate import evaluate
 from fileindex.query.summary import summary
@@ -21,6 +20,7 @@ from lsm.keys.order_by import RowOrder
 from lsm.read.metrics import ReadReport
 from lsm.schema.evolution import SchemaMapping
 from manifest.entry.data_file import DataFileMeta
+from manifest.io.file_cache import FileParts
 from manifest.store import FileStore
 
 
@@ -128,14 +128,10 @@ def open_container(store: FileStore, path: str, file: DataFileMeta, report: Read
     sidecar = store.paths.extra_file(path, file.index_file)
     try:
         ranges = store.file_io.open_ranges(sidecar, store.cache.files)
-        return ContainerReader(ranges.read, ranges.size(), file.index_file, partial(_held_header, store, sidecar))
+        return ContainerReader(ranges.read, ranges.size(), file.index_file, FileParts(store.cache.files, store.file_io, sidecar).load)
     except OSError as error:
         report.index.warnings[f"{sidecar}: {error.strerror or error}"] += 1
         return None
-
-
-def _held_header(store: FileStore, sidecar: str, make: Callable[[], ContainerHeader]) -> ContainerHeader:
-    return store.cache.files.load(store.file_io, sidecar, "index", make, lambda header: header.weight)
 
 
 __all__ = ["FileIndex", "Selection", "open_container"]

@@ -28,7 +28,7 @@ from lsm.arrow.text_form import TextForm, plain_text, plain_texts
 from lsm.formats.open_data_file import OpenDataFile
 from lsm.keys.sort import VALUE_KIND
 from lsm.parquet.footer import RowGroup
-from lsm.parquet.reader import DECODED_BATCH_BYTES
+from lsm.parquet.reader import DECODED_BATCH_BYTES, MAX_BATCH_ROWS
 from lsm.parquet.row_group_pages import GroupPages, matching_rows
 from lsm.read.metrics import ReadReport
 from lsm.read.text_search import TextRows
@@ -142,15 +142,16 @@ class RowGroupRead:
         return [source.name for name in names if (source := self.mapping.sources[name]) is not None]
 
     def _decode(
-        self, names: Sequence[str], groups: Sequence[RowGroup], *, dictionaries: Sequence[str] = (), count: bool = True
+        self, names: Sequence[str], groups: Sequence[RowGroup], *, dictionaries: Sequence[str] = (), count: bool = True, few: bool = False
     ) -> Iterator[Any]:
-        """Batches of the table's columns ``names``, as the table's types or as dictionaries of them."""
+        """Batches of the table's columns ``names``, as the table's types or as dictionaries of them; longer ones if ``few`` rows are taken."""
         fields = [source for name in names if (source := self.mapping.sources[name]) is not None]
         sources = self._physical(names)
         nanos = {field.name for field in fields if needs_int96([field])}
         self.report.bytes_read += self.data.compressed_size(sources, groups) if count else 0
         coded = self._physical(dictionaries)
-        for batch in self.data.batches(sources, groups, nanos=nanos, dictionaries=coded, batch_bytes=self.batch_bytes):
+        most = self.data.num_rows if few else MAX_BATCH_ROWS
+        for batch in self.data.batches(sources, groups, nanos=nanos, dictionaries=coded, batch_bytes=self.batch_bytes, batch_rows=most):
             arrays = [self._conform(name, array) for name, array in zip(names, batch.columns, strict=True)]
             yield _batch(arrays, pa.schema([pa.field(name, array.type) for name, array in zip(names, arrays, strict=True)]), batch.num_rows)
 
@@ -282,17 +283,21 @@ class RowGroupRead:
         if not self._rest:
             yield self._assemble(kept, kept.num_rows)
             return
-        last = int(len(chosen) - np.argmax(chosen[::-1]))
+        rows = np.flatnonzero(chosen)
+        is_sparse = _SPARSE * len(rows) < group.num_rows
         start, taken = 0, 0
-        is_sparse = _SPARSE * kept.num_rows < group.num_rows
-        for batch in self._decode(self._rest, [group], dictionaries=self._rest if is_sparse else ()):
-            wanted = chosen[start : start + batch.num_rows]
-            count = int(np.count_nonzero(wanted))
+        for batch in self._decode(self._rest, [group], dictionaries=self._rest if is_sparse else (), few=is_sparse):
+            end = start + batch.num_rows
+            until = int(np.searchsorted(rows, end))
+            count = until - taken
             if count:
-                rows = batch if count == batch.num_rows else batch.filter(pa.array(wanted))
-                yield self._assemble(rows, count, kept.slice(taken, count))
-            start, taken = start + batch.num_rows, taken + count
-            if start >= last:
+                if is_sparse:
+                    batch = batch.take(pa.array(rows[taken:until] - start))  # noqa: PLW2901
+                elif count < batch.num_rows:
+                    batch = batch.filter(pa.array(chosen[start:end]))  # noqa: PLW2901
+                yield self._assemble(batch, count, kept.slice(taken, count))
+            start, taken = end, until
+            if taken == len(rows):
                 break
 
     def _decide(self, group: RowGroup, chosen: _Mask) -> Any:

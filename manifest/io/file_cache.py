@@ -27,8 +27,14 @@ CAPACITY = parse_memory_size(os.environ.get(SETTING, "256 mb"), SETTING)
 """Bytes of a process, for all its tables."""
 
 
+_LESSER = 4
+"""What is lesser gets a part in so many of the capacity."""
+
+
 class FileCache:
     """The most recently used answers, up to ``capacity`` bytes in memory (0: none); safe for several threads.
+
+    What is large and soon made again is ``lesser``: together it gets a quarter, so that the rest is not driven out by it.
 
     >>> cache = FileCache(10)
     >>> for name in "abc":
@@ -41,6 +47,8 @@ class FileCache:
         self.capacity = capacity
         self.held_bytes = 0
         self._held: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
+        self._lesser: OrderedDict[Hashable, None] = OrderedDict()
+        self._lesser_bytes = 0
         self._lock = threading.Lock()
         self._ended: deque[object] = deque()
 
@@ -66,10 +74,10 @@ class FileCache:
         held = None if identity is None else self.get((kind, path))
         return identity, held[1] if held is not None and held[0] == identity else None
 
-    def keep(self, path: str, kind: Hashable, identity: StatIdentity, value: object, weight: int) -> None:
+    def keep(self, path: str, kind: Hashable, identity: StatIdentity, value: object, weight: int, *, lesser: bool = False) -> None:
         """Hold what was made of the file that ``recall`` told, before it was read."""
         if identity is not None:
-            self.put((kind, path), (identity, value), weight)
+            self.put((kind, path), (identity, value), weight, lesser=lesser)
 
     def get(self, key: Hashable) -> Any:
         """What is held for ``key``; None if nothing is."""
@@ -78,9 +86,11 @@ class FileCache:
             if found is None:
                 return None
             self._held.move_to_end(key)
+            if key in self._lesser:
+                self._lesser.move_to_end(key)
             return found[0]
 
-    def put(self, key: Hashable, value: object, weight: int) -> None:
+    def put(self, key: Hashable, value: object, weight: int, *, lesser: bool = False) -> None:
         """Hold ``value``, in place of what was held for ``key``, and let go of what was not used for longest."""
         with self._lock:
             while self._ended:
@@ -88,10 +98,16 @@ class FileCache:
                 for held in [held for held in self._held if isinstance(held, tuple) and held and held[0] is owner]:
                     self._drop(held)
             self._drop(key)
-            if not 0 <= weight <= self.capacity or not self.capacity:
+            room = self.capacity // _LESSER if lesser else self.capacity
+            if not 0 <= weight <= room or not self.capacity:
                 return
             self._held[key] = value, weight
             self.held_bytes += weight
+            if lesser:
+                self._lesser[key] = None
+                self._lesser_bytes += weight
+                while self._lesser_bytes > room:
+                    self._drop(next(iter(self._lesser)))
             while self.held_bytes > self.capacity:
                 self._drop(next(iter(self._held)))
 
@@ -99,7 +115,8 @@ class FileCache:
         """Hold nothing."""
         with self._lock:
             self._held.clear()
-            self.held_bytes = 0
+            self._lesser.clear()
+            self.held_bytes = self._lesser_bytes = 0
 
     def owner(self, user: object) -> object:
         """The first part of keys that are of no use to anybody once ``user`` is gone."""
@@ -118,6 +135,36 @@ class FileCache:
         found = self._held.pop(key, None)
         if found is not None:
             self.held_bytes -= found[1]
+            if key in self._lesser:
+                del self._lesser[key]
+                self._lesser_bytes -= found[1]
+
+
+class FileParts:
+    """What ``cache`` holds of parts of one file, which is looked at once, before the first of them is read.
+
+    Args:
+        cache: where they are held.
+        file_io: how the file is reached.
+        path: the file.
+    """
+
+    def __init__(self, cache: FileCache, file_io: FileIO, path: str) -> None:
+        self._cache = cache
+        self._path = path
+        self._identity = file_io.identity(path) if cache.capacity else None
+
+    def load(self, part: Hashable, make: Callable[[], T], weight: Callable[[T], int], *, lesser: bool = False) -> T:
+        """What ``make`` makes of a part; made again only if it is not held, or of another file. See ``FileCache.load``."""
+        if self._identity is None:
+            return make()
+        held = self._cache.get((part, self._path))
+        if held is not None and held[0] == self._identity:
+            found: T = held[1]
+            return found
+        made = make()
+        self._cache.keep(self._path, part, self._identity, made, weight(made), lesser=lesser)
+        return made
 
 
 class FreshCache(FileCache):
@@ -140,9 +187,9 @@ class FreshCache(FileCache):
         """See ``FileCache``."""
         return self._whole.get((self._owner, key))
 
-    def put(self, key: Hashable, value: object, weight: int) -> None:
+    def put(self, key: Hashable, value: object, weight: int, *, lesser: bool = False) -> None:
         """See ``FileCache``."""
-        self._whole.put((self._owner, key), value, weight)
+        self._whole.put((self._owner, key), value, weight, lesser=lesser)
 
 
 SHARED = FileCache()
@@ -151,4 +198,4 @@ SHARED = FileCache()
 os.register_at_fork(after_in_child=SHARED.after_fork)
 
 
-__all__ = ["CAPACITY", "SETTING", "SHARED", "FileCache", "FreshCache"]
+__all__ = ["CAPACITY", "SETTING", "SHARED", "FileCache", "FileParts", "FreshCache"]
