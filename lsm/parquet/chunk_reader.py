@@ -27,7 +27,7 @@ from lsm.parquet.fields import (
     value_or,
 )
 from lsm.parquet.footer_writer import PARQUET_MAGIC, extent, file_end, row_group
-from lsm.parquet.page_header import LONGEST, data_page, dictionary_page
+from lsm.parquet.page_header import LONGEST, data_pages, dictionary_page
 from lsm.parquet.page_index import LAST_OF_META_HEAD, ColumnPages
 from lsm.parquet.thrift import BINARY, I32, I64, LIST, STRUCT, encode_struct, with_fields
 
@@ -55,6 +55,7 @@ def chunk_file(groups: Sequence[ChunkGroup], mask_name: str = "") -> bytes:
     parts = [PARQUET_MAGIC]
     size = len(PARQUET_MAGIC)
     encoded = []
+    moved = []
     for group in groups:
         chunks = []
         if group.mask is not None:
@@ -63,7 +64,8 @@ def chunk_file(groups: Sequence[ChunkGroup], mask_name: str = "") -> bytes:
             parts.append(page)
             size += len(page)
         for leaf in group.leaves:
-            data, start = _verified(leaf)
+            data, start = _chunk(leaf)
+            moved.append(size - start)
             places = {number: (I64, value(leaf.meta, number) - start + size) for number in _PAGE_OFFSETS if number in leaf.meta}
             chunks.append(with_fields(leaf.encoded[1], LAST_OF_META_HEAD, extent(group.rows, len(data)) | places))
             parts.append(data)
@@ -80,7 +82,9 @@ def chunk_file(groups: Sequence[ChunkGroup], mask_name: str = "") -> bytes:
                 SchemaElement.NAME: (BINARY, mask_name.encode()),
             },
         )
-    return b"".join([*parts, file_end(source, len(elements), elements, encoded, sum(group.rows for group in groups))])
+    content = b"".join([*parts, file_end(source, len(elements), elements, encoded, sum(group.rows for group in groups))])
+    _verify(content, [leaf for group in groups for leaf in group.leaves], moved)
+    return content
 
 
 def _mask_page(mask: Mask) -> bytes:
@@ -110,31 +114,35 @@ def _mask_chunk(name: str, rows: int, size: int, at: int) -> bytes:
     return encode_struct(head | extent(rows, size) | {ColumnMetaData.DATA_PAGE_OFFSET: (I64, at)})
 
 
-def _verified(leaf: ColumnPages) -> tuple[bytes, int]:
-    """The bytes of a chunk and where they start in the data file."""
+def _chunk(leaf: ColumnPages) -> tuple[bytes, int]:
+    """The bytes of a chunk, of which only the dictionary is verified yet, and where they start in the data file."""
     first = int(leaf.locations[0, 0])
     dictionary = value_or(leaf.meta, ColumnMetaData.DICTIONARY_PAGE_OFFSET, first)
     start = dictionary if 0 < dictionary < first else first
     data = leaf.indexes.read_range(start, value(leaf.meta, ColumnMetaData.TOTAL_COMPRESSED_SIZE))
-    view = memoryview(data)
     at = first - start
     if at:
         head, size, checksum = dictionary_page(data[: min(at, LONGEST)])
-        _verify(view[head:at], size, checksum)
-    counts = np.diff(leaf.starts).tolist()
-    for (offset, size, _), count in zip(leaf.locations.tolist(), counts, strict=True):
-        values, inner, checksum = data_page(data[at : at + min(size, LONGEST)])
-        if offset - start != at or values != count or inner > size:
-            raise ValueError(f"a page of {values} rows at {offset} is not as its index says")
-        _verify(view[at + size - inner : at + size], inner, checksum)
-        at += size
-    if at != len(data):
+        if at - head != size or (checksum is not None and zlib.crc32(memoryview(data)[head:at]) != checksum):
+            raise ValueError("a dictionary has another checksum")
+    offsets, sizes = leaf.locations[:, 0], leaf.locations[:, 1]
+    if (offsets[1:] != (offsets + sizes)[:-1]).any() or offsets[-1] + sizes[-1] != start + len(data):
         raise ValueError("its pages are not all of its column chunk")
     return data, start
 
 
-def _verify(body: memoryview, size: int, checksum: int | None) -> None:
-    if len(body) != size or (checksum is not None and zlib.crc32(body) != checksum):
+def _verify(content: bytes, leaves: Sequence[ColumnPages], moved: Sequence[int]) -> None:
+    """Compare the data pages of chunks, each ``moved`` on by so many bytes to where it is in ``content``, with their indexes and checksums."""
+    starts = np.concatenate([leaf.locations[:, 0] + by for leaf, by in zip(leaves, moved, strict=True)])
+    sizes = np.concatenate([leaf.locations[:, 1] for leaf in leaves])
+    values, inner, checksums = data_pages(content, starts, sizes)
+    if (values != np.concatenate([np.diff(leaf.starts) for leaf in leaves])).any() or (inner < 0).any() or (inner > sizes).any():
+        raise ValueError("a page is not as its index says")
+    known = checksums >= 0
+    ends = (starts + sizes)[known]
+    crc32, view = zlib.crc32, memoryview(content)
+    found = [crc32(view[start:end]) for start, end in zip((ends - inner[known]).tolist(), ends.tolist(), strict=True)]
+    if found != checksums[known].tolist():
         raise ValueError("a page has another checksum")
 
 

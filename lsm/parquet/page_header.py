@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
+
+from fileindex.base.arrays import Int64s, Mask, UInt8s
 from lsm.parquet.fields import DataPageHeader, PageHeader, value, value_or
 from lsm.parquet.thrift import Struct, decode_struct
 
@@ -12,6 +15,9 @@ LONGEST = 8 * 1024
 _NUMBER = rb"[\x80-\xff]{0,4}[\x00-\x7f]"
 _USUAL = re.compile(rb"\x15\x00\x15%b\x15(%b)(?:\x15(%b)\x1c|\x2c)\x15(%b)" % (_NUMBER, _NUMBER, _NUMBER, _NUMBER))
 """Of a page of the first version: type, two sizes, perhaps a checksum, then its own header, which begins with the number of values."""
+_DIGITS, _I32 = 5, 0x15
+_USUAL_LENGTH = 3 + 4 * (_DIGITS + 1) + _DIGITS + 2
+"""More bytes than are looked at of one that is usual."""
 
 
 def data_page(header: bytes) -> tuple[int, int, int | None]:
@@ -29,6 +35,45 @@ def data_page(header: bytes) -> tuple[int, int, int | None]:
         return _any_data_page(header)
     size, checksum, values = usual.groups()
     return _number(values), _number(size), None if checksum is None else _number(checksum) & 0xFFFFFFFF
+
+
+def data_pages(content: bytes, starts: Int64s, sizes: Int64s) -> tuple[Int64s, Int64s, Int64s]:
+    """As ``data_page``, of many pages that begin at ``starts`` and have ``sizes`` with their headers; a checksum that is not there is -1.
+
+    >>> from lsm.parquet.thrift import I32, STRUCT, encode_struct
+    >>> page = encode_struct({1: (I32, 0), 2: (I32, 300), 3: (I32, 200), 4: (I32, -5), 5: (STRUCT, {1: (I32, 100)})})
+    >>> [found.tolist() for found in data_pages(page + bytes(200), np.array([0]), np.array([len(page) + 200]))]
+    [[100], [200], [4294967291]]
+    """
+    room = np.minimum(starts[:, None] + np.arange(_USUAL_LENGTH), len(content) - 1)
+    heads = np.frombuffer(content, np.uint8)[room]
+    page = np.arange(len(starts))
+    usual = (heads[:, :3] == (0x15, 0, 0x15)).all(axis=1)
+    at = _numbers(heads, np.full(len(starts), 3), usual)[1]
+    usual &= heads[page, at] == _I32
+    inner, at = _numbers(heads, at + 1, usual)
+    has_checksum = heads[page, at] == _I32
+    checksums, behind = _numbers(heads, at + 1, usual)
+    at = np.where(has_checksum, behind, at)
+    usual &= (heads[page, at] == np.where(has_checksum, 0x1C, 0x2C)) & (heads[page, at + 1] == _I32)
+    values, _ = _numbers(heads, at + 2, usual)
+    checksums = np.where(has_checksum, checksums & 0xFFFFFFFF, -1)
+    for other in np.flatnonzero(~usual).tolist():
+        start = int(starts[other])
+        values[other], inner[other], checksum = _any_data_page(content[start : start + min(int(sizes[other]), LONGEST)])
+        checksums[other] = -1 if checksum is None else checksum
+    return values, inner, checksums
+
+
+def _numbers(heads: UInt8s, at: Int64s, usual: Mask) -> tuple[Int64s, Int64s]:
+    """As ``_number``, one of each row at its place, and what follows it; not ``usual`` are those that do not end."""
+    digits = heads[np.arange(len(heads))[:, None], at[:, None] + np.arange(_DIGITS)]
+    ends = digits < 0x80  # the others are followed by one more
+    last = ends.argmax(axis=1)
+    usual &= ends.any(axis=1)
+    parts = (digits & 0x7F).astype(np.int64) << 7 * np.arange(_DIGITS)
+    raw = np.where(np.arange(_DIGITS) <= last[:, None], parts, 0).sum(axis=1)
+    return raw >> 1 ^ -(raw & 1), at + last + 1
 
 
 def _any_data_page(header: bytes) -> tuple[int, int, int | None]:
@@ -63,4 +108,4 @@ def _number(encoded: bytes) -> int:
     return raw >> 1 ^ -(raw & 1)
 
 
-__all__ = ["LONGEST", "data_page", "dictionary_page"]
+__all__ = ["LONGEST", "data_page", "data_pages", "dictionary_page"]

@@ -85,6 +85,29 @@ def test_an_exact_answer_of_one_index_is_that_of_brute_force(variant, column_typ
     check()
 
 
+@pytest.mark.parametrize("variant", ["bitmap 1", "bitmap 2", "range-bitmap"])
+@settings(max_examples=30, deadline=None)
+@given(st.data())
+def test_row_sets_that_are_held_answer_as_if_read_and_no_question_changes_them(variant, data):
+    values = data.draw(st.lists(st.none() | st.integers(-3, 3), min_size=1, max_size=60))
+    payload = container_of(values, INT, variant)
+    content = payload.read(0, payload.size)
+    held, copies = {}, {}
+
+    def hold(part, make, weight, *, lesser=False):
+        if part not in held:
+            held[part] = make()
+            assert weight(held[part]) > 0
+            copies[part] = held[part].copy() if lesser else held[part]
+        return held[part]
+
+    for predicate in data.draw(st.lists(trees(leaves_on(A, INT)), min_size=1, max_size=6)):
+        again = ContainerReader(lambda offset, length: content[offset : offset + length], len(content), hold=hold)
+        found, expected = (ask(predicate, container, {"a": INT}, len(values)) for container in (again, ContainerReader.of(content)))
+        assert rows_of(found, len(values)) == rows_of(expected, len(values))
+        assert held == copies
+
+
 def exact(variant, values, predicate, column_type=INT):
     return ask(predicate, container_of(values, column_type, variant), {"a": column_type}, len(values)).exact
 

@@ -23,7 +23,7 @@ from fileindex.base.errors import CorruptFile
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.tree import And, ColumnRef, Compare, In, IsNull, Op, Or
 from lsm.parquet.offset_index import layouts, page_locations
-from lsm.parquet.page_header import data_page
+from lsm.parquet.page_header import data_page, data_pages
 from lsm.parquet.reader import ParquetDataFile
 from lsm.parquet.row_group_pages import matching_rows
 from lsm.parquet.thrift import BINARY, I32, I64, LIST, STRUCT, decode_struct, encode_struct, with_fields
@@ -346,6 +346,23 @@ def test_values_size_and_checksum_of_a_page_are_what_its_header_says(values, siz
     page = {1: (I32, 0 if version == 5 else 3), 2: (I32, sizes[0]), 3: (I32, sizes[1]), version: (STRUCT, {1: (I32, values), 2: (I32, 8)})}
     expected = values, sizes[1], checksum % 2**32 if checked else None
     assert data_page(encode_struct(page | {4: (I32, checksum)} if checked else page)) == expected
+
+
+PAGES = st.tuples(COUNTS, COUNTS, COUNTS, st.none() | st.integers(-(2**31), 2**31 - 1), st.sampled_from([5, 8]), st.binary(max_size=9))
+
+
+@given(st.lists(PAGES, min_size=1, max_size=6), st.integers(0, 50))
+def test_headers_of_many_pages_are_read_as_one_by_one(pages, behind):
+    headers, bodies = [], []
+    for values, size, other, checksum, version, body in pages:
+        crc = {} if checksum is None else {4: (I32, checksum)}
+        fields = {1: (I32, 0 if version == 5 else 3), 2: (I32, other), 3: (I32, size), version: (STRUCT, {1: (I32, values), 2: (I32, 8)})}
+        headers.append(encode_struct(fields | crc))
+        bodies.append(headers[-1] + body)
+    sizes = np.array([len(body) for body in bodies])
+    found = data_pages(b"".join(bodies) + b"\xff" * behind, np.cumsum(sizes) - sizes, sizes)
+    expected = [(values, size, -1 if crc is None else crc) for values, size, crc in map(data_page, headers)]
+    assert list(zip(*(column.tolist() for column in found), strict=True)) == expected
 
 
 def test_indexes_of_the_next_row_groups_are_decoded_along_up_to_a_size(tmp_path, monkeypatch):

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import manifest.io.file_io
-from manifest.io.file_cache import FileCache
+from manifest.io.file_cache import FileCache, FileParts
 from manifest.io.file_io import LocalFileIO
 from manifest.io.wrapped import WrappedFileIO
 
@@ -63,6 +63,26 @@ def test_another_file_of_the_same_name_or_the_same_one_changed_in_place_is_made_
     assert load(cache, path) == (path.read_bytes(), True)
 
 
+def test_parts_of_a_file_are_made_once_and_anew_of_another_file(tmp_path, settled):
+    path = tmp_path / "a"
+    path.write_bytes(b"first")
+    cache = FileCache(100)
+
+    def parts():
+        held = FileParts(cache, IO, str(path))
+        return [held.load(at, lambda at=at: IO.read(str(path))[at:], len) for at in (0, 2)]
+
+    assert parts() == [b"first", b"rst"]
+    cache.put((0, str(path)), (cache.get((0, str(path)))[0], b"held"), 4)
+    assert parts() == [b"held", b"rst"]
+    settled()
+    replace(path)
+    assert parts() == [b"other", b"her"]
+    path.unlink()
+    with pytest.raises(FileNotFoundError):
+        parts()
+
+
 def test_a_file_that_is_gone_is_an_error_although_it_is_held(tmp_path, settled):
     (tmp_path / "a").write_bytes(b"first")
     cache = FileCache(100)
@@ -107,21 +127,25 @@ def test_a_cache_of_no_bytes_holds_nothing(tmp_path, settled):
 
 
 @settings(max_examples=60)
-@given(st.lists(st.tuples(st.integers(0, 6), st.one_of(st.none(), st.integers(0, 14)))))
+@given(st.lists(st.tuples(st.integers(0, 6), st.one_of(st.none(), st.integers(0, 14)), st.booleans())))
 def test_the_bound_is_kept_and_what_was_not_used_for_longest_goes_first(steps):
     cache, model = FileCache(20), OrderedDict()
-    for at, (key, weight) in enumerate(steps):
+    for at, (key, weight, lesser) in enumerate(steps):
         if weight is None:
             assert cache.get(key) == (model[key][0] if key in model else None)
             if key in model:
                 model.move_to_end(key)
             continue
-        cache.put(key, at, weight)
+        cache.put(key, at, weight, lesser=lesser)
         model.pop(key, None)
-        model[key] = at, weight
-        while sum(size for _, size in model.values()) > 20:
+        if lesser and weight > 5:
+            continue
+        model[key] = at, weight, lesser
+        while sum(held[1] for held in model.values() if held[2]) > 5:
+            del model[next(held for held in model if model[held][2])]
+        while sum(held[1] for held in model.values()) > 20:
             model.popitem(last=False)
-    assert cache.held_bytes == sum(size for _, size in model.values()) <= 20
+    assert cache.held_bytes == sum(held[1] for held in model.values()) <= 20
     assert {key: cache.get(key) for key in range(7)} == {key: model[key][0] if key in model else None for key in range(7)}
     cache.clear()
     assert cache.held_bytes == 0
