@@ -182,7 +182,9 @@ class Report:
         """What a reader of the tables has to know."""
         yield (
             "Floor: pyarrow and numpy doing the same work naively (sort, take, Parquet; read, sort, keep the last, write). Each step runs in a fresh "
-            "process with two threads, its inputs in memory before the clock starts; every answer was checked against pyarrow's before its time counts."
+            "process with two threads, its inputs in memory before the clock starts; every answer was checked against "
+            "pyarrow's before its time counts. Reads and lookups are done once before, unmeasured: imports, and memory that the host of a virtual "
+            "machine has yet to give, would count else."
         )
         yield "Median of the rounds; `x1`: one round. (b): other processes kept more than 0.3 cores busy. (n): no index, since it has none."
         tried = {one.contender for one in self.results.records}
