@@ -26,6 +26,7 @@ from lsm.scan.manifest_pruner import ManifestPruner
 from lsm.scan.other_branch import other_branch, plan_both
 from lsm.scan.plan import Report, ScanPlan, Tally
 from lsm.scan.planned_splits import splits_of, sums_of
+from lsm.scan.predicates import is_short
 from lsm.scan.row_ranges import row_ranges
 from lsm.scan.split_generator import Ranges, bucket_numbers, file_groups
 from lsm.scan.splits import DataSplit
@@ -33,6 +34,7 @@ from lsm.scan.table_statistics import own_statistics, proves_empty
 from manifest.entry.columns import EntryColumns
 from manifest.entry.index_manifest import DELETION_VECTORS
 from manifest.entry.live import EntryFilter, live
+from manifest.entry.manifest_blocks import EntryNarrowing
 from manifest.entry.manifest_entry import FileKind
 from manifest.entry.manifest_list import ManifestFileMeta
 from manifest.options.support import check_readable
@@ -155,7 +157,7 @@ class _Funnel:
                 chosen = pruner.wanted(metas)
                 _count_manifests(tally, metas, chosen)
                 tally.note = pruner.note
-                entries = store.manifests.read_metas(chosen, self._blocks())
+                entries = store.manifests.read_metas(chosen, self._blocks(), self._narrowing())
         if pruner.waiting is None:
             return entries
         visible = entries.level > 0  # else a file that a skipped manifest deletes would be merged
@@ -168,6 +170,21 @@ class _Funnel:
         if self._predicate == TRUE and self._partitions is None and not self._min_level:
             return None
         return BlockPruner(self._store, self._pruner.residuals, self._wants, self._min_level)
+
+    def _narrowing(self) -> EntryNarrowing | None:
+        """What can be told of every entry as it is decoded; None if the filter is long to tell from others."""
+        if not is_short(self._predicate):
+            return None
+        partitions = None if self._partitions is None else frozenset(self._partitions)
+        return EntryNarrowing((repr(self._predicate), partitions, self._store.schema.id), self._narrowed)
+
+    def _narrowed(self, entries: EntryColumns) -> EntryColumns:
+        """By what all versions of a key agree on: partition, bucket and key."""
+        codes, known = entries.partition_codes
+        self._pruner.residuals(known)
+        entries = entries.select(np.array([self._wants(partition) for partition in known], np.bool_)[codes])
+        entries = entries.select(BucketPruner(self._store, self._pruner.residual).wanted(entries))
+        return entries.select(self._pruner.key_mask(entries)) if self._store.schema.is_primary_key_table else entries
 
     def _in_wanted_partitions(self, entries: EntryColumns) -> EntryColumns:
         with self._report.stage("partition") as tally:

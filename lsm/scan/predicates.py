@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from itertools import product
+from itertools import islice, product
 from math import prod
 from typing import Any, NoReturn
 
@@ -34,6 +34,7 @@ from fileindex.predicate.tree import (
     map_leaves,
 )
 
+_SHORT = 16
 MAX_BUCKET_KEYS = 1000
 """Combinations of bucket-key values from which on no bucket is computed."""
 
@@ -48,6 +49,19 @@ def only_columns(predicate: Predicate | None, columns: Collection[str]) -> Predi
     """
     chosen = [term for term in conjuncts(predicate) if set(columns_of(term)) <= set(columns)]
     return all_of(*chosen) if chosen else None
+
+
+def is_short(predicate: Predicate) -> bool:
+    """Whether to tell it from others, by its ``repr``, costs next to nothing.
+
+    >>> from fileindex.predicate.tree import ColumnRef
+    >>> is_short(In(ColumnRef("a"), (1, 2))), is_short(In(ColumnRef("a"), tuple(range(100))))
+    (True, False)
+    """
+    few = list(islice(leaves(predicate), _SHORT + 1))
+    if len(few) > _SHORT or any(isinstance(leaf, In) and len(leaf.values) > _SHORT for leaf in few):
+        return False
+    return next(formulas(predicate), None) is None
 
 
 def texts_wanted(predicate: Predicate, columns: Collection[str]) -> tuple[str, tuple[str, ...]] | None:
@@ -224,4 +238,4 @@ def _is_flat(term: Predicate) -> bool:
     return not isinstance(term, Or) or all(isinstance(child, Compare | In) for child in term.children)
 
 
-__all__ = ["MAX_BUCKET_KEYS", "bind_constants", "bind_rows", "bucket_keys", "only_columns", "texts_wanted"]
+__all__ = ["MAX_BUCKET_KEYS", "bind_constants", "bind_rows", "bucket_keys", "is_short", "only_columns", "texts_wanted"]

@@ -18,6 +18,8 @@ from manifest.avro.schemas import AvroSchema
 
 _PADDING = 16
 _MOST_ITEMS = 1 << 12
+_FEW, _MOST_GATHERED = 32, 64 << 20
+_ODD = np.uint64(0x9E3779B97F4A7C15)
 _FIRST, _SECOND = 0, 2
 """The branches of a union as numbers are written."""
 
@@ -52,6 +54,31 @@ class Spans:
     def slices(self, payload: bytes) -> list[bytes]:
         """The field's bytes in every record."""
         return [payload[start:end] for start, end in zip(self.start.tolist(), self.end.tolist(), strict=True)]
+
+    def codes(self, payload: bytes) -> tuple[Int64s, list[bytes]]:
+        """A code for the field's bytes in every record, and the bytes of every code, in the order in which they first come.
+
+        >>> Spans(np.array([0, 1, 3]), np.array([1, 3, 4]), np.ones(3, np.bool_)).codes(b"abba")
+        (array([0, 1, 0]), [b'a', b'bb'])
+        """
+        lengths = self.end - self.start
+        width = int(lengths.max(initial=0))
+        if len(lengths) > _FEW and len(lengths) * width <= _MOST_GATHERED:
+            at = self.start[:, None] + np.arange(-(-width // 8) * 8)
+            inside = at < self.end[:, None]
+            words = np.where(inside, np.frombuffer(payload, np.uint8)[np.where(inside, at, 0)], 0).astype(np.uint8).view(np.uint64)
+            words = np.column_stack([words, lengths.astype(np.uint64)])
+            mixed = np.zeros(len(words), np.uint64)
+            for word in words.T:
+                mixed = (mixed ^ word) * _ODD
+                mixed ^= mixed >> np.uint64(32)
+            _, first, found = np.unique(mixed, return_index=True, return_inverse=True)
+            if (words == words[first[found]]).all():
+                order = np.argsort(first)
+                return np.argsort(order)[found], [payload[self.start[row] : self.end[row]] for row in first[order].tolist()]
+        known: dict[bytes, int] = {}
+        numbered = [known.setdefault(content, len(known)) for content in self.slices(payload)]
+        return np.array(numbered, np.int64), list(known)
 
 
 class _Column(Protocol):

@@ -272,9 +272,7 @@ class EntryColumns:
     @cached_property
     def partition_codes(self) -> tuple[Int64s, list[bytes]]:
         """(code of every entry, partition of every code): grouping without comparing bytes again."""
-        codes: dict[bytes, int] = {}
-        numbered = [codes.setdefault(partition, len(codes)) for partition in self.partition]
-        return np.array(numbered, np.int64), list(codes)
+        return self.columns.spans["_PARTITION"].codes(self.payload)
 
     def in_partitions(self, partitions: Iterable[bytes]) -> Mask:
         """Which entries lie in one of ``partitions``."""

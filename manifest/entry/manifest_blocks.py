@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePosixPath
@@ -18,6 +18,7 @@ from manifest.entry.block_ranges import BlockFilter, BlockRanges
 from manifest.entry.cache import entries_weight
 from manifest.entry.columns import EntryColumns
 from manifest.entry.manifest_list import ManifestFileMeta
+from manifest.entry.objects import MOST_HELD
 from manifest.io.file_cache import FileCache
 from manifest.io.file_io import FileIO
 
@@ -42,8 +43,18 @@ class _Head:
         return 8192 + (0 if self.ranges is None else self.ranges.weight)
 
 
-def some_entries(file_io: FileIO, path: str, meta: ManifestFileMeta, files: FileCache, wanted: BlockFilter) -> EntryColumns | None:
-    """The entries of the blocks that are ``wanted`` of the manifest at ``path``; None if it is to be read whole.
+@dataclass(frozen=True, slots=True)
+class EntryNarrowing:
+    """Leaves out entries that no filter wants, of those in wanted blocks; equal ``key``s leave out the same."""
+
+    key: Hashable
+    kept: Callable[[EntryColumns], EntryColumns]
+
+
+def some_entries(
+    file_io: FileIO, path: str, meta: ManifestFileMeta, files: FileCache, wanted: BlockFilter, *, narrowing: EntryNarrowing | None = None
+) -> EntryColumns | None:
+    """The entries of the blocks that are ``wanted`` of the manifest at ``path``, of many only those that ``narrowing`` keeps; None if it is to be read whole.
 
     That is so where it is small, or has no ranges; where most is wanted; and where a block is not what was written, for a whole read names
     what is wrong.
@@ -61,7 +72,9 @@ def some_entries(file_io: FileIO, path: str, meta: ManifestFileMeta, files: File
     sizes = head.ranges.column("bytes")
     if int(sizes[chosen].sum()) * 2 > int(sizes.sum()):
         return None
-    kind = ("manifest blocks", meta.file_size, np.packbits(chosen).tobytes())
+    if int(head.ranges.column("records")[chosen].sum()) <= MOST_HELD:
+        narrowing = None
+    kind = ("manifest blocks", meta.file_size, np.packbits(chosen).tobytes(), None if narrowing is None else narrowing.key)
     _, held = files.recall(file_io, path, kind, identity)
     if held is not None:
         found: EntryColumns = held
@@ -69,6 +82,8 @@ def some_entries(file_io: FileIO, path: str, meta: ManifestFileMeta, files: File
     try:
         blocks = list(_blocks(partial(_read, file_io, path, begun), file_io.together, path, head, chosen))
         entries = EntryColumns.from_container(read_blocks(path, head.metadata, blocks))
+        if narrowing is not None:
+            entries = EntryColumns.of_records(list(narrowing.kept(entries).records()), path)
     except CorruptFile:
         return None
     files.keep(path, kind, identity, entries, entries_weight(entries))
@@ -124,4 +139,4 @@ def _blocks(
             yield block
 
 
-__all__ = ["WORTH_BYTES", "some_entries"]
+__all__ = ["WORTH_BYTES", "EntryNarrowing", "some_entries"]

@@ -17,7 +17,7 @@ from manifest.entry.cache import EntryCache, entries_weight
 from manifest.entry.clustering import clustered
 from manifest.entry.column_ranges import RangePolicy
 from manifest.entry.columns import EntryColumns
-from manifest.entry.manifest_blocks import some_entries
+from manifest.entry.manifest_blocks import EntryNarrowing, some_entries
 from manifest.entry.manifest_entry import FileKind, ManifestEntry
 from manifest.entry.manifest_list import ManifestFileMeta
 from manifest.io.file_cache import StatIdentity
@@ -63,17 +63,21 @@ class ManifestFile:
         """The entries of a listed manifest, counted against the list."""
         return self.read_metas([meta])
 
-    def read_metas(self, metas: Sequence[ManifestFileMeta], wanted: BlockFilter | None = None) -> EntryColumns:
+    def read_metas(
+        self, metas: Sequence[ManifestFileMeta], wanted: BlockFilter | None = None, narrowing: EntryNarrowing | None = None
+    ) -> EntryColumns:
         """The entries of listed manifests, in order, counted against the list; what is not held in memory is decoded together.
 
-        Where large manifests tell what their blocks hold, those that are not ``wanted`` are left out.
+        Where large manifests tell what their blocks hold, those that are not ``wanted`` are left out, and of many others what ``narrowing`` does.
         """
         parts = {meta.file_name: held for meta in metas if (held := self.cache.get(meta.file_name)) is not None}
         if wanted is not None:
             for meta in metas:
                 some = None
                 if meta.file_name not in parts:
-                    some = some_entries(self.file_io, self.paths.manifest(meta.file_name), meta, self.cache.files, wanted)
+                    some = some_entries(
+                        self.file_io, self.paths.manifest(meta.file_name), meta, self.cache.files, wanted, narrowing=narrowing
+                    )
                 if some is not None:
                     parts[meta.file_name] = some
         shared = not parts

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from functools import partial
-from itertools import islice
 
-from fileindex.predicate.tree import In, Predicate, formulas, leaves
 from lsm.scan.other_branch import other_branch
 from lsm.scan.plan import ScanPlan
 from lsm.scan.planner import ScanPlanner
+from lsm.scan.predicates import is_short
 from manifest.io.file_cache import StatIdentity
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
@@ -17,8 +16,8 @@ from pyspark_paimon.jobs.excluded_files import without_files
 from pyspark_paimon.jobs.incremental import plan_changes
 from pyspark_paimon.request.backend import ScanRequest
 
-_KEPT_SPLITS, _KEPT_LEAVES, _KEPT_MANIFESTS = 64, 16, 64
-"""A plan of more splits, of a longer question, or of a state in more manifests is not held."""
+_KEPT_SPLITS, _KEPT_MANIFESTS = 64, 64
+"""A plan of more splits, or of a state in more manifests, is not held."""
 _PLAN_BYTES, _FILE_BYTES = 16 << 10, 2 << 10
 """In memory, about: a plan with its question, and each of its files."""
 
@@ -35,17 +34,9 @@ def plan_request(store: FileStore, request: ScanRequest, pinned: Snapshot | None
     top = store.options.max_level if request.read_optimized and store.schema.is_primary_key_table else 0
     predicate = request.predicate
     make = partial(ScanPlanner(store, top).plan, predicate, snapshot=snapshot, columns=request.columns, limit=limit)
-    short = predicate is None or _is_short(predicate)
+    short = predicate is None or is_short(predicate)
     plan = make() if snapshot is None or not short else _planned(store, snapshot, (repr(predicate), limit, top, request.columns), make)
     return without_files(store, plan, request.excluded_files) if request.excluded_files else plan
-
-
-def _is_short(predicate: Predicate) -> bool:
-    """Whether to tell it from others costs next to nothing."""
-    few = list(islice(leaves(predicate), _KEPT_LEAVES + 1))
-    if len(few) > _KEPT_LEAVES or any(isinstance(leaf, In) and len(leaf.values) > _KEPT_LEAVES for leaf in few):
-        return False
-    return next(formulas(predicate), None) is None
 
 
 def _planned(store: FileStore, snapshot: Snapshot, question: Hashable, make: Callable[[], ScanPlan]) -> ScanPlan:
