@@ -86,7 +86,7 @@ def _letters(make: np.random.Generator, count: int, width: int) -> pa.Array:
     return pa.Array.from_buffers(pa.string(), count, [None, pa.py_buffer(offsets), pa.py_buffer(letters)])
 
 
-def _status(name: str) -> int:
+def status(name: str) -> int:
     """Megabytes that the system tells of this process."""
     status = Path("/proc/self/status").read_text(encoding="utf-8")
     return int(status.partition(f"{name}:")[2].split()[0]) >> 10
@@ -98,7 +98,7 @@ def _timed(name: str, work: Callable[[], Any]) -> Any:
     cpu, clock = time.process_time(), time.monotonic()
     found = work()
     cpu, clock = time.process_time() - cpu, time.monotonic() - clock
-    print(f"| {name} | {cpu:.1f} | {clock:.1f} | {_status('VmHWM')} | {_status('VmData')} |", flush=True)
+    print(f"| {name} | {cpu:.1f} | {clock:.1f} | {status('VmHWM')} | {status('VmData')} |", flush=True)
     return found
 
 
