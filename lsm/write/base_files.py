@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
+import numpy as np
+
 from fileindex.base.column_type import Plain
 from lsm.bucket.router import describe_bucket
+from manifest.entry.columns import EntryColumns
 from manifest.entry.data_file import DataFileMeta
 from manifest.entry.index_manifest import DELETION_VECTORS, IndexManifestEntry
 from manifest.entry.live import EntryFilter
@@ -33,6 +36,7 @@ class ExistingFiles:
         """Look at the newest snapshot again next time."""
         self._found: list[Snapshot | None] = []
         self._overwritten: list[Snapshot | None] = []
+        self._entries: dict[tuple[bytes, int], EntryColumns] = {}
         self._files: dict[tuple[bytes, int], list[DataFileMeta]] = {}
         self._totals: dict[bytes, int] = {}
         self._loaded: set[bytes] = set()
@@ -69,25 +73,32 @@ class ExistingFiles:
             return
         self._loaded |= wanted
         live = self._store.live_entries(self.snapshot, EntryFilter(partitions=wanted, buckets=self._buckets))
-        found = zip(live.partition, live.bucket.tolist(), live.total_buckets.tolist(), live.files(), strict=True)
-        for partition, bucket, total, file in found:
-            self._files.setdefault((partition, bucket), []).append(file)
+        codes, known = live.partition_codes
+        buckets, totals = live.bucket, live.total_buckets
+        order = np.lexsort((buckets, codes))  # which keeps the order of those that are alike
+        ends = np.flatnonzero(np.diff(codes[order], append=-1).astype(np.bool_) | np.diff(buckets[order], append=-1).astype(np.bool_)) + 1
+        for rows in np.split(order, ends[:-1]) if len(order) else ():
+            partition, bucket = known[codes[rows[0]]], int(buckets[rows[0]])
+            self._entries[partition, bucket] = live.select(rows)
             if bucket >= 0:
-                self._totals[partition] = total
+                self._totals[partition] = int(totals[rows].max())
 
     def of(self, partition: tuple[Plain, ...], encoded: bytes, bucket: int) -> list[DataFileMeta]:
         """Live files of a bucket."""
         self.load([partition])
-        return self._files.get((encoded, bucket), [])
+        place = encoded, bucket
+        if place not in self._files:
+            self._files[place] = self._entries[place].files() if place in self._entries else []
+        return self._files[place]
 
     def keys_by_bucket(self, partition: tuple[Plain, ...]) -> dict[int, int]:
         """About how many keys each bucket of a partition has: versions that wait for a compaction count, too."""
         self.load([partition])
         encoded = self._store.partition.encode(partition)
         found: dict[int, int] = {}
-        for (of, bucket), files in self._files.items():
+        for (of, bucket), entries in self._entries.items():
             if of == encoded:
-                found[bucket] = max(0, sum(file.row_count - (file.delete_row_count or 0) for file in files))
+                found[bucket] = max(0, int((entries.row_count - np.maximum(entries.delete_row_count, 0)).sum()))
         return found
 
     def total_buckets(self, partition: tuple[Plain, ...], encoded: bytes, *, new_rows: bool) -> int:
