@@ -13,15 +13,28 @@ from typing import Protocol, Self, TypeVar
 
 import numpy as np
 
-from fileindex.base.arrays import Indices, Int64s, Mask
+from fileindex.base.arrays import AnyArray, Indices, Int64s, Mask, UInt64s
 from manifest.avro.schemas import AvroSchema
 
 _PADDING = 16
 _MOST_ITEMS = 1 << 12
-_FEW, _MOST_GATHERED = 32, 64 << 20
+_FEW, _WIDEST, _WORD = 32, 256, 8
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 _FIRST, _SECOND = 0, 2
 """The branches of a union as numbers are written."""
+
+
+def at_offsets(payload: bytes, dtype: str, at: Int64s) -> AnyArray:
+    """Values of ``dtype`` at any offsets, aligned or not.
+
+    >>> at_offsets(bytes([1, 0, 2, 0]), "<u2", np.array([0, 1, 2])).tolist()
+    [1, 512, 2]
+    """
+    kind = np.dtype(dtype)
+    if not at.size:
+        return np.zeros(0, kind)
+    windows: AnyArray = np.ndarray((len(payload) - kind.itemsize + 1,), kind, payload, strides=(1,))
+    return windows[at]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,24 +74,32 @@ class Spans:
         >>> Spans(np.array([0, 1, 3]), np.array([1, 3, 4]), np.ones(3, np.bool_)).codes(b"abba")
         (array([0, 1, 0]), [b'a', b'bb'])
         """
-        lengths = self.end - self.start
-        width = int(lengths.max(initial=0))
-        if len(lengths) > _FEW and len(lengths) * width <= _MOST_GATHERED:
-            at = self.start[:, None] + np.arange(-(-width // 8) * 8)
-            inside = at < self.end[:, None]
-            words = np.where(inside, np.frombuffer(payload, np.uint8)[np.where(inside, at, 0)], 0).astype(np.uint8).view(np.uint64)
-            words = np.column_stack([words, lengths.astype(np.uint64)])
-            mixed = np.zeros(len(words), np.uint64)
-            for word in words.T:
+        if len(self.start) > _FEW and len(payload) >= _WORD and (self.end - self.start).max() <= _WIDEST:
+            words = self._words(payload)
+            mixed = np.zeros(len(self.start), np.uint64)
+            for word in words:
                 mixed = (mixed ^ word) * _ODD
                 mixed ^= mixed >> np.uint64(32)
             _, first, found = np.unique(mixed, return_index=True, return_inverse=True)
-            if (words == words[first[found]]).all():
+            if all((word == word[first[found]]).all() for word in words):
                 order = np.argsort(first)
                 return np.argsort(order)[found], [payload[self.start[row] : self.end[row]] for row in first[order].tolist()]
         known: dict[bytes, int] = {}
         numbered = [known.setdefault(content, len(known)) for content in self.slices(payload)]
         return np.array(numbered, np.int64), list(known)
+
+    def _words(self, payload: bytes) -> list[UInt64s]:
+        """The length of the field's bytes, and they themselves, eight at a time, with zeros behind the last."""
+        lengths = self.end - self.start
+        found = [lengths.astype(np.uint64)]
+        for done in range(0, int(lengths.max()), _WORD):
+            left = np.clip(lengths - done, 0, _WORD)
+            at = self.start + done
+            held = np.minimum(at, len(payload) - _WORD)  # so that all of the word is there
+            word = at_offsets(payload, "<u8", held) >> (8 * np.minimum(at - held, _WORD - 1)).astype(np.uint64)
+            below = (np.uint64(1) << (8 * np.minimum(left, _WORD - 1)).astype(np.uint64)) - np.uint64(1)
+            found.append(np.where(left == _WORD, word, word & below))
+        return found
 
 
 class _Column(Protocol):
@@ -383,4 +404,4 @@ def _chain(starts: Int64s, ends: Int64s, bad: Mask, count: int, size: int) -> In
     return np.array(chosen) if len(chosen) == count and ended[chosen[-1]] else None
 
 
-__all__ = ["RecordColumns", "Spans", "decode_columns", "optional_longs"]
+__all__ = ["RecordColumns", "Spans", "at_offsets", "decode_columns", "optional_longs"]

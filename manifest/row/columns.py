@@ -13,6 +13,7 @@ import numpy as np
 from fileindex.base.arrays import AnyArray, Int64s, Mask
 from fileindex.base.column_type import BINARIES, STRINGS, TIMESTAMPS, Kind
 from fileindex.base.errors import UnsupportedType
+from manifest.avro.columnar import at_offsets
 from manifest.row.binary_row import header_size, reserved_bytes
 from manifest.types.data_type import DataType
 
@@ -59,18 +60,18 @@ class RowColumns:
         [b'Oslo', b'Reykjavik']
         """
         least = _ARITY_BYTES + header_size(arity) + _WORD * arity
-        if (end - start < least).any() or (_gather(payload, ">i4", start) != arity).any():
+        if (end - start < least).any() or (at_offsets(payload, ">i4", start) != arity).any():
             raise ValueError(f"a row does not hold {arity} fields")
         return cls(payload, start + _ARITY_BYTES, end - start - _ARITY_BYTES, arity)
 
     def field(self, position: int, data_type: DataType) -> tuple[AnyArray, Mask]:
         """The values of a field and where they are not null; null is 0 or b''. ``ValueError`` if a value lies outside of its row."""
-        flags = _gather(self.payload, "<u1", self.start + (position + _WORD >> 3))
+        flags = at_offsets(self.payload, "<u1", self.start + (position + _WORD >> 3))
         present: Mask = (flags >> (position + _WORD & 7)) & 1 == 0
         slot = self.start + header_size(self.arity) + _WORD * position
         kind = data_type.kind
         if kind in _FIXED:
-            values = _gather(self.payload, _FIXED[kind], slot).astype(np.float64 if kind in {Kind.FLOAT, Kind.DOUBLE} else np.int64)
+            values = at_offsets(self.payload, _FIXED[kind], slot).astype(np.float64 if kind in {Kind.FLOAT, Kind.DOUBLE} else np.int64)
         elif kind in STRINGS or kind in BINARIES:
             values = self._texts(slot, present)
         elif kind is not Kind.DECIMAL and kind not in TIMESTAMPS:
@@ -78,7 +79,7 @@ class RowColumns:
                 raise UnsupportedType(f"{data_type} cannot stand in a key, a partition or a statistic")
             values = np.zeros(present.size, np.int64)
         elif not reserved_bytes(data_type):
-            values = _gather(self.payload, "<i8", slot)
+            values = at_offsets(self.payload, "<i8", slot)
         elif kind is Kind.DECIMAL:
             values = self._decimals(slot, present)
         else:
@@ -87,21 +88,21 @@ class RowColumns:
         return values, present
 
     def _texts(self, slot: Int64s, present: Mask) -> AnyArray:
-        mark = _gather(self.payload, "<u1", slot + _INLINE).astype(np.int64)
+        mark = at_offsets(self.payload, "<u1", slot + _INLINE).astype(np.int64)
         inline = mark >= _INLINE_MARK
-        length = np.where(inline, np.minimum(mark - _INLINE_MARK, _INLINE), _gather(self.payload, "<i4", slot).astype(np.int64))
-        offset = np.where(inline, slot - self.start, _gather(self.payload, "<i4", slot + 4).astype(np.int64))
+        length = np.where(inline, np.minimum(mark - _INLINE_MARK, _INLINE), at_offsets(self.payload, "<i4", slot).astype(np.int64))
+        offset = np.where(inline, slot - self.start, at_offsets(self.payload, "<i4", slot + 4).astype(np.int64))
         return self._slices(offset, length, present)
 
     def _decimals(self, slot: Int64s, present: Mask) -> AnyArray:
-        length, offset = (_gather(self.payload, "<i4", slot + at).astype(np.int64) for at in (0, 4))
+        length, offset = (at_offsets(self.payload, "<i4", slot + at).astype(np.int64) for at in (0, 4))
         found = self._slices(offset, length, present)
         return _objects([int.from_bytes(piece, "big", signed=True) for piece in found.tolist()])
 
     def _timestamps(self, slot: Int64s, present: Mask, data_type: DataType) -> AnyArray:
-        nanos, offset = (_gather(self.payload, "<i4", slot + at).astype(np.int64) for at in (0, 4))
+        nanos, offset = (at_offsets(self.payload, "<i4", slot + at).astype(np.int64) for at in (0, 4))
         self._check(offset, np.full(offset.size, _WORD), present)
-        millis = _gather(self.payload, "<i8", self.start + np.where(present, offset, 0))
+        millis = at_offsets(self.payload, "<i8", self.start + np.where(present, offset, 0))
         per_milli = 1_000 if data_type.column_type.unit == "us" else _NANOS_PER_MILLI
         if millis.size and max(abs(int(millis.min())), abs(int(millis.max()))) >= _LIMIT // per_milli:
             millis = millis.astype(object)  # nanoseconds of the year 3000 are no int64
@@ -116,15 +117,6 @@ class RowColumns:
     def _check(self, offset: Int64s, length: Int64s, present: Mask) -> None:
         if (present & ((offset < 0) | (length < 0) | (offset + length > self.size))).any():
             raise ValueError("a field lies outside of its row")
-
-
-def _gather(payload: bytes, dtype: str, at: Int64s) -> AnyArray:
-    """Values of ``dtype`` at any offsets, aligned or not."""
-    kind = np.dtype(dtype)
-    if not at.size:
-        return np.zeros(0, kind)
-    windows: AnyArray = np.ndarray((len(payload) - kind.itemsize + 1,), kind, payload, strides=(1,))
-    return windows[at]
 
 
 def _objects(values: list[Any]) -> AnyArray:

@@ -298,11 +298,12 @@ def test_partitions_stay_grouped_through_selections_and_joins():
 
 
 @given(
-    st.lists(st.sampled_from([b"", b"\0", b"\0\0", b"a", b"aaaaaaaa", b"aaaaaaaa\0", b"\xff" * 20]) | st.binary(max_size=12), max_size=120)
+    st.lists(st.sampled_from([b"", b"\0", b"\0\0", b"a", b"aaaaaaaa", b"aaaaaaaa\0", b"\xff" * 20]) | st.binary(max_size=12), max_size=120),
+    st.binary(max_size=9),
 )
-def test_codes_of_a_field_group_equal_bytes_in_the_order_in_which_they_come(contents):
+def test_codes_of_a_field_group_equal_bytes_in_the_order_in_which_they_come(contents, behind):
     ends = np.cumsum([len(content) for content in contents], dtype=np.int64)
     starts = ends - np.array([len(content) for content in contents], np.int64)
-    codes, known = Spans(starts, ends, np.ones(len(contents), np.bool_)).codes(b"".join(contents) or b"-")
+    codes, known = Spans(starts, ends, np.ones(len(contents), np.bool_)).codes(b"".join(contents) + behind)
     assert known == list(dict.fromkeys(contents))
     assert [known[code] for code in codes.tolist()] == contents
