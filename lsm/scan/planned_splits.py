@@ -19,7 +19,7 @@ from lsm.scan.split_generator import WeightedFiles
 from lsm.scan.splits import DataSplit
 from manifest.entry.columns import EntryColumns, whole_record
 
-FEW_FILES = 4096
+FEW_FILES = 16_384
 """Plans of no more files hold their splits as objects."""
 
 _FILES_AT_ONCE = 1024
