@@ -12,14 +12,13 @@ from dataclasses import dataclass, field
 from typing import Protocol, Self, TypeVar
 
 import numpy as np
+import pyarrow as pa
 
-from fileindex.base.arrays import AnyArray, Indices, Int64s, Mask, UInt64s
+from fileindex.base.arrays import AnyArray, Indices, Int64s, Mask
 from manifest.avro.schemas import AvroSchema
 
 _PADDING = 16
 _MOST_ITEMS = 1 << 12
-_FEW, _WIDEST, _WORD = 32, 256, 8
-_ODD = np.uint64(0x9E3779B97F4A7C15)
 _FIRST, _SECOND = 0, 2
 """The branches of a union as numbers are written."""
 
@@ -74,32 +73,15 @@ class Spans:
         >>> Spans(np.array([0, 1, 3]), np.array([1, 3, 4]), np.ones(3, np.bool_)).codes(b"abba")
         (array([0, 1, 0]), [b'a', b'bb'])
         """
-        if len(self.start) > _FEW and len(payload) >= _WORD and (self.end - self.start).max() <= _WIDEST:
-            words = self._words(payload)
-            mixed = np.zeros(len(self.start), np.uint64)
-            for word in words:
-                mixed = (mixed ^ word) * _ODD
-                mixed ^= mixed >> np.uint64(32)
-            _, first, found = np.unique(mixed, return_index=True, return_inverse=True)
-            if all((word == word[first[found]]).all() for word in words):
-                order = np.argsort(first)
-                return np.argsort(order)[found], [payload[self.start[row] : self.end[row]] for row in first[order].tolist()]
+        widths = self.end - self.start
+        if widths.any() and (widths == widths[0]).all():  # as partitions without long texts are; Arrow numbers them without an object each
+            width = int(widths[0])
+            content = pa.py_buffer(at_offsets(payload, f"V{width}", self.start))
+            found = pa.Array.from_buffers(pa.binary(width), len(widths), [None, content]).dictionary_encode()
+            return found.indices.to_numpy().astype(np.int64), found.dictionary.to_pylist()
         known: dict[bytes, int] = {}
         numbered = [known.setdefault(content, len(known)) for content in self.slices(payload)]
         return np.array(numbered, np.int64), list(known)
-
-    def _words(self, payload: bytes) -> list[UInt64s]:
-        """The length of the field's bytes, and they themselves, eight at a time, with zeros behind the last."""
-        lengths = self.end - self.start
-        found = [lengths.astype(np.uint64)]
-        for done in range(0, int(lengths.max()), _WORD):
-            left = np.clip(lengths - done, 0, _WORD)
-            at = self.start + done
-            held = np.minimum(at, len(payload) - _WORD)  # so that all of the word is there
-            word = at_offsets(payload, "<u8", held) >> (8 * np.minimum(at - held, _WORD - 1)).astype(np.uint64)
-            below = (np.uint64(1) << (8 * np.minimum(left, _WORD - 1)).astype(np.uint64)) - np.uint64(1)
-            found.append(np.where(left == _WORD, word, word & below))
-        return found
 
 
 class _Column(Protocol):

@@ -297,8 +297,12 @@ def test_partitions_stay_grouped_through_selections_and_joins():
         assert sorted(set(entries.partition)) == sorted(known)
 
 
+CONTENTS = st.sampled_from([b"", b"\0", b"\0\0", b"a", b"aaaaaaaa", b"aaaaaaaa\0", b"\xff" * 20]) | st.binary(max_size=12)
+ALIKE = st.sampled_from([1, 8, 20]).flatmap(lambda width: st.lists(st.binary(min_size=width, max_size=width), min_size=1, max_size=4))
+
+
 @given(
-    st.lists(st.sampled_from([b"", b"\0", b"\0\0", b"a", b"aaaaaaaa", b"aaaaaaaa\0", b"\xff" * 20]) | st.binary(max_size=12), max_size=120),
+    st.lists(CONTENTS, max_size=120) | ALIKE.flatmap(lambda known: st.lists(st.sampled_from([*known, bytes(len(known[0]))]), max_size=120)),
     st.binary(max_size=9),
 )
 def test_codes_of_a_field_group_equal_bytes_in_the_order_in_which_they_come(contents, behind):
