@@ -8,6 +8,7 @@ import numpy as np
 
 from fileindex.base.column_type import Plain
 from lsm.bucket.router import describe_bucket
+from lsm.scan.split_generator import bucket_numbers
 from manifest.entry.columns import EntryColumns
 from manifest.entry.data_file import DataFileMeta
 from manifest.entry.index_manifest import DELETION_VECTORS, IndexManifestEntry
@@ -37,7 +38,6 @@ class ExistingFiles:
         self._found: list[Snapshot | None] = []
         self._overwritten: list[Snapshot | None] = []
         self._entries: dict[tuple[bytes, int], EntryColumns] = {}
-        self._files: dict[tuple[bytes, int], list[DataFileMeta]] = {}
         self._totals: dict[bytes, int] = {}
         self._loaded: set[bytes] = set()
         self._vectors: dict[tuple[bytes, int], list[IndexManifestEntry]] | None = None
@@ -73,23 +73,22 @@ class ExistingFiles:
             return
         self._loaded |= wanted
         live = self._store.live_entries(self.snapshot, EntryFilter(partitions=wanted, buckets=self._buckets))
+        if not len(live):
+            return
         codes, known = live.partition_codes
-        buckets, totals = live.bucket, live.total_buckets
-        order = np.lexsort((buckets, codes))  # which keeps the order of those that are alike
-        ends = np.flatnonzero(np.diff(codes[order], append=-1).astype(np.bool_) | np.diff(buckets[order], append=-1).astype(np.bool_)) + 1
-        for rows in np.split(order, ends[:-1]) if len(order) else ():
+        buckets, totals, numbers = live.bucket, live.total_buckets, bucket_numbers(live)
+        order = np.argsort(numbers, kind="stable")
+        for rows in np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1):
             partition, bucket = known[codes[rows[0]]], int(buckets[rows[0]])
             self._entries[partition, bucket] = live.select(rows)
             if bucket >= 0:
-                self._totals[partition] = int(totals[rows].max())
+                self._totals[partition] = int(totals[rows[-1]])
 
     def of(self, partition: tuple[Plain, ...], encoded: bytes, bucket: int) -> list[DataFileMeta]:
         """Live files of a bucket."""
         self.load([partition])
-        place = encoded, bucket
-        if place not in self._files:
-            self._files[place] = self._entries[place].files() if place in self._entries else []
-        return self._files[place]
+        entries = self._entries.get((encoded, bucket))
+        return [] if entries is None else entries.files()
 
     def keys_by_bucket(self, partition: tuple[Plain, ...]) -> dict[int, int]:
         """About how many keys each bucket of a partition has: versions that wait for a compaction count, too."""
