@@ -175,7 +175,7 @@ class ContainerReader:
     ) -> None:
         self._read = read
         self._name = name
-        self.hold = hold
+        self._hold = hold
         self._header: ContainerHeader | None = None
         self.size = size
         self.bytes_read = 0
@@ -207,7 +207,7 @@ class ContainerReader:
             CorruptIndex: wrong magic, unknown version, a header that does not hold together, or payloads that do not fill the rest.
         """
         if self._header is None:
-            self._header = self.hold("header", self._read_header, _weight)
+            self._header = self._hold("header", self._read_header, _weight)
         return self._header.entries
 
     def _read_header(self) -> ContainerHeader:
@@ -232,7 +232,7 @@ class ContainerReader:
         """The bytes of one index, read by range; raises CorruptIndex if they lie outside the container."""
         if entry.start < 0 or entry.length < 0 or entry.start + entry.length > self.size:
             raise CorruptIndex(f"the {entry.index_type} of '{entry.column}' lies outside its container")
-        return Payload(self.read, entry.start, entry.length, self.hold)
+        return Payload(self.read, entry.start, entry.length, self._hold)
 
 
 class Payload:

@@ -53,19 +53,27 @@ class FileCache:
         self._ended: deque[object] = deque()
 
     def load(
-        self, file_io: FileIO, path: str, kind: Hashable, make: Callable[[], T], weight: Callable[[T], int], *, listed: StatIdentity = None
+        self,
+        file_io: FileIO,
+        path: str,
+        kind: Hashable,
+        make: Callable[[], T],
+        weight: Callable[[T], int],
+        *,
+        listed: StatIdentity = None,
+        lesser: bool = False,
     ) -> T:
         """What ``make`` makes of the file at ``path``, made again only if it is another file now; ``kind`` tells uses of one file apart.
 
         Raises ``FileNotFoundError`` and whatever ``make`` raises; what fails is not held. ``weight`` tells bytes in memory; ``listed`` is the
-        file's identity if a listing has just told it.
+        file's identity if that has just been told.
         """
         identity, held = self.recall(file_io, path, kind, listed)
         if held is not None:
             found: T = held
             return found
         made = make()
-        self.keep(path, kind, identity, made, weight(made))
+        self.keep(path, kind, identity, made, weight(made), lesser=lesser)
         return made
 
     def recall(self, file_io: FileIO, path: str, kind: Hashable, listed: StatIdentity = None) -> tuple[StatIdentity, Any]:
@@ -151,6 +159,7 @@ class FileParts:
 
     def __init__(self, cache: FileCache, file_io: FileIO, path: str) -> None:
         self._cache = cache
+        self._file_io = file_io
         self._path = path
         self._identity = file_io.identity(path) if cache.capacity else None
 
@@ -158,13 +167,7 @@ class FileParts:
         """What ``make`` makes of a part; made again only if it is not held, or of another file. See ``FileCache.load``."""
         if self._identity is None:
             return make()
-        held = self._cache.get((part, self._path))
-        if held is not None and held[0] == self._identity:
-            found: T = held[1]
-            return found
-        made = make()
-        self._cache.keep(self._path, part, self._identity, made, weight(made), lesser=lesser)
-        return made
+        return self._cache.load(self._file_io, self._path, part, make, weight, listed=self._identity, lesser=lesser)
 
 
 class FreshCache(FileCache):
