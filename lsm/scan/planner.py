@@ -180,21 +180,22 @@ class _Funnel:
 
     def _narrowed(self, entries: EntryColumns) -> EntryColumns:
         """By what all versions of a key agree on: partition, bucket and key."""
-        codes, known = entries.partition_codes
-        self._pruner.residuals(known)
-        entries = entries.select(np.array([self._wants(partition) for partition in known], np.bool_)[codes])
+        entries = self._of_wanted_partitions(entries)
         entries = entries.select(BucketPruner(self._store, self._pruner.residual).wanted(entries))
         return entries.select(self._pruner.key_mask(entries)) if self._store.schema.is_primary_key_table else entries
 
     def _in_wanted_partitions(self, entries: EntryColumns) -> EntryColumns:
         with self._report.stage("partition") as tally:
-            codes, known = entries.partition_codes
-            self._pruner.residuals(known)
-            wanted = [self._wants(partition) for partition in known]
-            kept = entries.select(np.array(wanted, np.bool_)[codes]) if known else entries
-            tally.note = f"{sum(wanted)} of {len(known)} partitions" if self._store.partition.names else "not partitioned"
+            kept = self._of_wanted_partitions(entries)
+            found, among = (len(some.partition_codes[1]) for some in (kept, entries))
+            tally.note = f"{found} of {among} partitions" if self._store.partition.names else "not partitioned"
             _count_net(tally, entries, kept)
         return live(kept)
+
+    def _of_wanted_partitions(self, entries: EntryColumns) -> EntryColumns:
+        codes, known = entries.partition_codes
+        self._pruner.residuals(known)  # of all at once
+        return entries.select(np.array([self._wants(partition) for partition in known], np.bool_)[codes])
 
     def _wants(self, partition: bytes) -> bool:
         if self._partitions is not None and partition not in self._partitions:
