@@ -16,6 +16,12 @@ def machine_class() -> str:
     return f"{os.cpu_count()} cores, {memory} GiB, {_processor()}, {platform.system()} {platform.machine()}, Python {python}"
 
 
+def status_megabytes(name: str) -> float:
+    """A line of what the system tells of this process's memory; ``VmHWM`` is its peak, where that of getrusage begins with the parent's."""
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
+    return int(status.partition(f"{name}:")[2].split()[0]) / 1024
+
+
 def _processor() -> str:
     """As the system calls it, without its model's number."""
     names = Path("/proc/cpuinfo")
@@ -27,4 +33,4 @@ def _processor() -> str:
     return platform.processor() or "unknown processor"
 
 
-__all__ = ["machine_class"]
+__all__ = ["machine_class", "status_megabytes"]

@@ -33,6 +33,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from benchmarks.environments import ROOT
+from benchmarks.machine import status_megabytes
 from pyspark_paimon import Table, spark_session
 
 SCHEMA = pa.schema(
@@ -86,19 +87,13 @@ def _letters(make: np.random.Generator, count: int, width: int) -> pa.Array:
     return pa.Array.from_buffers(pa.string(), count, [None, pa.py_buffer(offsets), pa.py_buffer(letters)])
 
 
-def status(name: str) -> int:
-    """Megabytes that the system tells of this process."""
-    status = Path("/proc/self/status").read_text(encoding="utf-8")
-    return int(status.partition(f"{name}:")[2].split()[0]) >> 10
-
-
 def _timed(name: str, work: Callable[[], Any]) -> Any:
     """Run a step; print its name, seconds of the processor and of the clock, and megabytes at most, as a row of Markdown."""
     Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")  # the peak begins anew
     cpu, clock = time.process_time(), time.monotonic()
     found = work()
     cpu, clock = time.process_time() - cpu, time.monotonic() - clock
-    print(f"| {name} | {cpu:.1f} | {clock:.1f} | {status('VmHWM')} | {status('VmData')} |", flush=True)
+    print(f"| {name} | {cpu:.1f} | {clock:.1f} | {status_megabytes('VmHWM'):.0f} | {status_megabytes('VmData'):.0f} |", flush=True)
     return found
 
 

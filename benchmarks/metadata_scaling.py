@@ -25,6 +25,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.machine import status_megabytes
 from benchmarks.planning import BUCKETS, DDL, PARTITIONS, plan
 from fileindex.predicate.tree import And, ColumnRef, Compare, Op, Predicate
 from manifest.commit.attempt import CommitAttempt, CommitChange, CommitIdentity
@@ -176,11 +177,6 @@ def measured(step: str, path: str) -> tuple[float, float, int]:
     return answer["seconds"], answer["megabytes"], answer["found"]
 
 
-def _megabytes() -> float:
-    status = Path("/proc/self/status").read_text(encoding="utf-8")  # that of getrusage begins with the peak of the parent
-    return int(status.partition("VmHWM:")[2].split()[0]) / 1024
-
-
 def report(sizes: list[int], snapshots: int, folder: str) -> None:
     """Make a table of each size and print a line of Markdown for each step."""
     make(f"{folder}/{_TINY}", 100, 20)
@@ -214,9 +210,9 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.step:
         STEPS[arguments.step](str(Path(arguments.table).parent / _TINY))  # whatever is imported on the way
-        before = _megabytes()
+        before = status_megabytes("VmHWM")
         seconds, found = STEPS[arguments.step](arguments.table)
-        print(json.dumps({"seconds": seconds, "megabytes": _megabytes() - before, "found": found}))
+        print(json.dumps({"seconds": seconds, "megabytes": status_megabytes("VmHWM") - before, "found": found}))
         return
     with tempfile.TemporaryDirectory(prefix="metadata-scaling-", dir=arguments.folder) as folder:
         report([int(size) for size in arguments.files.split(",")], arguments.snapshots, str(Path(folder)))

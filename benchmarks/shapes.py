@@ -23,6 +23,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from benchmarks.machine import status_megabytes
+from pyspark_paimon import Table
+
 ROWS, MAPS, INDEXED = 5_000, 200, 50
 _HEADS = ("write", "compaction", "query by a filter", "read of everything")
 
@@ -90,28 +93,23 @@ SHAPES: dict[str, Shape] = {
 
 def measure(name: str) -> dict[str, Any]:
     """Seconds of each step, and megabytes, of this process."""
-    from benchmarks.memory_limit import status
-    from pyspark_paimon import Table
-
     shape = SHAPES[name]
     rows = shape.rows()
     with tempfile.TemporaryDirectory() as folder:
         options = {"bucket": "1", "write-only": "true", **shape.options}
         table = Table.create(f"{folder}/shapes.db/t", rows.schema, primary_keys=["id"], options=options)
-        steps: list[Callable[[], Any]] = [
-            lambda: table.write(rows),
-            lambda: table.compact(full=True),
-            lambda: table.scan(shape.condition).to_arrow(),
-            lambda: table.scan().to_arrow(),
-        ]
-        seconds = []
-        for number, step in enumerate(steps):
-            if number == 1:
-                table.write(rows)  # there is something to merge
-            start = time.process_time()
-            step()
-            seconds.append(time.process_time() - start)
-    return {"seconds": seconds, "peak": status("VmHWM")}
+        seconds = [_timed(lambda: table.write(rows))]
+        table.write(rows)  # there is something to merge
+        seconds.append(_timed(lambda: table.compact(full=True)))
+        seconds.append(_timed(lambda: table.scan(shape.condition).to_arrow()))
+        seconds.append(_timed(lambda: table.scan().to_arrow()))
+    return {"seconds": seconds, "peak": status_megabytes("VmHWM")}
+
+
+def _timed(step: Callable[[], Any]) -> float:
+    start = time.process_time()
+    step()
+    return time.process_time() - start
 
 
 def main() -> None:
@@ -127,7 +125,7 @@ def main() -> None:
     for name in SHAPES:
         command = [sys.executable, "-m", "benchmarks.shapes", "--shape", name]
         told = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1])
-        print(f"| {name} | {' | '.join(f'{one:.2f}' for one in told['seconds'])} | {told['peak']} |", flush=True)
+        print(f"| {name} | {' | '.join(f'{one:.2f}' for one in told['seconds'])} | {told['peak']:.0f} |", flush=True)
 
 
 if __name__ == "__main__":
