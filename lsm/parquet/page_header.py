@@ -48,7 +48,7 @@ def data_pages(content: bytes, starts: Int64s, sizes: Int64s) -> tuple[Int64s, I
     room = np.minimum(starts[:, None] + np.arange(_USUAL_LENGTH), len(content) - 1)
     heads = np.frombuffer(content, np.uint8)[room]
     page = np.arange(len(starts))
-    usual = (heads[:, :3] == (0x15, 0, 0x15)).all(axis=1)
+    usual = (heads[:, :3] == (_I32, 0, _I32)).all(axis=1)
     at = _numbers(heads, np.full(len(starts), 3), usual)[1]
     usual &= heads[page, at] == _I32
     inner, at = _numbers(heads, at + 1, usual)

@@ -291,11 +291,13 @@ class RowGroupRead:
             until = int(np.searchsorted(rows, end))
             count = until - taken
             if count:
-                if is_sparse:
-                    batch = batch.take(pa.array(rows[taken:until] - start))  # noqa: PLW2901
-                elif count < batch.num_rows:
-                    batch = batch.filter(pa.array(chosen[start:end]))  # noqa: PLW2901
-                yield self._assemble(batch, count, kept.slice(taken, count))
+                if count == batch.num_rows:
+                    some = batch
+                elif is_sparse:
+                    some = batch.take(pa.array(rows[taken:until] - start))
+                else:
+                    some = batch.filter(pa.array(chosen[start:end]))
+                yield self._assemble(some, count, kept.slice(taken, count))
             start, taken = end, until
             if taken == len(rows):
                 break
