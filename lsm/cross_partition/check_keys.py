@@ -8,7 +8,7 @@ import pyarrow as pa
 from fileindex.base.errors import CorruptFile
 from lsm.cross_partition.key_homes import EVERY_ROW, name_key
 from lsm.cross_partition.waiting_rows import WaitingRows
-from lsm.data_files.spill import SpillSpace, spill_directory
+from lsm.data_files.spill import SpillDirectory, SpillSpace
 from lsm.keys.encoding import one_array
 from lsm.keys.key_set import KeySet
 from lsm.read.split import read_split
@@ -29,7 +29,7 @@ def check_key_partitions(store: FileStore, found: Findings) -> None:
     if snapshot is None:
         return
     whole, names = store.with_options(EVERY_ROW), list(store.schema.primary_keys)
-    with spill_directory() as directory:
+    with SpillDirectory() as directory:
         waiting = WaitingRows(store.schema, store.options.write_buffer_size // 2, SpillSpace(directory))
         try:
             splits = ScanPlanner(whole).plan(snapshot=snapshot, columns=names).splits

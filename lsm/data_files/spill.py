@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import tempfile
+import uuid
+import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from types import TracebackType
 from typing import Any
 
 import pyarrow as pa
@@ -64,7 +68,7 @@ class SpillSpace:
     def write(self, tables: Iterable[Any]) -> SpillFile:
         """Write one sorted run; nothing is left behind if that fails, be it for want of disk space (``OutOfDisk``)."""
         with storage_errors(self.directory):
-            os.makedirs(self.directory, exist_ok=True)  # noqa: PTH103 - paths are strings here
+            os.makedirs(self.directory, mode=0o700, exist_ok=True)  # noqa: PTH103 - paths are strings here
             handle, path = tempfile.mkstemp(suffix=".arrow", prefix="spill-", dir=self.directory)
             os.close(handle)
         rows = 0
@@ -114,10 +118,22 @@ def _spilled(path: str) -> Iterator[None]:
         raise CorruptFile(path, f"is not what was spilled into it ({error})") from error
 
 
-def spill_directory() -> Any:
-    """A ``tempfile.TemporaryDirectory`` where this machine keeps such (``TMPDIR``), for the spills of one write."""
-    with storage_errors(os.environ.get("TMPDIR", "/tmp")):  # noqa: S108  # only named in an error
-        return tempfile.TemporaryDirectory(prefix="paimon-spill-", ignore_cleanup_errors=True)
+class SpillDirectory:
+    """Where this machine keeps temporary files (``TMPDIR``), a directory that the first spill makes; a context manager.
+
+    It goes with ``cleanup``, or with this object.
+    """
+
+    def __init__(self) -> None:
+        with storage_errors(os.environ.get("TMPDIR", "/tmp")):  # noqa: S108  # only named in an error
+            self.name = f"{tempfile.gettempdir()}/paimon-spill-{uuid.uuid4()}"
+        self.cleanup = weakref.finalize(self, shutil.rmtree, self.name, ignore_errors=True)
+
+    def __enter__(self) -> str:
+        return self.name
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.cleanup()
 
 
 def batch_rows(table: Any, size: int) -> int:
@@ -130,4 +146,4 @@ def batch_rows(table: Any, size: int) -> int:
     return max(size * rows // held, min(_FEWEST_ROWS, _FEWEST_BYTES * rows // held), 1)
 
 
-__all__ = ["SPILL_BATCH_BYTES", "SpillFile", "SpillSpace", "batch_rows", "spill_directory"]
+__all__ = ["SPILL_BATCH_BYTES", "SpillDirectory", "SpillFile", "SpillSpace", "batch_rows"]

@@ -11,14 +11,15 @@ import pyarrow.parquet as pq
 
 from fileindex.base.lazy import cached_property
 from lsm.parquet.fields import ColumnChunk, ColumnMetaData, FileMetaData, RowGroupMetaData, SizeStatistics, list_of, value, value_or
+from lsm.parquet.footer_head import decode_footer
 from lsm.parquet.footer_promise import FooterPromise
 from lsm.parquet.footer_seal import check_footer_seal, footer_seal_length
-from lsm.parquet.footer_structure import check_footer, leaf_columns
+from lsm.parquet.footer_structure import check_footer
 from lsm.parquet.footer_writer import PARQUET_MAGIC
 from lsm.parquet.nested import leaf_count
 from lsm.parquet.page_index import PageFooter, ReadRange
 from lsm.parquet.row_group_pages import DAMAGE
-from lsm.parquet.thrift import Struct, decode_struct
+from lsm.parquet.thrift import Struct
 
 _IN_MEMORY = 60
 """Bytes in memory for a byte of a footer, page indexes included."""
@@ -71,12 +72,11 @@ class CachedFooter:
         encoded, before = _encoded(read_range, size)
         start = size - _MAGIC_AND_LENGTH - len(encoded)
         seal = check_footer_seal(before, encoded, start) if before else None
-        footer, used = decode_struct(encoded)
-        if used != len(encoded):
-            raise ValueError(f"its footer has {len(encoded)} bytes of which {used} are used")
-        leaves = check_footer(footer, start) if seal is None else leaf_columns(footer)  # what is sealed is what was written
+        footer, head = decode_footer(encoded)
+        if seal is None:  # what is sealed is what was written
+            check_footer(footer, head.leaves, start)
         if promise is not None:
-            promise.check(footer, leaves, size)
+            promise.check(footer, head, size)
         content = b"".join([PARQUET_MAGIC, encoded, len(encoded).to_bytes(4, "little"), PARQUET_MAGIC])
         file = pq.ParquetFile(pa.BufferReader(content), coerce_int96_timestamp_unit="us")
         try:

@@ -6,7 +6,7 @@ the schema of the file has and the file has not, a type that gives other values,
 
 from __future__ import annotations
 
-from collections.abc import Container, Hashable, Iterator, Sequence
+from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +33,7 @@ from lsm.parquet.fields import (
     value,
     value_or,
 )
+from lsm.parquet.footer_head import FooterHead
 from lsm.parquet.footer_structure import LeafColumn, raw_bounds
 from lsm.parquet.thrift import Struct
 from lsm.schema.parquet_schema import KIND_FIELD, SEQUENCE_FIELD, key_fields
@@ -90,16 +91,16 @@ class FooterPromise:
         stats = file.value_stats
         return file.schema_id, file.row_count, file.file_size, file.write_cols, stats.min_values, stats.max_values, stats.null_counts
 
-    def check(self, footer: Struct, leaves: Sequence[LeafColumn], size: int) -> None:
+    def check(self, footer: Struct, head: FooterHead, size: int) -> None:
         """Raises ``BrokenPromise`` that tells what is not as promised, for a footer that holds together in a file of ``size`` bytes."""
         self.check_size(value(footer, FileMetaData.NUM_ROWS), size)
-        there: dict[str, list[tuple[int, LeafColumn]]] = {}
-        for position, leaf in enumerate(leaves):
-            there.setdefault(leaf.path[0].decode(), []).append((position, leaf))
         strict = _is_exact(footer)
-        for field in self.columns(there):
-            _check_column(field, [leaf for _, leaf in there[field.name]], strict=strict)
-        self._check_statistics(footer, there)
+        details = self.file.write_cols, tuple(self.partition), strict
+        if not head.is_of(self.schema, details):
+            for field in self.columns(head.columns):
+                _check_column(field, [leaf for _, leaf in head.columns[field.name]], strict=strict)
+            head.found_of(self.schema, details)
+        self._check_statistics(footer, head.columns)
 
     def check_size(self, rows: int, size: int) -> None:
         """Raises ``BrokenPromise`` for a file of another length, or with other rows, than the metadata say."""
@@ -122,7 +123,7 @@ class FooterPromise:
     def _is_written(self, name: str) -> bool:
         return self.file.write_cols is None or name in self.file.write_cols
 
-    def _check_statistics(self, footer: Struct, there: dict[str, list[tuple[int, LeafColumn]]]) -> None:
+    def _check_statistics(self, footer: Struct, there: Mapping[str, Sequence[tuple[int, LeafColumn]]]) -> None:
         """Row groups' bounds and null counts must not leave out what the manifest's say is there."""
         by_name = {field.name: field for field in self.schema.fields}
         names = tuple(by_name) if self.file.value_stats_cols is None else self.file.value_stats_cols

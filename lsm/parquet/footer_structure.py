@@ -67,8 +67,8 @@ class LeafColumn:
     repetition: int
 
 
-def check_footer(footer: Struct, footer_start: int) -> tuple[LeafColumn, ...]:
-    """The leaf columns of a footer (Thrift's ``FileMetaData``) that holds together; its own bytes begin at ``footer_start`` of the file.
+def check_footer(footer: Struct, leaves: Sequence[LeafColumn], footer_start: int) -> None:
+    """Whether a footer (Thrift's ``FileMetaData``) of these leaf columns holds together; its bytes begin at ``footer_start`` of the file.
 
     Raises ``ValueError``, or what a missing part raises (``LookupError``, ``TypeError``).
     """
@@ -76,7 +76,6 @@ def check_footer(footer: Struct, footer_start: int) -> tuple[LeafColumn, ...]:
     version = value(footer, FileMetaData.VERSION)
     if version not in {1, 2}:
         raise ValueError(f"its footer has version {version}")
-    leaves = leaf_columns(footer)
     groups = _structs(footer, FileMetaData.ROW_GROUPS)
     rows = 0
     extents: list[Extent] = []
@@ -99,7 +98,6 @@ def check_footer(footer: Struct, footer_start: int) -> tuple[LeafColumn, ...]:
     if rows != value(footer, FileMetaData.NUM_ROWS):
         raise ValueError(f"its footer has {value(footer, FileMetaData.NUM_ROWS)} rows where its row groups have {rows}")
     _check_extents(extents, end if groups else MAGIC_BYTES, footer_start)
-    return leaves
 
 
 def leaf_columns(footer: Struct) -> tuple[LeafColumn, ...]:

@@ -16,14 +16,16 @@ _BOOLEANS = frozenset({TRUE_FIELD, FALSE_FIELD})
 _BYTES = frozenset({TRUE_FIELD, FALSE_FIELD, BYTE})
 
 
-def decode_struct(data: bytes) -> tuple[Struct, int]:
+def decode_struct(data: bytes, at: int = 0, known: Struct | None = None) -> tuple[Struct, int]:
     """The struct at byte 0 and the number of its bytes. Lists are ``(element type, values)``. Raises ``ValueError``.
+
+    With ``known``, the fields that end before byte ``at``, it goes on from there.
 
     >>> decode_struct(bytes.fromhex("1506180361626300"))
     ({1: (5, 3), 2: (8, b'abc')}, 8)
     """
     try:
-        return _struct(data, 0, 0)
+        return _struct(data, at, 0, known)
     except IndexError as error:
         raise ValueError("ends early") from error
 
@@ -52,12 +54,12 @@ def with_fields(encoded: bytes, last: int, fields: Struct) -> bytes:
     return bytes(out)
 
 
-def _struct(data: bytes, at: int, depth: int) -> tuple[Struct, int]:
+def _struct(data: bytes, at: int, depth: int, known: Struct | None = None) -> tuple[Struct, int]:
     """The struct at byte ``at`` and where it ends. Numbers and bytes are read in place: metadata is made of them, a call for each is felt."""
     if depth > _MAX_DEPTH:
         raise ValueError("nests too deeply")
-    fields: Struct = {}
-    number = 0
+    fields: Struct = {} if known is None else dict(known)
+    number = 0 if known is None else max(known)
     while True:
         header = data[at]
         at += 1

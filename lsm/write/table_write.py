@@ -24,7 +24,7 @@ from lsm.bucket.router import Assign, Share, route, row_partitions
 from lsm.compaction.cluster import Clustering
 from lsm.cross_partition.assigner import CrossPartitionAssigner
 from lsm.cross_partition.waiting_rows import WaitingRows
-from lsm.data_files.spill import SPILL_BATCH_BYTES, SpillSpace, spill_directory
+from lsm.data_files.spill import SPILL_BATCH_BYTES, SpillDirectory, SpillSpace
 from lsm.data_files.writer import data_file_names
 from lsm.deletion_vectors.maintainer import BucketVectors
 from lsm.deletion_vectors.writer import DeletionVectorWriter
@@ -108,7 +108,7 @@ class TableWrite:
         told = store.options.changelog_producer == "lookup"  # an overwrite is in no changelog, its compaction neither: so it is done here
         self._compacts = compacts and (not ignore_existing or told)  # others are compacted where they are alone in their buckets
         self._names = data_file_names(store, commit_id)
-        self._spill = spill_directory()
+        self._spill = SpillDirectory()
         raw = store.options.raw
         self._space = SpillSpace(
             self._spill.name,

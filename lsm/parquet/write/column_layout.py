@@ -3,9 +3,9 @@
 Chosen by a sample of the file's first rows. Whole numbers of most distributions are smaller as differences packed into bits
 (DELTA_BINARY_PACKED) than compressed, and are decoded several times faster; numbers with rare outliers are not.
 
-A sample is encoded three times, which for a small file is more work than the file. So what it says holds for the next files of the
-table that have about as many rows, in columns about as wide, until these have ``_KEPT_ROWS`` rows: any layout is valid for any rows, a worse
-one only larger.
+A sample is encoded three times, which for a small file is more work than the file; even to count its values is a quarter of the work of a
+tiny one. So what it says holds for the next files of the table that have about as many rows, in columns about as wide, until these have
+``_KEPT_ROWS`` rows: any layout is valid for any rows, a worse one only larger.
 """
 
 from __future__ import annotations
@@ -118,17 +118,20 @@ def _widths(rows: Any) -> Any:
 
 
 def _layout(rows: Any, plain: frozenset[str], codec: str, level: int | None, *, by_sample: bool, table: str | None) -> ColumnLayout:
-    if not by_sample or codec == "none" or rows.num_rows < _FEWEST_ROWS:
-        return ColumnLayout(dictionary_columns(rows, plain))
-    if table is None:
-        return _sampled(rows, plain, codec, level)
-    key = ("column layout", table, rows.schema, plain, codec, level, int(rows.num_rows).bit_length())
+    tried = by_sample and codec != "none" and rows.num_rows >= _FEWEST_ROWS
+    if table is None or not rows.num_rows:
+        return _chosen(rows, plain, codec, level, tried=tried)
+    key = ("column layout", table, rows.schema, plain, codec, level, tried, int(rows.num_rows).bit_length())
     kept: _Kept | None = SHARED.get(key)
     widths = _widths(rows)
     if kept is None or kept.rows < rows.num_rows or not kept.holds(widths):
-        kept = _Kept(_sampled(rows, plain, codec, level), widths, _KEPT_ROWS)
+        kept = _Kept(_chosen(rows, plain, codec, level, tried=tried), widths, _KEPT_ROWS)
     SHARED.put(key, replace(kept, rows=kept.rows - rows.num_rows), _BYTES_A_NAME * (1 + 2 * rows.num_columns))
     return kept.layout
+
+
+def _chosen(rows: Any, plain: frozenset[str], codec: str, level: int | None, *, tried: bool) -> ColumnLayout:
+    return _sampled(rows, plain, codec, level) if tried else ColumnLayout(dictionary_columns(rows, plain))
 
 
 def _sampled(rows: Any, plain: frozenset[str], codec: str, level: int | None) -> ColumnLayout:

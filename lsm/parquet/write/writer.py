@@ -193,18 +193,23 @@ def fitted(rows: Any, schema: Any) -> Any:
 
     Dictionaries stand for the texts of ``schema``, and texts become dictionaries where it has them.
     """
-    columns, fields = [], []
-    for field in schema:
+    if isinstance(rows, pa.Table) and rows.schema.equals(schema, check_metadata=True):
+        return rows
+    columns, coded = [], {}
+    for number, field in enumerate(schema):
         column = rows.column(field.name)
-        fields.append(field)
-        if column.type.equals(DICTIONARY) and pa.types.is_string(field.type):
-            fields[-1] = field.with_type(DICTIONARY)
+        if column.type.equals(field.type) and not pa.types.is_nested(field.type):
+            columns.append(column)
+        elif column.type.equals(DICTIONARY) and pa.types.is_string(field.type):
+            columns.append(column)
+            coded[number] = field.with_type(DICTIONARY)
         elif pa.types.is_dictionary(field.type) and pa.types.is_string(column.type):
-            column = column.dictionary_encode()
-        elif pa.types.is_nested(field.type) or not column.type.equals(field.type):
-            column = column.cast(field.type)
-        columns.append(column)
-    return pa.Table.from_arrays(columns, schema=pa.schema(fields, schema.metadata))
+            columns.append(column.dictionary_encode())
+        else:
+            columns.append(column.cast(field.type))
+    if coded:
+        schema = pa.schema([coded.get(number, field) for number, field in enumerate(schema)], schema.metadata)
+    return pa.Table.from_arrays(columns, schema=schema)
 
 
 __all__ = ["ROW_GROUP_BYTES", "ROW_GROUP_ROWS", "ParquetFileWriter", "fitted"]

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from fileindex.base.errors import PaimonError
-from lsm.data_files.spill import SpillFile, SpillSpace, spill_directory
+from lsm.data_files.spill import SpillDirectory, SpillFile, SpillSpace
 from lsm.keys.sort import Sorted, SortKey
 from lsm.merge.function import Deduplicate
 from lsm.write_buffer.sort_buffer import SortBuffer
@@ -124,8 +124,8 @@ def test_a_spill_that_storage_refuses_or_loses_is_named(tmp_path: Path, monkeypa
         list(spilled.tables())
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "file"))
     monkeypatch.setenv("TMPDIR", str(tmp_path / "file"))
-    with pytest.raises(StorageError, match="file"):
-        spill_directory()
+    with pytest.raises(StorageError, match="file"), SpillDirectory() as directory:
+        SpillSpace(directory).write([pa.table({"a": [1]})])
 
 
 @pytest.mark.parametrize("codec", ["zstd", "lz4", "none"])

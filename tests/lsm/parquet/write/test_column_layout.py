@@ -80,6 +80,19 @@ def test_a_choice_holds_for_the_next_files_of_the_table_until_these_have_so_many
     assert len(sampled) == 2
 
 
+def test_so_does_what_was_counted_in_tiny_files(monkeypatch, tmp_path):
+    counted: list[int] = []
+    original = chosen.dictionary_columns
+    monkeypatch.setattr(chosen, "dictionary_columns", lambda rows, plain: counted.append(rows.num_rows) or original(rows, plain))
+    few = pa.table({"id": range(100), "city": ["Oslo"] * 100})
+    layouts = [of_table(few.slice(at), str(tmp_path)) for at in range(30)]
+    assert [layout.dictionary for layout in layouts] == [["city"]] * 30
+    assert counted == [100]
+    of_table(few.slice(60), str(tmp_path))
+    of_table(few.slice(60), None)
+    assert counted == [100, 40, 40]
+
+
 @pytest.mark.parametrize("other", ["table", "columns", "plain", "rows", "no table"])
 def test_what_is_another_matter_is_sampled_for_itself(monkeypatch, tmp_path, other):
     rows, sampled = pa.table({"n": DIFFERENCES["ids"]}), asked(monkeypatch)
