@@ -116,8 +116,9 @@ bench: setup $(BENCH_STAMP) ## Measure everything at full size (an hour at most;
 
 FILES ?= 1000000
 .PHONY: bench-scaling
-bench-scaling: setup $(BENCH_STAMP) ## Measure how cost grows: 10,000 to FILES (1,000,000) files; 1, 6 and 24 million rows; 10, 100 and 1,000 commits; unusual shapes
+bench-scaling: setup $(BENCH_STAMP) ## Measure how cost grows: 10,000 to FILES (1,000,000) files; 1, 6 and 24 million rows; 10, 100 and 1,000 commits; history; unusual shapes
 	@$(BIN)/python -m benchmarks.metadata_scaling --files 10000,100000,$(FILES)
+	@$(BIN)/python -m benchmarks.history
 	@$(BIN)/python -m benchmarks.shapes
 	@$(BIN)/python -m benchmarks.scaling
 

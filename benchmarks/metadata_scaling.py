@@ -117,6 +117,7 @@ def make(path: str, files: int, snapshots: int) -> None:
         snapshot = CommitAttempt(store).prepare(store.snapshots.latest(), change, identity, merging=True)
         if not store.snapshots.try_create(snapshot, list):
             raise RuntimeError(f"snapshot {snapshot.id} was there")
+        store.snapshots.tell_created(snapshot.id)
 
 
 def _plan(predicate: Predicate | None, *, warm: bool = False) -> Callable[[str], tuple[float, int]]:

@@ -3,14 +3,16 @@
     make bench-scaling             # among the rest
     python -m benchmarks.shapes    # a few minutes
 
-Each shape lives in a process of its own: written, written again, compacted, asked by a filter, read whole. Seconds of the processor, and
-the peak of the process.
+Each shape lives in a process of its own: written, written again, compacted, asked by a filter, read whole, and one row more is committed. Seconds
+of the processor, and the peak of the process. What files cost by themselves is told by the lines of pyarrow: it alone writes the same rows into
+as many files, each in a folder of its own and synced, then into other files what it reads of two, and reads those.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -18,16 +20,18 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from benchmarks.machine import status_megabytes
 from pyspark_paimon import Table
 
 ROWS, MAPS, INDEXED = 5_000, 200, 50
-_HEADS = ("write", "compaction", "query by a filter", "read of everything")
+_HEADS = ("write", "compaction", "query by a filter", "read of everything", "commit of one row")
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,9 @@ SHAPES: dict[str, Shape] = {
 }
 
 
+FLOORS = {f"the same in {files:,} files, by pyarrow alone": files for files in (256, 1_024)}
+
+
 def measure(name: str) -> dict[str, Any]:
     """Seconds of each step, and megabytes, of this process."""
     shape = SHAPES[name]
@@ -103,6 +110,39 @@ def measure(name: str) -> dict[str, Any]:
         seconds.append(_timed(lambda: table.compact(full=True)))
         seconds.append(_timed(lambda: table.scan(shape.condition).to_arrow()))
         seconds.append(_timed(lambda: table.scan().to_arrow()))
+        seconds.append(_timed(lambda: table.write(rows.slice(0, 1))))
+    return {"seconds": seconds, "peak": status_megabytes("VmHWM")}
+
+
+def by_pyarrow(files: int) -> dict[str, Any]:
+    """What ``measure`` says, of pyarrow and files alone; it neither filters nor commits."""
+    rows = plain()
+    ids = rows.column("id")
+    for name, values in (("_KEY_id", ids), ("_SEQUENCE_NUMBER", ids), ("_VALUE_KIND", pa.nulls(len(ids), pa.int8()).fill_null(0))):
+        rows = rows.append_column(name, values)  # as our files have
+    pieces = [rows.slice(at * len(ids) // files, len(ids) // files) for at in range(files)]
+    with tempfile.TemporaryDirectory() as folder:
+
+        def write(name: str, made: Callable[[int], pa.Table]) -> None:
+            for at in range(files):
+                path = Path(folder, str(at), name)
+                path.parent.mkdir(exist_ok=True)
+                pq.write_table(made(at), path, compression="zstd", write_page_index=True, write_page_checksum=True)
+                for synced in (path, path.parent):
+                    descriptor = os.open(synced, os.O_RDONLY)
+                    os.fsync(descriptor)
+                    os.close(descriptor)
+
+        def both(at: int) -> pa.Table:
+            return pa.concat_tables([pq.ParquetFile(Path(folder, str(at), name)).read(use_threads=False) for name in ("1", "2")])
+
+        def read() -> None:
+            for at in range(files):
+                pq.ParquetFile(Path(folder, str(at), "3")).read(use_threads=False)
+
+        seconds: list[float | None] = [_timed(lambda: write("1", lambda at: pieces[at]))]
+        write("2", lambda at: pieces[at])
+        seconds += [_timed(lambda: write("3", both)), None, _timed(read), None]
     return {"seconds": seconds, "peak": status_megabytes("VmHWM")}
 
 
@@ -118,14 +158,16 @@ def main() -> None:
     parser.add_argument("--shape", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.shape:
-        print(json.dumps(measure(given.shape)))
+        print(json.dumps(by_pyarrow(FLOORS[given.shape]) if given.shape in FLOORS else measure(given.shape)))
         return
     print(f"| table | {' | '.join(_HEADS)} | peak |")
     print("|---" + "|---:" * (len(_HEADS) + 1) + "|")
-    for name in SHAPES:
+    for name in (*SHAPES, *FLOORS):
         command = [sys.executable, "-m", "benchmarks.shapes", "--shape", name]
         told = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1])
-        print(f"| {name} | {' | '.join(f'{one:.2f}' for one in told['seconds'])} | {told['peak']:.0f} |", flush=True)
+        print(
+            f"| {name} | {' | '.join('-' if one is None else f'{one:.2f}' for one in told['seconds'])} | {told['peak']:.0f} |", flush=True
+        )
 
 
 if __name__ == "__main__":

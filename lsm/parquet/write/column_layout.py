@@ -79,7 +79,7 @@ def column_layout(
         by_sample: False: every column has the codec, and none is stored as differences.
         table: whose files share what samples say; None: these rows are asked.
     """
-    bulky = [name for name in rows.schema.names if _is_bulky(rows.column(name))]
+    bulky = [name for name in rows.schema.names if _is_bulky(rows.column(name))] if rows.nbytes > _BULKY else []
     if not bulky:
         return _layout(rows, plain, codec, level, by_sample=by_sample, table=table)
     others = rows.drop_columns(bulky)
