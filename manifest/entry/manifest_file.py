@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TypeAlias
 
 import numpy as np
 
 from fileindex.base.errors import CorruptFile
-from manifest.avro.container import Container, ContainerWriter, blocks_of, read_container
+from manifest.avro.container import Container, ContainerWriter, read_container
 from manifest.avro.schemas import MANIFEST_ENTRY
 from manifest.avro.stored_format import AVRO, in_format
 from manifest.entry.block_ranges import BLOCK_RANGES, BlockFilter, BlockRanges
@@ -27,7 +28,7 @@ from manifest.stats.partition_stats import PartitionType
 
 _Known: TypeAlias = tuple[ManifestFileMeta, StatIdentity]
 _BLOCK_BYTES = 16_000
-"""Some forty entries: few enough that those of a bucket fill a block of their own."""
+"""Some forty entries: few enough that those of a bucket fill blocks of their own."""
 
 _DECODED_TOGETHER = 4 << 20
 """Compressed bytes of manifests."""
@@ -141,7 +142,10 @@ class ManifestFile:
         """(first entry, one past the last, file name and content) of every manifest to write."""
         first = last = 0
         name, writer = self._new_file()
-        for count, block in blocks_of(columns.records(), _BLOCK_BYTES):
+        records = columns.records()
+        for end in _block_ends(columns):
+            count = end - last
+            block = b"".join(islice(records, count))
             if last > first and writer.size >= self.target_size:
                 yield first, last, name, self._content(writer, name, columns, first, last)
                 first = last
@@ -181,6 +185,32 @@ class ManifestFile:
             max_row_id=int((first_row + entries.row_count - 1).max()) if tracked else None,
             column_ranges=self.ranges.ranges(entries),
         )
+
+
+def _block_ends(columns: EntryColumns) -> Iterator[int]:
+    """One past the last entry of every block: blocks of about ``_BLOCK_BYTES``, which hold whole buckets or parts of one.
+
+    So few of them hold a bucket that is wanted, and the keys of each are of a narrow range.
+    """
+    if not len(columns):
+        return
+    codes, _ = columns.partition_codes
+    others = (np.diff(codes) != 0) | (np.diff(columns.bucket) != 0)
+    sums = np.concatenate([[0], np.cumsum(columns.columns.end - columns.columns.start)])
+    until = sums.tolist()
+    first = start = 0
+    for end in [*(np.flatnonzero(others) + 1).tolist(), len(columns)]:
+        fills = until[end] - until[start] >= _BLOCK_BYTES // 2
+        if first < start and fills:
+            yield start
+            first = start
+        start, size = end, until[end] - until[first]
+        if fills or size >= _BLOCK_BYTES * 3 // 4:
+            parts = max(1, round(size / _BLOCK_BYTES))
+            yield from np.unique(np.searchsorted(sums, until[first] + size * np.arange(1, parts + 1) // parts)).tolist()
+            first = end
+    if first < len(columns):
+        yield len(columns)
 
 
 def _batches(metas: Sequence[_Known]) -> Iterator[list[_Known]]:

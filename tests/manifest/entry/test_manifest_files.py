@@ -5,6 +5,7 @@ import itertools
 import json
 import uuid
 import weakref
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
@@ -20,6 +21,7 @@ from manifest.avro import container as avro
 from manifest.avro.codecs import codec_name
 from manifest.avro.container import blocks_of, encode_records, read_container, write_avro
 from manifest.avro.schemas import MANIFEST_ENTRY, MANIFEST_LIST, parsed
+from manifest.entry import manifest_file
 from manifest.entry.columns import EntryColumns
 from manifest.entry.data_file import DataFileMeta, wall_clock_millis
 from manifest.entry.index_manifest import DELETION_VECTORS, HASH, DeletionVectorRange, IndexManifestEntry
@@ -276,6 +278,34 @@ def test_manifests_roll_at_their_target_size(store):
     assert len(metas) > 1
     assert all(meta.file_size < 3 << 16 for meta in metas)
     assert [e for meta in metas for e in store.manifests.read_meta(meta).entries()] == entries
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 120), st.integers(0, 400)), max_size=12))
+def test_blocks_are_whole_buckets_or_parts_of_one(groups):
+    """A bucket of half a block or more shares none; blocks are neither tiny, but where a bucket ends, nor much too large."""
+    made = [
+        entry(0, embedded_index=bytes(width)).model_copy(update={"partition": bytes([group]) + bytes(11), "bucket": bucket})
+        for group, (bucket, count, width) in enumerate(groups)
+        for _ in range(count)
+    ]
+    columns = EntryColumns.of(made)
+    sizes = [len(record) for record in columns.records()]
+    ends = list(manifest_file._block_ends(columns))
+    assert ends == sorted(set(ends))
+    assert ends[-1:] == ([len(made)] if made else [])
+    full = manifest_file._BLOCK_BYTES
+    of_bucket = Counter()
+    for one, size in zip(made, sizes, strict=True):
+        of_bucket[one.partition] += size
+    spans = list(itertools.pairwise([0, *ends]))
+    for first, last in spans:
+        inside = {one.partition for one in made[first:last]}
+        assert len(inside) == 1 or all(of_bucket[one] < full / 2 for one in inside)
+        assert sum(sizes[first:last]) < 2 * full
+    small = [one for one in spans if sum(sizes[slice(*one)]) < full / 2]
+    large = sum(size >= full / 2 for size in of_bucket.values())
+    assert len(small) <= large + 1
 
 
 def test_row_ids_have_a_range_only_if_every_file_has_one(store):
