@@ -62,17 +62,18 @@ class EntryCache:
         """
         if len(parts) == 1 and whole is None:
             return parts[0]
-        key = ("joined", names) if shared else (self._owner, "joined", names)
-        held = self.files.get(key)
-        if held is not None and all(map(operator.is_, held[0], parts)):
-            joined: EntryColumns = held[1]
-            return joined
+        keys: tuple[Hashable, ...] = (("joined", names), (self._owner, "joined", names))
+        for key in keys:
+            held = self.files.get(key)
+            if held is not None and all(map(operator.is_, held[0], parts)):
+                joined: EntryColumns = held[1]
+                return joined
         weight = sum(map(entries_weight, parts)) * (2 if whole is None else 1)  # the parts are kept with it, of which it may be a copy
         if weight > self.files.capacity // 2:
             return EntryColumns.concat(_taken(parts)) if whole is None else whole
         joined = EntryColumns.concat(parts) if whole is None else whole
         if len(parts) > 1:
-            self.files.put(key, (tuple(parts), joined), weight)
+            self.files.put(keys[0] if shared else keys[1], (tuple(parts), joined), weight)
         return joined
 
 

@@ -191,6 +191,20 @@ def test_many_open_tables_stay_within_one_bound(tmp_path, monkeypatch):
     assert tables[0].scan().count() == 100
 
 
+@pytest.mark.parametrize("opened_anew", [False, True])
+def test_manifests_that_were_joined_for_one_scan_are_not_joined_for_the_next(tmp_path, monkeypatch, opened_anew):
+    made(tmp_path / "t")
+    Table.open(tmp_path / "t").write(rows(100, 5))
+    SHARED.clear()
+    table = Table.open(tmp_path / "t")
+    assert table.scan().count() == 105
+    joins, concat = [], EntryColumns.concat
+    monkeypatch.setattr(EntryColumns, "concat", lambda parts: joins.append(parts) or concat(parts))
+    table = Table.open(tmp_path / "t") if opened_anew else table
+    assert table.scan("id >= 2").to_arrow().num_rows == 103
+    assert not joins
+
+
 def test_a_manifest_weighs_what_it_takes_in_memory(tmp_path):
     made(tmp_path / "t")
     store = FileStore.open(tmp_path / "t", cache=nothing_held())
