@@ -69,6 +69,21 @@ WRITING = (
     "lsm.orc.writer",
     "lsm.avro.writer",
 )
+NOT_WRITING = (
+    "lsm.avro",
+    "lsm.bucket.dynamic",
+    "lsm.commit.postponed",
+    "lsm.cross_partition",
+    "lsm.deletion_vectors.maintainer",
+    "lsm.file_index",
+    "lsm.merge.aggregation",
+    "lsm.orc",
+    "lsm.parquet.reader",
+    "lsm.read.data_file",
+    "lsm.scan.planner",
+    "lsm.write.append_writer",
+)
+"""A write that compacts nothing reads no rows, and has one kind of table."""
 
 
 def loaded(code: str, *arguments: str) -> set[str]:
@@ -121,6 +136,12 @@ source = PaimonDataSource({"path": sys.argv[1]})
 reader = source.reader(source.schema())
 assert sum(batch.num_rows for part in reader.partitions() for batch in reader.read(part)) == 2
 """
+
+
+def test_a_write_loads_nothing_that_reads_nor_what_other_tables_need(tmp_path: Path) -> None:
+    Table.create(tmp_path / "t", "id BIGINT, city STRING", primary_keys=["id"], options={"bucket": "1"})
+    code = "import sys, pyarrow as pa\nfrom pyspark_paimon import Table\nTable.open(sys.argv[1]).write(pa.table({'id': [1], 'city': ['Oslo']}))"
+    assert found(NOT_WRITING, loaded(code, str(tmp_path / "t"))) == []
 
 
 def test_the_process_of_a_spark_question_loads_nothing_that_plans_reads_or_writes(path: str) -> None:

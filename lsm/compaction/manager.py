@@ -5,12 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from fileindex.base.log import logger_of
-from lsm.compaction.record_expiry import RecordExpiry
 from lsm.compaction.task import CompactTaskResult, MergeTreeCompactTask, Rewriter
-from lsm.deletion_vectors.maintainer import BucketVectors
 from lsm.levels.sorted_runs import KeyOf, LevelRun, Levels
 from lsm.levels.trivial_move import trivial_move
 from lsm.levels.universal import (
@@ -24,6 +22,10 @@ from lsm.levels.universal import (
 )
 from manifest.entry.data_file import DataFileMeta, wall_clock_millis
 from manifest.options.core_options import CoreOptions
+
+if TYPE_CHECKING:
+    from lsm.compaction.record_expiry import RecordExpiry
+    from lsm.deletion_vectors.maintainer import BucketVectors
 
 _LOG = logger_of(__name__)
 MillisClock = Callable[[], int]

@@ -8,13 +8,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from lsm.arrow.row_kind import drop_retracts
-from lsm.compaction.record_expiry import RecordExpiry
 from lsm.data_files.rolling import discard_files, key_value_writer
 from lsm.data_files.writer import FileTarget
-from lsm.deletion_vectors.maintainer import BucketVectors
 from lsm.keys.sort import SortKey
 from lsm.levels.sorted_runs import KeyOf, Section, SortedRun, interval_partition
 from lsm.merge.function import MergeFunction
@@ -22,6 +20,10 @@ from lsm.merge.lookup_function import combines_versions, with_level, without_lev
 from lsm.merge.merge_iterator import MergeRound, merge_runs
 from lsm.read.full_scan import batch_bytes_of, file_rows, runs_that_count
 from manifest.entry.data_file import DataFileMeta, FileSource
+
+if TYPE_CHECKING:
+    from lsm.compaction.record_expiry import RecordExpiry
+    from lsm.deletion_vectors.maintainer import BucketVectors
 
 ChangeObserver: TypeAlias = Callable[[MergeRound], None]
 """Told of every round that new rows take part in: all versions with their ``_LEVEL``, and what became of them."""

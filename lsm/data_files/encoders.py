@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from lsm.avro.writer import AvroFileWriter
-from lsm.orc.writer import STRIPE_BYTES, OrcFileWriter
+from fileindex.base.lazy import LazyModule
 from lsm.parquet.write.writer import ROW_GROUP_BYTES, ParquetFileWriter
 from lsm.schema.parquet_schema import needs_int96
 from manifest.io.file_io import FileIO
 from manifest.options.core_options import CoreOptions
 from manifest.options.parquet_options import ParquetOptions
 from manifest.types.data_type import DataField
+
+if TYPE_CHECKING:
+    from lsm.avro import writer as avro
+    from lsm.orc import writer as orc
+else:
+    avro = LazyModule("lsm.avro.writer")
+    orc = LazyModule("lsm.orc.writer")
 
 PARQUET = "parquet"
 
@@ -78,10 +84,10 @@ def file_encoder(
     block = options.file_block_size
     match format_of(options, level):
         case "orc":
-            stripe = min(block or STRIPE_BYTES, max(target, 1))
-            return OrcFileWriter(file_io, path, fields, schema, compression=compression, stripe_bytes=stripe)
+            stripe = min(block or orc.STRIPE_BYTES, max(target, 1))
+            return orc.OrcFileWriter(file_io, path, fields, schema, compression=compression, stripe_bytes=stripe)
         case "avro":
-            return AvroFileWriter(file_io, path, fields, schema, compression=compression, level=options.zstd_level)
+            return avro.AvroFileWriter(file_io, path, fields, schema, compression=compression, level=options.zstd_level)
     parquet = ParquetOptions.of(options.raw)
     return ParquetFileWriter(
         file_io,

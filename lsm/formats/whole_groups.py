@@ -10,9 +10,10 @@ from typing import Any, Self
 
 from fileindex.base.errors import CorruptFile
 from fileindex.base.lazy import cached_property
+from lsm.arrow.batch_size import DECODED_BATCH_BYTES, MAX_BATCH_ROWS
 from lsm.parquet.decoding import decoding
 from lsm.parquet.footer import RowGroup
-from lsm.parquet.reader import DECODED_BATCH_BYTES, MAX_BATCH_ROWS, rows_only
+from lsm.parquet.reader import rows_only
 from lsm.parquet.row_group_pages import GroupPages
 from manifest.io.file_io import FileIO
 from manifest.stats.column_stats import ColumnBounds

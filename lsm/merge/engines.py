@@ -5,13 +5,20 @@ Others ask for a trait (``manifest.options.merge_engine``).
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from fileindex.base.errors import UnsupportedOption
-from lsm.merge.aggregation import Aggregation
+from fileindex.base.lazy import LazyModule
 from lsm.merge.function import Deduplicate, FirstRow, MergeFunction
-from lsm.merge.partial_update import PartialUpdate
 from manifest.io.errors import UnsupportedTable
 from manifest.schema.merge_options import MergeOptions
 from manifest.schema.table_schema import TableSchema
+
+if TYPE_CHECKING:
+    from lsm.merge import aggregation, partial_update
+else:
+    aggregation = LazyModule("lsm.merge.aggregation")
+    partial_update = LazyModule("lsm.merge.partial_update")
 
 
 def merge_function_for(schema: TableSchema) -> MergeFunction:
@@ -34,9 +41,9 @@ def merge_function_for(schema: TableSchema) -> MergeFunction:
         case "first-row":
             return FirstRow(options.ignore_delete)
         case "aggregation":
-            return Aggregation(options.aggregates, options.remove_on_delete)
+            return aggregation.Aggregation(options.aggregates, options.remove_on_delete)
         case _:
-            return PartialUpdate(
+            return partial_update.PartialUpdate(
                 schema.primary_keys,
                 options.groups,
                 options.aggregates,

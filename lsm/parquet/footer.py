@@ -11,10 +11,9 @@ import pyarrow.parquet as pq
 
 from fileindex.base.lazy import cached_property
 from lsm.parquet.fields import ColumnChunk, ColumnMetaData, FileMetaData, RowGroupMetaData, SizeStatistics, list_of, value, value_or
-from lsm.parquet.footer_head import decode_footer
 from lsm.parquet.footer_promise import FooterPromise
 from lsm.parquet.footer_seal import check_footer_seal, footer_seal_length
-from lsm.parquet.footer_structure import check_footer
+from lsm.parquet.footer_structure import check_footer, decode_footer
 from lsm.parquet.footer_writer import PARQUET_MAGIC
 from lsm.parquet.nested import leaf_count
 from lsm.parquet.page_index import PageFooter, ReadRange

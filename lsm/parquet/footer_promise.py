@@ -33,8 +33,7 @@ from lsm.parquet.fields import (
     value,
     value_or,
 )
-from lsm.parquet.footer_head import FooterHead
-from lsm.parquet.footer_structure import LeafColumn, raw_bounds
+from lsm.parquet.footer_structure import FooterHead, LeafColumn, raw_bounds
 from lsm.parquet.thrift import Struct
 from lsm.schema.parquet_schema import KIND_FIELD, SEQUENCE_FIELD, key_fields
 from manifest.entry.data_file import DataFileMeta

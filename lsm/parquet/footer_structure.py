@@ -2,14 +2,18 @@
 
 Everything that a footer says twice is compared: leaf columns and the paths of their chunks, rows of the file, of its row groups and of
 their chunks, the older and the newer form of minima and maxima, where chunks and indexes lie and where others end.
+
+Its beginning, version and schema, is the same bytes in all files that were written alike: it is decoded once, and looked through once.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from fileindex.base.lazy import cached_property
 from lsm.parquet.fields import (
     ChunkStatistics,
     ColumnChunk,
@@ -31,7 +35,9 @@ from lsm.parquet.fields import (
     value_or,
 )
 from lsm.parquet.footer_fields import check_fields
-from lsm.parquet.thrift import I32, STRUCT, Struct
+from lsm.parquet.thrift import I32, STRUCT, Struct, decode_struct, encode_struct
+from manifest.io.file_cache import SHARED
+from manifest.schema.table_schema import TableSchema
 
 MAGIC_BYTES = 4
 Extent: TypeAlias = tuple[int, int]
@@ -46,6 +52,14 @@ _OLDER_AND_NEWER = (
 _UNSIGNED = range(ConvertedType.UINT_8, ConvertedType.UINT_64 + 1)
 _JAVA = b"parquet-mr"
 _MAX_DEPTH = 64
+_FIRST = 12
+"""Bytes by which heads are looked for, fewer than any has; they tell the number of columns."""
+_HEADS = 16
+"""So many that begin alike are held, the last ones."""
+_FIELDS = (FileMetaData.VERSION, FileMetaData.SCHEMA)
+_IN_MEMORY = 60
+"""Bytes in memory for a byte of a footer."""
+_SCHEMAS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +79,52 @@ class LeafColumn:
     chain: tuple[Struct, ...]
     definition: int
     repetition: int
+
+
+@dataclass(frozen=True)
+class FooterHead:
+    """Fields that are the first of a footer, the bytes that spell them, and the leaf columns of their schema."""
+
+    encoded: bytes
+    fields: Struct
+    leaves: tuple[LeafColumn, ...]
+    _written_with: deque[tuple[TableSchema, object]] = field(default_factory=lambda: deque(maxlen=_SCHEMAS), repr=False)
+
+    @cached_property
+    def columns(self) -> dict[str, list[tuple[int, LeafColumn]]]:
+        """The leaves of every top-level column, each with its position among all."""
+        found: dict[str, list[tuple[int, LeafColumn]]] = {}
+        for position, leaf in enumerate(self.leaves):
+            found.setdefault(leaf.path[0].decode(), []).append((position, leaf))
+        return found
+
+    def is_of(self, schema: TableSchema, details: object) -> bool:
+        """Whether the columns have been found to be those of this very schema, with the same ``details``."""
+        return any(known is schema and found == details for known, found in tuple(self._written_with))
+
+    def found_of(self, schema: TableSchema, details: object) -> None:
+        """They are."""
+        self._written_with.append((schema, details))
+
+
+def decode_footer(encoded: bytes) -> tuple[Struct, FooterHead]:
+    """All fields of a footer (Thrift's ``FileMetaData``), which those who use them must not change, and its head.
+
+    Raises ``ValueError``, or what a missing part raises (``LookupError``, ``TypeError``).
+    """
+    key = ("footer heads", encoded[:_FIRST])
+    heads: tuple[FooterHead, ...] = SHARED.get(key) or ()
+    head = next((one for one in heads if encoded.startswith(one.encoded)), None)
+    footer, used = decode_struct(encoded) if head is None else decode_struct(encoded, len(head.encoded), head.fields)
+    if used != len(encoded):
+        raise ValueError(f"its footer has {len(encoded)} bytes of which {used} are used")
+    if head is None:
+        fields = {number: footer[number] for number in _FIELDS}
+        head = FooterHead(encode_struct(fields)[:-1], fields, _leaf_columns(footer))
+        if encoded.startswith(head.encoded):  # as nearly all writers spell it
+            heads = (head, *heads[: _HEADS - 1])
+            SHARED.put(key, heads, _IN_MEMORY * sum(len(one.encoded) for one in heads))
+    return footer, head
 
 
 def check_footer(footer: Struct, leaves: Sequence[LeafColumn], footer_start: int) -> None:
@@ -100,7 +160,7 @@ def check_footer(footer: Struct, leaves: Sequence[LeafColumn], footer_start: int
     _check_extents(extents, end if groups else MAGIC_BYTES, footer_start)
 
 
-def leaf_columns(footer: Struct) -> tuple[LeafColumn, ...]:
+def _leaf_columns(footer: Struct) -> tuple[LeafColumn, ...]:
     """The leaf columns of a footer. Raises as ``check_footer``, for the schema alone."""
     leaves = tuple(_leaves(_structs(footer, FileMetaData.SCHEMA)))
     if len({leaf.path for leaf in leaves}) != len(leaves):
@@ -271,4 +331,4 @@ def _check_extents(extents: list[Extent], first: int, last: int) -> None:
         raise ValueError(f"an index ends at {end}, after the footer's start at {last}")
 
 
-__all__ = ["LeafColumn", "check_footer", "chunk_extent", "leaf_columns", "raw_bounds"]
+__all__ = ["FooterHead", "LeafColumn", "check_footer", "chunk_extent", "decode_footer", "raw_bounds"]

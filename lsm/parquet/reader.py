@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from fileindex.base.errors import CorruptFile
 from fileindex.base.lazy import cached_property
+from lsm.arrow.batch_size import DECODED_BATCH_BYTES, MAX_BATCH_ROWS
 from lsm.parquet.decoding import decoding
 from lsm.parquet.footer import CachedFooter, RowGroup
 from lsm.parquet.footer_promise import FooterPromise
@@ -32,9 +33,6 @@ from manifest.stats.column_stats import ColumnBounds
 from manifest.storage.ranges import is_told, told, told_in_turn
 from manifest.types.data_type import DataType
 
-DECODED_BATCH_BYTES = 16 * 1024 * 1024
-"""About as many decoded bytes as a batch may have; the bound of a reader's memory, together with MAX_BATCH_ROWS."""
-MAX_BATCH_ROWS = 128 * 1024
 PAGED_ROWS = 32 * 1024
 """Row groups of fewer rows are decoded whole: looking through page indexes would cost more."""
 _FEW_ROWS = 8 * 1024

@@ -15,13 +15,14 @@ from fileindex.base.column_type import Plain
 from fileindex.base.lazy import cached_property
 from fileindex.format.bsi import NumberSummary
 from fileindex.predicate.tree import FALSE, TRUE, columns_of
+from lsm.arrow.batch_size import DECODED_BATCH_BYTES
 from lsm.data_file_format import check_format, open_data_file
 from lsm.deletion_vectors.reader import DeletionFile, dead_rows
 from lsm.formats.open_data_file import OpenDataFile
 from lsm.keys.order_by import RowOrder
 from lsm.keys.sort import INSERT, SEQUENCE_NUMBER, VALUE_KIND
 from lsm.parquet.footer_promise import FooterPromise
-from lsm.parquet.reader import DECODED_BATCH_BYTES, rows_only
+from lsm.parquet.reader import rows_only
 from lsm.read.file_filter import FileFilter, FilterInside
 from lsm.read.index_selection import FileIndex, Selection, open_container
 from lsm.read.metrics import ReadReport

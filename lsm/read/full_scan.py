@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyroaring import BitMap
 
-from lsm.deletion_vectors.reader import DeletionFile
+from fileindex.base.lazy import LazyModule
+from lsm.arrow.batch_size import DECODED_BATCH_BYTES
 from lsm.keys.sort import SEQUENCE_NUMBER, VALUE_KIND
-from lsm.parquet.reader import DECODED_BATCH_BYTES
-from lsm.read.data_file import DataFileRead
 from manifest.entry.data_file import DataFileMeta
 from manifest.store import FileStore
+
+if TYPE_CHECKING:
+    from lsm.deletion_vectors.reader import DeletionFile
+    from lsm.read import data_file
+else:  # a write that compacts nothing reads nothing
+    data_file = LazyModule("lsm.read.data_file")
 
 _MERGE_BYTES = 96 << 20
 _LEAST_BATCH_BYTES = 1 << 20
@@ -41,7 +46,7 @@ def file_rows(
         UnsupportedTable: the file is no Parquet file, or a column's old type cannot be read as its new one.
     """
     names = row_columns(store) if columns is None else tuple(columns)
-    read = DataFileRead(
+    read = data_file.DataFileRead(
         store,
         partition,
         bucket,

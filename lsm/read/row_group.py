@@ -23,12 +23,12 @@ from fileindex.base.plain_value import to_scalar
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.tree import FALSE, TRUE, ColumnRef, Predicate, columns_of
 from fileindex.rowset.roaring import bitmap_to_rows
+from lsm.arrow.batch_size import DECODED_BATCH_BYTES, MAX_BATCH_ROWS
 from lsm.arrow.row_kind import retracts
 from lsm.arrow.text_form import TextForm, plain_text, plain_texts
 from lsm.formats.open_data_file import OpenDataFile
 from lsm.keys.sort import VALUE_KIND
 from lsm.parquet.footer import RowGroup
-from lsm.parquet.reader import DECODED_BATCH_BYTES, MAX_BATCH_ROWS
 from lsm.parquet.row_group_pages import GroupPages, matching_rows
 from lsm.read.metrics import ReadReport
 from lsm.read.text_search import TextRows

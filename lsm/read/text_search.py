@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fileindex.base.arrays import Int64s, Mask
+from lsm.arrow.batch_size import DECODED_BATCH_BYTES
 from lsm.formats.open_data_file import OpenDataFile
 from lsm.parquet.footer import RowGroup
-from lsm.parquet.reader import DECODED_BATCH_BYTES
 from lsm.read.metrics import ReadReport
 
 _Rows = Int64s

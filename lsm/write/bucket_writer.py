@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from fileindex.base.arrays import Int64s
 from fileindex.base.column_type import Plain
 from lsm.data_files.spill import SpillSpace
 from lsm.data_files.writer import FileTarget
-from lsm.deletion_vectors.maintainer import BucketVectors
 from lsm.write_buffer.source import BufferedRows, Source
 from manifest.commit.message import CommitMessage
 from manifest.entry.data_file import DataFileMeta
 from manifest.io.paths import FileNames
 from manifest.store import FileStore
+
+if TYPE_CHECKING:
+    from lsm.deletion_vectors.maintainer import BucketVectors
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fileindex.base.arrays import Int64s
+from fileindex.base.lazy import LazyModule
 from lsm.compaction.changelog import ChangelogWriter, CompactionChangelog, changelog_target
-from lsm.compaction.full_changelog_rewriter import FullChangelogRewriter
-from lsm.compaction.lookup_rewriter import LookupRewriter
 from lsm.compaction.manager import CompactIncrement, CompactionPolicy, MergeTreeCompactManager
-from lsm.compaction.record_expiry import RecordExpiry
 from lsm.compaction.task import CompactTaskResult, MergeTreeRewriter, Rewriter
 from lsm.data_files.rolling import discard_files, key_value_writer
 from lsm.keys.sort import SortKey
@@ -24,6 +22,13 @@ from lsm.write_buffer.source import BufferedRows, Source
 from manifest.commit.message import CommitMessage
 from manifest.entry.data_file import DataFileMeta, FileSource
 from manifest.schema.table_schema import TableSchema
+
+if TYPE_CHECKING:
+    from lsm.compaction import full_changelog_rewriter, lookup_rewriter, record_expiry
+else:
+    full_changelog_rewriter = LazyModule("lsm.compaction.full_changelog_rewriter")
+    lookup_rewriter = LazyModule("lsm.compaction.lookup_rewriter")
+    record_expiry = LazyModule("lsm.compaction.record_expiry")
 
 
 def sort_key_of(schema: TableSchema) -> SortKey:
@@ -44,7 +49,8 @@ class MergeTreeWriter:
         self._logs_input = context.logs and context.store.options.changelog_producer == "input"
         self._keeps_every = self._logs_input or not fold.is_associative
         self._buffer = SortBuffer(key, KeepAll() if self._keeps_every else fold, context.next_sequence)
-        expiry = RecordExpiry.of(context.store)
+        expires = context.store.options.record_level_expire_time is not None
+        expiry = record_expiry.RecordExpiry.of(context.store) if expires else None
         self._plain = plain = MergeTreeRewriter(self._target, context.partition, context.bucket, key, fold, context.vectors, expiry)
         key_of, policy = key_decoder(schema.key_types), CompactionPolicy.of(context.store.options)
         self._log = ChangelogWriter(changelog_target(self._target))
@@ -52,9 +58,11 @@ class MergeTreeWriter:
         changes = CompactionChangelog.of(schema, self._log, key, max_level) if context.logs else None
         rewriter: Rewriter = plain
         if context.store.options.needs_lookup:
-            rewriter = LookupRewriter(plain, key_of, lambda: self._manager.levels.files, None if changes is None else changes.observe)
+            rewriter = lookup_rewriter.LookupRewriter(
+                plain, key_of, lambda: self._manager.levels.files, None if changes is None else changes.observe
+            )
         elif changes is not None:
-            rewriter = FullChangelogRewriter(plain, changes, max_level)
+            rewriter = full_changelog_rewriter.FullChangelogRewriter(plain, changes, max_level)
         self._manager = MergeTreeCompactManager(key_of, list(context.existing), policy, rewriter, vectors=context.vectors, expiry=expiry)
         self._increment = CompactIncrement(rewriter.discard)
         self._new_files: list[DataFileMeta] = []

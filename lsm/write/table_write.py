@@ -10,27 +10,20 @@ from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import pyarrow as pa
 
 from fileindex.base.arrays import Int8s, Int32s
 from fileindex.base.column_type import Plain
+from fileindex.base.lazy import LazyModule
 from lsm.arrow.text_form import WORTH_ROWS
-from lsm.bucket.dynamic import HashBucketAssigner, Owned, Owners
 from lsm.bucket.hash import buckets_of_hashes
-from lsm.bucket.hash_index import write_hashes
 from lsm.bucket.router import Assign, Share, route, row_partitions
-from lsm.compaction.cluster import Clustering
-from lsm.cross_partition.assigner import CrossPartitionAssigner
-from lsm.cross_partition.waiting_rows import WaitingRows
 from lsm.data_files.spill import SPILL_BATCH_BYTES, SpillDirectory, SpillSpace
 from lsm.data_files.writer import data_file_names
-from lsm.deletion_vectors.maintainer import BucketVectors
-from lsm.deletion_vectors.writer import DeletionVectorWriter
 from lsm.schema.conform_input import conform
 from lsm.schema.pieces import in_pieces
-from lsm.write.append_writer import AppendOnlyWriter
 from lsm.write.base_files import ExistingFiles
 from lsm.write.bucket_writer import BucketContext, BucketWriter, WriteMetrics
 from lsm.write.merge_tree_writer import MergeTreeWriter
@@ -49,6 +42,22 @@ from manifest.io.paths import POSTPONE_BUCKET, FileNames
 from manifest.options.support import check_writable
 from manifest.schema.key_validation import check_crossing_keys
 from manifest.store import FileStore
+
+if TYPE_CHECKING:
+    from lsm.bucket import dynamic, hash_index
+    from lsm.compaction.cluster import Clustering
+    from lsm.cross_partition import assigner, waiting_rows
+    from lsm.deletion_vectors import maintainer
+    from lsm.deletion_vectors import writer as vector_files
+    from lsm.write import append_writer
+else:  # what only some tables need: together they take as long to load as a hundred thousand rows to write
+    append_writer = LazyModule("lsm.write.append_writer")
+    assigner = LazyModule("lsm.cross_partition.assigner")
+    dynamic = LazyModule("lsm.bucket.dynamic")
+    hash_index = LazyModule("lsm.bucket.hash_index")
+    maintainer = LazyModule("lsm.deletion_vectors.maintainer")
+    waiting_rows = LazyModule("lsm.cross_partition.waiting_rows")
+    vector_files = LazyModule("lsm.deletion_vectors.writer")
 
 _ROUTE_ROWS = 1 << 17
 _ROUTE_BYTES = 16 << 20
@@ -92,7 +101,7 @@ class TableWrite:
         threads: int = 2,
         ignore_existing: bool = False,
         first_sequence: int | None = None,
-        owners: Owners | None = None,
+        owners: dynamic.Owners | None = None,
         base_snapshot_id: int | None = None,
         keeps_others: bool = False,
         finds_keys: bool = True,
@@ -121,17 +130,17 @@ class TableWrite:
         self._logs = not ignore_existing
         self._existing = ExistingFiles(store, ignore=ignore_existing, snapshot_id=base_snapshot_id, buckets=buckets)
         self._owners = owners
-        self._assigner: HashBucketAssigner | None = None
+        self._assigner: dynamic.HashBucketAssigner | None = None
         self._index_names = FileNames("index-", commit_id=commit_id)
         self._writers: dict[tuple[bytes, int], BucketWriter] = {}
         self._prepared: list[CommitMessage] = []
         self._waiting: list[tuple[Any, Int8s | None]] = []
         self._finds_keys = finds_keys
         self._replaced: set[bytes] | None = set() if keeps_others and store.schema.keys_cross_partitions else None
-        self._crossing: WaitingRows | None = None
+        self._crossing: waiting_rows.WaitingRows | None = None
         if store.schema.keys_cross_partitions:
             budget = min(store.options.write_buffer_size // 2, _MAX_SOURCE_BYTES)
-            self._crossing = WaitingRows(store.schema, budget, self._space)
+            self._crossing = waiting_rows.WaitingRows(store.schema, budget, self._space)
         self._done = WriteMetrics()
         self._handed_over: dict[BucketId, BucketWriter] = {}
 
@@ -182,7 +191,7 @@ class TableWrite:
         """Sort all rows of a bucket of an append table anew."""
         self._route()
         writer = self._writer(self.store.partition.decode(partition), bucket, compacting=True)
-        assert isinstance(writer, AppendOnlyWriter), "rows of primary-key tables have their order"
+        assert isinstance(writer, append_writer.AppendOnlyWriter), "rows of primary-key tables have their order"
         writer.cluster(clustering)
 
     def rewrite(self, partition: bytes, bucket: int, names: Collection[str]) -> None:
@@ -234,7 +243,7 @@ class TableWrite:
         hashes = self._assigner.new_hashes(message.partition, message.bucket)
         change = IndexChange(kind=HASH, base=tuple(entry.file_name for entry in known), partition_wide=True)
         if hashes is not None:
-            made = write_hashes(self.store, self._index_names, message.partition, message.bucket, hashes)
+            made = hash_index.write_hashes(self.store, self._index_names, message.partition, message.bucket, hashes)
             old = tuple(entry.file for entry in known if entry.bucket == message.bucket)
             change = change.model_copy(update={"new": (made,), "removed": old})
         done = message.model_copy(update={"index_changes": (*message.index_changes, change)})
@@ -249,7 +258,7 @@ class TableWrite:
     def _assign(self, partition: tuple[Plain, ...], hashes: Int32s) -> Int32s:
         """Dynamic buckets of keys, as of the snapshot that the write began with."""
         if self._assigner is None:
-            self._assigner = HashBucketAssigner(self.store, self._existing.snapshot, self._owners)
+            self._assigner = dynamic.HashBucketAssigner(self.store, self._existing.snapshot, self._owners)
         return self._assigner.assign(self.store.partition.encode(partition), hashes)
 
     def _prepare(self, writer: BucketWriter) -> CommitMessage:
@@ -284,12 +293,12 @@ class TableWrite:
             return
         snapshot = self._existing.snapshot if self._replaced is None else self._existing.overwritten
         snapshot = snapshot if self._finds_keys else None
-        owned = Owned() if self._owners is None else Owned(self._owners.task, self._owners.tasks)
+        owned = dynamic.Owned() if self._owners is None else dynamic.Owned(self._owners.task, self._owners.tasks)
         keys_of = self._existing.keys_by_bucket
-        assigner = CrossPartitionAssigner(self.store, snapshot, keys_of, owned=owned, replaced=self._replaced, each=self._pool.map)
+        crossing = assigner.CrossPartitionAssigner(self.store, snapshot, keys_of, owned=owned, replaced=self._replaced, each=self._pool.map)
         for table, kinds in self._crossing.drain():
             self._make_room()
-            self._hand_out(*assigner.assign(table, kinds))
+            self._hand_out(*crossing.assign(table, kinds))
 
     def _hand_out(self, source: Source, shares: Sequence[Share]) -> None:
         if not self._is_unaware:
@@ -353,18 +362,18 @@ class TableWrite:
                 logs=self._logs,
                 total_buckets=total,
             )
-            found = MergeTreeWriter(context) if self.store.schema.is_primary_key_table else AppendOnlyWriter(context)
+            found = MergeTreeWriter(context) if self.store.schema.is_primary_key_table else append_writer.AppendOnlyWriter(context)
             self._writers[encoded, bucket] = found
         return found
 
-    def _vectors(self, partition: bytes, bucket: int, files: Sequence[DataFileMeta]) -> BucketVectors | None:
+    def _vectors(self, partition: bytes, bucket: int, files: Sequence[DataFileMeta]) -> maintainer.BucketVectors | None:
         """The deletion vectors of a bucket's files; None for tables without."""
         options = self.store.options
         if not options.deletion_vectors_enabled or (self._is_unaware and not files):  # a mere append marks nothing
             return None
         size = options.deletion_vector_index_file_target_size if self._is_unaware else None
-        writer = DeletionVectorWriter(self.store, partition, bucket, self._index_names, size)
-        return BucketVectors(writer, self._existing.deletion_vectors(partition, bucket), {file.file_name for file in files})
+        vectors = vector_files.DeletionVectorWriter(self.store, partition, bucket, self._index_names, size)
+        return maintainer.BucketVectors(vectors, self._existing.deletion_vectors(partition, bucket), {file.file_name for file in files})
 
     def _each(self, work: Callable[[BucketWriter], T], writers: Sequence[BucketWriter]) -> list[T]:
         """Do something for several buckets at a time, the largest first; the first error surfaces once all have ended."""

@@ -18,12 +18,14 @@ from manifest.entry.block_ranges import BlockFilter, BlockRanges
 from manifest.entry.cache import entries_weight
 from manifest.entry.columns import EntryColumns
 from manifest.entry.manifest_list import ManifestFileMeta
-from manifest.entry.objects import MOST_HELD
 from manifest.io.file_cache import FileCache
 from manifest.io.file_io import FileIO
 
 WORTH_BYTES = 32 << 10
 """Manifests below it are read whole."""
+
+MOST_SHARED = 1024
+"""So many entries of wanted blocks are held for whoever wants these blocks; of more, what one filter leaves."""
 
 _HEAD_BYTES = 256 << 10
 _GAP_BYTES = 32 << 10
@@ -72,7 +74,7 @@ def some_entries(
     sizes = head.ranges.column("bytes")
     if int(sizes[chosen].sum()) * 2 > int(sizes.sum()):
         return None
-    if int(head.ranges.column("records")[chosen].sum()) <= MOST_HELD:
+    if int(head.ranges.column("records")[chosen].sum()) <= MOST_SHARED:
         narrowing = None
     kind = ("manifest blocks", meta.file_size, np.packbits(chosen).tobytes(), None if narrowing is None else narrowing.key)
     _, held = files.recall(file_io, path, kind, identity)

@@ -6,12 +6,13 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from fileindex.base.errors import InvalidArgument
-from lsm.commit.postponed import settle_postponed
+from fileindex.base.lazy import LazyModule
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage, CommitResult
 from manifest.options.support import check_writable
@@ -24,6 +25,11 @@ from pyspark_paimon.request.counters import Laps
 from pyspark_paimon.request.inputs import split_kinds
 from pyspark_paimon.request.results import CompactResult, WriteResult, compact_counters
 from pyspark_paimon.scheduling.thread_pool import each
+
+if TYPE_CHECKING:
+    from lsm.commit import postponed
+else:
+    postponed = LazyModule("lsm.commit.postponed")
 
 _EVALUATIONS = 20
 
@@ -63,7 +69,7 @@ def compact_table(store: FileStore, request: CompactRequest, *, threads: int, pr
     start = time.perf_counter()
     check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
     laps, lost_commits = Laps(), 0
-    settled = settle_postponed(store, request.commit_id, wanted_entries(store, request), threads=threads)
+    settled = postponed.settle_postponed(store, request.commit_id, wanted_entries(store, request), threads=threads)
     total = CompactResult(files_before=0, files_after=0, bytes_read=0, bytes_written=0, snapshot_id=settled)
     only: frozenset[tuple[bytes, int]] | None = None
     for attempt in range(1, _EVALUATIONS + 1):

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsm.parquet.footer_head import decode_footer
 from lsm.parquet.footer_promise import BrokenPromise, FooterPromise
+from lsm.parquet.footer_structure import decode_footer
 from lsm.parquet.thrift import I32, decode_struct
 from lsm.parquet.write.writer import ParquetFileWriter
 from manifest.io.file_io import LocalFileIO

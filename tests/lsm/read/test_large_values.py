@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lsm.parquet.reader import DECODED_BATCH_BYTES
+from lsm.arrow.batch_size import DECODED_BATCH_BYTES
 from pyspark_paimon import Table
 
 VALUE = "v" * (1 << 20)

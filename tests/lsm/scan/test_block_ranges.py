@@ -133,7 +133,7 @@ def test_a_plan_by_partition_bucket_or_key_finds_what_a_whole_read_finds_and_rea
         some, read = planned(path, predicate)
         with patch.object(manifest_blocks, "WORTH_BYTES", 1 << 40):
             every, read_whole = planned(path, predicate)
-        with patch.object(manifest_blocks, "MOST_HELD", 0):
+        with patch.object(manifest_blocks, "MOST_SHARED", 0):
             narrowed = [planned(path, predicate)[0] for _ in range(2)]
         assert [some, *narrowed] == [every] * 3
         assert read < read_whole + manifest_blocks._HEAD_BYTES
