@@ -91,7 +91,10 @@ SHAPES: dict[str, Shape] = {
         )
         for keys in (1_000, 10_000)
     },
-    **{f"{20 * ROWS:,} rows in {buckets:,} buckets": Shape(plain, "n = 5", {"bucket": str(buckets)}) for buckets in (1, 256, 1_024)},
+    **{
+        f"{20 * ROWS:,} rows in {buckets:,} bucket{'s' * (buckets > 1)}": Shape(plain, "n = 5", {"bucket": str(buckets)})
+        for buckets in (1, 256, 1_024)
+    },
 }
 
 
