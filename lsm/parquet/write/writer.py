@@ -156,8 +156,10 @@ class ParquetFileWriter:
         self._pending, self._pending_rows, self._pending_bytes = [], 0, 0
 
     def _open(self, first: Any) -> None:
-        pairs = zip(self._encoded, first.schema.types, strict=True)
-        self._encoded = pa.schema([field.with_type(kind) if pa.types.is_dictionary(kind) else field for field, kind in pairs])
+        types = first.schema.types
+        if any(map(pa.types.is_dictionary, types)):
+            pairs = zip(self._encoded, types, strict=True)
+            self._encoded = pa.schema([field.with_type(kind) if pa.types.is_dictionary(kind) else field for field, kind in pairs])
         self._footer = FooterSink(self._output.open(), self._schema, int96=self._int96)
         rows = fitted(first, self._encoded)
         layout = column_layout(rows, self._plain, self._codec, self._level, by_sample=self._by_sample, table=self._table)

@@ -135,6 +135,20 @@ def test_ten_thousand_entries_keep_their_order():
     assert columns.select(columns.bucket == 2).entries() == entries[2::3]
 
 
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.lists(st.sampled_from([None, 0, 1, 5, 63, 64, 127, 128, -1, 2**62]), max_size=3), min_size=1, max_size=5),
+    st.sampled_from([1, 2, 40, 300]),
+)
+def test_long_arrays_of_few_entries_are_passed_as_they_are(counts, times):
+    """Null counts of wide tables: numbers of one byte and others, nulls, none at all."""
+    stats = [SimpleStats(b"a" * 12, b"b" * 12, tuple(some * times)) for some in counts]
+    made = [entry(number, value_stats=each, extra_files=("x.index",)) for number, each in enumerate(stats)]
+    columns = EntryColumns.from_container(read_container("m", encoded(made)))
+    assert columns.entries() == made
+    assert [file.value_stats.null_counts for file in columns.files()] == [each.null_counts for each in stats]
+
+
 def foreign(*, without=(), extra=(), rename="Entry"):
     """The schema of another writer: other record names, other nested fields, in another order."""
     schema = json.loads(json.dumps(MANIFEST_ENTRY).replace("org.apache.paimon.avro.generated.record", rename))
