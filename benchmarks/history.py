@@ -16,16 +16,16 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from manifest.commit.attempt import CommitAttempt, CommitChange, CommitIdentity
+from benchmarks.machine import cpu_seconds
+from benchmarks.metadata_scaling import append
+from manifest.commit.attempt import CommitChange
 from manifest.entry.columns import EntryColumns
-from manifest.snapshot.snapshot import CommitKind
 from manifest.store import FileStore
 from pyspark_paimon import Table
 
@@ -44,12 +44,7 @@ def make(path: str, snapshots: int, tags: int) -> None:
     table.write(rows())
     store = FileStore.open(path)
     for at in range(2, snapshots + 1):
-        change = CommitChange(EntryColumns.of([]))
-        latest = store.snapshots.latest()
-        snapshot = CommitAttempt(store).prepare(latest, change, CommitIdentity("history", at, CommitKind.APPEND), merging=True)
-        if not store.snapshots.try_create(snapshot, list):
-            raise RuntimeError(f"snapshot {snapshot.id} was there")
-        store.snapshots.tell_created(snapshot.id)
+        append(store, CommitChange(EntryColumns.of([])), at)
     for number, at in enumerate(np.linspace(1, snapshots, tags).astype(int).tolist() if tags else ()):
         table.create_tag(f"tag-{number}", at)
 
@@ -61,23 +56,17 @@ _KEPT = {"snapshot.num-retained.min": str(10**6), "snapshot.num-retained.max": s
 def _expiring(table: Table) -> Any:
     kept = table.snapshots().num_rows - EXPIRED + 1
     options = {"snapshot.num-retained.min": "1", "snapshot.num-retained.max": str(max(1, kept)), "snapshot.expire.limit": str(EXPIRED)}
-    return _timed(lambda: table.write(rows(1), options=options))
-
-
-def _timed(work: Callable[[], Any]) -> float:
-    start = time.process_time()
-    work()
-    return time.process_time() - start
+    return cpu_seconds(lambda: table.write(rows(1), options=options))
 
 
 STEPS: dict[str, Callable[[Table], float]] = {
-    "commit of one row": lambda table: _timed(lambda: table.write(rows(1))),
-    "delete by key": lambda table: _timed(lambda: table.delete("id = 5")),
-    "update by key": lambda table: _timed(lambda: table.update("id = 5", {"n": 3})),
-    "overwrite": lambda table: _timed(lambda: table.write(rows(), mode="overwrite")),
+    "commit of one row": lambda table: cpu_seconds(lambda: table.write(rows(1))),
+    "delete by key": lambda table: cpu_seconds(lambda: table.delete("id = 5")),
+    "update by key": lambda table: cpu_seconds(lambda: table.update("id = 5", {"n": 3})),
+    "overwrite": lambda table: cpu_seconds(lambda: table.write(rows(), mode="overwrite")),
     f"commit that expires {EXPIRED} snapshots": _expiring,
-    "lookup by key": lambda table: _timed(lambda: table.scan("id = 5").to_arrow()),
-    "fsck": lambda table: _timed(table.fsck),
+    "lookup by key": lambda table: cpu_seconds(lambda: table.scan("id = 5").to_arrow()),
+    "fsck": lambda table: cpu_seconds(table.fsck),
 }
 
 

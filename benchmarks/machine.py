@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import platform
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -22,6 +25,13 @@ def status_megabytes(name: str) -> float:
     return int(status.partition(f"{name}:")[2].split()[0]) / 1024
 
 
+def cpu_seconds(work: Callable[[], Any]) -> float:
+    """Seconds of the processor, of all threads."""
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
 def _processor() -> str:
     """As the system calls it, without its model's number."""
     names = Path("/proc/cpuinfo")
@@ -33,4 +43,4 @@ def _processor() -> str:
     return platform.processor() or "unknown processor"
 
 
-__all__ = ["machine_class", "status_megabytes"]
+__all__ = ["cpu_seconds", "machine_class", "status_megabytes"]

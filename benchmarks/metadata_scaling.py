@@ -113,11 +113,16 @@ def make(path: str, files: int, snapshots: int) -> None:
     bounds = np.linspace(0, files, snapshots + 1).astype(int).tolist()
     for first, last in pairwise(bounds):
         change = CommitChange(simulated.entries(first, last))
-        identity = CommitIdentity("simulated", last, CommitKind.APPEND)
-        snapshot = CommitAttempt(store).prepare(store.snapshots.latest(), change, identity, merging=True)
-        if not store.snapshots.try_create(snapshot, list):
-            raise RuntimeError(f"snapshot {snapshot.id} was there")
-        store.snapshots.tell_created(snapshot.id)
+        append(store, change, last)
+
+
+def append(store: FileStore, change: CommitChange, number: int) -> None:
+    """One snapshot more, without a look for conflicts: there is no other writer."""
+    identity = CommitIdentity("simulated", number, CommitKind.APPEND)
+    snapshot = CommitAttempt(store).prepare(store.snapshots.latest(), change, identity, merging=True)
+    if not store.snapshots.try_create(snapshot, list):
+        raise RuntimeError(f"snapshot {snapshot.id} was there")
+    store.snapshots.tell_created(snapshot.id)
 
 
 def _plan(predicate: Predicate | None, *, warm: bool = False) -> Callable[[str], tuple[float, int]]:

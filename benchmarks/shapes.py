@@ -16,7 +16,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -27,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.machine import status_megabytes
+from benchmarks.machine import cpu_seconds, status_megabytes
 from pyspark_paimon import Table
 
 ROWS, MAPS, INDEXED = 5_000, 200, 50
@@ -108,12 +107,12 @@ def measure(name: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         options = {"bucket": "1", "write-only": "true", **shape.options}
         table = Table.create(f"{folder}/shapes.db/t", rows.schema, primary_keys=["id"], options=options)
-        seconds = [_timed(lambda: table.write(rows))]
+        seconds = [cpu_seconds(lambda: table.write(rows))]
         table.write(rows)  # there is something to merge
-        seconds.append(_timed(lambda: table.compact(full=True)))
-        seconds.append(_timed(lambda: table.scan(shape.condition).to_arrow()))
-        seconds.append(_timed(lambda: table.scan().to_arrow()))
-        seconds.append(_timed(lambda: table.write(rows.slice(0, 1))))
+        seconds.append(cpu_seconds(lambda: table.compact(full=True)))
+        seconds.append(cpu_seconds(lambda: table.scan(shape.condition).to_arrow()))
+        seconds.append(cpu_seconds(lambda: table.scan().to_arrow()))
+        seconds.append(cpu_seconds(lambda: table.write(rows.slice(0, 1))))
     return {"seconds": seconds, "peak": status_megabytes("VmHWM")}
 
 
@@ -143,16 +142,10 @@ def by_pyarrow(files: int) -> dict[str, Any]:
             for at in range(files):
                 pq.ParquetFile(Path(folder, str(at), "3")).read(use_threads=False)
 
-        seconds: list[float | None] = [_timed(lambda: write("1", lambda at: pieces[at]))]
+        seconds: list[float | None] = [cpu_seconds(lambda: write("1", lambda at: pieces[at]))]
         write("2", lambda at: pieces[at])
-        seconds += [_timed(lambda: write("3", both)), None, _timed(read), None]
+        seconds += [cpu_seconds(lambda: write("3", both)), None, cpu_seconds(read), None]
     return {"seconds": seconds, "peak": status_megabytes("VmHWM")}
-
-
-def _timed(step: Callable[[], Any]) -> float:
-    start = time.process_time()
-    step()
-    return time.process_time() - start
 
 
 def main() -> None:
