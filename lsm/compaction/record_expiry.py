@@ -8,21 +8,25 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from fileindex.base.arrays import Int64s, Mask
 from fileindex.base.column_type import TIMESTAMPS, ColumnType, Kind
-from fileindex.base.lazy import cached_property
+from fileindex.base.lazy import LazyModule, cached_property
 from fileindex.predicate.tree import ColumnRef, IsNull
 from lsm.keys.encoding import one_array
-from lsm.scan.file_pruner import FilePruner
 from manifest.entry.data_file import DataFileMeta
 from manifest.io.errors import UnsupportedTable
 from manifest.schema.record_expiry import EXPIRE_TIME, TIME_FIELD, expiry_problem
 from manifest.store import FileStore
+
+if TYPE_CHECKING:
+    from lsm.scan import file_pruner
+else:
+    file_pruner = LazyModule("lsm.scan.file_pruner")
 
 _A_SECOND = {"ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _FIRST_MILLIS = 1_000_000_000_000
@@ -68,8 +72,8 @@ class RecordExpiry:
         return rows.filter(pa.array(~expired)) if expired.any() else rows
 
     @cached_property
-    def _pruner(self) -> FilePruner:
-        return FilePruner(self.store, IsNull(ColumnRef(self.column)))
+    def _pruner(self) -> file_pruner.FilePruner:
+        return file_pruner.FilePruner(self.store, IsNull(ColumnRef(self.column)))
 
     @cached_property
     def _type(self) -> ColumnType:

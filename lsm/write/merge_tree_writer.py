@@ -10,6 +10,7 @@ from fileindex.base.arrays import Int64s
 from fileindex.base.lazy import LazyModule
 from lsm.compaction.changelog import ChangelogWriter, CompactionChangelog, changelog_target
 from lsm.compaction.manager import CompactIncrement, CompactionPolicy, MergeTreeCompactManager
+from lsm.compaction.record_expiry import RecordExpiry
 from lsm.compaction.task import CompactTaskResult, MergeTreeRewriter, Rewriter
 from lsm.data_files.rolling import discard_files, key_value_writer
 from lsm.keys.sort import SortKey
@@ -24,11 +25,10 @@ from manifest.entry.data_file import DataFileMeta, FileSource
 from manifest.schema.table_schema import TableSchema
 
 if TYPE_CHECKING:
-    from lsm.compaction import full_changelog_rewriter, lookup_rewriter, record_expiry
+    from lsm.compaction import full_changelog_rewriter, lookup_rewriter
 else:
     full_changelog_rewriter = LazyModule("lsm.compaction.full_changelog_rewriter")
     lookup_rewriter = LazyModule("lsm.compaction.lookup_rewriter")
-    record_expiry = LazyModule("lsm.compaction.record_expiry")
 
 
 def sort_key_of(schema: TableSchema) -> SortKey:
@@ -49,8 +49,7 @@ class MergeTreeWriter:
         self._logs_input = context.logs and context.store.options.changelog_producer == "input"
         self._keeps_every = self._logs_input or not fold.is_associative
         self._buffer = SortBuffer(key, KeepAll() if self._keeps_every else fold, context.next_sequence)
-        expires = context.store.options.record_level_expire_time is not None
-        expiry = record_expiry.RecordExpiry.of(context.store) if expires else None
+        expiry = RecordExpiry.of(context.store)
         self._plain = plain = MergeTreeRewriter(self._target, context.partition, context.bucket, key, fold, context.vectors, expiry)
         key_of, policy = key_decoder(schema.key_types), CompactionPolicy.of(context.store.options)
         self._log = ChangelogWriter(changelog_target(self._target))
