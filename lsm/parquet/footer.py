@@ -13,15 +13,13 @@ from fileindex.base.lazy import cached_property
 from lsm.parquet.fields import ColumnChunk, ColumnMetaData, FileMetaData, RowGroupMetaData, SizeStatistics, list_of, value, value_or
 from lsm.parquet.footer_promise import FooterPromise
 from lsm.parquet.footer_seal import check_footer_seal, footer_seal_length
-from lsm.parquet.footer_structure import check_footer, decode_footer
+from lsm.parquet.footer_structure import BYTES_IN_MEMORY, check_footer, decode_footer
 from lsm.parquet.footer_writer import PARQUET_MAGIC
 from lsm.parquet.nested import leaf_count
 from lsm.parquet.page_index import PageFooter, ReadRange
 from lsm.parquet.row_group_pages import DAMAGE
 from lsm.parquet.thrift import Struct
 
-_IN_MEMORY = 60
-"""Bytes in memory for a byte of a footer, page indexes included."""
 _MAGIC_AND_LENGTH = 8
 _FIRST_READ = 64 * 1024
 """Bytes of a file's end: mostly all of its footer."""
@@ -87,7 +85,7 @@ class CachedFooter:
     @property
     def weight(self) -> int:
         """Bytes in memory, about."""
-        return _IN_MEMORY * int(self.metadata.serialized_size)
+        return BYTES_IN_MEMORY * int(self.metadata.serialized_size)
 
     @cached_property
     def sizes(self) -> tuple[tuple[int, ...], ...]:

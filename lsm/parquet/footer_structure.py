@@ -57,8 +57,8 @@ _FIRST = 12
 _HEADS = 16
 """So many that begin alike are held, the last ones."""
 _FIELDS = (FileMetaData.VERSION, FileMetaData.SCHEMA)
-_IN_MEMORY = 60
-"""Bytes in memory for a byte of a footer."""
+BYTES_IN_MEMORY = 60
+"""For a byte of a footer, page indexes included."""
 _SCHEMAS = 8
 
 
@@ -123,7 +123,7 @@ def decode_footer(encoded: bytes) -> tuple[Struct, FooterHead]:
         head = FooterHead(encode_struct(fields)[:-1], fields, _leaf_columns(footer))
         if encoded.startswith(head.encoded):  # as nearly all writers spell it
             heads = (head, *heads[: _HEADS - 1])
-            SHARED.put(key, heads, _IN_MEMORY * sum(len(one.encoded) for one in heads))
+            SHARED.put(key, heads, BYTES_IN_MEMORY * sum(len(one.encoded) for one in heads))
     return footer, head
 
 
@@ -331,4 +331,4 @@ def _check_extents(extents: list[Extent], first: int, last: int) -> None:
         raise ValueError(f"an index ends at {end}, after the footer's start at {last}")
 
 
-__all__ = ["FooterHead", "LeafColumn", "check_footer", "chunk_extent", "decode_footer", "raw_bounds"]
+__all__ = ["BYTES_IN_MEMORY", "FooterHead", "LeafColumn", "check_footer", "chunk_extent", "decode_footer", "raw_bounds"]

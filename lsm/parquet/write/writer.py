@@ -144,18 +144,18 @@ class ParquetFileWriter:
             return
         group = joined(self._pending) if self._pending else self._schema.empty_table()
         with storage_errors(self.path):
-            if self._writer is None:
-                self._open(group)
+            rows = self._open(group) if self._writer is None else fitted(group, self._encoded)
             if group.num_rows:
                 if silent := columns_with_nan(group):
                     self._footer.silent[self._groups] = silent
                 self._groups += 1
-                self._writer.write_table(fitted(group, self._encoded), row_group_size=group.num_rows)
+                self._writer.write_table(rows, row_group_size=group.num_rows)
                 self._footer.flush()
         self._encoded_from += self._pending_bytes
         self._pending, self._pending_rows, self._pending_bytes = [], 0, 0
 
-    def _open(self, first: Any) -> None:
+    def _open(self, first: Any) -> Any:
+        """Begin the file; the first row group as it is encoded."""
         types = first.schema.types
         if any(map(pa.types.is_dictionary, types)):
             pairs = zip(self._encoded, types, strict=True)
@@ -180,6 +180,7 @@ class ParquetFileWriter:
             use_deprecated_int96_timestamps=self._int96,
             write_time_adjusted_to_utc=True,
         )
+        return rows
 
     def _blooms(self, first: Any) -> dict[str, Any] | None:
         """Of plain columns only: parquet-mr names the parts of nested ones otherwise."""
