@@ -30,6 +30,7 @@ from manifest.io.errors import OutOfMemory
 
 _MARK, _IS_MARKED, _IS_NAMED = b"sync.marker", b"crc32", b"crc32 of name and content"
 _CRC = 4
+_BLOCK_BYTES = 64_000
 _BRANCH = "_UNION_BRANCH"
 _MALFORMED = (EOFError, ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
 """What decoding of wrong bytes may end in."""
@@ -131,14 +132,14 @@ def decode_records(path: str, schema: AvroSchema, payload: bytes, count: int) ->
         raise CorruptFile(path, f"{len(payload) - source.tell()} bytes are left after the last record")
 
 
-def blocks_of(records: Iterable[bytes], block_bytes: int = 64_000) -> Iterator[tuple[int, bytes]]:
-    """Group encoded records into blocks of about ``block_bytes``."""
+def blocks_of(records: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Group encoded records into blocks of about ``_BLOCK_BYTES``."""
     pending: list[bytes] = []
     size = 0
     for record in records:
         pending.append(record)
         size += len(record)
-        if size >= block_bytes:
+        if size >= _BLOCK_BYTES:
             yield len(pending), b"".join(pending)
             pending, size = [], 0
     if pending:

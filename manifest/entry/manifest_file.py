@@ -128,18 +128,18 @@ class ManifestFile:
         """New manifests with ``entries``, rolled at the target size; none for no entries."""
         columns = entries if isinstance(entries, EntryColumns) else EntryColumns.of(entries)
         metas: list[ManifestFileMeta] = []
-        for first, last, name, container in self._files(columns):
+        for some, name, container in self._files(columns):
             data = in_format(name, container, MANIFEST_ENTRY, self.file_format, self.codec)
             self.file_io.write(self.paths.manifest(name), data)
-            metas.append(self._meta(name, len(data), columns.select(np.arange(first, last))))
+            metas.append(self._meta(name, len(data), some))
         return metas
 
     def write_clustered(self, entries: EntryColumns) -> list[ManifestFileMeta]:
         """As ``write``, in the order by which filters leave most out."""
         return self.write(clustered(entries, self.partition, self.ranges.key))
 
-    def _files(self, columns: EntryColumns) -> Iterator[tuple[int, int, str, bytes]]:
-        """(first entry, one past the last, file name and content) of every manifest to write."""
+    def _files(self, columns: EntryColumns) -> Iterator[tuple[EntryColumns, str, bytes]]:
+        """The entries, the file name and the content of every manifest to write."""
         first = last = 0
         name, writer = self._new_file()
         records = columns.records()
@@ -147,20 +147,20 @@ class ManifestFile:
             count = end - last
             block = b"".join(islice(records, count))
             if last > first and writer.size >= self.target_size:
-                yield first, last, name, self._content(writer, name, columns, first, last)
+                yield self._file(writer, name, columns.select(np.arange(first, last)))
                 first = last
                 name, writer = self._new_file()
             writer.add(count, block)
             last += count
         if last > first:
-            yield first, last, name, self._content(writer, name, columns, first, last)
+            yield self._file(writer, name, columns.select(np.arange(first, last)))
 
-    def _content(self, writer: ContainerWriter, name: str, columns: EntryColumns, first: int, last: int) -> bytes:
-        """The file, with what its blocks hold in its header."""
-        ranges = BlockRanges.of(columns.select(np.arange(first, last)), writer.blocks, self.ranges.key)
+    def _file(self, writer: ContainerWriter, name: str, entries: EntryColumns) -> tuple[EntryColumns, str, bytes]:
+        """The file with ``entries``, and with what its blocks hold in its header."""
+        ranges = BlockRanges.of(entries, writer.blocks, self.ranges.key)
         if ranges is not None:
             writer.metadata[BLOCK_RANGES] = ranges.to_text(name, writer.metadata)
-        return writer.content()
+        return entries, name, writer.content()
 
     def _new_file(self) -> tuple[str, ContainerWriter]:
         name = self.names.next()
