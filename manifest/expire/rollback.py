@@ -76,12 +76,16 @@ def finish_rollback(store: FileStore, pending: PendingRollback) -> Snapshot:
 class _Forgotten:
     """What nobody can read any more, and whose files may go."""
 
+    target: Snapshot
     tags: Mapping[str, Tag]
     snapshots: Sequence[Snapshot]
     changelogs: Sequence[Snapshot]
 
     def removed(self, store: FileStore) -> Removed:
-        data, manifests = remove_unreachable(store, self.tags.values(), [*self.snapshots, *self.changelogs])
+        known = {self.target.id, *(snapshot.id for snapshot in self.snapshots)}
+        after_expired = [snapshot for snapshot in self.snapshots if snapshot.id - 1 not in known]  # these held what those had added
+        states = [*self.tags.values(), *after_expired]
+        data, manifests = remove_unreachable(store, states, [*self.snapshots, *self.changelogs])
         return Removed(len(self.snapshots), tuple(sorted(self.tags)), data, manifests)
 
 
@@ -95,7 +99,7 @@ def _forget(store: FileStore, pending: PendingRollback) -> _Forgotten:
     tags |= _delete_newer_tags(store, target)  # made meanwhile
     with suppress(OSError):  # a note of snapshots that are gone says nothing
         file_io.delete(store.paths.pending_rollback)
-    return _Forgotten(tags, gone, changelogs)
+    return _Forgotten(target, tags, gone, changelogs)
 
 
 def _newer(store: FileStore, target: int) -> dict[int, str]:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from fileindex.base.errors import CorruptFile, InvalidArgument
@@ -326,6 +326,7 @@ STEPS = ["append", "compact", "truncate", "tag", "untag", "branch", "unbranch", 
 
 
 @settings(max_examples=some(6), deadline=None, suppress_health_check=list(HealthCheck))
+@example([("tag", False, 0), ("append", False, 0), ("append", False, 0), ("expire", False, 0), ("rollback", False, 0)])
 @given(st.lists(st.tuples(st.sampled_from(STEPS), st.booleans(), st.integers(0, 3)), min_size=3, max_size=14))
 def test_whatever_happens_every_kept_state_is_whole_and_nothing_else_is_left(tmp_path_factory, steps):
     table = make_table(tmp_path_factory.mktemp("h") / "t", options={"write-only": "true", "manifest.merge-min-count": "3"})
