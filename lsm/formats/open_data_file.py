@@ -8,6 +8,7 @@ from typing import Any, Protocol, Self
 
 from lsm.parquet.footer import RowGroup
 from lsm.parquet.row_group_pages import GroupPages
+from manifest.entry.bounds import BoundsColumn
 from manifest.stats.column_stats import ColumnBounds
 from manifest.types.data_type import DataType
 
@@ -46,8 +47,8 @@ class OpenDataFile(Protocol):
     def expect(self, columns: Sequence[str], group: RowGroup, pages: GroupPages | None = None, rows: Any = None) -> None:
         """Tell storage that is far what is read next of a group: the pages at ``rows``, or without ``pages`` whole columns."""
 
-    def page_bounds(self, pages: GroupPages, column: str, data_type: DataType) -> tuple[list[ColumnBounds], Any] | None:
-        """As ``bounds``, for every page of a column, and where the pages start."""
+    def page_bounds(self, pages: GroupPages, column: str, data_type: DataType) -> tuple[BoundsColumn, Any] | None:
+        """As ``bounds``, of all pages of a column, and where the pages start."""
 
     def take(self, pages: GroupPages, columns: Sequence[str], rows: Any) -> list[Any | None]:
         """The values of columns at ``rows`` of a group; None for one that can only be read whole."""

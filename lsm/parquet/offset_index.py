@@ -13,10 +13,9 @@ import numpy as np
 
 from fileindex.base.arrays import Int64s, Mask, UInt8s
 from lsm.parquet.fields import OffsetIndex, PageLocation, list_of, value
-from lsm.parquet.thrift import Struct, decode_struct
+from lsm.parquet.thrift import STRUCT, Struct, decode_struct, list_head
 
-_LIST_OF_STRUCTS = 0x0C
-_FIRST_FIELD_IS_A_LIST = 0x19
+_NO_PAGE = 0, 0
 _TOKENS = 7
 _HEADERS = ((0, 0x16), (2, 0x15), (4, 0x16), (6, 0x00))
 """Of the tokens of a page: a long, an int and a long follow, and the structure ends."""
@@ -36,7 +35,7 @@ def page_locations(indexes: Sequence[bytes]) -> list[Int64s | None]:
     """
     data = b"".join(indexes) + _END
     ends = np.cumsum([len(index) for index in indexes], dtype=np.int64)
-    heads = [_head(index) for index in indexes]
+    heads = [list_head(index, 0, STRUCT) or _NO_PAGE for index in indexes]
     counts = np.array([count for count, _ in heads], np.int64)
     first = np.concatenate([[0], ends[:-1]]) + np.array([size for _, size in heads], np.int64)
     found, proven = _split(np.frombuffer(data, np.uint8), first, counts, ends)
@@ -73,21 +72,6 @@ def layouts(pages: Mapping[int, Int64s], spans: Sequence[tuple[int, int]], num_r
             breaks = np.append(lines[:, 2], num_rows)
             found[leaf] = lines, alike.setdefault(breaks.tobytes(), breaks)
     return found
-
-
-def _head(index: bytes) -> tuple[int, int]:
-    """The pages that an index lists, and the bytes before the first; no page where it begins otherwise."""
-    if len(index) < 3 or index[0] != _FIRST_FIELD_IS_A_LIST or index[1] & 15 != _LIST_OF_STRUCTS:
-        return 0, 0
-    if index[1] >> 4 < 15:
-        return index[1] >> 4, 2
-    count = shift = 0
-    for at in range(2, min(len(index), 7)):
-        count |= (index[at] & 0x7F) << shift
-        shift += 7
-        if index[at] < 0x80:
-            return (count, at + 1) if count <= len(index) else (0, 0)
-    return 0, 0
 
 
 def _split(data: UInt8s, first: Int64s, counts: Int64s, ends: Int64s) -> tuple[Int64s, Mask]:

@@ -7,16 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from fileindex.base.arrays import Int64s
 from fileindex.base.lazy import cached_property
+from lsm.parquet.column_index import check_pages, decode_column_index
 from lsm.parquet.fields import (
     ChunkStatistics,
     ColumnChunk,
-    ColumnIndex,
     ColumnMetaData,
     ConvertedType,
     Encoding,
@@ -33,9 +32,9 @@ from lsm.parquet.fields import (
 from lsm.parquet.footer_seal import FooterSeal
 from lsm.parquet.footer_structure import chunk_extent, raw_bounds
 from lsm.parquet.offset_index import layouts, page_locations
-from lsm.parquet.statistics import check_pages, column_bounds
-from lsm.parquet.thrift import I32, Struct, decode_struct, encode_struct
-from manifest.stats.column_stats import ColumnBounds
+from lsm.parquet.statistics import column_bounds
+from lsm.parquet.thrift import I32, Struct, encode_struct
+from manifest.entry.bounds import BoundsColumn
 from manifest.types.data_type import DataType
 
 ReadRange = Callable[[int, int], bytes]
@@ -83,7 +82,7 @@ class PageFooter:
     seal: FooterSeal | None = None
     locations: dict[int, dict[int, Int64s | None]] = field(default_factory=dict, repr=False)
     layouts: dict[int, dict[int, tuple[Int64s, Int64s]]] = field(default_factory=dict, repr=False)
-    bounds: dict[tuple[int, int, DataType], list[ColumnBounds] | None] = field(default_factory=dict, repr=False)
+    bounds: dict[tuple[int, int, DataType], BoundsColumn | None] = field(default_factory=dict, repr=False)
     encoded: dict[int, tuple[Struct, tuple[bytes, ...], bytes]] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -199,39 +198,24 @@ class ColumnPages:
         found = [(int(where[0]), int(length.sum())) for where, length in runs if len(where)]
         return [(start, first - start), *found] if 0 < start < first else found
 
-    def bounds(self, data_type: DataType) -> list[ColumnBounds] | None:
-        """What the column index says, page by page, as plain values of ``data_type``; None if there is none."""
+    def bounds(self, data_type: DataType) -> BoundsColumn | None:
+        """What the column index says of the pages, as values of ``data_type``; None if there is none."""
         known, place = self.indexes.footer.bounds, (self.group, self.leaf, data_type)
         if place not in known:
             known[place] = self._bounds(data_type)
         return known[place]
 
-    def _bounds(self, data_type: DataType) -> list[ColumnBounds] | None:
+    def _bounds(self, data_type: DataType) -> BoundsColumn | None:
         if not self.chunk.keys() >= _COLUMN_INDEX:
             return None
-        length = value(self.chunk, ColumnChunk.COLUMN_INDEX_LENGTH)
-        index, used = decode_struct(self.indexes.read_range(value(self.chunk, ColumnChunk.COLUMN_INDEX_OFFSET), length))
-        if used != length:
-            raise ValueError("its column index has another length than its footer says")
-        empty, low, high = (list_of(index, number) for number in (ColumnIndex.NULL_PAGES, ColumnIndex.MIN_VALUES, ColumnIndex.MAX_VALUES))
-        nulls = list_of(index, ColumnIndex.NULL_COUNTS) if ColumnIndex.NULL_COUNTS in index else [None] * len(empty)
-        counts = np.diff(self.starts).tolist()
-        if not len(empty) == len(low) == len(high) == len(nulls) == len(counts):
-            raise ValueError("its column index has another number of pages than its offset index")
-        found = [
-            ColumnBounds(None, None, count, count)
-            if null_page == 1
-            else column_bounds(self._plain(least), self._plain(most), null_count, count, data_type)
-            for null_page, least, most, null_count, count in zip(empty, low, high, nulls, counts, strict=True)
-        ]
+        start, length = value(self.chunk, ColumnChunk.COLUMN_INDEX_OFFSET), value(self.chunk, ColumnChunk.COLUMN_INDEX_LENGTH)
+        kind, rows = value(self.meta, ColumnMetaData.TYPE), np.diff(self.starts)
+        found, order = decode_column_index(self.indexes.read_range(start, length), kind, data_type, rows)
         statistics = value_or(self.meta, ColumnMetaData.STATISTICS, {})
-        least, most = (None if raw is None else self._plain(raw) for raw in raw_bounds(statistics))
-        of_chunk = column_bounds(least, most, value_or(statistics, ChunkStatistics.NULL_COUNT, None), sum(counts), data_type)
-        check_pages(found, of_chunk, value(index, ColumnIndex.BOUNDARY_ORDER))
+        least, most = (None if raw is None else decode_plain(raw, kind) for raw in raw_bounds(statistics))
+        of_chunk = column_bounds(least, most, value_or(statistics, ChunkStatistics.NULL_COUNT, None), int(self.starts[-1]), data_type)
+        check_pages(found, of_chunk, order, data_type)
         return found
-
-    def _plain(self, raw: bytes) -> Any:
-        return decode_plain(raw, value(self.meta, ColumnMetaData.TYPE))
 
 
 @dataclass(frozen=True, slots=True)

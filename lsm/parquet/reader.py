@@ -26,6 +26,7 @@ from lsm.parquet.page_reader import take_leaves
 from lsm.parquet.polars_decoder import can_decode, masked_rows, rows_of_texts
 from lsm.parquet.row_group_pages import DAMAGE, GroupPages
 from lsm.parquet.statistics import column_bounds, has_bounds
+from manifest.entry.bounds import BoundsColumn
 from manifest.io.errors import UnsupportedTable
 from manifest.io.file_cache import FileCache
 from manifest.io.file_io import FileIO
@@ -169,8 +170,8 @@ class ParquetDataFile:
             start = chunk.dictionary_page_offset if chunk.has_dictionary_page else None
             yield min(start or chunk.data_page_offset, chunk.data_page_offset), chunk.total_compressed_size
 
-    def page_bounds(self, pages: GroupPages, column: str, data_type: DataType) -> tuple[list[ColumnBounds], Any] | None:
-        """As ``bounds``, for every page of a column, and where the pages start."""
+    def page_bounds(self, pages: GroupPages, column: str, data_type: DataType) -> tuple[BoundsColumn, Any] | None:
+        """As ``bounds``, of all pages of a column, and where the pages start."""
         if column not in self._leaves or not has_bounds(self.schema.field(column).type, data_type):
             return None
         return pages.bounds(column, data_type)

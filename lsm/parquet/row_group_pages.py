@@ -16,8 +16,7 @@ from fileindex.base.column_type import ColumnType
 from fileindex.predicate.tree import ColumnRef, Leaf, Predicate, leaves
 from lsm.parquet.nested import NestedPages
 from lsm.parquet.page_index import ColumnPages, PageIndexes, TouchedPages
-from manifest.entry.bounds import combined
-from manifest.stats.column_stats import ColumnBounds, may_match
+from manifest.entry.bounds import BoundsColumn, combined, may_match_each
 from manifest.types.data_type import DataType
 
 DAMAGE = (ValueError, LookupError, TypeError, AttributeError, struct.error)
@@ -26,7 +25,7 @@ DAMAGE = (ValueError, LookupError, TypeError, AttributeError, struct.error)
 _Mask = Mask
 _Rows = Int64s
 _PAYS = 2
-PageLookup = Callable[[ColumnRef], tuple[list[ColumnBounds], _Rows] | None]
+PageLookup = Callable[[ColumnRef], tuple[BoundsColumn, _Rows] | None]
 """Bounds of every page of a column, and the first row of each with the number of rows at the end; None if not known."""
 
 
@@ -57,8 +56,8 @@ class GroupPages:
                 return None
         return self._columns[name]
 
-    def bounds(self, name: str, data_type: DataType) -> tuple[list[ColumnBounds], _Rows] | None:
-        """Bounds of every page of a column by its column index, as plain values of ``data_type``, and where the pages start."""
+    def bounds(self, name: str, data_type: DataType) -> tuple[BoundsColumn, _Rows] | None:
+        """Bounds of the pages of a column by its column index, as values of ``data_type``, and where the pages start."""
         pages = self.column(name)
         if pages is None:
             return None
@@ -93,7 +92,9 @@ def matching_rows(predicate: Predicate, num_rows: int, lookup: PageLookup, types
 
     >>> from fileindex.base.column_type import Kind
     >>> from fileindex.predicate.tree import Compare, Op
-    >>> pages = [ColumnBounds(0, 4, 0, 2), ColumnBounds(5, 9, 0, 1)], np.array([0, 2, 3])
+    >>> from manifest.stats.column_stats import ColumnBounds
+    >>> bounds = BoundsColumn.of([ColumnBounds(0, 4, 0, 2), ColumnBounds(5, 9, 0, 1)], DataType(Kind.INT))
+    >>> pages = bounds, np.array([0, 2, 3])
     >>> matching_rows(Compare(ColumnRef("a"), Op.GT, 6), 3, lambda _: pages, {"a": ColumnType(Kind.INT)}).tolist()
     [False, False, True]
     """
@@ -104,7 +105,7 @@ def matching_rows(predicate: Predicate, num_rows: int, lookup: PageLookup, types
         if leaf.column not in pages:
             return np.ones(len(breaks) - 1, np.bool_)
         bounds, starts = pages[leaf.column]
-        wanted = np.array([may_match(leaf, _only(page), types) for page in bounds], np.bool_)
+        wanted = may_match_each(leaf, lambda _: bounds, types, len(starts) - 1)
         return wanted if starts is breaks else wanted[np.searchsorted(starts, breaks[:-1], side="right") - 1]
 
     return np.repeat(combined(predicate, len(breaks) - 1, of_leaf), np.diff(breaks))
@@ -116,10 +117,6 @@ def _all_breaks(starts: Sequence[_Rows], num_rows: int) -> _Rows:
         return np.array([0, num_rows])
     alike = all(one is starts[0] for one in starts)
     return starts[0] if alike else np.unique(np.concatenate(starts))
-
-
-def _only(known: ColumnBounds) -> Callable[[ColumnRef], ColumnBounds]:
-    return lambda _: known
 
 
 __all__ = ["GroupPages", "matching_rows"]

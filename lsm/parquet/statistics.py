@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -31,31 +29,6 @@ def column_bounds(low: Any, high: Any, nulls: int | None, rows: int, data_type: 
     return ColumnBounds(least, most, nulls, rows)
 
 
-def check_pages(pages: Sequence[ColumnBounds], chunk: ColumnBounds, order: int) -> None:
-    """Raises ``ValueError`` if the bounds of pages leave out what those of their chunk know, or do not ascend (1) or descend (2) as they should.
-
-    >>> pages = [ColumnBounds(1, 4, 0, 9), ColumnBounds(6, 8, 0, 9)]
-    >>> check_pages(pages, ColumnBounds(1, 8, 0, 18), 1)
-    >>> check_pages(pages, ColumnBounds(0, 8, 0, 18), 1)
-    Traceback (most recent call last):
-    ValueError: its pages have other bounds than their chunk
-    """
-    nulls = [page.null_count for page in pages]
-    if chunk.null_count is not None and None not in nulls and sum(nulls) != chunk.null_count:  # type: ignore[arg-type]  # no None
-        raise ValueError("its pages have another number of nulls than their chunk")
-    filled: list[Any] = [page for page in pages if not page.all_null]
-    if not filled or any(page.min is None for page in filled):
-        return
-    low: list[Any] = [page.min for page in filled]
-    high: list[Any] = [page.max for page in filled]
-    if chunk.min is not None and (min(low) > chunk.min or max(high) < chunk.max):
-        raise ValueError("its pages have other bounds than their chunk")
-    for side in (low, high) if order in {1, 2} else ():
-        steps = pairwise(side if order == 1 else side[::-1])
-        if any(after < before for before, after in steps):
-            raise ValueError("its pages are not in the order that their index says")
-
-
 def has_bounds(arrow: Any, data_type: DataType) -> bool:
     """Whether raw bounds of a column stored as ``arrow`` have the physical form of plain values of ``data_type``."""
     if data_type.is_nested:
@@ -76,4 +49,4 @@ def _plain(raw: Any, data_type: DataType) -> Plain:
     return value
 
 
-__all__ = ["check_pages", "column_bounds", "has_bounds"]
+__all__ = ["column_bounds", "has_bounds"]

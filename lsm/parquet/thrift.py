@@ -11,6 +11,7 @@ TRUE_FIELD, FALSE_FIELD, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, ST
 
 Struct: TypeAlias = dict[int, tuple[int, Any]]
 _MAX_DEPTH = 32
+_NEXT_IS_A_LIST = 0x10 | LIST
 _INTEGERS = frozenset({I16, I32, I64})
 _BOOLEANS = frozenset({TRUE_FIELD, FALSE_FIELD})
 _BYTES = frozenset({TRUE_FIELD, FALSE_FIELD, BYTE})
@@ -52,6 +53,25 @@ def with_fields(encoded: bytes, last: int, fields: Struct) -> bytes:
     out = bytearray(encoded[:-1])
     _write_struct(out, fields, last)
     return bytes(out)
+
+
+def list_head(data: bytes, at: int, kind: int) -> tuple[int, int] | None:
+    """The length of the list of ``kind`` that is the next field at byte ``at``, and where its elements begin; None if something else is there.
+
+    The next field is the one whose number is one higher than that of the field before.
+
+    >>> list_head(encode_struct({1: (LIST, (I64, [7, 8]))}), 0, I64), list_head(b"", 0, I64)
+    ((2, 2), None)
+    """
+    if len(data) < at + 2 or data[at] != _NEXT_IS_A_LIST or data[at + 1] & 15 != kind:
+        return None
+    count, at = data[at + 1] >> 4, at + 2
+    if count == 15:
+        try:
+            count, at = _varint(data, at)
+        except (IndexError, ValueError):
+            return None
+    return (count, at) if count <= len(data) - at else None
 
 
 def _struct(data: bytes, at: int, depth: int, known: Struct | None = None) -> tuple[Struct, int]:
@@ -224,4 +244,4 @@ def _unzigzag(value: int) -> int:
     return value >> 1 ^ -(value & 1)
 
 
-__all__ = ["BINARY", "I32", "I64", "LIST", "STRUCT", "TRUE_FIELD", "Struct", "decode_struct", "encode_struct", "with_fields"]
+__all__ = ["BINARY", "I32", "I64", "LIST", "STRUCT", "TRUE_FIELD", "Struct", "decode_struct", "encode_struct", "list_head", "with_fields"]

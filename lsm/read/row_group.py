@@ -35,6 +35,7 @@ from lsm.read.text_search import TextRows
 from lsm.scan.predicates import texts_wanted
 from lsm.schema.evolution import SchemaMapping, is_same, to_read_schema
 from lsm.schema.parquet_schema import KIND_FIELD, needs_int96
+from manifest.entry.bounds import BoundsColumn
 from manifest.io.errors import CastFailed
 from manifest.stats.column_stats import ColumnBounds, may_match
 
@@ -130,12 +131,12 @@ class RowGroupRead:
         known = self.data.bounds(group, source.name, source.type)
         return None if known is None else self.mapping.bounds(column.name, known)
 
-    def _page_bounds(self, pages: GroupPages, column: ColumnRef) -> tuple[list[ColumnBounds], Any] | None:
+    def _page_bounds(self, pages: GroupPages, column: ColumnRef) -> tuple[BoundsColumn, Any] | None:
         source = self.mapping.sources.get(column.name)
         if column.key is not None or source is None:
             return None
         known = self.data.page_bounds(pages, source.name, source.type)
-        return None if known is None else ([self.mapping.bounds(column.name, page) for page in known[0]], known[1])
+        return None if known is None else (self.mapping.bounds_of_each(column.name, known[0]), known[1])
 
     def _physical(self, names: Sequence[str]) -> list[str]:
         """Names in the file of columns that it has."""

@@ -19,7 +19,7 @@ from fileindex.query.metrics import IndexMetrics
 from lsm.scan.predicates import bind_constants, bind_rows, only_columns
 from lsm.schema.evolution import SchemaMapping, column_types
 from manifest.entry.bounds import BoundsColumn, BoundsColumnLookup, key_bounds, may_match_each, value_bounds
-from manifest.entry.column_ranges import same_values, stats_groups
+from manifest.entry.column_ranges import stats_groups
 from manifest.entry.columns import EntryColumns
 from manifest.entry.data_file import DataFileMeta
 from manifest.row.binary_row import EMPTY_ROW
@@ -155,10 +155,7 @@ class FilePruner:
             if source is None:
                 return BoundsColumn.all_null(entries.row_count)
             stored = known.get(source.name) if column.key is None else None
-            read = mapping.read[column.name].type
-            if stored is None or mapping.same(column) is not None or same_values(source.type, read):
-                return stored
-            return BoundsColumn.of([mapping.bounds(column.name, one) for one in stored.each(source.type)], read)
+            return None if stored is None else mapping.bounds_of_each(column.name, stored)
 
         return bounds
 

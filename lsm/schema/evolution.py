@@ -18,6 +18,8 @@ from fileindex.base.plain_value import from_scalar, to_scalar
 from fileindex.predicate.tree import TRUE, ColumnRef, Leaf, Predicate, map_leaves
 from fileindex.predicate.unwiden import unwiden
 from lsm.schema.cast import cast_values
+from manifest.entry.bounds import BoundsColumn
+from manifest.entry.column_ranges import same_values
 from manifest.io.errors import UnsupportedTable
 from manifest.stats.column_stats import ColumnBounds
 from manifest.types.cast_rules import Cast, cast_of, keeps_order, may_null
@@ -110,6 +112,13 @@ class SchemaMapping:
             return ColumnBounds(low, high, known.null_count, known.row_count)
         nulls_known = source is None or known.all_null or not may_null(source.type, self.read[column].type)
         return ColumnBounds(None, None, known.null_count if nulls_known else None, known.row_count)
+
+    def bounds_of_each(self, column: str, known: BoundsColumn) -> BoundsColumn:
+        """Bounds of the file's column, in each of several files or pages, as those of the read column."""
+        source, read = self.sources[column], self.read[column].type
+        if source is None or self._is_unchanged(column, source) or same_values(source.type, read):
+            return known
+        return BoundsColumn.of([self.bounds(column, one) for one in known.each(source.type)], read)
 
 
 def is_same(file: DataType, read: DataType) -> bool:

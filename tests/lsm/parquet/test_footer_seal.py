@@ -55,7 +55,7 @@ def page_bounds(file: ParquetDataFile) -> list[object]:
     found: list[object] = []
     for name, kind in (("n", BIGINT), ("s", TEXT)):
         known = file.page_bounds(pages, name, kind)
-        found.append(known and (known[0], known[1].tolist()))
+        found.append(known and (known[0].each(kind), known[1].tolist()))
     return found
 
 

@@ -27,6 +27,7 @@ from lsm.parquet.page_header import data_page, data_pages
 from lsm.parquet.reader import ParquetDataFile
 from lsm.parquet.row_group_pages import matching_rows
 from lsm.parquet.thrift import BINARY, I32, I64, LIST, STRUCT, decode_struct, encode_struct, with_fields
+from manifest.entry.bounds import BoundsColumn
 from manifest.io.file_io import LocalFileIO
 from manifest.stats.column_stats import ColumnBounds, may_match
 from manifest.types.data_type import DataType
@@ -321,6 +322,7 @@ def test_pages_that_break_elsewhere_in_each_column_decide_row_by_row(cuts_a, cut
         name: ([ColumnBounds(value, value + 1, 0, 1) for value in values[6 * at : 6 * at + len(cuts) - 1]], cuts)
         for at, (name, cuts) in enumerate([("a", cuts_a), ("b", cuts_b)])
     }
+    columns = {name: (BoundsColumn.of(bounds, DataType(Kind.INT)), cuts) for name, (bounds, cuts) in pages.items()}
     types = dict.fromkeys("abc", ColumnType(Kind.INT))
     predicate = joined(tuple(CONDITIONS))
 
@@ -331,7 +333,7 @@ def test_pages_that_break_elsewhere_in_each_column_decide_row_by_row(cuts_a, cut
 
         return may_match(predicate, bounds, types)
 
-    assert matching_rows(predicate, 20, lambda column: pages.get(column.name), types).tolist() == [of_row(row) for row in range(20)]
+    assert matching_rows(predicate, 20, lambda column: columns.get(column.name), types).tolist() == [of_row(row) for row in range(20)]
 
 
 @given(STRUCTS, STRUCTS, st.integers(1, 40))
