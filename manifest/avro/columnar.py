@@ -8,7 +8,7 @@ unlucky guess) is left to fastavro; nothing is ever taken from an unproved guess
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol, Self, TypeVar
 
 import numpy as np
@@ -52,16 +52,29 @@ class Numbers:
 class Spans:
     """Where one field of every record lies in the payload; empty where ``present`` is False.
 
-    For bytes and strings the span is the content, for arrays their encoding.
+    For bytes and strings the span is the content, for arrays their encoding. Held as narrow as they were given: of a million files
+    each field counts.
     """
 
-    start: Int64s
-    end: Int64s
+    starts: AnyArray
+    ends: AnyArray
     present: Mask
+    shift: int = 0
+    """Bytes by which the payload begins further back than that of ``starts`` and ``ends``."""
 
-    def take(self, rows: Indices) -> Spans:
-        """The field of some records."""
-        return Spans(self.start[rows], self.end[rows], self.present[rows])
+    @property
+    def start(self) -> Int64s:
+        """Where the field begins in every record."""
+        return self.starts.astype(np.int64) + self.shift if self.shift else self.starts.astype(np.int64, copy=False)
+
+    @property
+    def end(self) -> Int64s:
+        """One past its last byte."""
+        return self.ends.astype(np.int64) + self.shift if self.shift else self.ends.astype(np.int64, copy=False)
+
+    def take(self, rows: Indices | slice) -> Spans:
+        """The field of some records; of a slice of them without copying."""
+        return Spans(self.starts[rows], self.ends[rows], self.present[rows], self.shift)
 
     def slices(self, payload: bytes) -> list[bytes]:
         """The field's bytes in every record."""
@@ -150,16 +163,11 @@ class RecordColumns:
         """Neighbouring records, without copying."""
         some = slice(first, last)
         numbers, spans = self.numbers, self.spans
-
-        def cut(path: str) -> Spans:
-            column = spans[path]
-            return Spans(column.start[some], column.end[some], column.present[some])
-
         return RecordColumns(
             self.start[some],
             self.end[some],
             _Derived(numbers, lambda path: Numbers(numbers[path].values[some], numbers[path].present[some]), keep=False),
-            _Derived(spans, cut, keep=False),
+            _Derived(spans, lambda path: spans[path].take(some), keep=False),
         )
 
     def shifted(self, shift: int) -> RecordColumns:
@@ -167,8 +175,7 @@ class RecordColumns:
         spans = self.spans
 
         def moved(path: str) -> Spans:
-            column = spans[path]
-            return Spans(column.start + shift, column.end + shift, column.present)
+            return replace(spans[path], shift=spans[path].shift + shift)
 
         return RecordColumns(self.start + shift, self.end + shift, self.numbers, _Derived(spans, moved, keep=False))
 
@@ -245,6 +252,8 @@ class _Cursors:
     def __init__(self, payload: bytes, starts: Int64s) -> None:
         self._bytes = np.frombuffer(payload + bytes(_PADDING), np.uint8)
         self._end = len(payload)
+        self.narrow = np.int32 if self._end < 2**31 else np.int64
+        """What holds any position."""
         self.position = starts.copy()
         self.bad = np.zeros(starts.size, np.bool_)
 
@@ -356,13 +365,11 @@ class _Walk:
                 values[rows] = self.cursors.longs(rows)
                 self.numbers[path] = Numbers(values, present)
             case "bytes" | "string":
-                start = np.zeros(present.size, np.int64)
-                end = np.zeros(present.size, np.int64)
+                start, end = np.zeros((2, present.size), self.cursors.narrow)
                 start[rows], end[rows] = self.cursors.content(rows)
                 self.spans[path] = Spans(start, end, present)
             case ("array", item):
-                start = np.zeros(present.size, np.int64)
-                end = np.zeros(present.size, np.int64)
+                start, end = np.zeros((2, present.size), self.cursors.narrow)
                 start[rows] = self.cursors.position[rows]
                 self.cursors.array(rows, item)
                 end[rows] = self.cursors.position[rows]

@@ -19,7 +19,7 @@ from manifest.snapshot.snapshot import Snapshot
 
 _MOST_NAMES = 100_000
 _META_BYTES = 4096
-_BYTES_A_PAYLOAD_BYTE, _WITHOUT_OBJECTS = 10, 4
+_BYTES_A_PAYLOAD_BYTE, _WITHOUT_OBJECTS = 10, 3
 
 
 class EntryCache:
