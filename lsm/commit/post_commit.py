@@ -16,7 +16,7 @@ from dataclasses import replace
 from itertools import islice
 
 from fileindex.base.log import logger_of
-from lsm.write.table_write import compact_bucket
+from lsm.write import table_write
 from manifest.commit.conflicts import BucketId
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage, CommitResult
@@ -139,14 +139,13 @@ def _compacted_once(store: FileStore, user: str, buckets: Collection[BucketId], 
     commit = FileStoreCommit(store, f"{user}-{uuid.uuid4().hex[:8]}", fresh=True)
     messages: list[CommitMessage] = []
 
-    def one(bucket: BucketId) -> None:
-        message = compact_bucket(store, *bucket, full=full, commit_id=user)
-        if message is not None:
-            messages.append(message)
+    def some(of_thread: Sequence[BucketId]) -> None:
+        messages.extend(table_write.compact_buckets(store, of_thread, full=full, commit_id=user))
 
+    wanted, threads = list(buckets), max(1, threads)
     try:
-        with ThreadPoolExecutor(max(1, threads)) as pool:
-            list(pool.map(one, buckets))
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(some, [share for at in range(threads) if (share := wanted[at::threads])]))
         return commit.commit(messages)
     except BaseException:
         commit.abort(messages)

@@ -19,8 +19,14 @@ from pyspark_paimon.request.partition_spec import predicate_of, spec_of
 from pyspark_paimon.request.validate import checked_options, commit_identity
 
 if TYPE_CHECKING:
+    from manifest.commit.conflicts import BucketId
     from manifest.commit.message import CommitMessage
     from manifest.store import FileStore
+
+SMALL_BUCKET = 128 << 10
+"""Bytes of its files; Python's part of such a compaction is so large that two threads only wait for each other."""
+_TOGETHER = 64
+"""Small buckets of one job: what is lost if it fails."""
 
 
 def compact_request(
@@ -76,30 +82,36 @@ def wanted_entries(store: FileStore, request: CompactRequest) -> EntryFilter:
     return EntryFilter(predicate=request.predicate if request.partitions is None else predicate_of(request.partitions, store.schema))
 
 
-def wanted_buckets(store: FileStore, request: CompactRequest) -> list[tuple[bytes, int]]:
-    """(partition, bucket) with files at the newest snapshot that the request means."""
+def wanted_buckets(store: FileStore, request: CompactRequest) -> dict[BucketId, int]:
+    """(partition, bucket) with files at the newest snapshot that the request means, in order, and the bytes of these."""
     entries = store.live_entries(store.snapshots.latest(), wanted_entries(store, request))
     entries = entries.select(entries.bucket >= 0)
     codes, known = entries.partition_codes
-    return sorted({(known[code], bucket) for code, bucket in zip(codes.tolist(), entries.bucket.tolist(), strict=True)})
+    sizes: Counter[BucketId] = Counter()
+    for code, bucket, size in zip(codes.tolist(), entries.bucket.tolist(), entries.file_size.tolist(), strict=True):
+        sizes[known[code], bucket] += size
+    return dict(sorted(sizes.items()))
 
 
-def bucket_sizes(store: FileStore) -> Counter[tuple[bytes, int]]:
-    """Bytes of the live files of every (partition, bucket) at the newest snapshot."""
-    sizes: Counter[tuple[bytes, int]] = Counter()
-    entries = store.live_entries(store.snapshots.latest())
-    for partition, bucket, size in zip(entries.partition, entries.bucket.tolist(), entries.file_size.tolist(), strict=True):
-        sizes[partition, bucket] += size
-    return sizes
+def in_jobs(sizes: Mapping[BucketId, int]) -> tuple[list[list[BucketId]], list[list[BucketId]]]:
+    """What to compact in one go: buckets by themselves, and several small ones together.
+
+    >>> in_jobs({(b"", 0): 9, (b"", 1): 1 << 30, (b"", 2): 9})
+    ([[(b'', 1)]], [[(b'', 0), (b'', 2)]])
+    """
+    small = [bucket for bucket, size in sizes.items() if size <= SMALL_BUCKET]
+    return [[bucket] for bucket, size in sizes.items() if size > SMALL_BUCKET], [
+        small[at : at + _TOGETHER] for at in range(0, len(small), _TOGETHER)
+    ]
 
 
-def compact_one(store: FileStore, request: CompactRequest, bucket: tuple[bytes, int]) -> CommitMessage | None:
-    """Do what the request asks for in one bucket; None if there is nothing to do."""
+def compact_some(store: FileStore, request: CompactRequest, buckets: Sequence[BucketId]) -> list[CommitMessage]:
+    """Do what the request asks for in some buckets; nothing for those where there is nothing to do."""
     from lsm.compaction.cluster import Clustering  # noqa: PLC0415  # a client of a server needs no storage engine
-    from lsm.write.table_write import compact_bucket  # noqa: PLC0415  # as above
+    from lsm.write.table_write import compact_buckets  # noqa: PLC0415  # as above
 
     clustering = Clustering(request.order_by, request.strategy) if request.order_by else None
-    return compact_bucket(store, *bucket, full=request.full, clustering=clustering, commit_id=request.commit_id)
+    return compact_buckets(store, buckets, full=request.full, clustering=clustering, commit_id=request.commit_id)
 
 
 def compaction_counts(messages: Sequence[CommitMessage]) -> dict[str, int]:
@@ -138,4 +150,12 @@ def write_counters(
     )
 
 
-__all__ = ["bucket_sizes", "compact_one", "compact_request", "compaction_counts", "wanted_buckets", "wanted_entries", "write_counters"]
+__all__ = [
+    "compact_request",
+    "compact_some",
+    "compaction_counts",
+    "in_jobs",
+    "wanted_buckets",
+    "wanted_entries",
+    "write_counters",
+]

@@ -67,7 +67,7 @@ class Steps:
 
 
 class PieceMeter(Meter):
-    """One piece of ``steps``, of ``size`` bytes: what is read of its files moves the whole, until the piece is finished."""
+    """A piece of ``steps``, or several, of ``size`` bytes: what is read of their files moves the whole, until they are finished."""
 
     def __init__(self, steps: Steps, size: int) -> None:
         self._steps, self._left, self._lock = steps, size, threading.Lock()
@@ -79,8 +79,9 @@ class PieceMeter(Meter):
             self._left -= taken
         self._steps.moved(taken)
 
-    def finish(self) -> None:
-        """The piece is done, whatever of its files was left out."""
+    def finish(self, pieces: int = 1) -> None:
+        """The pieces are done, whatever of their files was left out."""
+        self._steps.moved(0, pieces - 1)
         self._steps.finish(self._left)
 
 

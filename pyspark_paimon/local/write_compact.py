@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -13,11 +12,12 @@ import pyarrow.compute as pc
 
 from fileindex.base.errors import InvalidArgument
 from fileindex.base.lazy import LazyModule
+from manifest.commit.conflicts import BucketId
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage, CommitResult
 from manifest.options.support import check_writable
 from manifest.store import FileStore
-from pyspark_paimon.jobs.compaction import bucket_sizes, compact_one, compaction_counts, wanted_buckets, wanted_entries
+from pyspark_paimon.jobs.compaction import compact_some, compaction_counts, in_jobs, wanted_buckets, wanted_entries
 from pyspark_paimon.jobs.progress_steps import PieceMeter, Steps
 from pyspark_paimon.local.open_write import OpenWrite, replayed
 from pyspark_paimon.request.backend import ArrowRows, CompactRequest, Progress, WriteRequest
@@ -65,7 +65,7 @@ def _ordered(table: pa.Table, column: str) -> pa.Table:
 
 
 def compact_table(store: FileStore, request: CompactRequest, *, threads: int, progress: Progress | None) -> CompactResult:
-    """Compact the buckets of the newest snapshot, a thread each; the buckets that lose a race are compacted again."""
+    """Compact the buckets of the newest snapshot, a thread each, small ones together; those that lose a race are compacted again."""
     start = time.perf_counter()
     check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
     laps, lost_commits = Laps(), 0
@@ -74,14 +74,16 @@ def compact_table(store: FileStore, request: CompactRequest, *, threads: int, pr
     only: frozenset[tuple[bytes, int]] | None = None
     for attempt in range(1, _EVALUATIONS + 1):
         buckets = wanted_buckets(store, request)
-        wanted = [bucket for bucket in buckets if only is None or bucket in only]
-        sizes = Counter[tuple[bytes, int]]() if progress is None else bucket_sizes(store)
-        steps = Steps(progress, "compact", len(wanted), total_bytes=sum(sizes[bucket] for bucket in wanted))
-        job = partial(_compact_one, store, request, steps, sizes)
-        messages = [message for message in each(job, wanted, threads) if message is not None]
-        laps("merge")
+        sizes = {bucket: size for bucket, size in buckets.items() if only is None or bucket in only}
+        steps = Steps(progress, "compact", len(sizes), total_bytes=sum(sizes.values()))
+        messages: list[CommitMessage] = []
+        job = partial(_compact_some, store, request, steps=steps, sizes=sizes, messages=messages)
+        large, small = in_jobs(sizes)
         commit = FileStoreCommit(store, request.commit_id, fresh=True)
         try:
+            each(job, large, threads)
+            each(job, small, threads if store.file_io.lanes > 1 else 1)
+            laps("merge")
             result = commit.commit(messages, identifier=attempt)
         except BaseException:
             commit.abort(messages, attempt)
@@ -97,13 +99,18 @@ def compact_table(store: FileStore, request: CompactRequest, *, threads: int, pr
     return total.model_copy(update={"counters": counters, "seconds": time.perf_counter() - start})
 
 
-def _compact_one(
-    store: FileStore, request: CompactRequest, steps: Steps, sizes: Mapping[tuple[bytes, int], int], bucket: tuple[bytes, int]
-) -> CommitMessage | None:
-    piece = PieceMeter(steps, sizes.get(bucket, 0))
-    message = compact_one(store.metered(piece), request, bucket)
-    piece.finish()
-    return message
+def _compact_some(
+    store: FileStore,
+    request: CompactRequest,
+    buckets: Sequence[BucketId],
+    *,
+    steps: Steps,
+    sizes: Mapping[BucketId, int],
+    messages: list[CommitMessage],
+) -> None:
+    piece = PieceMeter(steps, sum(sizes[bucket] for bucket in buckets))
+    messages += compact_some(store.metered(piece), request, buckets)
+    piece.finish(len(buckets))
 
 
 def _added(total: CompactResult, messages: Sequence[CommitMessage], result: CommitResult, attempt: int) -> CompactResult:

@@ -15,7 +15,7 @@ from manifest.entry.index_manifest import HASH
 from manifest.fsck.walk import gone
 from manifest.io.paths import POSTPONE_BUCKET
 from manifest.store import FileStore
-from pyspark_paimon.jobs.compaction import bucket_sizes, wanted_buckets, wanted_entries
+from pyspark_paimon.jobs.compaction import wanted_buckets, wanted_entries
 from pyspark_paimon.jobs.index_rewrite import indexable_files
 from pyspark_paimon.local.backend import LocalBackend
 from pyspark_paimon.request.partition_spec import Spec
@@ -52,8 +52,7 @@ def _sized_buckets(store: FileStore, question: rpc.AskBuckets) -> list[tuple[str
     if question.waiting_at is not None:
         found = waiting_files(store, store.snapshots.get(question.waiting_at), wanted_entries(store, question.request))
         return [(partition.hex(), POSTPONE_BUCKET, sum(file.file_size for file in files)) for partition, files in found.items()]
-    sizes = bucket_sizes(store)
-    return [(partition.hex(), bucket, sizes[partition, bucket]) for partition, bucket in wanted_buckets(store, question.request)]
+    return [(partition.hex(), bucket, size) for (partition, bucket), size in wanted_buckets(store, question.request).items()]
 
 
 def _dynamic_buckets(store: FileStore, snapshot_id: int) -> int:

@@ -23,7 +23,7 @@ from manifest.commit.message import CommitMessage
 from manifest.io.errors import CommitConflict, UnsupportedTable
 from manifest.options.support import check_writable
 from manifest.store import FileStore
-from pyspark_paimon.jobs.compaction import compact_one
+from pyspark_paimon.jobs.compaction import compact_some
 from pyspark_paimon.request.backend import CompactRequest
 from pyspark_paimon.request.inputs import split_kinds
 from pyspark_paimon.spark.driver.commands import run_command
@@ -120,10 +120,8 @@ class CompactWriter(JobWriter):
             store = open_store(self.path, request)
             made: list[CommitMessage] = []
             try:
-                for partition, bucket in touched_buckets(iterator):
-                    message = compact_one(store, request, (partition, bucket))
-                    if message is not None:
-                        made.append(message)
+                for bucket in touched_buckets(iterator):
+                    made += compact_some(store, request, [bucket])
             except BaseException:
                 FileStoreCommit(store, request.commit_id).abort(made)
                 raise

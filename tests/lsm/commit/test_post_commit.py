@@ -10,7 +10,8 @@ import pytest
 import lsm.commit.post_commit
 from lsm.commit.post_commit import compact_after_commit
 from lsm.commit.resequence import resequence
-from lsm.write.table_write import TableWrite, compact_bucket
+from lsm.write.table_write import TableWrite, compact_buckets
+from manifest.commit.conflicts import BucketId
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage, CommitResult
 from manifest.io.errors import OutOfDisk
@@ -86,15 +87,12 @@ def test_a_lost_race_leaves_the_rows_and_no_file(tmp_path: Path, monkeypatch: py
     store = make(tmp_path / "t", DDL, ("id",), bucket="2", **EAGER)
     result, messages = unowned(store, "a", range(60), "x")
 
-    def beaten(store: FileStore, partition: bytes, bucket: int, **how: object) -> CommitMessage | None:
-        made = compact_bucket(store, partition, bucket, **how)  # type: ignore[arg-type]
-        if bucket == 1:
-            rival = compact_bucket(store, partition, bucket)
-            assert rival is not None
-            FileStoreCommit(store, "rival").commit([rival])
+    def beaten(store: FileStore, buckets: list[BucketId], **how: object) -> list[CommitMessage]:
+        made = compact_buckets(store, buckets, **how)  # type: ignore[arg-type]
+        FileStoreCommit(store, "rival").commit(compact_buckets(store, [one for one in buckets if one[1] == 1]))
         return made
 
-    monkeypatch.setattr(lsm.commit.post_commit, "compact_bucket", beaten)
+    monkeypatch.setattr(lsm.write.table_write, "compact_buckets", beaten)
     done = compact_after_commit(store, "a", result, messages)
     assert [bucket for _, bucket in done.lost_compactions] == [1]
     assert len(newest_rows(store)) == 60
@@ -108,12 +106,13 @@ def test_an_error_of_the_compaction_does_not_fail_the_commit_and_leaves_no_file(
     result, messages = unowned(store, "a", range(60), "x")
     before = data_files(store)
 
-    def full(store: FileStore, partition: bytes, bucket: int, **how: object) -> CommitMessage | None:
+    def full(self: TableWrite, partition: bytes, bucket: int, full: bool = False) -> None:
         if bucket == 1:
             raise OutOfDisk(28, "no space left", "here")
-        return compact_bucket(store, partition, bucket, **how)  # type: ignore[arg-type]
+        compact(self, partition, bucket, full)
 
-    monkeypatch.setattr(lsm.commit.post_commit, "compact_bucket", full)
+    compact = TableWrite.compact
+    monkeypatch.setattr(TableWrite, "compact", full)
     done = compact_after_commit(store, "a", result, messages)
     assert (done.snapshot_id, done.compact_snapshot_id) == (1, None)
     assert "the compaction after them failed" in caplog.text

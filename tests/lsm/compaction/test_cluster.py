@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from fileindex.predicate.tree import ColumnRef, Compare, Op
 from lsm.compaction.cluster import Clustering
 from lsm.compaction.space_filling_curve import Quantiles, bits_per_column, hilbert, z_order
-from lsm.write.table_write import TableWrite, compact_bucket
+from lsm.write.table_write import TableWrite
 from manifest.entry.manifest_entry import FileKind
 from manifest.snapshot.snapshot import CommitKind
 from manifest.store import FileStore
 from tests.lsm.small_tables import scan
-from tests.lsm.write_kit import append_rows, commit, data_files, live_files, make, write
+from tests.lsm.write_kit import append_rows, commit, compact_bucket, data_files, live_files, make, write
 
 DDL = "a INT, b STRING, c DOUBLE"
 

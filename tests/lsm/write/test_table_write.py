@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import lsm.write.table_write
 import lsm.write_buffer.sort_buffer
-from lsm.write.table_write import TableWrite, compact_bucket
+from lsm.write.table_write import TableWrite
 from manifest.commit.message import CommitMessage
 from manifest.io.errors import CommitConflict, OutOfDisk, SchemaMismatch, UnsupportedTable
 from manifest.io.file_io import LocalFileIO
@@ -24,7 +24,7 @@ from manifest.io.wrapped import WrappedFileIO
 from manifest.row.binary_row import encode_row
 from manifest.store import FileStore
 from tests.examples import some
-from tests.lsm.write_kit import commit, compact_all, data_files, live, live_files, make, newest_rows, path_of, raw, write
+from tests.lsm.write_kit import commit, compact_all, compact_bucket, data_files, live, live_files, make, newest_rows, path_of, raw, write
 from tests.odd_bytes import odd_texts
 
 DDL = "id BIGINT, name STRING, version INT, p INT"

@@ -9,8 +9,10 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 import pytest
 
+from lsm.write.table_write import TableWrite
 from manifest.store import FileStore
 from pyspark_paimon import InvalidArgument, InvalidFilter, Table, UnsupportedOption
+from pyspark_paimon.jobs import compaction
 from pyspark_paimon.local import update_delete
 from pyspark_paimon.local import write_compact as jobs
 
@@ -136,24 +138,47 @@ def test_a_compaction_that_lost_a_race_is_tried_again(create, monkeypatch) -> No
     table = create(options={"write-only": "true"})
     for _ in range(3):
         table.write(rows(range(10)))
-    original, calls = jobs.compact_one, []
+    original, calls = jobs.compact_some, []
 
     def racing(*arguments, **keywords):
         message = original(*arguments, **keywords)
         calls.append(message)
         if len(calls) == 1:
-            monkeypatch.setattr(jobs, "compact_one", original)
+            monkeypatch.setattr(jobs, "compact_some", original)
             Table.open(table.path).compact(full=True)
             Table.open(table.path).write(rows([77]))
         return message
 
-    monkeypatch.setattr(jobs, "compact_one", racing)
+    monkeypatch.setattr(jobs, "compact_some", racing)
     result = table.compact(full=True)
     assert result.attempts == 2
     assert set(table.files()["level"].to_pylist()) == {5}
     assert ids(table) == [*range(10), 77]
     table.expire_snapshots(retain_min=1, retain_max=1)
     assert table.list_orphan_files(older_than=2**61) == []
+
+
+@pytest.mark.parametrize("small", [0, 2**40])
+def test_of_a_compaction_that_fails_in_one_bucket_nothing_remains(create, monkeypatch, small) -> None:
+    table = create(options={"write-only": "true", "bucket": "4"})
+    for _ in range(2):
+        table.write(rows(range(100)))
+    compact, before = TableWrite.compact, table.files().num_rows
+
+    def failing(self, partition, bucket, full=False):
+        if bucket == 2:
+            raise OSError("this bucket fails")
+        compact(self, partition, bucket, full)
+
+    monkeypatch.setattr(compaction, "SMALL_BUCKET", small)
+    monkeypatch.setattr(TableWrite, "compact", failing)
+    with pytest.raises(OSError, match="this bucket"):
+        table.compact(full=True)
+    assert table.list_orphan_files(older_than=2**61) == []
+    assert (table.files().num_rows, ids(table)) == (before, list(range(100)))
+    monkeypatch.setattr(TableWrite, "compact", compact)
+    result = table.compact(full=True)
+    assert (result.files_before, result.files_after, result.buckets) == (8, 4, 4)
 
 
 def test_inline_compaction_keeps_the_number_of_runs_small(create) -> None:
