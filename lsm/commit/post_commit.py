@@ -139,13 +139,12 @@ def _compacted_once(store: FileStore, user: str, buckets: Collection[BucketId], 
     commit = FileStoreCommit(store, f"{user}-{uuid.uuid4().hex[:8]}", fresh=True)
     messages: list[CommitMessage] = []
 
-    def some(of_thread: Sequence[BucketId]) -> None:
-        messages.extend(table_write.compact_buckets(store, of_thread, full=full, commit_id=user))
+    def one(bucket: BucketId) -> None:
+        messages.extend(table_write.compact_buckets(store, [bucket], full=full, commit_id=user))
 
-    wanted, threads = list(buckets), max(1, threads)
     try:
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(some, [share for at in range(threads) if (share := wanted[at::threads])]))
+        with ThreadPoolExecutor(max(1, threads)) as pool:
+            list(pool.map(one, buckets))
         return commit.commit(messages)
     except BaseException:
         commit.abort(messages)

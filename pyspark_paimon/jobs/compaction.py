@@ -93,16 +93,16 @@ def wanted_buckets(store: FileStore, request: CompactRequest) -> dict[BucketId, 
     return dict(sorted(sizes.items()))
 
 
-def in_jobs(sizes: Mapping[BucketId, int]) -> tuple[list[list[BucketId]], list[list[BucketId]]]:
-    """What to compact in one go: buckets by themselves, and several small ones together.
+def in_jobs(sizes: Mapping[BucketId, int], small_at_once: int) -> tuple[list[list[BucketId]], list[list[BucketId]]]:
+    """What to compact in one go: buckets by themselves, and several small ones together, so many such jobs side by side.
 
-    >>> in_jobs({(b"", 0): 9, (b"", 1): 1 << 30, (b"", 2): 9})
-    ([[(b'', 1)]], [[(b'', 0), (b'', 2)]])
+    >>> in_jobs({(b"", 0): 9, (b"", 1): 1 << 30, (b"", 2): 9, (b"", 3): 9}, 2)
+    ([[(b'', 1)]], [[(b'', 0), (b'', 2)], [(b'', 3)]])
     """
     small = [bucket for bucket, size in sizes.items() if size <= SMALL_BUCKET]
-    return [[bucket] for bucket, size in sizes.items() if size > SMALL_BUCKET], [
-        small[at : at + _TOGETHER] for at in range(0, len(small), _TOGETHER)
-    ]
+    together = min(_TOGETHER, -(-len(small) // small_at_once)) or 1
+    large = [[bucket] for bucket, size in sizes.items() if size > SMALL_BUCKET]
+    return large, [small[at : at + together] for at in range(0, len(small), together)]
 
 
 def compact_some(store: FileStore, request: CompactRequest, buckets: Sequence[BucketId]) -> list[CommitMessage]:

@@ -78,11 +78,12 @@ def compact_table(store: FileStore, request: CompactRequest, *, threads: int, pr
         steps = Steps(progress, "compact", len(sizes), total_bytes=sum(sizes.values()))
         messages: list[CommitMessage] = []
         job = partial(_compact_some, store, request, steps=steps, sizes=sizes, messages=messages)
-        large, small = in_jobs(sizes)
+        small_at_once = threads if store.file_io.lanes > 1 else 1  # storage that is far is waited for, not computed for
+        large, small = in_jobs(sizes, small_at_once)
         commit = FileStoreCommit(store, request.commit_id, fresh=True)
         try:
             each(job, large, threads)
-            each(job, small, threads if store.file_io.lanes > 1 else 1)
+            each(job, small, small_at_once)
             laps("merge")
             result = commit.commit(messages, identifier=attempt)
         except BaseException:
