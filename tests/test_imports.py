@@ -82,6 +82,8 @@ NOT_WRITING = (
     "lsm.read.data_file",
     "lsm.scan.planner",
     "lsm.write.append_writer",
+    "manifest.expire.rollback",
+    "manifest.expire.snapshots",
 )
 """A write that compacts nothing reads no rows, and has one kind of table."""
 

@@ -12,9 +12,10 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from fileindex.base.errors import InvalidArgument, PaimonError
+from fileindex.base.lazy import LazyModule
 from fileindex.base.log import logger_of
 from manifest.commit.attempt import CommitAttempt, CommitChange, CommitIdentity
 from manifest.commit.changes import Compactions, analyze_change, append_change, overwrite_change, replace_change
@@ -27,8 +28,6 @@ from manifest.commit.run_notes import CommitRun
 from manifest.commit.runs import begun
 from manifest.commit.successor import remember, stands
 from manifest.expire.after_commit import after_commit
-from manifest.expire.rollback import finish_rollback
-from manifest.expire.snapshots import FirstLook, first_look
 from manifest.io import failpoints
 from manifest.io.errors import CatalogRefused, CommitGaveUp, OutOfDisk, SnapshotExpired, SnapshotNotFound, StorageError, UnsafeFileIO
 from manifest.io.paths import MAIN_BRANCH
@@ -36,6 +35,12 @@ from manifest.snapshot.pending_rollback import PendingRollback
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER, CommitKind, Snapshot
 from manifest.stats.table_stats import EXACT, Statistics
 from manifest.store import FileStore
+
+if TYPE_CHECKING:
+    from manifest.expire import rollback, snapshots
+else:
+    rollback = LazyModule("manifest.expire.rollback")
+    snapshots = LazyModule("manifest.expire.snapshots")
 
 _LOG = logger_of(__name__)
 
@@ -59,7 +64,7 @@ class FileStoreCommit:
         """How often an attempt lost to another commit, or was not answered."""
         self._first_seen: int | None = None
         """The newest snapshot at the first attempt of a fresh name: none up to it is this user's."""
-        self._look: FirstLook | None = None
+        self._look: snapshots.FirstLook | None = None
 
     def commit(
         self,
@@ -288,7 +293,7 @@ class FileStoreCommit:
         """Newest id when it was made, and its outcome: the snapshot's id, None if there was nothing to commit, False if it lost."""
         latest = self.store.snapshots.latest_or_rollback()
         if isinstance(latest, PendingRollback):
-            latest = finish_rollback(self.store, latest)
+            latest = rollback.finish_rollback(self.store, latest)
         done, reached = committed_since(self.store, self.user, identity.identifier, identity.kind, seen, newest=latest)
         seen = latest.id if latest else 0
         self._first_seen = seen if self._first_seen is None else self._first_seen
@@ -336,12 +341,12 @@ class FileStoreCommit:
         _, stood, self._look = store.file_io.together(tell, partial(stands, store, snapshot, latest, change), self._look_ahead)
         return bool(stood)
 
-    def _look_ahead(self) -> FirstLook | None:
+    def _look_ahead(self) -> snapshots.FirstLook | None:
         """Of expiry, where that is asked for and questions take time, else None."""
         if not self._maintains or self.store.file_io.lanes <= 1:
             return None
         with suppress(PaimonError, OSError):
-            return first_look(self.store)
+            return snapshots.first_look(self.store)
         return None
 
     def _publish(self, snapshot: Snapshot, attempt: CommitAttempt) -> bool | None:

@@ -5,28 +5,46 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from typing import TYPE_CHECKING
 
 from fileindex.base.errors import PaimonError
+from fileindex.base.lazy import LazyModule
 from fileindex.base.log import logger_of
-from manifest.expire.automatic_tags import make_tags
-from manifest.expire.snapshots import FirstLook, expire_after_commit
+from manifest.options.tag_periods import TAG_MODE
 from manifest.store import FileStore
+
+if TYPE_CHECKING:
+    from manifest.expire import automatic_tags, snapshots
+else:
+    automatic_tags = LazyModule("manifest.expire.automatic_tags")
+    snapshots = LazyModule("manifest.expire.snapshots")
 
 _LOG = logger_of(__name__)
 
 
-def after_commit(store: FileStore, newest: int | None, look: FirstLook | None) -> None:
+def after_commit(store: FileStore, newest: int | None, look: snapshots.FirstLook | None) -> None:
     """Make tags and expire snapshots as the table's options say, ``newest`` being the commit's; tags first, for they spare files."""
-    steps: tuple[tuple[str, Callable[[], object]], ...] = (
-        ("its tags could not be made", partial(make_tags, store, newest)),
-        ("old snapshots could not be expired", partial(expire_after_commit, store, newest, look)),
-    )
+    steps: list[tuple[str, Callable[[], object]]] = []
+    if TAG_MODE in store.options.raw:
+        steps.append(("its tags could not be made", lambda: automatic_tags.make_tags(store, newest)))
+    if not _are_few(store, newest):
+        steps.append(("old snapshots could not be expired", partial(_expire, store, newest, look)))
     for failure, step in steps:
         with suppress(OSError):
             try:
                 step()
             except PaimonError:
                 _LOG.warning("%s: the commit stands, but %s", store.root, failure, exc_info=True)
+
+
+def _are_few(store: FileStore, newest: int | None) -> bool:
+    """Whether nothing can be old enough: of the first commits of a table, or of a process that makes one, that is all there is to know."""
+    options = store.options
+    return newest is not None and newest <= max(options.snapshot_num_retained_min, 1) and not options.changelogs_outlive_snapshots
+
+
+def _expire(store: FileStore, newest: int | None, look: snapshots.FirstLook | None) -> None:
+    snapshots.expire_after_commit(store, newest, look)
 
 
 __all__ = ["after_commit"]

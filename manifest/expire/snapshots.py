@@ -87,8 +87,6 @@ def _expire_by(store: FileStore, policy: _Retention, newest: int | None = None, 
 def _expire_snapshots(store: FileStore, policy: _Retention, newest: int | None, look: FirstLook | None) -> ExpiredSnapshots:
     manager = store.snapshots
     keep_least = policy.keep_least(store)
-    if newest is not None and newest <= keep_least:
-        return ExpiredSnapshots()
     if newest is None or look is None:
         newest, look = store.file_io.together(manager.latest_id, partial(first_look, store))
     begins = 0 if newest is None else _earliest_as_told(look.earliest, newest)

@@ -111,6 +111,5 @@ def test_a_commit_before_the_next_tag_looks_at_no_older_snapshot(tmp_path, clock
     seen = []
     original = SnapshotManager.get
     monkeypatch.setattr(SnapshotManager, "get", lambda self, number: seen.append(number) or original(self, number))
-    monkeypatch.setattr("manifest.expire.after_commit.expire_after_commit", lambda *_: None)
     after_commit(FileStore.open(tmp_path / "t"), 3, None)
     assert set(seen) == {3}
