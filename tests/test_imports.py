@@ -86,6 +86,8 @@ NOT_WRITING = (
     "manifest.expire.snapshots",
 )
 """A write that compacts nothing reads no rows, and has one kind of table."""
+NOT_COMPACTING = ("lsm.compaction", "lsm.levels", "lsm.write.bucket_compaction")
+"""Where others compact, nobody asks whether that is due."""
 
 
 def loaded(code: str, *arguments: str) -> set[str]:
@@ -140,10 +142,11 @@ assert sum(batch.num_rows for part in reader.partitions() for batch in reader.re
 """
 
 
-def test_a_write_loads_nothing_that_reads_nor_what_other_tables_need(tmp_path: Path) -> None:
-    Table.create(tmp_path / "t", "id BIGINT, city STRING", primary_keys=["id"], options={"bucket": "1"})
+@pytest.mark.parametrize(("write_only", "unneeded"), [("false", NOT_WRITING), ("true", (*NOT_WRITING, *NOT_COMPACTING))])
+def test_a_write_loads_nothing_that_reads_nor_what_other_tables_need(tmp_path: Path, write_only: str, unneeded: tuple[str, ...]) -> None:
+    Table.create(tmp_path / "t", "id BIGINT, city STRING", primary_keys=["id"], options={"bucket": "1", "write-only": write_only})
     code = "import sys, pyarrow as pa\nfrom pyspark_paimon import Table\nTable.open(sys.argv[1]).write(pa.table({'id': [1], 'city': ['Oslo']}))"
-    assert found(NOT_WRITING, loaded(code, str(tmp_path / "t"))) == []
+    assert found(unneeded, loaded(code, str(tmp_path / "t"))) == []
 
 
 def test_the_process_of_a_spark_question_loads_nothing_that_plans_reads_or_writes(path: str) -> None:

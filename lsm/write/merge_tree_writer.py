@@ -7,14 +7,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from fileindex.base.arrays import Int64s
-from fileindex.base.lazy import LazyModule
-from lsm.compaction.changelog import ChangelogWriter, CompactionChangelog, changelog_target
-from lsm.compaction.manager import CompactIncrement, CompactionPolicy, MergeTreeCompactManager
-from lsm.compaction.record_expiry import RecordExpiry
-from lsm.compaction.task import CompactTaskResult, MergeTreeRewriter, Rewriter
+from fileindex.base.lazy import LazyModule, cached_property
 from lsm.data_files.rolling import discard_files, key_value_writer
 from lsm.keys.sort import SortKey
-from lsm.levels.sorted_runs import key_decoder
 from lsm.merge.engines import merge_function_for
 from lsm.merge.keep_all import KeepAll, fold_key_aligned
 from lsm.write.bucket_writer import BucketContext, WriteMetrics
@@ -25,10 +20,12 @@ from manifest.entry.data_file import DataFileMeta, FileSource
 from manifest.schema.table_schema import TableSchema
 
 if TYPE_CHECKING:
-    from lsm.compaction import full_changelog_rewriter, lookup_rewriter
+    from lsm.compaction import changelog
+    from lsm.compaction.task import CompactTaskResult
+    from lsm.write import bucket_compaction
 else:
-    full_changelog_rewriter = LazyModule("lsm.compaction.full_changelog_rewriter")
-    lookup_rewriter = LazyModule("lsm.compaction.lookup_rewriter")
+    changelog = LazyModule("lsm.compaction.changelog")
+    bucket_compaction = LazyModule("lsm.write.bucket_compaction")
 
 
 def sort_key_of(schema: TableSchema) -> SortKey:
@@ -49,25 +46,24 @@ class MergeTreeWriter:
         self._logs_input = context.logs and context.store.options.changelog_producer == "input"
         self._keeps_every = self._logs_input or not fold.is_associative
         self._buffer = SortBuffer(key, KeepAll() if self._keeps_every else fold, context.next_sequence)
-        expiry = RecordExpiry.of(context.store)
-        self._plain = plain = MergeTreeRewriter(self._target, context.partition, context.bucket, key, fold, context.vectors, expiry)
-        key_of, policy = key_decoder(schema.key_types), CompactionPolicy.of(context.store.options)
-        self._log = ChangelogWriter(changelog_target(self._target))
-        max_level = max([policy.number_of_levels - 1, *(file.level for file in context.existing)])
-        changes = CompactionChangelog.of(schema, self._log, key, max_level) if context.logs else None
-        rewriter: Rewriter = plain
-        if context.store.options.needs_lookup:
-            rewriter = lookup_rewriter.LookupRewriter(
-                plain, key_of, lambda: self._manager.levels.files, None if changes is None else changes.observe
-            )
-        elif changes is not None:
-            rewriter = full_changelog_rewriter.FullChangelogRewriter(plain, changes, max_level)
-        self._manager = MergeTreeCompactManager(key_of, list(context.existing), policy, rewriter, vectors=context.vectors, expiry=expiry)
-        self._increment = CompactIncrement(rewriter.discard)
+        self._flushed: list[DataFileMeta] = []
         self._new_files: list[DataFileMeta] = []
         self._changelog: list[DataFileMeta] = []
         self._compact_changelog: list[DataFileMeta] = []
         self._compacted_fully = False
+
+    @cached_property
+    def _log(self) -> changelog.ChangelogWriter:
+        return changelog.ChangelogWriter(changelog.changelog_target(self._target))
+
+    @cached_property
+    def _compaction(self) -> bucket_compaction.BucketCompaction:
+        return bucket_compaction.BucketCompaction.of(self.context, self._key, self._fold, self._log, self._flushed)
+
+    @property
+    def _made(self) -> bucket_compaction.BucketCompaction | None:
+        """The compaction, if there was any use for it."""
+        return self._compaction if "_compaction" in vars(self) else None
 
     @property
     def held(self) -> BufferedRows:
@@ -82,7 +78,8 @@ class MergeTreeWriter:
     @property
     def runs_due(self) -> int:
         """See ``BucketWriter``."""
-        return len(self._manager.levels.runs) if self._manager.is_due else 0
+        manager = self._compaction.manager
+        return len(manager.levels.runs) if manager.is_due else 0
 
     def add(self, source: Source, rows: Int64s | None) -> None:
         """Take rows; each consumes a sequence number."""
@@ -100,11 +97,16 @@ class MergeTreeWriter:
         try:
             files = key_value_writer(self._target, 0, FileSource.APPEND).write_all(self._drained())
         except BaseException:
-            self._log.abort()
+            if self._logs_input:
+                self._log.abort()
             raise
         self._new_files += files
-        self._manager.add(files)
-        self._changelog += self._log.finish()
+        if self._made is None:
+            self._flushed += files
+        else:
+            self._made.manager.add(files)
+        if self._logs_input:
+            self._changelog += self._log.finish()
         self.metrics.rows += rows
         self.metrics.spilled_bytes = self._buffer.spilled_bytes
         self._count(files)
@@ -112,29 +114,31 @@ class MergeTreeWriter:
     def compact(self, *, full: bool) -> None:
         """Flush, then compact everything or what the strategy picks; nothing if the table has got columns since it was opened."""
         self.flush()
+        manager = self._compaction.manager
         if self.context.knows_all_columns and not full:
-            self._take(self._manager.move_base())
+            self._take(manager.move_base())
         try:
-            result = self._manager.compact(full=full) if self.context.knows_all_columns else None
+            result = manager.compact(full=full) if self.context.knows_all_columns else None
         except BaseException:
             self._log.abort()
             raise
         self._take(result)
-        level = self._manager.levels.max_level if result is None or not result.after else result.after[0].level
+        level = manager.levels.max_level if result is None or not result.after else result.after[0].level
         self._compact_changelog += [file.upgrade(level) for file in self._log.finish()]  # engines that hide level 0 hide its changelog
         self._compacted_fully |= full
 
     def rewrite(self, names: Collection[str]) -> None:
         """See ``BucketWriter``: on the file's own level, and in no changelog, for no row changes."""
-        for file in [file for file in self._manager.levels.files if file.file_name in names]:
-            self._take(self._manager.replace(file, self._plain.again(file)))
+        manager, plain = self._compaction.manager, self._compaction.plain
+        for file in [file for file in manager.levels.files if file.file_name in names]:
+            self._take(manager.replace(file, plain.again(file)))
 
     def prepare(self) -> CommitMessage:
         """Flush, compact once if that is due, and hand over."""
         if self.context.compacts and (self._buffer.rows or not self._compacted_fully):
             self.compact(full=self.context.store.options.compacts_fully_at_commit)
         self.flush()
-        before, after = self._increment.drain()
+        before, after = ([], []) if self._made is None else self._made.increment.drain()
         message = self.context.message(self._new_files, before, after, self._changelog, self._compact_changelog)
         self._new_files, self._changelog, self._compact_changelog = [], [], []
         return message
@@ -143,7 +147,8 @@ class MergeTreeWriter:
         """Delete spill files, new files and compaction output."""
         with suppress(Exception):
             self._buffer.clear()
-        self._increment.undo()
+        if self._made is not None:
+            self._made.increment.undo()
         for file in self._new_files:
             discard_files(self.context.store.file_io, self._target.directory, file)
         for file in (*self._changelog, *self._compact_changelog):
@@ -164,7 +169,7 @@ class MergeTreeWriter:
     def _take(self, result: CompactTaskResult | None) -> None:
         if result is None:
             return
-        self._increment.add(result)
+        self._compaction.increment.add(result)
         made = list(result.made)
         kept = {file.file_name for file in result.after}
         self.metrics.compactions += 1

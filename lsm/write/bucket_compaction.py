@@ -1,0 +1,58 @@
+"""The compaction of one bucket of a primary-key table, as its writer sees it: made when it is first asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fileindex.base.lazy import LazyModule
+from lsm.compaction.changelog import ChangelogWriter, CompactionChangelog
+from lsm.compaction.manager import CompactIncrement, CompactionPolicy, MergeTreeCompactManager
+from lsm.compaction.record_expiry import RecordExpiry
+from lsm.compaction.task import MergeTreeRewriter, Rewriter
+from lsm.keys.sort import SortKey
+from lsm.levels.sorted_runs import key_decoder
+from lsm.merge.function import MergeFunction
+from lsm.write.bucket_writer import BucketContext
+from manifest.entry.data_file import DataFileMeta
+
+if TYPE_CHECKING:
+    from lsm.compaction import full_changelog_rewriter, lookup_rewriter
+else:
+    full_changelog_rewriter = LazyModule("lsm.compaction.full_changelog_rewriter")
+    lookup_rewriter = LazyModule("lsm.compaction.lookup_rewriter")
+
+
+@dataclass(frozen=True)
+class BucketCompaction:
+    """The levels of a bucket and what is done to them, what a commit is told of it, and what writes files anew as they are."""
+
+    manager: MergeTreeCompactManager
+    increment: CompactIncrement
+    plain: MergeTreeRewriter
+
+    @classmethod
+    def of(
+        cls, context: BucketContext, key: SortKey, fold: MergeFunction, log: ChangelogWriter, new_files: Sequence[DataFileMeta]
+    ) -> BucketCompaction:
+        """Of a bucket to which ``new_files`` were added; the changelog goes to ``log``."""
+        store = context.store
+        schema, options = store.schema, store.options
+        expiry = RecordExpiry.of(store)
+        plain = MergeTreeRewriter(context.target, context.partition, context.bucket, key, fold, context.vectors, expiry)
+        key_of, policy = key_decoder(schema.key_types), CompactionPolicy.of(options)
+        max_level = max([policy.number_of_levels - 1, *(file.level for file in context.existing)])
+        changes = CompactionChangelog.of(schema, log, key, max_level) if context.logs else None
+        rewriter: Rewriter = plain
+        if options.needs_lookup:
+            observe = None if changes is None else changes.observe
+            rewriter = lookup_rewriter.LookupRewriter(plain, key_of, lambda: manager.levels.files, observe)
+        elif changes is not None:
+            rewriter = full_changelog_rewriter.FullChangelogRewriter(plain, changes, max_level)
+        manager = MergeTreeCompactManager(key_of, list(context.existing), policy, rewriter, vectors=context.vectors, expiry=expiry)
+        manager.add(list(new_files))
+        return cls(manager, CompactIncrement(rewriter.discard), plain)
+
+
+__all__ = ["BucketCompaction"]
