@@ -16,7 +16,7 @@ from dataclasses import replace
 from itertools import islice
 
 from fileindex.base.log import logger_of
-from lsm.write import table_write
+from lsm.write.table_write import compact_together
 from manifest.commit.conflicts import BucketId
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage, CommitResult
@@ -140,7 +140,7 @@ def _compacted_once(store: FileStore, user: str, buckets: Collection[BucketId], 
     messages: list[CommitMessage] = []
 
     def one(bucket: BucketId) -> None:
-        messages.extend(table_write.compact_buckets(store, [bucket], full=full, commit_id=user))
+        messages.extend(compact_together(store, [bucket], full=full, commit_id=user))
 
     try:
         with ThreadPoolExecutor(max(1, threads)) as pool:

@@ -12,7 +12,6 @@ import numpy as np
 
 from fileindex.base.arrays import Int64s
 from fileindex.base.lazy import cached_property
-from lsm.parquet.column_index import check_pages, decode_column_index
 from lsm.parquet.fields import (
     ChunkStatistics,
     ColumnChunk,
@@ -32,7 +31,7 @@ from lsm.parquet.fields import (
 from lsm.parquet.footer_seal import FooterSeal
 from lsm.parquet.footer_structure import chunk_extent, raw_bounds
 from lsm.parquet.offset_index import layouts, page_locations
-from lsm.parquet.statistics import column_bounds
+from lsm.parquet.statistics import check_pages, column_bounds, decode_column_index
 from lsm.parquet.thrift import I32, Struct, encode_struct
 from manifest.entry.bounds import BoundsColumn
 from manifest.types.data_type import DataType

@@ -1,15 +1,28 @@
-"""Raw minima and maxima of Parquet's footers and page indexes as bounds of plain values."""
+"""Raw minima and maxima of Parquet's footers and page indexes as bounds of plain values; those of the pages of a chunk as columns.
+
+Numbers, which all take up the same bytes, are taken out of a column index at once; one with other values, or of which a page is all null,
+is left to the decoder of whole structures.
+"""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
+from fileindex.base.arrays import AnyArray, Int64s
 from fileindex.base.column_type import BINARIES, FLOATS, STRINGS, Kind, Plain
+from lsm.parquet.fields import ColumnIndex, PhysicalType, decode_plain, list_of, value
+from lsm.parquet.thrift import BINARY, I64, TRUE_FIELD, decode_struct, list_head
+from manifest.entry.bounds import BoundsColumn
 from manifest.stats.column_stats import ColumnBounds
 from manifest.types.data_type import DataType
+
+_FORMS = {PhysicalType.INT32: "<i4", PhysicalType.INT64: "<i8", PhysicalType.FLOAT: "<f4", PhysicalType.DOUBLE: "<f8"}
+_NOT_ALL_NULL = b"\x02"
+_NUMBER, _LONGER, _END = 0x15, 0x80, 0x00
 
 
 def column_bounds(low: Any, high: Any, nulls: int | None, rows: int, data_type: DataType) -> ColumnBounds:
@@ -49,4 +62,108 @@ def _plain(raw: Any, data_type: DataType) -> Plain:
     return value
 
 
-__all__ = ["column_bounds", "has_bounds"]
+def decode_column_index(index: bytes, physical_type: int, data_type: DataType, rows: Int64s) -> tuple[BoundsColumn, int]:
+    """Of pages of so many ``rows`` the bounds, and the order that the index says they have (1: they ascend, 2: they descend).
+
+    Raises ``ValueError``, or what else the decoding of broken bytes raises.
+
+    >>> from fileindex.base.column_type import Kind
+    >>> from lsm.parquet.thrift import I32, LIST, encode_struct
+    >>> sides = [[bytes([at]) + bytes(3) for at in side] for side in ([1, 5], [4, 9])]
+    >>> lists = {1: (LIST, (TRUE_FIELD, [2, 2])), 2: (LIST, (BINARY, sides[0])), 3: (LIST, (BINARY, sides[1]))}
+    >>> bounds, _ = decode_column_index(encode_struct(lists | {4: (I32, 1)}), PhysicalType.INT32, DataType(Kind.INT), np.array([7, 8]))
+    >>> bounds.low.tolist(), bounds.high.tolist(), bounds.nulls.tolist()
+    ([1, 5], [4, 9], [-1, -1])
+    """
+    form = _FORMS.get(physical_type)
+    alike = None if form is None else _numbers(index, np.dtype(form), len(rows))
+    if alike is None:
+        return _one_by_one(index, physical_type, data_type, rows)
+    (low, high), nulls, order = alike
+    if data_type.kind in FLOATS:
+        low, high = low.astype(np.float64), np.full(len(rows), np.nan)  # writers leave NaN, the greatest value, out of the maximum
+    else:
+        low, high = low.astype(np.int64), high.astype(np.int64)
+    return BoundsColumn(low, high, np.ones(len(rows), np.bool_), nulls, rows), order
+
+
+def check_pages(pages: BoundsColumn, chunk: ColumnBounds, order: int, data_type: DataType) -> None:
+    """Raises ``ValueError`` if the bounds of pages leave out what those of their chunk know, or do not ascend (1) or descend (2) as they should.
+
+    >>> from fileindex.base.column_type import Kind
+    >>> number = DataType(Kind.INT)
+    >>> pages = BoundsColumn.of([ColumnBounds(1, 4, 0, 9), ColumnBounds(6, 8, 0, 9)], number)
+    >>> check_pages(pages, ColumnBounds(1, 8, 0, 18), 1, number)
+    >>> check_pages(pages, ColumnBounds(0, 8, 0, 18), 1, number)
+    Traceback (most recent call last):
+    ValueError: its pages have other bounds than their chunk
+    """
+    counted = chunk.null_count is not None and (pages.nulls >= 0).all()
+    if counted and pages.nulls.sum() != chunk.null_count:
+        raise ValueError("its pages have another number of nulls than their chunk")
+    filled = (pages.nulls < 0) | (pages.nulls < pages.rows)
+    if not filled.any() or not pages.known[filled].all():
+        return
+    low, high = pages.low[filled], pages.high[filled]
+    whole = BoundsColumn.of([chunk], data_type)
+    if whole.known[0] and (low.min() > whole.low[0] or high.max() < whole.high[0]):
+        raise ValueError("its pages have other bounds than their chunk")
+    for side in (low, high) if order in {1, 2} else ():
+        before, after = (side[:-1], side[1:]) if order == 1 else (side[1:], side[:-1])
+        if (after < before).any():
+            raise ValueError("its pages are not in the order that their index says")
+
+
+def _numbers(index: bytes, form: np.dtype[Any], count: int) -> tuple[list[AnyArray], Int64s, int] | None:
+    """Minima and maxima, null counts and order of ``count`` pages, if all values have the bytes of ``form`` and nothing is unusual."""
+    flags = list_head(index, 0, TRUE_FIELD)
+    if flags is None or flags[0] != count or index[flags[1] : flags[1] + count] != _NOT_ALL_NULL * count:
+        return None
+    at, sides = flags[1] + count, []
+    for _ in range(2):
+        head, size = list_head(index, at, BINARY), count * (1 + form.itemsize)
+        if head is None or head[0] != count or head[1] + size > len(index):
+            return None
+        lines = np.frombuffer(index, np.uint8, size, head[1]).reshape(count, 1 + form.itemsize)
+        if (lines[:, 0] != form.itemsize).any():
+            return None
+        sides.append(lines[:, 1:].copy().view(form).reshape(count))
+        at = head[1] + size
+    if len(index) < at + 3 or index[at] != _NUMBER or index[at + 1] >= _LONGER:
+        return None
+    order, at = index[at + 1], at + 2
+    nulls = np.full(count, -1, np.int64)
+    if index[at] != _END:
+        head = list_head(index, at, I64)
+        if head is None or head[0] != count or head[1] + count >= len(index):
+            return None
+        raw, at = np.frombuffer(index, np.uint8, count, head[1]), head[1] + count
+        if (raw >= _LONGER).any():
+            return None
+        nulls = _signed(raw.astype(np.int64))
+    return (sides, nulls, int(_signed(np.int64(order)))) if index[at] == _END and at + 1 == len(index) else None
+
+
+def _signed(raw: Any) -> Any:
+    """Numbers whose sign is their last bit."""
+    return raw >> 1 ^ -(raw & 1)
+
+
+def _one_by_one(index: bytes, physical_type: int, data_type: DataType, rows: Int64s) -> tuple[BoundsColumn, int]:
+    fields, used = decode_struct(index)
+    if used != len(index):
+        raise ValueError("a column index has another length than its footer says")
+    empty, low, high = (list_of(fields, number) for number in (ColumnIndex.NULL_PAGES, ColumnIndex.MIN_VALUES, ColumnIndex.MAX_VALUES))
+    nulls = list_of(fields, ColumnIndex.NULL_COUNTS) if ColumnIndex.NULL_COUNTS in fields else [None] * len(empty)
+    if not len(empty) == len(low) == len(high) == len(nulls) == len(rows):
+        raise ValueError("a column index has another number of pages than its offset index")
+    found = [
+        ColumnBounds(None, None, count, count)
+        if null_page == 1
+        else column_bounds(decode_plain(least, physical_type), decode_plain(most, physical_type), null_count, count, data_type)
+        for null_page, least, most, null_count, count in zip(empty, low, high, nulls, rows.tolist(), strict=True)
+    ]
+    return BoundsColumn.of(found, data_type), value(fields, ColumnIndex.BOUNDARY_ORDER)
+
+
+__all__ = ["check_pages", "column_bounds", "decode_column_index", "has_bounds"]

@@ -387,7 +387,7 @@ class TableWrite:
         return [futures[at].result() for at in range(len(writers))]
 
 
-def compact_buckets(
+def compact_together(
     store: FileStore,
     buckets: Sequence[BucketId],
     *,
@@ -411,4 +411,4 @@ def compact_buckets(
         return write.prepare_commit()
 
 
-__all__ = ["TableWrite", "compact_buckets"]
+__all__ = ["TableWrite", "compact_together"]

@@ -108,10 +108,10 @@ def in_jobs(sizes: Mapping[BucketId, int], small_at_once: int) -> tuple[list[lis
 def compact_some(store: FileStore, request: CompactRequest, buckets: Sequence[BucketId]) -> list[CommitMessage]:
     """Do what the request asks for in some buckets; nothing for those where there is nothing to do."""
     from lsm.compaction.cluster import Clustering  # noqa: PLC0415  # a client of a server needs no storage engine
-    from lsm.write.table_write import compact_buckets  # noqa: PLC0415  # as above
+    from lsm.write.table_write import compact_together  # noqa: PLC0415  # as above
 
     clustering = Clustering(request.order_by, request.strategy) if request.order_by else None
-    return compact_buckets(store, buckets, full=request.full, clustering=clustering, commit_id=request.commit_id)
+    return compact_together(store, buckets, full=request.full, clustering=clustering, commit_id=request.commit_id)
 
 
 def compaction_counts(messages: Sequence[CommitMessage]) -> dict[str, int]:

@@ -12,7 +12,7 @@ from fileindex.predicate.evaluate_rows import mask
 from lsm.read.metrics import ReadReport
 from lsm.read.split import read_split
 from lsm.scan.planner import ScanPlanner
-from lsm.write.table_write import TableWrite, compact_buckets
+from lsm.write.table_write import TableWrite, compact_together
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage
 from manifest.io.file_io import LocalFileIO
@@ -44,7 +44,7 @@ def compact(path):
     store = FileStore.open(path)
     entries = store.live_entries(store.snapshots.latest())
     buckets = sorted(set(zip(entries.partition, entries.bucket.tolist(), strict=True)))
-    FileStoreCommit(store, "test", fresh=True).commit(compact_buckets(store, buckets, full=True))
+    FileStoreCommit(store, "test", fresh=True).commit(compact_together(store, buckets, full=True))
 
 
 def scan(path, predicate=None, *, columns=None, limit=None, file_io=None, partitions=None, options=None):

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lsm.commit.resequence import resequence
-from lsm.write.table_write import TableWrite, compact_buckets
+from lsm.write.table_write import TableWrite, compact_together
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage
 from manifest.entry.data_file import DataFileMeta
@@ -42,7 +42,7 @@ def write(store: FileStore, *tables: pa.Table, kinds: Any = None, **settings: An
 
 def compact_bucket(store: FileStore, partition: bytes, bucket: int, **how: Any) -> CommitMessage | None:
     """What compacting one bucket gives to commit."""
-    messages = compact_buckets(store, [(partition, bucket)], **how)
+    messages = compact_together(store, [(partition, bucket)], **how)
     return messages[0] if messages else None
 
 

@@ -19,7 +19,7 @@ import pytest
 pytest.importorskip("pyspark.sql.datasource")
 
 from fileindex.base.errors import InvalidArgument
-from lsm.write.table_write import compact_buckets
+from lsm.write.table_write import compact_together
 from manifest.io.errors import CommitConflict
 from manifest.schema.validation import build_schema
 from manifest.store import FileStore
@@ -157,7 +157,9 @@ def test_a_compaction_that_loses_a_race_is_a_conflict_and_leaves_the_table(table
     slow = [
         message
         for bucket in (0, 1)
-        for message in compact_buckets(store, [(bytes.fromhex("000000000000000000000000"), bucket)], full=True, commit_id=request.commit_id)
+        for message in compact_together(
+            store, [(bytes.fromhex("000000000000000000000000"), bucket)], full=True, commit_id=request.commit_id
+        )
     ]
     assert len(slow) == 2
     table.compact(full=True)

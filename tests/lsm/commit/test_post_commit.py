@@ -10,7 +10,7 @@ import pytest
 import lsm.commit.post_commit
 from lsm.commit.post_commit import compact_after_commit
 from lsm.commit.resequence import resequence
-from lsm.write.table_write import TableWrite, compact_buckets
+from lsm.write.table_write import TableWrite, compact_together
 from manifest.commit.conflicts import BucketId
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage, CommitResult
@@ -88,12 +88,12 @@ def test_a_lost_race_leaves_the_rows_and_no_file(tmp_path: Path, monkeypatch: py
     result, messages = unowned(store, "a", range(60), "x")
 
     def beaten(store: FileStore, buckets: list[BucketId], **how: object) -> list[CommitMessage]:
-        made = compact_buckets(store, buckets, **how)  # type: ignore[arg-type]
+        made = compact_together(store, buckets, **how)  # type: ignore[arg-type]
         if buckets[0][1] == 1:
-            FileStoreCommit(store, "rival").commit(compact_buckets(store, buckets))
+            FileStoreCommit(store, "rival").commit(compact_together(store, buckets))
         return made
 
-    monkeypatch.setattr(lsm.write.table_write, "compact_buckets", beaten)
+    monkeypatch.setattr(lsm.commit.post_commit, "compact_together", beaten)
     done = compact_after_commit(store, "a", result, messages)
     assert [bucket for _, bucket in done.lost_compactions] == [1]
     assert len(newest_rows(store)) == 60

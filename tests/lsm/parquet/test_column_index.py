@@ -12,10 +12,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fileindex.base.column_type import Kind
-from lsm.parquet import column_index
-from lsm.parquet.column_index import check_pages, decode_column_index
+from lsm.parquet import statistics
 from lsm.parquet.fields import PhysicalType
 from lsm.parquet.row_group_pages import DAMAGE
+from lsm.parquet.statistics import check_pages, decode_column_index
 from lsm.parquet.thrift import BINARY, I32, I64, LIST, TRUE_FIELD, encode_struct
 from manifest.entry.bounds import BoundsColumn
 from manifest.stats.column_stats import ColumnBounds
@@ -55,7 +55,7 @@ def said(index, kind, data_type, rows):
 
 def both(index, kind, data_type, rows):
     """What the two decoders say; None for what is damaged."""
-    with mock.patch.object(column_index, "_numbers", return_value=None):
+    with mock.patch.object(statistics, "_numbers", return_value=None):
         slow = said(index, kind, data_type, rows)
     return said(index, kind, data_type, rows), slow
 

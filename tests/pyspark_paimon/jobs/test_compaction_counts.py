@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from lsm.write.table_write import compact_buckets
+from lsm.write.table_write import compact_together
 from manifest.store import FileStore
 from pyspark_paimon import Table
 from pyspark_paimon.jobs.compaction import compaction_counts
@@ -19,7 +19,7 @@ def test_a_changelog_is_among_what_a_compaction_wrote(tmp_path: Path) -> None:
         table.write(pa.table({"id": pa.array([1, 2], pa.int32()), "n": pa.array([n, n], pa.int32())}))
     store = FileStore.open(tmp_path / "t")
     ((partition, bucket),) = {(entry.partition, entry.bucket) for entry in store.live_entries(store.snapshots.latest()).entries()}
-    (message,) = compact_buckets(store, [(partition, bucket)], full=True)
+    (message,) = compact_together(store, [(partition, bucket)], full=True)
     assert message.compact_changelog
     written = sum(file.file_size for file in (*message.compact_after, *message.compact_changelog))
     counts = compaction_counts([message])
