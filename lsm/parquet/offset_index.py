@@ -13,7 +13,7 @@ import numpy as np
 
 from fileindex.base.arrays import Int64s, Mask, UInt8s
 from lsm.parquet.fields import OffsetIndex, PageLocation, list_of, value
-from lsm.parquet.thrift import STRUCT, Struct, decode_struct, list_head
+from lsm.parquet.thrift import STRUCT, Struct, decode_struct, list_head, unzigzag
 
 _NO_PAGE = 0, 0
 _TOKENS = 7
@@ -96,7 +96,7 @@ def _split(data: UInt8s, first: Int64s, counts: Int64s, ends: Int64s) -> tuple[I
     raw = values[:, (1, 3, 5)]
     of_index = np.repeat(np.arange(counts.size), counts)
     wrong = np.bincount(of_index[~pages], minlength=counts.size) > 0
-    return raw >> 1 ^ -(raw & 1), ~wrong & (counts > 0)
+    return unzigzag(raw), ~wrong & (counts > 0)
 
 
 def _numbers(data: UInt8s, start: Int64s, size: Int64s) -> Int64s:

@@ -8,7 +8,7 @@ import numpy as np
 
 from fileindex.base.arrays import Int64s, Mask, UInt8s
 from lsm.parquet.fields import DataPageHeader, PageHeader, value, value_or
-from lsm.parquet.thrift import Struct, decode_struct
+from lsm.parquet.thrift import Struct, decode_struct, unzigzag
 
 LONGEST = 8 * 1024
 """More bytes than a page header takes up, unless its statistics are very long texts."""
@@ -73,7 +73,7 @@ def _numbers(heads: UInt8s, at: Int64s, usual: Mask) -> tuple[Int64s, Int64s]:
     usual &= ends.any(axis=1)
     parts = (digits & 0x7F).astype(np.int64) << 7 * np.arange(_DIGITS)
     raw = np.where(np.arange(_DIGITS) <= last[:, None], parts, 0).sum(axis=1)
-    return raw >> 1 ^ -(raw & 1), at + last + 1
+    return unzigzag(raw), at + last + 1
 
 
 def _any_data_page(header: bytes) -> tuple[int, int, int | None]:
@@ -105,7 +105,7 @@ def _number(encoded: bytes) -> int:
     raw = 0
     for byte in reversed(encoded):
         raw = raw << 7 | byte & 0x7F
-    return raw >> 1 ^ -(raw & 1)
+    return int(unzigzag(raw))
 
 
 __all__ = ["LONGEST", "data_page", "data_pages", "dictionary_page"]

@@ -15,7 +15,7 @@ import pyarrow as pa
 from fileindex.base.arrays import AnyArray, Int64s
 from fileindex.base.column_type import BINARIES, FLOATS, STRINGS, Kind, Plain
 from lsm.parquet.fields import ColumnIndex, PhysicalType, decode_plain, list_of, value
-from lsm.parquet.thrift import BINARY, I64, TRUE_FIELD, decode_struct, list_head
+from lsm.parquet.thrift import BINARY, I64, TRUE_FIELD, decode_struct, list_head, unzigzag
 from manifest.entry.bounds import BoundsColumn
 from manifest.stats.column_stats import ColumnBounds
 from manifest.types.data_type import DataType
@@ -140,13 +140,8 @@ def _numbers(index: bytes, form: np.dtype[Any], count: int) -> tuple[list[AnyArr
         raw, at = np.frombuffer(index, np.uint8, count, head[1]), head[1] + count
         if (raw >= _LONGER).any():
             return None
-        nulls = _signed(raw.astype(np.int64))
-    return (sides, nulls, int(_signed(np.int64(order)))) if index[at] == _END and at + 1 == len(index) else None
-
-
-def _signed(raw: Any) -> Any:
-    """Numbers whose sign is their last bit."""
-    return raw >> 1 ^ -(raw & 1)
+        nulls = unzigzag(raw.astype(np.int64))
+    return (sides, nulls, unzigzag(order)) if index[at] == _END and at + 1 == len(index) else None
 
 
 def _one_by_one(index: bytes, physical_type: int, data_type: DataType, rows: Int64s) -> tuple[BoundsColumn, int]:

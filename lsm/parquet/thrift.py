@@ -90,7 +90,7 @@ def _struct(data: bytes, at: int, depth: int, known: Struct | None = None) -> tu
             number += header >> 4
         else:
             raw, at = _varint(data, at)
-            number = _unzigzag(raw)
+            number = unzigzag(raw)
         if number in fields:
             raise ValueError(f"the field {number} is there twice")
         if kind in _INTEGERS:
@@ -240,8 +240,26 @@ def _zigzag(value: int) -> int:
     return value << 1 if value >= 0 else (-value << 1) - 1
 
 
-def _unzigzag(value: int) -> int:
+def unzigzag(value: Any) -> Any:
+    """A number, or an array of them, whose sign was its last bit.
+
+    >>> [unzigzag(value) for value in range(4)]
+    [0, -1, 1, -2]
+    """
     return value >> 1 ^ -(value & 1)
 
 
-__all__ = ["BINARY", "I32", "I64", "LIST", "STRUCT", "TRUE_FIELD", "Struct", "decode_struct", "encode_struct", "list_head", "with_fields"]
+__all__ = [
+    "BINARY",
+    "I32",
+    "I64",
+    "LIST",
+    "STRUCT",
+    "TRUE_FIELD",
+    "Struct",
+    "decode_struct",
+    "encode_struct",
+    "list_head",
+    "unzigzag",
+    "with_fields",
+]

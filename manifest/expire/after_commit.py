@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING
 
 from fileindex.base.errors import PaimonError
@@ -28,7 +27,7 @@ def after_commit(store: FileStore, newest: int | None, look: snapshots.FirstLook
     if TAG_MODE in store.options.raw:
         steps.append(("its tags could not be made", lambda: automatic_tags.make_tags(store, newest)))
     if not _are_few(store, newest):
-        steps.append(("old snapshots could not be expired", partial(_expire, store, newest, look)))
+        steps.append(("old snapshots could not be expired", lambda: snapshots.expire_after_commit(store, newest, look)))
     for failure, step in steps:
         with suppress(OSError):
             try:
@@ -38,13 +37,9 @@ def after_commit(store: FileStore, newest: int | None, look: snapshots.FirstLook
 
 
 def _are_few(store: FileStore, newest: int | None) -> bool:
-    """Whether nothing can be old enough: of the first commits of a table, or of a process that makes one, that is all there is to know."""
+    """Whether there are no more snapshots than are kept in any case, so that nothing that expires them need be loaded."""
     options = store.options
     return newest is not None and newest <= max(options.snapshot_num_retained_min, 1) and not options.changelogs_outlive_snapshots
-
-
-def _expire(store: FileStore, newest: int | None, look: snapshots.FirstLook | None) -> None:
-    snapshots.expire_after_commit(store, newest, look)
 
 
 __all__ = ["after_commit"]

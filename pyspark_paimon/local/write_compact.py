@@ -71,7 +71,7 @@ def compact_table(store: FileStore, request: CompactRequest, *, threads: int, pr
     laps, lost_commits = Laps(), 0
     settled = postponed.settle_postponed(store, request.commit_id, wanted_entries(store, request), threads=threads)
     total = CompactResult(files_before=0, files_after=0, bytes_read=0, bytes_written=0, snapshot_id=settled)
-    only: frozenset[tuple[bytes, int]] | None = None
+    only: frozenset[BucketId] | None = None
     for attempt in range(1, _EVALUATIONS + 1):
         buckets = wanted_buckets(store, request)
         sizes = {bucket: size for bucket, size in buckets.items() if only is None or bucket in only}
