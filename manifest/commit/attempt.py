@@ -91,9 +91,8 @@ class CommitAttempt:
         log_list, log_size = store.manifest_lists.write(store.manifests.write(change.changelog)) if has_changelog else (None, None)
         for name, metas in ((base_list, base), (delta_list, delta)):
             store.cache.put(name, tuple(metas), list_weight(metas))
-        schema, *_ = store.file_io.together(store.schemas.latest, self._together.settle, partial(_check_there, store, latest))
+        schema_id, *_ = store.file_io.together(partial(_schema_id, store), self._together.settle, partial(_check_there, store, latest))
         failpoints.point("after-manifest-list")
-        schema_id = store.schema.id if schema is None else schema.id
         records = record_count(entries)
         return Snapshot(
             id=snapshot_id,
@@ -138,6 +137,14 @@ class CommitAttempt:
         except BaseException:
             self.discard()
             raise
+
+
+def _schema_id(store: FileStore) -> int:
+    """Return the id of the newest schema. Raises ``TableNotFound`` if the table is gone, or is another one."""
+    if store.commits is not None:  # the server asks for the table's own id
+        newest = store.schemas.latest()
+        return store.schema.id if newest is None else newest.id
+    return store.schemas.newest_of(store.schema).id
 
 
 def _check_there(store: FileStore, latest: Snapshot | None) -> None:

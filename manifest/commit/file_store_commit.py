@@ -26,20 +26,28 @@ from manifest.commit.message import CommitMessage, CommitResult
 from manifest.commit.resequence import ResequenceFiles, Resequencer
 from manifest.commit.run_notes import CommitRun
 from manifest.commit.runs import begun
-from manifest.commit.successor import remember, stands
+from manifest.commit.successor import is_included, remember, verify_successor
 from manifest.expire.after_commit import after_commit
 from manifest.io import failpoints
-from manifest.io.errors import CatalogRefused, CommitGaveUp, OutOfDisk, SnapshotExpired, SnapshotNotFound, StorageError, UnsafeFileIO
+from manifest.io.errors import (
+    CatalogRefused,
+    CommitGaveUp,
+    FileReplaced,
+    OutOfDisk,
+    SnapshotExpired,
+    SnapshotNotFound,
+    StorageError,
+    UnsafeFileIO,
+)
 from manifest.io.paths import MAIN_BRANCH
-from manifest.snapshot.pending_rollback import PendingRollback
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER, CommitKind, Snapshot
 from manifest.stats.table_stats import EXACT, Statistics
 from manifest.store import FileStore
 
 if TYPE_CHECKING:
-    from manifest.expire import rollback, snapshots
+    from manifest.expire import history_change, snapshots
 else:
-    rollback = LazyModule("manifest.expire.rollback")
+    history_change = LazyModule("manifest.expire.history_change")
     snapshots = LazyModule("manifest.expire.snapshots")
 
 _LOG = logger_of(__name__)
@@ -291,9 +299,7 @@ class FileStoreCommit:
         self, identity: CommitIdentity, plan: Plan, seen: int | None, run: CommitRun | None, *, merging: bool
     ) -> tuple[int, int | Literal[False] | None]:
         """Newest id when it was made, and its outcome: the snapshot's id, None if there was nothing to commit, False if it lost."""
-        latest = self.store.snapshots.latest_or_rollback()
-        if isinstance(latest, PendingRollback):
-            latest = rollback.finish_rollback(self.store, latest)
+        latest = self._latest(first=merging)
         done, reached = committed_since(self.store, self.user, identity.identifier, identity.kind, seen, newest=latest)
         seen = latest.id if latest else 0
         self._first_seen = seen if self._first_seen is None else self._first_seen
@@ -310,7 +316,7 @@ class FileStoreCommit:
                 snapshot = attempt.prepare(latest, change, identity, merging=merging)
         except SnapshotExpired:  # a whole retention has passed meanwhile: a lost race
             return seen, False
-        created = self._created(snapshot, attempt, run, partial(self._stands, snapshot, latest, change))
+        created = self._created(snapshot, attempt, run, latest, change)
         if created:
             said = (self.store.root, snapshot.id, snapshot.commit_kind, self.user, snapshot.delta_record_count, len(change.entries))
             _LOG.info("%s: committed snapshot %d, %s of '%s': %+d rows, %d files named", *said)
@@ -319,27 +325,41 @@ class FileStoreCommit:
             attempt.discard()
         return seen, False
 
-    def _created(self, snapshot: Snapshot, attempt: CommitAttempt, run: CommitRun | None, succeeds: Callable[[], bool]) -> bool | None:
-        """As ``_publish``, and whether it ``succeeds`` the one before; the run knows of an outcome that cannot be told."""
+    def _latest(self, *, first: bool) -> Snapshot | None:
+        """Return the newest snapshot after finishing a rollback or fast-forward that was cut off."""
+        store, manager = self.store, self.store.snapshots
+        # On an object store only older versions leave a note; an attempt that failed is the sign of one.
+        if store.commits is None and (store.file_io.cancels_creates or not first) and manager.pending_history() is not None:
+            return history_change.finish_pending(store)
+        latest = manager.latest()
+        if latest is not None and latest.first_replaced is not None:
+            history_change.finish_replacing(store, latest)
+        return latest
+
+    def _created(
+        self, snapshot: Snapshot, attempt: CommitAttempt, run: CommitRun | None, latest: Snapshot | None, change: CommitChange
+    ) -> bool | None:
+        """As ``_publish``, with the checks that follow; the run knows of an outcome that cannot be told."""
         if run is None:
-            return self._publish(snapshot, attempt) and succeeds()
+            return self._publish(snapshot, attempt, latest, change)
         with run.outcome_unknown() as mark_known:
             try:
-                created = self._publish(snapshot, attempt)
+                created = self._publish(snapshot, attempt, latest, change)
             except (OutOfDisk, UnsafeFileIO, CatalogRefused):  # surely not
                 mark_known()
                 raise
-            created = created and succeeds()
             if created is not None:
                 mark_known()
             return created
 
-    def _stands(self, snapshot: Snapshot, latest: Snapshot | None, change: CommitChange) -> bool:
-        """Whether the snapshot just created is where it belongs; readers are told of it meanwhile, and expiry takes its first look."""
-        store = self.store
-        tell = partial(store.snapshots.tell_created, snapshot.id)
-        _, stood, self._look = store.file_io.together(tell, partial(stands, store, snapshot, latest, change), self._look_ahead)
-        return bool(stood)
+    def _publish(self, snapshot: Snapshot, attempt: CommitAttempt, latest: Snapshot | None, change: CommitChange) -> bool | None:
+        """Create the snapshot: False if surely nothing was committed, None if the outcome cannot be told."""
+        store, manager = self.store, self.store.snapshots
+        created = self._create(snapshot, attempt, latest, change)
+        if created:  # readers learn of it meanwhile, and expiry takes its first look
+            tell = partial(manager.tell_created, snapshot.id)
+            _, _, self._look = store.file_io.together(tell, partial(verify_successor, store, snapshot, latest, change), self._look_ahead)
+        return created
 
     def _look_ahead(self) -> snapshots.FirstLook | None:
         """Of expiry, where that is asked for and questions take time, else None."""
@@ -349,14 +369,19 @@ class FileStoreCommit:
             return snapshots.first_look(self.store)
         return None
 
-    def _publish(self, snapshot: Snapshot, attempt: CommitAttempt) -> bool | None:
-        """Create the snapshot file: False if its id is or was taken, None if the outcome cannot be told."""
-        manager = self.store.snapshots
+    def _create(self, snapshot: Snapshot, attempt: CommitAttempt, latest: Snapshot | None, change: CommitChange) -> bool | None:
+        store, manager = self.store, self.store.snapshots
+
+        def follows() -> bool:
+            return store.schemas.holds(store.schema) and manager.is_successor(snapshot.id, latest)
+
         try:
-            return manager.try_create(snapshot, attempt.changed)
+            return manager.try_create(snapshot, attempt.changed, follows)
         except (UnsafeFileIO, CatalogRefused):
             attempt.discard()
             raise
+        except FileReplaced:  # others may have committed on top of it before
+            return is_included(store, change) or None
         except OSError as error:
             try:
                 return manager.get(snapshot.id).delta_manifest_list == snapshot.delta_manifest_list

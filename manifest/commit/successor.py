@@ -1,4 +1,4 @@
-"""Whether a snapshot that was just created follows the one it was made on, and is still there: other engines may rename theirs over it."""
+"""Whether a snapshot that was just created is part of the table's history, where creating it does not prove that."""
 
 from __future__ import annotations
 
@@ -10,33 +10,69 @@ from fileindex.base.errors import PaimonError
 from manifest.commit.attempt import CommitChange
 from manifest.commit.run_notes import leave_note, notes_of
 from manifest.entry.manifest_entry import FileKind
-from manifest.io.errors import CatalogRefused, StorageError
+from manifest.io.errors import StorageError
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
 
 _PATIENCE_SECONDS = (0.02, 0.2)
 
 
-def stands(store: FileStore, snapshot: Snapshot, latest: Snapshot | None, change: CommitChange) -> bool:
-    """Whether the snapshot just created is the successor of ``latest``, not in the place of one that has expired.
+def verify_successor(store: FileStore, snapshot: Snapshot, latest: Snapshot | None, change: CommitChange) -> None:
+    """Raise ``StorageError`` unless the snapshot just created surely follows ``latest``.
 
-    Raises ``StorageError`` that tells of the commit if the storage does not answer, again and again: it is there, but that cannot be seen.
+    A creation that is guarded (``FileIO.cancels_creates``) or a catalog's server proves that. On an object store the put may have come so
+    late that the snapshots up to its id had expired, so that its name was free again. Nothing is deleted then: others may have committed
+    on top of this snapshot and expired ``latest`` afterwards, which looks the same.
     """
-    for patience in _PATIENCE_SECONDS:
-        with suppress(StorageError, CatalogRefused):
-            return _succeeds(store, snapshot, latest, change)
+    if store.file_io.cancels_creates or store.commits is not None:
+        return
+    reason: StorageError | None = None
+    for patience in (0.0, *_PATIENCE_SECONDS):
         time.sleep(patience)
-    try:
-        return _succeeds(store, snapshot, latest, change)
-    except (StorageError, CatalogRefused) as error:
-        remember(store, snapshot)
-        number, reason, file = (error.errno, error.strerror, error.filename) if isinstance(error, OSError) else (errno.EACCES, error, None)
-        raise StorageError(
-            number,
-            f"{store.root}: committed as snapshot {snapshot.id} by '{snapshot.commit_user}', but the storage failed when it was looked at again "
-            f"({reason}); repeat the call with that commit_id to be sure, it will not commit twice",
-            file,
-        ) from error
+        try:
+            if _follows(store, snapshot, latest) or is_included(store, change):
+                return
+            reason = None
+            break
+        except StorageError as error:
+            reason = error
+    remember(store, snapshot)
+    told = (
+        f"snapshot {snapshot.id} of '{snapshot.commit_user}' was created when those before it had expired, so that nobody can tell whether "
+        "it was committed"
+        if reason is None
+        else f"committed as snapshot {snapshot.id} by '{snapshot.commit_user}', but the storage failed when it was looked at again "
+        f"({reason.strerror})"
+    )
+    raise StorageError(
+        errno.ESTALE if reason is None else reason.errno or errno.EIO,
+        f"{store.root}: {told}; repeat the call with that commit_id to be sure, it will not commit twice",
+        None if reason is None else reason.filename,
+    ) from reason
+
+
+def _follows(store: FileStore, snapshot: Snapshot, latest: Snapshot | None) -> bool:
+    """Whether the base is still there: snapshots expire in order, so the next id was free then."""
+    manager = store.snapshots
+    if latest is not None and manager.exists(latest.id):
+        return True
+    newest = manager.latest_listed()
+    return newest is None or newest.id == snapshot.id
+
+
+def is_included(store: FileStore, change: CommitChange) -> bool:
+    """Whether the newest state shows that ``change`` was committed. False proves nothing: later commits may have compacted its files away."""
+    newest = store.snapshots.latest_listed()
+    if newest is None:
+        return False
+    if change.index_files and not change.index_files.isdisjoint(entry.file_name for entry in store.index_entries(newest)):
+        return True
+    if change.statistics is not None and newest.statistics == change.statistics:
+        return True
+    identities = change.entries.identities()
+    alive = set(store.live_entries(newest).identities())
+    added = {row for row, kind in enumerate(change.entries.kind.tolist()) if kind == FileKind.ADD}
+    return any((identities[row] in alive) == (row in added) for row in added or range(len(identities)))
 
 
 def remember(store: FileStore, snapshot: Snapshot) -> None:
@@ -46,29 +82,4 @@ def remember(store: FileStore, snapshot: Snapshot) -> None:
             leave_note(store, snapshot.commit_user, snapshot.commit_identifier, snapshot.id - 1)
 
 
-def _succeeds(store: FileStore, snapshot: Snapshot, latest: Snapshot | None, change: CommitChange) -> bool:
-    """As ``stands``, asked once.
-
-    Snapshots expire in order, so as long as ``latest`` is there, the next id was free. If it is gone, either others
-    have committed on top of ours and expired it, or they had done so before: the newest files tell which.
-    """
-    manager = store.snapshots
-    if latest is None or manager.shows(latest.id):
-        return True
-    newest = manager.latest_listed()
-    if newest is None or newest.id == snapshot.id or manager.exists(latest.id):
-        return True
-    if change.index_files and not change.index_files.isdisjoint(entry.file_name for entry in store.index_entries(newest)):
-        return True
-    if change.statistics is not None and newest.statistics == change.statistics:
-        return True
-    identities = change.entries.identities()
-    alive = set(store.live_entries(newest).identities())
-    added = {row for row, kind in enumerate(change.entries.kind.tolist()) if kind == FileKind.ADD}
-    seen = any((identities[row] in alive) == (row in added) for row in added or range(len(identities)))
-    if not seen:
-        store.file_io.delete(store.paths.snapshot_file(snapshot.id))
-    return seen
-
-
-__all__ = ["remember", "stands"]
+__all__ = ["is_included", "remember", "verify_successor"]

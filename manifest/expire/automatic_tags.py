@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 
 from fileindex.base.errors import InvalidArgument
 from fileindex.base.lazy import cached_property
-from manifest.expire.rollback import delete_tag, expire_tags, replace_tag
+from manifest.expire.tags import delete_tag, expire_tags, replace_tag
 from manifest.io.errors import SnapshotExpired, SnapshotNotFound
 from manifest.options.tag_periods import (
     BATCH_NAME,

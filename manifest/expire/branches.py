@@ -6,18 +6,18 @@ so whatever deletes a file asks every branch first.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterator
+from dataclasses import replace
 
 from fileindex.base.errors import InvalidArgument, did_you_mean
-from manifest.expire.rollback import Removed, remove_unreachable, told_unfinished
+from manifest.expire.history_change import change_history, finish_pending, reported_unfinished
+from manifest.expire.removal import Removed, remove_unreachable
 from manifest.io.errors import SnapshotNotFound
 from manifest.io.paths import MAIN_BRANCH, TablePaths, branch_name
 from manifest.io.seal import sealed
 from manifest.schema.manager import SchemaManager
 from manifest.snapshot.manager import SnapshotManager
-from manifest.snapshot.snapshot import Snapshot
-from manifest.snapshot.tag import Tag
+from manifest.snapshot.pending_history import PendingHistory
 from manifest.store import FileStore
 
 
@@ -81,56 +81,42 @@ def delete_branch(store: FileStore, name: str) -> Removed:
 
 
 def fast_forward(store: FileStore, name: str) -> Removed:
-    """Make the branch's history main's: from the branch's oldest snapshot on, main's own snapshots, schemas and tags give way.
+    """Make the branch's history the table's.
 
-    Older ones give way too if main was rolled back so far that the branch's do not follow them. The branch stays. Raises
-    ``SnapshotNotFound`` if it does not exist or has no snapshot. Commits that others make to main meanwhile may give way as well.
+    From the branch's oldest snapshot on, the table's own snapshots, schemas and tags give way; older ones too if the table was rolled back
+    so far that the branch's snapshots do not follow them. Commits that others make to the table meanwhile may give way as well. The branch
+    stays. Raises ``SnapshotNotFound`` if it does not exist or has no snapshot.
     """
     _refuse_on_branch(store)
-    branch, main = _branch(store, name), store.snapshots
-    ids = branch.ids()
-    if not ids:
+    branch = _branch(store, name)
+    with store.file_io.turn(store.paths.snapshots), reported_unfinished(store, f"the fast-forward to branch '{name}'"):
+        finish_pending(store)
+        pending = _history_of(store, branch, name)
+        forgotten = change_history(store, pending)
+    removed = forgotten.removed(store)
+    return replace(removed, snapshots=len(pending.doomed), tags=tuple(sorted(set(forgotten.tags).difference(pending.tags))))
+
+
+def _history_of(store: FileStore, branch: SnapshotManager, name: str) -> PendingHistory:
+    """Describe the change that makes the branch's history the table's. Raises ``SnapshotNotFound``."""
+    snapshots = {snapshot_id: branch.get(snapshot_id) for snapshot_id in branch.ids()}
+    if not snapshots:
         raise SnapshotNotFound(f"{store.root}: branch '{name}' has no snapshot")
-    with told_unfinished(store, f"the move to branch '{name}'"):
-        with store.file_io.turn(store.paths.snapshots):  # no commit of ours comes between
-            mine = [main.get(snapshot_id) for snapshot_id in main.ids()]
-            older = [snapshot for snapshot in mine if snapshot.id < ids[0]]
-            replaced = mine if older and older[-1].id + 1 < ids[0] else mine[len(older) :]
-            kept = {branch.get(snapshot_id).delta_manifest_list for snapshot_id in ids}
-            theirs = branch.tags()
-            tags = _delete_tags(main, ids[0], kept, theirs)  # before the ids that they name are given again
-            _replace_history(store, branch, ids, replaced)
-        tags |= _delete_tags(main, ids[0], kept, theirs)  # made meanwhile
-        for tag_name in theirs:
-            store.file_io.write(store.paths.tag(tag_name), store.file_io.read(branch.paths.tag(tag_name)), overwrite=True)
-    data, manifests = remove_unreachable(store, [*tags.values(), *replaced[:1]], replaced)
-    gone = {old.delta_manifest_list for old in replaced}.difference(kept)
-    return Removed(len(gone), tuple(sorted(set(tags).difference(theirs))), data, manifests)
-
-
-def _delete_tags(main: SnapshotManager, first: int, kept: Collection[str], theirs: Collection[str]) -> dict[str, Tag]:
-    """Delete main's tags of snapshots from ``first`` on that are not the branch's too, by delta list; ``theirs`` will be written over."""
-    given_up = {name: tag for name, tag in main.tags().items() if tag.id >= first and tag.delta_manifest_list not in kept}
-    for name in given_up:
-        if name not in theirs:
-            main.delete_tag(name)
-    return given_up
-
-
-def _replace_history(store: FileStore, branch: SnapshotManager, ids: Sequence[int], gone: Sequence[Snapshot]) -> None:
-    """Write the branch's schemas and snapshots over main's, then delete those of main that have ``gone`` without being written over."""
-    file_io, main = store.file_io, store.snapshots
-    snapshots = [branch.get(snapshot_id) for snapshot_id in ids]
-    _replace_schemas(store, branch.paths, snapshots[0].schema_id)
-    for snapshot in snapshots:
-        file_io.write(store.paths.snapshot_file(snapshot.id), file_io.read(branch.paths.snapshot_file(snapshot.id)), overwrite=True)
-    with suppress(OSError):
-        main.write_latest_hint(ids[-1])
-    for old in reversed(gone):
-        if not ids[0] <= old.id <= ids[-1]:
-            file_io.delete(store.paths.snapshot_file(old.id))
-    with suppress(OSError):
-        main.write_earliest_hint(min(main.ids()))
+    file_io, first = store.file_io, min(snapshots)
+    mine = {i: found.delta_manifest_list for i in store.snapshots.ids() if (found := store.snapshots.stored(i)) is not None}
+    older = [snapshot_id for snapshot_id in mine if snapshot_id < first]
+    follows = not older or older[-1] + 1 == first
+    kept = {i: snapshot.delta_manifest_list for i, snapshot in snapshots.items()}
+    schemas = SchemaManager(file_io, store.root, name)
+    return PendingHistory(
+        target=snapshots[max(snapshots)],
+        doomed={i: delta for i, delta in mine.items() if kept.get(i) != delta and (i >= first or not follows)},
+        restores=True,
+        contents={i: file_io.read(branch.paths.snapshot_file(i)).decode() for i in snapshots},
+        schemas={i: file_io.read(branch.paths.schema_file(i)).decode() for i in schemas.ids() if i >= snapshots[first].schema_id},
+        tags={tag: file_io.read(branch.paths.tag(tag)).decode() for tag in branch.tags()},
+        source=name,
+    )
 
 
 def _refuse_on_branch(store: FileStore) -> None:
@@ -153,18 +139,6 @@ def _schemas(store: FileStore, branch: TablePaths, newest: int | None) -> Iterat
     for schema_id in reversed(store.schemas.ids()):
         if newest is None or schema_id <= newest:
             yield branch.schema_file(schema_id), store.file_io.read(store.paths.schema_file(schema_id))
-
-
-def _replace_schemas(store: FileStore, branch: TablePaths, first: int) -> None:
-    """Give main the branch's schemas from ``first`` on."""
-    theirs = SchemaManager(store.file_io, store.root, branch.branch).ids()
-    for schema_id in theirs:
-        if schema_id >= first:
-            content = store.file_io.read(branch.schema_file(schema_id))
-            store.file_io.write(store.paths.schema_file(schema_id), content, overwrite=True)
-    for schema_id in reversed(store.schemas.ids()):
-        if schema_id > theirs[-1]:
-            store.file_io.delete(store.paths.schema_file(schema_id))
 
 
 __all__ = ["create_branch", "delete_branch", "fast_forward"]

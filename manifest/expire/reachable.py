@@ -153,6 +153,9 @@ def _add_history(found: Reachable, store: FileStore, manager: SnapshotManager) -
         previous = snapshot_id
     for snapshot in manager.kept.all():
         found.add_kept(store, snapshot)
+    pending = manager.pending_history()
+    for snapshot in pending.snapshots.values() if pending is not None else ():
+        found.add_state(store, snapshot)
 
 
 __all__ = ["Reachable", "branches_of", "everything_reachable", "near_tags", "reachable"]

@@ -23,6 +23,7 @@ from manifest.expire.delete_files import delete_files, delete_metadata, deletes_
 from manifest.expire.reachable import near_tags, reachable
 from manifest.io import failpoints
 from manifest.io.errors import SnapshotNotFound
+from manifest.io.paths import SNAPSHOT, numbered
 from manifest.io.side_by_side import side_by_side
 from manifest.options.durations import parse_duration_millis
 from manifest.snapshot.snapshot import Snapshot
@@ -188,6 +189,8 @@ def _expire(store: FileStore, ids: Sequence[int], policy: _Retention, after_gaps
 
     if store.options.changelogs_outlive_snapshots:
         keep_changelogs(store, expired, kept)
+    # A commit that has been on its way since before these snapshots must not find its name free again.
+    store.file_io.cancel_creates(store.paths.snapshots, lambda name: (numbered(name, SNAPSHOT) or expired[-1].id + 1) <= expired[-1].id)
     for snapshot in expired:
         store.file_io.delete(store.paths.snapshot_file(snapshot.id))
     with suppress(OSError):  # until then, and without the hint, readers list the directory

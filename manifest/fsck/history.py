@@ -109,9 +109,9 @@ class CheckedHistory:
     def _rollback_target(self) -> int | None:
         """The newest snapshot by a rollback that was cut off: those after it are none, and may be some of many."""
         try:
-            pending = self.store.snapshots.pending_rollback()
+            pending = self.store.snapshots.pending_history()
         except BROKEN as error:
-            self.found.add(ProblemKind.HINT, self.store.paths.pending_rollback, _reason(error), Origin(branch=self._branch))
+            self.found.add(ProblemKind.HINT, self.store.paths.pending_history, _reason(error), Origin(branch=self._branch))
             return None
         return None if pending is None else pending.target.id
 

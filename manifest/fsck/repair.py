@@ -18,9 +18,9 @@ from functools import partial
 from fileindex.base.errors import CorruptFile
 from fileindex.base.log import logger_of
 from manifest.entry.live import live
+from manifest.expire.history_change import finish_change
 from manifest.expire.orphans import list_orphans
 from manifest.expire.reachable import branches_of
-from manifest.expire.rollback import forget_rolled_back
 from manifest.fsck.history import CheckedHistory
 from manifest.fsck.problem import Findings, Problem, ProblemKind, Repair, RepairKind
 from manifest.fsck.walk import branch_store
@@ -98,19 +98,19 @@ def _left_if_unreadable(store: FileStore) -> Iterator[None]:
 
 def _finish_rollback(repairs: Repairs, branch: FileStore) -> None:
     """Readers believe the note already: what it names goes, as the next commit would have it go."""
-    pending, paths = branch.snapshots.pending_rollback(), branch.paths
+    pending, paths = branch.snapshots.pending_history(), branch.paths
     if pending is None:
         return
     target = pending.target.id
-    newer = [snapshot_id for snapshot_id in branch.snapshots.ids() if snapshot_id > target]
-    tags = [paths.tag(name) for name, tag in branch.snapshots.tags().items() if tag.id > target]
-    changelogs = [paths.changelog_file(changelog) for changelog in branch.snapshots.kept.ids() if changelog > target]
+    newer = [i for i in branch.snapshots.ids() if i > target or i in pending.doomed]
+    tags = [paths.tag(name) for name, tag in branch.snapshots.tags().items() if not pending.keeps(tag)]
+    changelogs = [paths.changelog_file(changelog.id) for changelog in branch.snapshots.kept.all() if not pending.keeps(changelog)]
     repairs.mend(
         RepairKind.FINISH_ROLLBACK,
-        paths.pending_rollback,
+        paths.pending_history,
         f"the rollback to snapshot {target} had been cut off; snapshots {', '.join(map(str, newer))} go, and {len(tags)} tags after it",
-        lambda: forget_rolled_back(branch, pending),
-        changes=[paths.pending_rollback, paths.latest_hint, paths.earliest_hint, *map(paths.snapshot_file, newer), *tags, *changelogs],
+        lambda: finish_change(branch, pending),
+        changes=[paths.pending_history, paths.latest_hint, paths.earliest_hint, *map(paths.snapshot_file, newer), *tags, *changelogs],
     )
 
 

@@ -80,11 +80,14 @@ class DryRunFileIO(WrappedFileIO):
         self.write(path, data)
         return lambda: None
 
-    def create_exclusive(self, path: str, data: bytes) -> bool:
-        if self.exists(path):
+    def create_exclusive(self, path: str, data: bytes, *, guard: Callable[[], bool] | None = None) -> bool:
+        if self.exists(path) or (guard is not None and not guard()):
             return False
         self._written[path] = bytes(data)
         return True
+
+    def cancel_creates(self, directory: str, chosen: Callable[[str], bool]) -> None:
+        pass
 
     def replace(self, path: str, old: bytes, data: bytes) -> bool:
         if not self.exists(path) or self.read(path) != old:

@@ -102,6 +102,10 @@ class FileTaken(StorageError, FileExistsError):
     """Something stands already where a file or directory is to be made."""
 
 
+class FileReplaced(StorageError):
+    """A file that was just created has been replaced by another process, which did not look whether its name was free."""
+
+
 class StorageDenied(StorageError, PermissionError):
     """This process may not do that there (permissions)."""
 
@@ -137,6 +141,7 @@ __all__ = [
     "CommitReplayed",
     "CredentialsRefused",
     "FileMissing",
+    "FileReplaced",
     "FileTaken",
     "InvalidSchema",
     "NullInKey",

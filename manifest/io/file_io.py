@@ -1,5 +1,5 @@
 # Paths are strings here, as metadata spells them, and the methods of a FileIO are documented once, by the protocol.
-# ruff: noqa: D102, PTH102, PTH104, PTH105, PTH106, PTH108, PTH110, PTH112, PTH116, PTH119, PTH120, PTH123
+# ruff: noqa: D102, PTH102, PTH106, PTH108, PTH110, PTH112, PTH116, PTH119, PTH120, PTH123
 """The storage that tables stand on: a small protocol, and the local file system.
 
 A commit is safe only where ``create_exclusive`` is atomic and refuses an existing name. The local implementation uses
@@ -23,11 +23,10 @@ import pyarrow as pa
 from fileindex.base.errors import CorruptFile
 from manifest.io import failpoints
 from manifest.io.directories import publish_by_rename, retire_by_rename
-from manifest.io.errors import UnsafeFileIO
-from manifest.io.posix import is_still, locked, sync_directory, temporary_name, turn_at
+from manifest.io.errors import FileReplaced
+from manifest.io.posix import is_still, link_new, locked, moved, sync_directory, target_of_temporary, temporary_name, turn_at
 from manifest.io.storage_errors import with_storage_errors
 
-_NO_LINK = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EXDEV, errno.EMLINK})
 _CLOCK_TICK_NANOS = 2 * 10**9
 """Times of files are coarse: a file that changed just now can change again within the same tick."""
 
@@ -77,6 +76,10 @@ class FileIO(Protocol):
     def lanes(self) -> int:
         """How many files are worth having under way at once because the storage is far, whatever the processors; 1 if it is near."""
 
+    @property
+    def cancels_creates(self) -> bool:
+        """Whether ``cancel_creates`` works, and ``create_exclusive`` calls its guard; else a late creation may succeed at any time."""
+
     def read(self, path: str) -> bytes:
         """All bytes of a file."""
 
@@ -113,8 +116,19 @@ class FileIO(Protocol):
     def start_write(self, path: str, data: bytes) -> Callable[[], None]:
         """Begin to write a new file; what is returned waits until it is durable, and raises what went wrong."""
 
-    def create_exclusive(self, path: str, data: bytes) -> bool:
-        """Put if absent: the file appears whole and durable, or False because the name is taken."""
+    def create_exclusive(self, path: str, data: bytes, *, guard: Callable[[], bool] | None = None) -> bool:
+        """Put if absent: the file appears whole and durable, or False because the name is taken.
+
+        Where the storage ``cancels_creates``, ``guard`` is called when only the final step is left: if it returns False, nothing is created
+        and the answer is False.
+        """
+
+    def cancel_creates(self, directory: str, chosen: Callable[[str], bool]) -> None:
+        """Make every unfinished ``create_exclusive`` of a chosen name in ``directory`` fail, in any process.
+
+        Calls that begin later go on, but their guard sees everything that was written before this call. Does nothing where the storage
+        cannot do that.
+        """
 
     def replace(self, path: str, old: bytes, data: bytes) -> bool:
         """Put ``data`` in place of ``old``, whole and durable; False, and nothing done, if something else is there, or nothing.
@@ -176,6 +190,10 @@ class LocalFileIO:
     @property
     def lanes(self) -> int:
         return 1
+
+    @property
+    def cancels_creates(self) -> bool:
+        return True
 
     def read(self, path: str) -> bytes:
         with open(path, "rb") as file:
@@ -248,7 +266,7 @@ class LocalFileIO:
             temporary = temporary_name(path)
             try:
                 self._create(temporary, data, durable=durable)
-                os.replace(temporary, path)
+                moved(os.replace, temporary, path)
             except OSError:
                 with suppress(OSError):
                     os.unlink(temporary)
@@ -262,7 +280,7 @@ class LocalFileIO:
         self.write(path, data, durable=False)
         return partial(self.sync, path)
 
-    def create_exclusive(self, path: str, data: bytes) -> bool:
+    def create_exclusive(self, path: str, data: bytes, *, guard: Callable[[], bool] | None = None) -> bool:
         if os.path.exists(path):
             return False
         temporary = temporary_name(path)
@@ -270,21 +288,22 @@ class LocalFileIO:
             self._create(temporary, data, durable=True)
             failpoints.point(f"after-temp-{os.path.basename(path).rpartition('-')[0]}")
             created = os.stat(temporary)
-            try:
-                os.link(temporary, path)
-            except FileExistsError:
+            if (guard is not None and not guard()) or not link_new(temporary, path, created):
                 return False
-            except OSError as error:
-                if error.errno in _NO_LINK:
-                    raise UnsafeFileIO(
-                        f"{path}: no hard links on this file system, so a commit could be lost ({error.strerror})"
-                    ) from error
-                raise
         finally:
             with suppress(OSError):
                 os.unlink(temporary)
         sync_directory(os.path.dirname(path))
-        return is_still(path, created)
+        if not is_still(path, created):
+            raise FileReplaced(errno.ESTALE, "another process replaced the file right after it was created", path)
+        return True
+
+    def cancel_creates(self, directory: str, chosen: Callable[[str], bool]) -> None:
+        with suppress(FileNotFoundError, NotADirectoryError):
+            for name in os.listdir(directory):  # noqa: PTH208 -- as above
+                target = target_of_temporary(name)
+                if target is not None and chosen(target):
+                    self.delete(f"{directory}/{name}")  # link(2) fails from now on: its source is gone
 
     def replace(self, path: str, old: bytes, data: bytes) -> bool:
         with locked(os.path.dirname(path)) as alone:  # all who replace compare under this lock; the kernel releases it if one dies
@@ -316,7 +335,7 @@ class LocalFileIO:
         if os.path.exists(target):
             raise FileExistsError(errno.EEXIST, "the target exists", target)
         self.mkdirs(os.path.dirname(target))
-        os.rename(source, target)
+        moved(os.rename, source, target)
         sync_directory(os.path.dirname(target))
         sync_directory(os.path.dirname(source))
 

@@ -115,8 +115,8 @@ class TablePaths:
         return f"{self.snapshots}/{EARLIEST}"
 
     @property
-    def pending_rollback(self) -> str:
-        """File that tells of a rollback under way; other engines pass over it."""
+    def pending_history(self) -> str:
+        """Return the note of a rollback or fast-forward under way; other engines ignore it."""
         return f"{self.snapshots}/{ROLLBACK}"
 
     def schema_file(self, schema_id: int) -> str:
@@ -211,13 +211,14 @@ class FileNames:
 
 
 def numbered(name: str, prefix: str) -> int | None:
-    """The number of a versioned file's name, None if the name is not ``<prefix><decimal>``.
+    """Return the number of a versioned file; None if the name is not ``<prefix><decimal>``, without leading zeros.
 
-    >>> numbered("snapshot-12", "snapshot-"), numbered("snapshot-12.tmp", "snapshot-")
-    (12, None)
+    >>> numbered("snapshot-12", "snapshot-"), numbered("snapshot-12.tmp", "snapshot-"), numbered("snapshot-012", "snapshot-")
+    (12, None, None)
     """
     digits = name.removeprefix(prefix)
-    return int(digits) if name.startswith(prefix) and digits.isascii() and digits.isdecimal() and len(digits) <= 19 else None
+    is_number = name.startswith(prefix) and digits.isascii() and digits.isdecimal() and len(digits) <= 19
+    return int(digits) if is_number and str(int(digits)) == digits else None
 
 
 def split_branch(path: str) -> tuple[str, str]:

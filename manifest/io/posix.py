@@ -7,13 +7,21 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import re
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+
+from manifest.io.errors import UnsafeFileIO
 
 _TURN_SECONDS = 5.0
 _TURN_POLL_SECONDS = 0.002
+_TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.tmp")
+_NO_LINK = frozenset(
+    # EACCES counts too: the source was just created in the same directory, so permissions are not the reason.
+    {errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EXDEV, errno.EMLINK}
+)
 
 
 @contextmanager
@@ -62,6 +70,60 @@ def temporary_name(path: str) -> str:
     return os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.{uuid.uuid4()}.tmp")
 
 
+def target_of_temporary(name: str) -> str | None:
+    """Return the name that a temporary file stands for; None for other files.
+
+    >>> target_of_temporary(os.path.basename(temporary_name("/t/snapshot/snapshot-7")))
+    'snapshot-7'
+    """
+    found = _TEMPORARY.fullmatch(name)
+    return found and found[1]
+
+
+def link_new(source: str, path: str, created: os.stat_result) -> bool:
+    """Link ``source``, whose status is ``created``, to a free name; False if the name is taken or the source was deleted.
+
+    Raises ``UnsafeFileIO`` where the file system has no hard links, ``OSError`` if the outcome is not known.
+    """
+    try:
+        os.link(source, path)
+    except OSError as error:
+        if _is_linked(path, created):  # A network file system may repeat a request whose answer was lost, and report the second result.
+            return True
+        if isinstance(error, FileExistsError):
+            return False
+        if isinstance(error, FileNotFoundError) and not os.path.lexists(source):
+            return False
+        if error.errno in _NO_LINK:
+            raise UnsafeFileIO(
+                f"{path}: cannot create a hard link ({error.strerror}), and without hard links a commit could be lost. Nothing was "
+                "committed. Use a file system with hard links (ext4, XFS, APFS, NFS; not exFAT, and not every FUSE or SMB mount), "
+                "an object store, or a REST catalog"
+            ) from error
+        raise
+    return True
+
+
+def moved(rename: Callable[[str, str], None], source: str, target: str) -> None:
+    """Rename a file or directory. Raises ``FileExistsError`` if a directory is in the way, ``OSError`` if it did not happen."""
+    before = os.stat(source)
+    try:
+        rename(source, target)
+    except OSError as error:
+        if _is_linked(target, before):  # as in ``link_new``
+            return
+        if error.errno == errno.ENOTEMPTY:
+            raise FileExistsError(errno.EEXIST, "the target exists", target) from error
+        raise
+
+
+def _is_linked(path: str, created: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(os.stat(path), created)
+    except OSError:
+        return False
+
+
 def is_still(path: str, created: os.stat_result) -> bool:
     """Whether no other file has come in place of the one that was linked to the name.
 
@@ -86,4 +148,4 @@ def sync_directory(path: str) -> None:
         os.close(descriptor)
 
 
-__all__ = ["is_still", "locked", "sync_directory", "temporary_name", "turn_at"]
+__all__ = ["is_still", "link_new", "locked", "moved", "sync_directory", "target_of_temporary", "temporary_name", "turn_at"]

@@ -34,6 +34,10 @@ class WrappedFileIO:
     def lanes(self) -> int:
         return self.inner.lanes
 
+    @property
+    def cancels_creates(self) -> bool:
+        return self.inner.cancels_creates
+
     def read(self, path: str) -> bytes:
         """See ``FileIO``; so for every other method. What is made of several others goes through these, so that they are watched."""
         return self.inner.read(path)
@@ -72,8 +76,11 @@ class WrappedFileIO:
         self.write(path, data, durable=False)
         return partial(self.sync, path)
 
-    def create_exclusive(self, path: str, data: bytes) -> bool:
-        return self.inner.create_exclusive(path, data)
+    def create_exclusive(self, path: str, data: bytes, *, guard: Callable[[], bool] | None = None) -> bool:
+        return self.inner.create_exclusive(path, data, guard=guard)
+
+    def cancel_creates(self, directory: str, chosen: Callable[[str], bool]) -> None:
+        self.inner.cancel_creates(directory, chosen)
 
     def replace(self, path: str, old: bytes, data: bytes) -> bool:
         return self.inner.replace(path, old, data)

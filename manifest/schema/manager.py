@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Sequence
+from contextlib import suppress
 
 from fileindex.base.errors import CorruptFile
 from fileindex.base.log import logger_of
 from fileindex.build.advice import unwise
-from manifest.io.errors import SchemaMismatch, TableExists, TableNotFound
+from manifest.io.errors import FileReplaced, SchemaMismatch, TableExists, TableNotFound
 from manifest.io.file_cache import SHARED, FileCache
 from manifest.io.file_io import FileIO, FileStatus
 from manifest.io.paths import MAIN_BRANCH, SCHEMA, TablePaths, numbered
@@ -94,6 +95,18 @@ class SchemaManager:
             raise TableNotFound(f"{self._table_path}: no Paimon table is here (no schema file); create one with Table.create")
         return found
 
+    def newest_of(self, schema: TableSchema) -> TableSchema:
+        """Return the newest schema of the table that ``schema`` is a version of. Raises ``TableNotFound`` if the table is gone."""
+        newest = self.latest()
+        where = (
+            f"{self._table_path}: the table" if self._paths.branch == MAIN_BRANCH else f"{self._table_path}: branch '{self._paths.branch}'"
+        )
+        if newest is None:
+            raise TableNotFound(f"{where} was dropped meanwhile; nothing was committed")
+        if not (_is_same(newest, schema) if newest.id == schema.id else self.holds(schema)):
+            raise TableNotFound(f"{where} was dropped and created again, or got another history; nothing was committed. Open it again")
+        return newest
+
     def create(self, schema: TableSchema) -> TableSchema:
         """Write the first schema; ``TableExists`` if there is one already."""
         try:
@@ -115,7 +128,18 @@ class SchemaManager:
 
     def _put(self, schema: TableSchema) -> bool:
         path = self._paths.schema_file(schema.id)
-        return self._file_io.create_exclusive(path, sealed(path, schema.to_json()))
+        with suppress(FileReplaced):  # a lost race: nobody has seen the first one
+            return self._file_io.create_exclusive(path, sealed(path, schema.to_json()))
+        return False
+
+    def holds(self, schema: TableSchema) -> bool:
+        """Whether the stored schema of that id is this one, but for options; not so if the table was dropped and created again."""
+        path = self._paths.schema_file(schema.id)
+        try:
+            found = self._files.load(self._file_io, path, "schema", lambda: self._read(schema.id), _weight)
+        except FileNotFoundError:
+            return False
+        return _is_same(found, schema)
 
     def alter(self, changes: Sequence[SchemaChange]) -> TableSchema:
         """Write a new version with ``changes``, all or none; a lost race is tried again on the newer schema.
@@ -132,6 +156,11 @@ class SchemaManager:
                     self._advise(altered)
                 return altered
         raise SchemaMismatch(f"{self._table_path}: the schema changed {_ATTEMPTS} times while it was altered; try again")
+
+
+def _is_same(one: TableSchema, other: TableSchema) -> bool:
+    """Whether two schemas of one id are the same version, whatever options a job has set."""
+    return one is other or (one.time_millis, one.fields) == (other.time_millis, other.fields)
 
 
 def _weight(schema: TableSchema) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -54,14 +54,14 @@ class KeptChangelogs:
             self.file_io.delete(self.paths.changelog_file(snapshot_id))
         self._hint(EARLIEST, first_kept)
 
-    def forget_after(self, snapshot_id: int) -> list[Snapshot]:
-        """Delete those of later snapshots, newest first, and what hints say; gives what they were, oldest first."""
-        newer = [found for found in map(self.get, [i for i in self.ids() if i > snapshot_id]) if found is not None]
-        if newer:
+    def forget_unless(self, keeps: Callable[[Snapshot], bool]) -> list[Snapshot]:
+        """Delete changelogs that ``keeps`` rejects, newest first, and the LATEST hint. Returns them, oldest first."""
+        rejected = [changelog for changelog in self.all() if not keeps(changelog)]
+        if rejected:
             self.file_io.delete(f"{self.paths.changelogs}/{LATEST}")
-        for changelog in reversed(newer):
+        for changelog in reversed(rejected):
             self.file_io.delete(self.paths.changelog_file(changelog.id))
-        return newer
+        return rejected
 
     def _hint(self, name: str, snapshot_id: int) -> None:
         with suppress(OSError):  # a missing or stale hint costs a listing

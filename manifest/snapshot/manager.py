@@ -16,7 +16,7 @@ from manifest.io.paths import BRANCH, SNAPSHOT, TAG, numbered, tag_name
 from manifest.io.seal import sealed
 from manifest.snapshot.consumers import ConsumerFiles
 from manifest.snapshot.kept_changelogs import KeptChangelogs
-from manifest.snapshot.pending_rollback import PendingRollback
+from manifest.snapshot.pending_history import PendingHistory
 from manifest.snapshot.snapshot import Snapshot
 from manifest.snapshot.snapshot_commit import Changed, SnapshotCommit
 from manifest.snapshot.tag import Tag
@@ -40,8 +40,8 @@ class SnapshotManager(ConsumerFiles):
 
     def latest_id(self) -> int | None:
         """Id of the newest snapshot; None before the first commit."""
-        newest = self.latest_or_rollback()
-        return newest if newest is None else newest.target.id if isinstance(newest, PendingRollback) else newest.id
+        newest = self.latest()
+        return None if newest is None else newest.id
 
     def earliest_told(self) -> tuple[int | None, bool]:
         """What the hint says of the oldest snapshot, and whether the very first is still there: for a look at what may expire."""
@@ -60,13 +60,21 @@ class SnapshotManager(ConsumerFiles):
 
     def latest(self) -> Snapshot | None:
         """The newest snapshot; None before the first commit."""
-        newest = self.latest_or_rollback()
-        return newest.target if isinstance(newest, PendingRollback) else newest
+        if self.commits is not None:
+            return self.commits.latest()
+        directory = self.paths.snapshots
+        known = self.seen.get(directory)
+        hint, found = self.file_io.together(self.guess, lambda: None if known is None else self._if_newest(known))
+        if hint != known:  # what was seen counts as long as the file says the same: a rollback lowers it first
+            found = None if hint is None else self._if_newest(hint)
+        newest: Snapshot | None = found or self._listed_newest()
+        if newest is not None:
+            self.seen[directory] = newest.id
+        return newest
 
     def latest_listed(self) -> Snapshot | None:
         """As ``latest``, by a look at all names: a hint may be that of a commit which has to be looked at."""
-        newest = self._listed_newest() if self.commits is None else self.commits.latest()
-        return newest.target if isinstance(newest, PendingRollback) else newest
+        return self._listed_newest() if self.commits is None else self.commits.latest()
 
     def guess(self) -> int | None:
         """What the hint says of the newest snapshot, for the next look at it."""
@@ -76,33 +84,23 @@ class SnapshotManager(ConsumerFiles):
             self.seen[self.paths.latest_hint] = hint
         return hint
 
-    def latest_or_rollback(self) -> Snapshot | PendingRollback | None:
-        """As ``latest``; where a rollback was cut off, or is under way, that: who commits finishes it first."""
-        if self.commits is not None:
-            return self.commits.latest()
-        directory = self.paths.snapshots
-        known = self.seen.get(directory)
-        hint, found = self.file_io.together(self.guess, lambda: None if known is None else self._if_newest(known))
-        if hint != known:  # what was seen counts as long as the file says the same: a rollback lowers it first
-            found = None if hint is None else self._if_newest(hint)
-        newest: Snapshot | PendingRollback | None = found or self._listed_newest()
-        if isinstance(newest, Snapshot):
-            self.seen[directory] = newest.id
-        return newest
-
-    def pending_rollback(self) -> PendingRollback | None:
-        """The rollback that was begun and not finished. Raises ``CorruptFile``."""
-        path = self.paths.pending_rollback
+    def pending_history(self) -> PendingHistory | None:
+        """Return the rollback or fast-forward that was begun and not finished. Raises ``CorruptFile``."""
+        path = self.paths.pending_history
         try:
-            pending = PendingRollback.from_json(self.file_io.read(path), path)
+            pending = PendingHistory.from_json(self.file_io.read(path), path)
         except FileNotFoundError:
             return None
-        newer = [snapshot_id for snapshot_id in self.ids() if snapshot_id > pending.target.id]
-        for snapshot_id in newer:
-            with suppress(SnapshotNotFound):  # going just now
-                if pending.doomed.get(snapshot_id) != self.get(snapshot_id).delta_manifest_list:
-                    return None
-        return pending if newer and (pending.restores or self.exists(pending.target.id)) else None
+        named = pending.expected.keys() | pending.doomed.keys()
+        stored: dict[int, str] = {}
+        for snapshot_id in self.ids():
+            if snapshot_id in named:
+                snapshot = self.stored(snapshot_id)
+                if snapshot is not None:  # else it is being deleted just now
+                    stored[snapshot_id] = snapshot.delta_manifest_list
+            else:
+                stored[snapshot_id] = ""
+        return pending if pending.is_unfinished(stored) else None
 
     def exists(self, snapshot_id: int) -> bool:
         """Whether that snapshot is there."""
@@ -114,17 +112,21 @@ class SnapshotManager(ConsumerFiles):
 
     def get(self, snapshot_id: int) -> Snapshot:
         """That snapshot. Raises ``SnapshotExpired``, ``SnapshotNotFound`` or ``CorruptFile``."""
-        path = self.paths.snapshot_file(snapshot_id)
+        found = self.stored(snapshot_id)
+        if found is None and (pending := self.pending_history()) is not None:
+            found = pending.snapshots.get(snapshot_id)
+        if found is None and self.commits is not None:
+            found = self.commits.snapshot(snapshot_id)
+        if found is None:
+            raise self._missing(snapshot_id)
+        return found
+
+    def stored(self, snapshot_id: int) -> Snapshot | None:
+        """Return what a snapshot's own file says; None if it is not there."""
         try:
-            content = self.file_io.read(path)
+            return self._parsed(snapshot_id, self.file_io.read(self.paths.snapshot_file(snapshot_id)))
         except FileNotFoundError:
-            pending = self.pending_rollback()
-            if pending is not None and pending.target.id == snapshot_id:
-                return pending.target
-            if self.commits is not None and (known := self.commits.snapshot(snapshot_id)) is not None:
-                return known
-            raise self._missing(snapshot_id) from None
-        return self._parsed(snapshot_id, content)
+            return None
 
     def _parsed(self, snapshot_id: int, content: bytes) -> Snapshot:
         path = self.paths.snapshot_file(snapshot_id)
@@ -254,7 +256,8 @@ class SnapshotManager(ConsumerFiles):
         Raises ``InvalidArgument`` if the name is taken, ``SnapshotExpired`` if the snapshot goes meanwhile, and its files with it.
         """
         tag = Tag.of(snapshot, retained_ms)
-        if not self._put(self.paths.tag(tag_name(name)), tag):
+        path = self.paths.tag(tag_name(name))
+        if not self.file_io.create_exclusive(path, sealed(path, tag.to_json())):
             raise InvalidArgument(f"{self.paths.root}: tag '{name}' exists")
         if not self.exists(snapshot.id):  # whoever deletes it looked for tags after that, perhaps before this one was there
             self.delete_tag(name)
@@ -266,14 +269,15 @@ class SnapshotManager(ConsumerFiles):
         path = self.paths.tag(tag_name(name))
         return self.file_io.exists(path) and self.file_io.delete(path)
 
-    def try_create(self, snapshot: Snapshot, changed: Changed = tuple) -> bool:
-        """Commit ``snapshot``, which changes partitions by ``changed``: False if its id is taken.
+    def try_create(self, snapshot: Snapshot, changed: Changed = tuple, guard: Callable[[], bool] | None = None) -> bool:
+        """Commit ``snapshot``, which changes partitions by ``changed``; False if its id is taken or ``guard`` returns False.
 
         Raises ``UnsafeFileIO`` where that cannot be told, and what its ``SnapshotCommit`` raises.
         """
         if self.commits is not None:
             return self.commits.commit(snapshot, changed)
-        if not self._put(self.paths.snapshot_file(snapshot.id), snapshot):
+        path = self.paths.snapshot_file(snapshot.id)
+        if not self.file_io.create_exclusive(path, sealed(path, snapshot.to_json()), guard=guard):
             return False
         failpoints.point("after-link")
         self.seen[self.paths.snapshots] = snapshot.id
@@ -288,9 +292,17 @@ class SnapshotManager(ConsumerFiles):
                 self._write_hint(self.paths.latest_hint, snapshot_id)
         failpoints.point("after-hint")
 
-    def shows(self, snapshot_id: int) -> bool:
-        """Whether the storage has that snapshot, and nobody else is to be asked."""
-        return self.commits is None and self.exists(snapshot_id)
+    def is_successor(self, snapshot_id: int, base: Snapshot | None) -> bool:
+        """Whether a snapshot of that id would continue the history that ends with ``base``.
+
+        The order of the questions matters: expiry deletes the oldest snapshots first, and a rollback writes its note before it deletes.
+        """
+        if self.exists(snapshot_id) or self.pending_history() is not None:
+            return False
+        if base is None:
+            return not self.ids()
+        stored = self.stored(base.id)
+        return stored is not None and stored.delta_manifest_list == base.delta_manifest_list
 
     def write_earliest_hint(self, snapshot_id: int) -> None:
         """Tell readers where the retained snapshots begin."""
@@ -312,26 +324,17 @@ class SnapshotManager(ConsumerFiles):
 
     def _if_newest(self, snapshot_id: int) -> Snapshot | None:
         """That snapshot if it is there and the next one is not."""
+        following, found = self.file_io.together(lambda: self.exists(snapshot_id + 1), lambda: self.stored(snapshot_id))
+        return None if following else found
 
-        def there() -> bytes | None:
-            with suppress(FileNotFoundError):
-                return self.file_io.read(self.paths.snapshot_file(snapshot_id))
-            return None
-
-        following, content = self.file_io.together(lambda: self.exists(snapshot_id + 1), there)
-        return None if following or content is None else self._parsed(snapshot_id, content)
-
-    def _listed_newest(self) -> Snapshot | PendingRollback | None:
-        while (pending := self.pending_rollback()) is None:
+    def _listed_newest(self) -> Snapshot | None:
+        while (pending := self.pending_history()) is None:
             ids = self.ids()
             if not ids:
                 return None
-            with suppress(SnapshotExpired):  # a whole retention passed between the two calls
-                return self.get(ids[-1])
-        return pending
-
-    def _put(self, path: str, content: Snapshot) -> bool:
-        return self.file_io.create_exclusive(path, sealed(path, content.to_json()))
+            if (newest := self.stored(ids[-1])) is not None:  # else a whole retention passed between the two calls
+                return newest
+        return pending.target
 
     def _version(self, version: str) -> Snapshot:
         if self.file_io.exists(self.paths.tag(tag_name(version))):

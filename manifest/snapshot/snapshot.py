@@ -15,6 +15,8 @@ BATCH_IDENTIFIER = 2**63 - 1
 """Commit identifier of jobs that commit once and count nothing."""
 
 NO_WATERMARK = -(2**63)
+FIRST_REPLACED = "pyspark-paimon.first-replaced"
+"""Property of snapshots that replace others (rollback on an object store): the smallest id that they replace."""
 
 
 class CommitKind(StrEnum):
@@ -93,6 +95,12 @@ class Snapshot(BaseModel):
         """(name, size) of the base and the delta list: together they are the state."""
         return (self.base_manifest_list, self.base_manifest_list_size), (self.delta_manifest_list, self.delta_manifest_list_size)
 
+    @property
+    def first_replaced(self) -> int | None:
+        """Smallest id of the snapshots that this one replaces; None for a common one."""
+        text = (self.properties or {}).get(FIRST_REPLACED, "")
+        return int(text) if text.isascii() and text.isdecimal() else None
+
 
 def _brief(error: Exception) -> str:
     if not isinstance(error, ValidationError):
@@ -100,4 +108,4 @@ def _brief(error: Exception) -> str:
     return "; ".join(f"{'.'.join(map(str, item['loc'])) or 'file'}: {item['msg']}" for item in error.errors()[:3])
 
 
-__all__ = ["BATCH_IDENTIFIER", "NO_WATERMARK", "CommitKind", "FileName", "Snapshot"]
+__all__ = ["BATCH_IDENTIFIER", "FIRST_REPLACED", "NO_WATERMARK", "CommitKind", "FileName", "Snapshot"]

@@ -146,8 +146,11 @@ class GuardedFileIO(WrappedFileIO):
     def start_write(self, path: str, data: bytes) -> Callable[[], None]:  # noqa: D102  # as above
         return self.inner.start_write(self._entry(path), data)
 
-    def create_exclusive(self, path: str, data: bytes) -> bool:  # noqa: D102  # as above
-        return self.inner.create_exclusive(self._entry(path), data)
+    def create_exclusive(self, path: str, data: bytes, *, guard: Callable[[], bool] | None = None) -> bool:  # noqa: D102  # as above
+        return self.inner.create_exclusive(self._entry(path), data, guard=guard)
+
+    def cancel_creates(self, directory: str, chosen: Callable[[str], bool]) -> None:  # noqa: D102  # as above
+        self.inner.cancel_creates(self._in(directory), chosen)
 
     def replace(self, path: str, old: bytes, data: bytes) -> bool:  # noqa: D102  # as above
         return self.inner.replace(self._entry(path), old, data)

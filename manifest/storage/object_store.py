@@ -45,6 +45,7 @@ class ObjectStoreFileIO:
     """
 
     lanes = lanes.LANES
+    cancels_creates = False
 
     def __init__(self, options: StorageOptions) -> None:
         self.options = options
@@ -121,10 +122,14 @@ class ObjectStoreFileIO:
     def start_write(self, path: str, data: bytes) -> Callable[[], None]:
         return lanes.start(self.write, path, data).result
 
-    def create_exclusive(self, path: str, data: bytes) -> bool:
+    def create_exclusive(self, path: str, data: bytes, *, guard: Callable[[], bool] | None = None) -> bool:  # noqa: ARG002  # see below
+        """See ``FileIO``. A put that is under way cannot be cancelled, so that a guard would prove nothing."""
         bucket, key = self._at(path)
         probe(bucket, key.rpartition("/")[0])
         return bucket.create(key, data)
+
+    def cancel_creates(self, directory: str, chosen: Callable[[str], bool]) -> None:
+        pass
 
     def replace(self, path: str, old: bytes, data: bytes) -> bool:
         bucket, key = self._at(path)

@@ -22,7 +22,7 @@ from pyspark_paimon.request.results import Removal
 from pyspark_paimon.request.state_results import TableChangeResult
 
 if TYPE_CHECKING:
-    from manifest.expire.rollback import Removed
+    from manifest.expire.removal import Removed
     from manifest.expire.would_go import Losses
     from manifest.snapshot.snapshot import Snapshot
     from manifest.store import FileStore
@@ -180,7 +180,8 @@ def change_table(store: FileStore, change: TableChange) -> TableChangeResult:
     from manifest.entry.live import EntryFilter  # noqa: PLC0415  # who only asks for a change loads nothing that makes it
     from manifest.expire.branches import create_branch, delete_branch, fast_forward  # noqa: PLC0415  # as above
     from manifest.expire.partitions import expired_partitions  # noqa: PLC0415  # as above
-    from manifest.expire.rollback import delete_tag, expire_tags, rename_tag, replace_tag, rollback_to  # noqa: PLC0415  # as above
+    from manifest.expire.rollback import rollback_to  # noqa: PLC0415  # as above
+    from manifest.expire.tags import delete_tag, expire_tags, rename_tag, replace_tag  # noqa: PLC0415  # as above
 
     match change:
         case DeleteTag() | ExpireTags() | ReplaceTag() | DeleteBranch() | FastForward() | Rollback() if change.dry_run:
@@ -261,7 +262,7 @@ def tagged(store: FileStore, change: CreateTag | ReplaceTag) -> tuple[Snapshot, 
 def _restored(store: FileStore, change: Restore) -> TableChangeResult:
     """A tag, of ours if need be, holds the target back from expiry until its rows are those of a new snapshot."""
     from lsm.commit.restore import differing_partitions, restore_state  # noqa: PLC0415  # as in change_table
-    from manifest.expire.rollback import delete_tag  # noqa: PLC0415  # as above
+    from manifest.expire.tags import delete_tag  # noqa: PLC0415  # as above
 
     target = store.snapshots.travel(snapshot_id=change.snapshot_id, tag=change.tag, timestamp_millis=change.timestamp_millis)
     if target is None:

@@ -19,7 +19,8 @@ from urllib.parse import parse_qs, unquote_plus, urlsplit
 
 from fileindex.base.errors import InvalidArgument, PaimonError, UnknownColumn
 from manifest.expire.branches import create_branch, delete_branch, fast_forward
-from manifest.expire.rollback import delete_tag, rollback_to
+from manifest.expire.rollback import rollback_to
+from manifest.expire.tags import delete_tag
 from manifest.io.errors import InvalidSchema, SnapshotNotFound
 from manifest.io.paths import split_branch, with_branch
 from manifest.schema import change

@@ -16,15 +16,21 @@ from tests.manifest.commit_workers import Unqueued
 
 
 class FailsAfter(WrappedFileIO):
-    """Once snapshot 2 is there, the next ``failures`` questions about snapshots meet an I/O error."""
+    """Once snapshot 2 is there, the next ``failures`` questions about snapshots meet an I/O error.
+
+    As an object store does, it cannot cancel creations.
+    """
+
+    cancels_creates = False
 
     def __init__(self, failures):
         super().__init__(LocalFileIO())
         self.failures = failures
         self.created = False
 
-    def create_exclusive(self, path, data):
-        created = self.inner.create_exclusive(path, data)
+    def create_exclusive(self, path, data, **options):
+        options["guard"] = None
+        created = self.inner.create_exclusive(path, data, **options)
         self.created |= path.endswith("/snapshot-2")
         return created
 
@@ -78,10 +84,19 @@ def test_a_lasting_failure_tells_of_the_commit_and_its_name_is_remembered(path, 
     check_table(store)
 
 
+def test_failures_after_a_guarded_creation_do_not_matter(path):
+    class Guarded(FailsAfter):
+        cancels_creates = True
+
+    store = FileStore.open(path, Guarded(1000))
+    assert committer(store).commit([message(store, [data_file(store, seq=(10, 19))])]).snapshot_id == 2
+    check_table(FileStore.open(path))
+
+
 def test_a_creation_that_cannot_be_looked_up_is_looked_up_again(path):
     class Unanswered(FailsAfter):
-        def create_exclusive(self, path, data):
-            created = super().create_exclusive(path, data)
+        def create_exclusive(self, path, data, **options):
+            created = super().create_exclusive(path, data, **options)
             if self.created and self.failures:
                 raise StorageError(errno.EIO, "Input/output error", path)
             return created
@@ -103,14 +118,14 @@ def test_a_snapshot_in_a_gap_that_others_left_does_not_stand(tmp_path):
             super().__init__(LocalFileIO())
             self.waiting = True
 
-        def create_exclusive(self, path, data):
+        def create_exclusive(self, path, data, **options):
             if path.endswith("/snapshot-2") and self.waiting:
                 self.waiting = False
                 for number in range(1, 5):
                     committer(store).commit([message(store, [data_file(store, seq=(number, number))])])
                 expire_snapshots(store, retain_min=1, older_than_ms=2**62)
                 assert store.snapshots.ids() == [5]
-            return self.inner.create_exclusive(path, data)
+            return self.inner.create_exclusive(path, data, **options)
 
     late = FileStore.open(store.root, Overtaken())
     result = committer(late).commit([message(late, [data_file(late, seq=(9, 9), rows=1)])])

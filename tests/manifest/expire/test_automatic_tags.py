@@ -85,7 +85,7 @@ def test_a_tag_whose_time_is_over_goes_with_its_files(tmp_path, clock, monkeypat
 
     table = made(tmp_path / "t", tag__default_time_retained="1 h")
     assert written(table, clock, "2024-03-01 10:00", "2024-03-01 10:05") == {"2024-02-29": 1}
-    monkeypatch.setattr("manifest.expire.rollback.datetime", Later)  # what expiry takes for now
+    monkeypatch.setattr("manifest.expire.tags.datetime", Later)  # what expiry takes for now
     assert written(table, clock, "2024-03-01 10:10") == {}
 
 

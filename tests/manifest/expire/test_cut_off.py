@@ -13,8 +13,9 @@ from fileindex.base.errors import CorruptFile
 from manifest.expire.branches import create_branch, delete_branch, fast_forward
 from manifest.expire.orphans import list_orphans, remove_orphans
 from manifest.expire.reachable import branches_of
-from manifest.expire.rollback import delete_tag, rollback_to
+from manifest.expire.rollback import rollback_to
 from manifest.expire.snapshots import expire_snapshots
+from manifest.expire.tags import delete_tag
 from manifest.fsck.problem import Findings
 from manifest.fsck.walk import walk
 from manifest.io.errors import SnapshotExpired, SnapshotNotFound, StorageError

@@ -16,14 +16,15 @@ from fileindex.base.errors import CorruptFile, InvalidArgument
 from manifest.expire.branches import create_branch, delete_branch, fast_forward
 from manifest.expire.orphans import list_orphans, remove_orphans
 from manifest.expire.reachable import branches_of
-from manifest.expire.rollback import delete_tag, expire_tags, rollback_to
+from manifest.expire.rollback import rollback_to
 from manifest.expire.snapshots import expire_snapshots
+from manifest.expire.tags import delete_tag, expire_tags
 from manifest.io.errors import CommitConflict, SnapshotNotFound, TableNotFound
 from manifest.io.file_io import LocalFileIO
 from manifest.io.paths import branch_name, split_branch, tag_name, with_branch
 from manifest.io.wrapped import WrappedFileIO
 from manifest.schema.change import AddColumn
-from manifest.snapshot.pending_rollback import PendingRollback
+from manifest.snapshot.pending_history import PendingHistory
 from manifest.snapshot.tag import Tag
 from manifest.store import FileStore
 from tests.examples import some
@@ -128,7 +129,7 @@ def test_a_killed_rollback_is_finished_by_whatever_comes_next(store, next_step):
         assert store.snapshots.ids() == [1, 2]
         assert added in live_names(store)
         assert len(live_names(store)) == 2
-    assert not store.file_io.exists(store.paths.pending_rollback)
+    assert not store.file_io.exists(store.paths.pending_history)
     remove_orphans(store, ALWAYS)  # what the snapshots needed that had gone before the kill
     check_history(store)
 
@@ -136,21 +137,21 @@ def test_a_killed_rollback_is_finished_by_whatever_comes_next(store, next_step):
 def test_a_commit_of_another_engine_makes_the_note_of_a_killed_rollback_void(store):
     for _ in range(3):
         append(store)
-    pending = PendingRollback(store.snapshots.get(1), {2: store.snapshots.get(2).delta_manifest_list, 3: "gone"})
-    store.file_io.write(store.paths.pending_rollback, pending.to_json(store.paths.pending_rollback))
+    pending = PendingHistory(store.snapshots.get(1), {2: store.snapshots.get(2).delta_manifest_list, 3: "gone"})
+    store.file_io.write(store.paths.pending_history, pending.to_json(store.paths.pending_history))
     store.snapshots.write_latest_hint(1)
     assert store.snapshots.latest_id() == 3
     append(store)
     assert store.snapshots.ids() == [1, 2, 3, 4]
-    assert not store.file_io.exists(store.paths.pending_rollback) or store.snapshots.pending_rollback() is None
+    assert not store.file_io.exists(store.paths.pending_history) or store.snapshots.pending_history() is None
 
 
 def test_a_damaged_note_of_a_rollback_is_an_error_that_names_it(store):
     append(store)
     append(store)
-    pending = PendingRollback(store.snapshots.get(1), {2: store.snapshots.get(2).delta_manifest_list})
-    content = pending.to_json(store.paths.pending_rollback)
-    store.file_io.write(store.paths.pending_rollback, content.replace(b"doomed", b"doomee"))
+    pending = PendingHistory(store.snapshots.get(1), {2: store.snapshots.get(2).delta_manifest_list})
+    content = pending.to_json(store.paths.pending_history)
+    store.file_io.write(store.paths.pending_history, content.replace(b"doomed", b"doomee"))
     store.snapshots.write_latest_hint(1)
     with pytest.raises(CorruptFile, match="ROLLBACK"):
         store.snapshots.latest_id()

@@ -28,10 +28,10 @@ class Faulty(WrappedFileIO):
         self.fault("write", path)
         super().write(path, data, **options)
 
-    def create_exclusive(self, path, data):
+    def create_exclusive(self, path, data, **options):
         self.calls.append(("create", path))
         answer = self.fault("create", path)
-        return answer(path, data) if callable(answer) else super().create_exclusive(path, data)
+        return answer(path, data) if callable(answer) else super().create_exclusive(path, data, **options)
 
 
 def full(path):

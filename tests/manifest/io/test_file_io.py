@@ -11,7 +11,7 @@ import pytest
 from fileindex.base.errors import CorruptFile, InvalidArgument, UnsupportedOption
 from manifest.io import posix
 from manifest.io.dry_run import DryRunFileIO
-from manifest.io.errors import FileMissing, FileTaken, OutOfDisk, StorageDenied, StorageError, UnsafeFileIO
+from manifest.io.errors import FileMissing, FileReplaced, FileTaken, OutOfDisk, StorageDenied, StorageError, UnsafeFileIO
 from manifest.io.file_io import FileIO, LocalFileIO
 from manifest.io.wrapped import WrappedFileIO
 from manifest.storage.resolve import file_io_for
@@ -33,7 +33,7 @@ def test_of_many_creators_one_wins_and_its_content_is_whole(tmp_path):
     assert [status.name for status in IO.list(str(tmp_path / "deep"))] == ["snapshot-1"]
 
 
-def test_a_file_that_another_engine_renames_over_ours_is_a_lost_race(tmp_path, monkeypatch):
+def test_file_replaced_by_rename_of_another_engine_raises(tmp_path, monkeypatch):
     path, other = str(tmp_path / "snapshot-1"), tmp_path / ".snapshot-1.theirs"
     other.write_bytes(b"theirs")
     link = os.link
@@ -43,18 +43,66 @@ def test_a_file_that_another_engine_renames_over_ours_is_a_lost_race(tmp_path, m
         other.rename(target)
 
     monkeypatch.setattr(os, "link", link_and_lose)
-    assert not IO.create_exclusive(path, b"ours")
+    with pytest.raises(FileReplaced, match="snapshot-1"):
+        IO.create_exclusive(path, b"ours")
     assert IO.read(path) == b"theirs"
     assert [status.name for status in IO.list(str(tmp_path))] == ["snapshot-1"]
 
 
-@pytest.mark.parametrize("code", [errno.EPERM, errno.ENOTSUP, errno.EXDEV])
+@pytest.mark.parametrize("code", [errno.EIO, errno.EEXIST, errno.ESTALE, errno.ENOENT])
+def test_link_that_succeeds_but_reports_an_error_counts_as_created(tmp_path, monkeypatch, code):
+    """As an NFS server does that repeats a request whose answer was lost."""
+    link = os.link
+
+    def link_and_fail(source, target):
+        link(source, target)
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, "link", link_and_fail)
+    assert IO.create_exclusive(str(tmp_path / "snapshot-1"), b"ours")
+    assert [status.name for status in IO.list(str(tmp_path))] == ["snapshot-1"]
+
+
+@pytest.mark.parametrize("name", ["rename", "replace"])
+def test_rename_that_succeeds_but_reports_an_error_counts_as_done(tmp_path, monkeypatch, name):
+    rename = getattr(os, name)
+
+    def rename_and_fail(source, target):
+        rename(source, target)
+        raise FileNotFoundError(errno.ENOENT, "no such file")
+
+    monkeypatch.setattr(os, name, rename_and_fail)
+    if name == "replace":
+        IO.write(str(tmp_path / "a"), b"1", overwrite=True)
+        assert IO.read(str(tmp_path / "a")) == b"1"
+    else:
+        IO.mkdirs(str(tmp_path / "a"))
+        IO.rename_directory(str(tmp_path / "a"), str(tmp_path / "b"))
+        assert IO.is_directory(str(tmp_path / "b"))
+
+
+def test_cancelled_creation_fails_to_link(tmp_path):
+    path = str(tmp_path / "snapshot-3")
+
+    def cancelled():
+        IO.cancel_creates(str(tmp_path), lambda name: name == "snapshot-2")
+        assert len(IO.list(str(tmp_path))) == 1, "that of another name"
+        IO.cancel_creates(str(tmp_path), lambda name: name == "snapshot-3")
+        return True
+
+    assert not IO.create_exclusive(path, b"late", guard=cancelled)
+    assert not IO.create_exclusive(path, b"late", guard=lambda: False)
+    assert IO.list(str(tmp_path)) == []
+    assert IO.create_exclusive(path, b"early", guard=lambda: True)
+
+
+@pytest.mark.parametrize("code", [errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.EXDEV])
 def test_without_hard_links_there_is_no_commit(tmp_path, monkeypatch, code):
     def refuse(*_):
         raise OSError(code, "no links here")
 
     monkeypatch.setattr(os, "link", refuse)
-    with pytest.raises(UnsafeFileIO, match="snapshot-1"):
+    with pytest.raises(UnsafeFileIO, match=r"snapshot-1.*hard link.*Nothing was committed.*exFAT"):
         IO.create_exclusive(str(tmp_path / "snapshot-1"), b"x")
     assert IO.list(str(tmp_path)) == []
 
@@ -141,7 +189,7 @@ def test_what_storage_refuses_is_typed_and_names_the_file(tmp_path, monkeypatch,
         "pread": lambda: IO.read_range(path, 0, 1),
         "rename": lambda: IO.rename_directory(folder, f"{folder}-moved"),
     }
-    if (place, code) in {("link", errno.EPERM), ("stat", errno.ENOTDIR), ("scandir", errno.ENOTDIR)}:
+    if (place, code) in {("link", errno.EPERM), ("link", errno.EACCES), ("stat", errno.ENOTDIR), ("scandir", errno.ENOTDIR)}:
         pytest.skip("an answer, not a failure: no links here, nothing there")
 
     def refuse(*_arguments, **_options):

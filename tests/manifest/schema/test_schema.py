@@ -347,14 +347,14 @@ class _Racing(WrappedFileIO):
         super().__init__(LocalFileIO())
         self.losses = losses
 
-    def create_exclusive(self, path: str, data: bytes) -> bool:
+    def create_exclusive(self, path: str, data: bytes, **options: Any) -> bool:
         if self.losses and not path.endswith("schema-0"):
             self.losses -= 1
             number = path.rpartition("-")[2]
             theirs = json.loads(data) | {"options": BUCKETS | {"made.by": f"the winner of {number}"}}
             del theirs["crc32"]  # another engine writes what it knows
             super().create_exclusive(path, json.dumps(theirs).encode())
-        return super().create_exclusive(path, data)
+        return super().create_exclusive(path, data, **options)
 
 
 def test_a_lost_race_is_run_again_on_the_winners_schema(tmp_path: Path) -> None:

@@ -40,6 +40,7 @@ WAYS = {
     "mkdirs": lambda io, path: io.mkdirs(path),
     "write": lambda io, path: io.write(path, b"x", overwrite=True),
     "create_exclusive": lambda io, path: io.create_exclusive(path, b"x"),
+    "cancel_creates": lambda io, path: io.cancel_creates(path, lambda name: True),
     "replace": lambda io, path: io.replace(path, b"secret", b"x"),
     "delete": lambda io, path: io.delete(path),
     "delete_directory": lambda io, path: io.delete_directory(path, recursive=True),
@@ -53,7 +54,7 @@ WAYS = {
 
 
 def test_every_method_of_the_protocol_is_checked():
-    assert {name for name in vars(FileIO) if not name.startswith("_")} - {"lanes", "together"} == set(WAYS)
+    assert {name for name in vars(FileIO) if not name.startswith("_")} - {"lanes", "together", "cancels_creates"} == set(WAYS)
     assert all(name in vars(GuardedFileIO) for name in WAYS)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from fileindex.base.errors import InvalidArgument
 from manifest.expire.branches import create_branch
-from manifest.expire.rollback import replace_tag
+from manifest.expire.tags import replace_tag
 from manifest.io.errors import CommitConflict, CredentialsRefused, FileMissing, StorageDenied, StorageError, TableExists, UnsafeFileIO
 from manifest.io.file_io import LocalFileIO
 from manifest.io.wrapped import WrappedFileIO

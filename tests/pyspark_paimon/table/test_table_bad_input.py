@@ -6,6 +6,7 @@ import errno
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -186,10 +187,10 @@ class FullDisk(LocalFileIO):
             raise OutOfDisk(errno.ENOSPC, "No space left on device", path)
         super().write(path, data, **keywords)
 
-    def create_exclusive(self, path: str, data: bytes) -> bool:
+    def create_exclusive(self, path: str, data: bytes, **options: Any) -> bool:
         if FullDisk.matches(path):
             raise OutOfDisk(errno.ENOSPC, "No space left on device", path)
-        return super().create_exclusive(path, data)
+        return super().create_exclusive(path, data, **options)
 
 
 @pytest.mark.parametrize("where", ["/bucket-", "/manifest/manifest-list", "/manifest/manifest-", "/snapshot/snapshot-"])

@@ -1,0 +1,80 @@
+"""Delete, replace, rename and expire tags (Paimon's ``TagManager``)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from fileindex.base.errors import InvalidArgument
+from manifest.expire.removal import Removed, remove_unreachable
+from manifest.io.errors import CommitConflict, SnapshotExpired, SnapshotNotFound
+from manifest.io.paths import tag_name
+from manifest.io.seal import sealed
+from manifest.snapshot.snapshot import Snapshot
+from manifest.snapshot.tag import Tag
+from manifest.store import FileStore
+
+
+def delete_tag(store: FileStore, name: str) -> Removed:
+    """Delete a tag and the files that only it used. Raises ``SnapshotNotFound``."""
+    tag = store.snapshots.tag(name)
+    if not store.snapshots.delete_tag(name):
+        return Removed()
+    if store.snapshots.exists(tag.id):
+        return Removed(tags=(name,))
+    data, manifests = remove_unreachable(store, [tag], ())
+    return Removed(0, (name,), data, manifests)
+
+
+def replace_tag(store: FileStore, name: str, snapshot: Snapshot, retained_ms: int | None) -> Removed:
+    """Point a tag to another snapshot in one step and delete the files that only its old one used.
+
+    Raises ``SnapshotNotFound`` if there is no such tag, ``SnapshotExpired`` if the snapshot expires meanwhile, ``CommitConflict`` if
+    another process replaces or deletes the tag meanwhile, ``UnsafeFileIO`` where a store cannot compare and replace in one step.
+    """
+    store.snapshots.tag(name)  # raises with the names that exist
+    path = store.paths.tag(tag_name(name))
+    before = store.file_io.read(path)
+    old, after = Tag.from_json(before, path), sealed(path, Tag.of(snapshot, retained_ms).to_json())
+    if not store.file_io.replace(path, before, after):
+        raise CommitConflict(
+            f"{store.root}: tag '{name}' was replaced or deleted by another process meanwhile; nothing was changed by this call"
+        )
+    if not store.snapshots.exists(snapshot.id):  # expiry deletes the snapshot first and looks for tags afterwards
+        if not store.file_io.replace(path, after, before):
+            raise SnapshotExpired(f"{store.root}: snapshot {snapshot.id} has expired, and another process has replaced tag '{name}' since")
+        raise SnapshotExpired(f"{store.root}: snapshot {snapshot.id} has expired; tag '{name}' is as it was")
+    if old.id == snapshot.id or store.snapshots.exists(old.id):
+        return Removed()
+    data, manifests = remove_unreachable(store, [old], ())
+    return Removed(0, (), data, manifests)
+
+
+def rename_tag(store: FileStore, name: str, new_name: str) -> Tag:
+    """Rename a tag; for a moment both names hold the state, so that none of its files can be deleted.
+
+    Raises ``SnapshotNotFound`` if there is no such tag, ``InvalidArgument`` if the new name is taken.
+    """
+    manager = store.snapshots
+    tag = manager.tag(name)
+    path = store.paths.tag(tag_name(new_name))
+    if not store.file_io.create_exclusive(path, sealed(path, tag.to_json())):
+        raise InvalidArgument(f"{store.root}: tag '{new_name}' exists")
+    # Asked before the deletion: the answer to a deletion may be lost, so that it does not tell who deleted the tag. Whoever deletes the old
+    # tag after this question sees the new one when it looks for files in use.
+    if not store.file_io.exists(store.paths.tag(tag_name(name))):
+        manager.delete_tag(new_name)
+        raise SnapshotNotFound(f"{store.root}: tag '{name}' was deleted while it was renamed")
+    manager.delete_tag(name)
+    return tag
+
+
+def expire_tags(store: FileStore, now: datetime | None = None) -> Removed:
+    """Delete tags whose retention is over by the local wall clock, and the files that only they used."""
+    clock = datetime.now() if now is None else now  # noqa: DTZ005 -- tags note the wall clock's time
+    over = {name: tag for name, tag in store.snapshots.tags().items() if tag.expires_at is not None and tag.expires_at <= clock}
+    deleted = {name: tag for name, tag in over.items() if store.snapshots.delete_tag(name)}
+    data, manifests = remove_unreachable(store, deleted.values(), ()) if deleted else (0, 0)
+    return Removed(0, tuple(sorted(deleted)), data, manifests)
+
+
+__all__ = ["delete_tag", "expire_tags", "rename_tag", "replace_tag"]

@@ -1,0 +1,123 @@
+"""The note of a rollback or fast-forward under way: the history to be, and the snapshots that give way.
+
+The note is written before anything else changes. Once the LATEST hint is lowered or deleted, readers that look for the newest snapshot find
+that the hint is not the end, and read the note: its target is the newest state. Whoever commits or expires next finishes the change first.
+The note counts only while every snapshot in question is one that it names: a later commit makes it void.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from fileindex.base.errors import CorruptFile
+from fileindex.base.lazy import cached_property
+from manifest.io.seal import check_seal, sealed
+from manifest.snapshot.snapshot import Snapshot
+
+_TARGET, _DOOMED, _RESTORES = "target", "doomed", "restores"
+_CONTENTS, _SCHEMAS, _TAGS, _SOURCE = "contents", "schemas", "tags", "source"
+
+
+@dataclass(frozen=True)
+class PendingHistory:
+    """A change of a branch's history.
+
+    Args:
+        target: The newest snapshot afterwards.
+        doomed: Delta manifest list of each snapshot to remove, by id. No two commits share one.
+        restores: Whether the target's file has to be written: its snapshot has expired, or is another branch's.
+        contents: Files of further snapshots to write, by id (fast-forward).
+        schemas: Schema files to write, by id (fast-forward).
+        tags: Tag files to write, by name (fast-forward).
+        source: Branch that the contents come from.
+
+    >>> content = PendingHistory(Snapshot(id=1, schema_id=0, base_manifest_list="a", delta_manifest_list="b", commit_user="u",
+    ...     commit_identifier=7, commit_kind="APPEND", time_millis=0, total_record_count=5, delta_record_count=5), {2: "c"}).to_json("ROLLBACK")
+    >>> PendingHistory.from_json(content, "ROLLBACK").doomed
+    {2: 'c'}
+    """
+
+    target: Snapshot
+    doomed: Mapping[int, str]
+    restores: bool = False
+    contents: Mapping[int, str] = field(default_factory=dict)
+    schemas: Mapping[int, str] = field(default_factory=dict)
+    tags: Mapping[str, str] = field(default_factory=dict)
+    source: str | None = None
+
+    def to_json(self, path: str) -> bytes:
+        """Return the content of the note at ``path``."""
+        members: dict[str, object] = {
+            _TARGET: self.target.to_json(),
+            _DOOMED: {str(i): name for i, name in self.doomed.items()},
+            _RESTORES: self.restores,
+        }
+        if self.source is not None:
+            members |= {_CONTENTS: _texts(self.contents), _SCHEMAS: _texts(self.schemas), _TAGS: dict(self.tags), _SOURCE: self.source}
+        return sealed(path, json.dumps(members))
+
+    @classmethod
+    def from_json(cls, content: bytes, path: str) -> PendingHistory:
+        """Parse a note. Raises ``CorruptFile``."""
+        check_seal(path, content)
+        try:
+            found = json.loads(content)
+            return cls(
+                Snapshot.from_json(found[_TARGET], path),
+                _by_id(found[_DOOMED]),
+                bool(found[_RESTORES]),
+                _by_id(found.get(_CONTENTS, {})),
+                _by_id(found.get(_SCHEMAS, {})),
+                {str(name): str(text) for name, text in found.get(_TAGS, {}).items()},
+                found.get(_SOURCE),
+            )
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            raise CorruptFile(path, "not the note of a rollback or fast-forward") from error
+
+    @cached_property
+    def snapshots(self) -> dict[int, Snapshot]:
+        """Snapshots of the history to be that the note names, by id, ascending."""
+        parsed = {i: Snapshot.from_json(text, f"snapshot-{i}") for i, text in self.contents.items()}
+        return dict(sorted({**parsed, self.target.id: self.target}.items()))
+
+    @cached_property
+    def expected(self) -> dict[int, str]:
+        """Delta manifest list of each of ``snapshots``."""
+        return {i: snapshot.delta_manifest_list for i, snapshot in self.snapshots.items()}
+
+    def is_unfinished(self, stored: Mapping[int, str]) -> bool:
+        """Whether the change has been begun and not been finished; ``stored`` has the delta manifest list of each snapshot file, by id.
+
+        Snapshots that the note does not name count if they are newer than the target: somebody has committed since, so the note is void.
+        """
+        present: set[int] = set()
+        waiting = False
+        for snapshot_id, delta in stored.items():
+            if self.expected.get(snapshot_id) == delta:
+                present.add(snapshot_id)
+            elif self.doomed.get(snapshot_id) == delta:
+                waiting = True
+            elif snapshot_id > self.target.id or snapshot_id in self.expected:
+                return False
+        if self.target.id not in present:
+            return self.restores
+        # Expiry removes the oldest snapshots, so a missing one is yet to be written only if an older one is there.
+        oldest = min(stored)
+        return waiting or any(oldest < snapshot_id and snapshot_id not in present for snapshot_id in self.expected)
+
+    def keeps(self, snapshot: Snapshot) -> bool:
+        """Whether a tag's or changelog's state belongs to the history to be."""
+        return snapshot.id < min(self.expected) or snapshot.delta_manifest_list in self.expected.values()
+
+
+def _texts(files: Mapping[int, str]) -> dict[str, str]:
+    return {str(i): text for i, text in files.items()}
+
+
+def _by_id(members: Mapping[str, str]) -> dict[int, str]:
+    return {int(i): str(text) for i, text in members.items()}
+
+
+__all__ = ["PendingHistory"]
