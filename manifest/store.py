@@ -280,7 +280,7 @@ class FileStore:
             yield
         except FileNotFoundError as error:
             manager = self.snapshots
-            pinned = manager.exists(snapshot.id) or any(tag.id == snapshot.id for tag in manager.tags().values())
+            pinned = manager.holds(snapshot) or any(tag.key == snapshot.key for tag in manager.tags().values())
             if pinned:
                 raise CorruptFile(str(error.filename), f"is missing, but snapshot {snapshot.id} needs it") from error
             raise SnapshotExpired(

@@ -18,7 +18,7 @@ from manifest.entry.data_file import DataFileMeta
 from manifest.entry.live import EntryFilter
 from manifest.io.errors import CommitConflict, UnsupportedTable
 from manifest.io.paths import POSTPONE_BUCKET
-from manifest.snapshot.snapshot import CommitKind, Snapshot
+from manifest.snapshot.snapshot import CommitKind, ReadState, Snapshot, SnapshotKey
 from manifest.store import FileStore
 
 _EVALUATIONS = 20
@@ -38,10 +38,10 @@ def settle_postponed(store: FileStore, commit_id: str, wanted: EntryFilter, *, t
         waiting = waiting_files(store, latest, wanted)
         if latest is None or not waiting:
             return None
-        messages = moved_rows(store, waiting, commit_id, latest.id, threads=threads)
+        messages = moved_rows(store, waiting, commit_id, latest.key, threads=threads)
         commit = FileStoreCommit(store, commit_id, fresh=True)
         try:
-            return commit.replace(messages, _IDENTIFIER, read_snapshot_id=latest.id, kind=CommitKind.COMPACT).snapshot_id
+            return commit.replace(messages, _IDENTIFIER, read=ReadState(latest.key), kind=CommitKind.COMPACT).snapshot_id
         except BaseException as error:
             commit.abort(messages, _IDENTIFIER)
             if not isinstance(error, CommitConflict) or evaluation == _EVALUATIONS:
@@ -59,7 +59,7 @@ def waiting_files(store: FileStore, snapshot: Snapshot | None, wanted: EntryFilt
 
 
 def moved_rows(
-    store: FileStore, waiting: Mapping[bytes, Sequence[DataFileMeta]], commit_id: str, snapshot_id: int, *, threads: int = 1
+    store: FileStore, waiting: Mapping[bytes, Sequence[DataFileMeta]], commit_id: str, snapshot: SnapshotKey, *, threads: int = 1
 ) -> list[CommitMessage]:
     """The rows of files that wait at a snapshot, written into their buckets: what puts these in the place of the files (``replace``).
 
@@ -69,7 +69,7 @@ def moved_rows(
         raise UnsupportedTable(f"{store.root}: changelog-producer 'input' does not go with buckets that are postponed")
     columns = (*store.schema.names, VALUE_KIND)
     with TableWrite(
-        store, commit_user=commit_id, commit_id=commit_id, write_only=True, threads=threads, base_snapshot_id=snapshot_id
+        store, commit_user=commit_id, commit_id=commit_id, write_only=True, threads=threads, base_snapshot_id=snapshot.id
     ) as write:
         for partition, files in waiting.items():
             for file in sorted(files, key=_arrival):
@@ -83,7 +83,8 @@ def moved_rows(
             bucket=POSTPONE_BUCKET,
             total_buckets=POSTPONE_BUCKET,
             compact_before=tuple(files),
-            base_snapshot_id=snapshot_id,
+            base_snapshot_id=snapshot.id,
+            base_manifest_list=snapshot.delta_manifest_list,
         )
         for partition, files in waiting.items()
     ]

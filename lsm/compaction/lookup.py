@@ -39,6 +39,7 @@ class Lookup:
         key: the order of its rows.
         key_of: makes serialised keys comparable.
         vectors: dead rows are not found, and what is found dies; None for tables without deletion vectors.
+        read: Collects the names of files whose rows were looked at, for the commit to check that they are still there.
     """
 
     store: FileStore
@@ -47,6 +48,7 @@ class Lookup:
     key: SortKey
     key_of: KeyOf
     vectors: BucketVectors | None
+    read: set[str]
 
     def mark(self, newer: Sequence[DataFileMeta], older: Sequence[DataFileMeta], expiry: RecordExpiry | None = None) -> None:
         """Mark the rows of ``older`` files whose key a ``newer`` file has, in a row that has not expired."""
@@ -69,6 +71,7 @@ class Lookup:
         self, newer: Sequence[DataFileMeta], older: Sequence[DataFileMeta], columns: Sequence[str], expiry: RecordExpiry | None
     ) -> Iterator[Any]:
         reached = self._overlapping(newer, older)
+        self.read.update(file.file_name for file in reached)
         levels = sorted({file.level for file in reached})
         if not levels:
             return

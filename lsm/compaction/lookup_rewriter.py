@@ -32,17 +32,19 @@ class LookupRewriter:
         key_of: makes serialised keys comparable.
         files: all live files of the bucket, as they are when it is called.
         observe: what makes a changelog; None without one.
+        read: Collects the names of files that were looked up in.
     """
 
     plain: MergeTreeRewriter
     key_of: KeyOf
     files: Callable[[], Sequence[DataFileMeta]]
     observe: ChangeObserver | None = None
+    read: set[str] = field(default_factory=set)
     _lookup: Lookup = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         plain = self.plain
-        lookup = Lookup(plain.target.store, plain.partition, plain.bucket, plain.key, self.key_of, plain.vectors)
+        lookup = Lookup(plain.target.store, plain.partition, plain.bucket, plain.key, self.key_of, plain.vectors, self.read)
         object.__setattr__(self, "_lookup", lookup)
 
     def rewrite(self, rewrite: Rewrite, output_level: int, *, drop_delete: bool) -> list[DataFileMeta]:

@@ -15,7 +15,7 @@ from manifest.entry.index_manifest import DELETION_VECTORS, IndexManifestEntry
 from manifest.entry.live import EntryFilter
 from manifest.io.errors import UnsupportedTable
 from manifest.io.paths import POSTPONE_BUCKET
-from manifest.snapshot.snapshot import Snapshot
+from manifest.snapshot.snapshot import EMPTY_TABLE, Snapshot, SnapshotKey
 from manifest.store import FileStore
 
 
@@ -61,10 +61,10 @@ class ExistingFiles:
         return snapshots.latest() if self._chosen is None else snapshots.get(self._chosen)
 
     @property
-    def snapshot_id(self) -> int:
-        """The snapshot looked at, 0 if there was none."""
+    def key(self) -> SnapshotKey:
+        """Identity of the snapshot looked at."""
         seen = self._overwritten[0] if self._overwritten else self.snapshot
-        return 0 if seen is None else seen.id
+        return EMPTY_TABLE if seen is None else seen.key
 
     def load(self, partitions: Iterable[tuple[Plain, ...]]) -> None:
         """Make the files of ``partitions`` known, in one go."""

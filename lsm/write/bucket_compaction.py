@@ -47,7 +47,7 @@ class BucketCompaction:
         rewriter: Rewriter = plain
         if options.needs_lookup:
             observe = None if changes is None else changes.observe
-            rewriter = lookup_rewriter.LookupRewriter(plain, key_of, lambda: manager.levels.files, observe)
+            rewriter = lookup_rewriter.LookupRewriter(plain, key_of, lambda: manager.levels.files, observe, context.looked_up)
         elif changes is not None:
             rewriter = full_changelog_rewriter.FullChangelogRewriter(plain, changes, max_level)
         manager = MergeTreeCompactManager(key_of, list(context.existing), policy, rewriter, vectors=context.vectors, expiry=expiry)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from fileindex.base.arrays import Int64s
@@ -14,6 +14,7 @@ from lsm.write_buffer.source import BufferedRows, Source
 from manifest.commit.message import CommitMessage
 from manifest.entry.data_file import DataFileMeta
 from manifest.io.paths import FileNames
+from manifest.snapshot.snapshot import EMPTY_TABLE, SnapshotKey
 from manifest.store import FileStore
 
 if TYPE_CHECKING:
@@ -31,11 +32,13 @@ class BucketContext:
     names: FileNames
     space: SpillSpace
     existing: Sequence[DataFileMeta] = ()
-    snapshot_id: int = 0
+    base: SnapshotKey = EMPTY_TABLE
     compacts: bool = True
     first_sequence: int | None = None
     vectors: BucketVectors | None = None
     """The bucket's deletion vectors; None for tables without."""
+    looked_up: set[str] = field(default_factory=set)
+    """Names of files in which compactions looked up older versions."""
     logs: bool = True
     """Whether changelog files are written where the table has a producer; an overwrite has none."""
     total_buckets: int | None = None
@@ -85,7 +88,9 @@ class BucketContext:
             compact_changelog=tuple(compact_changelog),
             index_changes=(self.vectors.change(compaction=True),) if self.vectors is not None and compacted else (),
             base_max_sequence=self.max_sequence,
-            base_snapshot_id=self.snapshot_id,
+            base_snapshot_id=self.base.id,
+            base_manifest_list=self.base.delta_manifest_list,
+            compact_read=tuple(sorted(self.looked_up.intersection(f.file_name for f in self.existing))) if compact_after else (),
         )
 
 

@@ -136,7 +136,11 @@ class AppendChange:
             return None
         first = splits[0]
         base = CommitMessage(
-            partition=first.partition, bucket=first.bucket, total_buckets=first.total_buckets, base_snapshot_id=self.snapshot.id
+            partition=first.partition,
+            bucket=first.bucket,
+            total_buckets=first.total_buckets,
+            base_snapshot_id=self.snapshot.id,
+            base_manifest_list=self.snapshot.delta_manifest_list,
         )
         target = self._target(base)
         made: list[DataFileMeta] = []

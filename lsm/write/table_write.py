@@ -359,7 +359,7 @@ class TableWrite:
                 names=self._names,
                 space=self._space,
                 existing=files,
-                snapshot_id=self._existing.snapshot_id,
+                base=self._existing.key,
                 compacts=self._compacts,
                 first_sequence=self._first_sequence,
                 vectors=self._vectors(encoded, bucket, files),

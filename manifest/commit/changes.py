@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 
 from manifest.commit.attempt import CommitChange
-from manifest.commit.conflicts import BucketId, Conflict, bucket_count_conflicts, file_conflicts, touched
+from manifest.commit.conflicts import BucketId, Conflict, bucket_count_conflicts, file_conflicts, read_conflicts, touched
 from manifest.commit.index_update import IndexUpdate, changelog_of, compaction_paths
 from manifest.commit.message import CommitMessage
 from manifest.commit.resequence import Resequencer
@@ -15,15 +15,15 @@ from manifest.entry.live import EntryFilter
 from manifest.entry.manifest_entry import ManifestEntry
 from manifest.io.errors import CommitConflict, SnapshotNotFound
 from manifest.io.paths import POSTPONE_BUCKET
-from manifest.snapshot.snapshot import CommitKind, Snapshot
+from manifest.snapshot.snapshot import CommitKind, ReadState, Snapshot, SnapshotKey
 from manifest.stats.table_stats import Statistics
 from manifest.store import FileStore
 
 
-def append_change(store: FileStore, latest: Snapshot | None, resequencer: Resequencer, read_snapshot_id: int | None) -> CommitChange:
+def append_change(store: FileStore, latest: Snapshot | None, resequencer: Resequencer, read: ReadState | None) -> CommitChange:
     """ADD the new files, numbered above what is there, and the index changes made with them. Raises ``CommitConflict``."""
     writing = [message for message in resequencer.messages if message.has_rows or message.index_changes]
-    _refuse_changed_since(store, latest, writing, read_snapshot_id)
+    _refuse_changed_since(store, latest, writing, read)
     if store.schema.keys_cross_partitions:
         _refuse_moved_keys(store, latest, writing)
     indexes = IndexUpdate.of(store, latest, writing, compaction=False)
@@ -63,12 +63,12 @@ def overwrite_change(
 
 
 def replace_change(
-    store: FileStore, latest: Snapshot | None, messages: Sequence[CommitMessage], read_snapshot_id: int | None
+    store: FileStore, latest: Snapshot | None, messages: Sequence[CommitMessage], read: ReadState | None
 ) -> CommitChange | None:
     """DELETE ``compact_before``, ADD ``compact_after`` and the new files; None if that is nothing. Raises ``CommitConflict``."""
     if not messages:
         return None
-    _refuse_changed_since(store, latest, messages, read_snapshot_id)
+    _refuse_changed_since(store, latest, messages, read)
     base = _live(store, latest, messages)
     delta = EntryColumns.of(entry for message in messages for entries in (message.compacted(), message.added()) for entry in entries)
     _refuse(store, [*bucket_count_conflicts(base, delta), *file_conflicts(base, delta, store.key)])
@@ -103,7 +103,12 @@ class Compactions:
             base = _live(store, latest, self.messages)
             delta = EntryColumns.of(entry for message in self.messages for entry in message.compacted())
             indexes = IndexUpdate.of(store, latest, self.messages, compaction=True)
-            conflicts = [*bucket_count_conflicts(base, delta), *file_conflicts(base, delta, store.key), *indexes.conflicts(base, delta)]
+            conflicts = [
+                *bucket_count_conflicts(base, delta),
+                *file_conflicts(base, delta, store.key),
+                *read_conflicts(base, ((message.bucket_id, message.compact_read) for message in self.messages)),
+                *indexes.conflicts(base, delta),
+            ]
             if not conflicts and self._files_exist():
                 return indexes.completed(store, CommitChange(delta, changelog=changelog_of(self.messages, compaction=True)))
             beaten = {conflict.bucket for conflict in conflicts}
@@ -154,45 +159,50 @@ def _refuse(store: FileStore, conflicts: Sequence[Conflict]) -> None:
         raise CommitConflict(f"{store.root}: partition {store.partition.decode(partition)}, bucket {bucket}: {reason}")
 
 
-def _refuse_changed_since(
-    store: FileStore,
-    latest: Snapshot | None,
-    messages: Sequence[CommitMessage],
-    read_snapshot_id: int | None,
-) -> None:
-    """Raise ``CommitConflict`` if a snapshot after the one that was read changed a bucket of ``messages``.
+def _refuse_changed_since(store: FileStore, latest: Snapshot | None, messages: Sequence[CommitMessage], read: ReadState | None) -> None:
+    """Raise ``CommitConflict`` if a bucket of ``messages`` changed after the snapshot that was read, or any if the whole table counts.
 
     So it is if the table was rolled back, or got columns that the rows computed do not have.
     """
-    if read_snapshot_id is None:
+    if read is None:
         return
-    newer = _rows_since(store, latest, read_snapshot_id)
+    newer = _rows_since(store, latest, read.snapshot)
     if latest is not None and latest.schema_id > store.schema.id:
         raise CommitConflict(f"{store.root}: the schema changed since the rows were read; open the table again")
-    if touched(newer, {message.bucket_id for message in messages}) is not None:
-        raise CommitConflict(f"{store.root}: rows that this change was computed from have changed since snapshot {read_snapshot_id}")
+    changed = any(map(len, newer)) if read.whole_table else touched(newer, {message.bucket_id for message in messages}) is not None
+    if changed:
+        raise CommitConflict(f"{store.root}: rows that this change was computed from have changed since snapshot {read.snapshot.id}")
 
 
 def _refuse_moved_keys(store: FileStore, latest: Snapshot | None, messages: Sequence[CommitMessage]) -> None:
     """Raise ``CommitConflict`` if rows were committed anywhere since keys got their partitions: one of them may live elsewhere now."""
-    bases = [message.base_snapshot_id for message in messages if message.new_files and message.base_snapshot_id is not None]
-    if bases and any(len(change) for change in _rows_since(store, latest, min(bases))):
-        raise CommitConflict(
-            f"{store.root}: keys may have moved to other partitions since snapshot {min(bases)}, when they were looked for"
-        )
+    for base in {message.base for message in messages if message.new_files and message.base is not None}:
+        if any(len(change) for change in _rows_since(store, latest, base)):
+            raise CommitConflict(
+                f"{store.root}: keys may have moved to other partitions since snapshot {base.id}, when they were looked up"
+            )
 
 
-def _rows_since(store: FileStore, latest: Snapshot | None, read_snapshot_id: int) -> list[EntryColumns]:
-    """The changes of rows after a snapshot. Raises ``CommitConflict`` if they cannot be told."""
-    if (0 if latest is None else latest.id) < read_snapshot_id:
-        raise CommitConflict(f"{store.root}: the table was rolled back behind snapshot {read_snapshot_id}, which the rows were read from")
+def _rows_since(store: FileStore, latest: Snapshot | None, read: SnapshotKey) -> list[EntryColumns]:
+    """Return the changes of rows after a snapshot. Raises ``CommitConflict`` if they are not known."""
+    if (0 if latest is None else latest.id) < read.id:
+        raise CommitConflict(f"{store.root}: the table was rolled back behind snapshot {read.id}, which the rows were read from")
     if latest is None:
         return []
+    manager = store.snapshots
+    if read.id and latest.key != read:
+        stored = manager.stored(read.id)
+        if stored is None:
+            raise CommitConflict(f"{store.root}: snapshot {read.id}, which the rows were read from, has expired")
+        if read.delta_manifest_list and stored.key != read:
+            raise CommitConflict(f"{store.root}: a rollback or fast-forward replaced snapshot {read.id}, which the rows were read from")
     try:
-        newer = store.snapshots.since(read_snapshot_id, latest.id)
+        newer = list(manager.since(read.id, latest.id))
+        if any(snapshot.first_replaced is not None for snapshot in newer):
+            raise CommitConflict(f"{store.root}: the table was rolled back after snapshot {read.id}, which the rows were read from")
         return [store.delta_entries(snapshot) for snapshot in newer if snapshot.commit_kind is not CommitKind.COMPACT]
     except SnapshotNotFound as error:
-        raise CommitConflict(f"{store.root}: snapshots after {read_snapshot_id}, which the rows were read from, have expired") from error
+        raise CommitConflict(f"{store.root}: snapshots after {read.id}, which the rows were read from, have expired") from error
 
 
 def _upgraded(store: FileStore, messages: Sequence[CommitMessage]) -> list[ManifestEntry]:

@@ -42,6 +42,16 @@ def file_conflicts(base: EntryColumns, delta: EntryColumns, key: PartitionType |
     return conflicts
 
 
+def read_conflicts(base: EntryColumns, reads: Iterable[tuple[BucketId, Sequence[str]]]) -> list[Conflict]:
+    """Return the buckets of which files that were looked at are no longer live: a dropped or changed row may have depended on them."""
+    wanted = [(bucket, names) for bucket, names in reads if names]
+    live = set(zip(_buckets(base), base.file_name, strict=True)) if wanted else set()
+    gone = ((bucket, name) for bucket, names in wanted for name in names if (bucket, name) not in live)
+    return [
+        Conflict(bucket, f"file {name}, in which older versions were looked up, was removed by a newer commit") for bucket, name in gone
+    ]
+
+
 def bucket_count_conflicts(base: EntryColumns, delta: EntryColumns) -> list[Conflict]:
     """Entries of one partition must agree on the number of its buckets; -1 and -2 (dynamic, postpone) say nothing."""
     counts: dict[bytes, int] = {}
@@ -102,4 +112,4 @@ def _buckets(entries: EntryColumns) -> list[BucketId]:
     return list(zip(entries.partition, entries.bucket.tolist(), strict=True))
 
 
-__all__ = ["BucketId", "Conflict", "bucket_count_conflicts", "file_conflicts", "max_sequences", "touched"]
+__all__ = ["BucketId", "Conflict", "bucket_count_conflicts", "file_conflicts", "max_sequences", "read_conflicts", "touched"]

@@ -33,6 +33,7 @@ from manifest.io.errors import (
     CatalogRefused,
     CommitGaveUp,
     FileReplaced,
+    HistoryBusy,
     OutOfDisk,
     SnapshotExpired,
     SnapshotNotFound,
@@ -40,7 +41,7 @@ from manifest.io.errors import (
     UnsafeFileIO,
 )
 from manifest.io.paths import MAIN_BRANCH
-from manifest.snapshot.snapshot import BATCH_IDENTIFIER, CommitKind, Snapshot
+from manifest.snapshot.snapshot import BATCH_IDENTIFIER, EMPTY_TABLE, CommitKind, ReadState, Snapshot, SnapshotKey
 from manifest.stats.table_stats import EXACT, Statistics
 from manifest.store import FileStore
 
@@ -80,12 +81,12 @@ class FileStoreCommit:
         identifier: int = BATCH_IDENTIFIER,
         *,
         properties: Mapping[str, str] | None = None,
-        read_snapshot_id: int | None = None,
+        read: ReadState | None = None,
     ) -> CommitResult:
         """Make new files visible (APPEND), then their compaction (COMPACT); all or nothing per snapshot.
 
         Rows that deletion vectors mark make the first an OVERWRITE: whoever follows a table's appends must not miss them.
-        A repeated call answers what the first one did. With ``read_snapshot_id`` the rows were computed from that snapshot, so
+        A repeated call answers what the first one did. With ``read`` the rows were computed from that snapshot, so
         any later change of their buckets but a compaction is a conflict. Raises ``CommitConflict`` (redo the operation),
         ``CommitGaveUp`` (too many races lost), ``CommitReplayed``, ``OutOfDisk``, ``UnsafeFileIO``; nothing is visible then. Once the
         rows are committed the call says so: an error of their compaction is logged, and its buckets are told as lost.
@@ -99,7 +100,7 @@ class FileStoreCommit:
             kind = CommitKind.OVERWRITE if any(message.marks_rows for message in filled) else CommitKind.APPEND
             identity = CommitIdentity(self.user, identifier, kind, properties)
             with resequencer.or_undone(partial(self.abort, identifier=identifier)):
-                rows = self._run(identity, lambda store, latest: append_change(store, latest, resequencer, read_snapshot_id), history)
+                rows = self._run(identity, lambda store, latest: append_change(store, latest, resequencer, read), history)
             resequencer.delete_replaced()
             failpoints.point("between-append-and-compact")
         compacted = history.found.get(CommitKind.COMPACT)
@@ -155,12 +156,12 @@ class FileStoreCommit:
         identifier: int = BATCH_IDENTIFIER,
         *,
         properties: Mapping[str, str] | None = None,
-        read_snapshot_id: int | None = None,
+        read: ReadState | None = None,
         kind: CommitKind = CommitKind.OVERWRITE,
     ) -> CommitResult:
         """Put ``compact_after`` and ``new_files`` in the place of ``compact_before``: rows changed inside files.
 
-        Raises ``CommitConflict`` if such a file is gone, or a bucket changed after ``read_snapshot_id``.
+        Raises ``CommitConflict`` if such a file is gone, or a bucket changed after the snapshot ``read``.
         """
         failpoints.point("after-data-files")
         filled = [message for message in messages if not message.is_empty]
@@ -168,7 +169,7 @@ class FileStoreCommit:
         rows = history.rows
         if rows is None:
             identity = CommitIdentity(self.user, identifier, kind, properties)
-            rows = self._run(identity, lambda store, latest: replace_change(store, latest, filled, read_snapshot_id), history)
+            rows = self._run(identity, lambda store, latest: replace_change(store, latest, filled, read), history)
             self._maintain(rows)
         return CommitResult(rows, None, bool(history.found))
 
@@ -232,7 +233,7 @@ class FileStoreCommit:
                 raise
             surely_not = False
             with suppress(PaimonError, OSError):  # the error may have come after the commit
-                committed, _ = committed_since(self.store, self.user, identity.identifier, identity.kind, rows)
+                committed, _ = committed_since(self.store, self.user, identity.identifier, identity.kind, SnapshotKey(rows, ""))
                 surely_not = committed is None and not isinstance(error, CommitGaveUp)
             if committed is None:
                 _LOG.warning("%s: committed as snapshot %d by '%s', not yet compacted", self.store.root, rows, self.user, exc_info=True)
@@ -271,7 +272,7 @@ class FileStoreCommit:
             run.end(committed=committed is not None)
         return committed
 
-    def _attempted(self, identity: CommitIdentity, plan: Plan, seen: int | None, run: CommitRun | None) -> int | None:
+    def _attempted(self, identity: CommitIdentity, plan: Plan, seen: SnapshotKey | None, run: CommitRun | None) -> int | None:
         options = self.store.options
         deadline = None if options.commit_timeout is None else time.monotonic() + options.commit_timeout / 1000
         for retry in range(options.commit_max_retries + 1):
@@ -281,7 +282,12 @@ class FileStoreCommit:
                 return created
             self.retries += 1
             _LOG.info(
-                "%s: the %s of '%s' did not follow snapshot %s, attempt %d", self.store.root, identity.kind, self.user, seen, retry + 1
+                "%s: the %s of '%s' did not follow snapshot %s, attempt %d",
+                self.store.root,
+                identity.kind,
+                self.user,
+                seen and seen.id,
+                retry + 1,
             )
             if deadline is not None and time.monotonic() > deadline:
                 break
@@ -296,17 +302,20 @@ class FileStoreCommit:
         )
 
     def _attempt(
-        self, identity: CommitIdentity, plan: Plan, seen: int | None, run: CommitRun | None, *, merging: bool
-    ) -> tuple[int, int | Literal[False] | None]:
-        """Newest id when it was made, and its outcome: the snapshot's id, None if there was nothing to commit, False if it lost."""
-        latest = self._latest(first=merging)
+        self, identity: CommitIdentity, plan: Plan, seen: SnapshotKey | None, run: CommitRun | None, *, merging: bool
+    ) -> tuple[SnapshotKey | None, int | Literal[False] | None]:
+        """The newest snapshot when it was made, and its outcome: the snapshot's id, None if there was nothing to commit, False if it lost."""
+        try:
+            latest = self._latest(first=merging)
+        except HistoryBusy:
+            return seen, False
         done, reached = committed_since(self.store, self.user, identity.identifier, identity.kind, seen, newest=latest)
-        seen = latest.id if latest else 0
-        self._first_seen = seen if self._first_seen is None else self._first_seen
+        seen = latest.key if latest else EMPTY_TABLE
+        self._first_seen = seen.id if self._first_seen is None else self._first_seen
         if done is not None:
             return seen, done
         if run is not None:
-            run.check(seen, reached)
+            run.check(seen.id, reached)
         attempt = CommitAttempt(self.store)
         try:
             with attempt.or_nothing():
@@ -326,11 +335,12 @@ class FileStoreCommit:
         return seen, False
 
     def _latest(self, *, first: bool) -> Snapshot | None:
-        """Return the newest snapshot after finishing a rollback or fast-forward that was cut off."""
+        """Return the newest snapshot after finishing a rollback or fast-forward that was cut off. Raises ``HistoryBusy``."""
         store, manager = self.store, self.store.snapshots
         # On an object store only older versions leave a note; an attempt that failed is the sign of one.
         if store.commits is None and (store.file_io.cancels_creates or not first) and manager.pending_history() is not None:
-            return history_change.finish_pending(store)
+            with history_change.history_locked(store, "the commit"):
+                history_change.finish_pending(store)
         latest = manager.latest()
         if latest is not None and latest.first_replaced is not None:
             history_change.finish_replacing(store, latest)

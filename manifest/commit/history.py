@@ -10,7 +10,7 @@ from manifest.commit.message import CommitMessage, CommitResult
 from manifest.commit.run_notes import CommitRun
 from manifest.entry.live import EntryFilter
 from manifest.io.errors import CommitReplayed
-from manifest.snapshot.snapshot import BATCH_IDENTIFIER, CommitKind, Snapshot
+from manifest.snapshot.snapshot import BATCH_IDENTIFIER, EMPTY_TABLE, CommitKind, Snapshot, SnapshotKey
 from manifest.store import FileStore
 
 
@@ -23,8 +23,8 @@ class CommitHistory:
     """Whether every snapshot that could hold the commit is still there."""
     later: bool = False
     """Whether that user has committed a greater identifier."""
-    newest: int | None = 0
-    """The newest snapshot that was looked at: who attempts the commit looks at those after it, None: first at those after his attempt."""
+    newest: SnapshotKey | None = EMPTY_TABLE
+    """The newest snapshot that was looked at; an attempt looks at those after it. None: none before the first attempt."""
     reached: int = 0
     """All snapshots after this one were looked at; those up to it have expired or were not asked for."""
     run: CommitRun | None = None
@@ -45,10 +45,10 @@ def commit_history(store: FileStore, user: str, identifier: int, since: int | No
     """Look for (``user``, ``identifier``) in the snapshots after ``since`` (None: all that ever were)."""
     found: dict[CommitKind, int] = {}
     later = False
-    newest = 0
+    newest = EMPTY_TABLE
     oldest: Snapshot | None = None
     for snapshot in store.snapshots.backwards():
-        newest = max(newest, snapshot.id)
+        newest = max(newest, snapshot.key)
         if snapshot.id <= (since or 0):
             return CommitHistory(found, True, later, newest, since or 0)
         oldest = snapshot
@@ -61,16 +61,24 @@ def commit_history(store: FileStore, user: str, identifier: int, since: int | No
 
 
 def committed_since(
-    store: FileStore, user: str, identifier: int, kind: CommitKind, seen: int | None, *, newest: Snapshot | None = None
+    store: FileStore, user: str, identifier: int, kind: CommitKind, seen: SnapshotKey | None, *, newest: Snapshot | None = None
 ) -> tuple[int | None, int]:
-    """The snapshot after ``seen`` (None: do not look) by which that very commit already happened, and how far back that can be told.
+    """Return the snapshot after ``seen`` that is this commit, or None, and the snapshot up to which nobody looked.
 
-    ``newest`` is the newest snapshot if that has just been read: none of a greater id need be looked for by who creates the one after it.
+    Args:
+        store: The table.
+        user: Commit user.
+        identifier: Commit identifier.
+        kind: Kind of the snapshot.
+        seen: The newest snapshot at the last look. If it is not in the history any more, all snapshots are looked at. None: do not look.
+        newest: The newest snapshot, if it has just been read.
     """
-    reached = seen or 0
-    for snapshot in store.snapshots.backwards(newest) if seen is not None else ():
-        if snapshot.id <= (seen or 0):
-            return None, seen or 0
+    if seen is None:
+        return None, 0
+    reached = seen.id
+    for snapshot in store.snapshots.backwards(newest):
+        if snapshot.key == seen:
+            return None, seen.id
         reached = snapshot.id - 1
         if (snapshot.commit_user, snapshot.commit_identifier, snapshot.commit_kind) == (user, identifier, kind):
             return snapshot.id, reached

@@ -11,13 +11,15 @@ from manifest.commit.index_change import BucketChange, IndexChange
 from manifest.entry.data_file import DataFileMeta
 from manifest.entry.index_manifest import DELETION_VECTORS
 from manifest.entry.manifest_entry import FileKind, ManifestEntry
+from manifest.snapshot.snapshot import SnapshotKey
 
 
 class CommitMessage(BaseModel):
     """The changes of one writer in one bucket; frozen, picklable, and JSON with base64 bytes.
 
     Changelog files describe the new files or, ``compact_changelog``, the compaction. ``index_changes`` has at most one per kind.
-    ``base_snapshot_id`` is the newest snapshot when the writer opened (0: there was none; None: unknown), and
+    ``base_snapshot_id`` is the newest snapshot when the writer opened (0: there was none; None: unknown), ``base_manifest_list`` its
+    delta manifest list (empty: unknown). ``compact_read`` names data files of that snapshot that decided about the compaction's output, and
     ``base_max_sequence`` the greatest sequence number it saw in the bucket.
 
     >>> CommitMessage(partition=bytes(12), bucket=0, total_buckets=1).is_empty
@@ -37,6 +39,13 @@ class CommitMessage(BaseModel):
     compact_changelog: tuple[DataFileMeta, ...] = ()
     base_max_sequence: int = -1
     base_snapshot_id: int | None = None
+    base_manifest_list: str = ""
+    compact_read: tuple[str, ...] = ()
+
+    @property
+    def base(self) -> SnapshotKey | None:
+        """The newest snapshot when the writer opened, as far as it is known."""
+        return None if self.base_snapshot_id is None else SnapshotKey(self.base_snapshot_id, self.base_manifest_list)
 
     @property
     def is_empty(self) -> bool:

@@ -21,8 +21,8 @@ from dataclasses import dataclass, replace
 from fileindex.base.log import logger_of
 from manifest.expire.removal import Removed, remove_unreachable
 from manifest.io import failpoints
-from manifest.io.errors import SnapshotNotFound, StorageError, UnsafeFileIO
-from manifest.io.paths import SNAPSHOT, numbered, tag_name
+from manifest.io.errors import HistoryBusy, SnapshotNotFound, StorageError, UnsafeFileIO
+from manifest.io.paths import EARLIEST, LATEST, SNAPSHOT, numbered, tag_name
 from manifest.io.seal import sealed
 from manifest.snapshot.pending_history import PendingHistory
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER, FIRST_REPLACED, CommitKind, Snapshot
@@ -49,8 +49,24 @@ class Forgotten:
         return Removed(len(self.snapshots), tuple(sorted(self.tags)), data, manifests)
 
 
+@contextmanager
+def history_locked(store: FileStore, action: str, seconds: float | None = None) -> Iterator[None]:
+    """Keep other processes from deleting or replacing snapshots of the store's branch. Raises ``HistoryBusy``.
+
+    A snapshot is deleted by its name, and a late deletion would meet another snapshot of that name. Object stores have no lock and need
+    none: there no id is given again.
+    """
+    with store.file_io.lock(store.paths.metadata_root, seconds) as alone:
+        if not alone and store.file_io.is_directory(store.paths.metadata_root):
+            raise HistoryBusy(
+                f"{store.root}: {action} has to wait for another process that rolls back, fast-forwards or expires snapshots; nothing was "
+                "done by this call, try again"
+            )
+        yield
+
+
 def change_history(store: FileStore, pending: PendingHistory) -> Forgotten:
-    """Carry out or finish a change of the store's branch; the caller has its turn at the snapshots.
+    """Carry out a change of the store's branch; the caller holds its history locked.
 
     Files of what is forgotten stay until ``Forgotten.removed`` is called.
     """
@@ -65,7 +81,7 @@ def change_history(store: FileStore, pending: PendingHistory) -> Forgotten:
 
 
 def finish_change(store: FileStore, pending: PendingHistory) -> Forgotten:
-    """Finish a change that was cut off; the caller has its turn at the snapshots."""
+    """Finish a change that was cut off; the caller holds the history locked."""
     with reported_unfinished(store, f"the rollback or fast-forward to snapshot {pending.target.id}"):
         if not store.file_io.cancels_creates:
             return _superseded(store, pending)
@@ -73,13 +89,12 @@ def finish_change(store: FileStore, pending: PendingHistory) -> Forgotten:
         return _replaced(store, pending)
 
 
-def finish_pending(store: FileStore) -> Snapshot | None:
-    """Finish the change that was cut off, if there is one, and delete its files. Returns the newest snapshot then."""
+def finish_pending(store: FileStore) -> None:
+    """Finish the change that was cut off, if there is one, and delete its files; the caller holds the history locked."""
     pending = store.snapshots.pending_history()
     if pending is not None:
         finish_change(store, pending).removed(store)
         _LOG.info("%s: finished the change to snapshot %d, which had been cut off", store.root, pending.target.id)
-    return store.snapshots.latest()
 
 
 def finish_replacing(store: FileStore, newest: Snapshot) -> None:
@@ -121,22 +136,24 @@ def _write_note(store: FileStore, pending: PendingHistory) -> None:
     """Make the change known, then cancel the commits that cannot have seen it."""
     path = store.paths.pending_history
     store.file_io.write(path, pending.to_json(path), overwrite=True)
-    store.file_io.cancel_creates(store.paths.snapshots, lambda name: numbered(name, SNAPSHOT) is not None)
+    store.file_io.cancel_creates(store.paths.snapshots, lambda name: name in {LATEST, EARLIEST} or numbered(name, SNAPSHOT) is not None)
 
 
 def _lower_hint(store: FileStore, pending: PendingHistory) -> None:
-    """From here on the target is the newest snapshot for readers: they read the note."""
+    """Have the hints lead other engines to the target; readers of ours have the note."""
     target = store.snapshots.stored(pending.target.id)
-    if target is not None and target.delta_manifest_list == pending.target.delta_manifest_list:
-        with suppress(OSError):  # a missing hint costs a listing
+    with suppress(OSError):  # a missing hint costs a listing
+        if pending.restores:  # older snapshots than the oldest may come back
+            store.file_io.delete(store.paths.earliest_hint)
+        if target is not None and target.key == pending.target.key:
             store.snapshots.write_latest_hint(target.id)
-    else:
-        store.file_io.delete(store.paths.latest_hint)
+        else:
+            store.file_io.delete(store.paths.latest_hint)
     failpoints.point("inside-rollback")
 
 
 def _delete_tags(store: FileStore, pending: PendingHistory) -> dict[str, Tag]:
-    tags = {name: tag for name, tag in store.snapshots.tags().items() if not pending.keeps(tag)}
+    tags = {name: tag for name, tag in store.snapshots.stored_tags().items() if not pending.keeps(tag)}
     for name in tags:
         if name not in pending.tags:  # else it is overwritten
             store.snapshots.delete_tag(name)
@@ -147,10 +164,9 @@ def _write_schemas(store: FileStore, pending: PendingHistory) -> None:
     """Write the schemas of the history to be and delete newer ones."""
     for schema_id, text in pending.schemas.items():
         store.file_io.write(store.paths.schema_file(schema_id), text.encode(), overwrite=True)
-    if pending.schemas:
-        for schema_id in reversed(store.schemas.ids()):
-            if schema_id > max(pending.schemas):
-                store.file_io.delete(store.paths.schema_file(schema_id))
+    for schema_id in reversed(store.schemas.stored_ids() if pending.schemas else ()):
+        if schema_id > max(pending.schemas):
+            store.file_io.delete(store.paths.schema_file(schema_id))
 
 
 def _write_snapshots(store: FileStore, pending: PendingHistory) -> list[Snapshot]:
@@ -188,14 +204,14 @@ def _delete_doomed(store: FileStore, pending: PendingHistory) -> list[Snapshot]:
     _put_back(store, pending)
     with suppress(OSError):
         manager.write_latest_hint(pending.target.id)
-        manager.write_earliest_hint(min(manager.ids()))
+        manager.write_earliest_hint(min(manager.stored_ids()))
     return gone
 
 
 def _to_delete(store: FileStore, pending: PendingHistory) -> dict[int, Snapshot]:
     """Return the stored snapshots that are newer than the target, or doomed and not overwritten, by id, ascending."""
     manager, expected = store.snapshots, pending.expected
-    ids = (i for i in manager.ids() if i > pending.target.id or (i in pending.doomed and i not in expected))
+    ids = (i for i in manager.stored_ids() if i > pending.target.id or (i in pending.doomed and i not in expected))
     return {i: found for i in ids if (found := manager.stored(i)) is not None}
 
 
@@ -203,8 +219,6 @@ def _put_back(store: FileStore, pending: PendingHistory) -> None:
     """Create the snapshot of a tag again if it has expired."""
     if not pending.restores or store.snapshots.exists(pending.target.id):
         return
-    with suppress(OSError):  # other engines believe in what it names
-        store.file_io.delete(store.paths.earliest_hint)
     path = store.paths.snapshot_file(pending.target.id)
     store.file_io.create_exclusive(path, sealed(path, pending.target.to_json()))
 
@@ -277,4 +291,4 @@ def _overwrite_older(store: FileStore, newest: Snapshot, first: int, contents: M
     return gone[::-1]
 
 
-__all__ = ["Forgotten", "change_history", "finish_change", "finish_pending", "finish_replacing", "reported_unfinished"]
+__all__ = ["Forgotten", "change_history", "finish_change", "finish_pending", "finish_replacing", "history_locked", "reported_unfinished"]

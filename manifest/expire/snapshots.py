@@ -20,9 +20,10 @@ from fileindex.base.log import logger_of
 from manifest.entry.columns import EntryColumns
 from manifest.expire.changelogs import expire_changelogs, keep_changelogs, keeps_appended
 from manifest.expire.delete_files import delete_files, delete_metadata, deletes_of, entries_of
+from manifest.expire.history_change import finish_pending, history_locked
 from manifest.expire.reachable import near_tags, reachable
 from manifest.io import failpoints
-from manifest.io.errors import SnapshotNotFound
+from manifest.io.errors import HistoryBusy, SnapshotNotFound
 from manifest.io.paths import SNAPSHOT, numbered
 from manifest.io.side_by_side import side_by_side
 from manifest.options.durations import parse_duration_millis
@@ -69,12 +70,17 @@ def expire_snapshots(
     those that a consumer has yet to read, unless ``consumer.expiration-time`` forgets it first; never more than ``retain_max``. At most ``limit`` go in one call.
     Where changelogs outlive their snapshots, they are kept, and those whose own time has passed go, by the table's options.
     """
-    return _expire_by(store, _Retention(retain_min, retain_max, older_than_ms, limit))
+    with history_locked(store, "the expiry of snapshots"):
+        finish_pending(store)
+        return _expire_by(store, _Retention(retain_min, retain_max, older_than_ms, limit))
 
 
 def expire_after_commit(store: FileStore, newest: int | None, look: FirstLook | None) -> ExpiredSnapshots:
     """As ``expire_snapshots``, by the options alone, once ``newest`` was committed (None: no matter what); ``look`` was taken meanwhile, if any."""
-    return _expire_by(store, _Retention(), newest, look)
+    with suppress(HistoryBusy), history_locked(store, "the expiry of snapshots", 0):
+        if store.snapshots.pending_history() is None:
+            return _expire_by(store, _Retention(), newest, look)
+    return ExpiredSnapshots()  # the next commit will do it
 
 
 def _expire_by(store: FileStore, policy: _Retention, newest: int | None = None, look: FirstLook | None = None) -> ExpiredSnapshots:

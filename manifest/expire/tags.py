@@ -19,7 +19,7 @@ def delete_tag(store: FileStore, name: str) -> Removed:
     tag = store.snapshots.tag(name)
     if not store.snapshots.delete_tag(name):
         return Removed()
-    if store.snapshots.exists(tag.id):
+    if store.snapshots.holds(tag):
         return Removed(tags=(name,))
     data, manifests = remove_unreachable(store, [tag], ())
     return Removed(0, (name,), data, manifests)
@@ -39,11 +39,11 @@ def replace_tag(store: FileStore, name: str, snapshot: Snapshot, retained_ms: in
         raise CommitConflict(
             f"{store.root}: tag '{name}' was replaced or deleted by another process meanwhile; nothing was changed by this call"
         )
-    if not store.snapshots.exists(snapshot.id):  # expiry deletes the snapshot first and looks for tags afterwards
+    if not store.snapshots.holds(snapshot):  # expiry deletes the snapshot first and looks for tags afterwards
         if not store.file_io.replace(path, after, before):
             raise SnapshotExpired(f"{store.root}: snapshot {snapshot.id} has expired, and another process has replaced tag '{name}' since")
         raise SnapshotExpired(f"{store.root}: snapshot {snapshot.id} has expired; tag '{name}' is as it was")
-    if old.id == snapshot.id or store.snapshots.exists(old.id):
+    if old.key == snapshot.key or store.snapshots.holds(old):
         return Removed()
     data, manifests = remove_unreachable(store, [old], ())
     return Removed(0, (), data, manifests)

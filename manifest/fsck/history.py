@@ -59,6 +59,12 @@ class CheckedHistory:
     def check_hints(self) -> None:
         """Hints may be old, or missing; one that readers would follow into nothing is wrong, and so is one that is no number."""
         paths, manager = self.store.paths, self.store.snapshots
+        try:
+            if manager.pending_history() is not None:  # readers look there, and whoever finishes it writes the hints
+                return
+        except BROKEN as error:
+            self.found.add(ProblemKind.HINT, paths.pending_history, _reason(error), Origin(branch=self._branch))
+            return
         for path, ahead in ((paths.latest_hint, True), (paths.earliest_hint, False)):
             for last_try in (*[False] * (_HINT_TRIES - 1), True):  # commits and expiry go on meanwhile
                 message = self._hint(path, manager, ahead=ahead)
@@ -86,12 +92,11 @@ class CheckedHistory:
         """Every snapshot that is there and readable, oldest first; gaps and what is not readable are noted."""
         manager = self.store.snapshots
         ids = manager.ids()
-        rolled_back_to = self._rollback_target()
         previous: int | None = None
         for snapshot_id in ids:
             path = self.store.paths.snapshot_file(snapshot_id)
             for missing in range(snapshot_id if previous is None else previous + 1, snapshot_id):
-                if previous not in {None, rolled_back_to} and manager.exists(previous):  # else it has expired, and what followed it
+                if previous is not None and manager.exists(previous):  # else it has expired, and what followed it
                     absent = self.store.paths.snapshot_file(missing)
                     self.found.add(ProblemKind.SNAPSHOT_GAP, absent, f"is missing between snapshots {previous} and {snapshot_id}")
             previous = snapshot_id
@@ -105,15 +110,6 @@ class CheckedHistory:
             self.found.counts["snapshots"] += 1
             self._check_references(snapshot, path, Origin(branch=self._branch, snapshot=snapshot_id), ProblemKind.SNAPSHOT)
             yield snapshot
-
-    def _rollback_target(self) -> int | None:
-        """The newest snapshot by a rollback that was cut off: those after it are none, and may be some of many."""
-        try:
-            pending = self.store.snapshots.pending_history()
-        except BROKEN as error:
-            self.found.add(ProblemKind.HINT, self.store.paths.pending_history, _reason(error), Origin(branch=self._branch))
-            return None
-        return None if pending is None else pending.target.id
 
     def tags(self) -> Iterator[tuple[str, Tag]]:
         """Every tag that is readable, with its name."""

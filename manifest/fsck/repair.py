@@ -18,7 +18,7 @@ from functools import partial
 from fileindex.base.errors import CorruptFile
 from fileindex.base.log import logger_of
 from manifest.entry.live import live
-from manifest.expire.history_change import finish_change
+from manifest.expire.history_change import finish_change, history_locked
 from manifest.expire.orphans import list_orphans
 from manifest.expire.reachable import branches_of
 from manifest.fsck.history import CheckedHistory
@@ -80,7 +80,8 @@ def repair_metadata(repairs: Repairs, problems: Sequence[Problem], older_than_ms
         for manager in branches_of(store):
             with _left_if_unreadable(store):
                 branch = branch_store(store, manager.paths.branch)
-                with store.file_io.turn(branch.paths.snapshots):  # no commit of ours comes between
+                # No commit of ours comes between, and nobody else deletes snapshots.
+                with store.file_io.turn(branch.paths.snapshots), history_locked(branch, "the repair"):
                     _finish_rollback(repairs, branch)
                     _forget_dangling(repairs, branch, problems)
                     _write_hints(repairs, branch)
@@ -102,8 +103,8 @@ def _finish_rollback(repairs: Repairs, branch: FileStore) -> None:
     if pending is None:
         return
     target = pending.target.id
-    newer = [i for i in branch.snapshots.ids() if i > target or i in pending.doomed]
-    tags = [paths.tag(name) for name, tag in branch.snapshots.tags().items() if not pending.keeps(tag)]
+    newer = [i for i in branch.snapshots.stored_ids() if i > target or i in pending.doomed]
+    tags = [paths.tag(name) for name, tag in branch.snapshots.stored_tags().items() if not pending.keeps(tag)]
     changelogs = [paths.changelog_file(changelog.id) for changelog in branch.snapshots.kept.all() if not pending.keeps(changelog)]
     repairs.mend(
         RepairKind.FINISH_ROLLBACK,

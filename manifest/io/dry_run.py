@@ -75,6 +75,7 @@ class DryRunFileIO(WrappedFileIO):
         if not overwrite and self.exists(path):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
         self._written[path] = bytes(data)
+        self.deleted.pop(path, None)
 
     def start_write(self, path: str, data: bytes) -> Callable[[], None]:
         self.write(path, data)
@@ -132,6 +133,9 @@ class DryRunFileIO(WrappedFileIO):
 
     def turn(self, directory: str) -> AbstractContextManager[None]:  # noqa: ARG002  # it disturbs nobody
         return nullcontext()
+
+    def lock(self, directory: str, seconds: float | None = None) -> AbstractContextManager[bool]:  # noqa: ARG002  # as above
+        return nullcontext(enter_result=True)
 
     def local_path(self, path: str) -> str | None:
         return None if path in self._written or path in self.deleted else self.inner.local_path(path)

@@ -58,6 +58,10 @@ class CommitConflict(PaimonError):
     """Another commit removed or overlaps files that this one was built on; redo the operation on the new snapshot."""
 
 
+class HistoryBusy(CommitConflict):
+    """Another process is changing the table's history (rollback, fast-forward, expiry); nothing was done, try again."""
+
+
 class CommitGaveUp(CommitConflict):
     """``commit.max-retries`` races were lost in a row."""
 
@@ -143,6 +147,7 @@ __all__ = [
     "FileMissing",
     "FileReplaced",
     "FileTaken",
+    "HistoryBusy",
     "InvalidSchema",
     "NullInKey",
     "OutOfDisk",

@@ -113,6 +113,9 @@ class FileIO(Protocol):
     def write(self, path: str, data: bytes, *, overwrite: bool = False, durable: bool = True) -> None:
         """Write a whole file: exclusively (``FileExistsError``), or with ``overwrite`` by atomic replacement."""
 
+    def write_hint(self, path: str, data: bytes, guard: Callable[[], bool]) -> None:
+        """Replace a file that only advises, atomically and not durably; ``guard`` and ``cancel_creates`` are as of ``create_exclusive``."""
+
     def start_write(self, path: str, data: bytes) -> Callable[[], None]:
         """Begin to write a new file; what is returned waits until it is durable, and raises what went wrong."""
 
@@ -171,6 +174,12 @@ class FileIO(Protocol):
 
     def turn(self, directory: str) -> AbstractContextManager[None]:
         """Wait, for a bounded time, while another process has its turn at ``directory``: fairness, never safety."""
+
+    def lock(self, directory: str, seconds: float | None = None) -> AbstractContextManager[bool]:
+        """Hold the lock of ``directory`` against other processes and yield whether it is held after ``seconds`` (None: a default).
+
+        Storage without locks yields True: nothing may rest on it there.
+        """
 
     def local_path(self, path: str) -> str | None:
         """The path for libraries that open local files themselves; None if they cannot."""
@@ -263,18 +272,14 @@ class LocalFileIO:
 
     def write(self, path: str, data: bytes, *, overwrite: bool = False, durable: bool = True) -> None:
         if overwrite:
-            temporary = temporary_name(path)
-            try:
-                self._create(temporary, data, durable=durable)
-                moved(os.replace, temporary, path)
-            except OSError:
-                with suppress(OSError):
-                    os.unlink(temporary)
-                raise
+            self._replace_file(path, data, durable=durable)
         else:
             self._create(path, data, durable=durable)
         if durable:
             sync_directory(os.path.dirname(path))
+
+    def write_hint(self, path: str, data: bytes, guard: Callable[[], bool]) -> None:
+        self._replace_file(path, data, durable=False, guard=guard)
 
     def start_write(self, path: str, data: bytes) -> Callable[[], None]:
         self.write(path, data, durable=False)
@@ -366,8 +371,24 @@ class LocalFileIO:
     def turn(self, directory: str) -> AbstractContextManager[None]:
         return turn_at(directory)
 
+    def lock(self, directory: str, seconds: float | None = None) -> AbstractContextManager[bool]:
+        return locked(directory, seconds)
+
     def local_path(self, path: str) -> str | None:
         return path
+
+    def _replace_file(self, path: str, data: bytes, *, durable: bool, guard: Callable[[], bool] = lambda: True) -> None:
+        temporary = temporary_name(path)
+        try:
+            self._create(temporary, data, durable=durable)
+            if guard():
+                moved(os.replace, temporary, path)
+            else:
+                os.unlink(temporary)
+        except OSError:
+            with suppress(OSError):
+                os.unlink(temporary)
+            raise
 
     def _create(self, path: str, data: bytes, *, durable: bool) -> None:
         """Write a new file; a failure other than "it exists" removes what was written."""

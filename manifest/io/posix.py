@@ -17,6 +17,7 @@ from manifest.io.errors import UnsafeFileIO
 
 _TURN_SECONDS = 5.0
 _TURN_POLL_SECONDS = 0.002
+_LOCK_SECONDS = 10.0
 _TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.tmp")
 _NO_LINK = frozenset(
     # EACCES counts too: the source was just created in the same directory, so permissions are not the reason.
@@ -27,19 +28,25 @@ _NO_LINK = frozenset(
 @contextmanager
 def turn_at(directory: str) -> Iterator[None]:
     """Hold the lock of a directory; waits for it no longer than some seconds, for it is only fair."""
-    with locked(directory):
+    with locked(directory, _TURN_SECONDS):
         yield
 
 
 @contextmanager
-def locked(directory: str) -> Iterator[bool]:
-    """Hold the lock of a directory, and say whether it is held: some seconds are waited for it. Mounts without locks count as held."""
+def locked(directory: str, seconds: float | None = None) -> Iterator[bool]:
+    """Hold the lock of a directory and yield whether it is held. The kernel releases it when the process dies, not when it stalls.
+
+    Args:
+        directory: Its lock is one of the directory itself, so that it needs no file. False if there is no such directory.
+        seconds: Time to wait for it. None: some seconds. Mounts without locks count as held.
+    """
+    seconds = _LOCK_SECONDS if seconds is None else seconds
     descriptor = _open_directory(directory)
     if descriptor is None:
         yield False
         return
     try:
-        deadline = time.monotonic() + _TURN_SECONDS
+        deadline = time.monotonic() + seconds
         while not (alone := _locked(descriptor)) and time.monotonic() < deadline:
             time.sleep(_TURN_POLL_SECONDS)
         yield alone

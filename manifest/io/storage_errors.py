@@ -23,6 +23,7 @@ OPERATIONS = (
     "list",
     "mkdirs",
     "write",
+    "write_hint",
     "create_exclusive",
     "replace",
     "delete",

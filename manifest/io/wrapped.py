@@ -72,6 +72,10 @@ class WrappedFileIO:
     def write(self, path: str, data: bytes, *, overwrite: bool = False, durable: bool = True) -> None:
         self.inner.write(path, data, overwrite=overwrite, durable=durable)
 
+    def write_hint(self, path: str, data: bytes, guard: Callable[[], bool]) -> None:
+        if guard():
+            self.write(path, data, overwrite=True, durable=False)
+
     def start_write(self, path: str, data: bytes) -> Callable[[], None]:
         self.write(path, data, durable=False)
         return partial(self.sync, path)
@@ -117,6 +121,9 @@ class WrappedFileIO:
 
     def turn(self, directory: str) -> AbstractContextManager[None]:
         return self.inner.turn(directory)
+
+    def lock(self, directory: str, seconds: float | None = None) -> AbstractContextManager[bool]:
+        return self.inner.lock(directory, seconds)
 
     def local_path(self, path: str) -> str | None:
         return self.inner.local_path(path)

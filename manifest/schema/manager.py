@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from fileindex.base.errors import CorruptFile
@@ -17,6 +17,7 @@ from manifest.io.seal import sealed
 from manifest.schema.change import SchemaChange
 from manifest.schema.evolution import evolve
 from manifest.schema.table_schema import TableSchema
+from manifest.snapshot.manager import SnapshotManager
 
 _LOG = logger_of(__name__)
 _ATTEMPTS = 10
@@ -50,9 +51,27 @@ class SchemaManager:
         """Ids of all schema versions, ascending; names that are no number are not ours."""
         return sorted(self._listed())
 
+    def stored_ids(self) -> list[int]:
+        """Return the ids of all schema files, ascending, whatever a fast-forward under way makes of them."""
+        return sorted(self._stored())
+
     def _listed(self) -> dict[int, FileStatus]:
+        found, coming = self._stored(), self._under_way()
+        if not coming:
+            return found
+        kept = {schema_id: status for schema_id, status in found.items() if schema_id < max(coming)}
+        return kept | {i: FileStatus(self._paths.schema_file(i).rpartition("/")[2], 0, 0, is_dir=False) for i in coming}
+
+    def _stored(self) -> dict[int, FileStatus]:
         listed = ((numbered(status.name, SCHEMA), status) for status in self._file_io.list(self._paths.schemas))
         return {schema_id: status for schema_id, status in listed if schema_id is not None}
+
+    def _under_way(self) -> Mapping[int, str]:
+        """Return the schema files that a fast-forward under way writes: with its note they count."""
+        if not self._file_io.cancels_creates or self._paths.branch != MAIN_BRANCH:
+            return {}
+        pending = SnapshotManager(self._file_io, self._paths).pending_history()
+        return {} if pending is None else pending.schemas
 
     def get(self, schema_id: int) -> TableSchema:
         """The schema of that id; ``CorruptFile`` names the file if it is missing or damaged."""
@@ -77,8 +96,8 @@ class SchemaManager:
         return found
 
     def _read(self, schema_id: int) -> TableSchema:
-        path = self._paths.schema_file(schema_id)
-        schema = TableSchema.from_json(self._file_io.read(path), path)
+        path, coming = self._paths.schema_file(schema_id), self._under_way()
+        schema = TableSchema.from_json(coming[schema_id] if schema_id in coming else self._file_io.read(path), path)
         if schema.id != schema_id:
             raise CorruptFile(path, f"holds schema {schema.id}")
         return schema

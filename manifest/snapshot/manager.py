@@ -17,7 +17,7 @@ from manifest.io.seal import sealed
 from manifest.snapshot.consumers import ConsumerFiles
 from manifest.snapshot.kept_changelogs import KeptChangelogs
 from manifest.snapshot.pending_history import PendingHistory
-from manifest.snapshot.snapshot import Snapshot
+from manifest.snapshot.snapshot import Snapshot, SnapshotKey
 from manifest.snapshot.snapshot_commit import Changed, SnapshotCommit
 from manifest.snapshot.tag import Tag
 
@@ -62,6 +62,8 @@ class SnapshotManager(ConsumerFiles):
         """The newest snapshot; None before the first commit."""
         if self.commits is not None:
             return self.commits.latest()
+        if (pending := self._change_under_way()) is not None:
+            return pending.target
         directory = self.paths.snapshots
         known = self.seen.get(directory)
         hint, found = self.file_io.together(self.guess, lambda: None if known is None else self._if_newest(known))
@@ -93,7 +95,7 @@ class SnapshotManager(ConsumerFiles):
             return None
         named = pending.expected.keys() | pending.doomed.keys()
         stored: dict[int, str] = {}
-        for snapshot_id in self.ids():
+        for snapshot_id in self.stored_ids():
             if snapshot_id in named:
                 snapshot = self.stored(snapshot_id)
                 if snapshot is not None:  # else it is being deleted just now
@@ -102,23 +104,46 @@ class SnapshotManager(ConsumerFiles):
                 stored[snapshot_id] = ""
         return pending if pending.is_unfinished(stored) else None
 
+    def _change_under_way(self) -> PendingHistory | None:
+        """As ``pending_history``, where readers have to look for it: elsewhere a change is one commit."""
+        return self.pending_history() if self.file_io.cancels_creates and self.commits is None else None
+
     def exists(self, snapshot_id: int) -> bool:
-        """Whether that snapshot is there."""
+        """Whether a snapshot file of that id is there."""
         return self.file_io.exists(self.paths.snapshot_file(snapshot_id))
 
-    def ids(self) -> list[int]:
-        """All ids, ascending."""
+    def holds(self, snapshot: Snapshot) -> bool:
+        """Whether that very snapshot is still in the history."""
+        pending = self._change_under_way()
+        stored = self.stored(snapshot.id)
+        return stored is not None and stored.key == snapshot.key and (pending is None or pending.keeps(snapshot))
+
+    def stored_ids(self) -> list[int]:
+        """Return the ids of all snapshot files, ascending."""
         return sorted(i for i in (numbered(s.name, SNAPSHOT) for s in self.file_io.list(self.paths.snapshots)) if i)
+
+    def ids(self) -> list[int]:
+        """Return the ids of all snapshots, ascending, as they are once a rollback or fast-forward under way is done."""
+        pending, stored = self._change_under_way(), self.stored_ids()
+        return stored if pending is None else pending.ids_of(stored)
 
     def get(self, snapshot_id: int) -> Snapshot:
         """That snapshot. Raises ``SnapshotExpired``, ``SnapshotNotFound`` or ``CorruptFile``."""
         found = self.stored(snapshot_id)
-        if found is None and (pending := self.pending_history()) is not None:
-            found = pending.snapshots.get(snapshot_id)
+        pending = self.pending_history() if found is None else self._change_under_way()
+        if pending is not None:
+            found = pending.snapshots.get(snapshot_id, None if pending.removes(snapshot_id) else found)
         if found is None and self.commits is not None:
             found = self.commits.snapshot(snapshot_id)
         if found is None:
             raise self._missing(snapshot_id)
+        return found
+
+    def same(self, key: SnapshotKey) -> Snapshot:
+        """Return the snapshot of that identity. Raises ``SnapshotNotFound``, also if its id was given again after a rollback."""
+        found = self.get(key.id)
+        if found.key != key:
+            raise SnapshotExpired(f"{self.paths.root}: a rollback or fast-forward has replaced snapshot {key.id}; do it again")
         return found
 
     def stored(self, snapshot_id: int) -> Snapshot | None:
@@ -225,11 +250,18 @@ class SnapshotManager(ConsumerFiles):
 
     def tag(self, name: str) -> Tag:
         """The snapshot that a tag holds. Raises ``SnapshotNotFound``."""
-        path = self.paths.tag(tag_name(name))
-        try:
-            return Tag.from_json(self.file_io.read(path), path)
-        except FileNotFoundError:
-            raise SnapshotNotFound(f"{self.paths.root}: there is no tag '{name}'{self._others(name)}") from None
+        path, pending = self.paths.tag(tag_name(name)), self._change_under_way()
+        if pending is not None and name in pending.tags:
+            return Tag.from_json(pending.tags[name], path)
+        with suppress(FileNotFoundError):
+            tag = Tag.from_json(self.file_io.read(path), path)
+            if pending is None or pending.keeps(tag):
+                return tag
+        raise SnapshotNotFound(f"{self.paths.root}: there is no tag '{name}'{self._others(name)}")
+
+    def _stored_tag(self, name: str) -> Tag:
+        path = self.paths.tag(name)
+        return Tag.from_json(self.file_io.read(path), path)
 
     def _others(self, name: str) -> str:
         """What there is, where a tag is not."""
@@ -239,14 +271,27 @@ class SnapshotManager(ConsumerFiles):
         return ""
 
     def tags(self) -> dict[str, Tag]:
-        """All tags, by name; one deleted meanwhile is left out, and one that is still the same file is not read again."""
+        """All tags, by name, as they are once a rollback or fast-forward under way is done; one deleted meanwhile is left out."""
+        pending, found = self._change_under_way(), self.stored_tags()
+        if pending is None:
+            return found
+        written = {name: Tag.from_json(text, self.paths.tag(name)) for name, text in pending.tags.items()}
+        return {name: tag for name, tag in found.items() if pending.keeps(tag)} | written
+
+    def stored_tags(self) -> dict[str, Tag]:
+        """Return the tags whose files are there, by name; one that is still the same file is not read again."""
         found: dict[str, Tag] = {}
         for status in self.file_io.list(self.paths.tags):
             if status.name.startswith(TAG) and not status.is_dir:
                 name = status.name.removeprefix(TAG)
                 with suppress(SnapshotNotFound, FileNotFoundError):
                     found[name] = SHARED.load(
-                        self.file_io, self.paths.tag(name), "tag", partial(self.tag, name), lambda _: _TAG_BYTES, listed=status.identity
+                        self.file_io,
+                        self.paths.tag(name),
+                        "tag",
+                        partial(self._stored_tag, name),
+                        lambda _: _TAG_BYTES,
+                        listed=status.identity,
                     )
         return found
 
@@ -259,7 +304,7 @@ class SnapshotManager(ConsumerFiles):
         path = self.paths.tag(tag_name(name))
         if not self.file_io.create_exclusive(path, sealed(path, tag.to_json())):
             raise InvalidArgument(f"{self.paths.root}: tag '{name}' exists")
-        if not self.exists(snapshot.id):  # whoever deletes it looked for tags after that, perhaps before this one was there
+        if not self.holds(snapshot):  # whoever deletes it looked for tags after that, perhaps before this one was there
             self.delete_tag(name)
             raise self._missing(snapshot.id)
         return tag
@@ -300,7 +345,7 @@ class SnapshotManager(ConsumerFiles):
         if self.exists(snapshot_id) or self.pending_history() is not None:
             return False
         if base is None:
-            return not self.ids()
+            return not self.stored_ids()
         stored = self.stored(base.id)
         return stored is not None and stored.delta_manifest_list == base.delta_manifest_list
 
@@ -329,7 +374,7 @@ class SnapshotManager(ConsumerFiles):
 
     def _listed_newest(self) -> Snapshot | None:
         while (pending := self.pending_history()) is None:
-            ids = self.ids()
+            ids = self.stored_ids()
             if not ids:
                 return None
             if (newest := self.stored(ids[-1])) is not None:  # else a whole retention passed between the two calls
@@ -363,7 +408,12 @@ class SnapshotManager(ConsumerFiles):
         return int(text) if text.isdigit() and len(text) <= 19 and int(text) > 0 else None
 
     def _write_hint(self, path: str, snapshot_id: int) -> None:
-        self.file_io.write(path, str(snapshot_id).encode(), overwrite=True, durable=False)
+        def is_true() -> bool:
+            # Other engines follow a hint into nothing, so a late one must not outlive a rollback.
+            pending = self.pending_history()
+            return (pending is None or pending.target.id == snapshot_id) and self.exists(snapshot_id)
+
+        self.file_io.write_hint(path, str(snapshot_id).encode(), is_true)
 
 
 def _iso(millis: int) -> str:

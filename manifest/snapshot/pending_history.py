@@ -8,7 +8,7 @@ The note counts only while every snapshot in question is one that it names: a la
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from fileindex.base.errors import CorruptFile
@@ -106,6 +106,14 @@ class PendingHistory:
         # Expiry removes the oldest snapshots, so a missing one is yet to be written only if an older one is there.
         oldest = min(stored)
         return waiting or any(oldest < snapshot_id and snapshot_id not in present for snapshot_id in self.expected)
+
+    def removes(self, snapshot_id: int) -> bool:
+        """Whether no snapshot has that id in the history to be."""
+        return snapshot_id not in self.expected and (snapshot_id > self.target.id or snapshot_id in self.doomed)
+
+    def ids_of(self, stored: Iterable[int]) -> list[int]:
+        """Return the ids of the history to be, ascending, given those of all snapshot files."""
+        return sorted({*(i for i in stored if not self.removes(i)), *(self.expected if self.restores else ())})
 
     def keeps(self, snapshot: Snapshot) -> bool:
         """Whether a tag's or changelog's state belongs to the history to be."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Self
+from typing import Annotated, NamedTuple, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError
 from pydantic.alias_generators import to_camel
@@ -17,6 +17,26 @@ BATCH_IDENTIFIER = 2**63 - 1
 NO_WATERMARK = -(2**63)
 FIRST_REPLACED = "pyspark-paimon.first-replaced"
 """Property of snapshots that replace others (rollback on an object store): the smallest id that they replace."""
+
+
+class SnapshotKey(NamedTuple):
+    """Identity of a snapshot: after a rollback its id may be given again.
+
+    ``id`` is 0 and ``delta_manifest_list`` empty for the state before the first snapshot. No two commits share a delta manifest list.
+    """
+
+    id: int
+    delta_manifest_list: str
+
+
+EMPTY_TABLE = SnapshotKey(0, "")
+
+
+class ReadState(NamedTuple):
+    """What the rows to commit were computed from: a snapshot, and of it the buckets that are written or the ``whole_table``."""
+
+    snapshot: SnapshotKey
+    whole_table: bool = False
 
 
 class CommitKind(StrEnum):
@@ -96,6 +116,11 @@ class Snapshot(BaseModel):
         return (self.base_manifest_list, self.base_manifest_list_size), (self.delta_manifest_list, self.delta_manifest_list_size)
 
     @property
+    def key(self) -> SnapshotKey:
+        """Identity of the snapshot."""
+        return SnapshotKey(self.id, self.delta_manifest_list)
+
+    @property
     def first_replaced(self) -> int | None:
         """Smallest id of the snapshots that this one replaces; None for a common one."""
         text = (self.properties or {}).get(FIRST_REPLACED, "")
@@ -108,4 +133,14 @@ def _brief(error: Exception) -> str:
     return "; ".join(f"{'.'.join(map(str, item['loc'])) or 'file'}: {item['msg']}" for item in error.errors()[:3])
 
 
-__all__ = ["BATCH_IDENTIFIER", "FIRST_REPLACED", "NO_WATERMARK", "CommitKind", "FileName", "Snapshot"]
+__all__ = [
+    "BATCH_IDENTIFIER",
+    "EMPTY_TABLE",
+    "FIRST_REPLACED",
+    "NO_WATERMARK",
+    "CommitKind",
+    "FileName",
+    "ReadState",
+    "Snapshot",
+    "SnapshotKey",
+]

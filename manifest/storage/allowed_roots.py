@@ -143,6 +143,9 @@ class GuardedFileIO(WrappedFileIO):
     def write(self, path: str, data: bytes, *, overwrite: bool = False, durable: bool = True) -> None:  # noqa: D102  # as above
         self.inner.write(self._entry(path), data, overwrite=overwrite, durable=durable)
 
+    def write_hint(self, path: str, data: bytes, guard: Callable[[], bool]) -> None:  # noqa: D102  # as above
+        self.inner.write_hint(self._entry(path), data, guard)
+
     def start_write(self, path: str, data: bytes) -> Callable[[], None]:  # noqa: D102  # as above
         return self.inner.start_write(self._entry(path), data)
 
@@ -191,6 +194,9 @@ class GuardedFileIO(WrappedFileIO):
 
     def turn(self, directory: str) -> AbstractContextManager[None]:  # noqa: D102  # as above
         return self.inner.turn(self._in(directory))
+
+    def lock(self, directory: str, seconds: float | None = None) -> AbstractContextManager[bool]:  # noqa: D102  # as above
+        return self.inner.lock(self._in(directory), seconds)
 
     def local_path(self, path: str) -> str | None:  # noqa: D102  # as above
         return self.inner.local_path(self._in(path))

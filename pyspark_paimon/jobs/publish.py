@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage, CommitResult
 from manifest.entry.live import EntryFilter
+from manifest.snapshot.snapshot import ReadState
 from manifest.store import FileStore
 from pyspark_paimon.request.backend import WriteRequest
 from pyspark_paimon.request.partition_spec import Spec, predicate_of, values_of
@@ -18,11 +19,11 @@ def publish_rows(
     messages: Sequence[CommitMessage],
     *,
     properties: Mapping[str, str] | None = None,
-    read_snapshot_id: int | None = None,
+    read: ReadState | None = None,
 ) -> CommitResult:
-    """Commit the messages; ``read_snapshot_id`` counts where rows are appended. Raises as ``FileStoreCommit`` does."""
+    """Commit the messages; ``read`` counts where rows are appended. Raises as ``FileStoreCommit`` does."""
     if request.mode != "overwrite":
-        return commit.commit(messages, request.identifier, properties=properties, read_snapshot_id=read_snapshot_id)
+        return commit.commit(messages, request.identifier, properties=properties, read=read)
     dynamic = request.dynamic and request.partition is None
     target = None if dynamic else _replaced(commit.store, request.partition, messages)
     return commit.overwrite(messages, request.identifier, partitions=target, dynamic=dynamic, properties=properties)

@@ -249,6 +249,11 @@ class MergeChange(Change):
         """Rows by action, of the evaluation that was committed."""
         return self._last[-1].counts if self._last else dict.fromkeys(_KINDS, 0)
 
+    @property
+    def reads_all(self) -> bool:
+        """See ``Change``."""
+        return self.wanted.reads_all(self.store.schema)
+
     def evaluated(self, base: Snapshot | None) -> ChangedRows:
         """See ``Change``."""
         merge = MergeRows(self.store.schema, self.wanted)

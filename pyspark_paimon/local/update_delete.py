@@ -22,7 +22,7 @@ from manifest.commit.message import CommitMessage, CommitResult
 from manifest.commit.runs import committed_before
 from manifest.io.errors import CommitConflict
 from manifest.options.support import check_writable
-from manifest.snapshot.snapshot import Snapshot
+from manifest.snapshot.snapshot import EMPTY_TABLE, ReadState, Snapshot
 from manifest.store import FileStore
 from pyspark_paimon.jobs.compaction import write_counters
 from pyspark_paimon.jobs.progress_steps import FlushMeter, PieceMeter, Steps
@@ -155,13 +155,18 @@ class Change:
         return [message for message, _ in done], sum(rows for _, rows in done)
 
     @property
+    def reads_all(self) -> bool:
+        """Whether rows in other buckets than it writes decide about the change."""
+        return False
+
+    @property
     def _predicate(self) -> Predicate:
         return TRUE if self.request.predicate is None else self.request.predicate
 
     def _published(self, commit: FileStoreCommit, messages: Sequence[CommitMessage], base: Snapshot | None) -> CommitResult:
         rewrites = not self.store.schema.is_primary_key_table and not self.store.options.deletion_vectors_enabled
         publish = commit.replace if rewrites else commit.commit
-        return publish(messages, read_snapshot_id=0 if base is None else base.id)
+        return publish(messages, read=ReadState(EMPTY_TABLE if base is None else base.key, self.reads_all))
 
 
 __all__ = ["Change", "ChangedRows", "Read", "delete_rows", "update_rows"]

@@ -45,6 +45,12 @@ class MergeRequest(Message):
     join: Join
     clauses: tuple[Clause, ...] = ()
 
+    def reads_all(self, schema: TableSchema) -> bool:
+        """Whether rows in other buckets than it writes decide what is inserted: those that would have matched."""
+        if not any(clause.action == "insert" for clause in self.clauses):
+            return False
+        return not schema.primary_keys or not {target for target, _ in self.join.pairs}.issuperset(schema.primary_keys)
+
 
 def check_merge(clauses: Sequence[Clause], schema: TableSchema, table: str) -> None:
     """Raise ``InvalidArgument`` if nothing is to be done, ``UnsupportedTable`` for what the table does not take."""

@@ -22,6 +22,7 @@ from fileindex.base.errors import InvalidArgument
 from lsm.write.table_write import compact_together
 from manifest.io.errors import CommitConflict
 from manifest.schema.validation import build_schema
+from manifest.snapshot.snapshot import ReadState
 from manifest.store import FileStore
 from pyspark_paimon import Table, UnknownColumn
 from pyspark_paimon.frames.spark_types import spark_schema
@@ -309,7 +310,7 @@ def test_the_mark_of_a_driver_that_died_holds_nobody_up(monkeypatch):
 def test_a_change_that_conflicts_with_what_it_read_is_not_assigned_again(tmp_path, monkeypatch):
     made = Table.create(tmp_path / "t", "id BIGINT, v STRING", primary_keys=["id"], options={"bucket": "-1"})
     made.write(pa.table({"id": [1, 2], "v": ["a", "b"]}))
-    computed = job(owned=False).model_copy(update={"read_snapshot_id": 1})
+    computed = job(owned=False).model_copy(update={"read": ReadState(FileStore.open(made.path).snapshots.get(1).key)})
     writer = RowsWriter(made.path, computed, 100)
     message = writer.write(batches(1, 2, v="computed"))
     made.write(pa.table({"id": [1], "v": ["newer"]}))

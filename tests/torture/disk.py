@@ -107,7 +107,23 @@ class Count:
         return perform()
 
 
-Act = Kill | Fault | Count
+@dataclass(frozen=True)
+class Stop:
+    """SIGSTOP before the N-th operation; whoever sends SIGCONT lets it go on. ``kills``: SIGKILL instead."""
+
+    number: int
+    kills: bool = False
+
+    def watches(self, name: str) -> bool:
+        return True
+
+    def __call__(self, operation: Operation, perform: Callable[[], Any], half: Callable[[], Any] | None) -> Any:
+        if operation.number == self.number:
+            os.kill(os.getpid(), signal.SIGKILL if self.kills else signal.SIGSTOP)
+        return perform()
+
+
+Act = Kill | Fault | Count | Stop
 
 
 class Disk:

@@ -22,6 +22,7 @@ from manifest.fsck.problem import Findings
 from manifest.io.errors import CommitConflict
 from manifest.io.paths import POSTPONE_BUCKET
 from manifest.schema.table_schema import TableSchema
+from manifest.snapshot.snapshot import EMPTY_TABLE
 from manifest.stats.table_stats import Statistics
 from pyspark_paimon.jobs.fsck import STAGE, findings_from_json, result_of, without_expired
 from pyspark_paimon.request.assignments import Assignments, refuse_delete
@@ -114,7 +115,7 @@ class SparkBackend(SparkScans):
             if job is None or isinstance(rows, SparkRows):  # local rows can be staged once, and depend on no snapshot
                 base = self.pin(TravelRequest()) if based else None
                 with errors_mapped():
-                    job = staged(self._spark, rows, self._target(schema, None if base is None else base.id), request)
+                    job = staged(self._spark, rows, self._target(schema, base), request)
             try:
                 return self._run(job, request.identity)
             except CommitConflict:
@@ -125,12 +126,12 @@ class SparkBackend(SparkScans):
                     raise
         return None
 
-    def _target(self, schema: TableSchema, snapshot_id: int | None) -> Target:
+    def _target(self, schema: TableSchema, base: Snapshot | None) -> Target:
 
         def dynamic_buckets() -> int:
-            return 0 if snapshot_id is None else json.loads(self._ask(rpc.AskDynamicBuckets(snapshot_id=snapshot_id)))
+            return 0 if base is None else json.loads(self._ask(rpc.AskDynamicBuckets(snapshot_id=base.id)))
 
-        return Target(self._path, schema, snapshot_id, dynamic_buckets)
+        return Target(self._path, schema, EMPTY_TABLE if base is None else base.key, dynamic_buckets)
 
     def writer(self, commit_id: str) -> NoReturn:  # noqa: ARG002  # as others have it
         """Rows would have to wait in this process. Raises ``InvalidArgument``."""
@@ -159,7 +160,7 @@ class SparkBackend(SparkScans):
             return MergeResult.model_validate_json(self._order(command, "merge"))
 
         def stage(base: Snapshot | None) -> Staged:
-            target = self._target(schema, None if base is None else base.id)
+            target = self._target(schema, base)
             return staged_merge(self._spark, self.frame, target, request, wanted)
 
         return merge_result(*self._until_committed(request, stage))
@@ -168,7 +169,7 @@ class SparkBackend(SparkScans):
         schema = self.schema()
 
         def stage(base: Snapshot | None) -> Staged | None:
-            return None if base is None else self._staged_change(request, values, self._target(schema, base.id))
+            return None if base is None else self._staged_change(request, values, self._target(schema, base))
 
         return self._until_committed(request, stage)[0]
 
@@ -201,7 +202,7 @@ class SparkBackend(SparkScans):
         if not schema.is_primary_key_table:
             ids = json.loads(self._ask(rpc.AskBuckets(request=CompactRequest(commit_id=request.commit_id))))
             sent = None if values is None else values.sent()
-            job = wire_jobs.ChangeJob(request=request, snapshot_id=snapshot_id, values=sent)
+            job = wire_jobs.ChangeJob(request=request, snapshot=target.key, values=sent)
             return bucket_frame(self._spark, ids, job) if ids else None
         if values is not None:
             values.refuse_expressions()
@@ -242,7 +243,7 @@ class SparkBackend(SparkScans):
             if latest is None:
                 return None
             buckets = json.loads(self._ask(rpc.AskBuckets(request=this, waiting_at=latest.id)))
-            return bucket_frame(self._spark, buckets, wire_jobs.SettleJob(request=this, snapshot_id=latest.id)) if buckets else None
+            return bucket_frame(self._spark, buckets, wire_jobs.SettleJob(request=this, snapshot=latest.key)) if buckets else None
 
         outcomes, _ = self._runner.until_nothing_is_lost(str(uuid.uuid4()), stage)
         return outcomes[-1].snapshot_id if outcomes else None

@@ -68,7 +68,7 @@ def staged_merge(
     write = WriteRequest(commit_id=request.commit_id, mode="upsert" if keyed else "append", row_kinds=keyed, options=request.options)
     source: SparkRows = wanted.source
     rows = MergeFrame(schema, wanted, frame_of(scan, None), source.frame, source.schema).rows()
-    return staged_kinds(spark, rows, target, write, verb="merged", kept=schema.names)
+    return staged_kinds(spark, rows, target, write, verb="merged", kept=schema.names, reads_all=wanted.reads_all(schema))
 
 
 def merge_result(done: WriteResult, outcome: Outcome | None) -> MergeResult:

@@ -13,6 +13,7 @@ from typing import Any
 from fileindex.base.lazy import cached_property
 from manifest.io.paths import POSTPONE_BUCKET
 from manifest.schema.table_schema import TableSchema
+from manifest.snapshot.snapshot import SnapshotKey
 from pyspark_paimon.frames.spark_functions import functions_of
 from pyspark_paimon.frames.spark_types import spark_type
 from pyspark_paimon.request.backend import SparkRows, WriteRequest
@@ -33,13 +34,18 @@ _UNKNOWN_TASKS = 4
 
 @dataclass(frozen=True)
 class Target:
-    """The table that rows are staged for: where it is, its schema, its newest snapshot (None: it is empty), and the engine's questions."""
+    """The table that rows are staged for: where it is, its schema, its newest snapshot, and the engine's questions."""
 
     path: str
     schema: TableSchema
-    snapshot_id: int | None
+    key: SnapshotKey
     dynamic_buckets: Callable[[], int] = lambda: 0
     """The dynamic buckets of the partition that has the most at the snapshot."""
+
+    @property
+    def snapshot_id(self) -> int | None:
+        """Id of the newest snapshot; None for an empty table."""
+        return self.key.id or None
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from lsm.schema.conform_input import conform
 from lsm.write.new_version import NewVersion
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
+from manifest.snapshot.snapshot import ReadState
 from pyspark_paimon.frames.spark_functions import functions_of
 from pyspark_paimon.frames.spark_types import arrow_for_spark, spark_type
 from pyspark_paimon.request.assignments import is_spark_column
@@ -80,7 +81,9 @@ def staged_changes(spark: Any, frame: Any, target: Target, request: WriteRequest
     return staged_kinds(spark, rows, target, request, verb="deleted" if values is None else "updated", kept=kept)
 
 
-def staged_kinds(spark: Any, rows: Any, target: Target, request: WriteRequest, *, verb: str, kept: Collection[str]) -> Staged:
+def staged_kinds(
+    spark: Any, rows: Any, target: Target, request: WriteRequest, *, verb: str, kept: Collection[str], reads_all: bool = False
+) -> Staged:
     """The job that writes ``rows``, a DataFrame with their kinds that was computed from the target's snapshot.
 
     Raises ``InvalidArgument`` where columns of ``kept``, which the rows have from the table, do not pass through Spark unchanged.
@@ -95,7 +98,7 @@ def staged_kinds(spark: Any, rows: Any, target: Target, request: WriteRequest, *
         reason = f"column '{fine[0]}' has nanoseconds, Spark cuts them off" if fine else f"it has a column '{ROW_KIND}'"
         raise InvalidArgument(f"rows of this table cannot be {verb} over Spark: {reason}; open it in process")
     done = _staged_frame(spark, SparkRows(rows, arrow_for_spark(rows.schema)), target, request)
-    return Staged(done.frame, done.job.model_copy(update={"read_snapshot_id": target.snapshot_id or 0}))
+    return Staged(done.frame, done.job.model_copy(update={"read": ReadState(target.key, reads_all)}))
 
 
 def _literal(frame: Any, schema: TableSchema, name: str, value: Any) -> Any:

@@ -15,7 +15,7 @@ from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage, CommitResult
 from manifest.commit.runs import committed_before
 from manifest.io.errors import CommitConflict
-from manifest.snapshot.snapshot import CommitKind
+from manifest.snapshot.snapshot import CommitKind, ReadState
 from manifest.store import FileStore
 from pyspark_paimon.jobs.compaction import compaction_counts, write_counters
 from pyspark_paimon.jobs.publish import publish_rows
@@ -49,14 +49,14 @@ def commit_rows(
 
     def publish(made: Sequence[CommitMessage]) -> CommitResult:
         properties = _noted(**_counted(made, rows), **(kinds or {}), files=sum(len(message.new_files) for message in made))
-        return publish_rows(commit, request, made, properties=properties, read_snapshot_id=job.read_snapshot_id)
+        return publish_rows(commit, request, made, properties=properties, read=job.read)
 
     crosses = store.schema.keys_cross_partitions
     assigns = crosses or (store.schema.has_dynamic_buckets and not job.owned)
     if assigns and not (job.owned or job.keyed):  # tasks that own nothing cannot tell where a key lives
         messages = rebucket(store, messages, request.commit_id, overwrite=overwriting, keeps_others=request.keeps_others)
     if assigns:
-        again = job.read_snapshot_id is None  # else a conflict means to read again
+        again = job.read is None  # else a conflict means to read again
         result, messages = commit_with_rebucket(
             commit, messages, publish, overwrite=overwriting, keeps_others=request.keeps_others, again=again
         )
@@ -72,14 +72,14 @@ def commit_change(store: FileStore, job: ChangeJob, messages: Sequence[CommitMes
     commit = FileStoreCommit(store, job.request.commit_id)
     publish = commit.commit if store.options.deletion_vectors_enabled else commit.replace
     properties = _noted(**_counted(messages, rows), files=sum(len(message.new_files) + len(message.compact_after) for message in messages))
-    result = publish(messages, properties=properties, read_snapshot_id=job.snapshot_id)
+    result = publish(messages, properties=properties, read=ReadState(job.snapshot))
     _keep(store, job.request.commit_id, result, commit.retries)
 
 
 def commit_settled(store: FileStore, job: SettleJob, messages: Sequence[CommitMessage]) -> None:
     """Put rows in their buckets in the place of files that waited for them. Raises ``CommitConflict`` if a bucket changed meanwhile."""
     commit = FileStoreCommit(store, job.request.commit_id)
-    result = commit.replace(messages, read_snapshot_id=job.snapshot_id, kind=CommitKind.COMPACT)
+    result = commit.replace(messages, read=ReadState(job.snapshot), kind=CommitKind.COMPACT)
     _keep(store, job.request.commit_id, result, commit.retries)
 
 

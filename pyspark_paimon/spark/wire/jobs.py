@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias
 
 from pydantic import Field
 
+from manifest.snapshot.snapshot import ReadState, SnapshotKey
 from pyspark_paimon.request.backend import CompactRequest, DeleteRequest, WriteRequest
 from pyspark_paimon.request.message import CommitId, Message
 
@@ -21,8 +22,8 @@ class RowsJob(Message):
 
     The dynamic buckets of a partition are shared by ``writers`` of the ``tasks``, as ``lsm.bucket.dynamic.Owners`` says, as of
     ``base_snapshot_id`` (0: an empty table; None: the newest when a task begins).
-    ``blobs``: the rows are Arrow IPC streams in a binary column (``blob_frame`` of ``arrow_stream``). ``read_snapshot_id``: the
-    rows were computed from that snapshot, so that a newer change of their buckets is a conflict.
+    ``blobs``: the rows are Arrow IPC streams in a binary column (``blob_frame`` of ``arrow_stream``). ``read``: the
+    rows were computed from that state, so that a newer change of it is a conflict.
     """
 
     job: Literal["rows"] = "rows"
@@ -30,7 +31,7 @@ class RowsJob(Message):
     owned: bool
     keyed: bool = False
     blobs: bool = False
-    read_snapshot_id: int | None = None
+    read: ReadState | None = None
     tasks: int = Field(default=1, ge=1)
     writers: int = Field(default=1, ge=1)
     base_snapshot_id: int | None = None
@@ -58,7 +59,7 @@ class SettleJob(Message):
 
     job: Literal["settle"] = "settle"
     request: CompactRequest
-    snapshot_id: int
+    snapshot: SnapshotKey
 
     @property
     def identity(self) -> str:
@@ -74,7 +75,7 @@ class ChangeJob(Message):
 
     job: Literal["change"] = "change"
     request: DeleteRequest
-    snapshot_id: int
+    snapshot: SnapshotKey
     values: str | None = None
 
     @property

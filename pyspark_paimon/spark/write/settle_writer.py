@@ -31,8 +31,8 @@ class SettleWriter(JobWriter):
             if not partitions:
                 return TaskMessage()
             store = open_store(self.path, job.request)
-            waiting = waiting_files(store, store.snapshots.get(job.snapshot_id), EntryFilter(partitions=partitions))
-            made = moved_rows(store, waiting, job.request.commit_id, job.snapshot_id, threads=use_task_cpus())
+            waiting = waiting_files(store, store.snapshots.same(job.snapshot), EntryFilter(partitions=partitions))
+            made = moved_rows(store, waiting, job.request.commit_id, job.snapshot, threads=use_task_cpus())
             return TaskMessage([message.model_dump_json() for message in made])
 
     def publish(self, messages: Sequence[TaskMessage | None]) -> None:

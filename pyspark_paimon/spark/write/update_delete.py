@@ -31,7 +31,7 @@ class ChangeWriter(JobWriter):
             store = open_store(self.path, job.request)
             update = None if job.values is None else Assignments.received(job.values, store.schema).applied
             predicate = TRUE if job.request.predicate is None else job.request.predicate
-            change = AppendChange(store, store.snapshots.get(job.snapshot_id), predicate, job.request.commit_id, update)
+            change = AppendChange(store, store.snapshots.same(job.snapshot), predicate, job.request.commit_id, update)
             made: list[CommitMessage] = []
             rows = 0
             try:

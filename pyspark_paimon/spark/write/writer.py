@@ -80,7 +80,7 @@ class RowsWriter(JobWriter):
             _check_owned(made)
         rows = sum(message.rows for message in messages if message is not None)
         kinds = sum((Counter(message.kinds) for message in messages if message is not None), Counter())
-        commit_rows(open_store(self.path, job.request), job, made, rows, kinds if job.read_snapshot_id is not None else {})
+        commit_rows(open_store(self.path, job.request), job, made, rows, kinds if job.read is not None else {})
 
     def discard(self, messages: Sequence[TaskMessage | None]) -> None:
         """Delete the files of a write that surely was not committed."""

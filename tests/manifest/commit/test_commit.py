@@ -9,7 +9,7 @@ from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.runs import committed_before
 from manifest.io.errors import CommitConflict, CommitReplayed
 from manifest.schema.change import ChangeOptions
-from manifest.snapshot.snapshot import BATCH_IDENTIFIER, CommitKind
+from manifest.snapshot.snapshot import BATCH_IDENTIFIER, CommitKind, ReadState
 from tests.manifest.commit_kit import (
     EMPTY,
     check_table,
@@ -271,20 +271,20 @@ def test_append_tables_have_no_sequence_order(tmp_path):
 
 def test_a_change_computed_from_rows_conflicts_with_newer_rows_of_its_buckets(store):
     committer(store).commit([message(store, [data_file(store, bucket=b)], bucket=b) for b in (0, 1)])
-    read = store.snapshots.latest_id()
+    read = store.snapshots.latest().key
     committer(store).commit([message(store, [data_file(store, bucket=1, seq=(10, 19))], bucket=1)])
     deletes = message(store, [data_file(store, seq=(10, 10), rows=1, deletes=1)])
-    assert committer(store).commit([deletes], read_snapshot_id=read).snapshot_id == 3
+    assert committer(store).commit([deletes], read=ReadState(read)).snapshot_id == 3
     with pytest.raises(CommitConflict, match="changed since snapshot"):
-        committer(store).commit([message(store, [data_file(store, seq=(11, 11))])], read_snapshot_id=read)
+        committer(store).commit([message(store, [data_file(store, seq=(11, 11))])], read=ReadState(read))
 
 
 def test_a_change_computed_from_rows_survives_a_compaction(store):
     old = data_file(store)
     committer(store).commit([message(store, [old])])
-    read = store.snapshots.latest_id()
+    read = store.snapshots.latest().key
     committer(store).commit([message(store, (), [old], [data_file(store, level=5)])])
-    assert committer(store).commit([message(store, [data_file(store, seq=(10, 10))])], read_snapshot_id=read).snapshot_id == 3
+    assert committer(store).commit([message(store, [data_file(store, seq=(10, 10))])], read=ReadState(read)).snapshot_id == 3
 
 
 def test_overwrite_replaces_the_whole_table(store):
@@ -344,7 +344,7 @@ def test_replace_swaps_files_or_conflicts(store):
     old = data_file(store)
     committer(store).commit([message(store, [old])])
     new = data_file(store, rows=9)
-    result = committer(store).replace([message(store, (), [old], [new])], read_snapshot_id=1)
+    result = committer(store).replace([message(store, (), [old], [new])], read=ReadState(store.snapshots.get(1).key))
     assert store.snapshots.get(result.snapshot_id).commit_kind is CommitKind.OVERWRITE
     assert live_names(store) == [new.file_name]
     with pytest.raises(CommitConflict, match="removed"):

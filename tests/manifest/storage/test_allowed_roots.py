@@ -39,6 +39,7 @@ WAYS = {
     "list": lambda io, path: io.list(path),
     "mkdirs": lambda io, path: io.mkdirs(path),
     "write": lambda io, path: io.write(path, b"x", overwrite=True),
+    "write_hint": lambda io, path: io.write_hint(path, b"x", lambda: True),
     "create_exclusive": lambda io, path: io.create_exclusive(path, b"x"),
     "cancel_creates": lambda io, path: io.cancel_creates(path, lambda name: True),
     "replace": lambda io, path: io.replace(path, b"secret", b"x"),
@@ -48,6 +49,7 @@ WAYS = {
     "open_output": lambda io, path: io.open_output(path),
     "open_input": lambda io, path: io.open_input(path),
     "sync": lambda io, path: io.sync(path),
+    "lock": lambda io, path: io.lock(path),
     "turn": lambda io, path: io.turn(path),
     "local_path": lambda io, path: io.local_path(path),
 }

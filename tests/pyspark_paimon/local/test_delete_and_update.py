@@ -200,7 +200,7 @@ def test_a_change_that_another_commit_overtook_is_evaluated_again(table_root: st
     publish, overtaken = getattr(FileStoreCommit, name), []
 
     def late(self: FileStoreCommit, messages: Any, *args: Any, **fields: Any) -> Any:
-        if "read_snapshot_id" in fields and not overtaken:
+        if "read" in fields and not overtaken:
             overtaken.append(True)
             Table.open(table.path).write(rows_of([(key, 0, 30, "late") for key in range(10, 20)]))
         return publish(self, messages, *args, **fields)

@@ -13,6 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from lsm.write.table_write import TableWrite
 from manifest.commit.file_store_commit import FileStoreCommit
+from manifest.snapshot.snapshot import ReadState
 from manifest.store import FileStore
 from pyspark_paimon import CastFailed, CommitConflict, InvalidArgument, InvalidSchema, Table
 
@@ -140,7 +141,7 @@ def test_rows_computed_before_the_change_conflict(table):
     table.add_column("c", "INT")
     table.write(pa.table({"id": [7], "a": pa.nulls(1, pa.int32()), "b": [""], "c": pa.array([1], pa.int32())}))
     with pytest.raises(CommitConflict, match="schema changed"):
-        FileStoreCommit(store, "computed").commit(messages, read_snapshot_id=1)
+        FileStoreCommit(store, "computed").commit(messages, read=ReadState(store.snapshots.get(1).key))
 
 
 def test_types_and_defaults_may_be_given_in_any_form(table):
