@@ -78,7 +78,7 @@ def expire_snapshots(
 def expire_after_commit(store: FileStore, newest: int | None, look: FirstLook | None) -> ExpiredSnapshots:
     """As ``expire_snapshots``, by the options alone, once ``newest`` was committed (None: no matter what); ``look`` was taken meanwhile, if any."""
     with suppress(HistoryBusy), history_locked(store, "the expiry of snapshots", 0):
-        if store.snapshots.pending_history() is None:
+        if store.snapshots.change_under_way() is None:
             return _expire_by(store, _Retention(), newest, look)
     return ExpiredSnapshots()  # the next commit will do it
 

@@ -56,7 +56,8 @@ class SchemaManager:
         return sorted(self._stored())
 
     def _listed(self) -> dict[int, FileStatus]:
-        found, coming = self._stored(), self._under_way()
+        found = self._stored()
+        coming = self._under_way() if found else {}
         if not coming:
             return found
         kept = {schema_id: status for schema_id, status in found.items() if schema_id < max(coming)}

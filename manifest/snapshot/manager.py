@@ -62,7 +62,7 @@ class SnapshotManager(ConsumerFiles):
         """The newest snapshot; None before the first commit."""
         if self.commits is not None:
             return self.commits.latest()
-        if (pending := self._change_under_way()) is not None:
+        if (pending := self.change_under_way()) is not None:
             return pending.target
         directory = self.paths.snapshots
         known = self.seen.get(directory)
@@ -104,7 +104,7 @@ class SnapshotManager(ConsumerFiles):
                 stored[snapshot_id] = ""
         return pending if pending.is_unfinished(stored) else None
 
-    def _change_under_way(self) -> PendingHistory | None:
+    def change_under_way(self) -> PendingHistory | None:
         """As ``pending_history``, where readers have to look for it: elsewhere a change is one commit."""
         return self.pending_history() if self.file_io.cancels_creates and self.commits is None else None
 
@@ -114,7 +114,7 @@ class SnapshotManager(ConsumerFiles):
 
     def holds(self, snapshot: Snapshot) -> bool:
         """Whether that very snapshot is still in the history."""
-        pending = self._change_under_way()
+        pending = self.change_under_way()
         stored = self.stored(snapshot.id)
         return stored is not None and stored.key == snapshot.key and (pending is None or pending.keeps(snapshot))
 
@@ -124,13 +124,13 @@ class SnapshotManager(ConsumerFiles):
 
     def ids(self) -> list[int]:
         """Return the ids of all snapshots, ascending, as they are once a rollback or fast-forward under way is done."""
-        pending, stored = self._change_under_way(), self.stored_ids()
+        pending, stored = self.change_under_way(), self.stored_ids()
         return stored if pending is None else pending.ids_of(stored)
 
     def get(self, snapshot_id: int) -> Snapshot:
         """That snapshot. Raises ``SnapshotExpired``, ``SnapshotNotFound`` or ``CorruptFile``."""
         found = self.stored(snapshot_id)
-        pending = self.pending_history() if found is None else self._change_under_way()
+        pending = self.pending_history() if found is None else self.change_under_way()
         if pending is not None:
             found = pending.snapshots.get(snapshot_id, None if pending.removes(snapshot_id) else found)
         if found is None and self.commits is not None:
@@ -250,7 +250,7 @@ class SnapshotManager(ConsumerFiles):
 
     def tag(self, name: str) -> Tag:
         """The snapshot that a tag holds. Raises ``SnapshotNotFound``."""
-        path, pending = self.paths.tag(tag_name(name)), self._change_under_way()
+        path, pending = self.paths.tag(tag_name(name)), self.change_under_way()
         if pending is not None and name in pending.tags:
             return Tag.from_json(pending.tags[name], path)
         with suppress(FileNotFoundError):
@@ -272,7 +272,7 @@ class SnapshotManager(ConsumerFiles):
 
     def tags(self) -> dict[str, Tag]:
         """All tags, by name, as they are once a rollback or fast-forward under way is done; one deleted meanwhile is left out."""
-        pending, found = self._change_under_way(), self.stored_tags()
+        pending, found = self.change_under_way(), self.stored_tags()
         if pending is None:
             return found
         written = {name: Tag.from_json(text, self.paths.tag(name)) for name, text in pending.tags.items()}

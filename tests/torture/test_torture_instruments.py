@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from typing import Any
 
 import pytest
 
@@ -60,8 +61,8 @@ def test_the_judge_finds_a_commit_that_is_acknowledged_and_not_made(tmp_path, mo
     model = Model("append").after(FIRST)
     create = LocalFileIO.create_exclusive
 
-    def forgetful(storage: LocalFileIO, file: str, data: bytes) -> bool:
-        return True if file.endswith("/snapshot-2") and b'"second"' in data else create(storage, file, data)
+    def forgetful(storage: LocalFileIO, file: str, data: bytes, **options: Any) -> bool:
+        return True if file.endswith("/snapshot-2") and b'"second"' in data else create(storage, file, data, **options)
 
     if planted != "nothing":
         monkeypatch.setattr(LocalFileIO, "create_exclusive", forgetful)

@@ -76,7 +76,7 @@ def test_a_second_open_reads_hints_snapshots_and_pages_but_no_schema_manifest_or
     first = content(tmp_path / "t")
     read_names.clear()
     assert content(tmp_path / "t") == first
-    assert {name.split("-")[0] for name in read_names} == {"LATEST", "snapshot", "data"}
+    assert {name.split("-")[0] for name in read_names} == {"LATEST", "ROLLBACK", "snapshot", "data"}
     assert not any(name.startswith("manifest") for name in read_names)
 
 
