@@ -279,9 +279,7 @@ class FileStore:
         try:
             yield
         except FileNotFoundError as error:
-            manager = self.snapshots
-            pinned = manager.holds(snapshot) or any(tag.key == snapshot.key for tag in manager.tags().values())
-            if pinned:
+            if self.snapshots.still_has(snapshot):
                 raise CorruptFile(str(error.filename), f"is missing, but snapshot {snapshot.id} needs it") from error
             raise SnapshotExpired(
                 f"{self.root}: snapshot {snapshot.id} has expired while it was read; "

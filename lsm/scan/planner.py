@@ -37,6 +37,7 @@ from manifest.entry.live import EntryFilter, live
 from manifest.entry.manifest_blocks import EntryNarrowing
 from manifest.entry.manifest_entry import FileKind
 from manifest.entry.manifest_list import ManifestFileMeta
+from manifest.lost_snapshots import refuse_lost_snapshots
 from manifest.options.support import check_readable
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
@@ -114,6 +115,8 @@ class _Funnel:
         with self._report.stage("snapshot") as tally:
             tally.note = "the table has no snapshot" if snapshot is None else f"{snapshot.id}, {snapshot.commit_kind.value}"
             tally.count(int(snapshot is not None), 0)
+            if snapshot is None:
+                refuse_lost_snapshots(self._store)
         if snapshot is None or (not self._settles_keys and not self._min_level and self._is_known_empty(snapshot)):
             return ScanPlan(0 if snapshot is None else snapshot.id, (), tuple(self._report.stages))
         entries = self._in_wanted_partitions(self._manifests(snapshot))

@@ -41,6 +41,7 @@ from manifest.io.errors import (
     UnsafeFileIO,
 )
 from manifest.io.paths import MAIN_BRANCH
+from manifest.lost_snapshots import refuse_lost_snapshots
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER, EMPTY_TABLE, CommitKind, ReadState, Snapshot, SnapshotKey
 from manifest.stats.table_stats import EXACT, Statistics
 from manifest.store import FileStore
@@ -342,7 +343,9 @@ class FileStoreCommit:
             with history_change.history_locked(store, "the commit"):
                 history_change.finish_pending(store)
         latest = manager.latest()
-        if latest is not None and latest.first_replaced is not None:
+        if latest is None:
+            refuse_lost_snapshots(store)
+        elif latest.first_replaced is not None:
             history_change.finish_replacing(store, latest)
         return latest
 

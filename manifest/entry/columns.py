@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -285,6 +286,8 @@ class EntryColumns:
     def not_deleted(self) -> EntryColumns:
         """The ADD entries whose identity no DELETE entry has."""
         added = self.kind == FileKind.ADD
+        if added.all():
+            return self
         names = self.content("_FILE._FILE_NAME")
         deletes = np.flatnonzero(~added)
         gone_names = {names[row] for row in deletes.tolist()}
@@ -293,6 +296,29 @@ class EntryColumns:
         dead = [row for row, identity in zip(suspects.tolist(), self.identities(suspects), strict=True) if identity in gone]
         added[dead] = False
         return self.select(added)
+
+    @property
+    def named_again(self) -> Mask:
+        """Which entries have the file name of another one; only among these can two have one identity."""
+        names = self.content("_FILE._FILE_NAME")
+        if len(set(names)) == len(names):
+            return np.zeros(len(names), np.bool_)
+        counts = Counter(names)
+        return np.array([counts[name] > 1 for name in names], np.bool_)
+
+    @cached_property
+    def added_twice(self) -> int | None:
+        """An entry whose bucket has another one of the same file name; None if there is none."""
+        seen: set[tuple[bytes, int, bytes]] = set()
+        rows = np.flatnonzero(self.named_again)
+        some = self.select(rows)
+        for row, *file in zip(
+            rows.tolist(), some.content("_PARTITION"), some.bucket.tolist(), some.content("_FILE._FILE_NAME"), strict=True
+        ):
+            if tuple(file) in seen:
+                return int(row)
+            seen.add(tuple(file))
+        return None
 
     def identities(self, rows: Indices | None = None) -> list[tuple[bytes, ...]]:
         """A hashable identity of every entry (or of ``rows``), comparable among all ``EntryColumns``."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from fileindex.base.arrays import Int64s, Mask
+from fileindex.base.errors import CorruptFile
 from fileindex.predicate.tree import Predicate
 from manifest.entry.block_ranges import BlockRanges
 from manifest.entry.columns import EntryColumns
@@ -18,8 +18,15 @@ from manifest.stats.partition_stats import PartitionType
 
 
 def live(entries: EntryColumns) -> EntryColumns:
-    """The ADD entries whose identity no DELETE entry has; order does not matter (Paimon's batch scan)."""
-    return entries if (entries.kind == FileKind.ADD).all() else entries.not_deleted
+    """Return the ADD entries whose identity no DELETE entry has.
+
+    The order of entries does not matter, as in Paimon's batch scan. Raises ``CorruptFile`` if a file of a bucket is added twice.
+    """
+    alive = entries.not_deleted
+    if (twice := alive.added_twice) is not None:
+        path, name = alive.path_of(twice), alive.file_name[twice]
+        raise CorruptFile(path, f"adds data file {name}, which is in the table already, so its rows would count twice")
+    return alive
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +49,7 @@ def merge(entries: EntryColumns) -> Merged:
     """Cancel each ADD with a later DELETE of its identity; a DELETE without an ADD stays (Paimon's ``FileEntry.mergeEntries``)."""
     at: dict[tuple[bytes, ...], int] = {}
     twice: list[int] = []
-    again = _named_again(entries)
+    again = entries.named_again
     if not again.any():
         return Merged(entries, ())
     rows = np.flatnonzero(again)
@@ -59,15 +66,6 @@ def merge(entries: EntryColumns) -> Merged:
     stays = ~again
     stays[rows[list(at.values())]] = True
     return Merged(entries.select(stays), tuple(rows[twice].tolist()))
-
-
-def _named_again(entries: EntryColumns) -> Mask:
-    """Which entries have the file name of another one; only among these can two have one identity."""
-    names = entries.content("_FILE._FILE_NAME")
-    if len(set(names)) == len(names):
-        return np.zeros(len(names), np.bool_)
-    counts = Counter(names)
-    return np.array([counts[name] > 1 for name in names], np.bool_)
 
 
 @dataclass(frozen=True, slots=True)

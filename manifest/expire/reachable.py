@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 
 from fileindex.base.errors import CorruptFile
 from manifest.entry.columns import EntryColumns
 from manifest.entry.live import EntryFilter
 from manifest.entry.manifest_entry import FileKind
+from manifest.io.errors import SnapshotExpired, SnapshotNotFound
 from manifest.io.paths import MAIN_BRANCH
 from manifest.snapshot.manager import SnapshotManager
 from manifest.snapshot.snapshot import Snapshot
@@ -30,11 +31,6 @@ class Reachable:
     statistics: set[str] = field(default_factory=set)
     wanted: EntryFilter = EVERYTHING
 
-    def add_metadata(self, store: FileStore, snapshot: Snapshot) -> None:
-        """Everything of ``snapshot`` but its data files. Raises ``CorruptFile`` if some of it is missing."""
-        with _needed_by(snapshot):
-            self._add_metadata(store, snapshot)
-
     def _add_metadata(self, store: FileStore, snapshot: Snapshot) -> None:
         for name, size in snapshot.manifest_lists:
             self.metadata.add(name)
@@ -50,15 +46,18 @@ class Reachable:
         if snapshot.statistics:
             self.statistics.add(snapshot.statistics)
 
-    def add_state(self, store: FileStore, snapshot: Snapshot) -> None:
-        """Everything that reading ``snapshot`` needs."""
-        self.add_metadata(store, snapshot)
-        with _needed_by(snapshot):
+    def add_state(self, store: FileStore, snapshot: Snapshot, manager: SnapshotManager | None = None) -> None:
+        """Add everything that reading ``snapshot`` needs.
+
+        Raises ``CorruptFile`` if some of it is missing, ``SnapshotExpired`` if ``manager`` (default: the store's) does not have it any more.
+        """
+        with _needed_by(snapshot, manager or store.snapshots):
+            self._add_metadata(store, snapshot)
             self.data |= store.live_entries(snapshot, self.wanted).physical_names()
 
-    def add_changes(self, store: FileStore, snapshot: Snapshot) -> None:
-        """Everything that ``snapshot`` added to its predecessor's state, and its changelog."""
-        with _needed_by(snapshot):
+    def add_changes(self, store: FileStore, snapshot: Snapshot, manager: SnapshotManager) -> None:
+        """Add everything that ``snapshot`` added to its predecessor's state, and its changelog. Raises as ``add_state`` does."""
+        with _needed_by(snapshot, manager):
             self._add_metadata(store, snapshot)
             changes = store.delta_entries(snapshot)
             self.data |= changes.select(changes.kind == FileKind.ADD).physical_names()
@@ -92,13 +91,17 @@ class Reachable:
 
 
 @contextmanager
-def _needed_by(snapshot: Snapshot) -> Iterator[None]:
-    """Explain a file that is not there: without it nobody knows what ``snapshot`` uses, so nothing may be deleted."""
+def _needed_by(snapshot: Snapshot, manager: SnapshotManager) -> Iterator[None]:
+    """Explain a missing file: nobody knows what ``snapshot`` uses, so nothing may be deleted, unless it has just gone itself."""
     try:
         yield
-    except FileNotFoundError as error:
+    except (FileNotFoundError, SnapshotExpired) as error:
         what = "a tag of snapshot" if isinstance(snapshot, Tag) else "snapshot"
-        raise CorruptFile(str(error.filename), f"is missing, but {what} {snapshot.id} needs it; nothing is deleted meanwhile") from error
+        if not manager.still_has(snapshot):
+            raise SnapshotExpired(f"{manager.paths.root}: {what} {snapshot.id} was deleted while it was read") from error
+        missing = error if isinstance(error, FileNotFoundError) else error.__cause__
+        path = str(getattr(missing, "filename", "") or manager.paths.manifests)
+        raise CorruptFile(path, f"is missing, but {what} {snapshot.id} needs it; nothing is deleted meanwhile") from error
 
 
 def reachable(store: FileStore, states: Iterable[Snapshot], dead: EntryColumns) -> Reachable:
@@ -108,7 +111,9 @@ def reachable(store: FileStore, states: Iterable[Snapshot], dead: EntryColumns) 
     """
     found = Reachable(wanted=EntryFilter(partitions=set(dead.partition_codes[1]), buckets=set(dead.bucket.tolist())))
     for state in states:
-        found.add_state(store, state)
+        # A tag may be deleted at any time.
+        with suppress(SnapshotExpired) if isinstance(state, Tag) else nullcontext():
+            found.add_state(store, state)
     for branch in branches_of(store):
         if branch.paths.branch != store.branch:
             _add_history(found, store, branch)
@@ -142,20 +147,25 @@ def branches_of(store: FileStore) -> Iterator[SnapshotManager]:
 
 
 def _add_history(found: Reachable, store: FileStore, manager: SnapshotManager) -> None:
+    """Add what one branch reaches. Snapshots and tags that are deleted meanwhile reach nothing."""
     for tag in manager.tags().values():
-        found.add_state(store, tag)
+        with suppress(SnapshotExpired):
+            found.add_state(store, tag, manager)
     previous = None
     for snapshot_id in manager.ids():
-        snapshot = manager.get(snapshot_id)
-        if previous is None or previous + 1 != snapshot_id:  # a gap, as a move to a branch may leave: what came meanwhile is not known
-            found.add_state(store, snapshot)
-        found.add_changes(store, snapshot)
-        previous = snapshot_id
+        try:
+            snapshot = manager.get(snapshot_id)
+            if previous is None or previous + 1 != snapshot_id:  # a gap, as a move to a branch may leave: what came meanwhile is not known
+                found.add_state(store, snapshot, manager)
+            found.add_changes(store, snapshot, manager)
+            previous = snapshot_id
+        except SnapshotNotFound:
+            previous = None
     for snapshot in manager.kept.all():
         found.add_kept(store, snapshot)
     pending = manager.pending_history()
     for snapshot in pending.snapshots.values() if pending is not None else ():
-        found.add_state(store, snapshot)
+        found.add_state(store, snapshot, manager)
 
 
 __all__ = ["Reachable", "branches_of", "everything_reachable", "near_tags", "reachable"]

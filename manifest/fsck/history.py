@@ -11,6 +11,7 @@ from manifest.fsck.manifests import BROKEN
 from manifest.fsck.problem import Findings, Origin, ProblemKind
 from manifest.io.errors import SnapshotNotFound
 from manifest.io.paths import CHANGELOG, CONSUMER, TAG, numbered
+from manifest.lost_snapshots import refuse_lost_snapshots
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.manager import SnapshotManager
 from manifest.snapshot.snapshot import Snapshot
@@ -65,6 +66,10 @@ class CheckedHistory:
         except BROKEN as error:
             self.found.add(ProblemKind.HINT, paths.pending_history, _reason(error), Origin(branch=self._branch))
             return
+        try:
+            refuse_lost_snapshots(self.store)
+        except BROKEN as error:
+            self.found.add(ProblemKind.SNAPSHOT, paths.snapshots, _reason(error), Origin(branch=self._branch))
         for path, ahead in ((paths.latest_hint, True), (paths.earliest_hint, False)):
             for last_try in (*[False] * (_HINT_TRIES - 1), True):  # commits and expiry go on meanwhile
                 message = self._hint(path, manager, ahead=ahead)

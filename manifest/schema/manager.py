@@ -130,7 +130,10 @@ class SchemaManager:
     def create(self, schema: TableSchema) -> TableSchema:
         """Write the first schema; ``TableExists`` if there is one already."""
         try:
-            taken = self.latest() is not None or not self._put(schema)
+            taken = self.latest() is not None
+            if not taken:
+                self._refuse_remains()
+                taken = not self._put(schema)
         except OSError as error:
             if error.errno != errno.ENOTDIR:
                 raise
@@ -139,6 +142,14 @@ class SchemaManager:
             raise TableExists(f"{self._table_path}: a table is here already; open it with Table.open")
         self._advise(schema)
         return schema
+
+    def _refuse_remains(self) -> None:
+        """Raise ``TableExists`` if snapshots of a dropped table are there: a new schema would bring them back."""
+        if ids := SnapshotManager(self._file_io, self._paths).stored_ids():
+            raise TableExists(
+                f"{self._table_path}: a dropped table has left snapshots here (snapshot {ids[0]} and later); delete the directory, or choose "
+                "another path"
+            )
 
     def _advise(self, schema: TableSchema) -> None:
         """Log which indexes of a new schema cost more than they give."""

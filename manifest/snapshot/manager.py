@@ -118,6 +118,10 @@ class SnapshotManager(ConsumerFiles):
         stored = self.stored(snapshot.id)
         return stored is not None and stored.key == snapshot.key and (pending is None or pending.keeps(snapshot))
 
+    def still_has(self, state: Snapshot) -> bool:
+        """Whether that very snapshot is in the history, or has a tag."""
+        return self.holds(state) or any(tag.key == state.key for tag in self.tags().values())
+
     def stored_ids(self) -> list[int]:
         """Return the ids of all snapshot files, ascending."""
         return sorted(i for i in (numbered(s.name, SNAPSHOT) for s in self.file_io.list(self.paths.snapshots)) if i)

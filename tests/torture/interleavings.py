@@ -184,7 +184,7 @@ def view(path: str) -> View:
 
 
 @dataclass
-class Table16:
+class PreparedTable:
     """A table of one kind, made once, and what operations do to it when they run one after the other."""
 
     kind: Configuration
@@ -260,6 +260,7 @@ def _count(name: str, path: str) -> list[Operation]:
 def _impatient(seconds: float) -> None:
     """Wait no longer for the lock: safety must not rest on it."""
     manifest.io.posix._TURN_SECONDS = seconds
+    manifest.io.posix._LOCK_SECONDS = seconds
 
 
 def _stopping(name: str, path: str, stop: Stop, patience: float) -> Answer:
@@ -290,7 +291,7 @@ class Case:
         return f"{self.first} {'killed' if self.kills else 'stopped'} at {self.number}, {' and '.join(self.others)}"
 
 
-def run_case(table: Table16, case: Case) -> tuple[str, str]:
+def run_case(table: PreparedTable, case: Case) -> tuple[str, str]:
     """Run one interleaving on a copy. Returns a verdict of the report and its detail."""
     path = table.copy()
     try:
@@ -299,7 +300,7 @@ def run_case(table: Table16, case: Case) -> tuple[str, str]:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def _judged(table: Table16, case: Case, path: str) -> tuple[str, str]:
+def _judged(table: PreparedTable, case: Case, path: str) -> tuple[str, str]:
     interleaved = _interleaved(case, path)
     first, others = interleaved
     for ended in (first, *others):
@@ -380,7 +381,7 @@ def _stops(pid: int) -> bool:
     return False
 
 
-def _explained(table: Table16, case: Case, first: Answer | None, others: list[Answer], seen: View) -> tuple[str, str] | None:
+def _explained(table: PreparedTable, case: Case, first: Answer | None, others: list[Answer], seen: View) -> tuple[str, str] | None:
     """None if some order of the operations that were not refused gives these answers and this view."""
     names = dict(zip(range(1, len(others) + 1), case.others, strict=True))
     answers: dict[int, Answer | None] = {0: first, **dict(enumerate(others, 1))}
@@ -469,7 +470,7 @@ def pairs(kind: Configuration) -> list[tuple[str, str]]:
     return [(first, second) for first in names for second in names if not {first, second} <= READS]
 
 
-def numbers(table: Table16, first: str) -> list[int]:
+def numbers(table: PreparedTable, first: str) -> list[int]:
     """Return the file operations to stop before: every one that changes something, and each third of the others."""
     seen = table.operations(first)
     return [o.number for o in seen if o.name in MUTATIONS or o.number % 3 == 0 or o.number == 1]
@@ -481,14 +482,14 @@ def outcomes(seed: int, folder: Path) -> Iterator[Outcome]:
     while True:
         name = dice.choice(KINDS)
         with scratch_folder() as scratch:
-            table = Table16(CONFIGURATIONS[name], scratch)
+            table = PreparedTable(CONFIGURATIONS[name], scratch)
             table.make()
             for _ in range(60):
                 case = drawn(table, dice)
                 yield _outcome(table, case, seed, folder)
 
 
-def drawn(table: Table16, dice: random.Random) -> Case:
+def drawn(table: PreparedTable, dice: random.Random) -> Case:
     """Draw a pair, or three, and where the first stops."""
     first, second = dice.choice(pairs(table.kind))
     others = (second, dice.choice([n for n, s in STEPS.items() if s.kinds(table.kind)])) if dice.random() < 0.15 else (second,)
@@ -496,7 +497,7 @@ def drawn(table: Table16, dice: random.Random) -> Case:
     return Case(table.kind.name, first, others, dice.choice(places) if places else 1, kills=dice.random() < 0.25)
 
 
-def _outcome(table: Table16, case: Case, seed: int, folder: Path) -> Outcome:
+def _outcome(table: PreparedTable, case: Case, seed: int, folder: Path) -> Outcome:
     verdict, detail = run_case(table, case)
     files = None
     if verdict not in {"right", "typed error", "excused"}:
@@ -510,6 +511,6 @@ def replay(folder: Path) -> Outcome:
     found = case_of(folder)
     case = Case(found["kind"], found["first"], tuple(found["others"]), found["number"], found["kills"], found["patience"])
     with scratch_folder() as scratch:
-        table = Table16(CONFIGURATIONS[case.kind], scratch)
+        table = PreparedTable(CONFIGURATIONS[case.kind], scratch)
         table.make()
         return _outcome(table, case, found["seed"], folder.parent.parent)
