@@ -75,6 +75,7 @@ class FileStoreCommit:
         self._first_seen: int | None = None
         """The newest snapshot at the first attempt of a fresh name: none up to it is this user's."""
         self._look: snapshots.FirstLook | None = None
+        self._untold: int | None = None
 
     def commit(
         self,
@@ -338,6 +339,7 @@ class FileStoreCommit:
     def _latest(self, *, first: bool) -> Snapshot | None:
         """Return the newest snapshot after finishing a rollback or fast-forward that was cut off. Raises ``HistoryBusy``."""
         store, manager = self.store, self.store.snapshots
+        self._tell()
         # On an object store only older versions leave a note; an attempt that failed is the sign of one.
         if store.commits is None and (store.file_io.cancels_creates or not first) and manager.pending_history() is not None:
             with history_change.history_locked(store, "the commit"):
@@ -367,11 +369,11 @@ class FileStoreCommit:
 
     def _publish(self, snapshot: Snapshot, attempt: CommitAttempt, latest: Snapshot | None, change: CommitChange) -> bool | None:
         """Create the snapshot: False if surely nothing was committed, None if the outcome cannot be told."""
-        store, manager = self.store, self.store.snapshots
+        store = self.store
         created = self._create(snapshot, attempt, latest, change)
-        if created:  # readers learn of it meanwhile, and expiry takes its first look
-            tell = partial(manager.tell_created, snapshot.id)
-            _, _, self._look = store.file_io.together(tell, partial(verify_successor, store, snapshot, latest, change), self._look_ahead)
+        if created:
+            _, self._look = store.file_io.together(partial(verify_successor, store, snapshot, latest, change), self._look_ahead)
+            self._untold = snapshot.id  # not told before it was verified: the hint to a late snapshot would hide newer ones
         return created
 
     def _look_ahead(self) -> snapshots.FirstLook | None:
@@ -415,7 +417,15 @@ class FileStoreCommit:
         """Do what is due after a commit, ``newest`` being this one; a failure is no failure of the commit."""
         look, self._look = self._look, None
         if self._maintains:
-            after_commit(self.store, newest, look)
+            self.store.file_io.together(self._tell, partial(after_commit, self.store, newest, look))
+        else:
+            self._tell()
+
+    def _tell(self) -> None:
+        """Write the hint to the snapshot that this call has committed."""
+        untold, self._untold = self._untold, None
+        if untold is not None:
+            self.store.snapshots.tell_created(untold)
 
 
 def _deleted(store: FileStore, path: str) -> bool:

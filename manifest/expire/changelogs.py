@@ -53,14 +53,14 @@ def keep_changelogs(store: FileStore, expiring: Sequence[Snapshot], kept: Reacha
     failpoints.point("changelogs-kept")
 
 
-def expire_changelogs(store: FileStore) -> ExpiredChangelogs:
-    """Expire kept changelogs by the table's options: those that it does not have for them are those of snapshots. The newest always stays.
+def expire_changelogs(store: FileStore, limit: int) -> ExpiredChangelogs:
+    """Expire kept changelogs by the table's options: those that it does not have for them are those of snapshots. At most ``limit``; the newest always stays.
 
     Raises ``CorruptFile`` if nobody can tell what is used; nothing is deleted then.
     """
     manager = store.snapshots
     newest, ids = store.file_io.together(manager.latest, manager.kept.ids)
-    expired = ids[: bisect_left(ids, _end(store, newest.id, ids))] if newest is not None and ids else []
+    expired = ids[: bisect_left(ids, _end(store, newest.id, ids, limit))] if newest is not None and ids else []
     earliest = manager.earliest_id() if expired else None
     if not expired or newest is None or earliest is None:
         return ExpiredChangelogs()
@@ -69,11 +69,11 @@ def expire_changelogs(store: FileStore) -> ExpiredChangelogs:
     return ExpiredChangelogs()
 
 
-def _end(store: FileStore, latest: int, ids: Sequence[int]) -> int:
+def _end(store: FileStore, latest: int, ids: Sequence[int], limit: int) -> int:
     """The first id to keep."""
     options, manager = store.options, store.snapshots
     least, most, retained = options.changelog_retention
-    end = min(latest - least + 1, manager.next_for_consumers() or _FOREVER, ids[0] + options.snapshot_expire_limit, ids[-1])
+    end = min(latest - least + 1, manager.next_for_consumers() or _FOREVER, ids[min(limit, len(ids) - 1)])
     cut = time.time_ns() // 1_000_000 - retained
     for snapshot_id in ids[bisect_left(ids, latest - most + 1) : bisect_left(ids, end)]:
         changelog = manager.kept.get(snapshot_id)

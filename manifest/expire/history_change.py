@@ -102,7 +102,7 @@ def finish_replacing(store: FileStore, newest: Snapshot) -> None:
     first = newest.first_replaced
     below = store.snapshots.stored(newest.id - 1) if first is not None and first < newest.id else None
     if first is not None and below is not None and below.first_replaced is None:
-        _overwrite_older(store, newest, first, {})
+        _overwrite_older(store, newest, first)
 
 
 @contextmanager
@@ -261,7 +261,7 @@ def _superseded(store: FileStore, pending: PendingHistory) -> Forgotten:
     manager.tell_created(snapshot.id)
     tags = _delete_tags(store, pending)
     changelogs = manager.kept.forget_unless(pending.keeps)
-    gone = _overwrite_older(store, snapshot, first, pending.contents)
+    gone = _overwrite_older(store, snapshot, first)
     for name, text in pending.tags.items():
         store.file_io.write(store.paths.tag(tag_name(name)), text.encode(), overwrite=True)
     with suppress(OSError):
@@ -269,8 +269,8 @@ def _superseded(store: FileStore, pending: PendingHistory) -> Forgotten:
     return Forgotten(target, tags, gone, changelogs)
 
 
-def _overwrite_older(store: FileStore, newest: Snapshot, first: int, contents: Mapping[int, str]) -> list[Snapshot]:
-    """Overwrite the snapshots from ``first`` to before ``newest`` with ``contents`` or its state. Returns what they were, ascending."""
+def _overwrite_older(store: FileStore, newest: Snapshot, first: int) -> list[Snapshot]:
+    """Overwrite the snapshots from ``first`` to before ``newest`` with its state. Returns what they were, ascending."""
     gone: list[Snapshot] = []
     for snapshot_id in range(newest.id - 1, first - 1, -1):
         path = store.paths.snapshot_file(snapshot_id)
@@ -280,7 +280,7 @@ def _overwrite_older(store: FileStore, newest: Snapshot, first: int, contents: M
             continue
         old = Snapshot.from_json(before, path)
         copy = newest.model_copy(update={"id": snapshot_id, "time_millis": old.time_millis, "schema_id": newest.schema_id})
-        content = contents[snapshot_id].encode() if snapshot_id in contents else sealed(path, copy.to_json())
+        content = sealed(path, copy.to_json())
         if content == before:
             continue
         gone.append(old)

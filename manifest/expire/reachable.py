@@ -155,7 +155,8 @@ def _add_history(found: Reachable, store: FileStore, manager: SnapshotManager) -
     for snapshot_id in manager.ids():
         try:
             snapshot = manager.get(snapshot_id)
-            if previous is None or previous + 1 != snapshot_id:  # a gap, as a move to a branch may leave: what came meanwhile is not known
+            # After a gap, or a change of history that is one commit, the changes of snapshots do not add up to the state.
+            if previous is None or previous + 1 != snapshot_id or snapshot.first_replaced is not None:
                 found.add_state(store, snapshot, manager)
             found.add_changes(store, snapshot, manager)
             previous = snapshot_id

@@ -32,6 +32,9 @@ from manifest.store import FileStore
 
 _LOG = logger_of(__name__)
 _CONSUMERS = "consumer.expiration-time"
+_AT_ONCE = 1000
+"""Snapshots whose metadata is held in memory together."""
+_MANY = 2**62
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,20 @@ class ExpiredSnapshots:
     snapshots: int = 0
     data_files: int = 0
     manifests: int = 0
+    changelogs: int = 0
+
+    def plus(self, other: ExpiredSnapshots) -> ExpiredSnapshots:
+        """Return the sums of two."""
+        return ExpiredSnapshots(
+            self.snapshots + other.snapshots,
+            self.data_files + other.data_files,
+            self.manifests + other.manifests,
+            self.changelogs + other.changelogs,
+        )
+
+    def is_full(self, limit: int) -> bool:
+        """Whether ``limit`` may be what kept more from going."""
+        return max(self.snapshots, self.changelogs) >= limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +84,26 @@ def expire_snapshots(
     """Expire snapshots by the table's options, each of which an argument may replace.
 
     Kept are the newest ``retain_min``, those that became outdated after ``older_than_ms`` (milliseconds since the epoch), and
-    those that a consumer has yet to read, unless ``consumer.expiration-time`` forgets it first; never more than ``retain_max``. At most ``limit`` go in one call.
-    Where changelogs outlive their snapshots, they are kept, and those whose own time has passed go, by the table's options.
+    those that a consumer has yet to read, unless ``consumer.expiration-time`` forgets it first; never more than ``retain_max``. Where
+    changelogs outlive their snapshots, they are kept, and those whose own time has passed go, by the table's options.
+
+    Args:
+        store: The table.
+        retain_min: Snapshots to keep at least.
+        retain_max: Snapshots to keep at most.
+        older_than_ms: Snapshots outdated before may go.
+        limit: Snapshots and changelogs to expire at most. None: no limit; ``snapshot.expire.limit`` is for commits.
     """
+    total, left = ExpiredSnapshots(), _MANY if limit is None else limit
     with history_locked(store, "the expiry of snapshots"):
         finish_pending(store)
-        return _expire_by(store, _Retention(retain_min, retain_max, older_than_ms, limit))
+        while left > 0:
+            at_once = min(left, _AT_ONCE)
+            done = _expire_by(store, _Retention(retain_min, retain_max, older_than_ms, at_once))
+            total, left = total.plus(done), left - at_once
+            if not done.is_full(at_once):
+                break
+    return total
 
 
 def expire_after_commit(store: FileStore, newest: int | None, look: FirstLook | None) -> ExpiredSnapshots:
@@ -87,8 +118,8 @@ def _expire_by(store: FileStore, policy: _Retention, newest: int | None = None, 
     done = _expire_snapshots(store, policy, newest, look)
     if not store.options.changelogs_outlive_snapshots:
         return done
-    changelogs = expire_changelogs(store)
-    return ExpiredSnapshots(done.snapshots, done.data_files + changelogs.data_files, done.manifests + changelogs.manifests)
+    told = expire_changelogs(store, policy.at_once(store))
+    return done.plus(ExpiredSnapshots(0, told.data_files, told.manifests, told.changelogs))
 
 
 def _expire_snapshots(store: FileStore, policy: _Retention, newest: int | None, look: FirstLook | None) -> ExpiredSnapshots:
@@ -128,11 +159,15 @@ class _Retention:
         """How many of the newest snapshots are kept in any case."""
         return max(store.options.snapshot_num_retained_min if self.least is None else self.least, 1)
 
+    def at_once(self, store: FileStore) -> int:
+        """How many may go."""
+        return store.options.snapshot_expire_limit if self.limit is None else self.limit
+
     def end(self, store: FileStore, ids: Sequence[int]) -> int:
         """The position of the first snapshot to keep among ``ids``, all that are there."""
         options, keep_least = store.options, self.keep_least(store)
         keep_most = max(options.snapshot_num_retained_max if self.most is None else self.most, keep_least)
-        at_once = options.snapshot_expire_limit if self.limit is None else self.limit
+        at_once = self.at_once(store)
         cut = time.time_ns() // 1_000_000 - options.snapshot_time_retained if self.older_than_ms is None else self.older_than_ms
         end = min(len(ids) - keep_least, at_once)
         end = end if self.consumer is None else min(end, bisect_left(ids, self.consumer))

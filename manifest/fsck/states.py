@@ -115,7 +115,7 @@ class CheckedStates:
     def _based(self, live: LiveFiles | None, base: Sequence[ManifestFileMeta], snapshot: Snapshot, origin: Origin) -> LiveFiles | None:
         """The state before a snapshot's own changes: that of the snapshot before it, as its base list must say."""
         names = tuple(meta.file_name for meta in base)
-        if live is None:
+        if live is None or snapshot.first_replaced is not None:
             return self._fresh(base, snapshot, origin)
         if names == live.manifests:
             return live

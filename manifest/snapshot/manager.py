@@ -51,6 +51,9 @@ class SnapshotManager(ConsumerFiles):
     def earliest_id(self, told: tuple[int | None, bool] | None = None) -> int | None:
         """Id of the oldest snapshot that is still there; ``told`` is what ``earliest_told`` has just said."""
         hint, first = told or self.earliest_told()
+        if self.change_under_way() is not None:  # the hint and the files are those of before
+            ids = self.ids()
+            return ids[0] if ids else None
         if first:  # nothing has expired yet, so there is no hint, and a listing would grow with every commit
             return 1
         if hint and all(self.file_io.together(lambda: self.exists(hint), lambda: not self.exists(hint - 1))):
@@ -63,7 +66,7 @@ class SnapshotManager(ConsumerFiles):
         if self.commits is not None:
             return self.commits.latest()
         if (pending := self.change_under_way()) is not None:
-            return pending.target
+            return pending.seen(pending.target.id, self.stored(pending.target.id))
         directory = self.paths.snapshots
         known = self.seen.get(directory)
         hint, found = self.file_io.together(self.guess, lambda: None if known is None else self._if_newest(known))
@@ -136,7 +139,7 @@ class SnapshotManager(ConsumerFiles):
         found = self.stored(snapshot_id)
         pending = self.pending_history() if found is None else self.change_under_way()
         if pending is not None:
-            found = pending.snapshots.get(snapshot_id, None if pending.removes(snapshot_id) else found)
+            found = pending.seen(snapshot_id, found)
         if found is None and self.commits is not None:
             found = self.commits.snapshot(snapshot_id)
         if found is None:
@@ -383,7 +386,7 @@ class SnapshotManager(ConsumerFiles):
                 return None
             if (newest := self.stored(ids[-1])) is not None:  # else a whole retention passed between the two calls
                 return newest
-        return pending.target
+        return pending.seen(pending.target.id, self.stored(pending.target.id))
 
     def _version(self, version: str) -> Snapshot:
         if self.file_io.exists(self.paths.tag(tag_name(version))):

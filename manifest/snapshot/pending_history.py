@@ -111,6 +111,16 @@ class PendingHistory:
         """Whether no snapshot has that id in the history to be."""
         return snapshot_id not in self.expected and (snapshot_id > self.target.id or snapshot_id in self.doomed)
 
+    def seen(self, snapshot_id: int, stored: Snapshot | None) -> Snapshot | None:
+        """Return the snapshot of that id in the history to be, given what its file says; None if there is none.
+
+        A file that has the state already stays as it is: it may name a changelog that a tag's content does not.
+        """
+        coming = self.snapshots.get(snapshot_id)
+        if coming is None:
+            return None if self.removes(snapshot_id) else stored
+        return stored if stored is not None and stored.key == coming.key else coming
+
     def ids_of(self, stored: Iterable[int]) -> list[int]:
         """Return the ids of the history to be, ascending, given those of all snapshot files."""
         return sorted({*(i for i in stored if not self.removes(i)), *(self.expected if self.restores else ())})

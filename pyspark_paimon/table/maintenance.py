@@ -114,9 +114,14 @@ class TableMaintenance(TableRole):
         limit: int | None = None,
         dry_run: bool = False,
     ) -> ExpireResult:
-        """Remove old snapshots and the files that only they reach; what is not given comes from the table's options.
+        """Remove old snapshots and the files that only they reach.
 
-        ``dry_run`` tells what would go.
+        Args:
+            retain_min: Newest snapshots to keep at least. Default: the option ``snapshot.num-retained.min``.
+            retain_max: Newest snapshots to keep at most. Default: ``snapshot.num-retained.max``.
+            older_than: Snapshots that became outdated before may go. Default: ``snapshot.time-retained`` ago.
+            limit: Snapshots to remove at most. Default: all that may go; ``snapshot.expire.limit`` is for commits.
+            dry_run: Only report what would go.
 
         >>> from pyspark_paimon.example import cities
         >>> table = cities()

@@ -1,0 +1,168 @@
+"""Removing files while others expire snapshots or delete tags, and states that no reader may take for the table."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import manifest.expire.snapshots
+from fileindex.base.errors import CorruptFile, InvalidArgument
+from manifest.entry.live import live
+from manifest.io.errors import TableExists
+from manifest.io.file_io import LocalFileIO
+from pyspark_paimon import Table
+
+FOREVER = 2**62
+COLUMNS = "id INT NOT NULL, v STRING"
+
+
+def rows(*keys: int) -> pa.Table:
+    return pa.table({"id": pa.array(keys, pa.int32()), "v": ["x"] * len(keys)})
+
+
+def made(path: Path, commits: int, **options: str) -> Table:
+    table = Table.create(path, COLUMNS, primary_keys=["id"], options={"bucket": "1", "write-only": "true", **options})
+    for key in range(commits):
+        table.write(rows(key))
+    return table
+
+
+def keys(table: Table) -> list[int]:
+    return sorted(Table.open(table.path).scan().to_arrow()["id"].to_pylist())
+
+
+@pytest.mark.parametrize("tagged", [False, True])
+@pytest.mark.parametrize("number", range(1, 60, 3))
+def test_orphans_are_removed_beside_an_expiry(tmp_path, monkeypatch, number, tagged):
+    """Another process expires or deletes a tag before the ``number``-th read of a metadata file."""
+    table = made(tmp_path / "t", 6)
+    if tagged:
+        table.create_tag("old", 2)
+        table.expire_snapshots(retain_min=1, retain_max=2, older_than=FOREVER)
+    orphan = tmp_path / "t/bucket-0/data-left.parquet"
+    orphan.write_bytes(b"x")
+    read, count = LocalFileIO.read, 0
+
+    def counted(self: LocalFileIO, path: str) -> bytes:
+        nonlocal count
+        count += 1
+        if count == number:
+            if tagged:
+                Table.open(tmp_path / "t").delete_tag("old")
+            else:
+                Table.open(tmp_path / "t").expire_snapshots(retain_min=1, retain_max=1, older_than=FOREVER)
+        return read(self, path)
+
+    monkeypatch.setattr(LocalFileIO, "read", counted)
+    Table.open(tmp_path / "t").remove_orphan_files(older_than=FOREVER)
+    monkeypatch.undo()
+    assert not orphan.exists()
+    assert keys(table) == list(range(6))
+    assert not Table.open(tmp_path / "t").fsck(depth="deep").problems
+
+
+def test_a_missing_manifest_of_a_state_that_is_there_still_stops_the_removal(tmp_path):
+    table = made(tmp_path / "t", 3)
+    for path in tmp_path.glob("t/manifest/manifest-list-*"):
+        path.unlink()
+        break
+    (tmp_path / "t/bucket-0/data-left.parquet").write_bytes(b"x")
+    with pytest.raises(CorruptFile, match="is missing"):
+        table.remove_orphan_files(older_than=FOREVER)
+    assert (tmp_path / "t/bucket-0/data-left.parquet").exists()
+
+
+@pytest.mark.parametrize("commits", [2, 3])
+@pytest.mark.parametrize("act", ["scan", "count", "write", "lookup", "compact"])
+def test_a_table_without_its_snapshots_is_not_an_empty_one(tmp_path, act, commits):
+    table = made(tmp_path / "t", commits)
+    shutil.rmtree(tmp_path / "t/snapshot")
+    acts = {
+        "scan": lambda t: t.scan().to_arrow(),
+        "count": lambda t: t.scan().count(),
+        "write": lambda t: t.write(rows(1)),
+        "lookup": lambda t: t.lookup(rows(1).select(["id"])),
+        "compact": lambda t: t.write(rows(1), options={"write-only": "false"}),
+    }
+    with pytest.raises(CorruptFile, match="snapshot: has no snapshot"):
+        acts[act](Table.open(tmp_path / "t"))
+    found = table.fsck().problems
+    assert [(problem.kind.value, problem.path) for problem in found] == [("snapshot", str(tmp_path / "t/snapshot"))]
+
+
+def test_a_table_with_a_tag_and_no_snapshot_can_be_rolled_back_to_the_tag(tmp_path):
+    table = made(tmp_path / "t", 1)
+    table.create_tag("kept")
+    shutil.rmtree(tmp_path / "t/snapshot")
+    with pytest.raises(CorruptFile, match="tag 'kept' is there"):
+        keys(table)
+    Table.open(tmp_path / "t").rollback_to(tag="kept")
+    assert keys(table) == [0]
+
+
+def test_remains_of_a_first_write_that_was_killed_leave_the_table_empty(tmp_path):
+    table = made(tmp_path / "t", 1)
+    shutil.rmtree(tmp_path / "t/snapshot")
+    assert keys(table) == []
+    assert not table.fsck().problems
+    table.write(rows(5))
+    assert keys(table) == [5]
+
+
+def test_a_directory_with_snapshots_and_no_schema_is_no_place_for_a_table(tmp_path):
+    made(tmp_path / "t", 2)
+    shutil.rmtree(tmp_path / "t/schema")
+    with pytest.raises(TableExists, match="left snapshots"):
+        Table.create(tmp_path / "t", COLUMNS, primary_keys=["id"], options={"bucket": "1"})
+
+
+def test_a_data_file_that_is_added_twice_is_found_by_readers(tmp_path):
+    table = made(tmp_path / "t", 2)
+    store = table._backend.store()
+    newest = store.snapshots.latest()
+    entries = store.delta_entries(newest)
+    assert live(entries) is entries
+    metas = store.manifest_metas(newest)
+    name, size = store.manifest_lists.write([*metas, *store.manifests.write(entries.entries())])
+    snapshot = newest.model_copy(update={"id": 3, "base_manifest_list": name, "base_manifest_list_size": size})
+    empty, size = store.manifest_lists.write([])
+    assert store.snapshots.try_create(snapshot.model_copy(update={"delta_manifest_list": empty, "delta_manifest_list_size": size}))
+    for act in (lambda t: t.scan().to_arrow(), lambda t: t.scan().aggregate({"id": ["sum"]}), lambda t: t.write(rows(7))):
+        with pytest.raises(CorruptFile, match=r"manifest-.*adds data file data-.*parquet, which is in the table already"):
+            act(Table.open(tmp_path / "t"))
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 1000])
+@pytest.mark.parametrize("limit", [None, 10])
+def test_an_explicit_expiry_goes_to_its_end(tmp_path, monkeypatch, limit, at_once):
+    monkeypatch.setattr(manifest.expire.snapshots, "_AT_ONCE", at_once)
+    table = made(tmp_path / "t", 60)
+    table.compact(full=True)
+    would = table.expire_snapshots(retain_min=1, retain_max=1, older_than=FOREVER, limit=limit, dry_run=True)
+    done = table.expire_snapshots(retain_min=1, retain_max=1, older_than=FOREVER, limit=limit)
+    assert (done.snapshots, done.data_files) == ((60, 60) if limit is None else (10, 0))
+    assert (would.snapshots, would.data_files, would.manifests) == (done.snapshots, done.data_files, done.manifests)
+    assert table.snapshots().num_rows == 61 - done.snapshots
+    assert keys(table) == list(range(60))
+    assert not table.fsck().problems
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 1000])
+def test_an_explicit_expiry_of_changelogs_goes_to_its_end(tmp_path, monkeypatch, at_once):
+    monkeypatch.setattr(manifest.expire.snapshots, "_AT_ONCE", at_once)
+    options = {"changelog-producer": "input", "changelog.num-retained.min": "70", "changelog.num-retained.max": "80"}
+    table = made(tmp_path / "t", 60, **options)
+    table.expire_snapshots(retain_min=1, retain_max=1, older_than=FOREVER)
+    assert len(list((tmp_path / "t/changelog").glob("changelog-*"))) == 59
+    table.alter_options({"changelog.num-retained.min": "2", "changelog.num-retained.max": "3", "snapshot.num-retained.min": "1"})
+    table.expire_snapshots(retain_min=1, retain_max=1, older_than=FOREVER)
+    assert len(list((tmp_path / "t/changelog").glob("changelog-*"))) <= 2
+    assert not table.fsck().problems
+
+
+def test_a_limit_is_a_number_of_snapshots(tmp_path):
+    with pytest.raises(InvalidArgument, match="limit"):
+        made(tmp_path / "t", 1).expire_snapshots(limit=0)
