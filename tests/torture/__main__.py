@@ -20,7 +20,7 @@ PARTS = tuple(runner.SHARES)
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m tests.torture", description="Kills, faults, races and corruption, and what they found."
+        prog="python -m tests.torture", description="Kills, faults, races, corruption and interleavings, and what they found."
     )
     parser.add_argument("--minutes", type=float, default=30, help="for all parts together, two processes at a time")
     parser.add_argument("--seed", type=int, help="what is drawn at random is drawn from it (default: another one each time)")

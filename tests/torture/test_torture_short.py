@@ -1,4 +1,4 @@
-"""A little of the kills and the fault plan is part of every test run, with a seed that is fixed; ``make torture`` is the rest."""
+"""A little of the kills, the fault plan and the interleavings is part of every test run, with a seed that is fixed; ``make torture`` is the rest."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from tests.torture.runner import ROOT
 
-TRIES = {"kills": 6, "faults": 6}
+TRIES = {"kills": 6, "faults": 6, "interleavings": 20}
 
 
 @pytest.mark.parametrize("part", TRIES)
