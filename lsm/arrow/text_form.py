@@ -11,6 +11,7 @@ Who reads or drains rows is told in ``dictionaries`` the columns whose texts it 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
@@ -18,11 +19,26 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-WORTH_ROWS = 1 << 17
-"""Inputs of fewer rows fit the cache."""
-FEW = 256
-_SAMPLE_ROWS = 4096
-_MOST = 2**15
+
+@dataclass(frozen=True, kw_only=True)
+class TextLimits:
+    """Sizes at which texts change their form.
+
+    Attributes:
+        worth_rows: Rows of an input from which on forms are chosen. Fewer fit the cache.
+        few: Most distinct texts of a sample for a dictionary.
+        sample_rows: Rows sampled to count distinct texts.
+        most: Texts of a dictionary. More need wider codes.
+    """
+
+    worth_rows: int = 1 << 17
+    few: int = 256
+    sample_rows: int = 4096
+    most: int = 1 << 15
+
+
+TEXT_LIMITS = TextLimits()
+"""The thresholds of this process. Read at each use, so that a test can replace them."""
 DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 """The form of texts of few distinct values on their way to the encoder. It bounds dictionaries with nulls too widely: they have none."""
 _SIXTEEN_BYTES = pa.decimal128(38)
@@ -98,12 +114,12 @@ def encode_for_gather(column: Any) -> Any:
     """
     if not pa.types.is_string(column.type):
         return column
-    step = max(1, len(column) // _SAMPLE_ROWS)
+    step = max(1, len(column) // TEXT_LIMITS.sample_rows)
     sample = column.take(pa.array(np.arange(0, len(column), step)))
     distinct = pc.count_distinct(sample).as_py()
-    if not column.null_count and distinct <= FEW and 2 * distinct < len(sample):
+    if not column.null_count and distinct <= TEXT_LIMITS.few and 2 * distinct < len(sample):
         encoded = column.dictionary_encode()
-        if len(encoded.dictionary) < _MOST:
+        if len(encoded.dictionary) < TEXT_LIMITS.most:
             codes = encoded.indices.cast(pa.int8() if len(encoded.dictionary) <= np.iinfo(np.int8).max else pa.int16())
             return pa.DictionaryArray.from_arrays(codes, encoded.dictionary)
     return column.cast(pa.string_view())
@@ -137,4 +153,15 @@ def _texts(views: Any, rows: Any) -> Any:
     return pa.Array.from_buffers(pa.string_view(), len(rows), [known, wide, *data]).cast(pa.string())
 
 
-__all__ = ["DICTIONARY", "WORTH_ROWS", "TextForm", "coded_texts", "encode_for_gather", "gather", "joined", "plain_text", "plain_texts"]
+__all__ = [
+    "DICTIONARY",
+    "TEXT_LIMITS",
+    "TextForm",
+    "TextLimits",
+    "coded_texts",
+    "encode_for_gather",
+    "gather",
+    "joined",
+    "plain_text",
+    "plain_texts",
+]

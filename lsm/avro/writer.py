@@ -65,7 +65,7 @@ class AvroFileWriter:
         """Append a table that has the schema's columns, by name."""
         if not rows.num_rows:
             return
-        table = fitted(rows, self._fitted)
+        table = fitted(rows, self._fitted, self.path)
         arrays = [
             _stored(one_array(table.column(name)), child.arrow) for name, child in zip(self._shape.names, self._shape.children, strict=True)
         ]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from fileindex.base.lazy import LazyModule
-from lsm.parquet.write.writer import ROW_GROUP_BYTES, ParquetFileWriter
+from lsm.parquet.write import limits
+from lsm.parquet.write.writer import ParquetFileWriter
 from lsm.schema.parquet_schema import needs_int96
 from manifest.io.file_io import FileIO
 from manifest.options.core_options import CoreOptions
@@ -88,7 +89,7 @@ def file_encoder(
             return orc.OrcFileWriter(file_io, path, fields, schema, compression=compression, stripe_bytes=stripe)
         case "avro":
             return avro.AvroFileWriter(file_io, path, fields, schema, compression=compression, level=options.zstd_level)
-    parquet = ParquetOptions.of(options.raw)
+    parquet, most = ParquetOptions.of(options.raw), limits.PARQUET_LIMITS.group_bytes
     return ParquetFileWriter(
         file_io,
         path,
@@ -97,7 +98,7 @@ def file_encoder(
         by_sample=not {"file.compression", "file.compression.per.level"} & options.raw.keys(),
         level=options.zstd_level,
         int96=needs_int96(fields),
-        row_group_bytes=min(block or parquet.block_bytes or ROW_GROUP_BYTES, ROW_GROUP_BYTES, max(target, 1)),
+        row_group_bytes=min(block or parquet.block_bytes or most, most, max(target, 1)),
         plain=plain,
         options=parquet,
         table=table,

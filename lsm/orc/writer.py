@@ -54,7 +54,7 @@ class OrcFileWriter:
         """Append a table that has the schema's columns, by name. Raises ``CastFailed`` for a time that ORC cannot hold."""
         if not rows.num_rows:
             return
-        table = fitted(rows, self._fitted)
+        table = fitted(rows, self._fitted, self.path)
         columns = [
             without_blanks(_plain(column, field.type, field.name), known.type)
             for column, field, known in zip(table.columns, self._schema, self._fields, strict=True)

@@ -17,7 +17,7 @@ import pyarrow as pa
 from fileindex.base.arrays import Int8s, Int32s
 from fileindex.base.column_type import Plain
 from fileindex.base.lazy import LazyModule
-from lsm.arrow.text_form import WORTH_ROWS
+from lsm.arrow import text_form
 from lsm.bucket.hash import buckets_of_hashes
 from lsm.bucket.router import Assign, Share, route, row_partitions
 from lsm.data_files.spill import SPILL_BATCH_BYTES, SpillDirectory, SpillSpace
@@ -335,7 +335,7 @@ class TableWrite:
         """Give the texts of large inputs the form in which buckets copy rows out of them, a column a thread."""
         keys = {*self.store.schema.trimmed_primary_keys, *self.store.options.sequence_field}
         sources = {id(source): source for writer in self._writers.values() if writer.reorders for source in writer.held.sources}
-        large = [source for source in sources.values() if source.table.num_rows >= WORTH_ROWS]
+        large = [source for source in sources.values() if source.table.num_rows >= text_form.TEXT_LIMITS.worth_rows]
         jobs = [(source, field.name) for source in large for field in source.table.schema if pa.types.is_string(field.type)]
         wait([self._pool.submit(source.encode, name) for source, name in jobs if name not in keys])
 

@@ -38,6 +38,24 @@ class CastFailed(PaimonError, ValueError):
     """A value of an old file is no value of the type that its column has now (``'abc'`` as INT)."""
 
 
+class EncodeFailed(PaimonError, ValueError):
+    """A file format's encoder refuses rows. ``path`` is the file, ``column`` the column if known."""
+
+    def __init__(self, path: str, column: str | None, reason: str) -> None:
+        super().__init__(path, column, reason)
+        self.path = path
+        self.column = column
+        self.reason = reason
+
+    def __str__(self) -> str:
+        what = "rows" if self.column is None else f"column '{self.column}'"
+        hint = "write other values or types, or choose another 'file.format'"
+        return redacted(f"{self.path}: {what} cannot be encoded ({self.reason}); {hint}")
+
+    def __reduce__(self) -> tuple[type[EncodeFailed], tuple[str, str | None, str]]:
+        return type(self), (self.path, self.column, self.reason)
+
+
 class NullInKey(SchemaMismatch):
     """A NOT NULL column (every primary-key column is one) holds a null."""
 
@@ -144,6 +162,7 @@ __all__ = [
     "CommitGaveUp",
     "CommitReplayed",
     "CredentialsRefused",
+    "EncodeFailed",
     "FileMissing",
     "FileReplaced",
     "FileTaken",

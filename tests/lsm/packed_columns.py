@@ -7,6 +7,7 @@ from unittest.mock import patch
 import numpy as np
 import pyarrow as pa
 
+from lsm.parquet.write.limits import ParquetLimits
 from lsm.parquet.write.writer import ParquetFileWriter
 from pyspark_paimon import Table
 
@@ -86,7 +87,7 @@ def packed_table(path: object, **options: str) -> Table:
     with (
         patch(f"{module}._AS_SMALL", float("inf")),
         patch(f"{module}._SAVING", -9.0),
-        patch(f"{module}._FEWEST_ROWS", 1),
+        patch("lsm.parquet.write.limits.PARQUET_LIMITS", ParquetLimits(fewest_rows=1)),
         patch.object(ParquetFileWriter, "write", in_pieces),
     ):
         table.write(rows())

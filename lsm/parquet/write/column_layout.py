@@ -5,7 +5,7 @@ Chosen by a sample of the file's first rows. Whole numbers of most distributions
 
 A sample is encoded three times, which for a small file is more work than the file; even to count its values is a quarter of the work of a
 tiny one. So what it says holds for the next files of the table that have about as many rows, in columns about as wide, until these have
-``_KEPT_ROWS`` rows: any layout is valid for any rows, a worse one only larger.
+``kept_rows`` rows: any layout is valid for any rows, a worse one only larger.
 """
 
 from __future__ import annotations
@@ -20,27 +20,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from lsm.parquet.write import limits
 from manifest.io.file_cache import SHARED
 
-_SAMPLE_ROWS = 1024
-_SAMPLE_WINDOW = 1 << 16
-_REPEATS = 4
-_MOST_DISTINCT = 1 << 15
-"""A dictionary pays if its values repeat so often, and it fits the cache."""
 _MAX_INT64_DIGITS = 18
-_FEWEST_ROWS = 4096
-"""Of fewer rows no column is worth a trial."""
-_TRIAL_ROWS = 4096
-_KEPT_ROWS = 1 << 18
-"""A choice holds for so many rows: then the trials cost a few percent of the encoding, however small the files are."""
 _BYTES_A_NAME = 200
 _SAVING = 0.1
 """What a codec, or differences, must save of a column."""
 _AS_SMALL = 1.05
 """Differences may be so much larger than what the codec makes: they are decoded several times faster."""
 _DIFFERENCES = "DELTA_BINARY_PACKED"
-_BULKY = 1 << 20
-"""Bytes of a value beyond which the encoder drops dictionaries and bounds anyway; to find that out it copies the value five times."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +68,7 @@ def column_layout(
         by_sample: False: every column has the codec, and none is stored as differences.
         table: whose files share what samples say; None: these rows are asked.
     """
-    bulky = [name for name in rows.schema.names if _is_bulky(rows.column(name))] if rows.nbytes > _BULKY else []
+    bulky = [name for name in rows.schema.names if _is_bulky(rows.column(name))] if rows.nbytes > limits.PARQUET_LIMITS.bulky else []
     if not bulky:
         return _layout(rows, plain, codec, level, by_sample=by_sample, table=table)
     others = rows.drop_columns(bulky)
@@ -90,13 +79,13 @@ def column_layout(
 
 
 def _is_bulky(column: Any) -> bool:
-    """Whether a text or binary value, or the mean of nested ones, has more than ``_BULKY`` bytes."""
+    """Whether a text or binary value, or the mean of nested ones, has more than ``bulky`` bytes."""
     kind = column.type
     if pa.types.is_nested(kind):
-        return bool(column.nbytes > _BULKY * max(1, len(column)))
-    if not (pa.types.is_string(kind) or pa.types.is_binary(kind)) or column.nbytes <= _BULKY:
+        return bool(column.nbytes > limits.PARQUET_LIMITS.bulky * max(1, len(column)))
+    if not (pa.types.is_string(kind) or pa.types.is_binary(kind)) or column.nbytes <= limits.PARQUET_LIMITS.bulky:
         return False
-    return bool((pc.max(pc.binary_length(column)).as_py() or 0) > _BULKY)
+    return bool((pc.max(pc.binary_length(column)).as_py() or 0) > limits.PARQUET_LIMITS.bulky)
 
 
 @dataclass(frozen=True)
@@ -118,14 +107,14 @@ def _widths(rows: Any) -> Any:
 
 
 def _layout(rows: Any, plain: frozenset[str], codec: str, level: int | None, *, by_sample: bool, table: str | None) -> ColumnLayout:
-    tried = by_sample and codec != "none" and rows.num_rows >= _FEWEST_ROWS
+    tried = by_sample and codec != "none" and rows.num_rows >= limits.PARQUET_LIMITS.fewest_rows
     if table is None or not rows.num_rows:
         return _chosen(rows, plain, codec, level, tried=tried)
     key = ("column layout", table, rows.schema, plain, codec, level, tried, int(rows.num_rows).bit_length())
     kept: _Kept | None = SHARED.get(key)
     widths = _widths(rows)
     if kept is None or kept.rows < rows.num_rows or not kept.holds(widths):
-        kept = _Kept(_chosen(rows, plain, codec, level, tried=tried), widths, _KEPT_ROWS)
+        kept = _Kept(_chosen(rows, plain, codec, level, tried=tried), widths, limits.PARQUET_LIMITS.kept_rows)
     SHARED.put(key, replace(kept, rows=kept.rows - rows.num_rows), _BYTES_A_NAME * (1 + 2 * rows.num_columns))
     return kept.layout
 
@@ -151,9 +140,11 @@ def _sampled(rows: Any, plain: frozenset[str], codec: str, level: int | None) ->
 
 def _slices(rows: Any) -> Any:
     """Neighbouring rows, as differences want them, from two places."""
-    if rows.num_rows <= 2 * _TRIAL_ROWS:
+    if rows.num_rows <= 2 * limits.PARQUET_LIMITS.trial_rows:
         return rows
-    return pa.concat_tables([rows.slice(0, _TRIAL_ROWS), rows.slice(rows.num_rows // 2, _TRIAL_ROWS)])
+    return pa.concat_tables(
+        [rows.slice(0, limits.PARQUET_LIMITS.trial_rows), rows.slice(rows.num_rows // 2, limits.PARQUET_LIMITS.trial_rows)]
+    )
 
 
 def _trial(sample: Any, settings: dict[str, Any], shares: float) -> dict[str, float]:
@@ -189,8 +180,12 @@ def dictionary_columns(rows: Any, plain: frozenset[str]) -> list[str]:
     >>> dictionary_columns(pa.table({"id": [1, 2, 3, 4], "city": ["Oslo"] * 4}), frozenset())
     ['city']
     """
-    step = max(1, min(rows.num_rows, _SAMPLE_WINDOW) // _SAMPLE_ROWS)
-    sample = rows if rows.num_rows <= _SAMPLE_ROWS else rows.take(pa.array(np.arange(0, _SAMPLE_ROWS * step, step)))
+    step = max(1, min(rows.num_rows, limits.PARQUET_LIMITS.sample_window) // limits.PARQUET_LIMITS.sample_rows)
+    sample = (
+        rows
+        if rows.num_rows <= limits.PARQUET_LIMITS.sample_rows
+        else rows.take(pa.array(np.arange(0, limits.PARQUET_LIMITS.sample_rows * step, step)))
+    )
     found: list[str] = []
     for field in rows.schema:
         if pa.types.is_dictionary(field.type):
@@ -199,7 +194,7 @@ def dictionary_columns(rows: Any, plain: frozenset[str]) -> list[str]:
             found += _leaves(field.name, field.type)
         elif field.name not in plain and not pa.types.is_boolean(field.type) and not _is_wide_decimal(field.type):
             distinct = _distinct(sample.column(field.name), whole=sample is rows)
-            if _REPEATS * distinct <= rows.num_rows and distinct <= _MOST_DISTINCT:
+            if limits.PARQUET_LIMITS.repeats * distinct <= rows.num_rows and distinct <= limits.PARQUET_LIMITS.most_distinct:
                 found.append(field.name)
     return found
 

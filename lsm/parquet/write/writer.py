@@ -14,20 +14,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lsm.arrow.encode_errors import encode_errors, failing_column
 from lsm.arrow.text_form import DICTIONARY, joined
 from lsm.parquet.footer_fixup import FooterSink, as_integers, columns_with_nan
+from lsm.parquet.write import limits
 from lsm.parquet.write.column_layout import column_layout
 from manifest.io.file_io import FileIO
 from manifest.io.output_file import OutputFile
 from manifest.io.storage_errors import storage_errors
 from manifest.options.parquet_options import ParquetOptions
 
-ROW_GROUP_ROWS = 1 << 19
-ROW_GROUP_BYTES = 64 << 20
 _FIRST_GUESS = 0.5
-_PAGE_BYTES = 1 << 20
-_PAGE_ROWS = 10_000
-"""Half of what the encoder takes by itself: a lookup decodes half as much, and a file grows by a sixth of a percent."""
 _SETTINGS = frozenset(signature(pq.ParquetWriter.__init__).parameters)
 """What this Arrow's encoder can be told by its signature."""
 
@@ -54,7 +51,7 @@ class ParquetFileWriter:
         by_sample: Whether columns may do without the codec, and numbers be stored as differences, where a sample says that it pays.
         level: Compression level, used for zstd.
         int96: Store timestamps finer than microseconds as INT96.
-        row_group_bytes: In-memory size at which a row group is closed.
+        row_group_bytes: In-memory size at which a row group is closed. None: as the limits say.
         plain: Columns known to hold mostly distinct values, for which no dictionary is tried.
         options: What the table says of pages, dictionaries and Bloom filters.
         table: Whose files share what samples say of columns; None: this file asks its own rows.
@@ -70,7 +67,7 @@ class ParquetFileWriter:
         by_sample: bool = True,
         level: int = 1,
         int96: bool = False,
-        row_group_bytes: int = ROW_GROUP_BYTES,
+        row_group_bytes: int | None = None,
         plain: frozenset[str] = frozenset(),
         options: ParquetOptions | None = None,
         table: str | None = None,
@@ -84,8 +81,8 @@ class ParquetFileWriter:
         self._by_sample = by_sample
         self._table = table
         self._int96 = int96
-        self._group_rows = ROW_GROUP_ROWS
-        self._group_bytes = row_group_bytes
+        self._limits = limits.PARQUET_LIMITS
+        self._group_bytes = row_group_bytes or self._limits.group_bytes
         self._options = options or ParquetOptions()
         self._plain = plain | {name for name in schema.names if not self._options.has_dictionary(name)}
         self._groups = 0
@@ -104,12 +101,12 @@ class ParquetFileWriter:
         """
         if not rows.num_rows:
             return
-        table = fitted(rows, self._schema)
+        table = fitted(rows, _coded(self._schema, rows.schema), self.path)
         self._pending.append(table)
         self._pending_rows += table.num_rows
         self._pending_bytes += table.nbytes
         self.row_count += table.num_rows
-        if self._pending_rows >= self._group_rows or self._pending_bytes >= self._group_bytes:
+        if self._pending_rows >= self._limits.group_rows or self._pending_bytes >= self._group_bytes:
             self.end_row_group()
 
     @property
@@ -122,7 +119,7 @@ class ParquetFileWriter:
     def close(self) -> tuple[Any, int]:
         """Finish the file and make it durable: its footer as the encoder made it (``pq.FileMetaData``), and its exact size in bytes."""
         self.end_row_group()
-        with storage_errors(self.path):
+        with storage_errors(self.path), encode_errors(self.path):
             self._footer.hold()
             self._writer.close()
             self._footer.finish()
@@ -143,8 +140,10 @@ class ParquetFileWriter:
         if self._writer is not None and not self._pending_rows:
             return
         group = joined(self._pending) if self._pending else self._schema.empty_table()
-        with storage_errors(self.path):
-            rows = self._open(group) if self._writer is None else fitted(group, self._encoded)
+        with storage_errors(self.path), encode_errors(self.path, culprit=lambda: failing_column(group, self._encode_alone)):
+            if self._writer is None:
+                self._open(group)
+            rows = fitted(group, self._encoded, self.path)
             if group.num_rows:
                 if silent := columns_with_nan(group):
                     self._footer.silent[self._groups] = silent
@@ -154,14 +153,11 @@ class ParquetFileWriter:
         self._encoded_from += self._pending_bytes
         self._pending, self._pending_rows, self._pending_bytes = [], 0, 0
 
-    def _open(self, first: Any) -> Any:
-        """Begin the file; the first row group as it is encoded."""
-        types = first.schema.types
-        if any(map(pa.types.is_dictionary, types)):
-            pairs = zip(self._encoded, types, strict=True)
-            self._encoded = pa.schema([field.with_type(kind) if pa.types.is_dictionary(kind) else field for field, kind in pairs])
+    def _open(self, first: Any) -> None:
+        """Begin the file. The Arrow types of the first row group hold for all others."""
+        self._encoded = _coded(self._encoded, first.schema)
         self._footer = FooterSink(self._output.open(), self._schema, int96=self._int96)
-        rows = fitted(first, self._encoded)
+        rows = fitted(first, self._encoded, self.path)
         layout = column_layout(rows, self._plain, self._codec, self._level, by_sample=self._by_sample, table=self._table)
         blooms = self._blooms(first)
         self._writer = pq.ParquetWriter(
@@ -169,8 +165,8 @@ class ParquetFileWriter:
             self._encoded,
             version="2.6",
             data_page_version="1.0",
-            data_page_size=self._options.page_bytes or _PAGE_BYTES,
-            **self._supported({"max_rows_per_page": self._options.page_rows or _PAGE_ROWS}),
+            data_page_size=self._options.page_bytes or self._limits.page_bytes,
+            **self._supported({"max_rows_per_page": self._options.page_rows or self._limits.page_rows}),
             **({"bloom_filter_options": blooms} if blooms and _takes_blooms() else {}),
             **layout.settings(self._codec, self._level),
             write_page_index=True,
@@ -180,7 +176,10 @@ class ParquetFileWriter:
             use_deprecated_int96_timestamps=self._int96,
             write_time_adjusted_to_utc=True,
         )
-        return rows
+
+    def _encode_alone(self, rows: Any) -> None:
+        schema = pa.schema([self._encoded.field(name) for name in rows.schema.names])
+        pq.write_table(fitted(rows, schema, self.path), pa.BufferOutputStream(), store_decimal_as_integer=True)
 
     def _blooms(self, first: Any) -> dict[str, Any] | None:
         """Of plain columns only: parquet-mr names the parts of nested ones otherwise."""
@@ -191,28 +190,35 @@ class ParquetFileWriter:
         return {name: value for name, value in settings.items() if name in _SETTINGS and value is not None}
 
 
-def fitted(rows: Any, schema: Any) -> Any:
-    """``rows`` with exactly the columns and types of ``schema``; nested columns are relabelled, nothing is copied otherwise.
+def fitted(rows: Any, schema: Any, path: str) -> Any:
+    """Return ``rows`` with exactly the columns and types of ``schema``, copying only what differs.
 
-    Dictionaries stand for the texts of ``schema``, and texts become dictionaries where it has them.
+    Texts become dictionaries where the schema has them, and dictionaries texts. Raises ``EncodeFailed`` for other types.
     """
     if isinstance(rows, pa.Table) and rows.schema.equals(schema, check_metadata=True):
         return rows
-    columns, coded = [], {}
-    for number, field in enumerate(schema):
-        column = rows.column(field.name)
-        if column.type.equals(field.type) and not pa.types.is_nested(field.type):
-            columns.append(column)
-        elif column.type.equals(DICTIONARY) and pa.types.is_string(field.type):
-            columns.append(column)
-            coded[number] = field.with_type(DICTIONARY)
-        elif pa.types.is_dictionary(field.type) and pa.types.is_string(column.type):
-            columns.append(column.dictionary_encode())
-        else:
-            columns.append(column.cast(field.type))
-    if coded:
-        schema = pa.schema([coded.get(number, field) for number, field in enumerate(schema)], schema.metadata)
+    columns = []
+    for field in schema:
+        with encode_errors(path, field.name):
+            columns.append(_fitted(rows.column(field.name), field.type))
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-__all__ = ["ROW_GROUP_BYTES", "ROW_GROUP_ROWS", "ParquetFileWriter", "fitted"]
+def _fitted(column: Any, kind: Any) -> Any:
+    if column.type.equals(kind) and not pa.types.is_nested(kind):
+        return column
+    if pa.types.is_dictionary(kind) and not pa.types.is_dictionary(column.type):
+        column = column.cast(kind.value_type).dictionary_encode()
+        return column if column.type.equals(kind) else column.cast(kind)
+    return column.cast(kind)  # nested columns are relabelled
+
+
+def _coded(schema: Any, given: Any) -> Any:
+    """Return ``schema`` with dictionaries for the texts that ``given`` has as such."""
+    coded = [pa.types.is_string(field.type) and given.field(field.name).type.equals(DICTIONARY) for field in schema]
+    if not any(coded):
+        return schema
+    return pa.schema([field.with_type(DICTIONARY) if yes else field for field, yes in zip(schema, coded, strict=True)], schema.metadata)
+
+
+__all__ = ["ParquetFileWriter", "fitted"]

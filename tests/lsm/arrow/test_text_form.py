@@ -16,6 +16,7 @@ from lsm.arrow.text_form import DICTIONARY, encode_for_gather, gather, plain_tex
 from lsm.data_files.spill import SpillSpace
 from lsm.keys.sort import SortKey
 from lsm.merge.function import Deduplicate
+from lsm.parquet.write.limits import ParquetLimits
 from lsm.parquet.write.writer import ParquetFileWriter
 from lsm.write_buffer.sort_buffer import SortBuffer
 from lsm.write_buffer.source import BufferedRows, Source
@@ -93,7 +94,7 @@ def test_a_column_with_nulls_in_any_input_is_encoded_as_texts() -> None:
 
 
 def file_of(path: Path, pieces: list[pa.Table]) -> pq.FileMetaData:
-    with patch("lsm.parquet.write.writer.ROW_GROUP_ROWS", 2500):
+    with patch("lsm.parquet.write.limits.PARQUET_LIMITS", ParquetLimits(group_rows=2500)):
         writer = ParquetFileWriter(LocalFileIO(), str(path), pa.schema([("s", pa.string())]))
     for piece in pieces:
         writer.write(piece)

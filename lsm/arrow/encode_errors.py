@@ -1,0 +1,55 @@
+"""Errors of file encoders as typed errors that name the file and the column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
+from types import TracebackType
+from typing import Any
+
+from fileindex.base.errors import PaimonError
+from manifest.io.errors import EncodeFailed, OutOfMemory
+
+
+class encode_errors(AbstractContextManager[None]):  # noqa: N801  # used as a function is
+    """Turn any error of an encoder that leaves the block into ``EncodeFailed`` or ``OutOfMemory``.
+
+    Args:
+        path: File that is written.
+        column: Column that is converted. None: ask ``culprit``.
+        culprit: Returns the column that cannot be encoded, or None. Called after a failure only.
+
+    >>> with encode_errors("/warehouse/t/bucket-0/data-1.orc", "price"):
+    ...     raise TypeError("no such type")
+    Traceback (most recent call last):
+    ...
+    manifest.io.errors.EncodeFailed: /warehouse/t/bucket-0/data-1.orc: column 'price' cannot be encoded (no such type); ...
+    """
+
+    def __init__(self, path: str, column: str | None = None, culprit: Callable[[], str | None] | None = None) -> None:
+        self._path, self._column, self._culprit = path, column, culprit
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Raise the typed error. Typed errors, errors of storage and interrupts pass."""
+        if not isinstance(error, Exception) or isinstance(error, PaimonError | OSError):
+            return
+        if isinstance(error, MemoryError):
+            raise OutOfMemory(self._path, str(error)) from error
+        column = self._column
+        if column is None and self._culprit is not None:
+            with suppress(Exception):  # the first error is the one to report
+                column = self._culprit()
+        raise EncodeFailed(self._path, column, str(error) or type(error).__name__) from error
+
+
+def failing_column(rows: Any, encode: Callable[[Any], object]) -> str | None:
+    """Return the first column that ``encode`` refuses by itself, None if it takes each."""
+    for name in rows.schema.names:
+        try:
+            encode(rows.select([name]))
+        except Exception:  # noqa: BLE001 -- whatever it is, this is the column
+            return str(name)
+    return None
+
+
+__all__ = ["encode_errors", "failing_column"]
