@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from lsm.arrow.encode_errors import encode_errors, failing_column
 from lsm.orc.chars import without_blanks
 from lsm.parquet.write.writer import fitted
 from manifest.io.errors import CastFailed
@@ -47,6 +49,7 @@ class OrcFileWriter:
         self._codec = _CODECS[compression]
         self._stripe_bytes = stripe_bytes
         self._writer: Any = None
+        self._sink: Any = None
         self._flushed = 0
         self._waiting = 0
 
@@ -55,13 +58,15 @@ class OrcFileWriter:
         if not rows.num_rows:
             return
         table = fitted(rows, self._fitted, self.path)
-        columns = [
-            without_blanks(_plain(column, field.type, field.name), known.type)
-            for column, field, known in zip(table.columns, self._schema, self._fields, strict=True)
-        ]
-        with storage_errors(self.path):
+        columns = []
+        for column, field, known in zip(table.columns, self._schema, self._fields, strict=True):
+            with encode_errors(self.path, field.name):
+                columns.append(without_blanks(_plain(column, field.type, field.name), known.type))
+        stored = pa.Table.from_arrays(columns, schema=self._schema)
+        with storage_errors(self.path), encode_errors(self.path, culprit=lambda: failing_column(stored, _encode_alone)):
             self._open()
-            self._writer.write(pa.Table.from_arrays(columns, schema=self._schema))
+            self._writer.write(stored)
+            self._sink.check()
             self.row_count += rows.num_rows
             self._waiting += table.nbytes
             if self._output.size != self._flushed:
@@ -77,20 +82,76 @@ class OrcFileWriter:
 
     def close(self) -> tuple[None, int]:
         """Finish the file and make it durable: nothing in place of a footer, and its exact size in bytes."""
-        with storage_errors(self.path):
+        with storage_errors(self.path), encode_errors(self.path):
             self._open()
             self._writer.close()
+            self._sink.check()
         return None, self._output.finish()
 
     def abort(self) -> None:
         """Delete what was written; never raises."""
+        if self._writer is not None:
+            self._sink.discard()
+            with suppress(Exception):
+                self._writer.close()
         self._output.abort()
 
     def _open(self) -> None:
         if self._writer is None:
             from pyarrow import orc  # noqa: PLC0415  # few tables need it
 
-            self._writer = orc.ORCWriter(self._output.open(), compression=self._codec, stripe_size=self._stripe_bytes)
+            self._sink = _EncoderSink(self._output.open())
+            sink = pa.PythonFile(self._sink, mode="w")
+            self._writer = orc.ORCWriter(sink, compression=self._codec, stripe_size=self._stripe_bytes)
+
+
+class _EncoderSink:
+    """A sink that never raises into the encoder: an exception in there ends the process.
+
+    After the first error, or ``discard``, bytes go nowhere. ``check`` raises the error.
+    """
+
+    closed = False
+
+    def __init__(self, sink: Any) -> None:
+        self._sink: Any = sink
+        self._size = 0
+        self._error: BaseException | None = None
+
+    def write(self, data: bytes) -> int:
+        """Pass bytes on."""
+        if self._sink is not None:
+            try:
+                self._sink.write(data)
+            except BaseException as error:  # noqa: BLE001 -- interrupts too; ``check`` raises it
+                self._error, self._sink = error, None
+        self._size += len(data)
+        return len(data)
+
+    def tell(self) -> int:
+        """Bytes so far."""
+        return self._size
+
+    def flush(self) -> None:
+        """Nothing waits here."""
+
+    def close(self) -> None:
+        """Leave the sink below open: its owner closes it."""
+
+    def discard(self) -> None:
+        """Let all further bytes go nowhere."""
+        self._sink = None
+
+    def check(self) -> None:
+        """Raise the error of a write that failed."""
+        if self._error is not None:
+            raise self._error
+
+
+def _encode_alone(rows: Any) -> None:
+    from pyarrow import orc  # noqa: PLC0415  # as above
+
+    orc.write_table(rows, pa.BufferOutputStream())
 
 
 def _stored(field: Any) -> Any:
