@@ -47,12 +47,15 @@ def compact_after_commit(
     Nothing of it can fail the commit: what lost its races or met an error, which is logged, is told by ``lost_compactions``, and the
     next write or compaction finds the same work to do.
     """
+    touched = [message for message in messages if message.bucket >= 0]
+    failed = {message.bucket_id for message in touched if message.compaction_failed}
+    if failed:
+        result = replace(result, lost_compactions=tuple(sorted({*result.lost_compactions, *failed})))
     if result.snapshot_id is None or store.options.write_only or not _has_buckets(store):
         return result
     awaited = is_awaited(store)
     if (owned and not (awaited and store.options.needs_lookup)) or (result.replayed and not awaited):
         return result
-    touched = [message for message in messages if message.bucket >= 0]
     compacted = {message.bucket_id for message in touched if message.has_compaction} - set(result.lost_compactions)
     left = {message.bucket_id for message in touched if message.new_files} - compacted
     beaten = set(result.lost_compactions) - left
@@ -123,24 +126,31 @@ def _compacted(store: FileStore, user: str, buckets: Sequence[BucketId], threads
     lost: list[BucketId] = []
     for some in _chunks(buckets):
         left: tuple[BucketId, ...] = tuple(some)
+        failed: set[BucketId] = set()
         with _told_as_committed(store, user):
             for _ in range(attempts):
-                done = _compacted_once(store, user, left, threads)
+                done = _compacted_once(store, user, left, threads, failed)
                 newest, left = done.compact_snapshot_id or newest, done.lost_compactions
                 if not left:
                     break
-        lost += left
+        lost += {*left, *failed}
     return CommitResult(None, newest, False, tuple(sorted(lost)))
 
 
-def _compacted_once(store: FileStore, user: str, buckets: Collection[BucketId], threads: int) -> CommitResult:
-    """Compact ``buckets`` as a commit of the table does, and commit that under a name of its own; what loses a race is dropped and told."""
+def _compacted_once(store: FileStore, user: str, buckets: Collection[BucketId], threads: int, failed: set[BucketId]) -> CommitResult:
+    """Compact ``buckets`` as a commit of the table does, and commit that under a name of its own.
+
+    Buckets that meet an error, which is logged, go to ``failed``, and those that lose a race into the result.
+    """
     full = store.options.compacts_fully_at_commit
     commit = FileStoreCommit(store, f"{user}-{uuid.uuid4().hex[:8]}", fresh=True)
     messages: list[CommitMessage] = []
 
     def one(bucket: BucketId) -> None:
-        messages.extend(compact_together(store, [bucket], full=full, commit_id=user))
+        failed.add(bucket)
+        with _told_as_committed(store, user):
+            messages.extend(compact_together(store, [bucket], full=full, commit_id=user))
+            failed.remove(bucket)
 
     try:
         with ThreadPoolExecutor(max(1, threads)) as pool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from pyroaring import BitMap
 
@@ -12,6 +13,14 @@ from lsm.deletion_vectors.reader import DeletionFile, dead_rows
 from lsm.deletion_vectors.writer import DeletionVectorWriter
 from manifest.commit.index_change import IndexChange
 from manifest.entry.index_manifest import DELETION_VECTORS, IndexManifestEntry
+
+
+@dataclass(frozen=True, slots=True)
+class VectorMarks:
+    """Changes to the deletion vectors of a bucket at one moment."""
+
+    marked: Mapping[str, BitMap]
+    removed: frozenset[str]
 
 
 class BucketVectors:
@@ -71,6 +80,15 @@ class BucketVectors:
             if name in self._stored:
                 self._removed.add(name)
 
+    @property
+    def marks(self) -> VectorMarks:
+        """What was marked and removed so far, for ``reset``."""
+        return VectorMarks(dict(self._marked), frozenset(self._removed))
+
+    def reset(self, marks: VectorMarks) -> None:
+        """Forget what was marked and removed since."""
+        self._marked, self._removed = dict(marks.marked), set(marks.removed)
+
     def change(self, *, compaction: bool) -> IndexChange:
         """Write what changed. A bucket has one file of all its vectors; without buckets only files with other vectors are replaced.
 
@@ -95,4 +113,4 @@ class BucketVectors:
         return dead_rows(self._writer.store.file_io, self._marked.get(file_name, self._stored.get(file_name, BitMap())))
 
 
-__all__ = ["BucketVectors"]
+__all__ = ["BucketVectors", "VectorMarks"]

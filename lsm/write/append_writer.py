@@ -120,11 +120,12 @@ class AppendOnlyWriter:
     def prepare(self) -> CommitMessage:
         """Flush, join small files of a bucketed table if that is due, and hand over."""
         self.flush()
+        failed = False
         if self.context.compacts and self._has_buckets:
-            self.compact(full=False)
+            failed = self.context.loses_compaction(lambda: self.compact(full=False))
         before, after = self._increment.drain()
         new_files, self._new_files = self._new_files, []
-        return self.context.message(new_files, before, after)
+        return self.context.message(new_files, before, after, compaction_failed=failed)
 
     def abort(self) -> None:
         """Delete everything written."""

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from fileindex.base.arrays import Int64s
 from fileindex.base.column_type import Plain
+from fileindex.base.errors import UnsupportedOption
+from fileindex.base.log import logger_of
 from lsm.data_files.spill import SpillSpace
 from lsm.data_files.writer import FileTarget
 from lsm.write_buffer.source import BufferedRows, Source
 from manifest.commit.message import CommitMessage
 from manifest.entry.data_file import DataFileMeta
+from manifest.io.errors import UnmergeableRows, UnsupportedTable
 from manifest.io.paths import FileNames
 from manifest.snapshot.snapshot import EMPTY_TABLE, SnapshotKey
 from manifest.store import FileStore
 
 if TYPE_CHECKING:
     from lsm.deletion_vectors.maintainer import BucketVectors
+
+_LOG = logger_of(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +79,8 @@ class BucketContext:
         compact_after: Sequence[DataFileMeta] = (),
         changelog_files: Sequence[DataFileMeta] = (),
         compact_changelog: Sequence[DataFileMeta] = (),
+        *,
+        compaction_failed: bool = False,
     ) -> CommitMessage:
         """The message of this bucket; a compaction says what it did to the deletion vectors, or on which it relied."""
         compacted = self.vectors is not None and bool(compact_before or compact_after)
@@ -91,7 +98,25 @@ class BucketContext:
             base_snapshot_id=self.base.id,
             base_manifest_list=self.base.delta_manifest_list,
             compact_read=tuple(sorted(self.looked_up.intersection(f.file_name for f in self.existing))) if compact_after else (),
+            compaction_failed=compaction_failed,
         )
+
+    def loses_compaction(self, compact: Callable[[], None]) -> bool:
+        """Run a compaction that is due, and return whether it failed. The rows are committed all the same.
+
+        Raises errors of the rows or the table's options, which no later compaction would overcome.
+        """
+        marks = None if self.vectors is None else self.vectors.marks
+        try:
+            compact()
+        except (UnmergeableRows, UnsupportedOption, UnsupportedTable):
+            raise
+        except Exception:  # noqa: BLE001 -- an error of other files: no reason to refuse the new rows
+            _LOG.warning("%s: bucket %d was not compacted, its new rows are kept", self.store.root, self.bucket, exc_info=True)
+            if self.vectors is not None and marks is not None:
+                self.vectors.reset(marks)
+            return True
+        return False
 
 
 @dataclass(slots=True)

@@ -117,14 +117,18 @@ class MergeTreeWriter:
         manager = self._compaction.manager
         if self.context.knows_all_columns and not full:
             self._take(manager.move_base())
+        result = None
         try:
             result = manager.compact(full=full) if self.context.knows_all_columns else None
+            changelog_files = self._log.finish()
         except BaseException:
             self._log.abort()
+            for file in () if result is None else result.made:
+                self._compaction.increment.discard(file)
             raise
         self._take(result)
         level = manager.levels.max_level if result is None or not result.after else result.after[0].level
-        self._compact_changelog += [file.upgrade(level) for file in self._log.finish()]  # engines that hide level 0 hide its changelog
+        self._compact_changelog += [file.upgrade(level) for file in changelog_files]  # engines that hide level 0 hide its changelog
         self._compacted_fully |= full
 
     def rewrite(self, names: Collection[str]) -> None:
@@ -135,11 +139,13 @@ class MergeTreeWriter:
 
     def prepare(self) -> CommitMessage:
         """Flush, compact once if that is due, and hand over."""
-        if self.context.compacts and (self._buffer.rows or not self._compacted_fully):
-            self.compact(full=self.context.store.options.compacts_fully_at_commit)
+        failed, due = False, self.context.compacts and (self._buffer.rows or not self._compacted_fully)
         self.flush()
+        if due:
+            full = self.context.store.options.compacts_fully_at_commit
+            failed = self.context.loses_compaction(lambda: self.compact(full=full))
         before, after = ([], []) if self._made is None else self._made.increment.drain()
-        message = self.context.message(self._new_files, before, after, self._changelog, self._compact_changelog)
+        message = self.context.message(self._new_files, before, after, self._changelog, self._compact_changelog, compaction_failed=failed)
         self._new_files, self._changelog, self._compact_changelog = [], [], []
         return message
 

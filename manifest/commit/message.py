@@ -20,7 +20,8 @@ class CommitMessage(BaseModel):
     Changelog files describe the new files or, ``compact_changelog``, the compaction. ``index_changes`` has at most one per kind.
     ``base_snapshot_id`` is the newest snapshot when the writer opened (0: there was none; None: unknown), ``base_manifest_list`` its
     delta manifest list (empty: unknown). ``compact_read`` names data files of that snapshot that decided about the compaction's output, and
-    ``base_max_sequence`` the greatest sequence number it saw in the bucket.
+    ``base_max_sequence`` the greatest sequence number it saw in the bucket. ``compaction_failed``: the writer's own compaction met an
+    error, which is logged, and was dropped.
 
     >>> CommitMessage(partition=bytes(12), bucket=0, total_buckets=1).is_empty
     True
@@ -41,6 +42,7 @@ class CommitMessage(BaseModel):
     base_snapshot_id: int | None = None
     base_manifest_list: str = ""
     compact_read: tuple[str, ...] = ()
+    compaction_failed: bool = False
 
     @property
     def base(self) -> SnapshotKey | None:

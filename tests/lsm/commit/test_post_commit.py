@@ -100,7 +100,7 @@ def test_a_lost_race_leaves_the_rows_and_no_file(tmp_path: Path, monkeypatch: py
     assert len(data_files(store)) == 6 + 2, "what the loser made is gone"
 
 
-def test_an_error_of_the_compaction_does_not_fail_the_commit_and_leaves_no_file(
+def test_a_bucket_whose_compaction_fails_fails_neither_the_commit_nor_the_other_buckets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = make(tmp_path / "t", DDL, ("id",), bucket="2", **EAGER)
@@ -115,9 +115,11 @@ def test_an_error_of_the_compaction_does_not_fail_the_commit_and_leaves_no_file(
     compact = TableWrite.compact
     monkeypatch.setattr(TableWrite, "compact", full)
     done = compact_after_commit(store, "a", result, messages)
-    assert (done.snapshot_id, done.compact_snapshot_id) == (1, None)
+    assert (done.snapshot_id, done.compact_snapshot_id) == (1, 2)
+    assert [bucket for _, bucket in done.lost_compactions] == [1]
     assert "the compaction after them failed" in caplog.text
-    assert data_files(store) == before
+    assert [file for file in data_files(store) if "bucket-1" in file] == [file for file in before if "bucket-1" in file]
+    assert kinds(store) == [CommitKind.APPEND, CommitKind.COMPACT]
 
 
 def test_rows_that_others_see_by_compaction_only_are_compacted(tmp_path: Path) -> None:
