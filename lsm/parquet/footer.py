@@ -16,9 +16,10 @@ from lsm.parquet.footer_seal import check_footer_seal, footer_seal_length
 from lsm.parquet.footer_structure import BYTES_IN_MEMORY, check_footer, decode_footer
 from lsm.parquet.footer_writer import PARQUET_MAGIC
 from lsm.parquet.nested import leaf_count
+from lsm.parquet.optional_keys import maps_as_lists
 from lsm.parquet.page_index import PageFooter, ReadRange
 from lsm.parquet.row_group_pages import DAMAGE
-from lsm.parquet.thrift import Struct
+from lsm.parquet.thrift import Struct, encode_struct
 
 _MAGIC_AND_LENGTH = 8
 _FIRST_READ = 64 * 1024
@@ -74,6 +75,9 @@ class CachedFooter:
             check_footer(footer, head.leaves, start)
         if promise is not None:
             promise.check(footer, head, size)
+        readable = maps_as_lists(footer)
+        if readable is not None:
+            footer, encoded = readable, encode_struct(readable)
         content = b"".join([PARQUET_MAGIC, encoded, len(encoded).to_bytes(4, "little"), PARQUET_MAGIC])
         file = pq.ParquetFile(pa.BufferReader(content), coerce_int96_timestamp_unit="us")
         try:

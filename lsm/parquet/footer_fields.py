@@ -109,7 +109,9 @@ _NEEDED = {
 
 
 def check_fields(struct: Struct, kind: str) -> None:
-    """Raises ``ValueError`` unless every field of a struct is known for its ``kind`` and has its type, and those that must be there are.
+    """Raise ``ValueError`` for a field of another type than its ``kind`` has, and for one that is missing.
+
+    Fields after the last known one are of a newer format, which only appends.
 
     >>> check_fields({2: (I64, 4)}, "chunk")
     Traceback (most recent call last):
@@ -122,7 +124,7 @@ def check_fields(struct: Struct, kind: str) -> None:
 def _check_signature(signature: tuple[tuple[int, int], ...], kind: str) -> None:
     known = _TYPES[kind]
     for number, type_ in signature:
-        if known.get(number) != (TRUE_FIELD if type_ == FALSE_FIELD else type_):
+        if number <= max(known) and known.get(number) != (TRUE_FIELD if type_ == FALSE_FIELD else type_):
             raise ValueError(f"its footer has a field {number} of type {type_} in a {kind}")
     missing = _NEEDED.get(kind, set()) - {number for number, _ in signature}
     if missing:

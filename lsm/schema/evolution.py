@@ -150,7 +150,8 @@ def can_cast(file: DataType, read: DataType) -> bool:
         case (Kind.ARRAY, Kind.ARRAY) | (Kind.MULTISET, Kind.MULTISET) | (Kind.VECTOR, Kind.VECTOR):
             return file.length == read.length and can_cast(file.part("element"), read.part("element"))
         case (Kind.MAP, Kind.MAP):
-            return is_same(file.part("key"), read.part("key")) and can_cast(file.part("value"), read.part("value"))
+            keys = file.part("key"), read.part("key")  # no change reaches the inside of a key
+            return (is_same(*keys) or _is_equal(*keys)) and can_cast(file.part("value"), read.part("value"))
         case _:
             return not read.is_nested and cast_of(file, read) is not Cast.NONE
 
@@ -191,12 +192,14 @@ def to_read_schema(array: Any, file: DataType, read: DataType) -> Any:
             values = to_read_schema(array.values, file.part("element"), read.part("element"))
             return pa.ListArray.from_arrays(_offsets(array), values, type=target, mask=_nulls(array))
         case Kind.MAP:
-            keys = to_read_schema(array.keys, file.part("key"), read.part("key"))
-            items = to_read_schema(array.items, file.part("value"), read.part("value"))
+            keys, items = _entries(array)
+            keys = to_read_schema(keys, file.part("key"), read.part("key"))
+            items = to_read_schema(items, file.part("value"), read.part("value"))
             return pa.MapArray.from_arrays(_offsets(array), keys, items, type=target, mask=_nulls(array))
         case Kind.MULTISET:
-            keys = to_read_schema(array.keys, file.part("element"), read.part("element"))
-            return pa.MapArray.from_arrays(_offsets(array), keys, array.items.cast(pa.int32()), type=target, mask=_nulls(array))
+            keys, counts = _entries(array)
+            keys = to_read_schema(keys, file.part("element"), read.part("element"))
+            return pa.MapArray.from_arrays(_offsets(array), keys, counts.cast(pa.int32()), type=target, mask=_nulls(array))
         case _:
             return array.cast(target)
 
@@ -228,6 +231,17 @@ def _conform_row(array: Any, file: DataType, read: DataType) -> Any:
                 raise pa.ArrowInvalid(f"the file has no nested field '{source.name}'")
             children.append(to_read_schema(array.field(position), source.type, wanted.type))
     return pa.StructArray.from_arrays(children, fields=[wanted.arrow_field for wanted in read.fields], mask=_nulls(array))
+
+
+def _is_equal(file: DataType, read: DataType) -> bool:
+    return file.is_nested and file.with_nullable(nullable=True) == read.with_nullable(nullable=True)
+
+
+def _entries(array: Any) -> tuple[Any, Any]:
+    """Return all keys and values of a map, or of a list of (key, value)."""
+    if pa.types.is_map(array.type):
+        return array.keys, array.items
+    return array.values.field(0), array.values.field(1)
 
 
 def _offsets(array: Any) -> Any:
