@@ -24,7 +24,7 @@ FLOORS = {
     "lsm": (
         "deletion_vectors keys levels .",
         "arrow bucket schema",
-        "merge parquet scan",
+        "merge parquet python_values scan",
         "formats parquet/write",
         "avro orc",
         "data_file_format",

@@ -10,15 +10,13 @@ import pyarrow.compute as pc
 
 from fileindex.base.column_type import BINARIES, STRINGS, Kind
 from fileindex.base.errors import did_you_mean
-from lsm.keys.encoding import is_variable
 from lsm.schema.cast_hint import cast_hint, missing_hint, shorter_hint, wider_hint
 from lsm.schema.deletes_by_key import deletes_completed
+from lsm.schema.lossless_cast import LossyCast, first_lossy_row, lossless_cast, may_cast
 from manifest.io.errors import NullInKey, SchemaMismatch
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import MAX_LENGTH, DataField, DataType
 from manifest.types.default_value import default_scalar
-
-_WIDEST_DECIMAL = pa.decimal128(38, 0)
 
 
 def conform(rows: Any, schema: TableSchema, kinds: Any = None) -> Any:
@@ -41,7 +39,7 @@ def conform(rows: Any, schema: TableSchema, kinds: Any = None) -> Any:
     a: int32
     >>> conform(pa.table({"a": [2**40]}), schema)
     Traceback (most recent call last):
-    manifest.io.errors.SchemaMismatch: column 'a': ...
+    manifest.io.errors.SchemaMismatch: column 'a', row 0: ...
     """
     known_names = frozenset(schema.names)
     for name, times in Counter(rows.schema.names).items():
@@ -95,84 +93,20 @@ def _column(column: Any, field: DataField) -> Any:
 def _cast(column: Any, field: DataField, target: Any) -> Any:
     source = column.type
     try:
-        if pa.types.is_integer(source) and pa.types.is_decimal(target):
-            column = column.cast(_WIDEST_DECIMAL)  # Arrow judges integers by their type, decimals by their values
-        if pa.types.is_dictionary(source) and str(source.value_type).endswith("_view"):  # polars' categories: Arrow gathers no views
-            pieces = [pa.DictionaryArray.from_arrays(one.indices, one.dictionary.cast(target)) for one in column.chunks]
-            column = pa.chunked_array(pieces, pa.dictionary(source.index_type, target))
-        done = column.cast(target)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        return lossless_cast(column, target)
+    except LossyCast as error:
+        where = f"column '{field.name}', row {first_lossy_row(column, target)}"
+        if error.rounded:
+            raise SchemaMismatch(
+                f"{where}: a value of Arrow {source} would be rounded to become {field.type}{cast_hint(field, source)}"
+            ) from error
         finer = pa.types.is_decimal(source) and source.scale > field.type.scale
         hint = cast_hint(field, source) if finer or pa.types.is_floating(source) or _is_finer_time(source, target) else wider_hint(field)
-        raise SchemaMismatch(f"column '{field.name}': a value of Arrow {source} does not fit {field.type} ({error}){hint}") from error
-    if _may_round(source, target):
-        same = pc.or_(pc.equal(done.cast(source), column), pc.is_null(column, nan_is_null=True))
-        if pc.all(same).as_py() is False:
-            hint = cast_hint(field, source)
-            raise SchemaMismatch(f"column '{field.name}': a value of Arrow {source} would be rounded to become {field.type}{hint}")
-    return done
+        raise SchemaMismatch(f"{where}: a value of Arrow {source} does not fit {field.type} ({error}){hint}") from error
 
 
 def _is_finer_time(source: Any, target: Any) -> bool:
     return bool(pa.types.is_timestamp(source) and pa.types.is_timestamp(target) and source.unit != target.unit)
-
-
-def may_cast(source: Any, target: Any) -> bool:
-    """Whether some values of an Arrow type can become another without changing their meaning."""
-    types = pa.types
-    if types.is_dictionary(source):
-        return may_cast(source.value_type, target)
-    if source.equals(target) or types.is_null(source):
-        return True
-    if types.is_integer(target):
-        return bool(types.is_integer(source) or types.is_floating(source))
-    if types.is_floating(target):
-        return bool(types.is_floating(source) or types.is_integer(source))
-    if types.is_decimal(target):
-        return bool(types.is_decimal(source) or types.is_integer(source))
-    if types.is_date(target):
-        return bool(types.is_date(source) or (types.is_timestamp(source) and source.tz is None))
-    if types.is_timestamp(target):
-        return bool(
-            (types.is_timestamp(source) and (source.tz is None) == (target.tz is None)) or (types.is_date(source) and not target.tz)
-        )
-    if types.is_time(target):
-        return bool(types.is_time(source))
-    if is_variable(target):
-        return _is_text(source) if types.is_string(target) else _is_bytes(source)
-    return _may_cast_nested(source, target)
-
-
-def _may_cast_nested(source: Any, target: Any) -> bool:
-    types = pa.types
-    if types.is_map(target):
-        return bool(types.is_map(source)) and may_cast(source.key_type, target.key_type) and may_cast(source.item_type, target.item_type)
-    if types.is_list(target) or types.is_fixed_size_list(target):
-        is_list = types.is_list(source) or types.is_large_list(source) or types.is_fixed_size_list(source)
-        return bool(is_list) and may_cast(source.value_type, target.value_type)
-    if types.is_struct(target) and types.is_struct(source):
-        fields = {source.field(at).name: source.field(at).type for at in range(source.num_fields)}
-        wanted = [target.field(at) for at in range(target.num_fields)]
-        return set(fields) == {field.name for field in wanted} and all(may_cast(fields[field.name], field.type) for field in wanted)
-    return False
-
-
-def _is_text(kind: Any) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view())
-
-
-def _is_bytes(kind: Any) -> bool:
-    types = pa.types
-    return bool(types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind) or kind == pa.binary_view())
-
-
-def _may_round(source: Any, target: Any) -> bool:
-    """Casts between which Arrow rounds silently."""
-    types = pa.types
-    return bool(
-        (types.is_floating(source) and types.is_floating(target) and target.bit_width < source.bit_width)
-        or (types.is_timestamp(source) and types.is_date(target))
-    )
 
 
 def has_null(column: Any, data_type: DataType) -> bool:
@@ -206,4 +140,4 @@ def _has_null_inside(array: Any, data_type: DataType) -> bool:
             return False
 
 
-__all__ = ["conform", "has_null", "may_cast"]
+__all__ = ["conform", "has_null"]

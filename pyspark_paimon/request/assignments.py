@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 
 from fileindex.base.errors import InvalidArgument
 from fileindex.expression.tree import ColumnValue, Expression, FunctionCall, LiteralValue
-from lsm.schema.cast_hint import values_hint
+from lsm.python_values.columns import python_scalar
 from lsm.schema.conform_input import conform
 from manifest.io.errors import SchemaMismatch, UnsupportedTable
 from manifest.schema.merge_options import MergeOptions
@@ -112,15 +112,13 @@ class Assignments:
         return pc.scalar(value if isinstance(value, pa.Scalar) else self._scalar(name))
 
     def _scalar(self, name: str) -> pa.Scalar:
-        target = self.schema.field(name).type.arrow
+        value = self.values[name]
         try:
-            return pa.array([self.values[name]], target)[0]
-        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-            told = f"column '{name}': {self.values[name]!r} is no {self.schema.field(name).type} ({error})"
-            computed = (
-                f"; what is computed of the old row is an expression, pc.field('{name}') + 1" if isinstance(self.values[name], str) else ""
-            )
-            raise SchemaMismatch(told + values_hint(target) + computed) from error
+            return python_scalar(name, value, self.schema.field(name).type.arrow)
+        except SchemaMismatch as error:
+            if not isinstance(value, str):
+                raise
+            raise SchemaMismatch(f"{error}; what is computed of the old row is an expression, pc.field('{name}') + 1") from error
 
     def _check(self) -> None:
         """Values that are the same for all rows can be refused at once."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 
 from fileindex.base.errors import InvalidArgument, UnsupportedType
 from lsm.arrow.row_kind import ROW_KIND, ROW_KINDS
-from lsm.schema.cast_hint import values_hint
+from lsm.python_values.columns import python_column
+from lsm.schema.lossless_cast import LossyCast, lossless_cast, may_cast
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.frames.pandas_frames import index_levels, spark_frame
@@ -118,34 +119,15 @@ def _named_columns(columns: Mapping[Any, Any], schema: pa.Schema) -> pa.Table:
         raise InvalidArgument(f"columns are given by their names, not by {wrong[0]!r}")
     arrays = {}
     for name, values in columns.items():
-        at = schema.get_field_index(name)
-        wanted = schema.field(at).type if at >= 0 else None
+        wanted = _table_type(name, schema)
         if not hasattr(values, "__iter__") or isinstance(values, str | bytes):
             raise InvalidArgument(f"column '{name}' is given as {type(values).__name__}; a list of values is wanted: {{'{name}': [...]}}")
-        try:
-            arrays[name] = pa.array(
-                _map_entries(values) if wanted is not None and pa.types.is_map(wanted) else _no_letters(values, wanted), wanted
-            )
-        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-            raise SchemaMismatch(f"column '{name}' is no {wanted or 'Arrow type'}: {error}{values_hint(wanted)}") from error
+        arrays[name] = python_column(name, values, wanted)
     try:
         return pa.table(arrays)
     except pa.ArrowInvalid as error:
         lengths = ", ".join(f"{name} {len(array)}" for name, array in arrays.items())
         raise SchemaMismatch(f"the columns have different lengths: {lengths}") from error
-
-
-def _no_letters(values: Any, wanted: pa.DataType | None) -> Any:
-    """``values``, for Arrow takes a text for a list of its letters. Raises ``TypeError``."""
-    if wanted is not None and pa.types.is_list(wanted) and not isinstance(values, pa.Array | pa.ChunkedArray):
-        values = values if isinstance(values, Collection) else list(values)
-        if letters := next((value for value in values if isinstance(value, str | bytes)), None):
-            raise TypeError(f"{letters!r:.40} is a text")
-    return values
-
-
-def _map_entries(values: Iterable[Any]) -> list[Any]:
-    return [list(value.items()) if isinstance(value, Mapping) else value for value in values]
 
 
 def _shown(schema: pa.Schema) -> str:
@@ -160,34 +142,42 @@ def _pandas_rows(frame: pd.DataFrame, schema: pa.Schema) -> Rows:
     names = [str(name) for name in frame.columns]
     if len(set(names)) < len(names):
         return ArrowRows(pa.RecordBatchReader.from_batches(pa.schema([(name, pa.null()) for name in names]), []))
-    types = [_pandas_type(frame.iloc[:0, at], name, schema) for at, name in enumerate(names)]
-    first = _pandas_batch(frame.iloc[:_PANDAS_CHUNK], names, types)
+    types = [_table_type(name, schema) for name in names]
+    first = _pandas_batch(frame.iloc[:_PANDAS_CHUNK], names, types, 0)
 
     def batches() -> Iterator[pa.RecordBatch]:
         yield first
         for start in range(_PANDAS_CHUNK, len(frame), _PANDAS_CHUNK):
-            yield _pandas_batch(frame.iloc[start : start + _PANDAS_CHUNK], names, first.schema.types)
+            batch = _pandas_batch(frame.iloc[start : start + _PANDAS_CHUNK], names, first.schema.types, start)
+            yield _same_types(batch, first.schema)
 
     return ArrowRows(pa.RecordBatchReader.from_batches(first.schema, batches()))
 
 
-def _pandas_type(empty: Any, name: str, schema: pa.Schema) -> pa.DataType | None:
-    """The type to read a column as: the table's for Python objects, else the column's own (None)."""
+def _table_type(name: str, schema: pa.Schema) -> pa.DataType | None:
     at = schema.get_field_index(name)
-    return schema.field(at).type if at >= 0 and empty.dtype == object else None
+    return schema.field(at).type if at >= 0 else None
 
 
-def _pandas_batch(frame: pd.DataFrame, names: Sequence[str], types: Sequence[pa.DataType | None]) -> pa.RecordBatch:
+def _pandas_batch(frame: pd.DataFrame, names: Sequence[str], types: Sequence[pa.DataType | None], start: int) -> pa.RecordBatch:
     arrays = []
     for at, (name, wanted) in enumerate(zip(names, types, strict=True)):
-        column = frame.iloc[:, at]
-        try:
-            array = pa.array(_no_letters(column, wanted), type=wanted, from_pandas=True)
-        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-            told = f"{error}{values_hint(wanted)}"
-            raise SchemaMismatch(f"column '{name}' of the pandas DataFrame is no {wanted or 'Arrow type'}: {told}") from error
+        array = python_column(name, frame.iloc[:, at], wanted, first_row=start)
         arrays.append(array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array)
     return pa.record_batch(arrays, names=list(names)) if arrays else pa.record_batch({})
+
+
+def _same_types(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """A later batch of a frame in the types of its first. Raise ``SchemaMismatch`` where values would change."""
+    arrays = []
+    for name, array, wanted in zip(schema.names, batch.columns, schema.types, strict=True):
+        try:
+            arrays.append(lossless_cast(array, wanted) if may_cast(array.type, wanted) else array)
+        except LossyCast as error:
+            raise SchemaMismatch(f"column '{name}' of the pandas DataFrame holds values of several types: {error}") from error
+        if arrays[-1].type != wanted:
+            raise SchemaMismatch(f"column '{name}' of the pandas DataFrame holds values of several types: {wanted} and {array.type}")
+    return pa.record_batch(arrays, schema=schema)
 
 
 def _spark_rows(data: Any, schema: pa.Schema) -> Rows:

@@ -14,7 +14,6 @@ from fileindex.base.errors import InvalidArgument
 from fileindex.base.plain_value import plain_array, plain_values
 from fileindex.predicate.tree import ColumnRef, In, Predicate, all_of
 from lsm.keys.key_set import KeySet
-from lsm.schema.cast_hint import values_hint
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.request.backend import ArrowRows
@@ -42,7 +41,7 @@ def keys_of(keys: Keys, schema: TableSchema, method: str) -> KeySet:
     if isinstance(keys, str | bytes | int | float | list | tuple | set | range) and not given:
         spelt = ", ".join(f"'{name}': [...]" for name in wanted.names)
         raise InvalidArgument(f"{method}: keys have names, {{{spelt}}} or rows of Arrow, pandas, polars; not {keys!r:.60}")
-    rows = rows_of(_table(keys, wanted) if isinstance(keys, Mapping) else keys, wanted.arrow)
+    rows = rows_of(keys, wanted.arrow)
     if not isinstance(rows, ArrowRows):
         raise InvalidArgument(f"{method} takes keys of this process, not a DataFrame of Spark: collect them with keys.toArrow()")
     named = rows.schema.names
@@ -52,22 +51,6 @@ def keys_of(keys: Keys, schema: TableSchema, method: str) -> KeySet:
         wrong = [f"column '{name}' is none of them" for name in other] + [f"column '{name}' is missing" for name in missing]
         raise SchemaMismatch(f"{method}: keys have the columns {', '.join(schema.primary_keys)}: {'; '.join(wrong)}")
     return KeySet(conform(rows.reader.read_all(), wanted).combine_chunks())
-
-
-def _table(keys: Mapping[str, Any], schema: TableSchema) -> pa.Table:
-    """A dict of lists; values are read as the columns' types, so that a list of ints is good for any kind of number."""
-    arrays = {}
-    for name, values in keys.items():
-        wanted = schema.arrow.field(name).type if name in schema.names else None
-        try:
-            arrays[name] = values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values, wanted)
-        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-            told = f"column '{name}' of the keys holds what is no {wanted or 'Arrow type'}: {error}"
-            raise SchemaMismatch(told + values_hint(wanted)) from error
-    if len({len(array) for array in arrays.values()}) > 1:
-        sizes = ", ".join(f"'{name}' {len(array)}" for name, array in arrays.items())
-        raise InvalidArgument(f"the columns of the keys have different lengths: {sizes}")
-    return pa.table(arrays)
 
 
 def any_of_keys(keys: KeySet, schema: TableSchema) -> Predicate:

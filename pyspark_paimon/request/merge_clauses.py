@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from fileindex.base.errors import InvalidArgument, UnknownColumn
 from fileindex.expression.tree import LiteralValue
-from lsm.schema.cast_hint import values_hint
+from lsm.python_values.columns import python_scalar
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import from_arrow
@@ -100,10 +100,7 @@ def _value(name: str, value: Any, visible: Sides, schema: TableSchema) -> Value:
             return bound
         value = None  # NULL alone is of any type
     target = schema.field(name).type
-    try:
-        scalar = pa.array([value], target.arrow)[0]
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        raise SchemaMismatch(f"column '{name}': {value!r:.60} is no {target} ({error}){values_hint(target.arrow)}") from error
+    scalar = python_scalar(name, value, target.arrow)
     if not scalar.is_valid and not target.nullable:
         raise SchemaMismatch(f"column '{name}' is {target} and cannot be set to null")
     return scalar

@@ -84,7 +84,7 @@ def test_maps_are_given_as_dicts(table):
     ("given", "error", "told"),
     [
         ([{"id": 1}, 7], InvalidArgument, "held 7 of type int"),
-        ({"id": ["x"]}, SchemaMismatch, "column 'id' is no int64"),
+        ({"id": ["x"]}, SchemaMismatch, r"column 'id', row 0: 'x' \(str\) does not fit int64"),
         ({"id": [1, 2], "s": ["a"]}, SchemaMismatch, "different lengths: id 2, s 1"),
         ({"id": 7}, InvalidArgument, "column 'id' is given as int"),
         ({7: [1]}, InvalidArgument, "not by 7"),

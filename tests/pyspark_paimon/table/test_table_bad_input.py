@@ -58,7 +58,7 @@ BAD_ROWS: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
     "something else": (lambda: 42, InvalidArgument, "RecordBatchReader"),
     "text": (lambda: "id,city", InvalidArgument, "pandas DataFrame"),
     "a dictionary of no lists": (lambda: {"id": 1}, InvalidArgument, "'id' is given as int"),
-    "a dictionary of other types": (lambda: {"id": ["x"]}, SchemaMismatch, "'id' is no int64"),
+    "a dictionary of other types": (lambda: {"id": ["x"]}, SchemaMismatch, "'id', row 0.*does not fit int64"),
     "a list of dictionaries and a number": (lambda: [{"id": 1}, 2], InvalidArgument, "held 2 of type int"),
     "batches that differ": (lambda: [pa.record_batch(GOOD), pa.record_batch({"id": [1]})], SchemaMismatch, "differ"),
     "a batch and a text": (lambda: [pa.record_batch(GOOD), "x"], InvalidArgument, "of type str"),

@@ -1,0 +1,71 @@
+"""Columns of whatever Python holds them in: lists, NumPy arrays, pandas and polars Series, Arrow arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from lsm.python_values.convert import InvalidValue, python_array
+from lsm.python_values.families import without_nan
+from lsm.python_values.infer import infer_type
+from lsm.schema.cast_hint import values_hint
+from manifest.io.errors import SchemaMismatch
+
+_FAILURES = (pa.ArrowException, TypeError, ValueError, OverflowError)
+
+
+def python_column(name: str, values: Any, wanted: pa.DataType | None, *, first_row: int = 0) -> Any:
+    """The values of a column as an Arrow Array or ChunkedArray.
+
+    Columns that have an Arrow type already keep it: ``conform`` checks them. Python values become ``wanted``; None: the type that
+    holds them. first_row: Number of the first value in error messages.
+
+    Raises ``SchemaMismatch`` that names row and column.
+
+    >>> python_column("n", [1, 2.0], pa.int8()).to_pylist()
+    [1, 2]
+    >>> python_column("n", [1, 2.5], pa.int8())
+    Traceback (most recent call last):
+    manifest.io.errors.SchemaMismatch: column 'n', row 1: 2.5 (float) does not fit int8: ...
+    """
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return values
+    of_pandas = any(kind.__module__.startswith("pandas.") for kind in type(values).__mro__)
+    try:
+        if isinstance(values, np.ndarray) and values.dtype.kind != "O" and values.ndim == 1:
+            return pa.array(values)
+        if of_pandas and not _holds_objects(values.dtype):
+            return pa.array(values, from_pandas=True)
+        if hasattr(values, "__arrow_c_stream__") and not of_pandas:
+            return pa.chunked_array(values)
+        if hasattr(values, "__arrow_c_array__") and not of_pandas:
+            return pa.array(values)
+    except _FAILURES as error:
+        raise SchemaMismatch(f"column '{name}' has no Arrow type: {error}") from error
+    listed: Sequence[Any] = values if isinstance(values, list | tuple) else list(values)
+    if of_pandas:
+        listed = without_nan(listed)
+    try:
+        return python_array(listed, infer_type(listed) if wanted is None else wanted)
+    except InvalidValue as error:
+        where = f"column '{name}{error.path}', row {first_row + error.row}"
+        raise SchemaMismatch(f"{where}: {error.reason}{'' if error.path else values_hint(wanted)}") from error
+
+
+def _holds_objects(dtype: Any) -> bool:
+    """Whether values of a pandas type are Python objects, whose Arrow type only a look at them tells."""
+    return str(getattr(getattr(dtype, "categories", None), "dtype", dtype)) == "object"
+
+
+def python_scalar(name: str, value: Any, wanted: pa.DataType) -> pa.Scalar:
+    """One value of a column. Raises ``SchemaMismatch`` that names the column."""
+    try:
+        return python_array([value], wanted)[0]
+    except InvalidValue as error:
+        raise SchemaMismatch(f"column '{name}{error.path}': {error.reason}{'' if error.path else values_hint(wanted)}") from error
+
+
+__all__ = ["python_column", "python_scalar"]

@@ -1,0 +1,305 @@
+"""Sequences of Python values as Arrow arrays of a given type, nested types part by part."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import accumulate, chain
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lsm.python_values.families import Family, family_of, without_pandas_nulls
+from lsm.schema.lossless_cast import first_row, lossless_cast, may_cast
+
+_NATURAL = {
+    Family.BOOL: pa.bool_(),
+    Family.FLOAT: pa.float64(),
+    Family.TEXT: pa.string(),
+    Family.BYTES: pa.binary(),
+    Family.DATE: pa.date32(),
+    Family.TIME: pa.time64("us"),
+}
+_FAILURES = (pa.ArrowException, TypeError, ValueError, OverflowError)
+_SHOWN = 60
+
+
+class InvalidValue(ValueError):  # it names a value
+    """A value that its column cannot hold. ``row``: place in the sequence, ``path``: way to a nested value."""
+
+    def __init__(self, row: int, path: str, reason: str) -> None:
+        super().__init__(row, path, reason)
+        self.row = row
+        self.path = path
+        self.reason = reason
+
+    def inside(self, row: int, step: str) -> InvalidValue:
+        """The same value, seen from the value that holds it."""
+        return InvalidValue(row, step + self.path, self.reason)
+
+
+def python_array(values: Sequence[Any], target: pa.DataType) -> Any:
+    """An Array of type ``target``, or a ChunkedArray where texts are too long for one.
+
+    Raises ``InvalidValue`` for the first value that would change.
+
+    >>> python_array([{"x": 1}, None], pa.struct([("x", pa.int8())])).to_pylist()
+    [{'x': 1}, None]
+    >>> python_array([[1], [2, 2.5]], pa.list_(pa.int32()))
+    Traceback (most recent call last):
+    lsm.python_values.convert.InvalidValue: (1, '[1]', '2.5 (float) does not fit int32: Float value 2.500000 was truncated converting to int32')
+    """
+    values, kinds = without_pandas_nulls(values)
+    families = {family_of(kind) for kind in kinds}
+    if pa.types.is_nested(target) and Family.ARROW not in families:
+        return _nested(values, target)
+    groups = list(_groups(values, kinds, families))
+    if not groups:
+        return pa.nulls(len(values), target)
+    parts, errors = [], []
+    for group in groups:
+        try:
+            parts.append(_leaf(group, target))
+        except InvalidValue as error:
+            errors.append(error)
+    if errors:
+        raise min(errors, key=attrgetter("row"))
+    return parts[0] if len(parts) == 1 else pc.coalesce(*parts)
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Values of one family, None in the place of others."""
+
+    family: Family
+    values: Sequence[Any]
+    unit: str = ""
+    zoned: bool = False
+
+    def part(self, start: int, stop: int) -> _Group:
+        return _Group(self.family, self.values[start:stop], self.unit, self.zoned)
+
+
+def _groups(values: Sequence[Any], kinds: frozenset[type], families: set[Family]) -> Iterator[_Group]:
+    for family in sorted(families):
+        own = {kind for kind in kinds if family_of(kind) is family}
+        found = values if len(families) == 1 else [value if type(value) in own else None for value in values]
+        if family is Family.DATETIME:
+            yield from _datetimes(found, own)
+        elif family is Family.DATETIME64:
+            yield from _split(family, found, lambda value: (np.datetime_data(value)[0], False))
+        elif family is Family.ARROW:
+            for kind in {value.type for value in found if value is not None}:
+                yield _Group(family, [value if value is not None and value.type == kind and value.is_valid else None for value in found])
+        else:
+            yield _Group(family, found)
+
+
+def _datetimes(values: Sequence[Any], kinds: set[type]) -> Iterator[_Group]:
+    present = [value for value in values if value is not None]
+    zones = set(map(attrgetter("tzinfo"), present))
+    fine = any(hasattr(kind, "nanosecond") for kind in kinds)
+    if not fine and zones == {None}:
+        yield _Group(Family.DATETIME, values, "us")
+        return
+
+    def place(value: Any) -> tuple[str, bool]:
+        return "ns" if getattr(value, "nanosecond", 0) else "us", value.utcoffset() is not None
+
+    yield from _split(Family.DATETIME, values, place)
+
+
+def _split(family: Family, values: Sequence[Any], place: Callable[[Any], tuple[str, bool]]) -> Iterator[_Group]:
+    places = [None if value is None else place(value) for value in values]
+    for wanted in sorted({found for found in places if found is not None}):
+        yield _Group(family, [value if at == wanted else None for value, at in zip(values, places, strict=True)], *wanted)
+
+
+def _leaf(group: _Group, target: pa.DataType) -> Any:
+    try:
+        return _converted(group, target)
+    except _FAILURES as error:
+        first = error
+
+    def is_unfit(start: int, stop: int) -> bool:
+        try:
+            _converted(group.part(start, stop), target)
+        except _FAILURES:
+            return True
+        return False
+
+    row = first_row(len(group.values), is_unfit)
+    try:
+        _converted(group.part(row, row + 1), target)
+    except _FAILURES as error:
+        first = error
+    value = group.values[row]
+    raise InvalidValue(row, "", f"{_short(value)} ({_kind_name(value)}) does not fit {target}{_reason(first)}") from first
+
+
+def _short(value: Any) -> str:
+    try:
+        shown = repr(value)
+    except Exception:  # noqa: BLE001  # a value's own repr may raise anything
+        return "a value"
+    return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}..."
+
+
+def _kind_name(value: Any) -> str:
+    zoned = getattr(value, "tzinfo", None) is not None
+    return f"{type(value).__name__}{' with time zone' if zoned else ''}"
+
+
+def _reason(error: Exception) -> str:
+    return f": {error}" if str(error) else ""
+
+
+def _converted(group: _Group, target: pa.DataType) -> Any:
+    """The group's values in the target type. Raises one of ``_FAILURES``."""
+    family, values = group.family, group.values
+    if family is Family.INT and pa.types.is_decimal(target):
+        return _whole_decimals(values).cast(target)
+    if family is Family.DECIMAL and pa.types.is_decimal(target):
+        return pa.array(values, target)
+    if family is Family.TEXT and pa.types.is_string(target):
+        return pa.array(values, target)
+    natural = _natural(group)
+    if not may_cast(natural.type, target):
+        if natural.null_count == len(natural):
+            return pa.nulls(len(natural), target)
+        raise TypeError
+    return lossless_cast(natural, target)
+
+
+def _natural(group: _Group) -> Any:
+    """The group's values in the Arrow type that holds them all. Raises one of ``_FAILURES``."""
+    family, values = group.family, group.values
+    match family:
+        case Family.INT:
+            return pa.array(values, pa.int64())
+        case Family.DECIMAL:
+            return pa.array(values)
+        case Family.FLOAT:
+            return pa.array(values, pa.float64())
+        case Family.DATETIME:
+            return pa.array(values, pa.timestamp(group.unit, "UTC" if group.zoned else None))
+        case Family.DATETIME64:
+            if group.unit not in {"D", "s", "ms", "us", "ns", "generic"}:
+                raise TypeError(f"NumPy's unit '{group.unit}' has no Arrow type")
+            unit = "D" if group.unit == "generic" else group.unit  # NaT alone has no unit
+            return pa.array(np.array([np.datetime64("NaT") if value is None else value for value in values], f"datetime64[{unit}]"))
+        case Family.TIME:
+            if any(value is not None and value.tzinfo is not None for value in values):
+                raise TypeError("a time with a zone names no time of day")
+            return pa.array(values, pa.time64("us"))
+        case Family.ARROW:
+            return pa.array(values)
+        case Family.OTHER | Family.LIST | Family.MAPPING | Family.NULL:
+            if any(value is not None for value in values):
+                raise TypeError
+            return pa.nulls(len(values))
+    return pa.array(values, _NATURAL[family])
+
+
+def _whole_decimals(values: Sequence[Any]) -> Any:
+    return pa.array([None if value is None else Decimal(int(value)) for value in values], pa.decimal128(38, 0))
+
+
+def _nested(values: Sequence[Any], target: pa.DataType) -> Any:
+    types = pa.types
+    if types.is_struct(target):
+        return _structs(values, target)
+    if types.is_map(target):
+        return _maps(values, target)
+    return _lists(values, target)
+
+
+def _refuse_others(values: Sequence[Any], accepted: frozenset[Family], target: pa.DataType) -> None:
+    """Raise ``InvalidValue`` for the first value of another family."""
+    wrong = {kind for kind in set(map(type, values)) if family_of(kind) not in accepted}
+    if wrong:
+        row, value = next((row, value) for row, value in enumerate(values) if type(value) in wrong)
+        raise InvalidValue(row, "", f"{_short(value)} ({_kind_name(value)}) does not fit {target}")
+
+
+def _offsets(lengths: Iterable[int]) -> list[int]:
+    return list(accumulate(lengths, initial=0))
+
+
+def _mask(values: Sequence[Any]) -> Any:
+    return pa.array([value is None for value in values], pa.bool_()) if None in map(_none, values) else None
+
+
+def _none(value: Any) -> Any:
+    return None if value is None else 0
+
+
+def _part(values: Sequence[Any], target: pa.DataType, offsets: Sequence[int] | None, step: Callable[[int, int], str]) -> Any:
+    """The parts of nested values. ``step(row, at)`` names part ``at`` of a row; offsets None: a part of each row."""
+    try:
+        found = python_array(values, target)
+    except InvalidValue as error:
+        row = error.row if offsets is None else bisect_right(offsets, error.row) - 1
+        raise error.inside(row, step(row, error.row if offsets is None else error.row - offsets[row])) from error
+    if isinstance(found, pa.ChunkedArray):
+        raise InvalidValue(0, "", "the texts inside this column take more than 2 GiB: write fewer rows at once")
+    return found
+
+
+def _lists(values: Sequence[Any], target: pa.DataType) -> Any:
+    _refuse_others(values, frozenset({Family.NULL, Family.LIST}), target)
+    flat = next((row for row, value in enumerate(values) if isinstance(value, np.ndarray) and value.ndim != 1), None)
+    if flat is not None:
+        raise InvalidValue(flat, "", f"an array of {values[flat].ndim} dimensions does not fit {target}; give lists of lists")
+    offsets = _offsets(0 if value is None else len(value) for value in values)
+    elements = list(chain.from_iterable(value for value in values if value is not None))
+    found = _part(elements, target.value_type, offsets, lambda _, at: f"[{at}]")
+    lists = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), found, type=pa.list_(target.value_field), mask=_mask(values))
+    if not pa.types.is_fixed_size_list(target):
+        return lists
+    wrong = next((row for row, value in enumerate(values) if value is not None and len(value) != target.list_size), None)
+    if wrong is not None:
+        raise InvalidValue(wrong, "", f"a list of {len(values[wrong])} elements does not fit {target}")
+    return lists.cast(target)
+
+
+def _maps(values: Sequence[Any], target: pa.DataType) -> Any:
+    _refuse_others(values, frozenset({Family.NULL, Family.LIST, Family.MAPPING}), target)
+    offsets = _offsets(0 if value is None else len(value) for value in values)
+    pairs = list(chain.from_iterable(value.items() if isinstance(value, Mapping) else value for value in values if value is not None))
+    for at, pair in enumerate(pairs if set(map(type, pairs)) - {tuple} or set(map(len, pairs)) - {2} else ()):
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            row = bisect_right(offsets, at) - 1
+            raise InvalidValue(
+                row, f"[{at - offsets[row]}]", f"{_short(pair)} ({_kind_name(pair)}) is no pair; give a dict, or pairs (key, value)"
+            )
+    keys, items = [key for key, _ in pairs], [item for _, item in pairs]
+    found = _part(keys, target.key_type, offsets, lambda row, at: f"[key {keys[offsets[row] + at]!r:.40}]")
+    if found.null_count:
+        row = bisect_right(offsets, int(pc.index(found.is_null(), True).as_py())) - 1  # Arrow's signature
+        raise InvalidValue(row, "", "a key is null")
+    held = _part(items, target.item_type, offsets, lambda row, at: f"[{keys[offsets[row] + at]!r:.40}]")
+    return pa.MapArray.from_arrays(pa.array(offsets, pa.int32()), found, held, type=target, mask=_mask(values))
+
+
+def _structs(values: Sequence[Any], target: pa.DataType) -> Any:
+    _refuse_others(values, frozenset({Family.NULL, Family.MAPPING}), target)
+    names = [field.name for field in target]
+    unknown = set(chain.from_iterable(value for value in values if value is not None)) - set(names)
+    if unknown:
+        row, name = next((row, name) for row, value in enumerate(values) if value is not None for name in value if name in unknown)
+        raise InvalidValue(row, "", f"field {name!r} is unknown; the fields are {', '.join(names)}")
+    parts = [_field(values, field) for field in target]
+    return pa.StructArray.from_arrays(parts, fields=list(target), mask=_mask(values))
+
+
+def _field(values: Sequence[Any], field: pa.Field) -> Any:
+    return _part([None if value is None else value.get(field.name) for value in values], field.type, None, lambda _, __: f".{field.name}")
+
+
+__all__ = ["InvalidValue", "python_array"]

@@ -1,0 +1,171 @@
+"""Casts of Arrow columns that keep every value, nested ones too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lsm.keys.encoding import is_variable
+
+_WIDEST_DECIMAL = pa.decimal128(38, 0)
+
+
+class LossyCast(ValueError):
+    """A value of a column that the target type cannot hold."""
+
+    def __init__(self, reason: str, *, rounded: bool) -> None:
+        super().__init__(reason)
+        self.rounded = rounded
+
+
+def lossless_cast(column: Any, target: Any) -> Any:
+    """Cast an Array or ChunkedArray; ``may_cast`` holds of its type. Raise ``LossyCast`` for a value that would change.
+
+    >>> lossless_cast(pa.array([1.0, None]), pa.int32()).to_pylist()
+    [1, None]
+    >>> lossless_cast(pa.array([[0.1]]), pa.list_(pa.float32()))
+    Traceback (most recent call last):
+    lsm.schema.lossless_cast.LossyCast: a value of Arrow list<item: double> would be rounded to become list<item: float>
+    """
+    source = column.type
+    if source.equals(target):
+        return column
+    try:
+        done = _widened(column, target).cast(target)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise LossyCast(str(error), rounded=False) from error
+    if any(_is_rounded(before, after) for before, after in _leaves(column, done)):
+        raise LossyCast(f"a value of Arrow {source} would be rounded to become {target}", rounded=True)
+    return done
+
+
+def first_row(length: int, is_unfit: Callable[[int, int], bool]) -> int:
+    """The first row that does not fit. ``is_unfit(start, stop)`` is true of the range of all rows.
+
+    >>> first_row(5, lambda start, stop: start <= 3 < stop)
+    3
+    """
+    start, stop = 0, length
+    while stop - start > 1:
+        middle = (start + stop) // 2
+        start, stop = (start, middle) if is_unfit(start, middle) else (middle, stop)
+    return start
+
+
+def first_lossy_row(column: Any, target: Any) -> int:
+    """The first row of a column for which ``lossless_cast`` fails."""
+
+    def is_lossy(start: int, stop: int) -> bool:
+        try:
+            lossless_cast(column.slice(start, stop - start), target)
+        except LossyCast:
+            return True
+        return False
+
+    return first_row(len(column), is_lossy)
+
+
+def _widened(column: Any, target: Any) -> Any:
+    source = column.type
+    if pa.types.is_integer(source) and pa.types.is_decimal(target):
+        return column.cast(_WIDEST_DECIMAL)  # Arrow judges integers by their type, decimals by their values
+    if pa.types.is_dictionary(source) and str(source.value_type).endswith("_view"):  # polars' categories: Arrow gathers no views
+        chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+        pieces = [pa.DictionaryArray.from_arrays(one.indices, one.dictionary.cast(target)) for one in chunks]
+        return pa.chunked_array(pieces, pa.dictionary(source.index_type, target))
+    return column
+
+
+def _leaves(before: Any, after: Any) -> Iterator[tuple[Any, Any]]:
+    """The parts of a column before and after a cast that may have rounded them."""
+    source, target = before.type, after.type
+    if source.equals(target) or pa.types.is_null(source) or not (pa.types.is_nested(target) or _may_round(source, target)):
+        return
+    if not pa.types.is_nested(target):
+        yield before, after
+        return
+    chunks = [one.chunks if isinstance(one, pa.ChunkedArray) else [one] for one in (before, after)]
+    for old, new in zip(*chunks, strict=True):
+        for pair in zip(_parts(old, target), _parts(new, target), strict=True):
+            yield from _leaves(*pair)
+
+
+def _parts(array: Any, target: Any) -> Iterator[Any]:
+    types = pa.types
+    if types.is_struct(target):
+        yield from (pc.struct_field(array, [array.type.get_field_index(field.name)]) for field in target)
+    elif types.is_map(target):
+        entries = array.cast(pa.list_(pa.struct([array.type.key_field, array.type.item_field]))).flatten()
+        yield from (entries.field(at) for at in range(2))
+    else:
+        yield array.flatten()
+
+
+def _is_rounded(before: Any, after: Any) -> bool:
+    same = pc.or_(pc.equal(after.cast(before.type), before), pc.is_null(before, nan_is_null=True))
+    return pc.all(same).as_py() is False
+
+
+def may_cast(source: Any, target: Any) -> bool:
+    """Whether some values of an Arrow type can become another without changing their meaning."""
+    types = pa.types
+    if types.is_dictionary(source):
+        return may_cast(source.value_type, target)
+    if source.equals(target) or types.is_null(source):
+        return True
+    if types.is_integer(target):
+        return bool(types.is_integer(source) or types.is_floating(source))
+    if types.is_floating(target):
+        return bool(types.is_floating(source) or types.is_integer(source))
+    if types.is_decimal(target):
+        return bool(types.is_decimal(source) or types.is_integer(source))
+    if types.is_date(target):
+        return bool(types.is_date(source) or (types.is_timestamp(source) and source.tz is None))
+    if types.is_timestamp(target):
+        return bool(
+            (types.is_timestamp(source) and (source.tz is None) == (target.tz is None)) or (types.is_date(source) and not target.tz)
+        )
+    if types.is_time(target):
+        return bool(types.is_time(source))
+    if is_variable(target):
+        return _is_text(source) if types.is_string(target) else _is_bytes(source)
+    return _may_cast_nested(source, target)
+
+
+def _may_cast_nested(source: Any, target: Any) -> bool:
+    types = pa.types
+    if types.is_map(target):
+        return bool(types.is_map(source)) and may_cast(source.key_type, target.key_type) and may_cast(source.item_type, target.item_type)
+    if types.is_list(target) or types.is_fixed_size_list(target):
+        is_list = types.is_list(source) or types.is_large_list(source) or types.is_fixed_size_list(source)
+        return bool(is_list) and may_cast(source.value_type, target.value_type)
+    if types.is_struct(target) and types.is_struct(source):
+        fields = {source.field(at).name: source.field(at).type for at in range(source.num_fields)}
+        wanted = [target.field(at) for at in range(target.num_fields)]
+        same = len(fields) == source.num_fields and set(fields) == {field.name for field in wanted}
+        return same and all(may_cast(fields[field.name], field.type) for field in wanted)
+    return False
+
+
+def _is_text(kind: Any) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view())
+
+
+def _is_bytes(kind: Any) -> bool:
+    types = pa.types
+    return bool(types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind) or kind == pa.binary_view())
+
+
+def _may_round(source: Any, target: Any) -> bool:
+    """Casts between which Arrow rounds silently."""
+    types = pa.types
+    return bool(
+        (types.is_floating(source) and types.is_floating(target) and target.bit_width < source.bit_width)
+        or (types.is_timestamp(source) and types.is_date(target))
+    )
+
+
+__all__ = ["LossyCast", "first_lossy_row", "first_row", "lossless_cast", "may_cast"]
