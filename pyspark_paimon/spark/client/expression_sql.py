@@ -8,8 +8,11 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
+import pyarrow as pa
+
 from fileindex.base.column_type import BINARIES, FLOATS, STRINGS, ColumnType, Kind
 from fileindex.base.errors import InvalidFilter, PaimonError
+from fileindex.base.plain_value import plain_array, plain_values
 from fileindex.expression.tree import ColumnValue, Expression, FunctionCall, LiteralValue
 from manifest.types.data_type import DataType
 from pyspark_paimon.frames.spark_types import spark_type
@@ -132,10 +135,20 @@ def _timestamp(literal: LiteralValue, value: int) -> str:
     return f"CAST('{moment.isoformat(sep=' ')}' AS timestamp_ntz)"
 
 
+def scalar_sql(value: pa.Scalar, column_type: ColumnType) -> str:
+    """A value of a column in the column's type. Raises as ``spark_sql``.
+
+    >>> scalar_sql(pa.scalar(7, pa.int8()), ColumnType(Kind.TINYINT))
+    "CAST('7' AS tinyint)"
+    """
+    (plain,) = plain_values(plain_array(pa.repeat(value, 1), column_type), column_type)
+    return spark_sql(LiteralValue(plain, column_type))
+
+
 def raised(error: type[PaimonError], message: str) -> str:
     """What raises ``error`` with the text that the SQL ``message`` computes, in the form that clients look for."""
     note = f"to_json(named_struct('class', '{error.__name__}', 'args', array({message}), 'text', ''))"
     return f"raise_error(concat({text_sql(chr(10) + MARK)}, {note}, {text_sql(chr(10))}))"
 
 
-__all__ = ["column_sql", "raised", "spark_sql", "text_sql", "type_sql"]
+__all__ = ["column_sql", "raised", "scalar_sql", "spark_sql", "text_sql", "type_sql"]

@@ -16,8 +16,7 @@ import pyarrow as pa
 from fileindex.base.column_type import FLOATS
 from fileindex.base.errors import InvalidArgument
 from fileindex.base.lazy import cached_property
-from fileindex.base.plain_value import plain_array, plain_values
-from fileindex.expression.tree import ColumnValue, LiteralValue
+from fileindex.expression.tree import ColumnValue
 from lsm.arrow.row_kind import ROW_KIND
 from lsm.schema.conform_input import conform
 from lsm.write.new_version import NewVersion
@@ -29,7 +28,7 @@ from pyspark_paimon.frames.spark_types import spark_type
 from pyspark_paimon.request.bound import Value
 from pyspark_paimon.request.merge import Clause, MergeRequest
 from pyspark_paimon.spark.client.binary_row_expr import quoted_name
-from pyspark_paimon.spark.client.expression_sql import column_sql, raised, spark_sql, text_sql
+from pyspark_paimon.spark.client.expression_sql import column_sql, raised, scalar_sql, spark_sql, text_sql
 from pyspark_paimon.spark.client.new_version_sql import new_version_sql
 
 _CLAUSE, _KEY, _TAKEN = "__paimon_clause", "__paimon_key_", "__paimon_taken"
@@ -131,9 +130,7 @@ class MergeFrame:
             return f"CAST(NULL AS {self._type(name)})"
         if self.schema.field(name).type.is_nested:
             raise InvalidArgument(f"column '{name}' is {self.schema.field(name).type}; over a DataFrame it is set to a column of it")
-        column_type = self.schema.column_types[name]
-        (plain,) = plain_values(plain_array(pa.repeat(value, 1), column_type), column_type)
-        return spark_sql(LiteralValue(plain, column_type))
+        return scalar_sql(value, self.schema.column_types[name])
 
     def _fitted(self, sql: str, name: str, given: pa.DataType) -> str:
         """``sql``, of Arrow type ``given``, in the type of a column; a value that does not fit raises the error.

@@ -13,9 +13,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fileindex.base.column_type import TIMESTAMPS
+from fileindex.base.column_type import TIMESTAMPS, Kind
 from fileindex.base.errors import InvalidArgument
 from lsm.arrow.row_kind import ROW_KIND
+from lsm.python_values.columns import python_scalar
 from lsm.schema.conform_input import conform
 from lsm.write.new_version import NewVersion
 from manifest.io.errors import SchemaMismatch
@@ -29,6 +30,7 @@ from pyspark_paimon.scheduling.balance import LEAST_BYTES, balanced
 from pyspark_paimon.scheduling.task_count import task_count
 from pyspark_paimon.spark.client.binary_row_expr import quoted_name
 from pyspark_paimon.spark.client.estimate import cores
+from pyspark_paimon.spark.client.expression_sql import scalar_sql
 from pyspark_paimon.spark.client.ownership import Ownership, Target
 from pyspark_paimon.spark.wire import jobs as wire_jobs
 from pyspark_paimon.spark.wire import rpc
@@ -103,9 +105,14 @@ def staged_kinds(
 
 def _literal(frame: Any, schema: TableSchema, name: str, value: Any) -> Any:
     """A Python value as a Spark Column of the table's type, for ``frame``."""
-    if value is not None and schema.field(name).type.is_nested:
-        raise InvalidArgument(f"column '{name}' is {schema.field(name).type}; on Spark set it to a Column, such as functions.array(...)")
-    return functions_of(frame).lit(value).cast(spark_type(schema.field(name).type))
+    wanted = schema.field(name).type
+    if value is not None and wanted.is_nested:
+        raise InvalidArgument(f"column '{name}' is {wanted}; on Spark set it to a Column, such as functions.array(...)")
+    scalar = python_scalar(name, value, wanted.arrow)
+    functions = functions_of(frame)
+    if not scalar.is_valid or wanted.kind is Kind.TIME:
+        return functions.lit(scalar.as_py()).cast(spark_type(wanted))
+    return functions.expr(scalar_sql(scalar, wanted.column_type))
 
 
 def bucket_frame(spark: Any, buckets: Sequence[tuple[str, int, int]], job: wire_jobs.Job) -> Staged:
