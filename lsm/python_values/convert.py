@@ -198,7 +198,9 @@ def _natural(group: _Group) -> Any:
                 raise TypeError("a time with a zone names no time of day")
             return pa.array(values, pa.time64("us"))
         case Family.ARROW:
-            return pa.array(values)
+            found = pa.array(values)
+            found.validate(full=True)
+            return found
         case Family.OTHER | Family.LIST | Family.MAPPING | Family.NULL:
             if any(value is not None for value in values):
                 raise TypeError

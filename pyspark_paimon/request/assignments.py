@@ -14,6 +14,7 @@ from fileindex.base.errors import InvalidArgument
 from fileindex.expression.tree import ColumnValue, Expression, FunctionCall, LiteralValue
 from lsm.python_values.columns import python_scalar
 from lsm.schema.conform_input import conform
+from lsm.schema.validate_arrow import validate_rows
 from manifest.io.errors import SchemaMismatch, UnsupportedTable
 from manifest.schema.merge_options import MergeOptions
 from manifest.schema.table_schema import TableSchema
@@ -77,6 +78,8 @@ class Assignments:
         for name, value in self.values.items():
             if is_bound(value):
                 done = done.set_column(done.column_names.index(name), name, _computed(value, rows))
+        # An expression may cast bytes to text unchecked.
+        validate_rows(done.select(list(self.values)))
         return conform(done, self.schema)
 
     def refuse_expressions(self) -> None:

@@ -14,6 +14,7 @@ from fileindex.base.errors import InvalidArgument, UnsupportedType
 from lsm.arrow.row_kind import ROW_KIND, ROW_KINDS
 from lsm.python_values.columns import python_column
 from lsm.schema.lossless_cast import LossyCast, lossless_cast, may_cast
+from lsm.schema.validate_arrow import validated
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.frames.pandas_frames import index_levels, spark_frame
@@ -38,13 +39,15 @@ def rows_of(data: Data, schema: pa.Schema) -> Rows:
 
     Raises:
         InvalidArgument: ``data`` is of no kind that can be written.
-        SchemaMismatch: two of its columns have one name, or a pandas column holds values that are not of one type.
+        SchemaMismatch: two of its columns have one name, or a value does not fit; reading raises it for a damaged Arrow array.
         UnsupportedType: a Spark column is of a type that has no Arrow type (intervals of months, say).
 
     >>> rows_of(pa.table({"id": [1]}), pa.schema([("id", pa.int64())])).schema.names
     ['id']
     """
     rows = _rows(data, schema)
+    if isinstance(rows, ArrowRows):
+        rows = ArrowRows(validated(rows.reader))
     repeated = [name for name, times in Counter(rows.schema.names).items() if times > 1]
     if repeated:
         raise SchemaMismatch(f"the rows to write have several columns named {', '.join(repeated)}")

@@ -17,6 +17,7 @@ from pyspark.sql import datasource as ds
 from pyspark.sql.types import StructType
 
 from lsm.bucket.dynamic import Owners
+from lsm.schema.validate_arrow import validate_rows
 from lsm.write.table_write import TableWrite
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage
@@ -59,7 +60,7 @@ class RowsWriter(JobWriter):
         """One task: rows into files. On an error its files are deleted; if it is killed they are orphans."""
         with errors_noted():
             job = wire_jobs.RowsJob.model_validate_json(self.job)
-            batches = (rows for batch in iterator for rows in (rows_of_blobs(batch) if job.blobs else (batch,)) if rows.num_rows)
+            batches = (rows for batch in iterator for rows in (rows_of_blobs(batch) if job.blobs else _valid(batch)) if rows.num_rows)
             first = next(batches, None)
             if first is None:
                 return TaskMessage()
@@ -104,6 +105,12 @@ class RowsWriter(JobWriter):
             owners=Owners(task, job.tasks, job.writers) if job.tasks > 1 else None,
             base_snapshot_id=job.base_snapshot_id,
         )
+
+
+def _valid(batch: pa.RecordBatch) -> tuple[pa.RecordBatch]:
+    # A DataFrame's text need not be UTF-8: a function of the user's may have made it. Blobs were checked in the client.
+    validate_rows(batch)
+    return (batch,)
 
 
 class CompactWriter(JobWriter):

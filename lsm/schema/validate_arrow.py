@@ -1,0 +1,108 @@
+"""Checks of Arrow arrays from outside: UTF-8, decimal and time ranges, dictionary indices, offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lsm.schema.lossless_cast import first_row
+from manifest.io.errors import SchemaMismatch
+
+
+def validated(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
+    """The batches of ``reader``, each checked before it is used. Reading raises ``SchemaMismatch`` as ``validate_rows``."""
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        start = 0
+        for batch in reader:
+            validate_rows(batch, start)
+            start += batch.num_rows
+            yield batch
+
+    return pa.RecordBatchReader.from_batches(reader.schema, batches())
+
+
+def validate_rows(rows: Any, start: int = 0) -> None:
+    r"""Raise ``SchemaMismatch`` that names row and column of a damaged value. start: Number of the first row in the message.
+
+    >>> damaged = pa.Array.from_buffers(pa.string(), 1, pa.array([b"\xff"]).buffers())
+    >>> validate_rows(pa.table({"s": damaged}))
+    Traceback (most recent call last):
+    manifest.io.errors.SchemaMismatch: column 's', row 0: the Arrow array is damaged: ...
+    """
+    for name, column in zip(rows.schema.names, rows.columns, strict=True):
+        before = start
+        for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else (column,):
+            try:
+                chunk.validate(full=not _is_ascii(chunk))
+            except (pa.ArrowException, UnicodeDecodeError) as error:
+                row, path = _first_fault(chunk)
+                where = f"column '{name}{path}'" + ("" if row is None else f", row {before + row}")
+                raise SchemaMismatch(f"{where}: the Arrow array is damaged: {error}; build it again from valid values") from error
+            before += len(chunk)
+
+
+def _is_ascii(array: Any) -> bool:
+    """Whether an array is text of nothing but ASCII, which is found several times faster than UTF-8."""
+    if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)) or not len(array):
+        return False
+    array.validate()
+    _, offsets, data = array.buffers()
+    width: Any = np.int32 if pa.types.is_string(array.type) else np.int64
+    bounds = np.frombuffer(offsets, width)[array.offset : array.offset + len(array) + 1]
+    if data is None or bounds[0] < 0 or bool(np.any(bounds[1:] < bounds[:-1])):
+        return False
+    return bool(np.frombuffer(data, np.int8)[bounds[0] : bounds[-1]].min(initial=0) >= 0)
+
+
+def _is_damaged(array: Any) -> bool:
+    try:
+        array.validate(full=True)
+    except (pa.ArrowException, UnicodeDecodeError):
+        return True
+    return False
+
+
+def _first_fault(array: Any) -> tuple[int | None, str]:
+    """Row and path of the first damaged value; None where no row is to blame."""
+    types, kind = pa.types, array.type
+    if types.is_struct(kind):
+        for at, field in enumerate(kind):
+            if _is_damaged(part := array.field(at)):
+                row, path = _first_fault(part)
+                return row, f".{field.name}{path}"
+        return None, ""  # outside of a slice
+    if types.is_map(kind):
+        for part, step in ((array.keys, "[key]"), (array.items, "[value]")):
+            if _is_damaged(part):
+                row, path = _first_fault(part)
+                return _row_of(array, row), step + path
+    elif types.is_fixed_size_list(kind):
+        if _is_damaged(array.values):
+            row, path = _first_fault(array.values)
+            return None if row is None else row // max(1, kind.list_size) - array.offset, f"[]{path}"
+    elif (types.is_list(kind) or types.is_large_list(kind)) and _is_damaged(array.values):
+        row, path = _first_fault(array.values)
+        return _row_of(array, row), f"[]{path}"
+    if types.is_dictionary(kind) and _is_damaged(array.dictionary):
+        entry, path = _first_fault(array.dictionary)
+        found = -1 if entry is None else int(pc.index(array.indices, pa.scalar(entry, kind.index_type)).as_py())
+        return (None if found < 0 else found), path
+    row = first_row(len(array), lambda start, stop: _is_damaged(array.slice(start, stop - start)))
+    return (row if len(array) and _is_damaged(array.slice(row, 1)) else None), ""
+
+
+def _row_of(array: Any, position: int | None) -> int | None:
+    """The row of a list whose values include a position."""
+    if position is None:
+        return None
+    offsets = array.offsets.to_numpy(zero_copy_only=False)
+    row = int(np.searchsorted(offsets, position, side="right")) - 1
+    return row if 0 <= row < len(array) else None
+
+
+__all__ = ["validate_rows", "validated"]
