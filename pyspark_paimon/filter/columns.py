@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from fileindex.base.column_type import ColumnType
 from fileindex.base.errors import InvalidArgument, InvalidFilter, UnknownColumn
@@ -27,4 +27,42 @@ def resolve(name: str, types: Mapping[str, ColumnType]) -> str:
     return alike[0]
 
 
-__all__ = ["resolve"]
+def matched(names: Iterable[str], source: Collection[str]) -> dict[str, str]:
+    """The column of ``source`` for each of ``names`` that has one: of the same name, else of one that differs in case only.
+
+    Raises ``InvalidFilter`` where several columns of one side differ from one of the other in case only.
+
+    >>> matched(["x", "X", "city", "id"], ["x", "CITY", "id"])
+    {'x': 'x', 'city': 'CITY', 'id': 'id'}
+    """
+    wanted = list(names)
+    found = {name: name for name in wanted if name in source}
+    left = {name for name in source if name not in found}
+    for name in wanted:
+        if name in found:
+            continue
+        alike = [other for other in left if other.lower() == name.lower()]
+        if not alike:
+            continue
+        twins = [other for other in wanted if other not in source and other.lower() == name.lower()]
+        if len(alike) > 1 or len(twins) > 1:
+            raise InvalidFilter(
+                f"columns {', '.join(sorted({*alike, *twins}))} of source and table differ only in case; spell the source's columns as the table does"
+            )
+        found[name] = alike[0]
+    return {name: found[name] for name in wanted if name in found}
+
+
+def case_twins(names: Iterable[str]) -> tuple[str, ...]:
+    """Names of which two differ only in case; empty if there are none.
+
+    >>> case_twins(["a", "x", "X"])
+    ('x', 'X')
+    """
+    by_name: dict[str, list[str]] = {}
+    for name in names:
+        by_name.setdefault(name.lower(), []).append(name)
+    return next((tuple(alike) for alike in by_name.values() if len(alike) > 1), ())
+
+
+__all__ = ["case_twins", "matched", "resolve"]

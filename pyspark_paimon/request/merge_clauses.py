@@ -11,12 +11,12 @@ from typing import Any
 import pyarrow as pa
 
 from fileindex.base.errors import InvalidArgument, UnknownColumn
-from fileindex.expression.tree import LiteralValue
+from fileindex.expression.tree import ColumnValue, LiteralValue
 from lsm.python_values.columns import python_scalar
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import from_arrow
-from pyspark_paimon.filter.columns import resolve
+from pyspark_paimon.filter.columns import matched, resolve
 from pyspark_paimon.filter.joined_sql import SOURCE, TARGET, Sides, is_column_expression, join_terms, joined_condition, joined_value
 from pyspark_paimon.request.assignments import refuse_fixed
 from pyspark_paimon.request.bound import Value
@@ -68,8 +68,9 @@ def clause_of(when: When, action: Action, values: object, condition: object, *, 
     bound = None if condition is None else joined_condition(condition, visible)
     if action == "delete":
         return Clause(when=when, action=action, condition=bound, values={})
+    named: dict[str, Any]
     if values == "all":
-        named = _all(action, schema, sides, join)
+        named = {**_all(action, schema, sides, join)}
     elif isinstance(values, Mapping) and values:
         named = {resolve(name, schema.column_types): value for name, value in values.items()}
         if len(named) < len(values):
@@ -82,18 +83,20 @@ def clause_of(when: When, action: Action, values: object, condition: object, *, 
     return Clause(when=when, action=action, condition=bound, values=bound_values)
 
 
-def _all(action: Action, schema: TableSchema, sides: Sides, join: Join) -> dict[str, str]:
+def _all(action: Action, schema: TableSchema, sides: Sides, join: Join) -> dict[str, ColumnValue]:
     """Every column from that of the source; an update leaves those alone that are equal anyhow."""
-    source = {name.lower(): name for name in sides[SOURCE]}
-    equal = {target for target, _ in join.pairs}
-    missing = [name for name in schema.names if name.lower() not in source and not (action == "update" and name in equal)]
+    source = sides[SOURCE]
+    found = matched(schema.names, source)
+    equal = {target for target, _ in join.pairs} if action == "update" else set()
+    missing = [name for name in schema.names if name not in found and name not in equal]
     if missing and action == "update":
-        raise UnknownColumn(missing[0], tuple(f"s.{name}" for name in sides[SOURCE]))
-    found = {name: f"s.`{source[name.lower()]}`" for name in schema.names if name.lower() in source}
-    return {name: text for name, text in found.items() if not (action == "update" and name in equal)}
+        raise UnknownColumn(missing[0], tuple(f"s.{name}" for name in source))
+    return {name: ColumnValue(f"{SOURCE}.{other}", None, source[other]) for name, other in found.items() if name not in equal}
 
 
 def _value(name: str, value: Any, visible: Sides, schema: TableSchema) -> Value:
+    if isinstance(value, ColumnValue):
+        return value
     if isinstance(value, str) or is_column_expression(value):
         bound = joined_value(value, visible)
         if not (isinstance(bound, LiteralValue) and bound.value is None):

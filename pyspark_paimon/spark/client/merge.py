@@ -16,7 +16,7 @@ from pyspark_paimon.request.results import MergeResult, WriteResult
 from pyspark_paimon.spark.client.estimate import estimate
 from pyspark_paimon.spark.client.merge_frame import MergeFrame
 from pyspark_paimon.spark.client.ownership import Target
-from pyspark_paimon.spark.client.staging import Staged, staged_kinds
+from pyspark_paimon.spark.client.staging import Staged, refuse_case_twins, staged_kinds
 from pyspark_paimon.spark.wire.rpc import Outcome
 
 MOST_FETCHED_ROWS, MOST_FETCHED_BYTES = 20_000, 4 << 20
@@ -67,6 +67,8 @@ def staged_merge(
     keyed = schema.is_primary_key_table
     write = WriteRequest(commit_id=request.commit_id, mode="upsert" if keyed else "append", row_kinds=keyed, options=request.options)
     source: SparkRows = wanted.source
+    refuse_case_twins(spark, schema.names, "table")
+    refuse_case_twins(spark, source.schema.names, "source")
     rows = MergeFrame(schema, wanted, frame_of(scan, None), source.frame, source.schema).rows()
     return staged_kinds(spark, rows, target, write, verb="merged", kept=schema.names, reads_all=wanted.reads_all(schema))
 

@@ -6,7 +6,7 @@ process are bucketed here and travel as blobs; ``ownership`` says where those of
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ from lsm.write.new_version import NewVersion
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.snapshot import ReadState
+from pyspark_paimon.filter.columns import case_twins
 from pyspark_paimon.frames.spark_functions import functions_of
 from pyspark_paimon.frames.spark_types import arrow_for_spark, spark_type
 from pyspark_paimon.request.assignments import is_spark_column
@@ -148,6 +149,7 @@ def _staged_frame(spark: Any, rows: SparkRows, target: Target, request: WriteReq
     extra = [ROW_KIND] if request.row_kinds else []
     given = [field for field in rows.schema if field.name not in extra]
     conform(pa.schema(given).empty_table(), schema, [] if request.row_kinds else None)
+    refuse_case_twins(spark, rows.schema.names, "rows")
     wanted = [quoted_name(name) for name in [*schema.names, *extra] if name in rows.schema.names]
     frame = rows.frame.select(*wanted)
     has_buckets = schema.is_primary_key_table or schema.core.bucket >= 1
@@ -156,6 +158,16 @@ def _staged_frame(spark: Any, rows: SparkRows, target: Target, request: WriteReq
         return Staged(frame, wire_jobs.RowsJob(request=request, owned=False))
     by_task = owned.frame if request.order_by is None else owned.frame.sortWithinPartitions(quoted_name(request.order_by))
     return Staged(by_task.select(*wanted), owned.job)
+
+
+def refuse_case_twins(spark: Any, names: Iterable[str], what: str) -> None:
+    """Raise ``InvalidArgument`` for columns that only case tells apart, unless Spark's session does."""
+    twins = case_twins(names)
+    if twins and str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() != "true":
+        raise InvalidArgument(
+            f"columns {' and '.join(twins)} of the {what} differ only in case, which Spark does not tell apart; "
+            "set spark.sql.caseSensitive to true, or open the table in process"
+        )
 
 
 def _ordered(rows: ArrowRows, by: str | None) -> pa.RecordBatchReader:
@@ -169,4 +181,4 @@ def _ordered(rows: ArrowRows, by: str | None) -> pa.RecordBatchReader:
     return table.take(order).to_reader()
 
 
-__all__ = ["Staged", "bucket_frame", "file_frame", "staged", "staged_changes", "staged_kinds"]
+__all__ = ["Staged", "bucket_frame", "file_frame", "refuse_case_twins", "staged", "staged_changes", "staged_kinds"]

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyspark_paimon import InvalidArgument, InvalidFilter, SchemaMismatch, Table, UnknownColumn
+from pyspark_paimon import InvalidArgument, InvalidFilter, PaimonError, SchemaMismatch, Table, UnknownColumn
 from pyspark_paimon.local import merge as merging
 from pyspark_paimon.request.results import MergeResult
 from tests.examples import some
@@ -230,3 +230,45 @@ def test_mistakes_are_named_and_change_nothing(table, say, error, words):
     with pytest.raises(error, match=words):
         say(table)
     assert numbers(table) == {number: number for number in range(6)}
+
+
+ODD = "id BIGINT, x INT, X INT, `a``b` STRING, `c.d` STRING, `e f` STRING"
+
+
+def odd_row(number: int) -> dict:
+    return {"id": number, "x": number + 10, "X": number + 20, "a`b": f"a{number}", "c.d": f"c{number}", "e f": f"e{number}"}
+
+
+@pytest.mark.parametrize("bucket", ["1", "-1"])
+def test_all_columns_are_matched_by_their_exact_names(tmp_path, bucket):
+    table = Table.create(tmp_path / "t", ODD, primary_keys=["id"], options={"bucket": bucket})
+    table.write([odd_row(1)])
+    source = [{**odd_row(2), "id": 1}, odd_row(3)]
+    table.merge(source, on="id").when_matched_update_all().when_not_matched_insert_all().execute()
+    assert sorted(table.scan().to_arrow().to_pylist(), key=lambda row: row["id"]) == source
+
+
+@pytest.mark.parametrize(
+    ("ddl", "source", "told"),
+    [
+        ("id BIGINT, x INT, X INT", {"id": [1], "x": [5]}, "unknown column 'X'"),
+        ("id BIGINT, xy INT, XY INT", {"id": [1], "Xy": [5]}, "XY, Xy, xy of source and table differ only in case"),
+        ("id BIGINT, xy INT", {"id": [1], "Xy": [5], "XY": [6]}, "XY, Xy, xy of source and table differ only in case"),
+    ],
+)
+def test_columns_that_only_case_tells_apart_are_not_guessed(tmp_path, ddl, source, told):
+    table = Table.create(tmp_path / "t", ddl, primary_keys=["id"], options={"bucket": "1"})
+    merge = table.merge(source, on="id")
+    with pytest.raises(PaimonError, match=told):
+        merge.when_matched_update_all()
+    if "unknown" not in told:
+        with pytest.raises(PaimonError, match=told):
+            merge.when_not_matched_insert_all()
+
+
+def test_a_name_in_another_case_is_matched_where_it_is_the_only_one(tmp_path):
+    table = Table.create(tmp_path / "t", "id BIGINT, x INT, X INT, City STRING", primary_keys=["id"], options={"bucket": "1"})
+    table.merge({"ID": [1], "x": [5], "X": [6], "city": ["Oslo"]}, on="id").when_not_matched_insert_all().execute()
+    assert table.scan().to_arrow().to_pylist() == [{"id": 1, "x": 5, "X": 6, "City": "Oslo"}]
+    table.merge({"id": [2], "X": [7]}, on="id").when_not_matched_insert_all().execute()
+    assert table.scan("id = 2").to_arrow().to_pylist() == [{"id": 2, "x": None, "X": 7, "City": None}]
