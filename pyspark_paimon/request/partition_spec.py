@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import date, datetime
 from decimal import Context, Decimal
 
 import pyarrow as pa
 
-from fileindex.base.column_type import TIMESTAMPS, ColumnType, Kind, Plain
+from fileindex.base.column_type import BINARIES, TIMESTAMPS, ColumnType, Kind, Plain
 from fileindex.base.errors import InvalidArgument, InvalidFilter, UnknownColumn
-from fileindex.base.plain_value import to_scalar
+from fileindex.base.plain_value import from_scalar, to_scalar
 from fileindex.predicate.tree import ColumnRef, Compare, Op, Predicate, all_of, any_of
+from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import DataType
 
@@ -21,11 +21,14 @@ Spec = Mapping[str, str | None]
 
 
 def spec_of(given: Mapping[str, object], schema: TableSchema) -> dict[str, str | None]:
-    """A user's specification with values as text; None and missing columns differ: the first asks for null.
+    """Return a user's specification with values as text; None asks for null, a missing column for all values.
 
-    Raises ``InvalidArgument`` if the table has no partitions or the specification is empty, ``UnknownColumn`` for a column
-    that is no partition key, ``InvalidArgument`` for a value that the column cannot hold.
+    Text is read as a filter reads it; other values take the conversion of rows.
 
+    Raises ``InvalidArgument`` if the table has no partitions, the specification is empty, or a column cannot hold a value;
+    ``UnknownColumn`` for a column that is no partition key.
+
+    >>> from datetime import date
     >>> from manifest.schema.validation import build_schema
     >>> spec_of({"day": date(2024, 1, 31)}, build_schema("id INT, day DATE", partition_keys=["day"]))
     {'day': '2024-01-31'}
@@ -37,24 +40,28 @@ def spec_of(given: Mapping[str, object], schema: TableSchema) -> dict[str, str |
     for name in given:
         if name not in schema.partition_keys:
             raise UnknownColumn(name, schema.partition_keys)
-    spec = {name: _text(value) for name, value in given.items()}
+    spec = {name: value if isinstance(value, str) else _text(name, value, schema) for name, value in given.items()}
     predicate_of([spec], schema)
     return spec
 
 
-def _text(value: object) -> str | None:
-    match value:
-        case None | str():
-            return value
-        case bool():
-            return str(value).lower()
-        case datetime():
-            return value.isoformat(sep=" ")
-        case date():
-            return value.isoformat()
-        case bytes():
-            raise InvalidArgument("a partition of binary values cannot be named")
-    return str(value)
+def _text(name: str, value: object, schema: TableSchema) -> str | None:
+    """A value as the text that filters read as the same value."""
+    from lsm.python_values.columns import python_scalar  # noqa: PLC0415  # see test_imports
+
+    type_ = schema.field(name).type
+    try:
+        scalar = python_scalar(name, value, type_.arrow)
+    except SchemaMismatch as error:
+        raise InvalidArgument(f"partition {error}") from error
+    if not scalar.is_valid:
+        return None
+    if type_.kind in BINARIES:
+        raise InvalidArgument(f"partition column '{name}': a partition of binary values cannot be named; give a filter")
+    if type_.kind in TIMESTAMPS:
+        return str(scalar.cast(pa.string()).as_py())
+    plain = from_scalar(scalar, type_.column_type)
+    return str(plain).lower() if isinstance(plain, bool) else repr(plain) if isinstance(plain, float) else display_value(plain, type_)
 
 
 def predicate_of(specs: Iterable[Spec], schema: TableSchema) -> Predicate:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
+from decimal import Decimal
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pytest
@@ -169,3 +172,40 @@ def test_rows_of_an_append_table_are_changed_by_what_the_driver_holds(spark, tmp
     for source in (spark.range(2), pa.table({"id": [1, 2]})):
         with pytest.raises(UnsupportedTable, match="at most 1 rows"):
             table.merge(source, "id").when_matched_delete().execute()
+
+
+def test_columns_of_odd_names_are_merged_and_those_that_only_case_tells_apart_are_refused(spark, tmp_path):
+    table = Table.create(tmp_path / "t", "id BIGINT, `a``b` STRING, `c.d` INT", primary_keys=["id"], options={"bucket": "1"}, spark=spark)
+    table.write([{"id": 1, "a`b": "old", "c.d": 1}])
+    rows = [{"id": 1, "a`b": "new", "c.d": 2}, {"id": 2, "a`b": "x", "c.d": 3}]
+    frame = spark.createDataFrame(pa.Table.from_pylist(rows, table.schema))
+    table.merge(frame, on="id").when_matched_update_all().when_not_matched_insert_all().execute()
+    assert sorted(table.scan().to_arrow().to_pylist(), key=lambda row: row["id"]) == rows
+    twins = Table.create(tmp_path / "twins", "id BIGINT, x INT, X INT", primary_keys=["id"], options={"bucket": "1"}, spark=spark)
+    source = pa.table({"id": [1], "x": pa.array([5], pa.int32()), "X": pa.array([6], pa.int32())})
+    twins.merge(source, on="id").when_not_matched_insert_all().execute()
+    assert Table.open(twins.path).scan().to_arrow().to_pylist() == source.to_pylist()
+    with pytest.raises(InvalidArgument, match="x and X of the table differ only in case"):
+        twins.merge(spark.createDataFrame(source), on="id").when_matched_update_all().execute()
+    with pytest.raises(InvalidArgument, match="x and X of the rows differ only in case"):
+        twins.write(spark.createDataFrame(source))
+
+
+def test_new_values_reach_spark_unchanged(spark, tmp_path):
+    ddl = "id BIGINT, d DATE, t TIMESTAMP(6), z TIMESTAMP_LTZ(6), m DECIMAL(20, 5), f FLOAT, b BYTES, s STRING"
+    table = Table.create(tmp_path / "t", ddl, primary_keys=["id"], options={"bucket": "1"}, spark=spark)
+    table.write([{"id": 1}])
+    values = {
+        "d": dt.date(1901, 2, 3),
+        "t": dt.datetime(2024, 3, 31, 2, 30, 0, 1),  # noqa: DTZ001  # a wall clock, which Berlin skips
+        "z": dt.datetime(2024, 10, 27, 2, 15, 0, 7, tzinfo=ZoneInfo("Asia/Tokyo")),
+        "m": Decimal("123456789012345.67891"),
+        "f": 0.5,
+        "b": b"\xff\x00",
+        "s": "it's \\ `q`",
+    }
+    table.update("id = 1", set=values)
+    assert table.scan().to_arrow().to_pylist() == [{"id": 1, **values}]
+    for wrong in ({"f": 0.1}, {"d": 5}, {"z": values["t"]}, {"t": values["z"]}, {"m": 1.5}):
+        with pytest.raises(SchemaMismatch):
+            table.update("id = 1", set=wrong)

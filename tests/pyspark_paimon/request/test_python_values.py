@@ -18,7 +18,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fileindex.base.errors import PaimonError
+from fileindex.base.errors import InvalidArgument, PaimonError
+from fileindex.base.plain_value import to_scalar
 from lsm.python_values.columns import python_column
 from lsm.schema.conform_input import conform
 from manifest.io.errors import SchemaMismatch
@@ -29,6 +30,7 @@ from pyspark_paimon.request.inputs import rows_of
 from pyspark_paimon.request.keys import keys_of
 from pyspark_paimon.request.merge import Join
 from pyspark_paimon.request.merge_clauses import clause_of, sides_of
+from pyspark_paimon.request.partition_spec import spec_of, values_of
 
 DAY = dt.date(2024, 2, 29)
 NOON = dt.datetime(2024, 2, 29, 12, 30, 15, 123000)  # noqa: DTZ001  # a wall clock
@@ -203,6 +205,12 @@ def in_clause(value: Any, column_type: str) -> list[Any]:
     return [dict(clause)["values"]["v"].as_py()]
 
 
+def as_partition(value: Any, column_type: str) -> list[Any]:
+    schema = build_schema(f"id BIGINT, v {column_type}", partition_keys=["v"])
+    (plain,) = values_of(spec_of({"v": value}, schema), schema)
+    return [to_scalar(plain, schema.column_types["v"]).as_py()]
+
+
 ENTRANCES: dict[str, Callable[[Any, str], list[Any]]] = {
     "list of dicts": lambda value, kind: written([{"id": 1, "v": value}], of_table(kind)),
     "generator": lambda value, kind: written(({"id": 1, "v": one} for one in [value]), of_table(kind)),
@@ -212,6 +220,7 @@ ENTRANCES: dict[str, Callable[[Any, str], list[Any]]] = {
     "set": set_to,
     "merge source": as_source,
     "merge clause": in_clause,
+    "partition": as_partition,
 }
 NO_KEYS = ("ARRAY", "MAP", "MULTISET", "ROW")
 
@@ -220,6 +229,8 @@ def differs(entrance: str, column_type: str, value: Any, expected: Any) -> bool:
     """Entrances that take such a value as something else."""
     if entrance == "key":
         return column_type.startswith(NO_KEYS) or expected is None
+    if entrance == "partition":
+        return column_type.startswith(NO_KEYS) or column_type == "BYTES" or isinstance(value, str)  # text is read as a filter reads it
     if entrance == "merge clause":
         return isinstance(value, str)  # SQL
     return entrance == "pandas" and isinstance(value, float | Decimal) and math.isnan(value)  # pandas' null
@@ -318,6 +329,31 @@ def test_nothing_is_written_deleted_or_updated_by_a_value_that_would_change(tmp_
     assert table.scan().to_arrow() == before
 
 
+@pytest.mark.parametrize(
+    ("column_type", "value", "wrong"),
+    [
+        ("TIMESTAMP(6)", NOON, NOON.replace(tzinfo=dt.UTC)),
+        ("TIMESTAMP_LTZ(6)", BERLIN, NOON),
+        ("DATE", DAY, NOON),
+        ("INT", 7, 7.5),
+        ("STRING", "7", 7),
+    ],
+)
+def test_a_partition_is_the_one_that_its_rows_are_in(tmp_path: Any, column_type: str, value: Any, wrong: Any) -> None:
+    table = Table.create(tmp_path / "t", f"id BIGINT, v {column_type}", partition_keys=["v"])
+    table.write([{"id": 1, "v": value}, {"id": 2, "v": None}])
+    for change in (lambda: table.drop_partitions([{"v": wrong}]), lambda: table.write([], mode="overwrite", partition={"v": wrong})):
+        with pytest.raises(InvalidArgument, match="'v'"):
+            change()
+    assert table.scan("v = :v", params={"v": value}).count() == 1
+    table.write([{"id": 3, "v": value}], mode="overwrite", partition={"v": value})
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [2, 3]
+    table.drop_partitions([{"v": value}])
+    assert table.scan().to_arrow()["id"].to_pylist() == [2]
+    table.drop_partitions([{"v": None}])
+    assert table.count() == 0
+
+
 SIMPLE_TYPES = [
     "TINYINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL(10, 2)", "BOOLEAN", "STRING", "BYTES", "DATE", "TIMESTAMP(3)",
     "TIMESTAMP(6)", "TIMESTAMP(9)", "TIMESTAMP_LTZ(6)", "TIME(3)",
@@ -361,6 +397,8 @@ def is_same(found: Any, value: Any) -> bool:  # a case each
         return isinstance(value, list) and len(found) == len(value) and all(map(is_same, found, value))
     if isinstance(value, bool) or isinstance(found, bool):
         return found is value
+    if isinstance(found, dt.datetime) and isinstance(value, dt.datetime) and value.tzinfo is not None:
+        return bool(found == value.astimezone(dt.UTC))  # Python holds hours that come twice unequal across zones
     if isinstance(found, dt.datetime) and not isinstance(value, dt.datetime):
         return found == dt.datetime.combine(value, dt.time())
     if isinstance(value, dt.datetime) and not isinstance(found, dt.datetime):
