@@ -8,6 +8,7 @@ and options, each with its exact type. The metadata repeats its keys, so it is r
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any as Dynamic
@@ -60,7 +61,6 @@ _FUNCTIONS = {
     "abs": "abs",
     "abs_checked": "abs",
     "coalesce": "coalesce",
-    "is_nan": "isnan",
     "invert": "not",
     "and_kleene": "and",
     "or_kleene": "or",
@@ -257,6 +257,8 @@ def _term(node: _Node) -> Term:
             return Computation("not", (Computation("isnull", arguments),))
         case "is_null" if not options or not options["nan_is_null"].as_py():
             return Computation("isnull", arguments)
+        case "is_nan":
+            return Computation("=", (*arguments, GivenValue(math.nan)))
         case name if name in _FUNCTIONS:
             return Computation(_FUNCTIONS[name], arguments)
     raise InvalidFilter(f"'{node.name}' is not computed in filters")
@@ -279,7 +281,7 @@ def _test(name: str, column: ColumnRef, options: dict[str, Dynamic]) -> Conditio
         case "is_valid":
             return Not(NullTest(column))
         case "is_nan":
-            return NanTest(column)
+            return Comparison(column, Op.EQ, math.nan)  # unlike Spark's, unknown for null
         case "is_in":
             return _membership(column, options["value_set"], int(options["null_matching_behavior"].as_py()))
         case "starts_with" if not options["ignore_case"].as_py():

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.dataset
 
 from fileindex.base.errors import InvalidArgument, PaimonError
+from manifest.schema.table_schema import TableSchema
 
 
 class DatasetSource(Protocol):
@@ -17,6 +18,10 @@ class DatasetSource(Protocol):
     @property
     def schema(self) -> pa.Schema:
         """Arrow schema of the rows."""
+
+    @property
+    def table_schema(self) -> TableSchema:
+        """Schema of the table, whose columns filters may name."""
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, a batch at a time."""

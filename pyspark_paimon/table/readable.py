@@ -85,9 +85,9 @@ class Readable(ABC):
         >>> cities().scan_polars().filter(pl.col("id") >= 2).select("city").collect()["city"].to_list()
         ['Lima', 'Rome']
         """
-        import polars as pl  # noqa: PLC0415  # as above
+        from pyspark_paimon.request.polars_source import lazy_frame  # noqa: PLC0415  # as above
 
-        return pl.scan_pyarrow_dataset(self.to_dataset())
+        return lazy_frame(self._read())
 
     def to_duckdb(self, connection: Any = None) -> Any:
         """The rows as a relation of DuckDB, lazily: columns and conditions of the query reach the plan.

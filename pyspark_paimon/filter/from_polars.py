@@ -1,0 +1,184 @@
+"""A polars expression as a condition, as far as both answer every row alike, nulls too.
+
+polars' own translation for Arrow takes ``is_in`` of null for false, so that its NOT is true. Here a part that is not known to be
+exact is left out: the caller filters what is read with the whole expression.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+from typing import Any as Dynamic
+
+from fileindex.base.column_type import BINARIES, INTEGERS, STRINGS, TIMESTAMPS, ColumnType, Kind
+from fileindex.predicate.tree import ColumnRef, Op
+from pyspark_paimon.filter.arrow_values import literal_of_scalar
+from pyspark_paimon.filter.ast import (
+    MIRRORED,
+    All,
+    Any,
+    Comparison,
+    Condition,
+    Constant,
+    Literal,
+    Membership,
+    Not,
+    NullSafeEqual,
+    NullTest,
+    Prefix,
+    Truth,
+)
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_OPS = {"Eq": Op.EQ, "NotEq": Op.NE, "Lt": Op.LT, "LtEq": Op.LE, "Gt": Op.GT, "GtEq": Op.GE}
+_BETWEEN = {"Both": (Op.GE, Op.LE), "Left": (Op.GE, Op.LT), "Right": (Op.GT, Op.LE), "None": (Op.GT, Op.LT)}
+_EXACT_FLOAT = 2**53
+
+
+class _Inexact(Exception):  # no error: a part that stays with polars
+    """A part of an expression that is not translated."""
+
+
+def polars_condition(expression: pl.Expr, types: Mapping[str, ColumnType]) -> Condition | None:
+    """A condition that holds of every row that ``expression`` keeps; None if no part of it is translated.
+
+    >>> import polars as pl
+    >>> polars_condition(~pl.col("n").is_in([1]) & (pl.col("n").sin() > 0), {"n": ColumnType(Kind.INT)})
+    Not(child=Membership(column=ColumnRef(name='n', key=None), values=(1,)))
+    """
+    try:
+        tree = json.loads(expression.meta.serialize(format="json"))
+    except Exception:  # noqa: BLE001  # expressions with Python functions have no text
+        return None
+    found = []
+    for part in _conjuncts(tree):
+        try:
+            found.append(_Translation(types).condition(part))
+        except (_Inexact, RecursionError):
+            continue
+        except (LookupError, TypeError, ValueError, AttributeError):  # another version of polars writes another tree
+            continue
+    return None if not found else found[0] if len(found) == 1 else All(tuple(found))
+
+
+def _conjuncts(node: Dynamic) -> list[Dynamic]:
+    parts, waiting = [], [node]
+    while waiting:
+        part = waiting.pop()
+        binary = part.get("BinaryExpr") if isinstance(part, dict) else None
+        if binary is not None and binary["op"] in {"And", "LogicalAnd"}:
+            waiting += [binary["right"], binary["left"]]
+        else:
+            parts.append(part)
+    return parts
+
+
+class _Translation:
+    def __init__(self, types: Mapping[str, ColumnType]) -> None:
+        self.types = types
+
+    def condition(self, node: Dynamic) -> Condition:
+        """The same condition. Raise ``_Inexact`` where there is none."""
+        match node:
+            case {"Column": str()}:
+                column, column_type = self._column(node)
+                if column_type.kind is Kind.BOOLEAN:
+                    return Truth(column)
+            case {"Literal": _}:
+                value = _series(node)[0]
+                if value is None or isinstance(value, bool):
+                    return Constant(value)
+            case {"BinaryExpr": {"left": left, "op": "And" | "LogicalAnd", "right": right}}:
+                return All((self.condition(left), self.condition(right)))
+            case {"BinaryExpr": {"left": left, "op": "Or" | "LogicalOr", "right": right}}:
+                return Any((self.condition(left), self.condition(right)))
+            case {"BinaryExpr": {"left": left, "op": op, "right": right}}:
+                return self._comparison(left, op, right)
+            case {"Function": {"input": inputs, "function": {"Boolean": function}}}:
+                return self._boolean(function, inputs)
+            case {"Function": {"input": [of, pattern], "function": {"StringExpr": "StartsWith"}}}:
+                column, column_type = self._column(of)
+                value = self._literal(pattern, column_type)
+                if isinstance(value, str):
+                    return Prefix(column, value)
+        raise _Inexact
+
+    def _boolean(self, function: Dynamic, inputs: list[Dynamic]) -> Condition:
+        match function, inputs:
+            case "Not", [child]:
+                return Not(self.condition(child))
+            case "IsNull", [child]:
+                return NullTest(self._column(child)[0])
+            case "IsNotNull", [child]:
+                return Not(NullTest(self._column(child)[0]))
+            case {"IsIn": {"nulls_equal": False}}, [child, values]:
+                column, column_type = self._column(child)
+                listed = _series(values)[0]
+                found = tuple(_exact(listed.slice(at, 1), column_type) for at in range(len(listed)))
+                return Membership(column, tuple(value for value in found if value is not None))
+            case {"IsBetween": {"closed": closed}}, [child, low, high]:
+                column, column_type = self._column(child)
+                ends = zip(_BETWEEN[closed], (low, high), strict=True)
+                return All(tuple(Comparison(column, op, self._literal(end, column_type)) for op, end in ends))
+        raise _Inexact
+
+    def _comparison(self, left: Dynamic, op: str, right: Dynamic) -> Condition:
+        swapped = "Column" not in left
+        column, column_type = self._column(right if swapped else left)
+        value = self._literal(left if swapped else right, column_type)
+        if op in {"EqValidity", "NotEqValidity"}:
+            same = NullSafeEqual(column, value)
+            return same if op == "EqValidity" else Not(same)
+        known = _OPS[op]
+        return Comparison(column, MIRRORED[known] if swapped else known, value)
+
+    def _column(self, node: Dynamic) -> tuple[ColumnRef, ColumnType]:
+        match node:
+            case {"Column": str() as name} if name in self.types:
+                return ColumnRef(name), self.types[name]
+        raise _Inexact
+
+    def _literal(self, node: Dynamic, column_type: ColumnType) -> Literal:
+        if "Literal" not in node:
+            raise _Inexact
+        return _exact(_series(node), column_type)
+
+
+def _series(node: Dynamic) -> pl.Series:
+    """The value of a literal, as polars reads it."""
+    import polars as pl  # noqa: PLC0415  # an expression of its is at hand
+
+    if "Literal" not in node:
+        raise _Inexact
+    try:
+        found = pl.select(pl.Expr.deserialize(io.BytesIO(json.dumps(node).encode()), format="json")).to_series()
+    except pl.exceptions.PolarsError as error:  # JSON has neither NaN nor infinity
+        raise _Inexact from error
+    if found[0] is None and found.dtype != pl.Null:
+        raise _Inexact
+    return found
+
+
+def _exact(series: pl.Series, column_type: ColumnType) -> Literal:
+    """A literal that polars compares with the column as we do. Raise ``_Inexact`` for any other."""
+    value, dtype, kind = series[0], series.dtype, column_type.kind
+    if value is None:
+        return None
+    is_same = (
+        (kind in INTEGERS and dtype.is_integer())
+        or (kind is Kind.DOUBLE and (isinstance(value, float) or (dtype.is_integer() and abs(value) <= _EXACT_FLOAT)))
+        or (kind in STRINGS and isinstance(value, str))
+        or (kind in BINARIES and isinstance(value, bytes))
+        or (kind is Kind.BOOLEAN and isinstance(value, bool))
+        or (kind in {Kind.DATE, *TIMESTAMPS} and series.to_arrow().type == column_type.arrow)
+    )
+    if not is_same:
+        raise _Inexact
+    return literal_of_scalar(series.to_arrow()[0])
+
+
+__all__ = ["polars_condition"]

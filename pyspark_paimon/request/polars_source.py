@@ -1,0 +1,91 @@
+"""A scan as a polars LazyFrame: columns, limits and conditions reach the plan, and polars answers the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol, Self
+
+import polars as pl
+import pyarrow as pa
+from polars.io.plugins import register_io_source
+
+from fileindex.base.errors import PaimonError
+from manifest.schema.table_schema import TableSchema
+from pyspark_paimon.filter.bind import bind
+from pyspark_paimon.filter.from_polars import polars_condition
+
+
+class ScanSource(Protocol):
+    """What a LazyFrame is made of: a scan."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Arrow schema of the rows."""
+
+    @property
+    def table_schema(self) -> TableSchema:
+        """Schema of the table, whose columns filters may name."""
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows, a batch at a time."""
+
+    def limited(self, rows: int) -> Self:
+        """The first rows."""
+
+    def narrowed(self, filter: Any) -> Self:  # noqa: A002  # Arrow's word
+        """The rows for which a filter is true, too."""
+
+    def projected(self, columns: Sequence[str]) -> Self:
+        """These of its columns."""
+
+
+_Read = Callable[[list[str] | None, pl.Expr | None, int | None, int | None], Iterator[pl.DataFrame]]
+
+
+def lazy_frame(scan: ScanSource) -> pl.LazyFrame:
+    """The rows of a scan, read when polars collects."""
+    schema = pl.DataFrame(scan.schema.empty_table()).schema
+    return register_io_source(_source(scan), schema=schema)
+
+
+def _source(scan: ScanSource) -> _Read:
+    def read(
+        with_columns: list[str] | None,
+        predicate: pl.Expr | None,
+        n_rows: int | None,
+        batch_size: int | None,  # noqa: ARG001  # batches are as the files are
+    ) -> Iterator[pl.DataFrame]:
+        asked = scan
+        wanted = with_columns or scan.schema.names
+        if predicate is not None:
+            asked = _narrowed(asked, predicate)
+            needed = set(predicate.meta.root_names())
+            asked = asked.projected([name for name in scan.schema.names if name in needed or name in wanted])
+        else:
+            asked = asked.projected(list(wanted))
+            asked = asked if n_rows is None else asked.limited(n_rows)
+        left = n_rows
+        for batch in asked.to_batches():
+            frame = pl.DataFrame(pa.Table.from_batches([batch]))
+            # The plan may have kept more rows: only polars knows all that its expressions mean.
+            frame = (frame if predicate is None else frame.filter(predicate)).select(wanted)
+            yield frame if left is None else frame.head(left)
+            left = None if left is None else left - frame.height
+            if left is not None and left <= 0:
+                return
+
+    return read
+
+
+def _narrowed(scan: ScanSource, predicate: pl.Expr) -> ScanSource:
+    types = {name: kind for name, kind in scan.table_schema.column_types.items() if name in scan.schema.names}
+    condition = polars_condition(predicate, types)
+    if condition is None:
+        return scan
+    try:
+        return scan.narrowed(bind(condition, types))
+    except PaimonError:  # a scan with a limit, or a literal that no file is asked about
+        return scan
+
+
+__all__ = ["lazy_frame"]
