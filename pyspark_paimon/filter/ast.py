@@ -21,7 +21,7 @@ from fileindex.predicate.tree import ColumnRef, Op
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  # naive on purpose: a TIMESTAMP without zone counts from it
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class Moment:
     """Nanoseconds since 1970-01-01 00:00 (of UTC; a time without zone is read as if in UTC, as a session in UTC does)."""
 
@@ -38,7 +38,7 @@ class Moment:
         return cls((naive - _EPOCH) // timedelta(microseconds=1) * 1000 + int(getattr(value, "nanosecond", 0)))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class Day:
     """Days since 1970-01-01."""
 
@@ -50,7 +50,7 @@ class Day:
         return cls(value.toordinal() - 719_163)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class Clock:
     """Nanoseconds since midnight."""
 

@@ -25,8 +25,10 @@ from pyspark_paimon.filter.ast import (
     All,
     Any,
     Comparison,
+    Computation,
     Condition,
     Constant,
+    GivenValue,
     Holds,
     Literal,
     Membership,
@@ -35,6 +37,7 @@ from pyspark_paimon.filter.ast import (
     NullSafeEqual,
     NullTest,
     Prefix,
+    Term,
     Truth,
 )
 from pyspark_paimon.filter.bind_terms import bind_term, simplified
@@ -42,6 +45,7 @@ from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.filter.literals import BOUNDS, bounds, cuts, number_of
 
 Members: TypeAlias = "tuple[Literal, ...] | pa.Array | pa.ChunkedArray"
+_COMPARED = frozenset({*(op.value for op in Op), "<=>"})
 _CHAIN = 16
 """So many equalities of one column are sooner looked up than compared one by one."""
 Types = Mapping[str, ColumnType]
@@ -83,6 +87,7 @@ def _bind(condition: Condition, types: Types, *, negated: bool, depth: int = 0) 
         case Constant(constant):
             return TRUE if constant is not None and constant is not negated else FALSE
         case Holds(term):
+            _refuse_compared_texts(term)
             test = bind_term(term, types)
             simpler = simplified(test)
             return Formula(test, negated) if simpler is None else _bind(simpler, types, negated=negated)
@@ -105,6 +110,20 @@ def _bind(condition: Condition, types: Types, *, negated: bool, depth: int = 0) 
             return _member(column, column_type, values, negated=negated)
         case Prefix(_, prefix):
             return _prefix(column, column_type, prefix, negated=negated)
+
+
+def _refuse_compared_texts(term: Term) -> None:
+    """Raise ``InvalidFilter`` for a comparison of two literals of which one is a text: one was meant as a column."""
+    match term:
+        case Computation(function, (GivenValue(left), GivenValue(right))) if function in _COMPARED:
+            text = next((value for value in (left, right) if isinstance(value, str)), None)
+            if text is not None:
+                raise InvalidFilter(
+                    f"{left!r} {function} {right!r} compares a text and names no column; where '{text}' is one, name it as a column"
+                )
+        case Computation(_, arguments):
+            for argument in arguments:
+                _refuse_compared_texts(argument)
 
 
 def _null_safe(column: ColumnRef, column_type: ColumnType, value: Literal, *, negated: bool) -> Predicate:

@@ -6,7 +6,7 @@ needs no server; a classic one is read from the JVM's ``ColumnNode``. pyspark is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any as Dynamic
@@ -41,9 +41,10 @@ from pyspark_paimon.filter.ast import (
     Truth,
     literal_from_python,
 )
-from pyspark_paimon.filter.from_sql import sql_condition
+from pyspark_paimon.filter.from_sql import sql_condition, sql_tokens
 from pyspark_paimon.filter.like import like
 from pyspark_paimon.filter.literals import parse_date, parse_timestamp
+from pyspark_paimon.filter.quoted_names import refuse_quoted_names
 from pyspark_paimon.filter.sql_literals import literal_of
 from pyspark_paimon.filter.sql_terms import cast_type
 from pyspark_paimon.filter.terms import computation
@@ -87,8 +88,10 @@ Reference = Callable[[Sequence[str]], ColumnRef]
 """The column that a name's parts mean."""
 
 
-def column_condition(column: Dynamic) -> Condition:
+def column_condition(column: Dynamic, names: Iterable[str] = ()) -> Condition:
     """The unbound condition of a Spark ``Column``, which need not belong to a DataFrame.
+
+    names: The table's columns, which SQL text inside ``expr`` may not write in double quotes.
 
     Raises ``InvalidFilter`` for a function that files cannot answer.
 
@@ -96,12 +99,26 @@ def column_condition(column: Dynamic) -> Condition:
     >>> column_condition(col("k") > 3)  # doctest: +SKIP
     Comparison(column=ColumnRef(name='k', key=None), op=<Op.GT: '>'>, value=3)
     """
-    return _condition(_tree(column))
+    tree = _tree(column)
+    for text in _sql_texts(tree):
+        refuse_quoted_names(text, names, sql_tokens)
+    return _condition(tree)
 
 
 def column_term(column: Dynamic, reference: Reference) -> Term:
     """What a Spark ``Column`` computes; ``reference`` reads the names in it. Raises as ``column_condition``."""
     return _term(_read(_tree(column), reference))
+
+
+def _sql_texts(node: _Node) -> Iterator[str]:
+    match node:
+        case _Sql(text):
+            yield text
+        case _Call(_, arguments):
+            for argument in arguments:
+                yield from _sql_texts(argument)
+        case _Cast(argument, _):
+            yield from _sql_texts(argument)
 
 
 def _tree(column: Dynamic) -> _Node:

@@ -38,6 +38,7 @@ from pyspark_paimon.filter.chains import chain_of
 from pyspark_paimon.filter.like import like
 from pyspark_paimon.filter.nesting import by_groups
 from pyspark_paimon.filter.parameters import given, listed, put_in, without_long_lists
+from pyspark_paimon.filter.quoted_names import refuse_compared_texts
 from pyspark_paimon.filter.sql_literals import is_literal, literal_of
 from pyspark_paimon.filter.sql_terms import term_of
 from pyspark_paimon.filter.terms import computation
@@ -70,7 +71,8 @@ def sql_condition(text: str, params: Mapping[str, object] | None = None) -> Cond
         chain = None if values else chain_of(text, _link)
         if chain is not None:
             return chain
-        tree = by_groups(short, _tokens, _parsed)
+        tree = by_groups(short, sql_tokens, _parsed)
+        refuse_compared_texts(tree)
         if values or ":" in short or "?" in short:
             put_in(tree, values)
         return _condition(tree)
@@ -90,7 +92,8 @@ def _link(text: str) -> Condition:
         return Constant(None)
 
 
-def _tokens(text: str) -> list[Any_]:
+def sql_tokens(text: str) -> list[Any_]:
+    """The tokens of SQL text."""
     return list(sqlglot.tokenize(text, dialect=SparkFilter))
 
 
@@ -285,4 +288,4 @@ def _sql(node: exp.Expression) -> str:
     return text if len(text) <= 120 else text[:117] + "..."
 
 
-__all__ = ["SparkFilter", "column_of", "sql_condition", "unreadable"]
+__all__ = ["SparkFilter", "column_of", "sql_condition", "sql_tokens", "unreadable"]

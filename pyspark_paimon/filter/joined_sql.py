@@ -18,7 +18,8 @@ from fileindex.predicate.tree import ColumnRef
 from pyspark_paimon.filter.ast import Computation, Term
 from pyspark_paimon.filter.bind_terms import bind_term
 from pyspark_paimon.filter.columns import resolve
-from pyspark_paimon.filter.from_sql import SparkFilter, unreadable
+from pyspark_paimon.filter.from_sql import SparkFilter, sql_tokens, unreadable
+from pyspark_paimon.filter.quoted_names import refuse_compared_texts, refuse_quoted_names
 from pyspark_paimon.filter.sql_terms import term_of
 
 Sides = Mapping[str, Mapping[str, ColumnType]]
@@ -86,13 +87,15 @@ def _conjuncts(term: Term) -> Iterator[Term]:
 
 def _parsed(text: str) -> exp.Expression:
     try:
-        return cast("exp.Expression", sqlglot.parse_one(text, dialect=SparkFilter, into=exp.Condition))
+        tree = cast("exp.Expression", sqlglot.parse_one(text, dialect=SparkFilter, into=exp.Condition))
     except ParseError as error:
         raise InvalidFilter(unreadable("the expression", text, error)) from error
     except SqlglotError as error:
         raise InvalidFilter(f"'{text}' cannot be read: {error}") from error
     except RecursionError:
         raise InvalidFilter("an expression nests too deeply") from None
+    refuse_compared_texts(tree)
+    return tree
 
 
 def _as_condition(bound: Expression) -> Expression:
@@ -108,6 +111,7 @@ def _bound_term(term: Term, sides: Sides) -> Expression:
 def _term(given: Any, sides: Sides) -> Term:
     """``given`` as it was said: SQL text, a Column of Spark, or an expression of Arrow."""
     if isinstance(given, str):
+        refuse_quoted_names(given, (name for columns in sides.values() for name in columns), sql_tokens)
         return term_of(_parsed(given), partial(_reference, sides=sides))
     if type(given).__module__ == "pyarrow._compute":
         from pyspark_paimon.filter.from_arrow import arrow_term  # noqa: PLC0415  # few are Arrow's

@@ -52,7 +52,7 @@ def bind_filter(filter_: Filter, types: Types, params: Mapping[str, object] | No
     if type(filter_).__module__.startswith("pyspark."):
         from pyspark_paimon.filter.from_spark import column_condition  # noqa: PLC0415  # a Column is at hand, so pyspark is
 
-        return bind(column_condition(filter_), types)
+        return bind(column_condition(filter_, types), types)
     raise InvalidFilter(f"a filter is SQL text, a Spark Column or a pyarrow expression, not {type(filter_).__name__}")
 
 
@@ -65,6 +65,11 @@ def parse_filter(text: str, types: Types, params: Mapping[str, object] | None = 
     """
     from pyspark_paimon.filter.bind import bind  # noqa: PLC0415  # see test_imports
 
+    if '"' in text:
+        from pyspark_paimon.filter.from_sql import sql_tokens  # noqa: PLC0415  # as below
+        from pyspark_paimon.filter.quoted_names import refuse_quoted_names  # noqa: PLC0415  # as below
+
+        refuse_quoted_names(text, types, sql_tokens)
     return bind(_condition(text, params) if params or len(text) > _KEPT_TEXT else _kept_condition(text), types)
 
 
