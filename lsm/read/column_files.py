@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
+from fileindex.base.column_type import Kind
 from fileindex.base.errors import CorruptFile
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.tree import TRUE, Predicate, columns_of
@@ -22,6 +23,7 @@ from lsm.parquet.reader import rows_only
 from lsm.read.metrics import ReadReport
 from lsm.scan.row_ranges import BLOB_FORMAT
 from manifest.entry.data_file import DataFileMeta
+from manifest.io.errors import UnsupportedTable
 from manifest.store import FileStore
 
 ROW_ID = "_ROW_ID"
@@ -107,6 +109,10 @@ class ColumnFilesRead:
 
     def _blobs(self, name: str, files: Sequence[DataFileMeta], rows: DataFileMeta) -> Iterator[Any]:
         """The values of a BLOB column: of files that start at one row the newest, each where the one before ends."""
+        if self.store.schema.field(name).type.kind is not Kind.BLOB:
+            raise UnsupportedTable(
+                f"{self.store.root}: column '{name}' is {self.store.schema.field(name).type} in BLOB files, which is not built"
+            )
         following = rows.first_row_id or 0
         for file in files:
             if (file.first_row_id or 0) < following:

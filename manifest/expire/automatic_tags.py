@@ -18,6 +18,7 @@ from manifest.options.tag_periods import (
     COMPLETION,
     PROCESS_ZONE,
     RETAINED,
+    TAG_EXPIRES,
     TAG_MODE,
     WATERMARK_ZONE,
     TagPeriods,
@@ -41,7 +42,8 @@ def make_tags(store: FileStore, newest: int | None) -> None:
         _tag_batch(store, newest)
     else:
         _AutomaticTags(store, mode == "watermark").run(newest)
-    expire_tags(store)
+    if options.get(TAG_EXPIRES, "true").strip().lower() != "false":
+        expire_tags(store)
 
 
 @dataclass

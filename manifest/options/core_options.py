@@ -1,6 +1,6 @@
 """Core table options as typed values, under Paimon's names and defaults (``org.apache.paimon.CoreOptions``).
 
-``CoreOptions.of`` reads what it knows and keeps everything verbatim in ``raw``; whether a key is known and its value one that
+``CoreOptions.of`` reads what it knows and keeps everything in ``raw``, former keys under their present names too; whether a key is known and its value one that
 we can honour is checked by ``support`` at create, alter and call.
 """
 
@@ -15,6 +15,7 @@ from pydantic import AliasGenerator, BaseModel, BeforeValidator, ConfigDict, Fie
 from fileindex.base.errors import InvalidArgument, UnsupportedOption
 from fileindex.base.memory_size import parse_memory_size
 from manifest.options.durations import parse_duration_millis
+from manifest.options.former_keys import with_present_keys
 from manifest.options.merge_engine import DEDUPLICATE, EngineTraits, engine_traits
 from manifest.options.stats_mode import StatsMode
 
@@ -149,12 +150,6 @@ _DOTTED = {
     "record_level_expire_time": "record-level.expire-time",
     "record_level_time_field": "record-level.time-field",
 }
-FORMER_KEYS = {
-    "write-only": "write.compaction-skip",
-    "clustering.columns": "sink.clustering.by-columns",
-    "clustering.strategy": "sink.clustering.strategy",
-}
-"""Options by their present name to the name that they had once and that still counts where the present one is absent."""
 
 
 class CoreOptions(BaseModel):
@@ -270,10 +265,10 @@ class CoreOptions(BaseModel):
     @classmethod
     def of(cls, raw: Mapping[str, str]) -> CoreOptions:
         """The typed options of ``raw``; ``UnsupportedOption`` names the key of a malformed value."""
-        renamed = {key: raw[old] for key, old in FORMER_KEYS.items() if old in raw}
-        values: dict[str, Any] = renamed | {key: value for key, value in raw.items() if key in _KEYS}
+        present = with_present_keys(raw)
+        values: dict[str, Any] = {key: value for key, value in present.items() if key in _KEYS}
         try:
-            return cls.model_validate({**values, "\0raw": dict(raw)})
+            return cls.model_validate({**values, "\0raw": present})
         except ValidationError as error:
             first = error.errors()[0]
             cause = first.get("ctx", {}).get("error")
@@ -375,4 +370,4 @@ def option_texts(options: Mapping[str, object] | None) -> dict[str, str]:
 _KEYS = frozenset(_alias(name) for name in CoreOptions.model_fields) - {"raw"}
 
 
-__all__ = ["FORMER_KEYS", "CoreOptions", "option_texts"]
+__all__ = ["CoreOptions", "option_texts"]

@@ -7,15 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from manifest.options.core_options import FORMER_KEYS, CoreOptions
+from manifest.options.core_options import CoreOptions
+from manifest.options.former_keys import PRESENT_KEYS
 from manifest.options.merge_engine import AGGREGATE_REMOVE, ENGINES, PARTIAL_REMOVE
 from manifest.options.merge_keys import GROUP_REMOVE
 from manifest.options.own_branch import FALLBACK_BRANCH, PRIMARY_BRANCH
 from manifest.options.parquet_options import PARQUET_HONOURED, PARQUET_WITHOUT_EFFECT
-from manifest.options.tag_periods import TAG_MODE, TAG_MODES, TAG_OPTIONS
+from manifest.options.tag_periods import TAG_EXPIRES, TAG_MODE, TAG_MODES, TAG_OPTIONS
 from manifest.options.without_effect import PREFIXES_WITHOUT_EFFECT, WITHOUT_EFFECT
 
 Refusal = Callable[[str], str | None]
+
+BY_FILES = "chooses files by when they were made, which is no state of the table: read 'from-timestamp', or what came since then with 'incremental'"
+"""Why modes and times that choose files are refused."""
 
 
 def _only(*allowed: str, why: str) -> Refusal:
@@ -23,10 +27,11 @@ def _only(*allowed: str, why: str) -> Refusal:
 
 
 def _never(why: str) -> Refusal:
-    return lambda _: why
+    return lambda value: f"'{value}' {why}"
 
 
 _OFF = _only("false", why="is not built")
+_UNBUILT = _never("is not built")
 _PER_SCAN = _never("belongs to one scan, not to a table or a write; give it to the scan")
 
 STREAM_LIMITS = {
@@ -59,6 +64,7 @@ BY_KEY = frozenset(
         "spill-compression.zstd-level",
         "streaming-read-overwrite",
         "tag.default-time-retained",
+        TAG_EXPIRES,
         TAG_MODE,
         *TAG_OPTIONS,
     ]
@@ -83,16 +89,30 @@ PREFIXES = ("file-index.", *PREFIXES_WITHOUT_EFFECT)
 ROWS: dict[str, Refusal] = {
     "type": _only("table", why="tables are not built"),
     "branch": _only("main", why="is chosen when the table is opened, not kept in it"),
-    "sequence.snapshot-ordering": _OFF,
-    "pk-clustering-override": _OFF,
+    **dict.fromkeys(["sequence.snapshot-ordering", "pk-clustering-override", "chain-table.enabled", "postpone.merge-on-read"], _OFF),
+    "query-auth.enabled": _only("false", why="makes the catalog choose the rows and values that each user may see, which is not built"),
+    **dict.fromkeys(
+        ["blob-descriptor-field", "blob-view-field", "blob-external-storage-field"], _never("keeps references as values: not built")
+    ),
+    "blob-as-descriptor": _only("false", why="makes references of values, which is not built"),
+    "batch-scan-mode": _only("none", why="is for the jobs of other engines"),
     "scan.mode": _only("default", "full", "latest-full", "latest", why="is no mode of a batch scan here"),
     **dict.fromkeys(["scan.ignore-corrupt-files", "scan.ignore-lost-files"], _OFF),
+    **dict.fromkeys(["scan.creation-time-millis", "scan.file-creation-time-millis"], _never(BY_FILES)),
     **dict.fromkeys(["scan.snapshot-id", "scan.tag-name", "scan.timestamp-millis", "scan.timestamp"], _PER_SCAN),
-    **dict.fromkeys(["scan.watermark", "scan.version", "scan.bucket", "log.scan"], _PER_SCAN),
+    **dict.fromkeys(["scan.watermark", "scan.version", "scan.bucket"], _PER_SCAN),
     **dict.fromkeys(["incremental-between", "incremental-between-timestamp", "incremental-to-auto-tag"], _PER_SCAN),
     "incremental-between-scan-mode": _PER_SCAN,
+    "incremental-between-tag-to-snapshot": _OFF,
 }
-"""Known keys that change which rows a batch scan returns, in ways that are not built."""
+"""Known keys that change which rows a scan returns, in ways that are not built."""
+
+ROWS_OF_STREAMS: dict[str, Refusal] = {
+    "scan.bounded.watermark": _never("ends a stream, which is not built: stop the query instead"),
+    "stream-scan-mode": _only("none", why="is for the jobs of other engines"),
+    "streaming-read-append-overwrite": _only("false", why="is not built; possible for all tables: streaming-read-overwrite"),
+}
+"""Known keys that change which rows a stream returns, in ways that are not built."""
 
 REFUSED: dict[str, Refusal] = {
     **ROWS,
@@ -102,23 +122,30 @@ REFUSED: dict[str, Refusal] = {
     "file.format": _only("parquet", "orc", "avro", why="is no format of data files here"),
     "bucket-function.type": _only("default", "mod", why="is not built"),
     **dict.fromkeys(
-        ["index-file-in-data-file-dir", "manifest-sort.enabled", "primary-key.nullable"],
+        [
+            "index-file-in-data-file-dir",
+            "manifest-sort.enabled",
+            "primary-key.nullable",
+            "commit.discard-duplicate-files",
+            "partition.timestamp-format.strict",
+            "branch-merge.enabled",
+        ],
         _OFF,
     ),
-    **dict.fromkeys(["commit.discard-duplicate-files", "query-auth.enabled"], _OFF),
     "write.sequence-number-init-mode": _only("scan", why="is not built"),
-    "commit.strict-mode.last-safe-snapshot": _never("is not built"),
+    "commit.strict-mode.last-safe-snapshot": _UNBUILT,
+    "upsert-key": _never("makes INSERT a merge, which is not built: use MERGE INTO"),
     **dict.fromkeys(["commit.callbacks", "tag.callbacks"], _never("names Java classes, which cannot be called from here")),
     "metadata.iceberg.storage": _only("disabled", why="is not built"),
     TAG_MODE: _only(*TAG_MODES, why="is no way to make tags"),
-    "data-file.external-paths": _never("is not built"),
+    "data-file.external-paths": _UNBUILT,
     "data-file.external-paths.strategy": _only("none", why="is not built"),
     **dict.fromkeys(STREAM_ONLY, _never("belongs to one streaming read; give it to spark.readStream")),
     **dict.fromkeys(
         ["read.stream.minrowspertrigger", "read.stream.maxtriggerdelayms"],
         _never("is not built: Spark tells a Python source no time to wait for; let the trigger's interval collect rows"),
     ),
-    **dict.fromkeys(["pk-btree.index.columns", "blob-field", "blob-descriptor-field", "blob-view-field"], _never("is not built")),
+    **dict.fromkeys(["pk-btree.index.columns", "blob-field", "vector-field", "vector.file.format"], _UNBUILT),
     "manifest.format": _only("avro", "orc", "parquet", why="is no manifest format here"),
     "manifest.compression": _only(
         "zstd", "zstandard", "null", "deflate", "snappy", "bzip2", why="is no manifest codec that every engine reads"
@@ -129,10 +156,10 @@ REFUSED: dict[str, Refusal] = {
 }
 """Known keys whose values we cannot all honour."""
 
-REFUSED_PREFIXES = ("pk-bitmap", "pk-vector", "pk-full-text")
+REFUSED_PREFIXES = ("pk-bitmap", "pk-vector", "pk-full-text", "pk-multivalue")
 """Beginnings of keys of secondary indexes, which are not built."""
 
-AT_CREATION = frozenset({"primary-key", "partition"})
+AT_CREATION = frozenset({"primary-key", "partition", "path"})
 """Keys that stand for arguments of the table's creation and never reach its options."""
 
 IMMUTABLE = frozenset(
@@ -167,28 +194,37 @@ IMMUTABLE = frozenset(
 ONE_WAY = frozenset({"ignore-delete", "ignore-update-before"})
 """Flags that may be set on an existing table but not taken back."""
 
-LAYOUT = IMMUTABLE | {
-    "bucket",
-    "sequence.field",
-    "sequence.field.sort-order",
-    "ignore-delete",
-    "file.format",
-    "file.format.per.level",
-    "data-file.thin-mode",
-    "partition.default-name",
-    "partition.legacy-name",
-    "branch",
-}
+RIGHTS = frozenset({"query-auth.enabled"})
+"""Keys of a table by which its catalog guards rows: no read may set them."""
+
+LAYOUT = (
+    IMMUTABLE
+    | RIGHTS
+    | {
+        "bucket",
+        "sequence.field",
+        "sequence.field.sort-order",
+        "ignore-delete",
+        "file.format",
+        "file.format.per.level",
+        "data-file.thin-mode",
+        "partition.default-name",
+        "partition.legacy-name",
+        "branch",
+    }
+)
 """Keys on which all files and all writers of a table must agree, so that one call cannot have its own."""
 
 CORE = CoreOptions.keys()
-HONOURED = (CORE | BY_KEY | frozenset(FORMER_KEYS.values())) - frozenset(REFUSED)
-KNOWN = HONOURED | frozenset([*BY_CALL, *REFUSED, *WITHOUT_EFFECT, *PARQUET_WITHOUT_EFFECT, *PARQUET_HONOURED])
+HONOURED = (CORE | BY_KEY) - frozenset(REFUSED)
+_EVERY = [*BY_CALL, *REFUSED, *ROWS_OF_STREAMS, *WITHOUT_EFFECT, *PARQUET_WITHOUT_EFFECT, *PARQUET_HONOURED, *PRESENT_KEYS]
+KNOWN = HONOURED | frozenset(_EVERY)
 
 
 __all__ = [
     "AT_CREATION",
     "BY_CALL",
+    "BY_FILES",
     "BY_KEY",
     "HONOURED",
     "IMMUTABLE",
@@ -198,7 +234,9 @@ __all__ = [
     "PREFIXES",
     "REFUSED",
     "REFUSED_PREFIXES",
+    "RIGHTS",
     "ROWS",
+    "ROWS_OF_STREAMS",
     "STREAM_LIMITS",
     "STREAM_ONLY",
 ]

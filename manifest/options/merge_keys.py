@@ -23,6 +23,8 @@ _SUFFIXES = (
     "ts-field",
 )
 FIELD_OPTION = re.compile(rf"fields\.(?P<column>.+)\.(?P<option>{'|'.join(_SUFFIXES)}|sequence-group|stats-mode)")
+MAP_LAYOUT = re.compile(r"fields\.(?P<column>.+)\.map\.(?P<option>storage-layout|shared-shredding\..+)")
+"""How the files hold a MAP column."""
 
 
 def field_option_reason(key: str, value: str) -> str | None:
@@ -33,6 +35,10 @@ def field_option_reason(key: str, value: str) -> str | None:
     """
     if key == DEFAULT_FUNCTION:
         return FUNCTIONS.reason(value.strip())
+    layout = MAP_LAYOUT.fullmatch(key)
+    if layout is not None:
+        built = layout["option"] != "storage-layout" or value.strip().lower() == "default"
+        return None if built else f"'{value}' is not built: files hold a MAP as entries; possible: default"
     match = FIELD_OPTION.fullmatch(key)
     if match is None:
         known = ", ".join(f"fields.<column>.{suffix}" for suffix in (*_SUFFIXES, "sequence-group", "stats-mode"))
@@ -54,6 +60,7 @@ __all__ = [
     "FIELD_OPTION",
     "GROUP_REMOVE",
     "LAST_NON_NULL",
+    "MAP_LAYOUT",
     "check_field_columns",
     "field_option_reason",
 ]

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from fileindex.base.errors import UnsupportedOption
 from manifest.io.errors import UnsupportedTable
 from manifest.options.core_options import CoreOptions
+from manifest.options.former_keys import PRESENT_KEYS, with_present_keys
 from manifest.options.known_keys import (
     AT_CREATION,
     BY_CALL,
@@ -24,8 +25,10 @@ from manifest.options.known_keys import (
     REFUSED,
     REFUSED_PREFIXES,
     ROWS,
+    ROWS_OF_STREAMS,
+    Refusal,
 )
-from manifest.options.merge_keys import field_option_reason
+from manifest.options.merge_keys import MAP_LAYOUT, field_option_reason
 from manifest.options.parquet_options import PARQUET_PREFIX, PARQUET_WITHOUT_EFFECT, parquet_reason
 from manifest.options.without_effect import PREFIXES_WITHOUT_EFFECT, WITHOUT_EFFECT
 
@@ -49,13 +52,16 @@ def check_settable(options: Mapping[str, object]) -> None:
         if not isinstance(value, str):
             raise UnsupportedOption(key, f"options are text, but this is {value!r}")
         texts[key] = value
-        reason = _reason(key, value)
+        present = PRESENT_KEYS.get(key, key)
+        reason = None if present != key and present in options else _reason(key, value)
         if reason is not None:
             raise UnsupportedOption(key, reason)
     _check_levels(CoreOptions.of(texts))
 
 
 def _reason(key: str, value: str) -> str | None:
+    if key in PRESENT_KEYS:
+        return _reason(PRESENT_KEYS[key], value)
     if key in REFUSED:
         return REFUSED[key](value)
     if key.startswith(PARQUET_PREFIX):
@@ -63,11 +69,11 @@ def _reason(key: str, value: str) -> str | None:
     if key in KNOWN:
         return None
     if key in AT_CREATION:
-        return "names key columns and is fixed when the table is created"
+        return "is an argument of the table's creation, not an option: give primary_keys, partition_keys or the path"
     if key.startswith("fields."):
         return field_option_reason(key, value)
     if key.startswith(REFUSED_PREFIXES):
-        return "is not built"
+        return f"'{value}' is not built"
     return None if key.startswith(PREFIXES) else _unknown(key)
 
 
@@ -77,6 +83,7 @@ def effect_of(key: str, value: str) -> tuple[str, str]:
     >>> effect_of("bucket", "4"), effect_of("made.by", "someone"), effect_of("sink.parallelism", "8")[0]
     (('honoured', ''), ('unknown', 'is kept as it is'), 'none')
     """
+    key = PRESENT_KEYS.get(key, key)
     if key in BY_CALL:
         return "by call", BY_CALL[key]
     reason = WITHOUT_EFFECT.get(key) or PARQUET_WITHOUT_EFFECT.get(key.partition("#")[0])
@@ -116,7 +123,7 @@ def check_call(options: Mapping[str, object]) -> None:
     fileindex.base.errors.UnsupportedOption: option 'bucket': holds for the whole table and cannot be given to one call
     """
     for key in options:
-        if key in LAYOUT:
+        if PRESENT_KEYS.get(key, key) in LAYOUT:
             raise UnsupportedOption(key, "holds for the whole table and cannot be given to one call")
     check_settable(options)
 
@@ -126,6 +133,7 @@ def check_alter(before: Mapping[str, str], after: Mapping[str, str]) -> None:
 
     Options that do not change are not looked at: they may be another engine's.
     """
+    before, after = with_present_keys(before), with_present_keys(after)
     changed = sorted(key for key in {*before, *after} if before.get(key) != after.get(key))
     for key in changed:
         if key in IMMUTABLE:
@@ -142,7 +150,20 @@ def check_readable(options: CoreOptions, *, has_primary_key: bool, table: str) -
     """Raise ``UnsupportedTable`` if reading would give other rows than Paimon's."""
     if has_primary_key:
         _check_merges(options, table)
-    for key, refusal in ROWS.items():
+    _check_each(options, ROWS, table)
+    for key, value in options.raw.items():
+        if MAP_LAYOUT.fullmatch(key) and (reason := field_option_reason(key, value)) is not None:
+            raise UnsupportedTable(f"{table}: option '{key}': {reason}")
+
+
+def check_streamable(options: CoreOptions, *, has_primary_key: bool, table: str) -> None:
+    """Raise ``UnsupportedTable`` if a stream would give other rows than Paimon's."""
+    check_readable(options, has_primary_key=has_primary_key, table=table)
+    _check_each(options, ROWS_OF_STREAMS, table)
+
+
+def _check_each(options: CoreOptions, refusals: Mapping[str, Refusal], table: str) -> None:
+    for key, refusal in refusals.items():
         value = options.raw.get(key)
         if value is not None and (reason := refusal(value)) is not None:
             raise UnsupportedTable(f"{table}: option '{key}': {reason}")
@@ -150,7 +171,7 @@ def check_readable(options: CoreOptions, *, has_primary_key: bool, table: str) -
 
 def _check_merges(options: CoreOptions, table: str) -> None:
     if not options.engine.is_built:
-        raise UnsupportedTable(f"{table}: merge-engine '{options.engine.name}' is not built, so its rows cannot be merged")
+        raise UnsupportedTable(f"{table}: option 'merge-engine': '{options.engine.name}' is not built, so its rows cannot be merged")
     for key, value in options.raw.items() if options.engine.folds_values else ():
         if key.endswith("aggregate-function") and (reason := field_option_reason(key, value)) is not None:
             raise UnsupportedTable(f"{table}: option '{key}': {reason}")
@@ -178,4 +199,4 @@ def check_rewritable(options: CoreOptions, table: str) -> None:
         )
 
 
-__all__ = ["check_alter", "check_call", "check_readable", "check_rewritable", "check_settable", "check_writable"]
+__all__ = ["check_alter", "check_call", "check_readable", "check_rewritable", "check_settable", "check_streamable", "check_writable"]

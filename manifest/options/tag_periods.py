@@ -12,6 +12,7 @@ from fileindex.base.errors import UnsupportedOption
 from manifest.options.durations import parse_duration_millis
 
 TAG_MODE: Final = "tag.automatic-creation"
+TAG_EXPIRES: Final = "tag.time-expire-enabled"
 TAG_MODES: Final = ("none", "process-time", "watermark", "batch")
 _PERIOD, _LASTS, _DELAY = "tag.creation-period", "tag.creation-period-duration", "tag.creation-delay"
 _FORMATTER, _MOST, RETAINED = "tag.period-formatter", "tag.num-retained-max", "tag.default-time-retained"

@@ -14,6 +14,15 @@ _CALLED = "expire_partitions() looks whenever it is called"
 _BATCHES = "batches are cut by bytes"
 _CLUSTERED = "compact() clusters, with full=True all of the partitions that it names"
 _EMPTY = "a write without rows makes no snapshot"
+_BLOBS = "is for columns of type BLOB, which are not written here"
+_CHAIN = "goes with chain-table.enabled"
+_FORMAT_TABLES = "is for tables of plain files, which are not built"
+_GLOBAL_INDEX = "filters read the rows; no global index is asked or made"
+_LAYOUT = "orders rows within files alone"
+_MATERIALIZED = "is kept for the engine that fills the table"
+_ROW_IDS = "compaction and updates of rows with ids are not built"
+_SHREDDING = "a VARIANT is written whole"
+_VISIBILITY = "a commit returns when its rows can be read"
 
 WITHOUT_EFFECT: dict[str, str] = {
     **dict.fromkeys(
@@ -38,14 +47,41 @@ WITHOUT_EFFECT: dict[str, str] = {
             "data-file.external-paths.specific-fs",
             "commit.user-prefix",
             "unaware-bucket.compaction.parallelism",
+            "unaware-bucket.no-shuffle",
+            "blob-descriptor.source-table",
+            "bucket-append-ordered",
+            "changelog-producer.compaction-interval",
+            "changelog.precommit-compact.buffer-size",
+            "changelog.precommit-compact.thread-num",
+            "commit.custom-listeners",
+            "compaction.bucket-distribution-strategy",
+            "compaction.file-num-limit",
+            "consumer.changelog-only",
+            "data-file.external-paths.weights",
+            "end-input.watermark",
+            "filesystem.job-level-settings.enabled",
+            "metastore.tag-to-partition",
+            "metastore.tag-to-partition.preview",
+            "partition.end-input-to-done",
+            "partition.idle-time-to-report-statistic",
+            "partition.mark-done-action.custom.class",
+            "partition.mark-done-action.http.params",
+            "partition.mark-done-action.http.url",
+            "partition.mark-done-action.mode",
+            "partition.sink-strategy",
+            "tag.create-success-file",
         ],
         _OTHERS,
     ),
     **dict.fromkeys(
         [
             "scan.parallelism",
+            "read.shuffle-bucket-with-partition",
+            "scan.bounded",
             "scan.infer-parallelism",
             "scan.infer-parallelism.max",
+            "scan.partitions",
+            "scan.plan-auto-tag-for-read.time-retained",
             "scan.remove-normalize",
             "scan.split-enumerator.batch-size",
             "scan.split-enumerator.mode",
@@ -76,12 +112,18 @@ WITHOUT_EFFECT: dict[str, str] = {
             "lookup.cache.bloom.filter.enabled",
             "lookup.cache.bloom.filter.fpp",
             "lookup.cache.high-priority-pool-ratio",
-            "lookup.dynamic-partition",
+            "lookup.blob-as-descriptor",
+            "lookup.cache-rows",
+            "lookup.continuous.discovery-interval",
             "lookup.dynamic-partition.refresh-interval",
+            "lookup.dynamic-partition.refresh.async",
             "lookup.hash-load-factor",
             "lookup.merge-buffer-size",
             "lookup.merge-records-threshold",
+            "local-kv-db.block-size",
             "lookup.refresh.async",
+            "lookup.remote-file.enabled",
+            "lookup.remote-file.level-threshold",
             "lookup.refresh.async.pending-snapshot-count",
             "lookup.refresh.full-load-threshold",
             "lookup.refresh.time-periods-blacklist",
@@ -93,13 +135,13 @@ WITHOUT_EFFECT: dict[str, str] = {
             "scan.manifest.parallelism",
             "file-operation.thread-num",
             "file-reader-async-threshold",
-            "delete-file.thread-num",
             "async-file-write",
         ],
         _THREADS,
     ),
     **dict.fromkeys(
         [
+            "cache-page-size",
             "page-size",
             "local-sort.max-num-file-handles",
             "sort-engine",
@@ -114,7 +156,118 @@ WITHOUT_EFFECT: dict[str, str] = {
         _MEMORY,
     ),
     **dict.fromkeys(["write.batch-size", "read.batch-size"], _BATCHES),
-    **dict.fromkeys(["postpone.batch-write-fixed-bucket", "postpone.target-size-per-bucket"], _POSTPONE),
+    **dict.fromkeys(
+        [
+            "postpone.batch-write-fixed-bucket",
+            "postpone.batch-write-fixed-bucket.max-parallelism",
+            "postpone.batch-write-fixed-bucket.rescale-load-factor",
+            "postpone.target-row-num-per-bucket",
+            "postpone.target-size-per-bucket",
+        ],
+        _POSTPONE,
+    ),
+    **dict.fromkeys(
+        [
+            "blob-compaction.enabled",
+            "blob-external-storage-path",
+            "blob-view.resolve.enabled",
+            "blob-write-null-on-fetch-failure",
+            "blob-write-null-on-missing-file",
+            "blob.copy-buffer-size",
+            "blob.split-by-file-size",
+            "blob.target-file-size",
+        ],
+        _BLOBS,
+    ),
+    **dict.fromkeys(
+        [
+            "chain-table.chain-partition-keys",
+            "chain-table.split.key-range-enabled",
+            "chain-table.streaming.merge-snapshot",
+            "scan.fallback-delta-branch",
+            "scan.fallback-snapshot-branch",
+        ],
+        _CHAIN,
+    ),
+    **dict.fromkeys(
+        [
+            "data-evolution.compaction.rewrite-row-ids",
+            "data-evolution.merge-into.file-pruning",
+            "data-evolution.merge-into.source-persist",
+            "data-evolution.reassign.skip-contiguous-row-count",
+            "data-evolution.row-id-conflict-rewrite.max-size",
+            "data-evolution.row-sidecar.enabled",
+            "data-evolution.row-sidecar.max-selected-rows",
+            "data-evolution.row-sidecar.max-selection-ratio",
+        ],
+        _ROW_IDS,
+    ),
+    "row-tracking.partition-group-on-commit": "rows get their ids in the order of their files",
+    **dict.fromkeys(
+        [
+            "format-table.commit-hive-sync-url",
+            "format-table.file.compression",
+            "format-table.implementation",
+            "format-table.partition-path-only-value",
+            "format-table.scan.list-parallelism",
+        ],
+        _FORMAT_TABLES,
+    ),
+    **dict.fromkeys(
+        [
+            "full-text-index.search-mode",
+            "global-index.build.max-parallelism",
+            "global-index.build.max-shard",
+            "global-index.column-update-action",
+            "global-index.enabled",
+            "global-index.external-path",
+            "global-index.row-count-per-shard",
+            "global-index.search-mode",
+            "global-index.thread-num",
+            "scalar-index.search-mode",
+            "vector-index.search-mode",
+            "vector-search.distribute.enabled",
+            "vector-search.lateral-join.batch-size",
+            "vector.target-file-size",
+        ],
+        _GLOBAL_INDEX,
+    ),
+    **dict.fromkeys(
+        ["key-value.sequence_number.enabled", "table-read.sequence-number.enabled"], "no system table here shows sequence numbers"
+    ),
+    **dict.fromkeys(
+        [
+            "materialized-table.definition-query",
+            "materialized-table.interval-freshness",
+            "materialized-table.interval-freshness.time-unit",
+            "materialized-table.logical-refresh-mode",
+            "materialized-table.refresh-handler-bytes",
+            "materialized-table.refresh-handler-description",
+            "materialized-table.refresh-mode",
+            "materialized-table.refresh-status",
+        ],
+        _MATERIALIZED,
+    ),
+    **dict.fromkeys(
+        ["sort-compaction.local-sample.magnification", "sort-compaction.range-strategy", "zorder.var-length-contribution"], _LAYOUT
+    ),
+    **dict.fromkeys(
+        [
+            "variant.inferShreddingSchema",
+            "variant.shredding.adaptive.maxInferBufferRow",
+            "variant.shredding.adaptive.retentionRatio",
+            "variant.shredding.inferenceMode",
+            "variant.shredding.maxInferBufferRow",
+            "variant.shredding.maxSchemaDepth",
+            "variant.shredding.maxSchemaWidth",
+            "variant.shredding.minFieldCardinalityRatio",
+            "variant.shreddingSchema",
+        ],
+        _SHREDDING,
+    ),
+    **dict.fromkeys(["visibility-callback.check-interval", "visibility-callback.enabled", "visibility-callback.timeout"], _VISIBILITY),
+    "partition.expiration-batch-size": "partitions that are over go in one commit",
+    "scan.fallback-branch.read-fail-fast": "an error of either branch is always raised",
     **dict.fromkeys(["partition.expiration-check-interval", "end-input.check-partition-expire"], _CALLED),
     "cross-partition-upsert.index-ttl": "a key is found however old its files are",
     "cross-partition-upsert.bootstrap-parallelism": _THREADS,
@@ -127,7 +280,7 @@ WITHOUT_EFFECT: dict[str, str] = {
     "commit.force-compact": "whether a write compacts is write-only's to say",
     "compaction.skip-expired-partitions": "a partition is compacted for as long as it is there",
     "dynamic-bucket.initial-buckets": "buckets are made as rows need them",
-    "manifest-sort.max-rewrite-size": "manifests are not sorted",
+    **dict.fromkeys(["manifest-sort.max-rewrite-size", "manifest-sort.partition-field"], "manifests are not sorted"),
     "manifest.delete-file-drop-stats": "entries of deleted files keep their statistics, which is always allowed",
     "manifest.merge-optimize.enabled": "manifests are merged by size and number",
     "snapshot.expire.execution-mode": "a commit expires snapshots before it returns",
@@ -140,6 +293,8 @@ PREFIXES_WITHOUT_EFFECT = {
     "orc.": "the ORC encoder here has settings of its own",
     "avro.": "the Avro encoder here has settings of its own",
     "comment": "is kept for people",
+    "commit.callback.": "goes with commit.callbacks",
+    "tag.callback.": "goes with tag.callbacks",
 }
 """Beginnings of keys."""
 

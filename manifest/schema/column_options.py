@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from fileindex.build.options import COLUMNS_OPTION, OPTION_PREFIX
+from manifest.options.former_keys import FORMER_KEYS
+from manifest.options.merge_keys import MAP_LAYOUT
 
 _LISTS = frozenset(
     [
@@ -17,6 +19,7 @@ _LISTS = frozenset(
         "rowkind.field",
         "record-level.time-field",
         "clustering.columns",
+        *FORMER_KEYS["clustering.columns"],
         "partial-update.remove-record-on-sequence-group",
         "changelog-producer.row-deduplicate-ignore-fields",
     ]
@@ -56,6 +59,9 @@ def hashed_columns(options: Mapping[str, str], primary_keys: Iterable[str]) -> f
 
 
 def _key(key: str, rename: Rename) -> str:
+    layout = MAP_LAYOUT.fullmatch(key)
+    if layout is not None:
+        return f"{_FIELDS}{rename(layout['column'])}{key[layout.end('column') :]}"
     if key.startswith(_FIELDS):
         middle, dot, option = key.removeprefix(_FIELDS).rpartition(".")
         return f"{_FIELDS}{_list(middle, rename)}.{option}" if dot else key

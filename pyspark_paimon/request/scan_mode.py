@@ -9,6 +9,8 @@ from typing import TypeAlias
 
 from fileindex.base.errors import InvalidArgument, UnsupportedOption
 from manifest.io.errors import SnapshotNotFound
+from manifest.options.former_keys import PRESENT_KEYS, with_present_keys
+from manifest.options.known_keys import BY_FILES
 from pyspark_paimon.request.backend import Backend, TravelRequest
 
 _Point: TypeAlias = int | str
@@ -37,10 +39,9 @@ _NEEDS: dict[str, frozenset[str]] = {
     "incremental": _INCREMENTAL,
 }
 """The options of which a mode needs one, and goes with no other."""
-_BY_FILES = "chooses files by when they were made, which is no state of the table: read 'from-timestamp', or what came since then with 'incremental'"
 _REFUSED = {
-    "scan.creation-time-millis": _BY_FILES,
-    "scan.file-creation-time-millis": _BY_FILES,
+    "scan.creation-time-millis": BY_FILES,
+    "scan.file-creation-time-millis": BY_FILES,
     "incremental-to-auto-tag": f"is not built: name the two tags in '{_BETWEEN}'",
 }
 _PLACES = frozenset({_MODE, _BETWEEN_MODE, *_MEMBERS, *_INCREMENTAL})
@@ -57,10 +58,11 @@ class ScanPlace:
     @classmethod
     def of(cls, backend: Backend, options: Mapping[str, str]) -> ScanPlace | None:
         """What the options of a scan ask for; None if they ask for no place. Raises ``InvalidArgument``, ``UnsupportedOption``."""
+        present = with_present_keys(options)
         for key, reason in _REFUSED.items():
-            if key in options:
+            if key in present:
                 raise UnsupportedOption(key, reason)
-        given = {key: value.strip() for key, value in options.items() if key in _PLACES}
+        given = {key: value.strip() for key, value in present.items() if key in _PLACES}
         if not given:
             return None
         mode = _mode(given)
@@ -79,7 +81,7 @@ class ScanPlace:
 
 def without_place(options: Mapping[str, str]) -> dict[str, str]:
     """The options that do not say where to read."""
-    return {key: value for key, value in options.items() if key not in _PLACES}
+    return {key: value for key, value in options.items() if PRESENT_KEYS.get(key, key) not in _PLACES}
 
 
 def _mode(given: Mapping[str, str]) -> str:
@@ -88,7 +90,7 @@ def _mode(given: Mapping[str, str]) -> str:
         by_key = (("incremental", _INCREMENTAL), ("from-timestamp", _TIMES), ("from-snapshot", _STATES))
         mode = next((name for name, keys in by_key if not keys.isdisjoint(given)), "latest-full")
     if mode in {"from-creation-timestamp", "from-file-creation-time"}:
-        raise UnsupportedOption(_MODE, f"'{mode}' {_BY_FILES}")
+        raise UnsupportedOption(_MODE, f"'{mode}' {BY_FILES}")
     if mode not in _NEEDS:
         raise UnsupportedOption(_MODE, f"'{mode}' is no mode of a scan; possible: default, {', '.join(_NEEDS)}")
     return mode

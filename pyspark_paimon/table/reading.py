@@ -88,7 +88,7 @@ class TableReading(TableRole, Readable):
             raise InvalidArgument(f"limit is a number of rows, not {limit!r}")
         travel = travel_of(snapshot, tag, timestamp)
         texts = option_texts(options)
-        if any(key.startswith(("scan.", "incremental-")) for key in texts):
+        if any(key.startswith(("scan.", "log.scan", "incremental-")) for key in texts):
             travel, incremental, incremental_mode = self._place(texts, travel, incremental, incremental_mode)
             options = without_place(texts)
         if incremental is not None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from fileindex.base.errors import InvalidArgument, UnsupportedOption
 from manifest.io.paths import with_branch
+from manifest.options.known_keys import RIGHTS
 from manifest.options.support import check_call, check_settable
 from pyspark_paimon.jobs.incremental import MODES, Point
 from pyspark_paimon.request.backend import IncrementalModeName, TravelRequest
@@ -92,6 +93,8 @@ def read_options(options: Mapping[str, str], schema: StructType | None = None) -
         stored = next(json.loads(field.metadata[_METADATA]) for field in schema.fields if _METADATA in (field.metadata or {}))
     given = {key: value for key, value in options.items() if key in _READ or _CATALOG not in options or _OPTION + key in options}
     check_settable(table_options(given))
+    if rights := RIGHTS.intersection(given):
+        raise UnsupportedOption(min(rights), "holds for the whole table and cannot be given to one read")
     return stored | given
 
 

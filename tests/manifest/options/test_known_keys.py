@@ -8,24 +8,28 @@ from pathlib import Path
 
 import pytest
 
-from fileindex.base.errors import UnsupportedOption
-from manifest.options.core_options import FORMER_KEYS, CoreOptions
-from manifest.options.known_keys import BY_CALL, BY_KEY, CORE, HONOURED, KNOWN, REFUSED
+from fileindex.base.errors import PaimonError, UnsupportedOption
+from manifest.options.core_options import CoreOptions
+from manifest.options.former_keys import PRESENT_KEYS
+from manifest.options.known_keys import BY_CALL, BY_KEY, CORE, HONOURED, KNOWN, REFUSED, ROWS_OF_STREAMS
 from manifest.options.parquet_options import PARQUET_HONOURED, PARQUET_WITHOUT_EFFECT, ParquetOptions
-from manifest.options.support import check_settable, effect_of
+from manifest.options.support import check_alter, check_call, check_settable, check_writable, effect_of
 from manifest.options.without_effect import WITHOUT_EFFECT
 from manifest.storage.option_names import STORE_PREFIXES
+from tests.manifest.options.paimon_keys import FORMER_PAIRS, PAIMON_KEYS
 
 ROOT = Path(__file__).parents[3]
 CLASSES = {
     "honoured": HONOURED,
     "by call": set(BY_CALL),
     "limited or refused": set(REFUSED),
+    "limited in streams": set(ROWS_OF_STREAMS),
+    "former": set(PRESENT_KEYS),
     "without effect": set(WITHOUT_EFFECT),
     "parquet, honoured": PARQUET_HONOURED,
     "parquet, without effect": set(PARQUET_WITHOUT_EFFECT),
 }
-TABLES = {"known_keys.py", "without_effect.py", "core_options.py"}
+TABLES = {"known_keys.py", "without_effect.py", "core_options.py", "former_keys.py"}
 SOURCES = {path: path.read_text() for room in ("fileindex", "manifest", "lsm", "pyspark_paimon") for path in (ROOT / room).rglob("*.py")}
 USERS = "\n".join(text for path, text in SOURCES.items() if path.name not in TABLES)
 CORE_SOURCE = (ROOT / "manifest/options/core_options.py").read_text()
@@ -35,6 +39,35 @@ def test_every_known_key_is_in_one_class() -> None:
     for (one, first), (other, second) in combinations(CLASSES.items(), 2):
         assert not first & second, (one, other)
     assert set().union(*CLASSES.values()) == KNOWN
+
+
+@pytest.mark.parametrize("key", sorted(PAIMON_KEYS))
+def test_every_key_of_paimon_is_known(key: str) -> None:
+    assert effect_of(key, "someone")[0] != "unknown"
+
+
+def test_former_keys_are_those_of_paimon() -> None:
+    assert {former: present for present, former in FORMER_PAIRS} == PRESENT_KEYS
+
+
+@pytest.mark.parametrize("value", ["true", "false", "3", "someone"])
+@pytest.mark.parametrize(("present", "former"), FORMER_PAIRS)
+def test_a_former_key_is_as_the_present_one(present: str, former: str, value: str) -> None:
+    def told(options: dict[str, str]) -> object:
+        try:
+            check_settable(options)
+            check_call(options)
+            core = CoreOptions.of(options)
+            check_writable(core, has_primary_key=True, table="t")
+        except PaimonError as error:
+            return type(error), str(error).replace(former, present)
+        return core.model_copy(update={"raw": {}}), core.raw[present]
+
+    assert told({former: value}) == told({present: value})
+    assert effect_of(former, value) == effect_of(present, value)
+    assert told({former: "true", present: value}) == told({present: value}), "the present key wins"
+    check_alter({former: value}, {present: value})
+    check_alter({former: value}, {former: value, present: value})
 
 
 @pytest.mark.parametrize("name", sorted(set(CoreOptions.model_fields) - {"raw"}))
@@ -96,7 +129,7 @@ def test_what_the_encoder_cannot_do_is_refused_by_name(key: str, value: str) -> 
 
 def test_effects_of_options() -> None:
     assert effect_of("bucket", "4") == ("honoured", "")
-    assert effect_of(next(iter(FORMER_KEYS.values())), "true") == ("honoured", "")
+    assert effect_of("write.compaction-skip", "true") == ("honoured", "")
     assert effect_of("partition.expiration-time", "1 d")[0] == "by call"
     assert effect_of("changelog.time-retained", "1 d") == ("honoured", "")
     assert effect_of("made.by", "someone")[0] == "unknown"

@@ -194,3 +194,15 @@ def test_rows_that_are_deleted_by_marks_leave_the_others_their_ids(tmp_path):
         with pytest.raises(UnsupportedTable, match=r"row-tracking\.enabled"):
             change()
     assert table.fsck(depth="deep").problems == ()
+
+
+def test_blobs_in_lists_are_refused_by_column(tmp_path):
+    shutil.copytree(HOME / "blobs" / "table", tmp_path / "t")
+    for path in (tmp_path / "t" / "schema").iterdir():
+        schema = json.loads(path.read_text())
+        for field in schema["fields"]:
+            if field["type"] == "BLOB":
+                field["type"] = {"type": "ARRAY", "element": "BLOB"}
+        path.write_text(json.dumps(schema))
+    with pytest.raises(UnsupportedTable, match=rf"column '[pq]' is ARRAY<BLOB>"):
+        Table.open(str(tmp_path / "t")).scan().to_arrow()
