@@ -11,7 +11,7 @@ import pytest
 from fileindex.base.errors import PaimonError, UnsupportedOption
 from manifest.options.core_options import CoreOptions
 from manifest.options.former_keys import PRESENT_KEYS
-from manifest.options.known_keys import BY_CALL, BY_KEY, CORE, HONOURED, KNOWN, REFUSED, ROWS_OF_STREAMS
+from manifest.options.known_keys import BY_CALL, BY_KEY, CORE, HONOURED, KNOWN, REFUSED, REFUSED_PREFIXES, ROWS_OF_STREAMS
 from manifest.options.parquet_options import PARQUET_HONOURED, PARQUET_WITHOUT_EFFECT, ParquetOptions
 from manifest.options.support import check_alter, check_call, check_settable, check_writable, effect_of
 from manifest.options.without_effect import WITHOUT_EFFECT
@@ -44,6 +44,12 @@ def test_every_known_key_is_in_one_class() -> None:
 @pytest.mark.parametrize("key", sorted(PAIMON_KEYS))
 def test_every_key_of_paimon_is_known(key: str) -> None:
     assert effect_of(key, "someone")[0] != "unknown"
+
+
+@pytest.mark.parametrize("key", sorted({*REFUSED, *ROWS_OF_STREAMS, *REFUSED_PREFIXES}))
+def test_what_is_refused_is_documented(key: str) -> None:
+    refused = (ROOT / "docs/compatibility.md").read_text().partition("## Options that are refused")[2].partition("\n## ")[0]
+    assert f"`{key}" in refused
 
 
 def test_former_keys_are_those_of_paimon() -> None:
