@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from fileindex.base.arrays import AnyArray, Int64s
+from lsm.arrow.hidden_nulls import entry_lists
 from lsm.avro.shapes import Shape
 
 _MOST_BYTES = 10
@@ -73,7 +74,7 @@ def _values(array: Any, shape: Shape) -> Encoded:
         case "array":
             return _items(array, encode(array.flatten(), shape.children[0]))
         case _:
-            entries = array.cast(pa.list_(pa.struct([pa.field("key", array.type.key_type), pa.field("value", array.type.item_type)])))
+            entries = entry_lists(array)
             return _items(entries, _values(entries.flatten(), shape.entries))
 
 

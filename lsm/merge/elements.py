@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from fileindex.base.arrays import Int64s, Mask
 from fileindex.base.lazy import cached_property
+from lsm.arrow.hidden_nulls import entry_lists
 from lsm.keys.encoding import one_array
 from lsm.merge.version_groups import VersionHistory, Versions
 
@@ -37,7 +38,7 @@ class Elements:
         chosen = one_array(column).take(pa.array(history.versions.rows[places]))
         kind = chosen.type
         if pa.types.is_map(kind):
-            chosen = chosen.cast(pa.list_(pa.struct([kind.key_field, kind.item_field])))
+            chosen = entry_lists(chosen)
         lengths = pc.list_value_length(chosen).to_numpy(zero_copy_only=False)
         return cls(chosen.flatten(), np.repeat(places, lengths), history, kind)
 
@@ -101,7 +102,7 @@ def codes_of(array: Any) -> Int64s:
         return joined_codes(columns)
     if pa.types.is_list(kind) or pa.types.is_map(kind):
         if pa.types.is_map(kind):
-            array = array.cast(pa.list_(pa.struct([kind.key_field, kind.item_field])))
+            array = entry_lists(array)
         lengths = pc.fill_null(pc.list_value_length(array), -1).to_numpy(zero_copy_only=False)
         inner = codes_of(array.flatten())
         ends = np.cumsum(np.maximum(lengths, 0))

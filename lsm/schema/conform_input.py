@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from fileindex.base.column_type import BINARIES, STRINGS, Kind
 from fileindex.base.errors import did_you_mean
+from lsm.arrow.hidden_nulls import cast_nested, entry_lists
 from lsm.schema.cast_hint import cast_hint, missing_hint, shorter_hint, wider_hint
 from lsm.schema.deletes_by_key import deletes_completed
 from lsm.schema.lossless_cast import LossyCast, first_lossy_row, lossless_cast, may_cast
@@ -67,7 +68,7 @@ def _left_out(field: DataField, schema: TableSchema, rows: int) -> Any:
     if not field.type.nullable:
         told = f"column '{field.name}' is missing, and is {field.type}; the table has: {', '.join(schema.names)}"
         raise SchemaMismatch(told + missing_hint(field))
-    return pa.nulls(rows, field.type.arrow)
+    return cast_nested(pa.nulls(rows, field.type.arrow), field.type.arrow)
 
 
 def _column(column: Any, field: DataField) -> Any:
@@ -78,8 +79,7 @@ def _column(column: Any, field: DataField) -> Any:
     if has_null(column, field.type):
         what = "has a null inside" if field.type.nullable else "has a null"
         raise NullInKey(f"column '{field.name}' {what}, but is {field.type}")
-    if not column.type.equals(target):
-        column = _cast(column, field, target)
+    column = _cast(column, field, target)
     if field.type.kind in STRINGS | BINARIES and field.type.length < MAX_LENGTH and len(column):
         length = pc.utf8_length(column) if field.type.kind in STRINGS else pc.binary_length(column)
         longest = pc.max(length).as_py()
@@ -134,7 +134,7 @@ def _has_null_inside(array: Any, data_type: DataType) -> bool:
         case Kind.ARRAY | Kind.VECTOR:
             return has_null(array.flatten(), data_type.part("element"))
         case Kind.MAP:
-            entries = pc.list_flatten(array.cast(pa.list_(pa.struct([array.type.key_field, array.type.item_field]))))
+            entries = entry_lists(array).flatten()
             return has_null(entries.field(1), data_type.part("value"))
         case _:
             return False

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lsm.arrow.hidden_nulls import cast_nested, entry_lists
 from lsm.keys.encoding import is_variable
 
 _WIDEST_DECIMAL = pa.decimal128(38, 0)
@@ -31,10 +32,8 @@ def lossless_cast(column: Any, target: Any) -> Any:
     lsm.schema.lossless_cast.LossyCast: a value of Arrow list<item: double> would be rounded to become list<item: float>
     """
     source = column.type
-    if source.equals(target):
-        return column
     try:
-        done = _widened(column, target).cast(target)
+        done = cast_nested(_widened(column, target), target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise LossyCast(str(error), rounded=False) from error
     if any(_is_rounded(before, after) for before, after in _leaves(column, done)):
@@ -98,7 +97,7 @@ def _parts(array: Any, target: Any) -> Iterator[Any]:
     if types.is_struct(target):
         yield from (pc.struct_field(array, [array.type.get_field_index(field.name)]) for field in target)
     elif types.is_map(target):
-        entries = array.cast(pa.list_(pa.struct([array.type.key_field, array.type.item_field]))).flatten()
+        entries = entry_lists(array).flatten()
         yield from (entries.field(at) for at in range(2))
     else:
         yield array.flatten()

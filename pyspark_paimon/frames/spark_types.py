@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from fileindex.base.column_type import Kind
 from fileindex.base.errors import UnsupportedType
+from lsm.arrow.hidden_nulls import cast_nested
 from manifest.io.errors import SchemaMismatch
 from manifest.types.data_type import DataField, DataType, number_fields
 
@@ -125,6 +125,8 @@ def _from_spark(type_: Any, *, nullable: bool, name: str) -> DataType:
             key = _from_spark(type_.keyType, nullable=False, name=name)
             value = _from_spark(type_.valueType, nullable=type_.valueContainsNull, name=name)
             return DataType(Kind.MAP, nullable, key=key, value=value)
+        case "variant":
+            return DataType(Kind.VARIANT, nullable)
         case "struct":
             return DataType(Kind.ROW, nullable, fields=_fields(type_))
         case _:
@@ -151,7 +153,7 @@ def cast_for_spark(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _cast(column: pa.Array, wanted: pa.DataType) -> pa.Array:
-    return column if column.type == wanted else pc.cast(column, wanted, safe="timestamp[ns" not in str(column.type))
+    return cast_nested(column, wanted, safe="timestamp[ns" not in str(column.type))
 
 
 __all__ = ["arrow_for_spark", "cast_for_spark", "fields_from_spark", "spark_schema", "spark_type"]

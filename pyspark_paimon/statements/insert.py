@@ -72,11 +72,19 @@ def _placed(rows: Any, columns: list[str], schema: TableSchema, static: dict[str
     made = []
     for name, given in zip(columns, frame.schema, strict=True):
         wanted = spark_type(schema.field(name).type)
-        texts = given.dataType.typeName() in {"string", "binary"}
+        # A cast of a VARIANT would take its parts from the value: it is written as it is.
+        kept = given.dataType.typeName() in {"string", "binary"} or given.dataType == wanted or _has_variant(given.dataType)
         column = functions.col(quoted_name(name))
-        made.append(column if texts or given.dataType == wanted else column.cast(wanted).alias(name))
+        made.append(column if kept else column.cast(wanted).alias(name))
     constants = [functions.lit(value).cast(spark_type(schema.field(name).type)).alias(name) for name, value in static.items()]
     return frame.select(*made, *constants)
+
+
+def _has_variant(kind: Any) -> bool:
+    """Whether a Spark type is VARIANT, or has one inside."""
+    inner = (getattr(kind, name, None) for name in ("elementType", "keyType", "valueType"))
+    parts = [part for part in inner if part is not None] + [field.dataType for field in getattr(kind, "fields", ())]
+    return kind.typeName() == "variant" or any(map(_has_variant, parts))
 
 
 __all__ = ["insert"]

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lsm.arrow.encode_errors import encode_errors, failing_column
+from lsm.arrow.hidden_nulls import cast_nested
 from lsm.arrow.text_form import DICTIONARY, joined
 from lsm.parquet.footer_fixup import FooterSink, as_integers, columns_with_nan
 from lsm.parquet.write import limits
@@ -210,7 +211,7 @@ def _fitted(column: Any, kind: Any) -> Any:
     if pa.types.is_dictionary(kind) and not pa.types.is_dictionary(column.type):
         column = column.cast(kind.value_type).dictionary_encode()
         return column if column.type.equals(kind) else column.cast(kind)
-    return column.cast(kind)  # nested columns are relabelled
+    return cast_nested(column, kind)  # nested columns are relabelled
 
 
 def _coded(schema: Any, given: Any) -> Any:

@@ -204,5 +204,5 @@ def test_blobs_in_lists_are_refused_by_column(tmp_path):
             if field["type"] == "BLOB":
                 field["type"] = {"type": "ARRAY", "element": "BLOB"}
         path.write_text(json.dumps(schema))
-    with pytest.raises(UnsupportedTable, match=rf"column '[pq]' is ARRAY<BLOB>"):
+    with pytest.raises(UnsupportedTable, match=r"column '[pq]' is ARRAY<BLOB>"):
         Table.open(str(tmp_path / "t")).scan().to_arrow()
