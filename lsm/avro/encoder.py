@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from fileindex.base.arrays import AnyArray, Int64s
-from lsm.arrow.hidden_nulls import entry_lists
+from fileindex.base.hidden_nulls import entry_lists
 from lsm.avro.shapes import Shape
 
 _MOST_BYTES = 10

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fileindex.base.arrays import Int64s, Mask
+from fileindex.base.hidden_nulls import entry_lists
 from fileindex.base.lazy import cached_property
-from lsm.arrow.hidden_nulls import entry_lists
 from lsm.keys.encoding import one_array
 from lsm.merge.version_groups import VersionHistory, Versions
 

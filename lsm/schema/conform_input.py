@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from fileindex.base.column_type import BINARIES, STRINGS, Kind
 from fileindex.base.errors import did_you_mean
-from lsm.arrow.hidden_nulls import cast_nested, entry_lists
+from fileindex.base.hidden_nulls import cast_nested, entry_lists
 from lsm.schema.cast_hint import cast_hint, missing_hint, shorter_hint, wider_hint
 from lsm.schema.deletes_by_key import deletes_completed
 from lsm.schema.lossless_cast import LossyCast, first_lossy_row, lossless_cast, may_cast

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lsm.arrow.hidden_nulls import cast_nested, entry_lists
+from fileindex.base.hidden_nulls import cast_nested, entry_lists
 from lsm.keys.encoding import is_variable
 
 _WIDEST_DECIMAL = pa.decimal128(38, 0)

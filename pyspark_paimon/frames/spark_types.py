@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from fileindex.base.column_type import Kind
 from fileindex.base.errors import UnsupportedType
-from lsm.arrow.hidden_nulls import cast_nested
+from fileindex.base.hidden_nulls import cast_nested
 from manifest.io.errors import SchemaMismatch
 from manifest.types.data_type import DataField, DataType, number_fields
 

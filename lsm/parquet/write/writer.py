@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from fileindex.base.hidden_nulls import cast_nested
 from lsm.arrow.encode_errors import encode_errors, failing_column
-from lsm.arrow.hidden_nulls import cast_nested
 from lsm.arrow.text_form import DICTIONARY, joined
 from lsm.parquet.footer_fixup import FooterSink, as_integers, columns_with_nan
 from lsm.parquet.write import limits

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsm.arrow.hidden_nulls import cast_nested
+from fileindex.base.hidden_nulls import cast_nested
 
 SCALARS = {
     pa.int32(): st.integers(-5, 5),
