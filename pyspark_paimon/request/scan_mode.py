@@ -79,9 +79,19 @@ class ScanPlace:
         return cls(TravelRequest.model_validate({_MEMBERS[key]: _value(key, given[key]) for key in named}))
 
 
+def is_place(key: str) -> bool:
+    """Whether an option says where to read."""
+    return PRESENT_KEYS.get(key, key) in _PLACES
+
+
+def has_place(options: Mapping[str, str]) -> bool:
+    """Whether one of the options says where to read."""
+    return not _PLACES.isdisjoint(with_present_keys(options))
+
+
 def without_place(options: Mapping[str, str]) -> dict[str, str]:
     """The options that do not say where to read."""
-    return {key: value for key, value in options.items() if PRESENT_KEYS.get(key, key) not in _PLACES}
+    return {key: value for key, value in options.items() if not is_place(key)}
 
 
 def _mode(given: Mapping[str, str]) -> str:
@@ -134,4 +144,4 @@ def _as_old_as(backend: Backend, millis: int) -> int:
     return 0 if found is None else found.id
 
 
-__all__ = ["ScanPlace", "without_place"]
+__all__ = ["ScanPlace", "has_place", "is_place", "without_place"]

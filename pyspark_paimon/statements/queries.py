@@ -9,6 +9,7 @@ from sqlglot.tokens import TokenType  # type: ignore[attr-defined]  # as sqlglot
 
 from fileindex.base.errors import InvalidArgument
 from pyspark_paimon.spark.client.binary_row_expr import quoted_name
+from pyspark_paimon.spark.wire.session_settings import has_settings
 from pyspark_paimon.statements.names import KnownTables
 from pyspark_paimon.statements.words import NameParts, Words
 from pyspark_paimon.table.table import Table
@@ -92,7 +93,7 @@ def _read(names: KnownTables, name: NameParts, words: Words) -> Any:
         table: Table | None = Table.open(path, names.spark)
     else:
         table = names.of_catalog(name)
-        if table is None and (travel or "$" in name[-1]):
+        if table is None and (travel or "$" in name[-1] or has_settings(names.spark)):
             table = names.find(name)
     if table is None:
         words.at = behind

@@ -16,6 +16,7 @@ from pyspark_paimon.statements.merge_into import merge_into
 from pyspark_paimon.statements.names import KnownTables
 from pyspark_paimon.statements.procedures import call_procedure
 from pyspark_paimon.statements.queries import queried
+from pyspark_paimon.statements.settings import set_value
 from pyspark_paimon.statements.show import analyze, describe, describe_history, show_partitions, show_properties
 from pyspark_paimon.statements.view import create_view
 from pyspark_paimon.statements.ways import WAYS, other_way
@@ -46,6 +47,7 @@ STATEMENTS: dict[str, Callable[[KnownTables, Words], Any]] = {
     **{f"DROP {kind}": drop_database for kind in DATABASES},
     "USE": use,
     "SHOW TBLPROPERTIES": show_properties,
+    "SET": set_value,
     **dict.fromkeys(WAYS, other_way),
     "DESCRIBE HISTORY": describe_history,
     "DESC HISTORY": describe_history,

@@ -53,14 +53,16 @@ class TableRows(TableRole):
         >>> cities().lookup({"id": [3, 9, 1]}, columns=["city"]).to_pylist()
         [{'city': 'Rome'}, {'city': 'Oslo'}]
         """
-        pinned, schema = self._backend.start(travel_of(snapshot, tag, timestamp))
+        travel = travel_of(snapshot, tag, timestamp)
+        given = self._read_options(options, placed=travel != TravelRequest())
+        pinned, schema = self._backend.start(travel)
         wanted = keys_of(keys, schema, "lookup")
         named = projection(columns, schema)
         request = ScanRequest.of(
             any_of_keys(wanted, schema),
             columns=tuple(dict.fromkeys([*named, *schema.primary_keys])),
             snapshot_id=None if pinned is None else pinned.id,
-        ).model_copy(update={"schema_id": schema.id, "keys": None if tells_keys(schema) else wanted, "options": checked_options(options)})
+        ).model_copy(update={"schema_id": schema.id, "keys": None if tells_keys(schema) else wanted, "options": checked_options(given)})
         scan = Scan(self._backend, request, schema)
         found = scan.to_arrow() if len(wanted) else scan.schema.empty_table()
         return in_order_of(wanted, found).select(list(named))
@@ -100,12 +102,14 @@ class TableRows(TableRole):
         (2, 1)
         """
         if keys is None:
-            return self._changed(self._change("delete", filter, params, options, commit_id), self._backend.delete, dry_run=dry_run)
+            return self._changed(
+                self._change("delete", filter, params, self._write_options(options), commit_id), self._backend.delete, dry_run=dry_run
+            )
         if filter is not None or params:
             raise InvalidArgument("delete takes a filter or keys, not both")
         schema = self.table_schema
         wanted = keys_of(keys, schema, "delete")
-        request = _request(any_of_keys(wanted, schema), options, commit_id)
+        request = _request(any_of_keys(wanted, schema), self._write_options(options), commit_id)
         named = request.model_copy(update={"keys": None if tells_keys(schema) else wanted})
         return self._changed(named, self._backend.delete, dry_run=dry_run)
 
@@ -141,7 +145,7 @@ class TableRows(TableRole):
         from pyspark_paimon.request.assignments import Assignments  # noqa: PLC0415  # see test_imports
 
         values = Assignments.of(set, self.table_schema)
-        request = self._change("update", filter, params, options, commit_id)
+        request = self._change("update", filter, params, self._write_options(options), commit_id)
         return self._changed(request, partial(self._backend.update, values=values), dry_run=dry_run)
 
     def merge(
@@ -175,7 +179,7 @@ class TableRows(TableRole):
         sides = sides_of(schema, rows.schema)
         held = rows.reader.read_all() if isinstance(rows, ArrowRows) else rows
         wanted = MergeRequest(source=held, join=join_of(on, sides))
-        return Merge(self._backend, _request(None, options, commit_id), wanted, schema, sides)
+        return Merge(self._backend, _request(None, self._write_options(options), commit_id), wanted, schema, sides)
 
     def _changed(
         self, request: DeleteRequest, change: Callable[[DeleteRequest], results.WriteResult], *, dry_run: bool

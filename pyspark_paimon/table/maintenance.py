@@ -63,7 +63,13 @@ class TableMaintenance(TableRole):
         from pyspark_paimon.jobs.compaction import compact_request  # noqa: PLC0415  # see test_imports
 
         request = compact_request(
-            self._backend.schema(), full=full, partitions=partitions, filter=filter, order_by=order_by, strategy=strategy, options=options
+            self._backend.schema(),
+            full=full,
+            partitions=partitions,
+            filter=filter,
+            order_by=order_by,
+            strategy=strategy,
+            options=self._write_options(options),
         )
         return self._backend.compact(request)
 

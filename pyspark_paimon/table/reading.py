@@ -87,6 +87,7 @@ class TableReading(TableRole, Readable):
         if limit is not None and (type(limit) is not int or limit < 0):
             raise InvalidArgument(f"limit is a number of rows, not {limit!r}")
         travel = travel_of(snapshot, tag, timestamp)
+        options = self._read_options(options, placed=travel != TravelRequest() or incremental is not None)
         texts = option_texts(options)
         if any(key.startswith(("scan.", "log.scan", "incremental-")) for key in texts):
             travel, incremental, incremental_mode = self._place(texts, travel, incremental, incremental_mode)
@@ -172,7 +173,8 @@ class TableReading(TableRole, Readable):
         wanted = range_of(self._backend, schema, from_snapshot, to_snapshot, mode)
         if mode is None:
             wanted = wanted.model_copy(update={"mode": exact_mode(self._backend, schema, wanted), "exact": schema.is_primary_key_table})
-        return self._changes(wanted, bind_filter(filter, schema.column_types, params), filter, columns, None)
+        options = self._read_options(None, placed=True)
+        return self._changes(wanted, bind_filter(filter, schema.column_types, params), filter, columns, None, options=options)
 
     def follow(
         self,

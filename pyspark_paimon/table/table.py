@@ -150,7 +150,13 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
         """
         schema = self.table_schema
         request = write_request(
-            schema, mode, partition=partition, order_by=order_by, options=options, commit_id=commit_id, batch_id=batch_id
+            schema,
+            mode,
+            partition=partition,
+            order_by=order_by,
+            options=self._write_options(options),
+            commit_id=commit_id,
+            batch_id=batch_id,
         )
         rows = rows_of(data, schema.arrow)
         if dry_run:

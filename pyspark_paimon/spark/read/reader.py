@@ -32,6 +32,7 @@ from pyspark_paimon.spark.read.threads import use_task_cpus
 from pyspark_paimon.spark.wire.arrow_stream import encoded
 from pyspark_paimon.spark.wire.errors import errors_noted
 from pyspark_paimon.spark.wire.rpc import FSCK, HASHES, SCAN, form_of, parse_hash_scan
+from pyspark_paimon.spark.wire.session_settings import refuse_task_settings
 from pyspark_paimon.system.opened import local_backend
 from pyspark_paimon.views.plan_json import report_to_json
 from pyspark_paimon.views.summaries import summaries_to_json
@@ -53,13 +54,17 @@ class SplitPartition(ds.InputPartition):  # type: ignore[misc]  # Spark's own an
 
 
 class PaimonReader(ds.DataSourceReader):  # type: ignore[misc]  # as above
-    """Reads what ``request`` (JSON) describes from the table at ``path``: rows in Spark's ``schema``, or another form of them."""
+    """Reads what ``request`` (JSON) describes from the table at ``path``: rows in Spark's ``schema``, or another form of them.
 
-    def __init__(self, path: str, request: str, schema: StructType, form: str = "rows") -> None:
+    ``given``: the options of a read that Spark planned by itself, so that only tasks see the session's settings.
+    """
+
+    def __init__(self, path: str, request: str, schema: StructType, form: str = "rows", given: Mapping[str, str] | None = None) -> None:
         self.path = path
         self.request = request
         self.schema = schema
         self.form = form
+        self.given = given
 
     def partitions(self) -> list[ds.InputPartition]:
         """The splits of the plan; an empty plan gives Spark one partition without a split."""
@@ -73,6 +78,8 @@ class PaimonReader(ds.DataSourceReader):  # type: ignore[misc]  # as above
         """The splits of a task, in the Arrow schema that Spark checks for."""
         if isinstance(partition, SplitPartition):
             with errors_noted():
+                if self.given is not None:
+                    refuse_task_settings(self.path, self.given)
                 for split in partition.splits:
                     yield from self._read(split)
 
@@ -129,7 +136,7 @@ def reader_for(options: Mapping[str, str], schema: StructType) -> ds.DataSourceR
         with stale_columns_told(schema):
             request = scan_request(local_backend(path), given, tuple(schema.names) if form == "rows" else None)
         kind = PushdownReader if pushes_once(options if SCAN in options else given) else PaimonReader
-        return kind(path, request.model_dump_json(), schema, form)
+        return kind(path, request.model_dump_json(), schema, form, None if SCAN in options else given)
 
 
 def _condition(filter_: Any) -> Condition:

@@ -26,6 +26,7 @@ from pyspark_paimon.spark.read.reader import SplitPartition
 from pyspark_paimon.spark.read.threads import use_task_cpus
 from pyspark_paimon.spark.wire.errors import SparkUnavailable, errors_noted
 from pyspark_paimon.spark.wire.rpc import SCAN
+from pyspark_paimon.spark.wire.session_settings import refuse_task_settings
 from pyspark_paimon.stream.options import StreamOptions, offset_of, position_of, without_stream
 from pyspark_paimon.stream.table_stream import TableStream, stream_columns
 
@@ -82,6 +83,7 @@ class PaimonStreamReader(ds.DataSourceStreamReader, limits.SupportsTriggerAvaila
     def read(self, partition: ds.InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a task."""
         with errors_noted():
+            refuse_task_settings(self.stream.path, self.stream.request.options)
             use_task_cpus()
             wanted = arrow_for_spark(self.schema)
             for split in partition.splits if isinstance(partition, SplitPartition) else ():

@@ -23,7 +23,8 @@ class RowsJob(Message):
     The dynamic buckets of a partition are shared by ``writers`` of the ``tasks``, as ``lsm.bucket.dynamic.Owners`` says, as of
     ``base_snapshot_id`` (0: an empty table; None: the newest when a task begins).
     ``blobs``: the rows are Arrow IPC streams in a binary column (``blob_frame`` of ``arrow_stream``). ``read``: the
-    rows were computed from that state, so that a newer change of it is a conflict.
+    rows were computed from that state, so that a newer change of it is a conflict. ``plain``: Spark planned the write by itself, so that only
+    tasks see the session's settings; with ``asks_mode`` these say whether it replaces the table or the partitions of the rows.
     """
 
     job: Literal["rows"] = "rows"
@@ -35,6 +36,8 @@ class RowsJob(Message):
     tasks: int = Field(default=1, ge=1)
     writers: int = Field(default=1, ge=1)
     base_snapshot_id: int | None = None
+    plain: bool = False
+    asks_mode: bool = False
 
     @property
     def identity(self) -> str:

@@ -46,8 +46,11 @@ def plain_write(path: str, options: Mapping[str, str], schema: StructType, *, ov
     store = open_store(path, request)
     with stale_columns_told(schema):
         kinds = fitting_kinds(schema, store.schema)
-    changes = {"row_kinds": kinds, "dynamic": _dynamic(options), "partition": _partition(options, store.schema, overwrite=overwrite)}
-    return RowsJob(request=request.model_copy(update=changes), owned=False), store
+    partition = _partition(options, store.schema, overwrite=overwrite)
+    changes = {"row_kinds": kinds, "dynamic": _dynamic(options), "partition": partition}
+    told = partition is not None or not {SPARK_OVERWRITE_MODE, DYNAMIC_OVERWRITE}.isdisjoint(options)
+    asks = overwrite and bool(store.schema.partition_keys) and not told
+    return RowsJob(request=request.model_copy(update=changes), owned=False, plain=True, asks_mode=asks), store
 
 
 def fitting_kinds(schema: StructType, table: TableSchema) -> bool:
@@ -59,7 +62,7 @@ def fitting_kinds(schema: StructType, table: TableSchema) -> bool:
 
 
 def _dynamic(options: Mapping[str, str]) -> bool:
-    """Whether an overwrite replaces only the partitions that its rows touch; by default it replaces the table, as in Spark."""
+    """Whether an overwrite replaces only the partitions that its rows touch; without an option the session says it."""
     if SPARK_OVERWRITE_MODE not in options:
         return flag(options, DYNAMIC_OVERWRITE)
     mode = options[SPARK_OVERWRITE_MODE].lower()

@@ -58,7 +58,7 @@ class PaimonStreamWriter(ds.DataSourceStreamArrowWriter):  # type: ignore[misc] 
             context = TaskContext.get()
             query = self.user or (context.getLocalProperty(_QUERY_ID) if context is not None else None)
             named = request.model_copy(update={"commit_id": query or request.commit_id})
-            made = RowsWriter(self.path, RowsJob(request=named, owned=False), self.sequence).write(iterator)
+            made = RowsWriter(self.path, RowsJob(request=named, owned=False, plain=True), self.sequence).write(iterator)
             return BatchMessage(made.messages, made.rows, query=query)
 
     def commit(self, messages: Sequence[BatchMessage | None], batchId: int) -> None:  # noqa: N803  # Spark's name

@@ -20,11 +20,15 @@ from pyspark_paimon.spark.wire.errors import errors_noted
 
 @dataclass
 class TaskMessage(ds.WriterCommitMessage):  # type: ignore[misc]  # Spark's own annotations are not followed
-    """What one task made: messages as JSON, and how many rows it took in; ``kinds``: those that carry a kind, by kind."""
+    """What one task made: messages as JSON, and how many rows it took in; ``kinds``: those that carry a kind, by kind.
+
+    ``dynamic``: whether the session's overwrites replace the partitions of the rows alone, where the job asks for it.
+    """
 
     messages: list[str] = field(default_factory=list)
     rows: int = 0
     kinds: dict[str, int] = field(default_factory=dict)
+    dynamic: bool | None = None
 
 
 class JobWriter(ds.DataSourceArrowWriter):  # type: ignore[misc]  # as above

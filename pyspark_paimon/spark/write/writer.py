@@ -16,6 +16,7 @@ from pyspark import TaskContext
 from pyspark.sql import datasource as ds
 from pyspark.sql.types import StructType
 
+from fileindex.base.errors import InvalidArgument
 from lsm.bucket.dynamic import Owners
 from lsm.schema.validate_arrow import validate_rows
 from lsm.write.table_write import TableWrite
@@ -36,6 +37,7 @@ from pyspark_paimon.spark.wire import jobs as wire_jobs
 from pyspark_paimon.spark.wire import rpc
 from pyspark_paimon.spark.wire.arrow_stream import rows_of_blobs
 from pyspark_paimon.spark.wire.errors import errors_noted
+from pyspark_paimon.spark.wire.session_settings import OVERWRITE_MODE, overwrites_partitions, refuse_task_settings
 from pyspark_paimon.spark.write.index_writer import IndexWriter
 from pyspark_paimon.spark.write.save import plain_write
 from pyspark_paimon.spark.write.settle_writer import SettleWriter
@@ -60,10 +62,14 @@ class RowsWriter(JobWriter):
         """One task: rows into files. On an error its files are deleted; if it is killed they are orphans."""
         with errors_noted():
             job = wire_jobs.RowsJob.model_validate_json(self.job)
+            if job.plain:
+                refuse_task_settings(self.path, job.request.options)
+            dynamic = overwrites_partitions() if job.asks_mode else None
+            job = _in_mode(job, dynamic)
             batches = (rows for batch in iterator for rows in (rows_of_blobs(batch) if job.blobs else _valid(batch)) if rows.num_rows)
             first = next(batches, None)
             if first is None:
-                return TaskMessage()
+                return TaskMessage(dynamic=dynamic)
             store = open_store(self.path, job.request)
             with self._table_write(store, job) as writer:
                 rows, kinds = 0, Counter[str]()
@@ -71,12 +77,19 @@ class RowsWriter(JobWriter):
                     rows += batch.num_rows
                     kinds += _put(writer, batch, kinds=job.request.row_kinds)
                 messages = writer.prepare_commit()
-            return TaskMessage([message.model_dump_json() for message in messages], rows, dict(kinds))
+            return TaskMessage([message.model_dump_json() for message in messages], rows, dict(kinds), dynamic)
 
     def publish(self, messages: Sequence[TaskMessage | None]) -> None:
         """Commit what the tasks made; a repetition finds the first run's snapshot."""
         job = wire_jobs.RowsJob.model_validate_json(self.job)
         made = commit_messages(messages)
+        if job.asks_mode:
+            modes = {message.dynamic for message in messages if message is not None} - {None}
+            if not modes:
+                raise InvalidArgument(
+                    f"{self.path}: no task told the session's {OVERWRITE_MODE}; give .option('partitionOverwriteMode', ...)"
+                )
+            job = _in_mode(job, modes == {True})
         if job.owned:
             _check_owned(made)
         rows = sum(message.rows for message in messages if message is not None)
@@ -215,6 +228,11 @@ def _put(writer: TableWrite, batch: pa.RecordBatch, *, kinds: bool) -> Counter[s
     writer.write(rows, kinds=codes)
     counts = np.bincount(codes, minlength=len(KIND_COUNTS)) if codes is not None else np.zeros(len(KIND_COUNTS), np.int64)
     return Counter({name: int(count) for name, count in zip(KIND_COUNTS, counts, strict=True) if name and count})
+
+
+def _in_mode(job: wire_jobs.RowsJob, dynamic: bool | None) -> wire_jobs.RowsJob:
+    """The job with the session's mode of overwrites; None leaves it as it is."""
+    return job if dynamic is None else job.model_copy(update={"request": job.request.model_copy(update={"dynamic": dynamic})})
 
 
 def _check_owned(messages: Sequence[CommitMessage]) -> None:
