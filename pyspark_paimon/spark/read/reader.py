@@ -31,7 +31,7 @@ from pyspark_paimon.spark.driver.scan_options import scan_request
 from pyspark_paimon.spark.read.threads import use_task_cpus
 from pyspark_paimon.spark.wire.arrow_stream import encoded
 from pyspark_paimon.spark.wire.errors import errors_noted
-from pyspark_paimon.spark.wire.rpc import FSCK, HASHES, SCAN, form_of, parse_hash_scan
+from pyspark_paimon.spark.wire.rpc import FORM, FSCK, HASHES, SCAN, form_of, parse_hash_scan
 from pyspark_paimon.spark.wire.session_settings import refuse_task_settings
 from pyspark_paimon.system.opened import local_backend
 from pyspark_paimon.views.plan_json import report_to_json
@@ -136,7 +136,7 @@ def reader_for(options: Mapping[str, str], schema: StructType) -> ds.DataSourceR
         with stale_columns_told(schema):
             request = scan_request(local_backend(path), given, tuple(schema.names) if form == "rows" else None)
         kind = PushdownReader if pushes_once(options if SCAN in options else given) else PaimonReader
-        return kind(path, request.model_dump_json(), schema, form, None if SCAN in options else given)
+        return kind(path, request.model_dump_json(), schema, form, None if FORM in options else {**given, **options})
 
 
 def _condition(filter_: Any) -> Condition:
