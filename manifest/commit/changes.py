@@ -75,11 +75,14 @@ def replace_change(
     return CommitChange(delta)
 
 
-def analyze_change(store: FileStore, latest: Snapshot | None, statistics: Statistics) -> CommitChange:
-    """No rows, only a statistics file. Raises ``CommitConflict`` if the schema changed since the rows were counted."""
+def analyze_change(store: FileStore, latest: Snapshot | None, statistics: Statistics, counted: Snapshot) -> CommitChange:
+    """No rows, only a statistics file. Raises ``CommitConflict`` if the schema or the history changed since the rows were counted."""
     newest = store.schemas.latest()
     if latest is None or (newest is not None and newest.id != statistics.schema_id):
         raise CommitConflict(f"{store.root}: the schema changed while its rows were counted; analyze the table again")
+    stored = store.snapshots.stored(counted.id)
+    if counted.id > latest.id or (stored is not None and stored.key != counted.key):
+        raise CommitConflict(f"{store.root}: snapshot {counted.id} was rolled back while its rows were counted; analyze the table again")
     return CommitChange(EntryColumns.of(()), statistics=store.statistics_files.write(statistics))
 
 

@@ -41,7 +41,7 @@ from manifest.io.errors import (
     UnsafeFileIO,
 )
 from manifest.io.paths import MAIN_BRANCH
-from manifest.lost_snapshots import refuse_lost_snapshots
+from manifest.expire.lost_snapshots import refuse_lost_snapshots
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER, EMPTY_TABLE, CommitKind, ReadState, Snapshot, SnapshotKey
 from manifest.stats.table_stats import EXACT, Statistics
 from manifest.store import FileStore
@@ -175,13 +175,14 @@ class FileStoreCommit:
             self._maintain(rows)
         return CommitResult(rows, None, bool(history.found))
 
-    def analyze(self, statistics: Statistics, identifier: int = BATCH_IDENTIFIER) -> int:
-        """Attach statistics, counted row by row, to the table: an ANALYZE snapshot, whose id is returned.
+    def analyze(self, statistics: Statistics, counted: Snapshot, identifier: int = BATCH_IDENTIFIER) -> int:
+        """Attach statistics, counted row by row at ``counted``, to the table: an ANALYZE snapshot, whose id is returned.
 
-        Raises ``CommitConflict`` if the columns are not those of the newest schema any more, ``CommitGaveUp``.
+        Raises ``CommitConflict`` if the columns are not those of the newest schema any more, or a rollback has removed ``counted``;
+        ``CommitGaveUp``.
         """
         identity = CommitIdentity(self.user, identifier, CommitKind.ANALYZE, properties={EXACT: "exact"})
-        committed = self._run(identity, lambda store, latest: analyze_change(store, latest, statistics))
+        committed = self._run(identity, lambda store, latest: analyze_change(store, latest, statistics, counted))
         self._maintain(committed)
         return committed or 0
 

@@ -50,7 +50,7 @@ def analyze_table(
     statistics = Statistics(
         snapshot_id=snapshot.id, schema_id=store.schema.id, merged_record_count=rows, merged_record_size=size, col_stats=found
     )
-    committed = FileStoreCommit(store, commit_id).analyze(statistics)
+    committed = FileStoreCommit(store, commit_id).analyze(statistics, snapshot)
     return AnalyzeResult(rows=rows, bytes=size, columns=len(found), snapshot_id=committed, seconds=time.perf_counter() - start)
 
 

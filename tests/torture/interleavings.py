@@ -89,7 +89,7 @@ STEPS: dict[str, Step] = {
     "delete keys": Step(lambda t: t.delete(keys=_rows(range(5, 7), 0, t).select(t.primary_keys)), lambda k: k.engine == "deduplicate"),
     "update": Step(lambda t: t.update("id >= 5 AND id < 9", set={"s": "updated"}), _changes_rows),
     "merge": Step(_merge, _changes_rows),
-    "truncate": Step(lambda t: t.truncate()),
+    "truncate": Step(lambda t: t.write(_rows(range(0), 0, t), "overwrite")),
     "compact": Step(lambda t: t.compact()),
     "compact full": Step(lambda t: t.compact(full=True)),
     "rewrite indexes": Step(lambda t: t.rewrite_file_index()),
@@ -118,7 +118,7 @@ STEPS: dict[str, Step] = {
     "scan branch": Step(lambda t: opened(t.path, branch="side").scan().to_arrow().to_pylist()),
     "aggregate": Step(lambda t: [dict(t.scan().aggregate({"n": ["min", "max"]}).to_pylist()[0].items())]),
     "lookup": Step(lambda t: t.lookup(_rows(range(3, 8), 0, t).select(t.primary_keys)).to_pylist(), _has_key),
-    "drop": Step(lambda t: shutil.rmtree(f"{t.path}/schema")),
+    "drop": Step(lambda t: shutil.rmtree(f"{t.path}/schema", ignore_errors=True)),
 }  # fmt: skip
 """Every operation of the matrix. ``drop`` deletes the schema first, as other engines do."""
 
@@ -170,9 +170,13 @@ def _refused(error: PaimonError) -> Answer:
 def view(path: str) -> View:
     """Look at everything, in this process."""
     try:
-        table = opened(path)
+        return _view(path)
     except TableNotFound:
         return View(None)
+
+
+def _view(path: str) -> View:
+    table = opened(path)
     names = table.tags()["tag_name"].to_pylist()
     branches = table.branches()["branch_name"].to_pylist()
     return View(

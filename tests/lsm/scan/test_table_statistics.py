@@ -81,7 +81,8 @@ def analyze(path):
     result = scan(path)
     rows, found = collect_statistics(result.table.to_batches(), store.schema.fields)
     FileStoreCommit(store, "analyst").analyze(
-        Statistics(snapshot_id=snapshot.id, schema_id=store.schema.id, merged_record_count=rows, merged_record_size=1, col_stats=found)
+        Statistics(snapshot_id=snapshot.id, schema_id=store.schema.id, merged_record_count=rows, merged_record_size=1, col_stats=found),
+        snapshot,
     )
     return FileStore.open(path)
 

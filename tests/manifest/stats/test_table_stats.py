@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from fileindex.base.column_type import Kind
 from fileindex.base.errors import CorruptFile
 from manifest.expire.orphans import list_orphans
+from manifest.expire.rollback import rollback_to
 from manifest.expire.snapshots import expire_snapshots
 from manifest.io.errors import CommitConflict
 from manifest.schema.change import ChangeOptions
@@ -117,7 +118,21 @@ def test_a_damaged_file_is_named(text):
 def analyzed(store, user="analyst"):
     snapshot = store.snapshots.latest()
     statistics = Statistics(snapshot_id=snapshot.id, schema_id=store.schema.id, merged_record_count=snapshot.total_record_count)
-    return committer(store, user).analyze(statistics)
+    return committer(store, user).analyze(statistics, snapshot)
+
+
+@pytest.mark.parametrize("later", [0, 1, 2])
+def test_statistics_of_rows_that_were_rolled_back_are_refused(tmp_path, later):
+    store = make_table(tmp_path / "t", keys=())
+    for number in range(2):
+        committer(store).commit([message(store, [data_file(store, seq=(number, number))])])
+    counted = store.snapshots.latest()
+    rollback_to(store, store.snapshots.get(1))
+    for number in range(later):
+        committer(store).commit([message(store, [data_file(store, seq=(number + 2, number + 2))])])
+    statistics = Statistics(snapshot_id=counted.id, schema_id=store.schema.id, merged_record_count=counted.total_record_count)
+    with pytest.raises(CommitConflict, match="snapshot 2 was rolled back"):
+        committer(store).analyze(statistics, counted)
 
 
 def test_analyze_commits_a_snapshot_without_changes_that_later_ones_carry_on(tmp_path):

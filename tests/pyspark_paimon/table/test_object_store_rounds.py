@@ -96,6 +96,7 @@ def test_a_full_scan_takes_as_many_whatever_the_number_of_files(rounds):
 
 @pytest.mark.parametrize("options", [{}, {"write-only": "true"}], ids=["expires", "write-only"])
 def test_an_upsert_of_a_hundred_rows_takes_twelve_from_the_opening_of_the_table_and_eight_later(path, rounds, options):
+    """Nine if ``write-only``: there is no expiry beside which the hint is written."""
     forget_buckets([path[: path.index("/w/")]])  # a new process tries the bucket out
     table = Table.open(path)
     assert table.write(rows(range(100)), options=options).rows == 100
@@ -103,7 +104,7 @@ def test_an_upsert_of_a_hundred_rows_takes_twelve_from_the_opening_of_the_table_
     assert [what for _, what, key in rounds.requests if PROBE in key] == ["PUT new", "PUT new", "DELETE"]
     rounds.again()
     assert table.write(rows(range(100)), options=options).rows == 100
-    assert rounds.count <= 8, told(rounds)
+    assert rounds.count <= (9 if options else 8), told(rounds)
 
 
 @pytest.mark.parametrize(("snapshots", "kept"), [(2, 1), (14, None), (14, 12)], ids=["few", "more than stay", "expired before"])

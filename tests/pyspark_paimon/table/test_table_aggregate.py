@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 
@@ -18,7 +19,7 @@ ROWS = [
         "id": number,
         "amount": Decimal(number),
         "n": None if number % 3 else -number,
-        "at": number,
+        "at": datetime(2026, 1, 1 + number),  # noqa: DTZ001  # TIMESTAMP has no zone
         "city": "é" * number,
     }
     for number, (day, hour) in enumerate([("mo", 1), ("mo", 2), ("tu", 1), ("tu", 1), (None, 1)])
