@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         UnsupportedOption,
         UnsupportedType,
     )
+    from fileindex.base.time_zone import time_zone
     from manifest.io.errors import (
         CastFailed,
         CatalogRefused,
@@ -140,6 +141,7 @@ _HOMES: dict[str, tuple[str, str]] = {
     "install": ("pyspark_paimon.spark.install", "install"),
     "load_ipython_extension": ("pyspark_paimon.html.ipython", "load_ipython_extension"),
     "sql": ("pyspark_paimon.statements.run", "sql"),
+    "time_zone": ("fileindex.base.time_zone", "time_zone"),
     "spark_session": ("pyspark_paimon.spark.client.session", "spark_session"),
     "unload_ipython_extension": ("pyspark_paimon.html.ipython", "unload_ipython_extension"),
     "warm": ("pyspark_paimon.spark.client.warm", "warm"),
@@ -219,6 +221,7 @@ __all__ = [
     "load_ipython_extension",
     "spark_session",
     "sql",
+    "time_zone",
     "unload_ipython_extension",
     "warm",
 ]

@@ -32,12 +32,12 @@ _PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_00
 
 def part_of(name: str, values: Arrays) -> Any:
     """A part of ``PARTS`` as an INT."""
-    return PARTS[name](_in_calendar(without_zone(values[0]))).cast(pa.int32())
+    return PARTS[name](in_calendar(without_zone(values[0]))).cast(pa.int32())
 
 
 def truncated(value: Any, unit: str) -> Any:
     """``date_trunc(unit, a)``; a week begins on Monday."""
-    return pc.floor_temporal(_in_calendar(without_zone(value)), unit=unit).cast(value.type)
+    return pc.floor_temporal(in_calendar(without_zone(value)), unit=unit).cast(value.type)
 
 
 def days_after(values: Arrays, result: ColumnType) -> Any:
@@ -58,7 +58,7 @@ def without_zone(value: Any) -> Any:
     return value.view(pa.timestamp(kind.unit)) if pa.types.is_timestamp(kind) and kind.tz is not None else value
 
 
-def _in_calendar(value: Any) -> Any:
+def in_calendar(value: Any) -> Any:
     """``value``, if Arrow's calendar, whose years have 16 bits, knows its days."""
     kind = value.type
     if pa.types.is_time(kind):
@@ -70,4 +70,4 @@ def _in_calendar(value: Any) -> Any:
     return value
 
 
-__all__ = ["PARTS", "UNITS", "days_after", "days_between", "part_of", "truncated", "without_zone"]
+__all__ = ["PARTS", "UNITS", "days_after", "days_between", "in_calendar", "part_of", "truncated", "without_zone"]

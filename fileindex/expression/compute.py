@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from fileindex.base.column_type import BINARIES, STRINGS, ColumnType, Plain
 from fileindex.base.errors import FilterFailed, InvalidFilter
 from fileindex.base.plain_value import canonical_array, to_scalar
-from fileindex.expression import calendar, comparison, text
+from fileindex.expression import calendar, comparison, text, zones
 from fileindex.expression.functions import kernel_of
 from fileindex.expression.tree import ColumnValue, Expression, FunctionCall, LiteralValue
 
@@ -90,6 +90,9 @@ def _called(made: FunctionCall, columns: ColumnArrays, rows: int) -> Any:
             return comparison.same_or_both_null([computed(one, columns, rows) for one in made.arguments], first.type)
         case "date_trunc":
             return calendar.truncated(computed(made.arguments[1], columns, rows), _texts(made.arguments[:1])[0])
+        case zones.TRUNCATED:
+            unit, zone = _texts((first, made.arguments[2]))
+            return zones.truncated_instant(computed(made.arguments[1], columns, rows), unit, zone)
     return _of_text(made, computed(first, columns, rows))
 
 

@@ -10,7 +10,8 @@ from typing import Any
 
 from fileindex.base.column_type import BINARIES, FLOATS, INTEGERS, STRINGS, TIMESTAMPS, ColumnType, Kind
 from fileindex.base.errors import InvalidFilter
-from fileindex.expression import arithmetic, calendar, comparison, text
+from fileindex.base.time_zone import zone_named
+from fileindex.expression import arithmetic, calendar, comparison, text, zones
 from fileindex.expression.arithmetic import Arrays
 from fileindex.expression.casts import cast_kernel
 from fileindex.expression.literals import is_null_literal, literal_as, tight_decimal
@@ -244,6 +245,15 @@ def _shifted(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
     return FunctionCall(name, (cast_to(first, DATE_TYPE), _taking(INT_TYPE, INT_TYPE)(name, (second,)).arguments[0]), DATE_TYPE)
 
 
+def _zoned(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
+    """A timestamp of one kind as the other's, in the zone that a literal names."""
+    *_, value, zone = arguments
+    given, wanted = (Kind.TIMESTAMP, zones.instant_type) if name == zones.INSTANT else (Kind.TIMESTAMP_LTZ, zones.wall_type)
+    if value.type.kind is not given or not isinstance(zone, LiteralValue) or zone_named(str(zone.value)) != zone.value:
+        raise InvalidFilter(f"'{name}' takes a {given} and a time zone, not {', '.join(map(str, arguments))}")
+    return FunctionCall(name, arguments, value.type if name == zones.TRUNCATED else wanted(value.type))
+
+
 def _part(name: str, values: Arrays, _: ColumnType) -> Any:
     return calendar.part_of(name, values)
 
@@ -286,6 +296,9 @@ FUNCTION_RULES: dict[str, FunctionRule] = {
     "startswith": FunctionRule(2, 2, _patterned, None),
     "endswith": FunctionRule(2, 2, _patterned, None),
     "date_trunc": FunctionRule(2, 2, _floored, None),
+    zones.LOCAL: FunctionRule(2, 2, _zoned, zones.local),
+    zones.INSTANT: FunctionRule(2, 2, _zoned, zones.instant),
+    zones.TRUNCATED: FunctionRule(3, 3, _zoned, None),
     "date_add": FunctionRule(2, 2, _shifted, calendar.days_after),
     "datediff": FunctionRule(2, 2, _shifted, calendar.days_between),
     **{

@@ -16,8 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fileindex.base.column_type import BINARIES, FLOATS, INTEGERS, STRINGS, TIMESTAMPS, Kind
+from fileindex.base.errors import InvalidArgument
+from fileindex.base.time_zone import session_zone, to_moment, to_wall_clock
 from lsm.schema.cast_text import fit_binary, fit_text, from_text, plain_decimal, to_text
-from lsm.schema.local_time import local_zone, to_moment, to_wall_clock
 from manifest.io.errors import CastFailed
 from manifest.types.cast_rules import NUMBERS
 from manifest.types.data_type import DataType
@@ -49,7 +50,10 @@ def _zoned(array: Any, old: DataType, new: DataType) -> Any:
     """The cast, by way of the reader's wall clock where one side is a moment and the other none. Numbers are seconds since the epoch."""
     if (old.kind is Kind.TIMESTAMP_LTZ) is (new.kind is Kind.TIMESTAMP_LTZ) or {old.kind, new.kind} & NUMBERS:
         return _cast(array, old, new)
-    zone = local_zone()
+    try:
+        zone = session_zone()
+    except InvalidArgument as error:
+        raise CastFailed(str(error)) from error
     if old.kind is Kind.TIMESTAMP_LTZ:
         return _cast(to_wall_clock(array, zone), replace(old, kind=Kind.TIMESTAMP), new)
     return to_moment(_cast(array, old, replace(new, kind=Kind.TIMESTAMP)), zone)

@@ -22,7 +22,7 @@ def literal_of_scalar(scalar: Any) -> Literal:
     if not scalar.is_valid:
         return None
     if pa.types.is_timestamp(kind):
-        return Moment(scalar.value * NANOS[kind.unit])
+        return Moment(scalar.value * NANOS[kind.unit], wall=kind.tz is None)
     if pa.types.is_time(kind):
         return Clock(scalar.value * NANOS[kind.unit])
     if pa.types.is_date32(kind):

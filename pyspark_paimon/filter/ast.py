@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from fileindex.base.column_type import ColumnType
 from fileindex.base.errors import InvalidFilter
+from fileindex.base.time_zone import instant_of, wall_of
 from fileindex.predicate.tree import ColumnRef, Op
 
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  # naive on purpose: a TIMESTAMP without zone counts from it
@@ -23,19 +24,28 @@ _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  # naive on purpose: a TIMESTAMP w
 
 @dataclass(frozen=True, slots=True, order=True)
 class Moment:
-    """Nanoseconds since 1970-01-01 00:00 (of UTC; a time without zone is read as if in UTC, as a session in UTC does)."""
+    """Nanoseconds since 1970-01-01 00:00: of UTC, or with ``wall`` of a clock whose zone is not yet known."""
 
     nanos: int
+    wall: bool = False
+
+    def instant(self, zone: str) -> int:
+        """Nanoseconds since the epoch; a wall clock is read in ``zone``."""
+        return instant_of(self.nanos, zone) if self.wall else self.nanos
+
+    def reading(self, zone: str) -> int:
+        """Nanoseconds that a clock in ``zone`` shows."""
+        return self.nanos if self.wall else wall_of(self.nanos, zone)
 
     @classmethod
     def of(cls, value: datetime) -> Moment:
         """The moment of a datetime, aware or naive.
 
         >>> Moment.of(datetime(1970, 1, 1, 0, 0, 1))
-        Moment(nanos=1000000000)
+        Moment(nanos=1000000000, wall=True)
         """
         naive = value.replace(tzinfo=None) if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
-        return cls((naive - _EPOCH) // timedelta(microseconds=1) * 1000 + int(getattr(value, "nanosecond", 0)))
+        return cls((naive - _EPOCH) // timedelta(microseconds=1) * 1000 + int(getattr(value, "nanosecond", 0)), value.tzinfo is None)
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -40,7 +40,7 @@ from pyspark_paimon.filter.ast import (
     Term,
     Truth,
 )
-from pyspark_paimon.filter.bind_terms import bind_term, simplified
+from pyspark_paimon.filter.bind_terms import bind_term, hull, simplified
 from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.filter.literals import BOUNDS, bounds, cuts, number_of
 
@@ -90,7 +90,10 @@ def _bind(condition: Condition, types: Types, *, negated: bool, depth: int = 0) 
             _refuse_compared_texts(term)
             test = bind_term(term, types)
             simpler = simplified(test)
-            return Formula(test, negated) if simpler is None else _bind(simpler, types, negated=negated)
+            if simpler is not None:
+                return _bind(simpler, types, negated=negated)
+            near = None if negated else hull(test)
+            return Formula(test, negated) if near is None else all_of(_bind(near, types, negated=False), Formula(test))
     column = ColumnRef(resolve(condition.column.name, types), condition.column.key)
     column_type = type_of(column, types)
     match condition:

@@ -308,7 +308,7 @@ def _connect_literal(literal: Dynamic) -> Literal:
         case "date":
             return Day(body)
         case "timestamp" | "timestamp_ntz":
-            return Moment(body * 1000)
+            return Moment(body * 1000, wall=kind == "timestamp_ntz")
         case "time":
             return Clock(body.nano)
         case "decimal":

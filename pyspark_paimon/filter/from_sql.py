@@ -13,6 +13,7 @@ from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, SqlglotError
 
+from fileindex.base.column_type import Kind
 from fileindex.base.errors import InvalidFilter
 from fileindex.predicate.tree import ColumnRef, Op
 from pyspark_paimon.filter.ast import (
@@ -26,6 +27,7 @@ from pyspark_paimon.filter.ast import (
     Holds,
     Literal,
     Membership,
+    Moment,
     NanTest,
     Not,
     NullSafeEqual,
@@ -36,6 +38,7 @@ from pyspark_paimon.filter.ast import (
 from pyspark_paimon.filter.bind_terms import constant_of
 from pyspark_paimon.filter.chains import chain_of
 from pyspark_paimon.filter.like import like
+from pyspark_paimon.filter.literals import nanos_of
 from pyspark_paimon.filter.nesting import by_groups
 from pyspark_paimon.filter.parameters import given, listed, put_in, without_long_lists
 from pyspark_paimon.filter.quoted_names import refuse_compared_texts
@@ -213,6 +216,8 @@ def _constant(node: exp.Expression, op: Op, left: Literal, right: Literal) -> Co
     """``1 = 1`` and its like, which programs put in front of a list of conditions."""
     if left is None or right is None:
         return Constant(None)
+    if isinstance(left, Moment) and isinstance(right, Moment):
+        left, right = (nanos_of(one, Kind.TIMESTAMP_LTZ) for one in (left, right))
     numbers = isinstance(left, int | Decimal) and isinstance(right, int | Decimal)
     if not numbers and type(left) is not type(right):
         raise InvalidFilter(f"'{_sql(node)}' compares two literals of different types")

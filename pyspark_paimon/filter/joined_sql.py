@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import Any, TypeGuard, cast
 
@@ -12,6 +13,7 @@ from sqlglot.errors import ParseError, SqlglotError
 
 from fileindex.base.column_type import ColumnType
 from fileindex.base.errors import InvalidFilter, UnknownColumn
+from fileindex.base.time_zone import UTC, time_zone
 from fileindex.expression.tree import Expression
 from fileindex.expression.types import BOOLEAN_TYPE
 from fileindex.predicate.tree import ColumnRef
@@ -44,7 +46,8 @@ def joined_value(given: Any, sides: Sides) -> Expression:
     >>> str(joined_value("t.n + source.n * m", sides))
     '(t.n + (s.n * s.m))'
     """
-    return _bound_term(_term(given, sides), sides)
+    with time_zone(UTC) if type(given).__module__ == "pyarrow._compute" else nullcontext():
+        return _bound_term(_term(given, sides), sides)
 
 
 def joined_condition(given: Any, sides: Sides) -> Expression:

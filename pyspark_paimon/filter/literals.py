@@ -17,6 +17,7 @@ from zoneinfo import ZoneInfo
 
 from fileindex.base.column_type import INTEGERS, TIMESTAMPS, ColumnType, Kind
 from fileindex.base.errors import InvalidFilter
+from fileindex.base.time_zone import session_zone
 from pyspark_paimon.filter.ast import Clock, Day, Literal, Moment
 
 _NANOS_PER_DAY = 86_400 * 10**9
@@ -24,6 +25,7 @@ _UNIT_NANOS = {"ms": 10**6, "us": 10**3, "ns": 1}
 _DATE = re.compile(r"([+-]?\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2}))?)?")
 _TIME = re.compile(r"(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?")
 _OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?")
+_DAY_END = re.compile(r"[ T]")
 _SPAN_LIMIT = 10_000  # digits: an exponent beyond it is no number that a person wrote
 
 BOUNDS: dict[Kind, tuple[int, int]] = {
@@ -130,15 +132,21 @@ def _fraction(number: Decimal) -> Fraction:
 
 def _nanos(value: Literal, kind: Kind) -> int:
     match value:
-        case Moment():
-            return value.nanos
-        case Day():
-            return value.days * _NANOS_PER_DAY
+        case Moment() | Day():
+            return nanos_of(value, kind)
         case str() if kind is Kind.DATE:
             return parse_date(value).days * _NANOS_PER_DAY
         case str():
-            return parse_timestamp(value, zoned=kind is Kind.TIMESTAMP_LTZ).nanos
+            return nanos_of(parse_timestamp(value, zoned=kind is Kind.TIMESTAMP_LTZ), kind)
     raise InvalidFilter(f"a column of type {kind} cannot be compared with {value!r}; write {kind.split('_')[0]} '2024-01-31...'")
+
+
+def nanos_of(value: Moment | Day, kind: Kind) -> int:
+    """A day or timestamp in the session's zone: the instant for TIMESTAMP_LTZ, else what a clock shows."""
+    found = value if isinstance(value, Moment) else Moment(value.days * _NANOS_PER_DAY, wall=True)
+    if found.wall is not (kind is Kind.TIMESTAMP_LTZ):
+        return found.nanos
+    return found.instant(session_zone()) if found.wall else found.reading(session_zone())
 
 
 def _nanos_of_day(value: Literal) -> int:
@@ -189,12 +197,13 @@ def _clock(found: re.Match[str], text: str) -> int:
 def parse_timestamp(text: str, *, zoned: bool) -> Moment:
     """The moment of ``yyyy[-m[-d]][( |T)h:m[:s[.fraction]]][zone]``.
 
-    A column without zone ignores the text's zone, as Spark's cast to TIMESTAMP_NTZ does; without one, UTC is meant.
+    A column without zone ignores the text's zone, as Spark's cast to TIMESTAMP_NTZ does; text without one is a wall clock.
 
     >>> parse_timestamp("1970-01-01 01:00:00+01:00", zoned=True), parse_timestamp("1970-01-01T00:00:01", zoned=False)
-    (Moment(nanos=0), Moment(nanos=1000000000))
+    (Moment(nanos=0, wall=False), Moment(nanos=1000000000, wall=True))
     """
-    day, _, rest = text.strip().replace("T", " ", 1).partition(" ")
+    day, *rests = _DAY_END.split(text.strip(), maxsplit=1)
+    rest = "".join(rests)
     found = _DATE.fullmatch(day)
     clock = _TIME.match(rest.strip()) if rest.strip() else None
     if found is None or (rest.strip() and clock is None):
@@ -202,7 +211,7 @@ def parse_timestamp(text: str, *, zoned: bool) -> Moment:
     local = _days(found, text) * _NANOS_PER_DAY + (0 if clock is None else _clock(clock, text))
     zone = "" if clock is None else rest.strip()[clock.end() :].strip()
     offset = _offset_nanos(zone, local, text) if zone else 0
-    return Moment(local - offset if zoned else local)
+    return Moment(local - offset) if zoned and zone else Moment(local, wall=True)
 
 
 def _offset_nanos(zone: str, local: int, text: str) -> int:
@@ -221,4 +230,4 @@ def _offset_nanos(zone: str, local: int, text: str) -> int:
     return offset // timedelta(microseconds=1) * 1000
 
 
-__all__ = ["BOUNDS", "bounds", "cuts", "number_of", "parse_date", "parse_time", "parse_timestamp"]
+__all__ = ["BOUNDS", "bounds", "cuts", "nanos_of", "number_of", "parse_date", "parse_time", "parse_timestamp"]

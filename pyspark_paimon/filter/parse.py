@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import pyarrow.compute as pc
 
 from fileindex.base.errors import InvalidFilter
+from fileindex.base.time_zone import UTC, session_zone, time_zone
 from fileindex.predicate.tree import And, Compare, Formula, In, IsNull, Or, Predicate, StartsWith
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
 Filter: TypeAlias = "str | pc.Expression | Column | Predicate | None"
 
+_HAS_TIMES = re.compile("date|time|cast|year|::", re.IGNORECASE)
 _KEPT_TEXT = 1024
 """Characters of a filter that is held parsed; longer ones are rarely asked again."""
 
@@ -48,7 +51,8 @@ def bind_filter(filter_: Filter, types: Types, params: Mapping[str, object] | No
     if isinstance(filter_, pc.Expression):
         from pyspark_paimon.filter.from_arrow import arrow_condition  # noqa: PLC0415  # as above
 
-        return bind(arrow_condition(filter_), types)
+        with time_zone(UTC):  # Arrow's own reading
+            return bind(arrow_condition(filter_), types)
     if type(filter_).__module__.startswith("pyspark."):
         from pyspark_paimon.filter.from_spark import column_condition  # noqa: PLC0415  # a Column is at hand, so pyspark is
 
@@ -70,7 +74,10 @@ def parse_filter(text: str, types: Types, params: Mapping[str, object] | None = 
         from pyspark_paimon.filter.quoted_names import refuse_quoted_names  # noqa: PLC0415  # as below
 
         refuse_quoted_names(text, types, sql_tokens)
-    return bind(_condition(text, params) if params or len(text) > _KEPT_TEXT else _kept_condition(text), types)
+    if params or len(text) > _KEPT_TEXT:
+        return bind(_condition(text, params), types)
+    # Constants that are computed while the text is read may depend on the zone.
+    return bind(_kept_condition(text, session_zone() if _HAS_TIMES.search(text) else UTC), types)
 
 
 def _condition(text: str, params: Mapping[str, object] | None = None) -> Condition:
@@ -79,7 +86,9 @@ def _condition(text: str, params: Mapping[str, object] | None = None) -> Conditi
     return sql_condition(text, params)
 
 
-_kept_condition = lru_cache(maxsize=256)(_condition)
+@lru_cache(maxsize=256)
+def _kept_condition(text: str, zone: str) -> Condition:  # noqa: ARG001  # a part of the key
+    return _condition(text)
 
 
 __all__ = ["Filter", "bind_filter", "parse_filter"]

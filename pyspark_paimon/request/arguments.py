@@ -11,6 +11,7 @@ import inspect
 import os
 import re
 from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from datetime import date, datetime, timedelta
 from functools import cache, wraps
 from numbers import Integral
@@ -19,6 +20,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from fileindex.base.errors import InvalidArgument
+from fileindex.base.time_zone import time_zone
 
 Check = Callable[[Any], bool]
 
@@ -96,7 +98,8 @@ def checked(method: Callable[..., Any]) -> Callable[..., Any]:
                 kinds = " or ".join(dict.fromkeys(said for said, _ in check))
                 raise InvalidArgument(f"{method.__name__}: {name} is {kinds}, not {_shown(name, value)}")
         try:
-            return method(*arguments, **options)
+            with _zone_of(arguments[0]) if arguments else nullcontext():
+                return method(*arguments, **options)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             where = ".".join(map(str, first["loc"])) or "argument"
@@ -105,6 +108,15 @@ def checked(method: Callable[..., Any]) -> Callable[..., Any]:
             raise InvalidArgument(f"{method.__name__}: {error.object!r} holds half a character, which no file can hold") from error
 
     return called
+
+
+def _zone_of(owner: object) -> AbstractContextManager[None]:
+    """The zone of the Spark session that an object works on; without one, that of the call."""
+    backend = getattr(owner, "_backend", None) or getattr(owner, "backend", None)
+    spark = getattr(backend, "spark", None)
+    if spark is None:
+        return nullcontext()
+    return time_zone(lambda: str(spark.conf.get("spark.sql.session.timeZone")))
 
 
 class CheckedMethods:

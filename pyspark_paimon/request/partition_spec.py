@@ -42,7 +42,15 @@ def spec_of(given: Mapping[str, object], schema: TableSchema) -> dict[str, str |
             raise UnknownColumn(name, schema.partition_keys)
     spec = {name: value if isinstance(value, str) else _text(name, value, schema) for name, value in given.items()}
     predicate_of([spec], schema)
-    return spec
+    return {name: _with_zone(name, value, schema) for name, value in spec.items()}
+
+
+def _with_zone(name: str, value: str | None, schema: TableSchema) -> str | None:
+    """A text that means the same in whatever time zone it is read."""
+    if value is None or schema.field(name).type.kind is not Kind.TIMESTAMP_LTZ:
+        return value
+    term = _term(name, value, schema)
+    return display_value(term.value, schema.field(name).type) if isinstance(term, Compare) else value
 
 
 def _text(name: str, value: object, schema: TableSchema) -> str | None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fileindex.base.errors import InvalidArgument
+from fileindex.base.time_zone import time_zone
 from pyspark_paimon.statements.alter import alter_table
 from pyspark_paimon.statements.change import delete, truncate, update
 from pyspark_paimon.statements.create import create_table, drop_table, replace_table
@@ -82,7 +83,8 @@ def sql(spark: Any, text: str, *, catalog: AnyCatalog | None = None) -> Any:
     names = KnownTables(spark, catalog, common)
     for first, run in STATEMENTS.items():
         if (not common or first in AFTER_QUERIES) and words.take(*first.split()):
-            done = run(names, words)
+            with time_zone(lambda: str(spark.conf.get("spark.sql.session.timeZone"))):
+                done = run(names, words)
             return queried(KnownTables(spark, catalog), text) if done is None else done
     return queried(KnownTables(spark, catalog), text)
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 from fileindex.base.column_type import BINARIES, FLOATS, STRINGS, ColumnType, Kind
 from fileindex.base.errors import InvalidFilter, PaimonError
 from fileindex.base.plain_value import plain_array, plain_values
+from fileindex.expression import zones
 from fileindex.expression.tree import ColumnValue, Expression, FunctionCall, LiteralValue
 from manifest.types.data_type import DataType
 from pyspark_paimon.frames.spark_types import spark_type
@@ -70,6 +71,12 @@ def text_sql(text: str) -> str:
 
 def _call(made: FunctionCall, arguments: list[str]) -> str:
     match made.function:
+        case zones.LOCAL:  # the zone is the session's
+            return f"CAST({arguments[0]} AS timestamp_ntz)"
+        case zones.INSTANT:
+            return f"CAST({arguments[0]} AS timestamp)"
+        case zones.TRUNCATED:
+            return f"date_trunc({arguments[0]}, {arguments[1]})"
         case "cast":
             return f"CAST({arguments[0]} AS {type_sql(made.type)})"
         case "not" | "negative" as word:

@@ -1,0 +1,159 @@
+"""The time zone in which filters and casts read wall clocks, and the arithmetic of zones.
+
+A call binds its filter in one zone: of the Spark session, of a ``time_zone`` block, else of the process. Bound filters hold it.
+A wall clock that a zone skips counts as if its clocks had not been put forward; of one that comes twice the first is meant. So does ``java.time``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fileindex.base.errors import InvalidArgument, InvalidFilter
+
+UTC = "UTC"
+_DATABASE = "zoneinfo/"
+_DAY = 86_400
+_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?(?::00)?")
+_NANOS = 10**9
+_MOST_SECONDS = 32_000 * 365 * _DAY
+"""Arrow's calendar has years of 16 bits."""
+
+_zone: ContextVar[Callable[[], str] | None] = ContextVar("time_zone", default=None)
+
+
+@contextmanager
+def time_zone(zone: str | Callable[[], str]) -> Iterator[None]:
+    """Read wall clocks in ``zone`` inside the block. A function is called once, when the zone is needed.
+
+    Raises ``InvalidArgument`` for a name that no zone has.
+
+    >>> with time_zone("Asia/Tokyo"):
+    ...     session_zone()
+    'Asia/Tokyo'
+    """
+    if isinstance(zone, str):
+        name = zone_named(zone)
+        found: Callable[[], str] = lambda: name  # noqa: E731  # a constant
+    else:
+        given = zone
+        found = cache(lambda: zone_named(given()))
+    token = _zone.set(found)
+    try:
+        yield
+    finally:
+        _zone.reset(token)
+
+
+def session_zone() -> str:
+    """The zone of the innermost ``time_zone`` block, else of the process. Raises ``InvalidArgument`` for one without a name."""
+    found = _zone.get()
+    return process_zone() if found is None else found()
+
+
+def process_zone() -> str:
+    """The process's zone, as ``TZ`` or the machine has it. Raises ``InvalidArgument`` for one without a name."""
+    given = os.environ.get("TZ", "").lstrip(":")
+    if not given:
+        link = str(Path("/etc/localtime").resolve())
+        given = link.partition(_DATABASE)[2] or UTC
+    given = given.partition(_DATABASE)[2] or given
+    try:
+        return zone_named(given)
+    except InvalidArgument:
+        raise InvalidArgument(
+            f"the time zone '{given}' of this process has no name that is known; set TZ, as in TZ=Europe/Berlin"
+        ) from None
+
+
+@lru_cache(maxsize=256)
+def zone_named(text: str) -> str:
+    """The zone's name as Arrow has it. Raises ``InvalidArgument``.
+
+    >>> zone_named("GMT+1"), zone_named("Z"), zone_named("Europe/Berlin")
+    ('+01:00', 'UTC', 'Europe/Berlin')
+    """
+    if text.upper() in {"Z", "UTC", "GMT", "UT", "ETC/UTC", "ZULU"}:
+        return UTC
+    offset = _OFFSET.fullmatch(text)
+    if offset is not None:
+        sign, hours, minutes = offset[1], int(offset[2]), int(offset[3] or 0)
+        if hours <= 18 and minutes <= 59:
+            return f"{sign}{hours:02}:{minutes:02}" if hours or minutes else UTC
+    try:
+        ZoneInfo(text)
+    except (KeyError, ValueError, OSError):
+        raise InvalidArgument(f"'{text}' names no time zone that is known here; write it as Europe/Berlin or +02:00") from None
+    return text
+
+
+def to_wall_clock(moments: Any, zone: str) -> Any:
+    """TIMESTAMP_LTZ as the TIMESTAMP that clocks show in ``zone``.
+
+    >>> to_wall_clock(pa.array([0], pa.timestamp("s", "UTC")), "Asia/Tokyo")[0].as_py().isoformat()
+    '1970-01-01T09:00:00'
+    """
+    return pc.local_timestamp(moments.cast(pa.timestamp(moments.type.unit, zone)))
+
+
+def to_moment(clocks: Any, zone: str) -> Any:
+    """TIMESTAMP as the moment, in UTC, at which clocks show it in ``zone``.
+
+    >>> clocks = pa.array(["2024-03-31T02:30:00", "2024-10-27T02:30:00"]).cast(pa.timestamp("s"))
+    >>> [moment.as_py().isoformat() for moment in to_moment(clocks, "Europe/Berlin")]
+    ['2024-03-31T01:30:00+00:00', '2024-10-27T00:30:00+00:00']
+    """
+    unit = clocks.type.unit
+    moments = _moments(clocks, zone)
+    skipped = pc.fill_null(pc.not_equal(to_wall_clock(moments, zone), clocks), fill_value=False)
+    if pc.any(skipped).as_py():
+        before = pc.subtract(clocks, pa.scalar(_DAY, pa.duration("s")).cast(pa.duration(unit)))
+        offsets = pc.subtract(before, _moments(before, zone).cast(pa.timestamp(unit)))
+        shifted = pc.subtract(clocks, offsets).cast(pa.timestamp(unit, UTC))
+        moments = pc.if_else(skipped, shifted, moments)
+    return moments
+
+
+def _moments(clocks: Any, zone: str) -> Any:
+    found = pc.assume_timezone(clocks, zone, ambiguous="earliest", nonexistent="latest")
+    return found.cast(pa.timestamp(clocks.type.unit, UTC))
+
+
+def instant_of(wall_nanos: int, zone: str) -> int:
+    """Nanoseconds since the epoch at which clocks in ``zone`` show a wall clock. Raises ``InvalidFilter`` beyond the year 32,000.
+
+    >>> instant_of(0, "Asia/Tokyo") // 3_600_000_000_000
+    -9
+    """
+    if zone == UTC:
+        return wall_nanos
+    seconds, rest = _within_years(wall_nanos)
+    return int(to_moment(pa.array([seconds], pa.timestamp("s")), zone)[0].value) * _NANOS + rest
+
+
+def wall_of(instant_nanos: int, zone: str) -> int:
+    """What clocks in ``zone`` show at an instant, in nanoseconds since their 1970. Raises as ``instant_of``."""
+    if zone == UTC:
+        return instant_nanos
+    seconds, rest = _within_years(instant_nanos)
+    return int(to_wall_clock(pa.array([seconds], pa.timestamp("s", UTC)), zone)[0].value) * _NANOS + rest
+
+
+def _within_years(nanos: int) -> tuple[int, int]:
+    seconds, rest = divmod(nanos, _NANOS)
+    if abs(seconds) > _MOST_SECONDS:
+        raise InvalidFilter("a year is beyond 32,000, which no time zone knows; write the timestamp with the zone UTC")
+    return seconds, rest
+
+
+__all__ = ["UTC", "instant_of", "process_zone", "session_zone", "time_zone", "to_moment", "to_wall_clock", "wall_of", "zone_named"]
