@@ -63,7 +63,12 @@ def session_zone() -> str:
 
 def process_zone() -> str:
     """The process's zone, as ``TZ`` or the machine has it. Raises ``InvalidArgument`` for one without a name."""
-    given = os.environ.get("TZ", "").lstrip(":")
+    return _zone_of_process(os.environ.get("TZ", ""))
+
+
+@lru_cache(maxsize=16)
+def _zone_of_process(variable: str) -> str:
+    given = variable.lstrip(":")
     if not given:
         link = str(Path("/etc/localtime").resolve())
         given = link.partition(_DATABASE)[2] or UTC

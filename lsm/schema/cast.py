@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from fileindex.base.column_type import BINARIES, FLOATS, INTEGERS, STRINGS, TIMESTAMPS, Kind
 from fileindex.base.errors import InvalidArgument
-from fileindex.base.time_zone import session_zone, to_moment, to_wall_clock
+from fileindex.base.time_zone import process_zone, to_moment, to_wall_clock
 from lsm.schema.cast_text import fit_binary, fit_text, from_text, plain_decimal, to_text
 from manifest.io.errors import CastFailed
 from manifest.types.cast_rules import NUMBERS
@@ -51,7 +51,7 @@ def _zoned(array: Any, old: DataType, new: DataType) -> Any:
     if (old.kind is Kind.TIMESTAMP_LTZ) is (new.kind is Kind.TIMESTAMP_LTZ) or {old.kind, new.kind} & NUMBERS:
         return _cast(array, old, new)
     try:
-        zone = session_zone()
+        zone = process_zone()  # files are read in threads, which no block of the caller's reaches
     except InvalidArgument as error:
         raise CastFailed(str(error)) from error
     if old.kind is Kind.TIMESTAMP_LTZ:
