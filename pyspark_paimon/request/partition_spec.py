@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from decimal import Context, Decimal
 
@@ -105,6 +106,21 @@ def display_partition(values: Iterable[Plain], schema: TableSchema) -> str:
     return "/".join(f"{name}={display_value(value, type_)}" for name, value, type_ in named)
 
 
+def displayed_like(spec: Spec, schema: TableSchema) -> re.Pattern[str]:
+    """Matches what ``display_partition`` makes of the partitions that a specification names.
+
+    >>> from manifest.schema.validation import build_schema
+    >>> schema = build_schema("id INT, day DATE, hour INT", partition_keys=["day", "hour"])
+    >>> bool(displayed_like({"hour": "7"}, schema).fullmatch("day=2024-01-31/hour=7"))
+    True
+    """
+    texts = {}
+    for name, value in spec.items():
+        term = _term(name, value, schema)
+        texts[name] = re.escape(display_value(term.value if isinstance(term, Compare) else None, schema.field(name).type))
+    return re.compile("/".join(f"{re.escape(name)}={texts.get(name, '.*')}" for name in schema.partition_keys), re.DOTALL)
+
+
 def display_value(value: Plain, type_: DataType | ColumnType) -> str:
     """A plain value for people.
 
@@ -123,4 +139,4 @@ def display_value(value: Plain, type_: DataType | ColumnType) -> str:
     return str(value)
 
 
-__all__ = ["Spec", "display_partition", "display_value", "predicate_of", "spec_of", "values_of"]
+__all__ = ["Spec", "display_partition", "display_value", "displayed_like", "predicate_of", "spec_of", "values_of"]

@@ -10,7 +10,7 @@ from fileindex.base.errors import InvalidArgument
 from pyspark_paimon.statements.answers import frame_of_result
 from pyspark_paimon.statements.names import KnownTables
 from pyspark_paimon.statements.new_table import spark_type_text
-from pyspark_paimon.statements.words import Words
+from pyspark_paimon.statements.words import Words, partition_spec
 from pyspark_paimon.table.table import Table
 
 AlterCall: TypeAlias = Callable[[Any], object]
@@ -27,21 +27,24 @@ def alter_table(names: KnownTables, words: Words) -> Any:
         return None
     if words.take("RENAME", "TO"):
         catalog, known = names.needed_name(name, "ALTER TABLE")
-        catalog.rename_table(known, names.needed_name(words.name(), "ALTER TABLE")[1])
+        new = names.needed_name(words.name(), "ALTER TABLE")[1]
+        words.end()
+        catalog.rename_table(known, new)
         return frame_of_result(names.spark, None)
     for said, act in ACTIONS.items():
         if words.take(*said.split()):
-            changes = list(act(words))
+            changes = list(act(words, table))
             words.end()  # before anything is changed
-            table.alter(*changes)
-            names.renew(name)
+            if changes:
+                table.alter(*changes)
+                names.renew(name)
             return frame_of_result(names.spark, None)
     if words.take("DROP", "IF", "EXISTS", "PARTITION") or words.take("DROP", "PARTITION"):
         return _drop_partitions(names, table, words)
     raise words.wrong(f"one of {', '.join(ACTIONS)}, DROP PARTITION, RENAME TO")
 
 
-def _add(words: Words) -> Iterator[AlterCall]:
+def _add(words: Words, _: Table) -> Iterator[AlterCall]:
     bracketed = words.take("(")
     while True:
         column = words.name()
@@ -73,22 +76,25 @@ def _type(words: Words) -> str:
     return spark_type_text(text)
 
 
-def _drop(words: Words) -> Iterator[AlterCall]:
-    words.take("IF", "EXISTS")
+def _drop(words: Words, table: Table) -> Iterator[AlterCall]:
+    quiet = words.take("IF", "EXISTS")
     columns = [words.name() for _ in words.listed()] if words.word() == "(" else [words.name()]
     while words.take(","):
         columns.append(words.name())
+    known = {name.lower() for name in table.table_schema.names}
     for column in columns:
+        if quiet and len(column) == 1 and column[0].lower() not in known:
+            continue
         yield methodcaller("drop_column", column)
 
 
-def _rename(words: Words) -> Iterator[AlterCall]:
+def _rename(words: Words, _: Table) -> Iterator[AlterCall]:
     column = words.name()
     words.need("TO")
     yield methodcaller("rename_column", column, words.part())
 
 
-def _change(words: Words) -> Iterator[AlterCall]:
+def _change(words: Words, _: Table) -> Iterator[AlterCall]:
     column = words.name()
     name = ".".join(column)
     if words.take("TYPE") or words.take("SET", "DATA", "TYPE"):
@@ -111,7 +117,7 @@ def _change(words: Words) -> Iterator[AlterCall]:
         raise words.wrong("TYPE, COMMENT, FIRST, AFTER, SET | DROP NOT NULL, or SET | DROP DEFAULT")
 
 
-def _set(words: Words) -> Iterator[AlterCall]:
+def _set(words: Words, _: Table) -> Iterator[AlterCall]:
     options: dict[str, object] = {**words.properties()}
     if "comment" in options:
         yield methodcaller("set_comment", str(options.pop("comment")))
@@ -119,7 +125,7 @@ def _set(words: Words) -> Iterator[AlterCall]:
         yield methodcaller("alter_options", options)
 
 
-def _unset(words: Words) -> Iterator[AlterCall]:
+def _unset(words: Words, _: Table) -> Iterator[AlterCall]:
     words.take("IF", "EXISTS")
     yield methodcaller("alter_options", {".".join(words.name()): None for _ in words.listed()})
 
@@ -128,20 +134,14 @@ def _drop_partitions(names: KnownTables, table: Table, words: Words) -> Any:
     """``(day = '2026-01-31', ...), PARTITION (...)``."""
     partitions: list[dict[str, object]] = []
     while not partitions or words.take("PARTITION") or words.take(",", "PARTITION"):
-        spec: dict[str, object] = {}
-        for _ in words.listed():
-            name = words.part()
-            words.need("=")
-            words.take("DATE")
-            spec[name] = words.literal()
-        partitions.append(spec)
+        partitions.append(partition_spec(words))
     words.take("PURGE")
     words.end()
     table.drop_partitions(partitions)
     return frame_of_result(names.spark, None)
 
 
-ACTIONS: dict[str, Callable[[Words], Iterator[AlterCall]]] = {
+ACTIONS: dict[str, Callable[[Words, Table], Iterator[AlterCall]]] = {
     "ADD COLUMNS": _add,
     "ADD COLUMN": _add,
     "DROP COLUMNS": _drop,

@@ -80,13 +80,18 @@ def drop_table(names: KnownTables, words: Words) -> Any:
             "DROP TABLE takes a name of a catalog, for a path alone may hold anything: sql(spark, text, catalog=Catalog(...))"
         )
     if names.catalog is None or known is None or not names.catalog.table_exists(known):
-        if names.catalog is not None and known is not None and quiet and len(name) > 1:
-            return frame_of_result(names.spark, None)
-        return None
-    words.take("PURGE")
-    words.end()
+        if names.catalog is None or known is None or not quiet or len(name) == 1:
+            return None
+        _to_the_end(words)
+        return frame_of_result(names.spark, None)
+    _to_the_end(words)
     names.catalog.drop_table(known)
     return frame_of_result(names.spark, None)
+
+
+def _to_the_end(words: Words) -> None:
+    words.take("PURGE")  # a table that is dropped is gone at once
+    words.end()
 
 
 def _said(names: KnownTables, words: Words) -> NewTable | None:
@@ -103,6 +108,8 @@ def _said(names: KnownTables, words: Words) -> NewTable | None:
             return None
         copy_definition(new, model.table_schema)
     read_clauses(new, words)
+    if new.query is not None and new.columns:
+        raise InvalidArgument("CREATE TABLE ... AS takes its columns from the query: leave the list of columns, types and LIKE out")
     return new
 
 

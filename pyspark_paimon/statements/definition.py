@@ -23,6 +23,7 @@ def show_create_table(names: KnownTables, words: Words) -> Any:
     table = _named(names, name)
     if table is None:
         return None
+    words.end()
     return frame_of_rows(names.spark, pa.table({"createtab_stmt": [statement(name, table.table_schema)]}))
 
 
@@ -34,7 +35,10 @@ def show_columns(names: KnownTables, words: Words) -> Any:
     if words.take("IN") or words.take("FROM"):
         name = (*words.name(), name[-1])
     table = _named(names, name)
-    return None if table is None else frame_of_rows(names.spark, pa.table({"col_name": list(table.table_schema.names)}))
+    if table is None:
+        return None
+    words.end()
+    return frame_of_rows(names.spark, pa.table({"col_name": list(table.table_schema.names)}))
 
 
 def statement(name: NameParts, schema: TableSchema) -> str:

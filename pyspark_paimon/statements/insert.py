@@ -29,13 +29,17 @@ def insert(names: KnownTables, words: Words) -> Any:
     schema = table.table_schema
     static: dict[str, WrittenValue] = {}
     if words.take("PARTITION"):
+        if words.word(1) == ")":
+            raise InvalidArgument("INSERT has no columns in PARTITION ()")
         for _ in words.listed():
             name = resolve(words.part(), schema.column_types)
             if words.take("="):
                 words.take("DATE")
+                if name in static:
+                    raise InvalidArgument(f"PARTITION names the column '{name}' twice")
                 static[name] = words.literal()
     by_name = words.take("BY", "NAME")
-    columns = [resolve(words.part(), schema.column_types) for _ in words.listed()] if _lists_columns(words) else None
+    columns = _columns(words, schema)
     rows = queried(names, words.rest())
     frame = _placed(rows, [name for name in columns or schema.names if name not in static], schema, static, by_name=by_name)
     dynamic = overwrite and not static
@@ -48,8 +52,13 @@ def insert(names: KnownTables, words: Words) -> Any:
     return frame_of_result(names.spark, done)
 
 
-def _lists_columns(words: Words) -> bool:
-    return words.word() == "(" and words.word(1) not in {"SELECT", "WITH", "FROM", "VALUES", "("}
+def _columns(words: Words, schema: TableSchema) -> list[str] | None:
+    """The list of columns before the query; None where there is none."""
+    if words.word() != "(" or words.word(1) in {"SELECT", "WITH", "FROM", "VALUES", "("}:
+        return None
+    if words.word(1) == ")":
+        raise InvalidArgument("INSERT lists no columns in (): name some, or leave the brackets out")
+    return [resolve(words.part(), schema.column_types) for _ in words.listed()]
 
 
 def _dynamic(names: KnownTables) -> bool:

@@ -29,6 +29,8 @@ def arguments_of(words: Words, procedure: str, order: list[str]) -> dict[str, Wr
         words.take("TIMESTAMP")
         if name not in order:
             raise InvalidArgument(f"{procedure} has no argument '{name}'; it takes {', '.join(order)}")
+        if name in found:
+            raise InvalidArgument(f"{procedure} has the argument '{name}' twice")
         found[name] = words.literal()
     return {name: value for name, value in found.items() if value is not None}
 
@@ -38,6 +40,14 @@ def needed(given: Arguments, name: str) -> str:
     if name not in given:
         raise InvalidArgument(f"the procedure needs an argument '{name}'")
     return str(given[name])
+
+
+def flag(given: Arguments, name: str) -> bool:
+    """TRUE or FALSE; FALSE where nothing is said."""
+    text = str(given.get(name, False)).lower()
+    if text not in {"true", "false"}:
+        raise InvalidArgument(f"argument '{name}' is true or false, not {given[name]!r}")
+    return text == "true"
 
 
 def whole(given: Arguments, name: str) -> int | None:
@@ -85,4 +95,4 @@ def time_retained(given: Arguments) -> timedelta | None:
     return None if value is None else timedelta(milliseconds=parse_duration_millis(str(value), "time_retained"))
 
 
-__all__ = ["Arguments", "arguments_of", "needed", "options_given", "partitions_of", "parts_of", "time_of", "time_retained", "whole"]
+__all__ = ["Arguments", "arguments_of", "flag", "needed", "options_given", "partitions_of", "parts_of", "time_of", "time_retained", "whole"]

@@ -17,6 +17,7 @@ from pyspark_paimon.statements.names import KnownTables
 from pyspark_paimon.statements.procedure_arguments import (
     Arguments,
     arguments_of,
+    flag,
     needed,
     options_given,
     partitions_of,
@@ -70,7 +71,12 @@ def _compact(table: Table, given: Arguments) -> Any:
     strategy = str(given.get("order_strategy", "none")).lower()
     order = parts_of(given, "order_by") if strategy != "none" else []
     chosen: dict[str, Any] = {"order_by": order, "strategy": strategy} if order else {}
-    full = str(given.get("compact_strategy", "full")).lower() == "full"
+    if not order and "order_by" in given:
+        raise InvalidArgument("argument 'order_by' needs an order_strategy: order, zorder or hilbert")
+    kind = str(given.get("compact_strategy", "full")).lower()
+    if kind not in {"full", "minor"}:
+        raise InvalidArgument(f"argument 'compact_strategy' is full or minor, not '{kind}'")
+    full = kind == "full"
     return table.compact(full, partitions_of(given), filter=given.get("where"), options=options_given(given), **chosen)
 
 
@@ -109,7 +115,7 @@ def _delete_tag(table: Table, given: Arguments) -> Any:
 
 
 def _orphans(table: Table, given: Arguments) -> Any:
-    dry = str(given.get("dry_run", False)).lower() == "true"
+    dry = flag(given, "dry_run")
     found = table.remove_orphan_files(time_of(given, "older_than"), dry_run=dry)
     return pa.table({"path": pa.array([f.path for f in found], pa.string()), "size": pa.array([f.size for f in found], pa.int64())})
 

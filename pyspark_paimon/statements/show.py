@@ -6,19 +6,28 @@ from typing import Any
 
 import pyarrow as pa
 
+from pyspark_paimon.request.partition_spec import displayed_like, spec_of
 from pyspark_paimon.statements.answers import frame_of_result, frame_of_rows
 from pyspark_paimon.statements.definition import described, described_column
 from pyspark_paimon.statements.names import KnownTables
-from pyspark_paimon.statements.words import Words
+from pyspark_paimon.statements.words import Words, partition_spec
 
 _OTHERS = {"DATABASE", "SCHEMA", "NAMESPACE", "FUNCTION", "QUERY", "CATALOG", "SELECT", "WITH", "("}
 """What DESCRIBE describes besides tables."""
 
 
 def show_partitions(names: KnownTables, words: Words) -> Any:
-    """``SHOW PARTITIONS t``: its partitions, with their rows and files; None for a table of Spark's own, as in all of these."""
+    """``SHOW PARTITIONS t [PARTITION (day = '2026-01-31')]``: its partitions, with their rows and files; None for a table of Spark's own."""
     table = names.find(words.name())
-    return None if table is None else frame_of_rows(names.spark, table.partitions())
+    if table is None:
+        return None
+    wanted = partition_spec(words) if words.take("PARTITION") else {}
+    words.end()
+    found = table.partitions()
+    if wanted:
+        named = displayed_like(spec_of(wanted, table.table_schema), table.table_schema)
+        found = found.filter(pa.array([named.fullmatch(text) is not None for text in found["partition"].to_pylist()], pa.bool_()))
+    return frame_of_rows(names.spark, found)
 
 
 def show_properties(names: KnownTables, words: Words) -> Any:
@@ -36,9 +45,13 @@ def show_properties(names: KnownTables, words: Words) -> Any:
 
 
 def describe_history(names: KnownTables, words: Words) -> Any:
-    """``DESCRIBE HISTORY t``: its snapshots, the newest first."""
+    """``DESCRIBE HISTORY t [LIMIT n]``: its snapshots, the newest first."""
     table = names.find(words.name())
-    return None if table is None else frame_of_rows(names.spark, table.snapshots().sort_by([("snapshot_id", "descending")]))
+    if table is None:
+        return None
+    most = words.whole_number() if words.take("LIMIT") else None
+    words.end()
+    return frame_of_rows(names.spark, table.snapshots().sort_by([("snapshot_id", "descending")]).slice(0, most))
 
 
 def describe(names: KnownTables, words: Words) -> Any:

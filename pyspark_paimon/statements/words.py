@@ -96,7 +96,7 @@ class Words:
             raise self.wrong("a name")
         token = self.tokens[self.at]
         text, self.at = str(token.text), self.at + 1
-        while self.word() == "$" and self.tokens[self.at].start == self.tokens[self.at - 1].end + 1:
+        while self.word() == "$" and self.tokens[self.at].start == self.tokens[self.at - 1].end + 1 and self.at + 1 < len(self.tokens):
             text, self.at = f"{text}${self.tokens[self.at + 1].text}", self.at + 2
         return text
 
@@ -104,15 +104,26 @@ class Words:
         """A text, a number, TRUE, FALSE or NULL; a word stands for its text."""
         if self.done:
             raise self.wrong("a value")
-        sign = 1
-        while self.tokens[self.at].kind in _NUMBERS:
+        sign, start = 1, self.at
+        while self.at < len(self.tokens) and self.tokens[self.at].kind in _NUMBERS:
             sign, self.at = sign * _NUMBERS[self.tokens[self.at].kind], self.at + 1
+        if self.at >= len(self.tokens) or (self.at > start and self.tokens[self.at].kind is not TokenType.NUMBER):
+            raise self.wrong("a number")
         token = self.tokens[self.at]
         self.at += 1
         if token.kind is TokenType.NUMBER:
             value = sign * Decimal(token.text)
             return int(value) if value == value.to_integral_value() and "." not in token.text else value
         return _WORDS.get(token.text.upper(), token.text) if token.kind is not TokenType.STRING else str(token.text)
+
+    def whole_number(self) -> int:
+        """A number of things, from 0 up."""
+        start = self.at
+        value = self.literal()
+        if type(value) is not int or value < 0:
+            self.at = start
+            raise self.wrong("a whole number")
+        return value
 
     def until(self, stops: Collection[str] = ()) -> str:
         """The text up to a word of ``stops`` outside of brackets (CASE ... END is one), or to the bracket that closes around it, or to the end."""
@@ -164,4 +175,19 @@ class Words:
         return found
 
 
-__all__ = ["NameParts", "Words", "WrittenValue"]
+def partition_spec(words: Words) -> dict[str, object]:
+    """``(day = '2026-01-31', ...)``: the value of each column. Raises ``InvalidArgument`` for a column that comes twice."""
+    spec: dict[str, object] = {}
+    for _ in words.listed():
+        name = words.part()
+        if name in spec:
+            raise InvalidArgument(f"PARTITION names the column '{name}' twice")
+        words.need("=")
+        words.take("DATE")
+        spec[name] = words.literal()
+    if not spec:
+        raise InvalidArgument("PARTITION () names no column")
+    return spec
+
+
+__all__ = ["NameParts", "Words", "WrittenValue", "partition_spec"]

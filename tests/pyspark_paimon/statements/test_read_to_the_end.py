@@ -1,0 +1,204 @@
+"""Every statement is read to its end: words that do not belong to it are refused, here or by Spark, and nothing is changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+
+from fileindex.base.errors import InvalidArgument, PaimonError
+from pyspark_paimon import Catalog, Table
+from pyspark_paimon.statements.procedure_arguments import arguments_of
+from pyspark_paimon.statements.run import STATEMENTS, sql
+from pyspark_paimon.statements.words import Words, partition_spec
+
+JUNK = ("ZZZ YYY", "'text' 7", "= 3", ") ZZZ", "LIKE LIKE", "7 8")
+TEXTS = [
+    "MERGE INTO db.t USING db.s ON t.id = s.id WHEN MATCHED AND t.id > 1 THEN DELETE WHEN NOT MATCHED THEN INSERT *",
+    "MERGE INTO db.t AS a USING (SELECT * FROM db.s) b ON a.id = b.id WHEN MATCHED THEN UPDATE SET id = b.id",
+    "UPDATE db.t SET id = 2 WHERE id = 1",
+    "DELETE FROM db.t WHERE id = 1",
+    "DELETE FROM db.t",
+    "TRUNCATE TABLE db.t",
+    "INSERT INTO db.t SELECT 1, 'a'",
+    "INSERT OVERWRITE TABLE db.t PARTITION (day = 'a') SELECT 1",
+    "INSERT INTO db.t BY NAME SELECT 1 AS id",
+    "INSERT INTO db.t (id, day) VALUES (1, 'a')",
+    "CREATE TABLE IF NOT EXISTS db.n (id BIGINT NOT NULL COMMENT 'x', PRIMARY KEY (id) NOT ENFORCED) USING paimon TBLPROPERTIES ('bucket' = '1')",
+    "CREATE TABLE db.n LIKE db.t",
+    "CREATE TABLE db.n USING paimon PARTITIONED BY (day) COMMENT 'x' AS SELECT 1 AS id, 'a' AS day",
+    "CREATE OR REPLACE TABLE db.t (id BIGINT, day STRING) PARTITIONED BY (day)",
+    "REPLACE TABLE db.t (id BIGINT, day STRING) PARTITIONED BY (day)",
+    "DROP TABLE IF EXISTS db.s PURGE",
+    "CREATE VIEW v AS SELECT * FROM db.t",
+    "CREATE TEMP VIEW v AS SELECT * FROM db.t",
+    "CREATE TEMPORARY VIEW v AS SELECT * FROM db.t",
+    "CREATE OR REPLACE VIEW v AS SELECT * FROM db.t",
+    "CREATE OR REPLACE TEMP VIEW v AS SELECT * FROM db.t",
+    "CREATE OR REPLACE TEMPORARY VIEW v AS SELECT * FROM db.t",
+    "ALTER TABLE db.t RENAME TO db.other",
+    "ALTER TABLE db.t ADD COLUMNS (x INT COMMENT 'c' AFTER id, y STRING)",
+    "ALTER TABLE db.t ADD COLUMN x INT FIRST",
+    "ALTER TABLE db.t DROP COLUMN IF EXISTS id",
+    "ALTER TABLE db.t DROP COLUMNS (id)",
+    "ALTER TABLE db.t RENAME COLUMN id TO x",
+    "ALTER TABLE db.t ALTER COLUMN id TYPE DECIMAL(30, 0)",
+    "ALTER TABLE db.t CHANGE COLUMN id COMMENT 'x'",
+    "ALTER TABLE db.t ALTER COLUMN id SET DEFAULT 7",
+    "ALTER TABLE db.t SET TBLPROPERTIES ('target-file-size' = '1 mb')",
+    "ALTER TABLE db.t UNSET TBLPROPERTIES IF EXISTS ('target-file-size')",
+    "ALTER TABLE db.t DROP IF EXISTS PARTITION (day = 'a'), PARTITION (day = 'b') PURGE",
+    "CALL sys.create_tag(table => 'db.t', tag => 'v1')",
+    "CALL sys.compact('db.t', 'day=a')",
+    "SHOW PARTITIONS db.t PARTITION (day = 'a')",
+    "SHOW TABLES IN db LIKE '*'",
+    "SHOW CREATE TABLE db.t",
+    "SHOW COLUMNS IN t IN db",
+    "SHOW DATABASES LIKE 'd*'",
+    "SHOW SCHEMAS LIKE 'd*'",
+    "SHOW NAMESPACES LIKE 'd*'",
+    "CREATE DATABASE IF NOT EXISTS e",
+    "CREATE SCHEMA e",
+    "CREATE NAMESPACE e",
+    "DROP DATABASE IF EXISTS empty RESTRICT",
+    "DROP SCHEMA empty",
+    "DROP NAMESPACE empty",
+    "USE db",
+    "SET spark.paimon.target-file-size = 1",
+    "SHOW TBLPROPERTIES db.t ('bucket')",
+    "OPTIMIZE db.t",
+    "VACUUM db.t",
+    "RESTORE TABLE db.t TO VERSION AS OF 1",
+    "RESTORE db.t TO VERSION AS OF 1",
+    "DESCRIBE DETAIL db.t",
+    "DESCRIBE HISTORY db.t LIMIT 1",
+    "DESC HISTORY db.t LIMIT 1",
+    "DESCRIBE TABLE EXTENDED db.t",
+    "DESC db.t id",
+    "ANALYZE TABLE db.t COMPUTE STATISTICS FOR COLUMNS id, day",
+]
+
+
+class HandedToSpark(Exception):  # no error of ours
+    """Spark was given a text, which its parser reads to the end."""
+
+
+class AskedSpark:
+    """A session that takes no text."""
+
+    def sql(self, text: str, **_: Any) -> Any:
+        raise HandedToSpark(text)
+
+    @property
+    def catalog(self) -> AskedSpark:
+        return self
+
+    def databaseExists(self, _: str) -> bool:  # Spark's name
+        return True
+
+    def createDataFrame(self, rows: pa.Table) -> Any:  # Spark's name
+        return rows
+
+
+class InProcess(Catalog):
+    """A catalog whose tables are read and written by this process."""
+
+    def table(self, name: str, spark: Any = None) -> Table:  # as its parent
+        return super().table(name)
+
+
+@pytest.fixture(scope="module")
+def warehouse(tmp_path_factory) -> InProcess:
+    catalog = InProcess(tmp_path_factory.mktemp("warehouse"))
+    for name in ("db", "empty"):
+        catalog.create_database(name)
+    for name in ("db.t", "db.s"):
+        catalog.create_table(name, "id BIGINT, day STRING", partition_keys=["day"])
+        catalog.table(name).write(pa.table({"id": [1, 2], "day": ["a", "b"]}))
+    return catalog
+
+
+def state(catalog: InProcess) -> object:
+    names = [f"{database}.{name}" for database in catalog.list_databases() for name in catalog.list_tables(database)]
+    tables = [catalog.table(name) for name in names]
+    return (
+        catalog.list_databases(),
+        names,
+        [(t.table_schema, t.snapshots().num_rows, t.tags()) for t in tables],
+    )
+
+
+def places(text: str) -> list[int]:
+    """Where words of a statement end, behind its first words."""
+    words = Words(text)
+    first = max((first for first in STATEMENTS if Words(text).take(*first.split())), key=len)
+    return [token.end + 1 for token in words.tokens[len(first.split()) - 1 :]]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_words_that_do_not_belong_are_refused_and_nothing_is_changed(warehouse, text) -> None:
+    before = state(warehouse)
+    for junk in JUNK:
+        for at in places(text):
+            broken = f"{text[:at]} {junk} {text[at:]}"
+            try:
+                done = sql(AskedSpark(), broken, catalog=warehouse)
+            except PaimonError:
+                continue
+            except HandedToSpark as handed:
+                if junk.split()[-1] in str(handed):
+                    continue
+                done = handed
+            pytest.fail(f"passed over: {broken}: {done}")
+    now = state(warehouse)
+    assert [str(part) for part in now] == [str(part) for part in before]
+
+
+def test_every_kind_of_statement_is_tried() -> None:
+    for first in STATEMENTS:
+        assert any(Words(text).take(*first.split()) for text in TEXTS), first
+
+
+@pytest.mark.parametrize("text", ["-", "- 'x'", "+ TRUE", "- NULL", ""])
+def test_a_sign_goes_with_a_number(text) -> None:
+    with pytest.raises(InvalidArgument):
+        Words(text).literal()
+
+
+@pytest.mark.parametrize("text", ["(a = 1, a = 2)", "()", "(a)", "(a = 1 2)"])
+def test_a_partition_names_each_column_once(text) -> None:
+    with pytest.raises(InvalidArgument):
+        partition_spec(Words(text))
+
+
+@pytest.mark.parametrize("text", ["(table => 'a', table => 'b')", "('a', table => 'b')", "(tag => 'a', 'b')"])
+def test_an_argument_comes_once(text) -> None:
+    with pytest.raises(InvalidArgument, match="twice"):
+        arguments_of(Words(text), "create_tag", ["table", "tag"])
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        ("remove_orphan_files(table => 'db.t', dry_run => 'yes')", "dry_run"),
+        ("compact(table => 'db.t', compact_strategy => 'most')", "compact_strategy"),
+        ("compact(table => 'db.t', order_by => 'id')", "order_strategy"),
+    ],
+)
+def test_a_value_that_means_nothing_is_refused(warehouse, call, told) -> None:
+    with pytest.raises(InvalidArgument, match=told):
+        sql(AskedSpark(), f"CALL sys.{call}", catalog=warehouse)
+
+
+def test_what_statements_show(warehouse) -> None:
+    def shown(text: str) -> pa.Table:
+        return sql(AskedSpark(), text, catalog=warehouse)
+
+    assert shown("SHOW PARTITIONS db.t PARTITION (day = 'a')")["partition"].to_pylist() == ["day=a"]
+    assert shown("SHOW PARTITIONS db.t").num_rows == 2
+    assert shown("DESCRIBE HISTORY db.t LIMIT 1").num_rows == 1
+    shown("ALTER TABLE db.t DROP COLUMN IF EXISTS nobody")
+    assert warehouse.table("db.t").table_schema.id == 0
