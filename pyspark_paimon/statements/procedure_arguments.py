@@ -42,7 +42,7 @@ def needed(given: Arguments, name: str) -> str:
     return str(given[name])
 
 
-def flag(given: Arguments, name: str) -> bool:
+def true_or_false(given: Arguments, name: str) -> bool:
     """TRUE or FALSE; FALSE where nothing is said."""
     text = str(given.get(name, False)).lower()
     if text not in {"true", "false"}:
@@ -95,4 +95,15 @@ def time_retained(given: Arguments) -> timedelta | None:
     return None if value is None else timedelta(milliseconds=parse_duration_millis(str(value), "time_retained"))
 
 
-__all__ = ["Arguments", "arguments_of", "flag", "needed", "options_given", "partitions_of", "parts_of", "time_of", "time_retained", "whole"]
+__all__ = [
+    "Arguments",
+    "arguments_of",
+    "needed",
+    "options_given",
+    "partitions_of",
+    "parts_of",
+    "time_of",
+    "time_retained",
+    "true_or_false",
+    "whole",
+]

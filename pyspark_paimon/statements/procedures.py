@@ -17,13 +17,13 @@ from pyspark_paimon.statements.names import KnownTables
 from pyspark_paimon.statements.procedure_arguments import (
     Arguments,
     arguments_of,
-    flag,
     needed,
     options_given,
     partitions_of,
     parts_of,
     time_of,
     time_retained,
+    true_or_false,
     whole,
 )
 from pyspark_paimon.statements.words import Words
@@ -115,7 +115,7 @@ def _delete_tag(table: Table, given: Arguments) -> Any:
 
 
 def _orphans(table: Table, given: Arguments) -> Any:
-    dry = flag(given, "dry_run")
+    dry = true_or_false(given, "dry_run")
     found = table.remove_orphan_files(time_of(given, "older_than"), dry_run=dry)
     return pa.table({"path": pa.array([f.path for f in found], pa.string()), "size": pa.array([f.size for f in found], pa.int64())})
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from pyspark_paimon.spark.wire.session_settings import PREFIX, check_setting
+from pyspark_paimon.spark.wire.session_settings import SETTINGS_PREFIX, check_setting
 from pyspark_paimon.statements.names import KnownTables
 from pyspark_paimon.statements.words import Words
 
-_SETTING = re.compile(rf"`?({re.escape(PREFIX)}[^\s=`]+)`?\s*=\s*(.*)", re.DOTALL)
+_SETTING = re.compile(rf"`?({re.escape(SETTINGS_PREFIX)}[^\s=`]+)`?\s*=\s*(.*)", re.DOTALL)
 
 
 def set_value(names: KnownTables, words: Words) -> None:  # noqa: ARG001  # as all statements

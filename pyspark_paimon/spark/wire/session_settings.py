@@ -15,7 +15,7 @@ from manifest.io.paths import split_branch
 from manifest.options.support import check_call, effect_of
 from pyspark_paimon.request.scan_mode import is_place
 
-PREFIX = "spark.paimon."
+SETTINGS_PREFIX = "spark.paimon."
 OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
 _CATALOGS = frozenset({"*", "paimon", "pyspark_paimon", "spark_catalog"})
 _PLACES = 3
@@ -36,9 +36,9 @@ def _settings(conf: Mapping[str, str], path: str) -> Iterator[tuple[str, str, bo
     place = PurePosixPath(split_branch(path.partition("$")[0])[0])
     names = ({place.parent.name.removesuffix(".db"), "*"}, {place.name, "*"})
     for key, value in sorted(conf.items()):
-        if not key.startswith(PREFIX):
+        if not key.startswith(SETTINGS_PREFIX):
             continue
-        option = key.removeprefix(PREFIX)
+        option = key.removeprefix(SETTINGS_PREFIX)
         parts = option.split(".", _PLACES)
         if len(parts) > _PLACES and not _is_known(option):
             if parts[0] in _CATALOGS and parts[1] in names[0] and parts[2] in names[1]:
@@ -69,12 +69,12 @@ def _conf_of(spark: Any) -> Mapping[str, str]:
 
 def has_settings(spark: Any) -> bool:
     """Whether the session has settings for Paimon's tables."""
-    return any(key.startswith(PREFIX) for key in _conf_of(spark))
+    return any(key.startswith(SETTINGS_PREFIX) for key in _conf_of(spark))
 
 
 def check_setting(key: str, value: str) -> None:
     """Raise ``UnsupportedOption`` where ``SET key = value`` is for Paimon's tables, and no read or write of them could have it."""
-    option = key.removeprefix(PREFIX)
+    option = key.removeprefix(SETTINGS_PREFIX)
     parts = option.split(".", _PLACES)
     if option == key or (len(parts) > _PLACES and parts[0] not in _CATALOGS and not _is_known(option)):
         return
@@ -89,7 +89,7 @@ def check_settings(options: Mapping[str, str]) -> None:
         try:
             check_call({option: value})
         except UnsupportedOption as error:
-            raise UnsupportedOption(f"{PREFIX}{option}", error.reason) from None
+            raise UnsupportedOption(f"{SETTINGS_PREFIX}{option}", error.reason) from None
 
 
 def task_settings() -> dict[str, str]:
@@ -111,12 +111,12 @@ def refuse_task_settings(path: str, given: Mapping[str, str]) -> None:
     for option, value in paimon_settings(task_settings(), path).items():
         if lowered.get(option.lower()) != value:
             told = f"a plain read or write does not see it: give it as .option('{option}', '{value}'), use Table or pyspark_paimon.sql, or RESET it"
-            raise UnsupportedOption(f"{PREFIX}{option}", told)
+            raise UnsupportedOption(f"{SETTINGS_PREFIX}{option}", told)
 
 
 __all__ = [
     "OVERWRITE_MODE",
-    "PREFIX",
+    "SETTINGS_PREFIX",
     "check_setting",
     "check_settings",
     "has_settings",
