@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection
 
 from fileindex.base.log import logger_of
 from lsm.scan.plan import Report, ScanPlan
+from manifest.entry.cache import EntryCache
 from manifest.entry.live import live
 from manifest.io.errors import SnapshotNotFound, TableNotFound, UnsupportedTable
 from manifest.io.paths import with_branch
@@ -32,7 +33,8 @@ def other_branch(store: FileStore) -> str | None:
 def branch_of(store: FileStore, name: str) -> FileStore:
     """A branch of the table, to be read as it is, by its own newest schema; opened once by a store. Raises ``TableNotFound``."""
     if name not in store.branches:
-        found = FileStore.open(with_branch(store.root, name), store.file_io, cache=store.cache)
+        cache = EntryCache(store.cache.files)  # ids of schemas and snapshots mean something else on another branch
+        found = FileStore.open(with_branch(store.root, name), store.file_io, cache=cache)
         options = {option: value for option, value in found.schema.options.items() if option not in _OPTIONS}
         store.branches[name] = found.with_schema(found.schema.model_copy(update={"options": options})).metered(store.meter)
     return store.branches[name]

@@ -18,13 +18,13 @@ def rows(*triples):
     )
 
 
-def with_option(path, key, value):
-    """The table as another engine leaves it that has set an option."""
+def with_option(path, key, value, **changed):
+    """The table as another engine leaves it that has set an option and ``changed`` members of the schema."""
     newest = max(Path(path, "schema").iterdir(), key=lambda file: int(file.name.rpartition("-")[2]))
     schema = json.loads(newest.read_text())
     number = schema["id"] + 1
     known = ("version", "id", "fields", "highestFieldId", "partitionKeys", "primaryKeys", "options", "comment", "timeMillis")
-    plain = {name: schema[name] for name in known if name in schema} | {"id": number, "options": {**schema["options"], key: value}}
+    plain = {name: schema[name] for name in known if name in schema} | {"id": number, "options": {**schema["options"], key: value}, **changed}
     Path(path, "schema", f"schema-{number}").write_text(json.dumps(plain))
 
 
@@ -136,3 +136,19 @@ def test_rows_are_written_and_changed_in_the_branch_that_was_opened(table, optio
     by_table = option == "scan.fallback-branch"
     assert [row for row in read(found) if row[0] == "3"] == ([("3", 1, 1)] if by_table else kept)
     assert found.fsck(depth="deep").problems == ()
+
+
+def test_schemas_of_the_same_id_are_those_of_their_branch(tmp_path):
+    """The table has no key, its branch has one; both are at schema 1."""
+    path = tmp_path / "t"
+    table = Table.create(path, DDL, partition_keys=["day"])
+    table.create_branch("b")
+    with_option(path / "branch/branch-b", "bucket", "2", primaryKeys=["day", "id"])
+    with_option(path, "scan.fallback-branch", "b")
+    Table.open(path, branch="b").write(rows(("2", 2, 200), ("2", 2, 300), ("3", 4, 400)))
+    Table.open(path).write(rows(("1", 1, 10), ("1", 1, 10)))
+    for _ in range(2):
+        found = Table.open(path)
+        assert read(found) == [("1", 1, 10), ("1", 1, 10), ("2", 2, 300), ("3", 4, 400)]
+        assert read(found, "n >= 300") == [("2", 2, 300), ("3", 4, 400)]
+        assert read(Table.open(path, branch="b")) == [("2", 2, 300), ("3", 4, 400)]
