@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import accumulate, chain
@@ -229,16 +229,24 @@ def _refuse_others(values: Sequence[Any], accepted: frozenset[Family], target: p
         raise InvalidValue(row, "", f"{_short(value)} ({_kind_name(value)}) does not fit {target}")
 
 
-def _offsets(lengths: Iterable[int]) -> list[int]:
-    return list(accumulate(lengths, initial=0))
+def _present(values: Sequence[Any]) -> tuple[Sequence[Any], list[int], Any]:
+    """Values that are not None, the offsets of all of them as lists, and the mask of those that are None."""
+    if type(None) not in set(map(type, values)):
+        return values, list(accumulate(map(len, values), initial=0)), None
+    offsets = list(accumulate((0 if value is None else len(value) for value in values), initial=0))
+    return [value for value in values if value is not None], offsets, _mask(values)
 
 
 def _mask(values: Sequence[Any]) -> Any:
-    return pa.array([value is None for value in values], pa.bool_()) if None in map(_none, values) else None
+    return pa.array([value is None for value in values], pa.bool_()) if type(None) in set(map(type, values)) else None
 
 
-def _none(value: Any) -> Any:
-    return None if value is None else 0
+def _refuse_dimensions(values: Sequence[Any], target: pa.DataType) -> None:
+    if np.ndarray not in set(map(type, values)):
+        return
+    row = next((row for row, value in enumerate(values) if isinstance(value, np.ndarray) and value.ndim != 1), None)
+    if row is not None:
+        raise InvalidValue(row, "", f"an array of {values[row].ndim} dimensions does not fit {target}; give lists of lists")
 
 
 def _part(values: Sequence[Any], target: pa.DataType, offsets: Sequence[int] | None, step: Callable[[int, int], str]) -> Any:
@@ -255,13 +263,10 @@ def _part(values: Sequence[Any], target: pa.DataType, offsets: Sequence[int] | N
 
 def _lists(values: Sequence[Any], target: pa.DataType) -> Any:
     _refuse_others(values, frozenset({Family.NULL, Family.LIST}), target)
-    flat = next((row for row, value in enumerate(values) if isinstance(value, np.ndarray) and value.ndim != 1), None)
-    if flat is not None:
-        raise InvalidValue(flat, "", f"an array of {values[flat].ndim} dimensions does not fit {target}; give lists of lists")
-    offsets = _offsets(0 if value is None else len(value) for value in values)
-    elements = list(chain.from_iterable(value for value in values if value is not None))
-    found = _part(elements, target.value_type, offsets, lambda _, at: f"[{at}]")
-    lists = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), found, type=pa.list_(target.value_field), mask=_mask(values))
+    _refuse_dimensions(values, target)
+    present, offsets, mask = _present(values)
+    found = _part(list(chain.from_iterable(present)), target.value_type, offsets, lambda _, at: f"[{at}]")
+    lists = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), found, type=pa.list_(target.value_field), mask=mask)
     if not pa.types.is_fixed_size_list(target):
         return lists
     wrong = next((row for row, value in enumerate(values) if value is not None and len(value) != target.list_size), None)
@@ -272,8 +277,9 @@ def _lists(values: Sequence[Any], target: pa.DataType) -> Any:
 
 def _maps(values: Sequence[Any], target: pa.DataType) -> Any:
     _refuse_others(values, frozenset({Family.NULL, Family.LIST, Family.MAPPING}), target)
-    offsets = _offsets(0 if value is None else len(value) for value in values)
-    pairs = list(chain.from_iterable(value.items() if isinstance(value, Mapping) else value for value in values if value is not None))
+    _refuse_dimensions(values, target)
+    present, offsets, mask = _present(values)
+    pairs = list(chain.from_iterable(value.items() if isinstance(value, Mapping) else value for value in present))
     for at, pair in enumerate(pairs if set(map(type, pairs)) - {tuple} or set(map(len, pairs)) - {2} else ()):
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             row = bisect_right(offsets, at) - 1
@@ -286,7 +292,7 @@ def _maps(values: Sequence[Any], target: pa.DataType) -> Any:
         row = bisect_right(offsets, int(pc.index(found.is_null(), True).as_py())) - 1  # Arrow's signature
         raise InvalidValue(row, "", "a key is null")
     held = _part(items, target.item_type, offsets, lambda row, at: f"[{keys[offsets[row] + at]!r:.40}]")
-    return pa.MapArray.from_arrays(pa.array(offsets, pa.int32()), found, held, type=target, mask=_mask(values))
+    return pa.MapArray.from_arrays(pa.array(offsets, pa.int32()), found, held, type=target, mask=mask)
 
 
 def _structs(values: Sequence[Any], target: pa.DataType) -> Any:
