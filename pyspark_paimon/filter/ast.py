@@ -8,7 +8,7 @@ at microseconds, Paimon's do not.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import TypeAlias
 
@@ -44,8 +44,8 @@ class Moment:
         >>> Moment.of(datetime(1970, 1, 1, 0, 0, 1))
         Moment(nanos=1000000000, wall=True)
         """
-        naive = value.replace(tzinfo=None) if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
-        return cls((naive - _EPOCH) // timedelta(microseconds=1) * 1000 + int(getattr(value, "nanosecond", 0)), value.tzinfo is None)
+        since = value.replace(tzinfo=None) - _EPOCH - (value.utcoffset() or timedelta(0))  # an instant may lie beyond Python's years
+        return cls(since // timedelta(microseconds=1) * 1000 + int(getattr(value, "nanosecond", 0)), value.tzinfo is None)
 
 
 @dataclass(frozen=True, slots=True, order=True)

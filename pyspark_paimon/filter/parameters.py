@@ -11,7 +11,11 @@ import pyarrow as pa
 from sqlglot import exp
 
 from fileindex.base.errors import InvalidFilter
-from pyspark_paimon.filter.ast import literal_from_python
+from lsm.python_values.convert import InvalidValue, python_array
+from lsm.python_values.families import Family, family_of
+from lsm.python_values.infer import infer_type
+from pyspark_paimon.filter.arrow_values import literal_of_scalar
+from pyspark_paimon.filter.ast import Literal, literal_from_python
 
 _LEAST = 64
 _NUMBERS = r"-?\d+(?:\s*,\s*-?\d+){%d,}"
@@ -63,18 +67,28 @@ def _value(name: Any, value: Any) -> Any:
         raise InvalidFilter(f"a parameter cannot be named '{name}'")
     if isinstance(value, pa.Array | pa.ChunkedArray):
         return value
-    if isinstance(value, pa.Scalar):
-        return literal_from_python(value.as_py())
-    if isinstance(value, np.generic):
-        return literal_from_python(value.item())
     if hasattr(value, "__arrow_c_array__") or hasattr(value, "__arrow_c_stream__"):
         return pa.chunked_array(value) if hasattr(value, "__arrow_c_stream__") else pa.array(value)
     if isinstance(value, np.ndarray) or type(value).__module__.split(".")[0] == "pandas":
         if getattr(value, "ndim", 0) == 1:
             return _array(name, value)
     elif isinstance(value, Collection) and not isinstance(value, str | bytes | bytearray | Mapping):
-        return tuple(map(literal_from_python, value))
-    return literal_from_python(value)
+        return tuple(map(_literal, value))
+    return _literal(value)
+
+
+def _literal(value: Any) -> Literal:
+    """A Python, NumPy or pandas scalar as a literal. Raises ``InvalidFilter``."""
+    if isinstance(value, pa.Scalar):
+        return literal_of_scalar(value)
+    if family_of(type(value)) is Family.NULL:
+        return None
+    if isinstance(value, np.datetime64):
+        try:
+            return literal_of_scalar(python_array([value], infer_type([value]))[0])
+        except InvalidValue as error:
+            raise InvalidFilter(error.reason) from error
+    return literal_from_python(value.item() if isinstance(value, np.generic) else value)
 
 
 def _array(name: str, value: Any) -> Any:

@@ -357,6 +357,29 @@ def test_a_partition_is_the_one_that_its_rows_are_in(tmp_path: Any, column_type:
     assert table.count() == 0
 
 
+PARAMETERS = [  # wall clocks
+    ("TIMESTAMP(6)", pd.Timestamp(NOON), 1), ("TIMESTAMP(6)", np.datetime64(NOON, "us"), 1), ("TIMESTAMP(6)", np.datetime64(NOON, "ns"), 1),
+    ("TIMESTAMP(6)", np.datetime64("2024-02-29T12"), None), ("TIMESTAMP(6)", pd.NaT, 0), ("TIMESTAMP(6)", np.datetime64("NaT"), 0),
+    ("TIMESTAMP(6)", NANO, 0), ("TIMESTAMP(6)", pa.scalar(NOON), 1), ("TIMESTAMP(6)", 5, None), ("TIMESTAMP(6)", NOON.replace(year=9999, day=28), 0),
+    ("TIMESTAMP_LTZ(6)", BERLIN, 1), ("TIMESTAMP_LTZ(6)", dt.datetime(1, 1, 1, tzinfo=dt.timezone(dt.timedelta(hours=5))), 0),
+    ("DATE", np.datetime64(DAY), 1), ("DATE", NOON, 0), ("INT", np.int8(7), 1), ("INT", 7.5, 0), ("INT", pd.NA, 0), ("INT", "seven", None),
+    ("FLOAT", np.float32(0.1), 1), ("FLOAT", 0.1, 0), ("STRING", np.str_("x"), 1), ("INT", {7}, None), ("INT", object(), None),
+]  # fmt: skip
+STORED = {"TIMESTAMP(6)": NOON, "TIMESTAMP_LTZ(6)": BERLIN, "DATE": DAY, "INT": 7, "FLOAT": np.float32(0.1), "STRING": "x"}
+
+
+@pytest.mark.parametrize(("column_type", "value", "found"), PARAMETERS, ids=lambda value: repr(value)[:40])
+def test_parameters_of_filters_are_values_too(tmp_path: Any, column_type: str, value: Any, found: int | None) -> None:
+    table = Table.create(tmp_path / "t", f"v {column_type}")
+    table.write([{"v": STORED[column_type]}])
+    for text, given_value in (("v = :v", value), ("v IN :v", [value])):
+        if found is None:
+            with pytest.raises(PaimonError):
+                table.scan(text, params={"v": given_value})
+        else:
+            assert table.scan(text, params={"v": given_value}).count() == found
+
+
 SIMPLE_TYPES = [
     "TINYINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL(10, 2)", "BOOLEAN", "STRING", "BYTES", "DATE", "TIMESTAMP(3)",
     "TIMESTAMP(6)", "TIMESTAMP(9)", "TIMESTAMP_LTZ(6)", "TIME(3)",
