@@ -19,6 +19,7 @@ from lsm.orc.chars import without_padding
 from lsm.orc.protobuf import integer
 from lsm.orc.statistics import exceeds_nanos, stripe_bounds
 from lsm.orc.tail import OrcKind, OrcTail, OrcType
+from lsm.orc.wall_clock import with_java_seconds
 from lsm.parquet.footer import RowGroup
 from lsm.parquet.footer_promise import BrokenPromise, FooterPromise
 from manifest.io.errors import UnsupportedTable
@@ -116,6 +117,7 @@ class OrcDataFile(WholeGroupFile):
         by_name = all("." not in name for name in columns)  # the decoder takes a point for the way into a row
         rows = self._reader.read_stripe(group.index, columns=list(columns) if by_name else None)
         arrays = [without_padding(rows.column(name), self._tail, self._tail.columns[name]) for name in columns]
+        arrays = [with_java_seconds(array, lambda: self._tail.writer_zone(self.read_range, group.index)) for array in arrays]
         return pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
     def _check_times(self, column: str) -> None:

@@ -23,6 +23,7 @@ _MOST_DIGITS = 38
 _MOST_DEPTH = 100
 _IN_MEMORY = 30
 """Bytes in memory for a byte of a tail."""
+_UTC = frozenset({"", "UTC", "GMT", "Etc/UTC", "Etc/GMT"})
 _LARGEST_BLOCK = 1 << 23
 """A chunk's header has 23 bits for its length."""
 
@@ -77,6 +78,8 @@ class OrcTail:
         statistics: of the whole file; () if there are none.
         stripe_statistics: of every stripe; () if there are none.
         size: bytes of the tail.
+        footers: where the footer of each stripe begins, and its bytes.
+        packing: the codec, and the bytes that a chunk holds at most.
     """
 
     types: tuple[OrcType, ...]
@@ -84,6 +87,8 @@ class OrcTail:
     statistics: OrcStatistics
     stripe_statistics: Sequence[OrcStatistics]
     size: int
+    footers: tuple[tuple[int, int], ...] = ()
+    packing: tuple[int, int] = (0, 0)
     kept: set[object] = field(default_factory=set, repr=False)
 
     @classmethod
@@ -115,7 +120,13 @@ class OrcTail:
         each = tuple(tuple(messages(stripe, 1)) for stripe in messages(message(metadata_of(body[:metadata_length], codec, block)), 1))
         if len(each) != len(stripes) or any(len(one) != len(types) for one in each):
             each = ()
-        return cls(types, stripes, whole if len(whole) == len(types) else (), each, tail)
+        footers = tuple(_footer_place(stripe) for stripe in messages(footer, 3))
+        return cls(types, stripes, whole if len(whole) == len(types) else (), each, tail, footers, (codec, block))
+
+    def writer_zone(self, read_range: ReadRange, stripe: int) -> str:
+        """The time zone of whoever wrote a stripe; '' for UTC. Raises ``ValueError`` or ``UnsupportedTable``."""
+        zone = text(message(metadata_of(read_range(*self.footers[stripe]), *self.packing)), 3).decode()
+        return "" if zone in _UTC else zone
 
     @property
     def weight(self) -> int:
@@ -169,6 +180,10 @@ def _check_tree(types: Sequence[OrcType]) -> None:
             raise ValueError("its types are no tree")
     if following != len(types):
         raise ValueError("its types are no tree")
+
+
+def _footer_place(stripe: OrcMessage) -> tuple[int, int]:
+    return sum(integer(stripe, part) for part in (1, 2, 3)), integer(stripe, 4)
 
 
 def _stripes(stripes: Sequence[OrcMessage], limit: int) -> Iterator[RowGroup]:
