@@ -11,12 +11,12 @@ import pyarrow.parquet as pq
 
 from fileindex.base.lazy import cached_property
 from lsm.parquet.fields import ColumnChunk, ColumnMetaData, FileMetaData, RowGroupMetaData, SizeStatistics, list_of, value, value_or
+from lsm.parquet.footer_fixup import maps_as_lists
 from lsm.parquet.footer_promise import FooterPromise
 from lsm.parquet.footer_seal import check_footer_seal, footer_seal_length
 from lsm.parquet.footer_structure import BYTES_IN_MEMORY, check_footer, decode_footer
 from lsm.parquet.footer_writer import PARQUET_MAGIC
 from lsm.parquet.nested import leaf_count
-from lsm.parquet.optional_keys import maps_as_lists
 from lsm.parquet.page_index import PageFooter, ReadRange
 from lsm.parquet.row_group_pages import DAMAGE
 from lsm.parquet.thrift import Struct, encode_struct

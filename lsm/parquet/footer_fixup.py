@@ -5,6 +5,7 @@
   fails on a file that has another physical type.
 * The encoder leaves NaN out of minima and maxima. To Paimon NaN is the greatest value: it would pass over row groups and pages that
   hold it. Like its own writer's, a row group's column with NaN has neither bounds nor a column index.
+* Paimon up to 0.8 marks the keys of maps as optional. Arrow refuses such maps, so its decoder gets them as lists of entries.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from lsm.parquet.fields import (
     ColumnChunk,
     ColumnMetaData,
     ConvertedType,
+    FieldRepetitionType,
     FileMetaData,
     LogicalType,
     RowGroupMetaData,
@@ -28,6 +30,7 @@ from lsm.parquet.fields import (
     TimeUnit,
     list_of,
     value,
+    value_or,
 )
 from lsm.parquet.footer_seal import footer_seal
 from lsm.parquet.thrift import I32, STRUCT, TRUE_FIELD, Struct, decode_struct, encode_struct
@@ -45,6 +48,8 @@ _BOUNDS = (
 )
 _COLUMN_INDEX = (ColumnChunk.COLUMN_INDEX_OFFSET, ColumnChunk.COLUMN_INDEX_LENGTH)
 _CONVERTED_TYPES = {"ms": ConvertedType.TIMESTAMP_MILLIS, "us": ConvertedType.TIMESTAMP_MICROS}
+_TO_KEY = 2
+"""Elements from a map to its key: the repeated group lies between."""
 _UNITS = {"ms": TimeUnit.MILLIS, "us": TimeUnit.MICROS}
 
 
@@ -196,4 +201,31 @@ def _leaves(kind: Any) -> Iterator[Any]:
         yield kind
 
 
-__all__ = ["FooterSink", "as_integers", "columns_with_nan", "name_timestamps", "take_bounds"]
+def maps_as_lists(footer: Struct) -> Struct | None:
+    """Return a footer whose maps with optional keys are lists of (key, value). None if it has no such map."""
+    kind, elements = footer[FileMetaData.SCHEMA][1]
+    changed = [_as_list(element) if _has_optional_key(elements, at) else element for at, element in enumerate(elements)]
+    if all(new is old for new, old in zip(changed, elements, strict=True)):
+        return None
+    return {**footer, FileMetaData.SCHEMA: (footer[FileMetaData.SCHEMA][0], (kind, changed))}
+
+
+def _has_optional_key(elements: Any, at: int) -> bool:
+    element: Struct = elements[at]
+    is_map = (
+        LogicalType.MAP in value_or(element, SchemaElement.LOGICAL_TYPE, {})
+        or value_or(element, SchemaElement.CONVERTED_TYPE, None) == ConvertedType.MAP
+    )
+    if not is_map or at + _TO_KEY >= len(elements) or value_or(elements[at + 1], SchemaElement.NUM_CHILDREN, 0) != 2:
+        return False
+    return bool(value(elements[at + _TO_KEY], SchemaElement.REPETITION_TYPE) == FieldRepetitionType.OPTIONAL)
+
+
+def _as_list(element: Struct) -> Struct:
+    annotation: Struct = {SchemaElement.CONVERTED_TYPE: (I32, ConvertedType.LIST)}
+    if SchemaElement.LOGICAL_TYPE in element:
+        annotation[SchemaElement.LOGICAL_TYPE] = (STRUCT, {LogicalType.LIST: (STRUCT, {})})
+    return dict(sorted({**element, **annotation}.items()))
+
+
+__all__ = ["FooterSink", "as_integers", "columns_with_nan", "maps_as_lists", "name_timestamps", "take_bounds"]
