@@ -181,7 +181,7 @@ def _plain(column: Any, type_: Any, name: str) -> Any:
         column = column.cast(column.type.value_type)
     if pa.types.is_nested(column.type):  # the encoder passes over where slices of what is inside begin
         column = pa.chunked_array([chunk.take(pa.array(np.arange(len(chunk)))) for chunk in column.chunks], column.type)
-    if column.type == type_ and not _has_times(type_):
+    elif column.type == type_ and not _has_times(type_):
         return column
     try:
         found = pa.chunked_array([_cast(chunk, type_) for chunk in column.chunks], type_)
@@ -199,7 +199,8 @@ def _cast(array: Any, type_: Any) -> Any:
 def _nested(array: Any, type_: Any) -> Any:
     nulls = array.is_null() if array.null_count else None
     if pa.types.is_struct(type_):
-        children = [_cast(array.field(at), type_.field(at).type) for at in range(type_.num_fields)]
+        # flatten: the encoder stores what lies below the nulls of a ROW in a ROW, and every later value moves
+        children = [_cast(child, type_.field(at).type) for at, child in enumerate(array.flatten())]
         return pa.StructArray.from_arrays(children, fields=list(type_), mask=nulls)
     if pa.types.is_map(type_):
         keys, items = _cast(array.keys, type_.key_type), _cast(array.items, type_.item_type)
