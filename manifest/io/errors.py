@@ -140,6 +140,20 @@ class OutOfDisk(StorageError):
     """The disk or the quota is full; what this attempt wrote is removed, the table is as it was."""
 
 
+class NotARegularFile(StorageError):
+    """A FIFO, socket or device stands where a file should be. It is not opened, for that could wait forever."""
+
+
+class OutOfThreads(PaimonError, RuntimeError):
+    """The process may start no more threads, and none that runs could do the work."""
+
+    def __init__(self) -> None:
+        super().__init__("no thread can be started; raise the limit (ulimit -u, pids.max of the container) or ask for fewer threads")
+
+    def __reduce__(self) -> tuple[type[OutOfThreads], tuple[()]]:
+        return type(self), ()
+
+
 class OutOfMemory(PaimonError, MemoryError):
     """The process got no memory for what ``path`` holds: its limit is too low, or a damaged file asks for too much; nothing is known of the file."""
 
@@ -168,9 +182,11 @@ __all__ = [
     "FileTaken",
     "HistoryBusy",
     "InvalidSchema",
+    "NotARegularFile",
     "NullInKey",
     "OutOfDisk",
     "OutOfMemory",
+    "OutOfThreads",
     "PathNotAllowed",
     "SchemaMismatch",
     "SnapshotExpired",

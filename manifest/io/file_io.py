@@ -24,7 +24,7 @@ from fileindex.base.errors import CorruptFile
 from manifest.io import failpoints
 from manifest.io.directories import publish_by_rename, retire_by_rename
 from manifest.io.errors import FileReplaced
-from manifest.io.posix import is_still, link_new, locked, moved, sync_directory, target_of_temporary, temporary_name, turn_at
+from manifest.io.posix import check_regular, is_still, link_new, locked, moved, sync_directory, target_of_temporary, temporary_name, turn_at
 from manifest.io.storage_errors import with_storage_errors
 
 _CLOCK_TICK_NANOS = 2 * 10**9
@@ -205,6 +205,7 @@ class LocalFileIO:
         return True
 
     def read(self, path: str) -> bytes:
+        check_regular(path)
         with open(path, "rb") as file:
             return file.read()
 
@@ -217,6 +218,7 @@ class LocalFileIO:
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         if offset < 0 or length < 0:
             raise CorruptFile(path, f"negative range: {length} bytes at {offset}")
+        check_regular(path)
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             size = os.fstat(descriptor).st_size
@@ -355,6 +357,7 @@ class LocalFileIO:
         return pa.OSFile(path, mode="wb")
 
     def open_input(self, path: str, size: int | None = None) -> Any:  # noqa: ARG002  # asking is cheap
+        check_regular(path)
         return pa.OSFile(path, mode="rb")
 
     def open_ranges(self, path: str, held: Holder | None = None) -> RangeReader:  # noqa: ARG002  # reading is cheap

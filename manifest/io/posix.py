@@ -8,12 +8,13 @@ import errno
 import fcntl
 import os
 import re
+import stat
 import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from manifest.io.errors import UnsafeFileIO
+from manifest.io.errors import NotARegularFile, UnsafeFileIO
 
 _TURN_SECONDS = 5.0
 _TURN_POLL_SECONDS = 0.002
@@ -70,6 +71,13 @@ def _open_directory(directory: str) -> int | None:
         return os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     except OSError:
         return None
+
+
+def check_regular(path: str) -> None:
+    """Raise ``NotARegularFile`` for a FIFO, socket or device, which to open may wait forever."""
+    mode = os.stat(path).st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # a directory is refused where it is opened
+        raise NotARegularFile(errno.EINVAL, "a FIFO, socket or device, no file; remove it", path)
 
 
 def temporary_name(path: str) -> str:
@@ -155,4 +163,4 @@ def sync_directory(path: str) -> None:
         os.close(descriptor)
 
 
-__all__ = ["is_still", "link_new", "locked", "moved", "sync_directory", "target_of_temporary", "temporary_name", "turn_at"]
+__all__ = ["check_regular", "is_still", "link_new", "locked", "moved", "sync_directory", "target_of_temporary", "temporary_name", "turn_at"]
