@@ -9,6 +9,7 @@ from typing import Any
 
 from fileindex.base.errors import PaimonError
 from manifest.io.errors import EncodeFailed, OutOfMemory
+from manifest.io.storage_errors import is_out_of_memory
 
 
 class encode_errors(AbstractContextManager[None]):  # noqa: N801  # used as a function is
@@ -33,7 +34,7 @@ class encode_errors(AbstractContextManager[None]):  # noqa: N801  # used as a fu
         """Raise the typed error. Typed errors, errors of storage and interrupts pass."""
         if not isinstance(error, Exception) or isinstance(error, PaimonError | OSError):
             return
-        if isinstance(error, MemoryError):
+        if is_out_of_memory(error):
             raise OutOfMemory(self._path, str(error)) from error
         column = self._column
         if column is None and self._culprit is not None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 
 from lsm.commit.post_commit import compact_buckets
 from manifest.commit.conflicts import BucketId
+from manifest.io.threads import WorkerPool
 from manifest.store import FileStore
 
 
@@ -21,7 +22,7 @@ class BackgroundCompaction:
     def __init__(self, user: str, *, threads: int = 1) -> None:
         self._user = user
         self._threads = threads
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="paimon-compact")
+        self._pool = WorkerPool(1, thread_name_prefix="paimon-compact")
         self._lock = threading.Lock()
         self._waiting: set[BucketId] = set()
         self._store: FileStore | None = None

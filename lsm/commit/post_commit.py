@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import islice
@@ -23,6 +22,7 @@ from manifest.commit.message import CommitMessage, CommitResult
 from manifest.commit.successor import remember
 from manifest.entry.columns import EntryColumns
 from manifest.io.errors import SnapshotNotFound
+from manifest.io.threads import WorkerPool
 from manifest.store import FileStore
 
 _LOG = logger_of(__name__)
@@ -153,7 +153,7 @@ def _compacted_once(store: FileStore, user: str, buckets: Collection[BucketId], 
             failed.remove(bucket)
 
     try:
-        with ThreadPoolExecutor(max(1, threads)) as pool:
+        with WorkerPool(max(1, threads)) as pool:
             list(pool.map(one, buckets))
         return commit.commit(messages)
     except BaseException:

@@ -36,7 +36,8 @@ from lsm.scan.predicates import texts_wanted
 from lsm.schema.evolution import SchemaMapping, is_same, to_read_schema
 from lsm.schema.parquet_schema import KIND_FIELD, needs_int96
 from manifest.entry.bounds import BoundsColumn
-from manifest.io.errors import CastFailed
+from manifest.io.errors import CastFailed, OutOfMemory
+from manifest.io.storage_errors import is_out_of_memory
 from manifest.stats.column_stats import ColumnBounds, may_match
 
 _Mask = Mask
@@ -167,7 +168,9 @@ class RowGroupRead:
             return to_read_schema(array, source.type, wanted)
         except CastFailed as error:
             raise CastFailed(f"{self.data.path}: column '{name}': {error}") from error
-        except pa.ArrowException as error:
+        except (MemoryError, pa.ArrowException) as error:
+            if is_out_of_memory(error):
+                raise OutOfMemory(self.data.path, str(error)) from error
             held = plain_text(array.slice(0, 0)).type
             raise CorruptFile(self.data.path, f"column '{source.name}' holds {held} instead of {source.type} ({error})") from error
 

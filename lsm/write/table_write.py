@@ -7,7 +7,7 @@ each. Nothing is visible before the messages are committed, and ``abort`` remove
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import wait
 from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -39,6 +39,7 @@ from manifest.entry.index_manifest import HASH
 from manifest.io import failpoints
 from manifest.io.group_sync import GroupSync
 from manifest.io.paths import POSTPONE_BUCKET, FileNames
+from manifest.io.threads import WorkerPool
 from manifest.options.support import check_writable
 from manifest.schema.key_validation import check_crossing_keys
 from manifest.store import FileStore
@@ -126,7 +127,7 @@ class TableWrite:
             min(SPILL_BATCH_BYTES, store.options.write_buffer_size // MAX_SPILL_FAN_IN),
         )
         self._first_sequence = first_sequence
-        self._pool = ThreadPoolExecutor(max(1, threads), thread_name_prefix="paimon-write")
+        self._pool = WorkerPool(max(1, threads), thread_name_prefix="paimon-write")
         self._logs = not ignore_existing
         self._existing = ExistingFiles(store, ignore=ignore_existing, snapshot_id=base_snapshot_id, buckets=buckets)
         self._owners = owners

@@ -27,6 +27,7 @@ from manifest.avro.other_formats import arrow_records
 from manifest.avro.schemas import AvroSchema, layout, parsed
 from manifest.avro.wire import MAGIC, SYNC_BYTES, AvroCursor, block_prefix, encode_header
 from manifest.io.errors import OutOfMemory
+from manifest.io.storage_errors import is_out_of_memory
 
 _MARK, _IS_MARKED, _IS_NAMED = b"sync.marker", b"crc32", b"crc32 of name and content"
 _CRC = 4
@@ -62,9 +63,9 @@ def read_container(path: str, data: bytes) -> Container:
     """Open the container ``data``, read from ``path``. Raises ``CorruptFile``, or ``UnsupportedTable`` for a codec we lack."""
     try:
         return _read(path, data)
-    except MemoryError as error:
-        raise OutOfMemory(path, str(error)) from error
-    except (*_MALFORMED, *BROKEN_BLOCK, pa.ArrowException, OSError, SchemaParseException) as error:
+    except (MemoryError, *_MALFORMED, *BROKEN_BLOCK, pa.ArrowException, OSError, SchemaParseException) as error:
+        if is_out_of_memory(error):
+            raise OutOfMemory(path, str(error)) from error
         raise CorruptFile(path, f"not a readable Avro file ({error})") from error
 
 
@@ -168,9 +169,9 @@ def read_blocks(path: str, metadata: Mapping[bytes, bytes], blocks: Iterable[byt
             found.append(decompress(source.take(source.long()), MAX_PAYLOAD - total))
             count, total = count + records, total + len(found[-1])
         return Container(path, _schema(metadata[b"avro.schema"]), count, b"".join(found))
-    except MemoryError as error:
-        raise OutOfMemory(path, str(error)) from error
-    except (*_MALFORMED, *BROKEN_BLOCK, pa.ArrowException, OSError, SchemaParseException) as error:
+    except (MemoryError, *_MALFORMED, *BROKEN_BLOCK, pa.ArrowException, OSError, SchemaParseException) as error:
+        if is_out_of_memory(error):
+            raise OutOfMemory(path, str(error)) from error
         raise CorruptFile(path, f"not a readable Avro file ({error})") from error
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from functools import lru_cache
 from typing import Any
 
 from manifest.io.file_io import FileIO
+from manifest.io.threads import WorkerPool
 from manifest.io.wrapped import WrappedFileIO
 
 _AT_ONCE = 4
@@ -63,9 +64,9 @@ class GroupSync(WrappedFileIO):
 
 
 @lru_cache(maxsize=1)
-def _threads(process: int) -> ThreadPoolExecutor:
+def _threads(process: int) -> WorkerPool:
     """The threads of this ``process`` that wait for the disk, started once: a small commit takes hardly longer than starting some."""
-    return ThreadPoolExecutor(_AT_ONCE, thread_name_prefix=f"paimon-sync-{process}")
+    return WorkerPool(_AT_ONCE, thread_name_prefix=f"paimon-sync-{process}")
 
 
 __all__ = ["GroupSync"]

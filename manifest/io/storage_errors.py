@@ -14,6 +14,8 @@ from manifest.io.errors import FileMissing, FileTaken, OutOfDisk, StorageDenied,
 
 _Class = TypeVar("_Class", bound=type)
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+_NO_MEMORY = ("malloc of size", "realloc of size", "bad_alloc", "Allocation error", "not enough memory", "Error -4 ")
+"""What decoders say whose errors are of no type of their own: Arrow, the C++ library, zstandard, zlib."""
 OPERATIONS = (
     "read",
     "read_range",
@@ -53,6 +55,15 @@ class storage_errors(AbstractContextManager[None]):  # noqa: N801  # used as a f
         """Raise the typed error; others pass as they are."""
         if isinstance(error, OSError) and not isinstance(error, PaimonError):
             raise _typed(error, self.path) from error
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Return whether a decoder failed for want of memory, so that its file may be whole.
+
+    >>> is_out_of_memory(MemoryError()), is_out_of_memory(OSError("ZSTD decompression failed: Allocation error : not enough memory"))
+    (True, True)
+    """
+    return isinstance(error, MemoryError) or any(text in str(error) for text in _NO_MEMORY)
 
 
 def _typed(error: OSError, path: str) -> StorageError:
@@ -95,4 +106,4 @@ def _translated(method: Callable[..., Any]) -> Callable[..., Any]:
     return cast("Callable[..., Any]", operation)
 
 
-__all__ = ["OPERATIONS", "storage_errors", "with_storage_errors"]
+__all__ = ["OPERATIONS", "is_out_of_memory", "storage_errors", "with_storage_errors"]

@@ -6,9 +6,11 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from functools import lru_cache
 from typing import Any, ParamSpec, TypeVar
+
+from manifest.io.threads import WorkerPool, start_some
 
 P = ParamSpec("P")
 Item = TypeVar("Item")
@@ -52,10 +54,10 @@ def together(jobs: Sequence[Callable[[], Any]]) -> list[Any]:
             errors[number] = error
 
     threads = [threading.Thread(target=run, args=(number,), name="paimon-together") for number in range(len(jobs) - 1)]
-    for thread in threads:
-        thread.start()
-    run(len(jobs) - 1)
-    for thread in threads:
+    started = start_some(threads)
+    for number in range(len(started), len(jobs)):
+        run(number)
+    for thread in started:
         thread.join()
     if errors:
         raise errors[min(errors)]
@@ -63,9 +65,9 @@ def together(jobs: Sequence[Callable[[], Any]]) -> list[Any]:
 
 
 @lru_cache(maxsize=1)
-def _threads(process: int) -> ThreadPoolExecutor:
+def _threads(process: int) -> WorkerPool:
     """Those of this ``process``: a fork leaves its parent's behind."""
-    return ThreadPoolExecutor(LANES, thread_name_prefix=f"paimon-store-{process}")
+    return WorkerPool(LANES, thread_name_prefix=f"paimon-store-{process}")
 
 
 __all__ = ["LANES", "spread", "start", "together"]

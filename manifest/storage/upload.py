@@ -11,6 +11,7 @@ from typing import Any, Self
 import pyarrow as pa
 
 from manifest.io.errors import StorageError
+from manifest.io.threads import start_one
 from manifest.storage.bucket import PART_BYTES, Bucket
 
 _POLL_SECONDS = 0.5
@@ -96,8 +97,9 @@ class _Upload:
 
     def _send(self, part: bytes | None) -> None:
         if self._thread is None:
-            self._thread = threading.Thread(target=self._upload, name="paimon-upload", daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=self._upload, name="paimon-upload", daemon=True)
+            start_one(thread)
+            self._thread = thread
         while self._error is None:
             with suppress(queue.Full):
                 self._parts.put(part, timeout=_POLL_SECONDS)

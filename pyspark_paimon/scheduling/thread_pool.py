@@ -5,8 +5,9 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Generic, TypeVar
+
+from manifest.io.threads import WorkerPool, start_some
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -108,16 +109,19 @@ def interleaved(sources: Sequence[Callable[[], Iterator[T]]], threads: int, budg
     buffer: _Buffer[T] = _Buffer(len(sources), budget)
     waiting = iter(enumerate(sources))
     readers = [threading.Thread(target=_pump_all, args=(waiting, buffer), name="paimon-read") for _ in range(min(threads, len(sources)))]
+    started: list[threading.Thread] = []
     try:
-        for reader in readers:
-            reader.start()
+        started = start_some(readers)
+        if not started:  # no thread to be had: one source after the other
+            for source in sources:
+                yield from source()
+            return
         for number in range(len(sources)):
             yield from buffer.take(number)
     finally:
         buffer.stop()
-        for reader in readers:
-            if reader.ident is not None:
-                reader.join()
+        for reader in started:
+            reader.join()
 
 
 def _pump_all(waiting: Iterator[tuple[int, Callable[[], Iterator[T]]]], buffer: _Buffer[T]) -> None:
@@ -145,7 +149,7 @@ def each(work: Callable[[Any], R], items: Sequence[Any], threads: int) -> list[R
     """``work`` of every item, in order; the first error is raised after the running ones have ended and the rest are cancelled."""
     if threads <= 1 or len(items) <= 1:
         return [work(item) for item in items]
-    with ThreadPoolExecutor(min(threads, len(items)), "paimon-work") as pool:
+    with WorkerPool(min(threads, len(items)), "paimon-work") as pool:
         futures = [pool.submit(work, item) for item in items]
         try:
             return [future.result() for future in futures]

@@ -8,7 +8,6 @@ leaves those files out. Files are given to Spark only where rows, types and valu
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePosixPath
@@ -23,6 +22,7 @@ from lsm.scan.split_units import units
 from lsm.schema.evolution import SchemaMapping, is_same
 from lsm.schema.parquet_schema import KIND_FIELD
 from manifest.entry.data_file import DataFileMeta
+from manifest.io.threads import WorkerPool
 from manifest.storage.allowed_roots import allowed_roots
 from manifest.store import FileStore
 from manifest.types.data_type import DataField, DataType
@@ -116,7 +116,7 @@ def _is_plain(store: FileStore, path: str) -> bool:
 
 
 def _checked(store: FileStore, request: ScanRequest, files: Sequence[_Alone]) -> list[_Native | None]:
-    with ThreadPoolExecutor(min(_THREADS, len(files))) as threads:
+    with WorkerPool(min(_THREADS, len(files))) as threads:
         return list(threads.map(partial(_check, store, request.columns), files))
 
 

@@ -1,0 +1,61 @@
+"""Threads where the process may start no more: the ones that run do the work, and where none runs the caller does it."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from typing import ParamSpec, TypeVar
+
+from manifest.io.errors import OutOfThreads
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+class WorkerPool(ThreadPoolExecutor):
+    """A thread pool that goes on with fewer threads than it may have, and without one in the thread of the caller."""
+
+    def submit(self, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> Future[_T]:
+        """Do the work in a thread, or now if none can be started."""
+        try:
+            return super().submit(fn, *args, **kwargs)
+        except OutOfThreads:
+            future: Future[_T] = Future()
+            try:
+                future.set_result(fn(*args, **kwargs))
+            except Exception as error:  # noqa: BLE001 -- the future raises it, as that of a thread does
+                future.set_exception(error)
+            return future
+
+    def _adjust_thread_count(self) -> None:
+        try:
+            super()._adjust_thread_count()
+        except RuntimeError as error:
+            if not self._threads:
+                with suppress(queue.Empty):
+                    self._work_queue.get_nowait()  # ``submit`` does it: so no thread must do it later
+                raise OutOfThreads from error
+
+
+def start_some(threads: Sequence[threading.Thread]) -> list[threading.Thread]:
+    """Start threads until the process may have no more. Return those that run."""
+    started: list[threading.Thread] = []
+    for thread in threads:
+        try:
+            thread.start()
+        except RuntimeError:
+            break
+        started.append(thread)
+    return started
+
+
+def start_one(thread: threading.Thread) -> None:
+    """Start a thread. Raises ``OutOfThreads``."""
+    if not start_some([thread]):
+        raise OutOfThreads
+
+
+__all__ = ["WorkerPool", "start_one", "start_some"]
