@@ -24,7 +24,11 @@ def with_option(path, key, value, **changed):
     schema = json.loads(newest.read_text())
     number = schema["id"] + 1
     known = ("version", "id", "fields", "highestFieldId", "partitionKeys", "primaryKeys", "options", "comment", "timeMillis")
-    plain = {name: schema[name] for name in known if name in schema} | {"id": number, "options": {**schema["options"], key: value}, **changed}
+    plain = {name: schema[name] for name in known if name in schema} | {
+        "id": number,
+        "options": {**schema["options"], key: value},
+        **changed,
+    }
     Path(path, "schema", f"schema-{number}").write_text(json.dumps(plain))
 
 
