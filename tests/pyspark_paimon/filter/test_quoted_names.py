@@ -88,6 +88,18 @@ def test_merges_refuse_them_too(table: Table) -> None:
         merge.when_matched_update({"city": 'upper("city")'})
 
 
+def test_columns_of_spark_refuse_them_too(table: Table) -> None:
+    functions = pytest.importorskip("pyspark.sql.connect.functions")
+    for condition in (
+        functions.expr("\"city\" <> 'Oslo'"),
+        (functions.col("id") > 0) & functions.expr("\"CITY\" <> 'Oslo'"),
+        functions.lit("city") != "Oslo",
+    ):
+        with pytest.raises(InvalidFilter, match=r"write `city`|names no column"):
+            table.delete(condition)
+    assert table.count() == 2
+
+
 def test_two_literals_of_arrow_are_refused(table: Table) -> None:
     expression = pc.not_equal(pc.utf8_upper(pc.field("city")), "OSLO") | pc.not_equal(pc.scalar("city"), pc.scalar("Oslo"))
     with pytest.raises(InvalidFilter, match="names no column"):
