@@ -82,7 +82,7 @@ LEAVES: list[pl.Expr] = [
     *(c(name).eq_missing(None) for name in LITERALS),
     *(c(name).ne_missing(None) for name in LITERALS),
     *(c(name).is_in(values) for name, values in LITERALS.items() if name not in {"t", "z"}),
-    *(c(name).is_in([value for value in values if value is not None]) for name, values in LITERALS.items()),
+    *(c(name).is_in([value for value in values if value is not None]) for name, values in LITERALS.items() if name != "t"),
     *(c(name).is_in(values, nulls_equal=True) for name, values in LITERALS.items() if name in {"n", "s"}),
     *(c("n").is_between(1, 3, closed=closed) for closed in ("both", "left", "right", "none")),
     *(c(name).is_null() for name in LITERALS),
@@ -131,8 +131,8 @@ def test_conditions_of_conditions_keep_them_too(
 
 def test_what_both_answer_alike_reaches_the_plan(table: Table) -> None:
     types = table.table_schema.column_types
-    exact = [~c("n").is_in([1]), c("s").str.starts_with("O"), c("t") > START.replace(year=2000), (c("n") == 1) | ~(c("b") < 5)]
-    for condition in (c("n") == 3, *exact[:2], exact[3], c("z") >= START.replace(tzinfo=dt.UTC)):
+    exact = [~c("n").is_in([1]), c("s").str.starts_with("O"), (c("n") == 1) | ~(c("b") < 5)]
+    for condition in (c("n") == 3, *exact, c("day") == START.date()):
         assert polars_condition(condition, types) is not None
     assert polars_condition(c("f") == 0.1, types) is None
     assert polars_condition((c("n").sin() > 0) | (c("n") == 1), types) is None
