@@ -40,7 +40,7 @@ def conform(rows: Any, schema: TableSchema, kinds: Any = None) -> Any:
     a: int32
     >>> conform(pa.table({"a": [2**40]}), schema)
     Traceback (most recent call last):
-    manifest.io.errors.SchemaMismatch: column 'a', row 0: ...
+    manifest.io.errors.SchemaMismatch: column 'a', row 0 of its batch: ...
     """
     known_names = frozenset(schema.names)
     for name, times in Counter(rows.schema.names).items():
@@ -95,7 +95,7 @@ def _cast(column: Any, field: DataField, target: Any) -> Any:
     try:
         return lossless_cast(column, target)
     except LossyCast as error:
-        where = f"column '{field.name}', row {first_lossy_row(column, target)}"
+        where = f"column '{field.name}', row {first_lossy_row(column, target)} of its batch"
         if error.rounded:
             raise SchemaMismatch(
                 f"{where}: a value of Arrow {source} would be rounded to become {field.type}{cast_hint(field, source)}"

@@ -123,7 +123,7 @@ def _named_columns(columns: Mapping[Any, Any], schema: pa.Schema) -> pa.Table:
     arrays = {}
     for name, values in columns.items():
         wanted = _table_type(name, schema)
-        if not hasattr(values, "__iter__") or isinstance(values, str | bytes):
+        if not hasattr(values, "__iter__") or isinstance(values, str | bytes) or getattr(values, "ndim", 1) == 0:
             raise InvalidArgument(f"column '{name}' is given as {type(values).__name__}; a list of values is wanted: {{'{name}': [...]}}")
         arrays[name] = python_column(name, values, wanted)
     try:

@@ -8,6 +8,7 @@ import pickle
 from itertools import chain
 
 import duckdb
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -87,6 +88,9 @@ def test_maps_are_given_as_dicts(table):
         ({"id": ["x"]}, SchemaMismatch, r"column 'id', row 0: 'x' \(str\) does not fit int64"),
         ({"id": [1, 2], "s": ["a"]}, SchemaMismatch, "different lengths: id 2, s 1"),
         ({"id": 7}, InvalidArgument, "column 'id' is given as int"),
+        ({"id": np.array(7)}, InvalidArgument, "column 'id' is given as ndarray"),
+        ({"id": np.array([[7]])}, SchemaMismatch, "column 'id', row 0"),
+        ({"id": np.array([7], dtype=">i8")}, SchemaMismatch, "column 'id' has no Arrow type"),
         ({7: [1]}, InvalidArgument, "not by 7"),
         ([{"id": 1, "s": object()}], SchemaMismatch, "column 's'"),
     ],
