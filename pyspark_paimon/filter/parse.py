@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow.compute as pc
 
-from fileindex.base.errors import InvalidFilter
+from fileindex.base.errors import InvalidArgument, InvalidFilter
 from fileindex.base.time_zone import UTC, session_zone, time_zone
 from fileindex.predicate.tree import And, Compare, Formula, In, IsNull, Or, Predicate, StartsWith
 
@@ -76,8 +76,13 @@ def parse_filter(text: str, types: Types, params: Mapping[str, object] | None = 
         refuse_quoted_names(text, types, sql_tokens)
     if params or len(text) > _KEPT_TEXT:
         return bind(_condition(text, params), types)
-    # Constants that are computed while the text is read may depend on the zone.
-    return bind(_kept_condition(text, session_zone() if _HAS_TIMES.search(text) else UTC), types)
+    zone = UTC
+    if _HAS_TIMES.search(text):  # constants that are computed while the text is read may depend on the zone
+        try:
+            zone = session_zone()
+        except InvalidArgument:  # a zone without a name matters only where it is needed
+            return bind(_condition(text, params), types)
+    return bind(_kept_condition(text, zone), types)
 
 
 def _condition(text: str, params: Mapping[str, object] | None = None) -> Condition:

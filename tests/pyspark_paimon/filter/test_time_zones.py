@@ -172,6 +172,9 @@ def test_the_zone_is_that_of_the_process_unless_one_is_given(monkeypatch: pytest
     monkeypatch.setenv("TZ", "Nowhere/Here")
     with pytest.raises(InvalidArgument, match=r"'Nowhere/Here' of this process.*set TZ"):
         session_zone()
+    assert kept("hour(t) = 1 AND d = DATE '2024-03-31'", [{"t": wall(INSTANTS[1], "UTC"), "d": INSTANTS[1].date()}]) == [True]
+    with pytest.raises(InvalidArgument, match="set TZ"):
+        kept("hour(z) = 1", [])
     with pytest.raises(InvalidArgument, match="'Mars/Base'"), time_zone("Mars/Base"):
         pass
 
