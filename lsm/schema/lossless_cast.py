@@ -86,10 +86,14 @@ def _leaves(before: Any, after: Any) -> Iterator[tuple[Any, Any]]:
     if not pa.types.is_nested(target):
         yield before, after
         return
-    chunks = [one.chunks if isinstance(one, pa.ChunkedArray) else [one] for one in (before, after)]
-    for old, new in zip(*chunks, strict=True):
+    for old, new in zip(_filled_chunks(before), _filled_chunks(after), strict=True):
         for pair in zip(_parts(old, target), _parts(new, target), strict=True):
             yield from _leaves(*pair)
+
+
+def _filled_chunks(column: Any) -> list[Any]:
+    """Chunks with rows: Arrow's cast drops the others."""
+    return [one for one in column.chunks if len(one)] if isinstance(column, pa.ChunkedArray) else [column]
 
 
 def _parts(array: Any, target: Any) -> Iterator[Any]:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from lsm.schema.conform_input import conform
+from lsm.schema.lossless_cast import lossless_cast
 from manifest.io.errors import NullInKey, SchemaMismatch
 from manifest.schema.validation import build_schema
 
@@ -167,3 +168,20 @@ def test_columns_that_place_rows_are_not_left_out(keys: tuple[str, ...], options
     table = build_schema("a BIGINT, s STRING", partition_keys=keys, options=options)
     with pytest.raises(SchemaMismatch, match="'s' is missing, and it places rows"):
         conform(pa.table({"a": [1]}), table)
+
+
+@pytest.mark.parametrize("empty", [(0,), (0, 1), (1, 0), (1, 0, 0, 2), (0, 0)])
+@pytest.mark.parametrize(
+    "wanted", [pa.list_(pa.float32()), pa.struct([("x", pa.float32())]), pa.map_(pa.string(), pa.float32()), pa.float32()]
+)
+def test_chunks_without_rows_are_cast_too(empty, wanted):
+    """Arrow's own cast drops them."""
+    source = {
+        pa.list_(pa.float32()): (pa.list_(pa.float64()), [0.5]),
+        pa.struct([("x", pa.float32())]): (pa.struct([("x", pa.float64())]), {"x": 0.5}),
+        pa.map_(pa.string(), pa.float32()): (pa.map_(pa.string(), pa.float64()), [("a", 0.5)]),
+        pa.float32(): (pa.float64(), 0.5),
+    }
+    kind, value = source[wanted]
+    chunks = pa.chunked_array([pa.array([value] * rows, kind) for rows in empty])
+    assert lossless_cast(chunks, wanted).to_pylist() == [value] * sum(empty)
