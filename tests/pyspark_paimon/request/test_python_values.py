@@ -44,6 +44,15 @@ class Color(enum.IntEnum):
 
 
 REFUSED = object()
+
+
+class Opaque:
+    """A value of no known kind, with a name that is the same in every process."""
+
+    def __repr__(self) -> str:
+        return "Opaque()"
+
+
 CASES: list[tuple[str, Any, Any]] = [
     ("TINYINT", 127, 127),
     ("TINYINT", 128, REFUSED),
@@ -162,7 +171,7 @@ CASES: list[tuple[str, Any, Any]] = [
     ("ROW<m MAP<STRING, ARRAY<DECIMAL(4, 1)>>>", {"m": {"k": [Decimal("0.55")]}}, REFUSED),
     ("INT", pa.scalar(7, pa.int64()), 7),
     ("INT", pa.scalar(7.5), REFUSED),
-    ("INT", object(), REFUSED),
+    ("INT", Opaque(), REFUSED),
     ("STRING", pd.NA, None),
     ("TIMESTAMP(3)", pd.NaT, None),
     ("TIMESTAMP(3)", np.datetime64("NaT"), None),
@@ -363,7 +372,7 @@ PARAMETERS = [  # wall clocks
     ("TIMESTAMP(6)", NANO, 0), ("TIMESTAMP(6)", pa.scalar(NOON), 1), ("TIMESTAMP(6)", 5, None), ("TIMESTAMP(6)", NOON.replace(year=9999, day=28), 0),
     ("TIMESTAMP_LTZ(6)", BERLIN, 1), ("TIMESTAMP_LTZ(6)", dt.datetime(1, 1, 1, tzinfo=dt.timezone(dt.timedelta(hours=5))), 0),
     ("DATE", np.datetime64(DAY), 1), ("DATE", NOON, 0), ("INT", np.int8(7), 1), ("INT", 7.5, 0), ("INT", pd.NA, 0), ("INT", "seven", None),
-    ("FLOAT", np.float32(0.1), 1), ("FLOAT", 0.1, 0), ("STRING", np.str_("x"), 1), ("INT", {7}, None), ("INT", object(), None),
+    ("FLOAT", np.float32(0.1), 1), ("FLOAT", 0.1, 0), ("STRING", np.str_("x"), 1), ("INT", {7}, None), ("INT", Opaque(), None),
 ]  # fmt: skip
 STORED = {"TIMESTAMP(6)": NOON, "TIMESTAMP_LTZ(6)": BERLIN, "DATE": DAY, "INT": 7, "FLOAT": np.float32(0.1), "STRING": "x"}
 
