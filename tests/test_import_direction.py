@@ -20,7 +20,16 @@ ROOMS = ("fileindex", "manifest", "lsm", "pyspark_paimon")
 MOST_MODULES = 20
 FLOORS = {
     "fileindex": ("base siblings", "expression", "keys predicate rowset .", "format", "build query", "verify"),
-    "manifest": ("io .", "avro snapshot types", "options row", "schema stats storage", "entry rest", "store", "expire", "commit fsck"),
+    "manifest": (
+        "io .",
+        "avro snapshot types",
+        "options row",
+        "schema stats storage",
+        "entry rest",
+        "store",
+        "expire lost_snapshots",
+        "commit fsck",
+    ),
     "lsm": (
         "deletion_vectors keys levels .",
         "arrow bucket schema",

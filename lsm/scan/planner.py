@@ -37,7 +37,7 @@ from manifest.entry.live import EntryFilter, live
 from manifest.entry.manifest_blocks import EntryNarrowing
 from manifest.entry.manifest_entry import FileKind
 from manifest.entry.manifest_list import ManifestFileMeta
-from manifest.expire.lost_snapshots import refuse_lost_snapshots
+from manifest.lost_snapshots import refuse_lost_snapshots
 from manifest.options.support import check_readable
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore

@@ -28,7 +28,6 @@ from manifest.commit.run_notes import CommitRun
 from manifest.commit.runs import begun
 from manifest.commit.successor import is_included, remember, verify_successor
 from manifest.expire.after_commit import after_commit
-from manifest.expire.lost_snapshots import refuse_lost_snapshots
 from manifest.io import failpoints
 from manifest.io.errors import (
     CatalogRefused,
@@ -42,6 +41,7 @@ from manifest.io.errors import (
     UnsafeFileIO,
 )
 from manifest.io.paths import MAIN_BRANCH
+from manifest.lost_snapshots import refuse_lost_snapshots
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER, EMPTY_TABLE, CommitKind, ReadState, Snapshot, SnapshotKey
 from manifest.stats.table_stats import EXACT, Statistics
 from manifest.store import FileStore

@@ -7,11 +7,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from fileindex.base.errors import CorruptFile, PaimonError
-from manifest.expire.lost_snapshots import refuse_lost_snapshots
 from manifest.fsck.manifests import BROKEN
 from manifest.fsck.problem import Findings, Origin, ProblemKind
 from manifest.io.errors import SnapshotNotFound
 from manifest.io.paths import CHANGELOG, CONSUMER, TAG, numbered
+from manifest.lost_snapshots import refuse_lost_snapshots
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.manager import SnapshotManager
 from manifest.snapshot.snapshot import Snapshot
