@@ -5,6 +5,7 @@ The outcome is that of the two operations in some order, the table is whole, and
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import uuid
@@ -17,7 +18,7 @@ import pytest
 
 import manifest.io.posix
 from fileindex.base.errors import PaimonError
-from manifest.io.errors import TableNotFound
+from manifest.io.errors import TableNotFound, UnsafeFileIO
 from manifest.storage.object_store import ObjectStoreFileIO
 from pyspark_paimon import Table
 
@@ -319,3 +320,53 @@ def test_the_rows_that_a_merge_did_not_find_are_checked_at_commit(tmp_path, monk
         "update": ([1, 2, 8], [1, 2]),
     }[change]
     assert found in serial if done == "done" else found in {"insert": [[1, 2, 3]], "delete": [[1]], "update": [[1, 2]]}[change], done
+
+
+@pytest.mark.parametrize("told", [errno.EEXIST, errno.EIO, errno.ESTALE, errno.ENOENT, errno.EPERM])
+def test_a_link_that_succeeds_and_answers_with_an_error_is_a_commit(tmp_path, monkeypatch, told):
+    """A network file system repeats a request whose answer was lost, and reports what the second one met."""
+    path = str(tmp_path / "t")
+    table = made(path)
+    link = os.link
+
+    def linked(source: str, target: str) -> None:
+        link(source, target)
+        raise OSError(told, os.strerror(told), source, None, target)
+
+    monkeypatch.setattr(os, "link", linked)
+    result = table.write(rows(4))
+    monkeypatch.undo()
+    assert result.snapshot_id == 4
+    assert keys(path) == [1, 2, 3, 4]
+    check_whole(path)
+
+
+@pytest.mark.parametrize("told", [errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.ENOSYS])
+def test_a_file_system_without_hard_links_is_refused_at_once(tmp_path, monkeypatch, told):
+    path = str(tmp_path / "t")
+    table = made(path)
+    tries: list[str] = []
+
+    def refused(source: str, target: str) -> None:
+        tries.append(target)
+        raise OSError(told, os.strerror(told), source, None, target)
+
+    monkeypatch.setattr(os, "link", refused)
+    with pytest.raises(UnsafeFileIO, match=r"hard link.*Nothing was committed.*object store"):
+        table.write(rows(4))
+    monkeypatch.undo()
+    assert len(tries) == 1
+    assert keys(path) == [1, 2, 3]
+    check_whole(path)
+
+
+@pytest.mark.parametrize("name", ["snapshot-002", "snapshot-0", "snapshot-+2", "snapshot-2 ", "snapshot-٢"])
+def test_a_file_whose_name_is_nearly_a_snapshots_is_none(tmp_path, name):
+    path = str(tmp_path / "t")
+    table = made(path)
+    shutil.copy(f"{path}/snapshot/snapshot-2", f"{path}/snapshot/{name}")
+    table.rollback_to(1)
+    assert keys(path) == [1]
+    Table.open(path).write(rows(5))
+    assert keys(path) == [1, 5]
+    assert Table.open(path).snapshots()["snapshot_id"].to_pylist() == [1, 2]
