@@ -16,7 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -390,6 +390,8 @@ def _explained(table: PreparedTable, case: Case, first: Answer | None, others: l
     names = dict(zip(range(1, len(others) + 1), case.others, strict=True))
     answers: dict[int, Answer | None] = {0: first, **dict(enumerate(others, 1))}
     names[0] = case.first
+    if first is None and case.first == "rename tag" and {"second", "renamed"} <= seen.tags.keys():
+        seen = replace(seen, tags={name: rows for name, rows in seen.tags.items() if name != "second"})  # killed between its two steps
     sure = [number for number, answer in answers.items() if answer is not None and not answer.error]
     doubtful = [number for number, answer in answers.items() if answer is None or answer.unknown]
     allowed: list[tuple[tuple[str, ...], View]] = []
@@ -497,6 +499,8 @@ def drawn(table: PreparedTable, dice: random.Random) -> Case:
     """Draw a pair, or three, and where the first stops."""
     first, second = dice.choice(pairs(table.kind))
     others = (second, dice.choice([n for n, s in STEPS.items() if s.kinds(table.kind)])) if dice.random() < 0.15 else (second,)
+    if first == "replace tag":  # it takes the newest snapshot when it begins: two operations that follow can tell
+        others = others[:1]
     places = numbers(table, first)
     return Case(table.kind.name, first, others, dice.choice(places) if places else 1, kills=dice.random() < 0.25)
 
