@@ -5,7 +5,10 @@ A table without snapshots is empty. If files prove that it had some, it must not
 
 from __future__ import annotations
 
-from fileindex.base.errors import CorruptFile
+from contextlib import suppress
+
+from fileindex.base.errors import CorruptFile, PaimonError
+from manifest.entry.manifest_list import ManifestFileMeta
 from manifest.io.paths import MAIN_BRANCH
 from manifest.snapshot.manager import SnapshotManager
 from manifest.store import FileStore
@@ -38,10 +41,12 @@ def _named_twice(store: FileStore) -> str | None:
         return None
     seen: set[str] = set()
     for name in names:
-        for meta in store.manifest_lists.read(name):
-            if meta.file_name in seen:
-                return f"manifest list {name} continues another one"
-            seen.add(meta.file_name)
+        metas: list[ManifestFileMeta] = []
+        with suppress(PaimonError, OSError):  # one that is just being written, or was cut off, proves nothing
+            metas = store.manifest_lists.read(name)
+        if not seen.isdisjoint(meta.file_name for meta in metas):
+            return f"manifest list {name} continues another one"
+        seen.update(meta.file_name for meta in metas)
     return None
 
 

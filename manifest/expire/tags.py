@@ -52,19 +52,27 @@ def replace_tag(store: FileStore, name: str, snapshot: Snapshot, retained_ms: in
 def rename_tag(store: FileStore, name: str, new_name: str) -> Tag:
     """Rename a tag; for a moment both names hold the state, so that none of its files can be deleted.
 
-    Raises ``SnapshotNotFound`` if there is no such tag, ``InvalidArgument`` if the new name is taken.
+    Raises ``SnapshotNotFound`` if there is no such tag, ``InvalidArgument`` if the new name is taken, ``CommitConflict`` if another
+    process replaces the tag meanwhile.
     """
     manager = store.snapshots
     tag = manager.tag(name)
-    path = store.paths.tag(tag_name(new_name))
+    path, old_path = store.paths.tag(tag_name(new_name)), store.paths.tag(tag_name(name))
     if not store.file_io.create_exclusive(path, sealed(path, tag.to_json())):
         raise InvalidArgument(f"{store.root}: tag '{new_name}' exists")
     # Asked before the deletion: the answer to a deletion may be lost, so that it does not tell who deleted the tag. Whoever deletes the old
     # tag after this question sees the new one when it looks for files in use.
-    if not store.file_io.exists(store.paths.tag(tag_name(name))):
+    if not store.file_io.exists(old_path):
         manager.delete_tag(new_name)
         raise SnapshotNotFound(f"{store.root}: tag '{name}' was deleted while it was renamed")
-    manager.delete_tag(name)
+    with store.file_io.lock(old_path.rpartition("/")[0]) as alone:  # those who replace a tag hold it, too
+        now = manager.stored_tags().get(name)
+        if not alone or (now is not None and now.key != tag.key):
+            manager.delete_tag(new_name)
+            raise CommitConflict(
+                f"{store.root}: tag '{name}' was replaced while it was renamed; nothing was changed by this call, try again"
+            )
+        manager.delete_tag(name)
     return tag
 
 

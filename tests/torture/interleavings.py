@@ -98,7 +98,7 @@ STEPS: dict[str, Step] = {
     "analyze": Step(lambda t: t.analyze()),
     "tag": Step(lambda t: t.create_tag("new")),
     "untag": Step(lambda t: t.delete_tag("first")),
-    "replace tag": Step(lambda t: t.replace_tag("second")),
+    "replace tag": Step(lambda t: t.replace_tag("second", min(t.snapshots()["snapshot_id"].to_pylist()))),
     "rename tag": Step(lambda t: t.rename_tag("second", "renamed")),
     "rollback": Step(lambda t: t.rollback_to(tag="second")),
     "rollback far": Step(lambda t: t.rollback_to(tag="first")),
@@ -499,8 +499,6 @@ def drawn(table: PreparedTable, dice: random.Random) -> Case:
     """Draw a pair, or three, and where the first stops."""
     first, second = dice.choice(pairs(table.kind))
     others = (second, dice.choice([n for n, s in STEPS.items() if s.kinds(table.kind)])) if dice.random() < 0.15 else (second,)
-    if first == "replace tag":  # it takes the newest snapshot when it begins: two operations that follow can tell
-        others = others[:1]
     places = numbers(table, first)
     return Case(table.kind.name, first, others, dice.choice(places) if places else 1, kills=dice.random() < 0.25)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -11,7 +12,7 @@ import pytest
 import manifest.expire.snapshots
 from fileindex.base.errors import CorruptFile, InvalidArgument
 from manifest.entry.live import live
-from manifest.io.errors import TableExists
+from manifest.io.errors import CommitConflict, SnapshotNotFound, TableExists
 from manifest.io.file_io import LocalFileIO
 from pyspark_paimon import Table
 
@@ -166,3 +167,34 @@ def test_an_explicit_expiry_of_changelogs_goes_to_its_end(tmp_path, monkeypatch,
 def test_a_limit_is_a_number_of_snapshots(tmp_path):
     with pytest.raises(InvalidArgument, match="limit"):
         made(tmp_path / "t", 1).expire_snapshots(limit=0)
+
+
+def test_manifest_lists_that_are_being_written_prove_nothing(tmp_path):
+    table = made(tmp_path / "t", 0)
+    (tmp_path / "t/manifest").mkdir(exist_ok=True)
+    for number in range(4):
+        (tmp_path / f"t/manifest/manifest-list-{number}").write_bytes(b"Obj"[:number])
+    assert keys(table) == []
+    table.write(rows(5))
+    assert keys(table) == [5]
+
+
+@pytest.mark.parametrize("act", ["replace", "delete"])
+def test_a_tag_that_changes_while_it_is_renamed_is_not_lost(tmp_path, monkeypatch, act):
+    table = made(tmp_path / "t", 3)
+    table.create_tag("old", 1)
+    create, waiting = LocalFileIO.create_exclusive, [True]
+
+    def created(self: LocalFileIO, path: str, data: bytes, **options: Any) -> bool:
+        done = create(self, path, data, **options)
+        if path.endswith("tag-new") and waiting and waiting.pop():
+            other = Table.open(tmp_path / "t")
+            other.replace_tag("old", 3) if act == "replace" else other.delete_tag("old")
+        return done
+
+    monkeypatch.setattr(LocalFileIO, "create_exclusive", created)
+    with pytest.raises(CommitConflict if act == "replace" else SnapshotNotFound, match="while it was renamed"):
+        table.rename_tag("old", "new")
+    monkeypatch.undo()
+    found = {row["tag_name"]: row["snapshot_id"] for row in table.tags().to_pylist()}
+    assert found == ({"old": 3} if act == "replace" else {})
