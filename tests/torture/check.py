@@ -78,17 +78,14 @@ def whole(table: Table, depth: str = "deep") -> None:
         raise Wrong("broken table", "; ".join(f"{problem.kind}: {problem.path}: {problem.message}" for problem in result.problems[:4]))
 
 
-def examined(path: str, states: Sequence[Model], dice: random.Random, *, between: Sequence[Rows] = ()) -> Found:
-    """Which of ``states`` (before and after what was under way) the table is in, with tags, branches and columns of either.
-
-    ``between``: states of its rows that are allowed, too.
-    """
+def examined(path: str, states: Sequence[Model], dice: random.Random) -> Found:
+    """Which of ``states`` (before and after what was under way) the table is in, with tags, branches and columns of either."""
     table = opened(path)
     first, last = states[0], states[-1]
     dropped = sorted({*first.dropped, *last.dropped, *_added(first, last)})
     allowed = [model.rows for model in states]
-    state = rows_are_one_of(table, [*allowed, *between], dropped, "the table")
-    lookups_agree(table, [*allowed, *between][state], dropped, dice)
+    state = rows_are_one_of(table, allowed, dropped, "the table")
+    lookups_agree(table, allowed[state], dropped, dice)
     tags = table.tags().sort_by("snapshot_id")["tag_name"].to_pylist()
     for name in tags:
         known = [found[name] for model in states for found in (model.tags, model.maybe_tags) if name in found]

@@ -26,9 +26,9 @@ from tests.torture.check import Wrong, examined, tidied
 from tests.torture.disk import FAULTS, Count, Disk, Fault, Operation
 from tests.torture.forked import forked
 from tests.torture.kills import scratch_folder
-from tests.torture.model import Model, Rows
+from tests.torture.model import Model
 from tests.torture.model import Operation as Step
-from tests.torture.operations import GO_BACK, carry_out
+from tests.torture.operations import carry_out
 from tests.torture.report import Outcome, case_of, leave_case
 from tests.torture.scripts import SCRIPTS, Script
 
@@ -172,7 +172,7 @@ def _struck(path: str, case: Case, script: Script, model: Model) -> str | Wrong:
                 frames = traceback.extract_tb(error.__traceback__)[2:]
                 way = " > ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in frames[-9:])
                 untyped = untyped or _untyped(path, error)
-                _is_true(path, error, [model, after], model.past if step["op"] in GO_BACK else ())
+                _is_true(path, error, [model, after])
                 _repeated(path, step, [model, after])
             model = after
         fault.healed = True
@@ -191,9 +191,9 @@ def _untyped(path: str, error: Exception) -> str:
     return "" if path in str(error) else "names no file and no table"
 
 
-def _is_true(path: str, error: Exception, states: Sequence[Model], between: Sequence[Rows]) -> None:
+def _is_true(path: str, error: Exception, states: Sequence[Model]) -> None:
     """Rows are as the error says: nothing was committed, unless it tells so."""
-    found = examined(path, states, random.Random(1), between=between)
+    found = examined(path, states, random.Random(1))
     if found.state and states[0].rows != states[1].rows and not any(truth in str(error) for truth in TRUTHS):
         raise Wrong("wrong rows", "the change stands, but the error does not say so")
 

@@ -23,7 +23,7 @@ from tests.torture.check import Found, Wrong, examined, rows_are_one_of, tidied
 from tests.torture.disk import Disk, Kill
 from tests.torture.forked import Ended, forked
 from tests.torture.model import Model, Operation
-from tests.torture.operations import GO_BACK, Draw, carry_out, opened
+from tests.torture.operations import Draw, carry_out, opened
 from tests.torture.report import Outcome, case_of, leave_case
 from tests.torture.tables import CONFIGURATIONS, Configuration
 
@@ -177,14 +177,7 @@ def _looked(path: str, states: list[Model], cut: Operation | None, one: Try) -> 
     """In a process of its own: what is there, after the kill, a repetition of what was cut off, the removal of orphans, another write."""
     dice = random.Random(one.seed)
     try:
-        if cut is None or cut["op"] not in GO_BACK:
-            found = examined(path, states, dice)
-        else:  # its rows are whole at any moment; that its snapshots are in a row again is for the repetition
-            dropped = sorted({*states[0].dropped, *states[1].dropped})
-            rows_are_one_of(opened(path), [*(model.rows for model in states), *states[0].past], dropped, f"amid {cut['op']}")
-            carry_out(path, cut)
-            found = examined(path, states, dice)
-            found.state = 1 + rows_are_one_of(opened(path), [states[1].rows], states[1].dropped, f"after {cut['op']} was finished")
+        found = examined(path, states, dice)
         now = states[found.state]
         dropped = {*states[0].dropped, *states[-1].dropped, *(set(states[0].columns) ^ set(states[-1].columns))}
         if one.repeats and cut is not None and "id" in cut:

@@ -14,7 +14,6 @@ from typing import Any
 Row = dict[str, Any]
 Rows = dict[int, Row] | list[Row]
 Operation = dict[str, Any]
-_PAST = 40
 
 
 def plain(row: Mapping[str, Any]) -> Row:
@@ -44,7 +43,6 @@ class Model:
     """The tag that each branch was made from, and its rows: a branch has its own copy, which a move to it brings back."""
     columns: list[str] = field(default_factory=lambda: ["id", "p", "n", "s"])
     dropped: list[str] = field(default_factory=list)
-    past: list[Rows] = field(default_factory=list)
     answered: list[Operation] = field(default_factory=list)
     """Operations with an id that were acknowledged, and may be repeated."""
 
@@ -55,11 +53,9 @@ class Model:
     def after(self, operation: Operation) -> Model:
         """The table once ``operation`` is done whole."""
         done = copy.copy(self)
-        for name in ("tags", "maybe_tags", "branches", "bases", "columns", "dropped", "past", "answered"):
+        for name in ("tags", "maybe_tags", "branches", "bases", "columns", "dropped", "answered"):
             setattr(done, name, copy.copy(getattr(self, name)))
         getattr(done, f"_{operation['op'].replace('-', '_')}", lambda _: None)(operation)
-        if done.rows is not self.rows:
-            done.past = [*done.past[-_PAST:], done.rows]
         if "id" in operation and self._commits(operation):
             done.answered = [*done.answered[-8:], operation]
         return done

@@ -16,8 +16,6 @@ from tests.torture.tables import Configuration
 
 LATER = 2**61
 KEYS = 40
-GO_BACK = frozenset({"fast-forward"})
-"""What is done in several steps: cut off, it leaves one of the states between, and is finished by a repetition."""
 INDEXES = ({"bloom-filter": "id,s"}, {"bitmap": "n", "bloom-filter": "s"}, {"range-bitmap": "n,id"}, {"bsi": "n"})
 WEIGHTS = {
     "write": 30,
