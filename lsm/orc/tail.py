@@ -113,14 +113,15 @@ class OrcTail:
         footer = message(metadata_of(body[metadata_length:], codec, block))
         types = tuple(_type(node) for node in messages(footer, 4))
         _check_tree(types)
-        stripes = tuple(_stripes(messages(footer, 3), size - tail))
+        described = messages(footer, 3)
+        stripes = tuple(_stripes(described, size - tail))
         if sum(stripe.num_rows for stripe in stripes) != integer(footer, 6):
             raise ValueError("its stripes have other rows than its footer says")
         whole = tuple(messages(footer, 7))
         each = tuple(tuple(messages(stripe, 1)) for stripe in messages(message(metadata_of(body[:metadata_length], codec, block)), 1))
         if len(each) != len(stripes) or any(len(one) != len(types) for one in each):
             each = ()
-        footers = tuple(_footer_place(stripe) for stripe in messages(footer, 3))
+        footers = tuple(map(_footer_place, described))
         return cls(types, stripes, whole if len(whole) == len(types) else (), each, tail, footers, (codec, block))
 
     def writer_zone(self, read_range: ReadRange, stripe: int) -> str:

@@ -14,6 +14,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import numpy as np
 import pyarrow as pa
 
+from lsm.orc.nested import with_parts
+
 _SECOND = 1_000_000_000
 _EXACT = 999_999
 """Nanoseconds up to which writers add no second."""
@@ -27,15 +29,7 @@ def with_java_seconds(array: Any, zone: Callable[[], str]) -> Any:
         return array if kind.tz is not None or kind.unit != "ns" else _timestamps(array, zone)
     if not pa.types.is_nested(kind) or not _has_times(kind):
         return array
-    nulls = array.is_null() if array.null_count else None
-    if pa.types.is_struct(kind):
-        parts = [with_java_seconds(array.field(at), zone) for at in range(kind.num_fields)]
-        return pa.StructArray.from_arrays(parts, fields=list(kind), mask=nulls)
-    offsets = pa.array(array.offsets.to_numpy())
-    if pa.types.is_map(kind):
-        keys, items = with_java_seconds(array.keys, zone), with_java_seconds(array.items, zone)
-        return pa.MapArray.from_arrays(offsets, keys, items, type=kind, mask=nulls)
-    return pa.ListArray.from_arrays(offsets, with_java_seconds(array.values, zone), type=kind, mask=nulls)
+    return with_parts(array, lambda part, _: with_java_seconds(part, zone))
 
 
 def _has_times(kind: Any) -> bool:

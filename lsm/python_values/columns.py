@@ -9,12 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from lsm.python_values.convert import InvalidValue, python_array
-from lsm.python_values.families import without_nan
+from lsm.python_values.families import CONVERSION_ERRORS, without_nan
 from lsm.python_values.infer import infer_type
 from lsm.schema.cast_hint import values_hint
 from manifest.io.errors import SchemaMismatch
-
-_FAILURES = (pa.ArrowException, TypeError, ValueError, OverflowError)
 
 
 def python_column(name: str, values: Any, wanted: pa.DataType | None, *, first_row: int = 0) -> Any:
@@ -43,7 +41,7 @@ def python_column(name: str, values: Any, wanted: pa.DataType | None, *, first_r
             return pa.chunked_array(values)
         if hasattr(values, "__arrow_c_array__") and not of_pandas:
             return pa.array(values)
-    except _FAILURES as error:
+    except CONVERSION_ERRORS as error:
         raise SchemaMismatch(f"column '{name}' has no Arrow type: {error}") from error
     listed: Sequence[Any] = values if isinstance(values, list | tuple) else list(values)
     if of_pandas:

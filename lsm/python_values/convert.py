@@ -14,18 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lsm.python_values.families import Family, family_of, without_pandas_nulls
+from lsm.python_values.families import ARROW_TYPES, CONVERSION_ERRORS, Family, family_of, without_pandas_nulls
 from lsm.schema.lossless_cast import first_row, lossless_cast, may_cast
 
-_NATURAL = {
-    Family.BOOL: pa.bool_(),
-    Family.FLOAT: pa.float64(),
-    Family.TEXT: pa.string(),
-    Family.BYTES: pa.binary(),
-    Family.DATE: pa.date32(),
-    Family.TIME: pa.time64("us"),
-}
-_FAILURES = (pa.ArrowException, TypeError, ValueError, OverflowError)
 _SHOWN = 60
 
 
@@ -123,20 +114,20 @@ def _split(family: Family, values: Sequence[Any], place: Callable[[Any], tuple[s
 def _leaf(group: _Group, target: pa.DataType) -> Any:
     try:
         return _converted(group, target)
-    except _FAILURES as error:
+    except CONVERSION_ERRORS as error:
         first = error
 
     def is_unfit(start: int, stop: int) -> bool:
         try:
             _converted(group.part(start, stop), target)
-        except _FAILURES:
+        except CONVERSION_ERRORS:
             return True
         return False
 
     row = first_row(len(group.values), is_unfit)
     try:
         _converted(group.part(row, row + 1), target)
-    except _FAILURES as error:
+    except CONVERSION_ERRORS as error:
         first = error
     value = group.values[row]
     raise InvalidValue(row, "", f"{_short(value)} ({_kind_name(value)}) does not fit {target}{_reason(first)}") from first
@@ -160,7 +151,7 @@ def _reason(error: Exception) -> str:
 
 
 def _converted(group: _Group, target: pa.DataType) -> Any:
-    """The group's values in the target type. Raises one of ``_FAILURES``."""
+    """The group's values in the target type. Raises one of ``CONVERSION_ERRORS``."""
     family, values = group.family, group.values
     if family is Family.INT and pa.types.is_decimal(target):
         return _whole_decimals(values).cast(target)
@@ -177,7 +168,7 @@ def _converted(group: _Group, target: pa.DataType) -> Any:
 
 
 def _natural(group: _Group) -> Any:
-    """The group's values in the Arrow type that holds them all. Raises one of ``_FAILURES``."""
+    """The group's values in the Arrow type that holds them all. Raises one of ``CONVERSION_ERRORS``."""
     family, values = group.family, group.values
     match family:
         case Family.INT:
@@ -205,7 +196,7 @@ def _natural(group: _Group) -> Any:
             if any(value is not None for value in values):
                 raise TypeError
             return pa.nulls(len(values))
-    return pa.array(values, _NATURAL[family])
+    return pa.array(values, ARROW_TYPES[family])
 
 
 def _whole_decimals(values: Sequence[Any]) -> Any:

@@ -32,6 +32,18 @@ class Family(StrEnum):
     OTHER = "other"
 
 
+ARROW_TYPES = {
+    Family.BOOL: pa.bool_(),
+    Family.FLOAT: pa.float64(),
+    Family.TEXT: pa.string(),
+    Family.BYTES: pa.binary(),
+    Family.DATE: pa.date32(),
+    Family.TIME: pa.time64("us"),
+}
+"""Arrow type of the families whose values all fit one."""
+CONVERSION_ERRORS = (pa.ArrowException, TypeError, ValueError, OverflowError)
+"""What Arrow raises for values that it cannot convert."""
+
 _PANDAS_NULLS = frozenset({"NAType", "NaTType"})
 _BY_CLASS: tuple[tuple[Family, tuple[type, ...]], ...] = (
     (Family.NULL, (type(None),)),
@@ -82,4 +94,4 @@ def without_nan(values: Sequence[Any]) -> Sequence[Any]:
     ]
 
 
-__all__ = ["Family", "family_of", "without_nan", "without_pandas_nulls"]
+__all__ = ["ARROW_TYPES", "CONVERSION_ERRORS", "Family", "family_of", "without_nan", "without_pandas_nulls"]

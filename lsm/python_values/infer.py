@@ -10,16 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from lsm.python_values.convert import InvalidValue
-from lsm.python_values.families import Family, family_of, without_pandas_nulls
+from lsm.python_values.families import ARROW_TYPES, Family, family_of, without_pandas_nulls
 
-_SIMPLE = {
-    Family.BOOL: pa.bool_(),
-    Family.FLOAT: pa.float64(),
-    Family.TEXT: pa.string(),
-    Family.BYTES: pa.binary(),
-    Family.DATE: pa.date32(),
-    Family.TIME: pa.time64("us"),
-}
 _WIDER = {
     frozenset({Family.INT, Family.FLOAT}): Family.FLOAT,
     frozenset({Family.INT, Family.DECIMAL}): Family.DECIMAL,
@@ -61,7 +53,7 @@ def infer_type(values: Sequence[Any]) -> pa.DataType:
             return present[0].type
         case Family.OTHER:
             return _other(values)
-    return _SIMPLE[family]
+    return ARROW_TYPES[family]
 
 
 def _decimal(values: Sequence[Any]) -> pa.DataType:

@@ -12,6 +12,7 @@ import json
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import PurePosixPath
@@ -61,8 +62,15 @@ class Container:
 
 def read_container(path: str, data: bytes) -> Container:
     """Open the container ``data``, read from ``path``. Raises ``CorruptFile``, or ``UnsupportedTable`` for a codec we lack."""
-    try:
+    with _decoding(path):
         return _read(path, data)
+
+
+@contextmanager
+def _decoding(path: str) -> Iterator[None]:
+    """Turn what decoders raise into ``CorruptFile`` or ``OutOfMemory``."""
+    try:
+        yield
     except (MemoryError, *_MALFORMED, *BROKEN_BLOCK, pa.ArrowException, OSError, SchemaParseException) as error:
         if is_out_of_memory(error):
             raise OutOfMemory(path, str(error)) from error
@@ -159,7 +167,7 @@ def read_header(head: bytes) -> tuple[dict[bytes, bytes], int] | None:
 
 def read_blocks(path: str, metadata: Mapping[bytes, bytes], blocks: Iterable[bytes]) -> Container:
     """Some blocks of the container at ``path``, each without its marker. Raises as ``read_container`` does."""
-    try:
+    with _decoding(path):
         decompress = decompressor(path, metadata.get(b"avro.codec", b"null").decode())
         found: list[bytes] = []
         count = total = 0
@@ -169,10 +177,6 @@ def read_blocks(path: str, metadata: Mapping[bytes, bytes], blocks: Iterable[byt
             found.append(decompress(source.take(source.long()), MAX_PAYLOAD - total))
             count, total = count + records, total + len(found[-1])
         return Container(path, _schema(metadata[b"avro.schema"]), count, b"".join(found))
-    except (MemoryError, *_MALFORMED, *BROKEN_BLOCK, pa.ArrowException, OSError, SchemaParseException) as error:
-        if is_out_of_memory(error):
-            raise OutOfMemory(path, str(error)) from error
-        raise CorruptFile(path, f"not a readable Avro file ({error})") from error
 
 
 def _read(path: str, data: bytes) -> Container:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from fileindex.base.errors import InvalidArgument, did_you_mean
-from manifest.expire.history_change import change_history, finish_pending, history_locked, reported_unfinished
+from manifest.expire.history_change import change_history, changing_history
 from manifest.expire.removal import Removed, remove_unreachable
 from manifest.io.errors import SnapshotNotFound
 from manifest.io.paths import MAIN_BRANCH, TablePaths, branch_name
@@ -89,9 +89,7 @@ def fast_forward(store: FileStore, name: str) -> Removed:
     """
     _refuse_on_branch(store)
     branch = _branch(store, name)
-    action = f"the fast-forward to branch '{name}'"
-    with store.file_io.turn(store.paths.snapshots), history_locked(store, action), reported_unfinished(store, action):
-        finish_pending(store)
+    with changing_history(store, f"the fast-forward to branch '{name}'"):
         pending = _history_of(store, branch, name)
         forgotten = change_history(store, pending)
     removed = forgotten.removed(store)
@@ -104,7 +102,7 @@ def _history_of(store: FileStore, branch: SnapshotManager, name: str) -> Pending
     if not snapshots:
         raise SnapshotNotFound(f"{store.root}: branch '{name}' has no snapshot")
     file_io, first = store.file_io, min(snapshots)
-    mine = {i: found.delta_manifest_list for i in store.snapshots.stored_ids() if (found := store.snapshots.stored(i)) is not None}
+    mine = {i: found.delta_manifest_list for i, found in store.snapshots.all_stored().items()}
     older = [snapshot_id for snapshot_id in mine if snapshot_id < first]
     follows = not older or older[-1] + 1 == first
     kept = {i: snapshot.delta_manifest_list for i, snapshot in snapshots.items()}

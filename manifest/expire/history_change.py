@@ -82,7 +82,7 @@ def change_history(store: FileStore, pending: PendingHistory) -> Forgotten:
 
 def finish_change(store: FileStore, pending: PendingHistory) -> Forgotten:
     """Finish a change that was cut off; the caller holds the history locked."""
-    with reported_unfinished(store, f"the rollback or fast-forward to snapshot {pending.target.id}"):
+    with _reported_unfinished(store, f"the rollback or fast-forward to snapshot {pending.target.id}"):
         if not store.file_io.cancels_creates:
             return _superseded(store, pending)
         _write_note(store, pending)  # again: it may have been cut off before commits were cancelled
@@ -106,7 +106,18 @@ def finish_replacing(store: FileStore, newest: Snapshot) -> None:
 
 
 @contextmanager
-def reported_unfinished(store: FileStore, action: str) -> Iterator[None]:
+def changing_history(store: FileStore, action: str) -> Iterator[None]:
+    """Lock the history for ``action``, finish what was cut off before, and say in a storage error that it may be done in part.
+
+    Raises ``HistoryBusy``.
+    """
+    with store.file_io.turn(store.paths.snapshots), history_locked(store, action), _reported_unfinished(store, action):
+        finish_pending(store)
+        yield
+
+
+@contextmanager
+def _reported_unfinished(store: FileStore, action: str) -> Iterator[None]:
     """Say in a storage error that the change may be done in part and has to be finished."""
     try:
         yield
@@ -291,4 +302,4 @@ def _overwrite_older(store: FileStore, newest: Snapshot, first: int) -> list[Sna
     return gone[::-1]
 
 
-__all__ = ["Forgotten", "change_history", "finish_change", "finish_pending", "finish_replacing", "history_locked", "reported_unfinished"]
+__all__ = ["Forgotten", "change_history", "changing_history", "finish_change", "finish_pending", "finish_replacing", "history_locked"]

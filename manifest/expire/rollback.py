@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fileindex.base.errors import InvalidArgument
 from fileindex.base.log import logger_of
-from manifest.expire.history_change import change_history, finish_pending, history_locked, reported_unfinished
+from manifest.expire.history_change import change_history, changing_history
 from manifest.expire.removal import Removed
 from manifest.snapshot.pending_history import PendingHistory
 from manifest.snapshot.snapshot import Snapshot
@@ -20,14 +20,13 @@ def rollback_to(store: FileStore, target: Snapshot) -> Removed:
     Commits that other processes make meanwhile are deleted too; schemas stay. On an object store the newest snapshot afterwards has the
     target's state and an id of its own. Raises ``InvalidArgument`` if the target is gone.
     """
-    manager, action = store.snapshots, f"the rollback to snapshot {target.id}"
-    with store.file_io.turn(store.paths.snapshots), history_locked(store, action), reported_unfinished(store, action):
-        finish_pending(store)
+    manager = store.snapshots
+    with changing_history(store, f"the rollback to snapshot {target.id}"):
         held = manager.tags().values() if isinstance(target, Tag) else [manager.stored(target.id)]
         if not any(found is not None and found.key == target.key for found in held):
             raise InvalidArgument(f"{store.root}: {'the tag of ' if isinstance(target, Tag) else ''}snapshot {target.id} is gone")
         restored = target.state if isinstance(target, Tag) else target
-        newer = {i: found.delta_manifest_list for i in manager.stored_ids() if i > target.id and (found := manager.stored(i)) is not None}
+        newer = {i: found.delta_manifest_list for i, found in manager.all_stored(after=target.id).items()}
         forgotten = change_history(store, PendingHistory(restored, newer, isinstance(target, Tag)))
     _LOG.info("%s: rolled back to snapshot %d, removed %d newer ones", store.root, target.id, len(forgotten.snapshots))
     return forgotten.removed(store)

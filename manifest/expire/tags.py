@@ -60,14 +60,15 @@ def rename_tag(store: FileStore, name: str, new_name: str) -> Tag:
     path, old_path = store.paths.tag(tag_name(new_name)), store.paths.tag(tag_name(name))
     if not store.file_io.create_exclusive(path, sealed(path, tag.to_json())):
         raise InvalidArgument(f"{store.root}: tag '{new_name}' exists")
-    # Asked before the deletion: the answer to a deletion may be lost, so that it does not tell who deleted the tag. Whoever deletes the old
-    # tag after this question sees the new one when it looks for files in use.
-    if not store.file_io.exists(old_path):
-        manager.delete_tag(new_name)
-        raise SnapshotNotFound(f"{store.root}: tag '{name}' was deleted while it was renamed")
     with store.file_io.lock(old_path.rpartition("/")[0]) as alone:  # those who replace a tag hold it, too
-        now = manager.stored_tags().get(name)
-        if not alone or (now is not None and now.key != tag.key):
+        # Asked before the deletion: the answer to a deletion may be lost, so that it does not tell who deleted the tag. Whoever deletes the
+        # old tag after this question sees the new one when it looks for files in use.
+        try:
+            is_same = alone and manager.stored_tag(name).key == tag.key
+        except FileNotFoundError as error:
+            manager.delete_tag(new_name)
+            raise SnapshotNotFound(f"{store.root}: tag '{name}' was deleted while it was renamed") from error
+        if not is_same:
             manager.delete_tag(new_name)
             raise CommitConflict(
                 f"{store.root}: tag '{name}' was replaced while it was renamed; nothing was changed by this call, try again"

@@ -129,6 +129,10 @@ class SnapshotManager(ConsumerFiles):
         """Return the ids of all snapshot files, ascending."""
         return sorted(i for i in (numbered(s.name, SNAPSHOT) for s in self.file_io.list(self.paths.snapshots)) if i)
 
+    def all_stored(self, after: int = 0) -> dict[int, Snapshot]:
+        """Return the snapshots whose files are there, by id, ascending, from the id behind ``after`` on."""
+        return {i: found for i in self.stored_ids() if i > after and (found := self.stored(i)) is not None}
+
     def ids(self) -> list[int]:
         """Return the ids of all snapshots, ascending, as they are once a rollback or fast-forward under way is done."""
         pending, stored = self.change_under_way(), self.stored_ids()
@@ -266,7 +270,8 @@ class SnapshotManager(ConsumerFiles):
                 return tag
         raise SnapshotNotFound(f"{self.paths.root}: there is no tag '{name}'{self._others(name)}")
 
-    def _stored_tag(self, name: str) -> Tag:
+    def stored_tag(self, name: str) -> Tag:
+        """Return what a tag's file says. Raises ``FileNotFoundError``, ``CorruptFile``."""
         path = self.paths.tag(name)
         return Tag.from_json(self.file_io.read(path), path)
 
@@ -296,7 +301,7 @@ class SnapshotManager(ConsumerFiles):
                         self.file_io,
                         self.paths.tag(name),
                         "tag",
-                        partial(self._stored_tag, name),
+                        partial(self.stored_tag, name),
                         lambda _: _TAG_BYTES,
                         listed=status.identity,
                     )

@@ -2,42 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol, Self
+from collections.abc import Callable, Iterator
 
 import polars as pl
 import pyarrow as pa
 from polars.io.plugins import register_io_source
 
 from fileindex.base.errors import PaimonError
-from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.filter.bind import bind
 from pyspark_paimon.filter.from_polars import polars_condition
-
-
-class ScanSource(Protocol):
-    """What a LazyFrame is made of: a scan."""
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Arrow schema of the rows."""
-
-    @property
-    def table_schema(self) -> TableSchema:
-        """Schema of the table, whose columns filters may name."""
-
-    def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows, a batch at a time."""
-
-    def limited(self, rows: int) -> Self:
-        """The first rows."""
-
-    def narrowed(self, filter: Any) -> Self:  # noqa: A002  # Arrow's word
-        """The rows for which a filter is true, too."""
-
-    def projected(self, columns: Sequence[str]) -> Self:
-        """These of its columns."""
-
+from pyspark_paimon.request.scan_source import ScanSource
 
 _Read = Callable[[list[str] | None, pl.Expr | None, int | None, int | None], Iterator[pl.DataFrame]]
 

@@ -2,44 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol, Self
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.dataset
 
 from fileindex.base.errors import InvalidArgument, PaimonError
-from manifest.schema.table_schema import TableSchema
+from pyspark_paimon.request.scan_source import ScanSource
 
 
-class DatasetSource(Protocol):
+class DatasetSource(ScanSource, Protocol):
     """What a dataset is made of: a scan."""
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Arrow schema of the rows."""
-
-    @property
-    def table_schema(self) -> TableSchema:
-        """Schema of the table, whose columns filters may name."""
-
-    def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows, a batch at a time."""
 
     def to_arrow(self, *, dictionaries: bool | Sequence[str] = False) -> pa.Table:
         """The rows as one table, texts as dictionaries where that is asked for."""
 
     def count(self) -> int:
         """Number of rows."""
-
-    def limited(self, rows: int) -> Self:
-        """The first rows."""
-
-    def narrowed(self, filter: Any) -> Self:  # noqa: A002  # Arrow's word
-        """The rows for which a filter is true, too. Raises ``PaimonError`` for one that the planner does not understand."""
-
-    def projected(self, columns: Sequence[str]) -> Self:
-        """These of its columns."""
 
 
 class PaimonDataset(pa.dataset.Dataset):  # type: ignore[misc]  # pyarrow ships no types

@@ -38,13 +38,18 @@ def _settings(conf: Mapping[str, str], path: str) -> Iterator[tuple[str, str, bo
     for key, value in sorted(conf.items()):
         if not key.startswith(SETTINGS_PREFIX):
             continue
-        option = key.removeprefix(SETTINGS_PREFIX)
-        parts = option.split(".", _PLACES)
-        if len(parts) > _PLACES and not _is_known(option):
-            if parts[0] in _CATALOGS and parts[1] in names[0] and parts[2] in names[1]:
-                yield _known(key, parts[-1]), value, True
-        else:
+        table, option = _parsed(key)
+        if table is None:
             yield _known(key, option), value, False
+        elif table[0] in _CATALOGS and table[1] in names[0] and table[2] in names[1]:
+            yield _known(key, option), value, True
+
+
+def _parsed(key: str) -> tuple[list[str] | None, str]:
+    """Split a setting's key into catalog, database and table, or None for all tables, and the option."""
+    option = key.removeprefix(SETTINGS_PREFIX)
+    parts = option.split(".", _PLACES)
+    return (None, option) if len(parts) <= _PLACES or _is_known(option) else (parts[:_PLACES], parts[-1])
 
 
 def _is_known(option: str) -> bool:
@@ -74,13 +79,11 @@ def has_settings(spark: Any) -> bool:
 
 def check_setting(key: str, value: str) -> None:
     """Raise ``UnsupportedOption`` where ``SET key = value`` is for Paimon's tables, and no read or write of them could have it."""
-    option = key.removeprefix(SETTINGS_PREFIX)
-    parts = option.split(".", _PLACES)
-    if option == key or (len(parts) > _PLACES and parts[0] not in _CATALOGS and not _is_known(option)):
+    if not key.startswith(SETTINGS_PREFIX):
         return
-    named = parts[-1] if len(parts) > _PLACES and not _is_known(option) else option
-    if not is_place(_known(key, named)):
-        check_settings({named: value})
+    table, option = _parsed(key)
+    if (table is None or table[0] in _CATALOGS) and not is_place(_known(key, option)):
+        check_settings({option: value})
 
 
 def check_settings(options: Mapping[str, str]) -> None:
