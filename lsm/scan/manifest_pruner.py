@@ -10,7 +10,6 @@ import numpy as np
 from fileindex.predicate.tree import TRUE, ColumnRef, Predicate, columns_of
 from lsm.scan.predicates import only_columns
 from lsm.schema.evolution import SchemaMapping
-from manifest.entry.live import live
 from manifest.entry.manifest_list import ManifestFileMeta
 from manifest.schema.table_schema import TableSchema
 from manifest.stats.column_stats import ColumnBounds, may_match
@@ -56,7 +55,7 @@ class ManifestPruner:
         """Those of ``dropped`` (by ``id``) with a file of a bucket that is merged: its versions are needed, whatever their values."""
         by_key = [meta for meta in metas if id(meta) not in dropped or self._may_hold(meta, self._by_key)]
         shallow = [meta for meta in by_key if meta.min_level is None or meta.min_level <= 0]
-        entries = live(self.store.manifests.read_metas(shallow))
+        entries = self.store.manifests.read_metas(shallow).not_deleted  # one more file than there is does no harm
         waiting = entries.select(entries.level <= 0)
         self.waiting = frozenset(waiting.file_name)
         buckets = np.unique(waiting.bucket)

@@ -33,7 +33,7 @@ from lsm.scan.splits import DataSplit
 from lsm.scan.table_statistics import own_statistics, proves_empty
 from manifest.entry.columns import EntryColumns
 from manifest.entry.index_manifest import DELETION_VECTORS
-from manifest.entry.live import EntryFilter, live
+from manifest.entry.live import EntryFilter, refuse_files_added_twice
 from manifest.entry.manifest_blocks import EntryNarrowing
 from manifest.entry.manifest_entry import FileKind
 from manifest.entry.manifest_list import ManifestFileMeta
@@ -193,7 +193,7 @@ class _Funnel:
             found, among = (len(some.partition_codes[1]) for some in (kept, entries))
             tally.note = f"{found} of {among} partitions" if self._store.partition.names else "not partitioned"
             _count_net(tally, entries, kept)
-        return live(kept)
+        return kept.not_deleted
 
     def _of_wanted_partitions(self, entries: EntryColumns) -> EntryColumns:
         codes, known = entries.partition_codes
@@ -250,6 +250,7 @@ class _Funnel:
             used = ", ".join(f"{name} x{count}" for name, count in sorted(self._notes.used.items()))
             warned = f"{self._notes.warnings.total()} warnings" if self._notes.warnings else ""
             tally.note = "; ".join(part for part in (used, warned, tally.note) if part)
+        refuse_files_added_twice(kept)
         return kept
 
     def _cut_sections(self, visible: EntryColumns) -> Int64s:

@@ -23,10 +23,19 @@ def live(entries: EntryColumns) -> EntryColumns:
     The order of entries does not matter, as in Paimon's batch scan. Raises ``CorruptFile`` if a file of a bucket is added twice.
     """
     alive = entries.not_deleted
+    refuse_files_added_twice(alive)
+    return alive
+
+
+def refuse_files_added_twice(alive: EntryColumns) -> None:
+    """Raise ``CorruptFile`` if two entries of one bucket name the same file.
+
+    Where manifests were skipped by key or value ranges, prune ``alive`` by the same ranges first: the DELETE of an entry may be in a
+    manifest that was skipped.
+    """
     if (twice := alive.added_twice) is not None:
         path, name = alive.path_of(twice), alive.file_name[twice]
         raise CorruptFile(path, f"adds data file {name}, which is in the table already, so its rows would count twice")
-    return alive
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,4 +154,4 @@ class EntryFilter:
         return columns.select(wanted)
 
 
-__all__ = ["EntryFilter", "live", "merge"]
+__all__ = ["EntryFilter", "live", "merge", "refuse_files_added_twice"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import uuid
 from dataclasses import replace
+from pathlib import Path
 from unittest.mock import patch
 
 import pytest
@@ -108,7 +109,7 @@ def a_filter(draw, columns, depth=2):
 
 @st.composite
 def histories(draw):
-    """Schemas, commits of new and deleted files, how many manifests to merge, and filters."""
+    """Schemas, commits (new files, deleted ones, lists of files described anew), how many manifests to merge, and filters."""
     schemas = EVOLUTION[: draw(st.integers(1, len(EVOLUTION)))]
     commits, alive = [], []
     for number in range(draw(st.integers(1, 5))):
@@ -116,7 +117,8 @@ def histories(draw):
         new = draw(st.lists(a_file(schemas[:upto]), max_size=3))
         gone = [file for file in alive if draw(st.integers(0, 3)) == 0]
         alive = [file for file in alive if file not in gone] + new
-        commits.append((new, gone))
+        anew = [[file.file_name for file in alive if draw(st.booleans())] for _ in range(draw(st.integers(0, 2)))]
+        commits.append((new, gone, anew))
     read = [(name, kind) for _, name, kind in schemas[-1]]
     return schemas, commits, draw(st.sampled_from([1, 2, 30])), draw(st.lists(a_filter(read), min_size=4, max_size=8))
 
@@ -134,6 +136,16 @@ def evolving_table(path, schemas, merge_min_count):
     return FileStore.open(path)
 
 
+def commit(store, total_buckets=-1, **files):
+    """Commit files that are there, but empty."""
+    message = CommitMessage(partition=bytes(12), bucket=0, total_buckets=total_buckets, **files)
+    for file in (*message.new_files, *message.compact_after):
+        for path in map(Path, store.physical_files(message.partition, message.bucket, file)):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+    FileStoreCommit(store, str(uuid.uuid4())).commit([message])
+
+
 def planned(store, predicate):
     plan = ScanPlanner(store).plan(predicate, snapshot=store.snapshots.latest())
     return {file.file_name for split in plan.splits for file in split.files}
@@ -146,11 +158,16 @@ def test_a_plan_with_ranges_is_the_full_plan(tmp_path_factory, history, few):
     schemas, commits, merge_min_count, filters = history
     store = evolving_table(tmp_path_factory.mktemp("ranges") / "t", schemas, merge_min_count)
     with patch("manifest.entry.column_ranges._FEW", few):
-        for new, gone in commits:
-            message = CommitMessage(partition=bytes(12), bucket=0, total_buckets=-1, new_files=tuple(new))
-            FileStoreCommit(store, str(uuid.uuid4())).commit([message])
-            message = CommitMessage(partition=bytes(12), bucket=0, total_buckets=-1, compact_before=tuple(gone))
-            FileStoreCommit(store, str(uuid.uuid4())).commit([message])
+        described = {}
+        for new, gone, anew in commits:
+            commit(store, new_files=tuple(new))
+            commit(store, compact_before=tuple(described.get(file.file_name, file) for file in gone))
+            described |= {file.file_name: file for file in new}
+            for names in anew:
+                before = tuple(described[name] for name in names)
+                index = str(uuid.uuid4()).encode()
+                described |= {file.file_name: file.model_copy(update={"embedded_index": index}) for file in before}
+                commit(store, compact_before=before, compact_after=tuple(described[name] for name in names))
     if store.snapshots.latest() is None:
         return
     for predicate in filters:
@@ -164,8 +181,32 @@ def skipped(path, predicate):
     return stage.dropped
 
 
+def skipped_at(store, predicate):
+    plan = ScanPlanner(store).plan(predicate, snapshot=store.snapshots.latest())
+    return next(stage.dropped for stage in plan.report if stage.name == "manifest ranges")
+
+
 def eq(name, value):
     return Compare(ColumnRef(name), Op.EQ, value)
+
+
+def keyed_file(store, key, value, *, level):
+    """A file with one row of a table with two integer columns, the first of them the key."""
+    types = [field.type for field in store.schema.fields]
+    low, row = encode_row((key,), types[:1]), encode_row((key, value), types)
+    return DataFileMeta(
+        file_name=f"data-{key}.parquet",
+        file_size=9,
+        row_count=1,
+        min_key=low,
+        max_key=low,
+        value_stats=SimpleStats(row, row, (0, 0)),
+        level=level,
+        min_sequence_number=key,
+        max_sequence_number=key,
+        creation_time=0,
+        delete_row_count=0,
+    )
 
 
 def test_an_append_table_skips_manifests_by_any_column(tmp_path):
@@ -202,28 +243,10 @@ def test_rows_that_deletion_vectors_keep_single_let_any_column_skip_manifests(tm
     path = create(tmp_path / "t", "id INT NOT NULL, v INT", keys=["id"], bucket="1")
     store = FileStore.open(path).with_options({"deletion-vectors.enabled": "true"})
     assert store.range_policy.values
-    types = [field.type for field in store.schema.fields]
     for n in (1, 5):
-        key = encode_row((n,), types[:1])
-        stats = SimpleStats(encode_row((n, n * 100), types), encode_row((n, n * 100), types), (0, 0))
-        file = DataFileMeta(
-            file_name=f"data-{n}.parquet",
-            file_size=9,
-            row_count=1,
-            min_key=key,
-            max_key=key,
-            value_stats=stats,
-            level=5,
-            min_sequence_number=n,
-            max_sequence_number=n,
-            creation_time=0,
-            delete_row_count=0,
-        )
-        message = CommitMessage(partition=bytes(12), bucket=0, total_buckets=1, new_files=(file,))
-        FileStoreCommit(store, f"u{n}").commit([message])
+        commit(store, new_files=(keyed_file(store, n, n * 100, level=5),), total_buckets=1)
     assert planned(store, eq("v", 500)) == {"data-5.parquet"}
-    plan = ScanPlanner(store).plan(eq("v", 500), snapshot=store.snapshots.latest())
-    assert [(stage.kept, stage.dropped) for stage in plan.report if stage.name == "manifest ranges"] == [(1, 1)]
+    assert skipped_at(store, eq("v", 500)) == 1
 
 
 def test_a_deleted_file_stays_dead_when_the_manifest_of_its_deletion_is_skipped(tmp_path):
@@ -233,6 +256,22 @@ def test_a_deleted_file_stays_dead_when_the_manifest_of_its_deletion_is_skipped(
     compact(path)
     assert scan(path, eq("id", 1)).table.num_rows == 2
     assert scan(path, eq("id", 7)).plan.file_count == 0
+
+
+@pytest.mark.parametrize("options", [{}, {"deletion-vectors.enabled": "true"}])
+def test_a_file_described_anew_is_no_duplicate_when_the_manifest_of_its_deletion_is_skipped(tmp_path, options):
+    """The first manifest adds keys 2 and 9, the second moves the file of key 2 to another level, the third has other indexes of both."""
+    path = create(tmp_path / "t", "id INT NOT NULL, v INT", keys=["id"], bucket="1", manifest__merge_min_count="100")
+    store = FileStore.open(path).with_options(options)
+    first, second = keyed_file(store, 2, 200, level=0), keyed_file(store, 9, 900, level=5)
+    moved = first.model_copy(update={"level": 4})
+    anew = [file.model_copy(update={"embedded_index": b"other"}) for file in (moved, second)]
+    commit(store, new_files=(first, second), total_buckets=1)
+    for before, after in (((first,), (moved,)), ((moved, second), anew)):
+        commit(store, compact_before=tuple(before), compact_after=tuple(after), total_buckets=1)
+    for key in range(12):
+        assert planned(store, eq("id", key)) == ({f"data-{key}.parquet"} if key in {2, 9} else set())
+    assert skipped_at(store, eq("id", 5)) == 1
 
 
 def test_an_entry_without_statistics_takes_the_range_from_its_manifest(tmp_path):
