@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from fileindex.base.errors import InvalidArgument, did_you_mean
+from manifest.entry.live import live
 from manifest.expire.history_change import change_history, changing_history
 from manifest.expire.removal import Removed, remove_unreachable
 from manifest.io.errors import SnapshotNotFound
@@ -18,6 +19,7 @@ from manifest.io.seal import sealed
 from manifest.schema.manager import SchemaManager
 from manifest.snapshot.manager import SnapshotManager
 from manifest.snapshot.pending_history import PendingHistory
+from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
 
 
@@ -83,8 +85,8 @@ def delete_branch(store: FileStore, name: str) -> Removed:
 def fast_forward(store: FileStore, name: str) -> Removed:
     """Make the branch's history the table's.
 
-    From the branch's oldest snapshot on, the table's own snapshots, schemas and tags give way; older ones too if the table was rolled back
-    so far that the branch's snapshots do not follow them. Commits that others make to the table meanwhile may give way as well. The branch
+    From the branch's oldest snapshot on, the table's own snapshots, schemas and tags give way; older ones too if the branch's oldest was
+    not made on them, as after a rollback to before it. Commits that others make to the table meanwhile may give way as well. The branch
     stays. Raises ``SnapshotNotFound`` if it does not exist or has no snapshot.
     """
     _refuse_on_branch(store)
@@ -102,10 +104,11 @@ def _history_of(store: FileStore, branch: SnapshotManager, name: str) -> Pending
     if not snapshots:
         raise SnapshotNotFound(f"{store.root}: branch '{name}' has no snapshot")
     file_io, first = store.file_io, min(snapshots)
-    mine = {i: found.delta_manifest_list for i, found in store.snapshots.all_stored().items()}
-    older = [snapshot_id for snapshot_id in mine if snapshot_id < first]
-    follows = not older or older[-1] + 1 == first
+    stored = store.snapshots.all_stored()
+    mine = {i: found.delta_manifest_list for i, found in stored.items()}
     kept = {i: snapshot.delta_manifest_list for i, snapshot in snapshots.items()}
+    older = max((snapshot_id for snapshot_id in mine if snapshot_id < first), default=None)
+    follows = older is None or mine.get(first) == kept[first] or _is_base(store, stored[older], snapshots[first])
     schemas = SchemaManager(file_io, store.root, name)
     return PendingHistory(
         target=snapshots[max(snapshots)],
@@ -116,6 +119,14 @@ def _history_of(store: FileStore, branch: SnapshotManager, name: str) -> Pending
         tags={tag: file_io.read(branch.paths.tag(tag)).decode() for tag in branch.tags()},
         source=name,
     )
+
+
+def _is_base(store: FileStore, before: Snapshot, after: Snapshot) -> bool:
+    """Whether ``after``, of a branch, was committed on a state like ``before``, with schemas that the branch has, too."""
+    if before.id + 1 != after.id or before.schema_id > after.schema_id:
+        return False
+    based_on = live(store.manifests.read_metas(store.manifest_lists.read(after.base_manifest_list, after.base_manifest_list_size)))
+    return set(based_on.identities()) == set(store.live_entries(before).identities())
 
 
 def _refuse_on_branch(store: FileStore) -> None:

@@ -7,6 +7,7 @@ from fileindex.base.errors import CorruptFile
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage
 from manifest.entry.data_file import DataFileMeta
+from manifest.entry.live import live
 from manifest.entry.manifest_entry import FileKind
 from manifest.io.errors import UnsupportedTable
 from manifest.io.file_io import LocalFileIO
@@ -116,12 +117,17 @@ def outcome(call):
 
 
 def check_table(store, newest=10**9):
-    """Snapshot ids have no gap, the newest states are readable, counters add up, every live file exists."""
+    """Snapshot ids have no gap, the newest states are readable, each is made on the one before, counters add up, every live file exists."""
     ids = [i for i in store.snapshots.ids() if i <= (store.snapshots.latest_id() or 0)]  # after it: what a rollback was cut off at
     assert ids == list(range(ids[0], ids[0] + len(ids))) if ids else True
     for snapshot_id in ids[-newest:]:
         snapshot = store.snapshots.get(snapshot_id)
         entries = store.live_entries(snapshot)
+        assert store.schemas.get(snapshot.schema_id)
+        if snapshot_id - 1 in ids and snapshot.first_replaced is None:
+            base = store.manifest_lists.read(snapshot.base_manifest_list, snapshot.base_manifest_list_size)
+            before = store.live_entries(store.snapshots.get(snapshot_id - 1))
+            assert sorted(live(store.manifests.read_metas(base)).identities()) == sorted(before.identities())
         assert entries.row_count.sum() == snapshot.total_record_count
         identities = entries.identities()
         assert len(set(identities)) == len(identities)

@@ -329,11 +329,20 @@ def test_a_branch_stands_in_the_path_as_the_format_spells_it():
     assert with_branch("/w/t$branch_a", "b") == "/w/t$branch_b"
 
 
-STEPS = ["append", "compact", "truncate", "tag", "untag", "branch", "unbranch", "forward", "rollback", "expire"]
+STEPS = ["append", "compact", "truncate", "tag", "untag", "branch", "unbranch", "forward", "rollback", "expire", "add column"]
 
 
 @settings(max_examples=some(6), deadline=None, suppress_health_check=list(HealthCheck))
 @example([("tag", False, 0), ("append", False, 0), ("append", False, 0), ("expire", False, 0), ("rollback", False, 0)])
+@example(
+    [
+        (step, False, choice)
+        for step, choice in (
+            *(("tag", 0), ("append", 0), ("append", 0), ("tag", 0), ("branch", 1)),
+            *(("rollback", 0), ("add column", 0), ("append", 0), ("forward", 0)),
+        )
+    ]
+)
 @given(st.lists(st.tuples(st.sampled_from(STEPS), st.booleans(), st.integers(0, 3)), min_size=3, max_size=14))
 def test_whatever_happens_every_kept_state_is_whole_and_nothing_else_is_left(tmp_path_factory, steps):
     table = make_table(tmp_path_factory.mktemp("h") / "t", options={"write-only": "true", "manifest.merge-min-count": "3"})
@@ -365,6 +374,8 @@ def test_whatever_happens_every_kept_state_is_whole_and_nothing_else_is_left(tmp
                     fast_forward(main, names[choice % len(names)])
                 case "rollback" if tags:
                     rollback_to(store, manager.tag(tags[choice % len(tags)]))
+                case "add column":
+                    store.schemas.alter([AddColumn(path=(f"x{number}",), type="INT")])
                 case "expire":
                     expire_snapshots(store, retain_min=1, older_than_ms=ALWAYS)
         check_history(FileStore.open(table.root))
