@@ -29,7 +29,7 @@ def restore_state(store: FileStore, target: Snapshot, commit_id: str, *, threads
     """Overwrite the partitions in which the newest state has other files than ``target``, which who calls holds back from expiry.
 
     Columns are told by their ids, as in any old file: one that was dropped since is left out, one that was added is null.
-    Raises as a write does; then nothing has changed.
+    Raises as a write does, and ``CommitConflict`` if a rollback removes ``target`` meanwhile; then nothing has changed.
     """
     check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
     done = committed_before(store, commit_id)
@@ -48,7 +48,7 @@ def restore_state(store: FileStore, target: Snapshot, commit_id: str, *, threads
                 write.write(rows)
         messages = write.prepare_commit()
     result, published = commit_with_rebucket(
-        commit, messages, lambda made: commit.overwrite(made, partitions=replaced), threads=threads, overwrite=True
+        commit, messages, lambda made: commit.overwrite(made, partitions=replaced, copied=target), threads=threads, overwrite=True
     )
     return compact_after_commit(store, commit_id, result, published, owned=True, threads=threads)
 

@@ -42,12 +42,15 @@ def overwrite_change(
     latest: Snapshot | None,
     messages: Sequence[CommitMessage],
     partitions: Collection[bytes] | None,
+    copied: Snapshot | None = None,
 ) -> CommitChange | None:
     """DELETE all live files of ``partitions`` (None: of the table) and ADD the new ones; None if that is nothing.
 
     Deletion vectors and hash indexes of these partitions go too; those of the new rows come. Files that nobody can overlap
-    start at the top level. Raises ``CommitConflict``.
+    start at the top level. Raises ``CommitConflict``, also if ``copied``, the state of which these are the rows, was removed.
     """
+    if copied is not None and not store.snapshots.still_has(copied):
+        raise CommitConflict(f"{store.root}: snapshot {copied.id} was removed while its rows were copied; nothing was changed by this call")
     if store.schema.keys_cross_partitions and partitions is not None:
         _refuse_moved_keys(store, latest, messages)
     base = store.live_entries(latest, EntryFilter(partitions=partitions))

@@ -122,10 +122,12 @@ class FileStoreCommit:
         partitions: Collection[bytes] | None = None,
         dynamic: bool = False,
         properties: Mapping[str, str] | None = None,
+        copied: Snapshot | None = None,
     ) -> CommitResult:
         """Replace what is in ``partitions`` (None: the whole table; ``dynamic``: the partitions of the new files).
 
-        Raises as ``commit`` does, and ``InvalidArgument`` for a new file outside ``partitions``.
+        If the rows are those of an older snapshot, ``copied``, it is a conflict that no snapshot and no tag has it any more. Raises as
+        ``commit`` does, and ``InvalidArgument`` for a new file outside ``partitions``.
         """
         failpoints.point("after-data-files")
         filled = [message for message in messages if not message.is_empty]
@@ -138,7 +140,7 @@ class FileStoreCommit:
         rows = history.rows
         if not history.found:
             identity = CommitIdentity(self.user, identifier, CommitKind.OVERWRITE, properties)
-            rows = self._run(identity, lambda store, latest: overwrite_change(store, latest, filled, target), history)
+            rows = self._run(identity, lambda store, latest: overwrite_change(store, latest, filled, target, copied), history)
             failpoints.point("between-append-and-compact")
         compacted = history.found.get(CommitKind.COMPACT)
         lost: tuple[tuple[bytes, int], ...] = ()

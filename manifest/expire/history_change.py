@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 
 from fileindex.base.log import logger_of
 from manifest.expire.removal import Removed, remove_unreachable
+from manifest.expire.tags import tags_locked
 from manifest.io import failpoints
 from manifest.io.errors import HistoryBusy, SnapshotNotFound, StorageError, UnsafeFileIO
 from manifest.io.paths import EARLIEST, LATEST, SNAPSHOT, numbered, tag_name
@@ -68,21 +69,23 @@ def history_locked(store: FileStore, action: str, seconds: float | None = None) 
 def change_history(store: FileStore, pending: PendingHistory) -> Forgotten:
     """Carry out a change of the store's branch; the caller holds its history locked.
 
-    Files of what is forgotten stay until ``Forgotten.removed`` is called.
+    Files of what is forgotten stay until ``Forgotten.removed`` is called. Raises ``HistoryBusy``.
     """
-    if not store.file_io.cancels_creates:
-        return _superseded(store, pending)
-    _write_note(store, pending)
-    if pending.source is not None and pending.source not in store.snapshots.branch_names():
-        # Deleting a branch keeps the files that a note names, so that a branch that is there now loses none of them.
-        store.file_io.delete(store.paths.pending_history)
-        raise SnapshotNotFound(f"{store.root}: branch '{pending.source}' was deleted meanwhile; nothing was changed")
-    return _replaced(store, pending)
+    with tags_locked(store, "the change of history"):
+        if not store.file_io.cancels_creates:
+            return _superseded(store, pending)
+        _write_note(store, pending)
+        if pending.source is not None and pending.source not in store.snapshots.branch_names():
+            # Deleting a branch keeps the files that a note names, so that a branch that is there now loses none of them.
+            store.file_io.delete(store.paths.pending_history)
+            raise SnapshotNotFound(f"{store.root}: branch '{pending.source}' was deleted meanwhile; nothing was changed")
+        return _replaced(store, pending)
 
 
 def finish_change(store: FileStore, pending: PendingHistory) -> Forgotten:
-    """Finish a change that was cut off; the caller holds the history locked."""
-    with _reported_unfinished(store, f"the rollback or fast-forward to snapshot {pending.target.id}"):
+    """Finish a change that was cut off; the caller holds the history locked. Raises ``HistoryBusy``."""
+    action = f"the rollback or fast-forward to snapshot {pending.target.id}"
+    with tags_locked(store, action), _reported_unfinished(store, action):
         if not store.file_io.cancels_creates:
             return _superseded(store, pending)
         _write_note(store, pending)  # again: it may have been cut off before commits were cancelled

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 
 from fileindex.base.errors import InvalidArgument
 from manifest.expire.removal import Removed, remove_unreachable
-from manifest.io.errors import CommitConflict, SnapshotExpired, SnapshotNotFound
+from manifest.io.errors import CommitConflict, HistoryBusy, SnapshotExpired, SnapshotNotFound
 from manifest.io.paths import tag_name
 from manifest.io.seal import sealed
 from manifest.snapshot.snapshot import Snapshot
@@ -14,10 +16,26 @@ from manifest.snapshot.tag import Tag
 from manifest.store import FileStore
 
 
+@contextmanager
+def tags_locked(store: FileStore, action: str) -> Iterator[None]:
+    """Keep other processes from replacing tags of the store's branch. Raises ``HistoryBusy``.
+
+    On local files a tag is replaced in two steps, a comparison and a rename: a deletion between them would be undone.
+    """
+    with store.file_io.lock(store.paths.tags) as alone:
+        if not alone and store.file_io.is_directory(store.paths.tags):
+            raise HistoryBusy(
+                f"{store.root}: {action} has to wait for another process that replaces or deletes a tag; nothing was done by this call, try again"
+            )
+        yield
+
+
 def delete_tag(store: FileStore, name: str) -> Removed:
-    """Delete a tag and the files that only it used. Raises ``SnapshotNotFound``."""
-    tag = store.snapshots.tag(name)
-    if not store.snapshots.delete_tag(name):
+    """Delete a tag and the files that only it used. Raises ``SnapshotNotFound``, ``HistoryBusy``."""
+    with tags_locked(store, f"the deletion of tag '{name}'"):
+        tag = store.snapshots.tag(name)
+        deleted = store.snapshots.delete_tag(name)
+    if not deleted:
         return Removed()
     if store.snapshots.holds(tag):
         return Removed(tags=(name,))
@@ -41,7 +59,9 @@ def replace_tag(store: FileStore, name: str, snapshot: Snapshot, retained_ms: in
         )
     if not store.snapshots.holds(snapshot):  # expiry deletes the snapshot first and looks for tags afterwards
         if not store.file_io.replace(path, after, before):
-            raise SnapshotExpired(f"{store.root}: snapshot {snapshot.id} has expired, and another process has replaced tag '{name}' since")
+            raise SnapshotExpired(
+                f"{store.root}: snapshot {snapshot.id} has expired, and another process has replaced or deleted tag '{name}' since"
+            )
         raise SnapshotExpired(f"{store.root}: snapshot {snapshot.id} has expired; tag '{name}' is as it was")
     if old.key == snapshot.key or store.snapshots.holds(old):
         return Removed()
@@ -78,12 +98,13 @@ def rename_tag(store: FileStore, name: str, new_name: str) -> Tag:
 
 
 def expire_tags(store: FileStore, now: datetime | None = None) -> Removed:
-    """Delete tags whose retention is over by the local wall clock, and the files that only they used."""
+    """Delete tags whose retention is over by the local wall clock, and the files that only they used. Raises ``HistoryBusy``."""
     clock = datetime.now() if now is None else now  # noqa: DTZ005 -- tags note the wall clock's time
-    over = {name: tag for name, tag in store.snapshots.tags().items() if tag.expires_at is not None and tag.expires_at <= clock}
-    deleted = {name: tag for name, tag in over.items() if store.snapshots.delete_tag(name)}
+    with tags_locked(store, "the expiry of tags"):
+        over = {name: tag for name, tag in store.snapshots.tags().items() if tag.expires_at is not None and tag.expires_at <= clock}
+        deleted = {name: tag for name, tag in over.items() if store.snapshots.delete_tag(name)}
     data, manifests = remove_unreachable(store, deleted.values(), ()) if deleted else (0, 0)
     return Removed(0, tuple(sorted(deleted)), data, manifests)
 
 
-__all__ = ["delete_tag", "expire_tags", "rename_tag", "replace_tag"]
+__all__ = ["delete_tag", "expire_tags", "rename_tag", "replace_tag", "tags_locked"]

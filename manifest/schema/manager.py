@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from fileindex.base.errors import CorruptFile
@@ -157,10 +157,10 @@ class SchemaManager:
         for line in unwise(schema.file_index.specs, unique):
             _LOG.warning("%s: %s", self._table_path, line)
 
-    def _put(self, schema: TableSchema) -> bool:
+    def _put(self, schema: TableSchema, guard: Callable[[], bool] | None = None) -> bool:
         path = self._paths.schema_file(schema.id)
         with suppress(FileReplaced):  # a lost race: nobody has seen the first one
-            return self._file_io.create_exclusive(path, sealed(path, schema.to_json()))
+            return self._file_io.create_exclusive(path, sealed(path, schema.to_json()), guard=guard)
         return False
 
     def holds(self, schema: TableSchema) -> bool:
@@ -182,7 +182,7 @@ class SchemaManager:
             altered = evolve(current, changes)
             if altered is current:
                 return current
-            if self._put(altered):
+            if self._put(altered, lambda: self.holds(current)):  # noqa: B023  # called before the next one
                 if altered.options != current.options:
                     self._advise(altered)
                 return altered

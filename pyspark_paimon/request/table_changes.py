@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
@@ -277,7 +278,8 @@ def _restored(store: FileStore, change: Restore) -> TableChangeResult:
     try:
         return TableChangeResult(snapshot_id=restore_state(store, target, change.commit_id).snapshot_id)
     finally:
-        delete_tag(store, pin)
+        with suppress(SnapshotNotFound):  # a rollback deletes it, too
+            delete_tag(store, pin)
 
 
 def _repaired(store: FileStore, change: RepairTable) -> TableChangeResult:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+import manifest.io.posix
 from fileindex.base.errors import CorruptFile, InvalidArgument
 from manifest.expire.branches import create_branch, delete_branch, fast_forward
 from manifest.expire.orphans import list_orphans, remove_orphans
@@ -19,9 +20,10 @@ from manifest.expire.reachable import branches_of
 from manifest.expire.rollback import rollback_to
 from manifest.expire.snapshots import expire_snapshots
 from manifest.expire.tags import delete_tag, expire_tags
-from manifest.io.errors import CommitConflict, SnapshotNotFound, TableNotFound
+from manifest.io.errors import CommitConflict, HistoryBusy, SnapshotNotFound, TableNotFound
 from manifest.io.file_io import LocalFileIO
 from manifest.io.paths import branch_name, split_branch, tag_name, with_branch
+from manifest.io.posix import locked
 from manifest.io.wrapped import WrappedFileIO
 from manifest.schema.change import AddColumn
 from manifest.snapshot.pending_history import PendingHistory
@@ -327,6 +329,40 @@ def test_a_branch_stands_in_the_path_as_the_format_spells_it():
     assert split_branch("/w/a$branch_x/t") == ("/w/a$branch_x/t", "main")
     assert split_branch("/w/t$branch_main") == ("/w/t", "main")
     assert with_branch("/w/t$branch_a", "b") == "/w/t$branch_b"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda store: delete_tag(store, "v1"),
+        lambda store: expire_tags(store, datetime.now() + timedelta(days=1)),
+        lambda store: rollback_to(store, store.snapshots.get(1)),
+    ],
+    ids=["delete", "expire", "rollback"],
+)
+def test_a_tag_is_not_deleted_between_the_two_steps_of_its_replacement(store, monkeypatch, change):
+    append(store)
+    append(store)
+    store.snapshots.create_tag("v1", store.snapshots.latest(), 1)
+    monkeypatch.setattr(manifest.io.posix, "_LOCK_SECONDS", 0)
+    with locked(store.paths.tags), pytest.raises(HistoryBusy, match="replaces or deletes a tag; nothing was done by this call"):
+        change(store)
+    assert (store.snapshots.ids(), list(store.snapshots.tags())) == ([1, 2], ["v1"])
+    change(store)
+    assert store.snapshots.tags() == {}
+    check_history(store)
+
+
+def test_rows_of_a_snapshot_that_was_rolled_back_are_not_put_back(store):
+    append(store)
+    file = append(store)
+    old = store.snapshots.latest()
+    copy = message(store, [data_file(store)])
+    rollback_to(store, store.snapshots.get(1))
+    with pytest.raises(CommitConflict, match="snapshot 2 was removed while its rows were copied"):
+        committer(store).overwrite([copy], copied=old)
+    assert store.snapshots.ids() == [1]
+    assert file not in live_names(store)
 
 
 STEPS = ["append", "compact", "truncate", "tag", "untag", "branch", "unbranch", "forward", "rollback", "expire", "add column"]

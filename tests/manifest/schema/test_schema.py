@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -363,6 +364,23 @@ def test_a_lost_race_is_run_again_on_the_winners_schema(tmp_path: Path) -> None:
     altered = schemas.alter([ChangeOptions(options={"write-only": "true"})])
     assert altered.id == 3
     assert altered.options == BUCKETS | {"made.by": "the winner of 2", "write-only": "true"}
+
+
+class _Dropping(WrappedFileIO):
+    """The table is dropped while a second version of its schema is on its way."""
+
+    def create_exclusive(self, path: str, data: bytes, **options: Any) -> bool:
+        if not path.endswith("schema-0"):
+            shutil.rmtree(Path(path).parent)
+        return super().create_exclusive(path, data, **options)
+
+
+def test_a_change_of_schema_does_not_bring_a_dropped_table_back(tmp_path: Path) -> None:
+    schemas = SchemaManager(_Dropping(LocalFileIO()), str(tmp_path))
+    schemas.create(build_schema(DDL, primary_keys=["id"], options=BUCKETS))
+    with pytest.raises(TableNotFound):
+        schemas.alter([ChangeOptions(options={"write-only": "true"})])
+    assert schemas.ids() == []
 
 
 def test_races_without_end_are_given_up(tmp_path: Path) -> None:
