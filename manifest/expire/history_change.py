@@ -101,11 +101,14 @@ def finish_pending(store: FileStore) -> None:
 
 
 def finish_replacing(store: FileStore, newest: Snapshot) -> None:
-    """On an object store, overwrite what ``newest`` replaces if the rollback that made it was cut off."""
+    """On an object store, finish the rollback that committed ``newest`` if it was cut off."""
     first = newest.first_replaced
-    below = store.snapshots.stored(newest.id - 1) if first is not None and first < newest.id else None
-    if first is not None and below is not None and below.first_replaced is None:
-        _overwrite_older(store, newest, first)
+    if first is None:
+        return
+    # Older snapshots are overwritten in descending order, so that the oldest is the last.
+    oldest = store.snapshots.stored(max(first, store.snapshots.earliest_id() or first))
+    if oldest is not None and oldest.delta_manifest_list != newest.delta_manifest_list:
+        Forgotten(newest, {}, _overwrite_older(store, newest, first), ()).removed(store)
 
 
 @contextmanager
@@ -284,7 +287,10 @@ def _superseded(store: FileStore, pending: PendingHistory) -> Forgotten:
 
 
 def _overwrite_older(store: FileStore, newest: Snapshot, first: int) -> list[Snapshot]:
-    """Overwrite the snapshots from ``first`` to before ``newest`` with its state. Returns what they were, ascending."""
+    """Overwrite the snapshots from ``first`` to before ``newest`` with its state. Returns what they were, ascending.
+
+    Stops if ``newest`` is overwritten itself, by a later rollback.
+    """
     gone: list[Snapshot] = []
     for snapshot_id in range(newest.id - 1, first - 1, -1):
         path = store.paths.snapshot_file(snapshot_id)
@@ -297,6 +303,10 @@ def _overwrite_older(store: FileStore, newest: Snapshot, first: int) -> list[Sna
         content = sealed(path, copy.to_json())
         if content == before:
             continue
+        # A later rollback overwrites ``newest`` before the older ones. Asked after the read, this makes the replacement below safe.
+        stored = store.snapshots.stored(newest.id)
+        if stored is None or stored.key != newest.key:
+            break
         gone.append(old)
         try:
             store.file_io.replace(path, before, content)

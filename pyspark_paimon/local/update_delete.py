@@ -50,6 +50,8 @@ def update_rows(
 ) -> WriteResult:
     """Write the rows again with new values; in an append table the old ones are marked or their files rewritten."""
     values.refuse_columns("a table opened without spark=...")
+    if values.schema.id != store.schema.id:  # the schema may have changed since the caller opened the table
+        values = Assignments.of(values.values, store.schema)
     version = NewVersion.of(store.schema, values.values, store.root)
 
     def update(rows: pa.Table) -> pa.Table:

@@ -1,5 +1,7 @@
 """Interleavings: an operation stops before one of its file operations, another runs to its end, then the first goes on or is killed.
 
+Tables lie in a local directory or on an object store, where a file operation is a request.
+
 The outcome must be that of the two in some order: rows, tags, branches and what both were answered. An operation that is refused must have
 done nothing. Afterwards the table is whole (``fsck`` deep), orphans can be removed, and the next write works.
 """
@@ -24,9 +26,12 @@ from typing import Any
 import manifest.io.posix
 from fileindex.base.errors import CorruptFile, PaimonError
 from manifest.io.errors import StorageError, TableNotFound
+from manifest.storage.resolve import file_io_for
 from pyspark_paimon import Table
 from tests.torture.check import Wrong, whole
-from tests.torture.disk import MUTATIONS, Count, Disk, Operation, Stop
+from tests.torture.directory_store import DirectoryStore
+from tests.torture.disk import Act, Count, Disk, Operation, Stop
+from tests.torture.footprints import Footprint, relevant_stops
 from tests.torture.forked import Ended, forked, warm_up
 from tests.torture.kills import scratch_folder
 from tests.torture.model import Row, bag
@@ -37,9 +42,6 @@ from tests.torture.tables import CONFIGURATIONS, Configuration
 PART = "interleavings"
 SECONDS = 60.0
 _QUICK = {"commit.min-retry-wait": "1 ms", "commit.max-retry-wait": "5 ms"}
-
-Act = Callable[[Table], Any]
-"""Does something to a table. Reads return rows, whose order does not count; other operations return None."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,11 @@ def _merge(table: Table) -> None:
     table.merge(source, on=["id", "p"]).when_matched_update_all().when_not_matched_insert_all().execute()
 
 
+def _drop_schemas(table: Table) -> None:
+    file_io, root = file_io_for(table.path)
+    file_io.delete_directory(f"{root}/schema", recursive=True)
+
+
 STEPS: dict[str, Step] = {
     "write": Step(lambda t: t.write(_rows(range(4, 9), 3, t))),
     "write new": Step(lambda t: t.write(_rows(range(30, 32), 4, t))),
@@ -118,12 +125,16 @@ STEPS: dict[str, Step] = {
     "scan branch": Step(lambda t: opened(t.path, branch="side").scan().to_arrow().to_pylist()),
     "aggregate": Step(lambda t: [dict(t.scan().aggregate({"n": ["min", "max"]}).to_pylist()[0].items())]),
     "lookup": Step(lambda t: t.lookup(_rows(range(3, 8), 0, t).select(t.primary_keys)).to_pylist(), _has_key),
-    "drop": Step(lambda t: shutil.rmtree(f"{t.path}/schema", ignore_errors=True)),
+    "drop": Step(_drop_schemas),
 }  # fmt: skip
 """Every operation of the matrix. ``drop`` deletes the schema first, as other engines do."""
 
 READS = frozenset({"scan", "filter", "count", "scan tag", "scan branch", "aggregate", "lookup", "fsck"})
-KINDS = tuple(CONFIGURATIONS)
+_ON_STORE = " on a store"
+KINDS = (*CONFIGURATIONS, *(f"{name}{_ON_STORE}" for name in CONFIGURATIONS))
+"""Kinds of tables, in a local directory and on an object store."""
+_ANY_STOP = 0.1
+"""Share of the stops that are drawn without regard to what the other operations touch."""
 
 
 @dataclass(frozen=True)
@@ -197,16 +208,32 @@ class PreparedTable:
 
     kind: Configuration
     scratch: str
+    on_store: bool = False
     _serial: dict[tuple[str, ...], tuple[tuple[Answer, ...], View]] = field(default_factory=dict)
     _counted: dict[str, list[Operation]] = field(default_factory=dict)
     _copies: Iterator[int] = field(default_factory=itertools.count)
+
+    @classmethod
+    def named(cls, name: str, scratch: str) -> PreparedTable:
+        """Make the table of one of ``KINDS``."""
+        table = cls(CONFIGURATIONS[name.removesuffix(_ON_STORE)], scratch, on_store=name.endswith(_ON_STORE))
+        table.make()
+        return table
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind.name}{_ON_STORE if self.on_store else ''}"
 
     @property
     def base(self) -> str:
         return f"{self.scratch}/base"
 
+    def url(self, directory: str) -> str:
+        """Return the path by which a copy is opened."""
+        return f"{DirectoryStore().install()}{directory}" if self.on_store else directory
+
     def make(self) -> None:
-        made = forked(partial(_make, self.kind, self.base))
+        made = forked(partial(_make, self.kind, self.url(self.base)))
         if made.verdict:
             raise AssertionError(made.error)
 
@@ -219,21 +246,26 @@ class PreparedTable:
         """Return the answers and the view after ``names`` ran one after the other."""
         if names not in self._serial:
             path = self.copy()
-            ended = forked(lambda: (tuple(carry_out(name, path) for name in names), view(path)))
+            url = self.url(path)
+            ended = forked(lambda: (tuple(carry_out(name, url) for name in names), view(url)))
             shutil.rmtree(path)
-            assert not ended.verdict, (self.kind.name, names, ended)
+            assert not ended.verdict, (self.name, names, ended)
             self._serial[names] = ended.value
         return self._serial[names]
 
     def operations(self, name: str) -> list[Operation]:
-        """Return the file operations of ``name`` when it runs alone."""
+        """Return the file operations of ``name`` when it runs alone, paths relative to the table."""
         if name not in self._counted:
             path = self.copy()
-            ended = forked(partial(_count, name, path))
+            ended = forked(partial(_count, name, path, self.url(path)))
             shutil.rmtree(path)
-            assert not ended.verdict, (self.kind.name, name, ended)
-            self._counted[name] = ended.value
+            assert not ended.verdict, (self.name, name, ended)
+            self._counted[name] = [replace(o, path=o.path.removeprefix(path)) for o in ended.value]
         return self._counted[name]
+
+    def stops(self, first: str, *others: str) -> list[int]:
+        """Return the file operations of ``first`` to stop before, one for each group of stops that ``others`` make alike."""
+        return relevant_stops(self.operations(first), [Footprint.of(self.operations(other)) for other in others])
 
 
 def _make(kind: Configuration, path: str) -> None:
@@ -253,13 +285,21 @@ def _make(kind: Configuration, path: str) -> None:
     table.write(_rows(range(18, 20), 8, table))
 
 
-def _count(name: str, path: str) -> list[Operation]:
+def _watch(act: Act, path: str, url: str) -> None:
+    """Install ``act`` on the disk or the store of this process."""
+    if url == path:
+        Disk(path, act).install()
+    else:
+        DirectoryStore(act).install()
+
+
+def _count(name: str, path: str, url: str) -> list[Operation]:
     seen: list[Operation] = []
     _impatient(0.0)
     step = STEPS[name]
-    table = opened(path)
+    table = opened(url)
     given = table if step.prepare is None else step.prepare(table)
-    Disk(path, Count(seen)).install()
+    _watch(Count(seen), path, url)
     with suppress(PaimonError):
         step.act(given)
     return list(seen)
@@ -271,13 +311,13 @@ def _impatient(seconds: float) -> None:
     manifest.io.posix._LOCK_SECONDS = seconds
 
 
-def _stopping(name: str, path: str, stop: Stop, patience: float) -> Answer:
+def _stopping(name: str, path: str, url: str, stop: Stop, patience: float) -> Answer:
     _impatient(patience)
     step = STEPS[name]
     try:
-        table = opened(path)
+        table = opened(url)
         given = table if step.prepare is None else step.prepare(table)
-        Disk(path, stop).install()
+        _watch(stop, path, url)
         return _answered(step, given)
     except PaimonError as error:
         return _refused(error)
@@ -309,21 +349,21 @@ def run_case(table: PreparedTable, case: Case) -> tuple[str, str]:
 
 
 def _judged(table: PreparedTable, case: Case, path: str) -> tuple[str, str]:
-    interleaved = _interleaved(case, path)
-    first, others = interleaved
+    url = table.url(path)
+    first, others = _interleaved(case, path, url)
     for ended in (first, *others):
         if ended.verdict and not (case.kills and ended.signal == signal.SIGKILL):
             return ended.verdict, ended.error
     answers = [ended.value for ended in others]
     killed = first.value is None
-    looked = forked(lambda: view(path, dropped="drop" in {case.first, *case.others}))
+    looked = forked(lambda: view(url, dropped="drop" in {case.first, *case.others}))
     if looked.verdict:
         return "broken table", looked.error
     seen: View = looked.value
     verdict = _explained(table, case, None if killed else first.value, answers, seen)
     if verdict:
         return verdict
-    after = forked(partial(_aftermath, path, seen))
+    after = forked(partial(_aftermath, url, seen))
     if after.verdict:
         return after.verdict, after.error
     if isinstance(after.value, Wrong):
@@ -331,15 +371,15 @@ def _judged(table: PreparedTable, case: Case, path: str) -> tuple[str, str]:
     return "right", ""
 
 
-def _interleaved(case: Case, path: str) -> tuple[Ended, list[Ended]]:
+def _interleaved(case: Case, path: str, url: str) -> tuple[Ended, list[Ended]]:
     """Run the first operation to its stop, then the others, then the rest of it."""
     warm_up()
     others: list[Ended] = []
 
     def meanwhile() -> None:
-        others.extend(forked(partial(_beside, name, path, case.patience), seconds=SECONDS) for name in case.others)
+        others.extend(forked(partial(_beside, name, url, case.patience), seconds=SECONDS) for name in case.others)
 
-    first = _paused(partial(_stopping, case.first, path, Stop(case.number), case.patience), meanwhile, kills=case.kills)
+    first = _paused(partial(_stopping, case.first, path, url, Stop(case.number), case.patience), meanwhile, kills=case.kills)
     return first, others
 
 
@@ -480,20 +520,13 @@ def pairs(kind: Configuration) -> list[tuple[str, str]]:
     return [(first, second) for first in names for second in names if not {first, second} <= READS]
 
 
-def numbers(table: PreparedTable, first: str) -> list[int]:
-    """Return the file operations to stop before: every one that changes something, and each third of the others."""
-    seen = table.operations(first)
-    return [o.number for o in seen if o.name in MUTATIONS or o.number % 3 == 0 or o.number == 1]
-
-
 def outcomes(seed: int, folder: Path) -> Iterator[Outcome]:
     """Interleave for ever, in an order drawn from ``seed``."""
     dice = random.Random(seed)
     while True:
         name = dice.choice(KINDS)
         with scratch_folder() as scratch:
-            table = PreparedTable(CONFIGURATIONS[name], scratch)
-            table.make()
+            table = PreparedTable.named(name, scratch)
             for _ in range(60):
                 case = drawn(table, dice)
                 yield _outcome(table, case, seed, folder)
@@ -503,8 +536,8 @@ def drawn(table: PreparedTable, dice: random.Random) -> Case:
     """Draw a pair, or three, and where the first stops."""
     first, second = dice.choice(pairs(table.kind))
     others = (second, dice.choice([n for n, s in STEPS.items() if s.kinds(table.kind)])) if dice.random() < 0.15 else (second,)
-    places = numbers(table, first)
-    return Case(table.kind.name, first, others, dice.choice(places) if places else 1, kills=dice.random() < 0.25)
+    stops = table.stops(first, *others) if dice.random() >= _ANY_STOP else range(1, len(table.operations(first)) + 1)
+    return Case(table.name, first, others, dice.choice(stops) if stops else 1, kills=dice.random() < 0.25)
 
 
 def _outcome(table: PreparedTable, case: Case, seed: int, folder: Path) -> Outcome:
@@ -521,6 +554,5 @@ def replay(folder: Path) -> Outcome:
     found = case_of(folder)
     case = Case(found["kind"], found["first"], tuple(found["others"]), found["number"], found["kills"], found["patience"])
     with scratch_folder() as scratch:
-        table = PreparedTable(CONFIGURATIONS[case.kind], scratch)
-        table.make()
+        table = PreparedTable.named(case.kind, scratch)
         return _outcome(table, case, found["seed"], folder.parent.parent)
