@@ -108,7 +108,7 @@ def finish_replacing(store: FileStore, newest: Snapshot) -> None:
     # Older snapshots are overwritten in descending order, so that the oldest is the last.
     oldest = store.snapshots.stored(max(first, store.snapshots.earliest_id() or first))
     if oldest is not None and oldest.delta_manifest_list != newest.delta_manifest_list:
-        Forgotten(newest, {}, _overwrite_older(store, newest, first), ()).removed(store)
+        Forgotten(newest, {}, _overwrite_older(store, newest, oldest.id), ()).removed(store)
 
 
 @contextmanager
@@ -169,8 +169,11 @@ def _lower_hint(store: FileStore, pending: PendingHistory) -> None:
     failpoints.point("inside-rollback")
 
 
-def _delete_tags(store: FileStore, pending: PendingHistory) -> dict[str, Tag]:
+def _delete_tags(store: FileStore, pending: PendingHistory, newest: Snapshot | None = None) -> dict[str, Tag]:
+    """Delete the tags of the history that was. ``newest`` is the commit that replaces it: tags of it and of later ones stay."""
     tags = {name: tag for name, tag in store.snapshots.stored_tags().items() if not pending.keeps(tag)}
+    if newest is not None:
+        tags = {name: tag for name, tag in tags.items() if tag.id < newest.id and tag.delta_manifest_list != newest.delta_manifest_list}
     for name in tags:
         if name not in pending.tags:  # else it is overwritten
             store.snapshots.delete_tag(name)
@@ -249,7 +252,9 @@ def _superseded(store: FileStore, pending: PendingHistory) -> Forgotten:
     _write_schemas(store, pending)
     base_list, base_size = store.manifest_lists.write(store.manifest_metas(target))
     delta_list, delta_size = store.manifest_lists.write([])
-    first = min(pending.doomed, default=target.id + 1)
+    oldest = min(pending.doomed, default=target.id + 1)
+    # Tags may name snapshots between the target and the oldest that is there.
+    first = target.id + 1 if pending.source is None else oldest
     while True:
         newest_id, newest_time, row_id = (0, 0, None) if newest is None else (newest.id, newest.time_millis, newest.next_row_id)
         snapshot = target.model_copy(
@@ -276,23 +281,37 @@ def _superseded(store: FileStore, pending: PendingHistory) -> Forgotten:
             break
         newest = manager.latest_listed()
     manager.tell_created(snapshot.id)
-    tags = _delete_tags(store, pending)
     changelogs = manager.kept.forget_unless(pending.keeps)
-    gone = _overwrite_older(store, snapshot, first)
-    for name, text in pending.tags.items():
-        store.file_io.write(store.paths.tag(tag_name(name)), text.encode(), overwrite=True)
+    gone = _overwrite_older(store, snapshot, oldest)
+    # After the snapshots: a tag of one that is made until then finds it gone, or is found here.
+    tags = _delete_tags(store, pending, snapshot)
+    _write_tags(store, pending, snapshot)
     with suppress(OSError):
         store.file_io.delete(store.paths.pending_history)  # an older version may have left one
     return Forgotten(target, tags, gone, changelogs)
 
 
-def _overwrite_older(store: FileStore, newest: Snapshot, first: int) -> list[Snapshot]:
-    """Overwrite the snapshots from ``first`` to before ``newest`` with its state. Returns what they were, ascending.
+def _write_tags(store: FileStore, pending: PendingHistory, newest: Snapshot) -> None:
+    """Write the tags of the history to be, but not those that a rollback of ``newest`` has removed meanwhile."""
+    for name, text in pending.tags.items():
+        store.file_io.write(store.paths.tag(tag_name(name)), text.encode(), overwrite=True)
+    # A rollback overwrites ``newest`` before it lists the tags: if it is intact here, that listing will have these.
+    later = store.snapshots.stored(newest.id) if pending.tags else None
+    if later is None or later.key == newest.key or later.first_replaced is None:
+        return
+    for name, text in pending.tags.items():
+        tag = Tag.from_json(text, store.paths.tag(tag_name(name)))
+        if tag.id >= later.first_replaced and tag.delta_manifest_list != later.delta_manifest_list:
+            store.snapshots.delete_tag(name)
+
+
+def _overwrite_older(store: FileStore, newest: Snapshot, oldest: int) -> list[Snapshot]:
+    """Overwrite the snapshots from ``oldest`` to before ``newest`` with its state. Returns what they were, ascending.
 
     Stops if ``newest`` is overwritten itself, by a later rollback.
     """
     gone: list[Snapshot] = []
-    for snapshot_id in range(newest.id - 1, first - 1, -1):
+    for snapshot_id in range(newest.id - 1, oldest - 1, -1):
         path = store.paths.snapshot_file(snapshot_id)
         try:
             before = store.file_io.read(path)

@@ -31,7 +31,12 @@ def walk(store: FileStore, found: Findings) -> Iterator[Unit]:
             branch = branch_store(store, name)
         except PaimonError as error:
             path = error.path if isinstance(error, CorruptFile) else manager.paths.schema_file(0)
-            found.add(ProblemKind.SCHEMA, path, f"branch '{name}' cannot be opened ({error})", Origin(branch=name))
+            found.add(
+                ProblemKind.SCHEMA,
+                path,
+                f"branch '{name}' cannot be opened ({error}); delete_branch removes one that is not whole",
+                Origin(branch=name),
+            )
             continue
         found.counts["branches"] += 1
         yield from _of_branch(branch, found, seen)
