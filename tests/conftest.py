@@ -6,11 +6,13 @@ import os
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 
 import hypothesis
 import pytest
 
 from benchmarks.java_project import JavaUnavailable
+from fileindex.base.thresholds import Thresholds, use_thresholds
 from tests.stores.azure_server import AzureServer, AzuriteUnavailable
 from tests.stores.fault_proxy import FaultProxy
 from tests.stores.s3_server import BUCKET, S3Server
@@ -33,6 +35,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if seen[function] % sampled.args[0]:
                 item.add_marker(pytest.mark.long)
             seen[function] += 1
+
+
+@pytest.fixture
+def set_thresholds() -> Iterator[Callable[..., None]]:
+    """Set thresholds by name for the rest of the test."""
+    with ExitStack() as changes:
+        yield lambda **values: changes.enter_context(use_thresholds(**values)) and None
+
+
+@pytest.fixture
+def tiny() -> Iterator[Thresholds]:
+    """Run the test with thresholds that a table of 100 rows crosses."""
+    with use_thresholds(Thresholds.tiny()) as thresholds:
+        yield thresholds
 
 
 @pytest.fixture(scope="session")

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from fileindex.base.column_type import STRINGS, ColumnType
 from fileindex.base.errors import UnknownColumn
 from fileindex.base.plain_value import plain_array
+from fileindex.base.thresholds import thresholds
 from fileindex.build.advice import BY_VALUE, costly
 from fileindex.build.options import FileIndexOptions, IndexSpec
 from fileindex.format.container import ROW_BLOCKS, StoredIndex
@@ -25,7 +26,6 @@ from fileindex.predicate.evaluate_rows import type_of
 from fileindex.predicate.map_entries import map_entries
 from fileindex.predicate.tree import ColumnRef
 
-_SAMPLE = 1024
 _HARMFUL = "range-bitmap"
 
 
@@ -122,9 +122,9 @@ class FileIndexMaintainer:
 
 def _coded(values: Any) -> Any:
     """The values of an array; one that repeats its texts, as a sample tells, as a dictionary, so that each is hashed once."""
-    if not pa.types.is_string(values.type) or len(values) < 4 * _SAMPLE:
+    if not pa.types.is_string(values.type) or len(values) < 4 * thresholds().index_sample_rows:
         return values
-    repeats = 2 * pc.count_distinct(values[:_SAMPLE]).as_py() <= _SAMPLE
+    repeats = 2 * pc.count_distinct(values[: thresholds().index_sample_rows]).as_py() <= thresholds().index_sample_rows
     return values.dictionary_encode() if repeats else values
 
 

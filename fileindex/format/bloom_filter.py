@@ -13,6 +13,7 @@ import numpy as np
 from fileindex.base.column_type import ColumnType, Plain
 from fileindex.base.corrupt import CorruptIndex
 from fileindex.base.plain_value import literal_array, plain_array
+from fileindex.base.thresholds import thresholds
 from fileindex.format.container import Payload
 from fileindex.keys.fixed import float_bits
 from fileindex.keys.hashing import hash_array, hash_keys
@@ -25,13 +26,8 @@ MAX_HASHES = 127
 """Paimon's reader takes the count from signed bytes and misreads more."""
 
 _MAX_BITS = 2**31 - 1 - 8
-_SPREAD_MAX = 2**26
 _SANE_HASHES = 2048
-_WHOLE_PROBES = 64
-_HASHES_A_STEP = 1024
 _SHARE = 64
-_FEW_HASHES = 1 << 16
-
 _Words: TypeAlias = np.ndarray[Any, np.dtype[np.uint64]]
 
 
@@ -109,7 +105,7 @@ class BloomFilterBuilder:
             return
         hashes = np.concatenate(self._pending)
         self._pending, self._pending_count = [], 0
-        if self._size.bits > _SPREAD_MAX:
+        if self._size.bits > thresholds().bloom_spread_bits:
             for positions in bit_positions(hashes, self._size):
                 np.bitwise_or.at(self._bits, positions >> 3, (1 << (positions & 7)).astype(np.uint8))
             return
@@ -134,7 +130,7 @@ class FittedBloomFilterBuilder:
         self._fpp = fpp
         self._hashes: list[_Words] = []
         self._count = 0
-        self._unite_at = _FEW_HASHES
+        self._unite_at = thresholds().bloom_few_hashes
 
     def add(self, values: Any) -> None:
         """Take an array in physical form."""
@@ -159,11 +155,11 @@ class FittedBloomFilterBuilder:
             if 2 * self._distinct() <= self._count:
                 self._hashes = [np.unique(np.concatenate(self._hashes))]
                 self._count = len(self._hashes[0])
-            self._unite_at = 2 * max(_FEW_HASHES, self._count)
+            self._unite_at = 2 * max(thresholds().bloom_few_hashes, self._count)
 
     def _distinct(self) -> int:
         """How many values there are: counted if they are few, else by those of every 64th hash, within some percent."""
-        if self._count <= _FEW_HASHES:
+        if self._count <= thresholds().bloom_few_hashes:
             return len(np.unique(np.concatenate(self._hashes))) if self._hashes else 0
         some = np.concatenate([hashes[hashes & np.uint64(_SHARE - 1) == 0] for hashes in self._hashes])
         return min(self._count, _SHARE * len(np.unique(some)))
@@ -197,7 +193,9 @@ class BloomFilterReader:
             case _:
                 return REMAIN
         hashes = literal_hashes(values, self._type)
-        found = hashes is None or (self._has_one if len(values) * self.hashes <= _WHOLE_PROBES else self._has_one_of_many)(hashes)
+        found = hashes is None or (
+            self._has_one if len(values) * self.hashes <= thresholds().bloom_whole_probes else self._has_one_of_many
+        )(hashes)
         return REMAIN if found else SKIP
 
     def _has_one(self, hashes: _Words) -> bool:
@@ -208,8 +206,8 @@ class BloomFilterReader:
     def _has_one_of_many(self, hashes: _Words) -> bool:
         """The same for so many that the filter is read whole; the first ones mostly have a hit."""
         bits = np.frombuffer(self._payload.whole(), np.uint8, offset=4)
-        for first in range(0, len(hashes), _HASHES_A_STEP):
-            some = hashes[first : first + _HASHES_A_STEP]
+        for first in range(0, len(hashes), thresholds().bloom_step):
+            some = hashes[first : first + thresholds().bloom_step]
             found = np.ones(len(some), np.uint8)
             for positions in bit_positions(some, BloomSize(self.bits, self.hashes)):
                 found &= bits[positions >> 3] >> (positions & 7).astype(np.uint8)

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from fileindex.base.column_type import BINARIES, FLOATS, INTEGERS, STRINGS, TIMESTAMPS, ColumnType, Kind
 from fileindex.base.errors import UnsupportedOption
 from fileindex.base.memory_size import parse_memory_size
+from fileindex.base.thresholds import thresholds
 from fileindex.format.bitmap_reader import BitmapReader
 from fileindex.format.bitmap_writer import DEFAULT_BLOCK_SIZE, VERSION_1, VERSION_2, write_bitmap
 from fileindex.format.bloom_filter import (
@@ -23,7 +24,7 @@ from fileindex.format.bsi import BsiReader, write_bsi
 from fileindex.format.container import ROW_BLOCKS, Payload
 from fileindex.format.range_bitmap_reader import RangeBitmapReader
 from fileindex.format.range_bitmap_writer import write_range_bitmap
-from fileindex.format.row_blocks import DEFAULT_BLOCK_ROWS, FEWEST_BLOCK_ROWS, RowBlocksReader
+from fileindex.format.row_blocks import FEWEST_BLOCK_ROWS, RowBlocksReader
 from fileindex.keys.group_by import GroupedColumn
 from fileindex.predicate.tree import Leaf
 from fileindex.rowset.result import FileIndexResult
@@ -130,7 +131,7 @@ def block_rows_of(options: Mapping[str, str]) -> int:
     >>> block_rows_of({}), block_rows_of({"block-rows": "0"})
     (10000, 0)
     """
-    return _block_rows(options.get(BLOCK_ROWS, str(DEFAULT_BLOCK_ROWS)), BLOCK_ROWS)
+    return _block_rows(options.get(BLOCK_ROWS, str(thresholds().index_block_rows)), BLOCK_ROWS)
 
 
 def _version(text: str, option: str) -> int:

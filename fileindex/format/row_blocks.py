@@ -18,27 +18,20 @@ from pyroaring import BitMap
 
 from fileindex.base.column_type import ColumnType, Plain
 from fileindex.base.corrupt import CorruptIndex
+from fileindex.base.thresholds import thresholds
 from fileindex.format.bloom_filter import literal_hashes
 from fileindex.format.container import Payload
 from fileindex.keys.hashing import hash_array
 from fileindex.predicate.tree import Compare, In, Leaf, Op
 from fileindex.rowset.result import REMAIN, SKIP, FileIndexResult, RowSet
 
-DEFAULT_BLOCK_ROWS = 10_000
-"""Rows of a block: as many as the pages of our files hold at most."""
-
 FEWEST_BLOCK_ROWS = 100
-MOST_LITERALS = 256
-"""Values of an IN list beyond which nearly every block would have one."""
-
 _VERSION = 1
 _HASHES = 6
 _SEGMENT = 512
 _LINE_BITS = 9
 _BITS_A_VALUE = 10
-_MOST_BLOCKS = 1024
 _MOST_ROWS = 1 << 27
-_SMALL_BLOOM = 1024
 _SHARE = 64
 _HEAD = struct.Struct(">BBxxiii")
 _MIX = np.uint64(0x9E3779B97F4A7C15)
@@ -55,7 +48,7 @@ def pays(block_rows: int, row_count: int, bloom_bytes: int) -> bool:
     >>> pays(10_000, 10_000, 6_000), pays(10_000, 10_001, 6_000), pays(10_000, 10_001, 12), pays(0, 10_001, 6_000)
     (False, True, False, False)
     """
-    return 0 < block_rows < row_count <= _MOST_ROWS and bloom_bytes >= _SMALL_BLOOM
+    return 0 < block_rows < row_count <= _MOST_ROWS and bloom_bytes >= thresholds().small_bloom_bytes
 
 
 class RowBlocksBuilder:
@@ -90,7 +83,7 @@ class RowBlocksBuilder:
     def finish(self) -> bytes:
         """The payload. Of so many blocks that lines would be long, neighbours are joined."""
         blocks, block_rows = self._blocks, self._block_rows
-        while len(blocks) > _MOST_BLOCKS:
+        while len(blocks) > thresholds().index_blocks:
             blocks = [[*one, *other] for one, other in zip(blocks[::2], [*blocks[1::2], []], strict=False)]
             block_rows *= 2
         most = max((sum(map(len, block)) for block in blocks), default=0)
@@ -134,7 +127,7 @@ class RowBlocksReader:
                 pass
             case _:
                 return REMAIN
-        hashes = literal_hashes(values, self._type) if len(values) <= MOST_LITERALS else None
+        hashes = literal_hashes(values, self._type) if len(values) <= thresholds().block_literals else None
         if hashes is None:
             return REMAIN
         if not len(hashes) or not self.blocks:
@@ -184,4 +177,4 @@ def _lines(hashes: _Words, segments: int) -> list[_Longs]:
     return [base + (mixed >> shift & np.uint64(_SEGMENT - 1)).astype(np.int64) for shift in shifts]
 
 
-__all__ = ["DEFAULT_BLOCK_ROWS", "FEWEST_BLOCK_ROWS", "MOST_LITERALS", "RowBlocksBuilder", "RowBlocksReader", "pays"]
+__all__ = ["FEWEST_BLOCK_ROWS", "RowBlocksBuilder", "RowBlocksReader", "pays"]

@@ -14,17 +14,15 @@ from itertools import pairwise
 from fileindex.base.column_type import STRINGS, ColumnType
 from fileindex.base.corrupt import CorruptIndex
 from fileindex.base.memory_size import parse_memory_size
+from fileindex.base.thresholds import thresholds
 from fileindex.format.bitmap_writer import DEFAULT_BLOCK_SIZE, VERSION_1, VERSION_2
 from fileindex.format.bloom_filter import DEFAULT_FPP, DEFAULT_ITEMS, BloomSize
 from fileindex.format.bsi import BSI_VERSION
 from fileindex.format.container import ROW_BLOCKS, Payload
 from fileindex.format.range_bitmap_writer import RANGE_BITMAP_VERSION as RANGE_VERSION
 from fileindex.format.range_bitmap_writer import default_chunk_size
-from fileindex.format.row_blocks import DEFAULT_BLOCK_ROWS, RowBlocksReader
+from fileindex.format.row_blocks import RowBlocksReader
 from fileindex.keys.fixed import key_width
-
-_LOOKED_AT = 64 * 1024
-"""Bytes of a directory that are looked at; blocks and chunks beyond are as those before."""
 
 _MAX_INT = 2**31 - 1
 _EMPTY_FOR_NULLS = "range-bitmap"
@@ -67,7 +65,7 @@ def _bloom(payload: Payload, _type: ColumnType, options: Mapping[str, str], rows
 
 def _row_blocks(payload: Payload, column_type: ColumnType, options: Mapping[str, str], rows: int) -> bool:
     """Neighbouring blocks of a large file are joined, two at a time."""
-    found, wanted = RowBlocksReader(payload, column_type), int(options.get("block-rows", DEFAULT_BLOCK_ROWS))
+    found, wanted = RowBlocksReader(payload, column_type), int(options.get("block-rows", thresholds().index_block_rows))
     joined, rest = divmod(found.block_rows, max(1, wanted))
     return found.row_count == rows and rest == 0 and joined.bit_count() == 1
 
@@ -171,7 +169,7 @@ class _Bytes:
         self._at = at
         self._data = b""
         self._next = 0
-        self.left = _LOOKED_AT
+        self.left = thresholds().index_looked_bytes
 
     def number(self) -> int:
         return int.from_bytes(self._take(4), "big", signed=True)
@@ -193,7 +191,7 @@ class _Bytes:
     def _take(self, length: int) -> bytes:
         if self._next + length > len(self._data):
             self._at, self._next = self._at + self._next, 0
-            wanted = max(length, min(_LOOKED_AT, self._payload.length - self._at))
+            wanted = max(length, min(thresholds().index_looked_bytes, self._payload.length - self._at))
             self._data = self._payload.read(self._at, wanted)
         data = self._data[self._next : self._next + length]
         self.skip(length)

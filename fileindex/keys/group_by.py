@@ -14,13 +14,12 @@ import pyarrow as pa
 from fileindex.base.arrays import Int64s, UInt32s
 from fileindex.base.column_type import STRINGS, ColumnType
 from fileindex.base.lazy import cached_property
+from fileindex.base.thresholds import thresholds
 from fileindex.keys.fixed import to_keys
 from fileindex.keys.text_sort import rank_texts, take_texts
 
 _Longs: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 _Codes: TypeAlias = np.ndarray[Any, np.dtype[np.uint32]]
-
-_TABLE_MAX = 1 << 22  # of a range of values up to this size a table is cheaper than a sort
 
 
 class GroupedColumn:
@@ -93,7 +92,7 @@ class GroupedColumn:
             return None
         least, greatest = (int(self.values.min()), int(self.values.max())) if self._texts is None else (0, len(self._texts) - 1)
         size = greatest - least + 1
-        if size > min(_TABLE_MAX, len(self.values) + 1024):
+        if size > min(thresholds().group_table, len(self.values) + 1024):
             return None
         at = self.values - least if least else self.values
         counts = np.bincount(at, minlength=size)

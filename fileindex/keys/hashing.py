@@ -13,18 +13,13 @@ import pyarrow as pa
 import xxhash
 
 from fileindex.base.column_type import BINARIES, STRINGS, TIMESTAMPS, ColumnType, Kind
+from fileindex.base.thresholds import thresholds
 from fileindex.keys.fixed import turn
 
 _Words: TypeAlias = np.ndarray[Any, np.dtype[np.uint64]]
 _Longs: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 
-LONG_VALUE = 256
-"""Values from this many bytes on are hashed one by one."""
-
 _STRIPE = 32
-_FEW = 16  # fewer values of one length are not worth some fifty numpy calls
-_CHUNK = 16384  # values a step: its temporaries stay in the processor's cache
-
 _P1, _P2, _P3, _P4, _P5 = (
     np.uint64(prime) for prime in (0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5)
 )
@@ -69,8 +64,9 @@ def wang_mix(values: _Longs) -> _Longs:
     '5bca868437950d03'
     """
     mixed = np.empty_like(values)
-    for first in range(0, len(values), _CHUNK):
-        mixed[first : first + _CHUNK] = _mix(values[first : first + _CHUNK])
+    step = thresholds().hash_chunk
+    for first in range(0, len(values), step):
+        mixed[first : first + step] = _mix(values[first : first + step])
     return mixed
 
 
@@ -105,17 +101,18 @@ def xxh64(values: Any) -> _Words:
     offsets, data = text_buffers(values)
     starts, lengths = offsets[:-1], np.diff(offsets)
     result = np.empty(len(values), dtype=np.uint64)
-    classes = np.minimum(lengths, LONG_VALUE).astype(np.uint16)
+    limits = thresholds()
+    classes = np.minimum(lengths, limits.long_value_bytes).astype(np.uint16)
     order = np.argsort(classes, kind="stable")  # a radix sort: values of one length stand together
-    bounds = np.searchsorted(classes[order], np.arange(LONG_VALUE + 2))
+    bounds = np.searchsorted(classes[order], np.arange(limits.long_value_bytes + 2))
     for length in np.flatnonzero(np.diff(bounds)).tolist():
         first, last = int(bounds[length]), int(bounds[length + 1])
-        if length == LONG_VALUE or last - first < _FEW:
+        if length == limits.long_value_bytes or last - first < limits.few_values:
             for index in order[first:last].tolist():
                 result[index] = xxhash.xxh64_intdigest(data.data[starts[index] : starts[index] + lengths[index]])
             continue
-        for begin in range(first, last, _CHUNK):
-            chunk = order[begin : min(begin + _CHUNK, last)]
+        for begin in range(first, last, limits.hash_chunk):
+            chunk = order[begin : min(begin + limits.hash_chunk, last)]
             result[chunk] = _xxh64_equal(data, starts[chunk], length)
     return result
 
@@ -178,4 +175,4 @@ def _unaligned(data: np.ndarray[Any, np.dtype[np.uint8]], kind: np.dtype[Any]) -
     return np.ndarray((count,), dtype=kind, buffer=data, strides=(1,)) if count else np.zeros(0, dtype=kind)
 
 
-__all__ = ["LONG_VALUE", "hash_array", "hash_keys", "text_buffers", "wang_mix", "xxh64"]
+__all__ = ["hash_array", "hash_keys", "text_buffers", "wang_mix", "xxh64"]

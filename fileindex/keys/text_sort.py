@@ -8,14 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fileindex.base.thresholds import thresholds
 from fileindex.keys.hashing import text_buffers
 
 _Longs: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 _Words: TypeAlias = np.ndarray[Any, np.dtype[np.uint64]]
 _Flags: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
-
-MAX_WORDS = 8
-"""Texts that are still equal after so many words behind what all have in common are left to Arrow's comparison sort."""
 
 
 def rank_texts(texts: Any) -> tuple[Any, _Longs]:
@@ -85,7 +83,7 @@ def _sort_by_words(texts: Any) -> tuple[_Longs, _Flags] | None:
     active = np.arange(count)
     opens = np.zeros(count + 1, dtype=bool)
     opens[[0, count]] = True
-    for number in range(MAX_WORDS + 1):
+    for number in range(thresholds().text_sort_words + 1):
         members = active if order is None else order[active]
         left = lengths[members] - 8 * number
         is_last = bool((left <= 0).all())
@@ -163,4 +161,4 @@ def _trailing_zeros(words: _Words) -> int:
     return (union & -union).bit_length() - 1 if union else 0
 
 
-__all__ = ["MAX_WORDS", "common_length", "rank_texts", "take_texts"]
+__all__ = ["common_length", "rank_texts", "take_texts"]

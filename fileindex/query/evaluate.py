@@ -7,6 +7,7 @@ from functools import partial
 
 from fileindex.base.column_type import ColumnType, Plain
 from fileindex.base.plain_value import is_plain
+from fileindex.base.thresholds import thresholds
 from fileindex.format.container import ContainerEntry, ContainerReader
 from fileindex.format.registry import INDEX_TYPES
 from fileindex.predicate.tree import And, Compare, Formula, In, IsNull, Leaf, Op, Or, Predicate, StartsWith
@@ -14,9 +15,6 @@ from fileindex.predicate.value_set import derived
 from fileindex.query.metrics import IndexMetrics
 from fileindex.query.reader import MAX_ROWS, FileIndexes
 from fileindex.rowset.result import REMAIN, SKIP, FileIndexResult
-
-MOST_ROW_SETS = 4096
-"""Literals of an IN list for which an index that makes a row set of each is asked."""
 
 
 def evaluate(
@@ -93,7 +91,7 @@ def _leaf(leaf: Leaf, indexes: FileIndexes) -> FileIndexResult:
 def _costs_more_than_rows(entry: ContainerEntry, leaf: Leaf) -> bool:
     """Whether an index makes a row set for every literal, and there are so many that comparing the rows is faster."""
     known = INDEX_TYPES.get(entry.index_type)
-    return isinstance(leaf, In) and len(leaf.values) > MOST_ROW_SETS and known is not None and known.grouping is not None
+    return isinstance(leaf, In) and len(leaf.values) > thresholds().row_sets and known is not None and known.grouping is not None
 
 
 def _are_plain(column_type: ColumnType, literals: tuple[Plain, ...]) -> bool:
@@ -129,4 +127,4 @@ def _empty(leaf: Leaf) -> FileIndexResult:
             return SKIP
 
 
-__all__ = ["MOST_ROW_SETS", "evaluate"]
+__all__ = ["evaluate"]

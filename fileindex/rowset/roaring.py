@@ -16,14 +16,11 @@ from pyroaring import BitMap
 
 from fileindex.base.arrays import Mask, UInt32s
 from fileindex.base.corrupt import CorruptIndex
+from fileindex.base.thresholds import thresholds
 
 _Longs: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 _Bytes: TypeAlias = np.ndarray[Any, np.dtype[np.uint8]]
 
-LARGE_GROUP = 256
-"""Sets from this many rows on are worth a bitmap object each; smaller ones never need a bitset container."""
-
-_PART = 16384  # sets a step: its temporaries stay in the processor's cache
 _NO_RUNS, _RUNS = 12346, 12347
 _ARRAY_MAX = 4096
 _BITSET_BYTES = 8192
@@ -178,7 +175,10 @@ def serialize_groups(rows: UInt32s, starts: _Longs) -> tuple[_Bytes, _Longs]:
     >>> data.tobytes()[: offsets[1]].hex()
     '3a30000001000000000001001000000000000100'
     """
-    parts = [_serialize_part(rows, starts[first : first + _PART + 1]) for first in range(0, len(starts) - 1, _PART)]
+    parts = [
+        _serialize_part(rows, starts[first : first + thresholds().row_set_part + 1])
+        for first in range(0, len(starts) - 1, thresholds().row_set_part)
+    ]
     if not parts:
         return np.zeros(0, dtype=np.uint8), np.zeros(1, dtype=np.int64)
     lengths = np.concatenate([np.diff(offsets) for _, offsets in parts])
@@ -188,10 +188,10 @@ def serialize_groups(rows: UInt32s, starts: _Longs) -> tuple[_Bytes, _Longs]:
 def _serialize_part(rows: UInt32s, starts: _Longs) -> tuple[_Bytes, _Longs]:
     counts = np.diff(starts)
     rows, starts = rows[starts[0] : starts[-1]], starts - starts[0]
-    large = np.flatnonzero(counts >= LARGE_GROUP)
-    small = np.flatnonzero(counts < LARGE_GROUP)
+    large = np.flatnonzero(counts >= thresholds().large_group)
+    small = np.flatnonzero(counts < thresholds().large_group)
     blobs = [serialize(rows_to_bitmap(rows[starts[group] : starts[group + 1]])) for group in large]
-    chosen = np.repeat(counts < LARGE_GROUP, counts)
+    chosen = np.repeat(counts < thresholds().large_group, counts)
     layout = _Layout(rows[chosen] if len(large) else rows, counts[small]) if len(small) else None
     sizes = np.zeros(len(counts), dtype=np.int64)
     sizes[large] = [len(blob) for blob in blobs]
@@ -207,7 +207,7 @@ def _serialize_part(rows: UInt32s, starts: _Longs) -> tuple[_Bytes, _Longs]:
 
 
 class _Layout:
-    """Sets of fewer than LARGE_GROUP rows: their containers (arrays and runs only), sizes and bytes, without a loop over sets."""
+    """Small sets: their containers (arrays and runs only), sizes and bytes, without a loop over sets."""
 
     def __init__(self, rows: UInt32s, counts: _Longs) -> None:
         self.low = (rows & 0xFFFF).astype(np.int64)

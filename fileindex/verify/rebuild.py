@@ -17,6 +17,7 @@ from pyroaring import BitMap
 from fileindex.base.column_type import ColumnType
 from fileindex.base.errors import PaimonError
 from fileindex.base.plain_value import from_scalar, plain_array
+from fileindex.base.thresholds import thresholds
 from fileindex.build.options import IndexSpec
 from fileindex.build.writer import FileIndexMaintainer
 from fileindex.format.bloom_filter import BloomFilterBuilder, BloomFilterReader, BloomSize
@@ -26,9 +27,6 @@ from fileindex.format.row_blocks import RowBlocksBuilder, RowBlocksReader
 from fileindex.predicate.map_entries import map_entries
 from fileindex.predicate.tree import ColumnRef, Compare, IsNull, Leaf, Op
 from fileindex.rowset.result import FileIndexResult, RowSet
-
-ASKED_VALUES = 512
-"""Distinct values of a column that are asked for, where the bytes differ."""
 
 BROKEN_INDEX = (PaimonError, ValueError, LookupError, TypeError, ArithmeticError, MemoryError, pa.ArrowException)
 """What decoding a payload that is not what it should be may raise."""
@@ -150,8 +148,8 @@ class _Exact:
         self._maintainer.write(values)
         known = pc.unique(values).drop_null() if not pa.types.is_dictionary(values.type) else values.dictionary
         merged = known if self._asked is None else pc.unique(pa.concat_arrays([self._asked, known.cast(self._asked.type)]))
-        if len(merged) > ASKED_VALUES:
-            merged = merged.take(pa.array(np.linspace(0, len(merged) - 1, ASKED_VALUES).astype(np.int64)))
+        if len(merged) > thresholds().asked_values:
+            merged = merged.take(pa.array(np.linspace(0, len(merged) - 1, thresholds().asked_values).astype(np.int64)))
         self._asked = merged
 
     def lie(self) -> str | None:
@@ -202,4 +200,4 @@ def _shown(leaf: Leaf) -> str:
     return str(leaf)
 
 
-__all__ = ["ASKED_VALUES", "BROKEN_INDEX", "Twin", "twin_of"]
+__all__ = ["BROKEN_INDEX", "Twin", "twin_of"]

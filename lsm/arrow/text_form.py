@@ -11,7 +11,6 @@ Who reads or drains rows is told in ``dictionaries`` the columns whose texts it 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
@@ -19,26 +18,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fileindex.base.thresholds import thresholds
 
-@dataclass(frozen=True, kw_only=True)
-class TextLimits:
-    """Sizes at which texts change their form.
-
-    Attributes:
-        worth_rows: Rows of an input from which on forms are chosen. Fewer fit the cache.
-        few: Most distinct texts of a sample for a dictionary.
-        sample_rows: Rows sampled to count distinct texts.
-        most: Texts of a dictionary. More need wider codes.
-    """
-
-    worth_rows: int = 1 << 17
-    few: int = 256
-    sample_rows: int = 4096
-    most: int = 1 << 15
-
-
-TEXT_LIMITS = TextLimits()
-"""The thresholds of this process. Read at each use, so that a test can replace them."""
 DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 """The form of texts of few distinct values on their way to the encoder. It bounds dictionaries with nulls too widely: they have none."""
 _SIXTEEN_BYTES = pa.decimal128(38)
@@ -114,12 +95,12 @@ def encode_for_gather(column: Any) -> Any:
     """
     if not pa.types.is_string(column.type):
         return column
-    step = max(1, len(column) // TEXT_LIMITS.sample_rows)
+    step = max(1, len(column) // thresholds().text_sample_rows)
     sample = column.take(pa.array(np.arange(0, len(column), step)))
     distinct = pc.count_distinct(sample).as_py()
-    if not column.null_count and distinct <= TEXT_LIMITS.few and 2 * distinct < len(sample):
+    if not column.null_count and distinct <= thresholds().text_sample_distinct and 2 * distinct < len(sample):
         encoded = column.dictionary_encode()
-        if len(encoded.dictionary) < TEXT_LIMITS.most:
+        if len(encoded.dictionary) < thresholds().text_dictionary:
             codes = encoded.indices.cast(pa.int8() if len(encoded.dictionary) <= np.iinfo(np.int8).max else pa.int16())
             return pa.DictionaryArray.from_arrays(codes, encoded.dictionary)
     return column.cast(pa.string_view())
@@ -155,9 +136,7 @@ def _texts(views: Any, rows: Any) -> Any:
 
 __all__ = [
     "DICTIONARY",
-    "TEXT_LIMITS",
     "TextForm",
-    "TextLimits",
     "coded_texts",
     "encode_for_gather",
     "gather",

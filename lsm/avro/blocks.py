@@ -6,16 +6,14 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from fileindex.base.thresholds import thresholds
 from lsm.parquet.footer import RowGroup
 from lsm.parquet.page_index import ReadRange
 from manifest.avro.codecs import BROKEN_BLOCK, MAX_PAYLOAD, decompressor
 from manifest.avro.schemas import AvroSchema
 from manifest.avro.wire import SYNC_BYTES, AvroCursor
 
-_WINDOW = 1 << 18
 _LONGEST_HEADER = 1 << 24
-GROUP_BYTES = 1 << 20
-"""Compressed bytes of blocks that are decoded together."""
 _IN_MEMORY = 200
 
 
@@ -53,7 +51,7 @@ class AvroBlocks:
             source.position += length
             if source.take(SYNC_BYTES) != sync:
                 raise ValueError("a sync marker is wrong")
-            if sum(block.size for block in waiting) >= GROUP_BYTES:
+            if sum(block.size for block in waiting) >= thresholds().avro_group_bytes:
                 groups.append(tuple(waiting))
                 waiting = []
         groups += [tuple(waiting)] if waiting else []
@@ -105,7 +103,7 @@ class _Window(AvroCursor):
         begin = self.position - self._start
         if begin < 0 or begin + length > len(self._held):
             self._start, begin = self.position, 0
-            self._held = self._read_range(self._start, min(max(length, _WINDOW), self._size - self._start))
+            self._held = self._read_range(self._start, min(max(length, thresholds().avro_window_bytes), self._size - self._start))
         self.position += length
         return self._held[begin : begin + length]
 

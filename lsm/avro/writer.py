@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from fileindex.base.column_type import BINARIES, STRINGS, TIMESTAMPS, Kind
 from fileindex.base.errors import UnsupportedOption
+from fileindex.base.thresholds import thresholds
 from lsm.avro.encoder import Encoded, encode, woven
 from lsm.avro.shapes import shape_of
 from lsm.keys.encoding import one_array
@@ -25,7 +26,6 @@ from manifest.io.output_file import OutputFile
 from manifest.io.storage_errors import storage_errors
 from manifest.types.data_type import DataField, DataType
 
-_BLOCK_BYTES = 256 * 1024
 _NAME = "org.apache.paimon.avro.generated.record"
 _MILLIS, _MICROS = 3, 6
 _INTS = frozenset({Kind.TINYINT, Kind.SMALLINT, Kind.INT})
@@ -180,7 +180,7 @@ def _stored(array: Any, type_: Any) -> Any:
 def _blocks(encoded: Encoded) -> list[tuple[int, bytes]]:
     """Rows and bytes of every block."""
     ends = np.cumsum(encoded.lengths)
-    cuts = np.unique(np.concatenate([np.flatnonzero(np.diff(ends // _BLOCK_BYTES)) + 1, [len(ends)]]))
+    cuts = np.unique(np.concatenate([np.flatnonzero(np.diff(ends // thresholds().avro_block_bytes)) + 1, [len(ends)]]))
     found, row, at = [], 0, 0
     for cut in cuts.tolist():
         end = int(ends[cut - 1])

@@ -11,14 +11,13 @@ import pyarrow.compute as pc
 
 from fileindex.base.arrays import Int32s, UInt32s
 from fileindex.base.plain_value import plain_array
+from fileindex.base.thresholds import thresholds
 from manifest.row.words import row_images
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import DataType
 
 _SEED = 42
 _C1, _C2 = np.uint32(0xCC9E2D51), np.uint32(0x1B873593)
-_BATCH = 1 << 16
-"""Rows hashed at once: the words of a batch stay in the processor's cache."""
 
 
 def bucket_hashes(columns: Sequence[Any], types: Sequence[DataType]) -> Int32s:
@@ -32,9 +31,10 @@ def bucket_hashes(columns: Sequence[Any], types: Sequence[DataType]) -> Int32s:
     """
     count = len(columns[0])
     hashes = np.empty(count, dtype=np.uint32)
-    for start in range(0, count, _BATCH):
-        part = [_contiguous(column.slice(start, _BATCH)) for column in columns]
-        hashes[start : start + _BATCH] = _hash_batch(part, types)
+    step = thresholds().hash_rows
+    for start in range(0, count, step):
+        part = [_contiguous(column.slice(start, step)) for column in columns]
+        hashes[start : start + step] = _hash_batch(part, types)
     return hashes.view(np.int32)
 
 

@@ -12,12 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from fileindex.base.arrays import Int32s
+from fileindex.base.thresholds import thresholds
 
 UNKNOWN = -1
 _NO_HASHES: Int32s = np.empty(0, np.int32)
-_ONE_BY_ONE = 4
-_SCANNED = 20_000
-"""Hashes, of all calls together, up to which looking through the files costs less than sorting them."""
 _HIGH = np.uint32(16)
 
 
@@ -66,7 +64,7 @@ class KnownHashes:
         """The bucket of each of ``wanted``, which ascend; ``UNKNOWN`` for a new one."""
         found = np.full(len(wanted), UNKNOWN, np.int32)
         self._asked += len(wanted)
-        if self._sorted is None and self._asked > _SCANNED:
+        if self._sorted is None and self._asked > thresholds().scanned_hashes:
             self._sorted = _Run.merged(*((hashes, np.full(len(hashes), bucket, np.int32)) for bucket, hashes in self._files.items()))
         if self._sorted is None:
             self._scan(wanted, found)
@@ -95,7 +93,7 @@ class KnownHashes:
 
     def _scan(self, wanted: Int32s, found: Int32s) -> None:
         for bucket, hashes in reversed(self._files.items()):  # of equal ones the first counts
-            if len(wanted) <= _ONE_BY_ONE:
+            if len(wanted) <= thresholds().one_by_one_hashes:
                 found[[bool((hashes == one).any()) for one in wanted]] = bucket
                 continue
             likely = np.zeros(1 << 16, np.bool_)

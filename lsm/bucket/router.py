@@ -11,12 +11,12 @@ import numpy as np
 from fileindex.base.arrays import AnyArray, Int32s, Int64s
 from fileindex.base.column_type import Plain
 from fileindex.base.plain_value import from_scalar
+from fileindex.base.thresholds import thresholds
 from lsm.bucket.hash import bucket_hashes, bucket_ids
 from lsm.keys.encoding import one_array
 from manifest.schema.table_schema import TableSchema
 
 UNAWARE_BUCKET = 0
-_PART_ROWS = 1 << 18
 Each: TypeAlias = Callable[[Callable[[Any], Int32s], Sequence[Any]], Iterable[Int32s]]
 Assign: TypeAlias = Callable[[tuple[Plain, ...], Int32s], Int32s]
 """Buckets of keys of one partition, given by their hashes."""
@@ -64,7 +64,7 @@ def shares_of(codes: Int64s, buckets: Int32s | Int64s | int, partitions: Sequenc
 
 
 def _bucket_ids(table: Any, schema: TableSchema, buckets: int, each: Each) -> Int32s:
-    parts = [table.slice(at, _PART_ROWS) for at in range(0, table.num_rows, _PART_ROWS)]
+    parts = [table.slice(at, thresholds().route_part_rows) for at in range(0, table.num_rows, thresholds().route_part_rows)]
     return np.concatenate(list(each(lambda part: bucket_ids(part, schema, buckets), parts)))
 
 

@@ -15,6 +15,7 @@ from dataclasses import replace
 from itertools import islice
 
 from fileindex.base.log import logger_of
+from fileindex.base.thresholds import thresholds
 from lsm.write.table_write import compact_together
 from manifest.commit.conflicts import BucketId
 from manifest.commit.file_store_commit import FileStoreCommit
@@ -26,8 +27,6 @@ from manifest.io.threads import WorkerPool
 from manifest.store import FileStore
 
 _LOG = logger_of(__name__)
-_TOGETHER = 64
-"""Buckets whose compactions are committed together: more than these are not lost if the process ends."""
 _ATTEMPTS = 20
 """How often a bucket that somebody waits for is compacted again when other commits were faster."""
 _SOME: tuple[BucketId, ...] = ((b"", -1),)
@@ -163,7 +162,7 @@ def _compacted_once(store: FileStore, user: str, buckets: Collection[BucketId], 
 
 def _chunks(buckets: Sequence[BucketId]) -> Iterator[list[BucketId]]:
     rest = iter(buckets)
-    while chunk := list(islice(rest, _TOGETHER)):
+    while chunk := list(islice(rest, thresholds().buckets_a_commit)):
         yield chunk
 
 

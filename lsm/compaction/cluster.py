@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from fileindex.base.thresholds import thresholds
 from lsm.compaction.space_filling_curve import Quantiles, bits_per_column, hilbert, sample_rows, z_order
 from lsm.compaction.task import CompactTaskResult
 from lsm.data_files.rolling import row_writer
@@ -27,7 +28,6 @@ from manifest.entry.data_file import DataFileMeta, FileSource
 from manifest.schema.clustering import CurveName
 
 _CURVE, _ROW = "_CURVE_KEY", "_ROW_NUMBER"
-_SAMPLE_ROWS = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class BucketCluster:
     def _quantiles(self, files: Sequence[DataFileMeta]) -> dict[str, Quantiles]:
         """Of every column, from a sample of evenly spaced rows."""
         columns = list(self.clustering.columns)
-        step = max(1, sum(file.row_count for file in files) // _SAMPLE_ROWS)
+        step = max(1, sum(file.row_count for file in files) // thresholds().cluster_sample_rows)
         seen, parts = 0, [self.target.store.schema.arrow.empty_table().select(columns)]
         for rows in self._rows(files, columns):
             parts.append(rows.take(pa.array(sample_rows(seen, rows.num_rows, step))))

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from fileindex.base.arrays import Int32s, Int64s
 from fileindex.base.column_type import FLOATS
 from fileindex.base.plain_value import plain_array, plain_values
+from fileindex.base.thresholds import thresholds
 from fileindex.predicate.tree import TRUE, ColumnRef, Compare, In, Op, Predicate, all_of
 from lsm.keys.key_set import KeySet
 from lsm.read.split import read_split
@@ -29,8 +30,6 @@ from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
 
 NOWHERE = -1
-_LISTED = 1000
-"""As many keys are looked for one by one; of more, only the bounds."""
 EVERY_ROW = {"deletion-vectors.merge-on-read": "true", **OWN_BRANCH}
 """Options of a read that sees all rows of the table's own branch."""
 ReadEach = Callable[[Callable[[DataSplit], list[tuple[int, int, Int64s]]], Iterable[DataSplit]], Iterable[list[tuple[int, int, Int64s]]]]
@@ -85,7 +84,7 @@ def _bounds(keys: KeySet, schema: TableSchema) -> Predicate:
     """True for every row with one of the keys, and for others."""
     types = schema.column_types
     columns: dict[str, Any] = {name: plain_array(keys.rows.column(name), types[name]) for name in keys.names}
-    if len(keys) <= _LISTED:
+    if len(keys) <= thresholds().listed_keys:
         return all_of(*(In(ColumnRef(name), tuple(plain_values(pc.unique(column), types[name]))) for name, column in columns.items()))
     leading = schema.trimmed_primary_keys[0]
     if types[leading].kind in FLOATS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from fileindex.base.lazy import LazyModule
-from lsm.parquet.write import limits
+from fileindex.base.thresholds import thresholds
 from lsm.parquet.write.writer import ParquetFileWriter
 from lsm.schema.parquet_schema import needs_int96
 from manifest.io.file_io import FileIO
@@ -85,11 +85,11 @@ def file_encoder(
     block = options.file_block_size
     match format_of(options, level):
         case "orc":
-            stripe = min(block or orc.STRIPE_BYTES, max(target, 1))
+            stripe = min(block or thresholds().orc_stripe_bytes, max(target, 1))
             return orc.OrcFileWriter(file_io, path, fields, schema, compression=compression, stripe_bytes=stripe)
         case "avro":
             return avro.AvroFileWriter(file_io, path, fields, schema, compression=compression, level=options.zstd_level)
-    parquet, most = ParquetOptions.of(options.raw), limits.PARQUET_LIMITS.group_bytes
+    parquet, most = ParquetOptions.of(options.raw), thresholds().group_bytes
     return ParquetFileWriter(
         file_io,
         path,

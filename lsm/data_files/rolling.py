@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
 
+from fileindex.base.thresholds import thresholds
 from lsm.data_files.spill import batch_rows
 from lsm.data_files.writer import DataFileWriter, FileTarget, KeyValueDataFileWriter, RowDataFileWriter, RowNumbers
 from manifest.entry.data_file import DataFileMeta, FileSource
 from manifest.io.file_io import FileIO
 from manifest.io.meter import UNMETERED, Meter
 
-_CHECKS_PER_FILE = 8
 _NO_LIMIT = 2**63 - 1
 
 
@@ -46,7 +46,7 @@ class RollingFileWriter:
     def write(self, rows: Any) -> None:
         """Append a table; it may end up in several files."""
         try:
-            step = batch_rows(rows, max(self._target_size // _CHECKS_PER_FILE, 1)) if rows.num_rows else 1
+            step = batch_rows(rows, max(self._target_size // thresholds().file_checks, 1)) if rows.num_rows else 1
             at = 0
             while at < rows.num_rows:
                 piece = rows.slice(at, min(step, self._target_rows - self._current_rows))

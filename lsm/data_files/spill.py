@@ -10,19 +10,16 @@ import uuid
 import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
 import pyarrow as pa
 
 from fileindex.base.errors import CorruptFile
+from fileindex.base.thresholds import thresholds
 from manifest.io.errors import OutOfMemory, StorageError
 from manifest.io.storage_errors import storage_errors
-
-SPILL_BATCH_BYTES = 2 << 20
-_FEWEST_ROWS, _FEWEST_BYTES = 1024, 1 << 20
-"""Smaller batches cost more than they hold; but so many rows may be no small batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +60,7 @@ class SpillSpace:
     directory: str
     codec: str = "zstd"
     level: int | None = 1
-    batch_bytes: int = SPILL_BATCH_BYTES
+    batch_bytes: int = field(default_factory=lambda: thresholds().spill_batch_bytes)
 
     def write(self, tables: Iterable[Any]) -> SpillFile:
         """Write one sorted run; nothing is left behind if that fails, be it for want of disk space (``OutOfDisk``)."""
@@ -143,7 +140,7 @@ def batch_rows(table: Any, size: int) -> int:
     (1024, 1)
     """
     rows, held = int(table.num_rows), max(1, int(table.nbytes))
-    return max(size * rows // held, min(_FEWEST_ROWS, _FEWEST_BYTES * rows // held), 1)
+    return max(size * rows // held, min(thresholds().spill_fewest_rows, thresholds().spill_fewest_bytes * rows // held), 1)
 
 
-__all__ = ["SPILL_BATCH_BYTES", "SpillDirectory", "SpillFile", "SpillSpace", "batch_rows"]
+__all__ = ["SpillDirectory", "SpillFile", "SpillSpace", "batch_rows"]

@@ -16,14 +16,13 @@ import pyarrow as pa
 
 from fileindex.base.arrays import Int64s
 from fileindex.base.errors import CorruptFile
+from fileindex.base.thresholds import thresholds
 from manifest.entry.data_file import DataFileMeta
 from manifest.io.file_io import FileIO
 
 _MAGIC = struct.pack("<i", 1481511375)
 _VERSION = 1
 _FRAME, _TAIL = 16, 5
-_BATCH_BYTES = 16 << 20
-_BATCH_ROWS = 1 << 16
 
 
 def blob_batches(file_io: FileIO, path: str, file: DataFileMeta) -> Iterator[Any]:
@@ -39,8 +38,8 @@ def blob_batches(file_io: FileIO, path: str, file: DataFileMeta) -> Iterator[Any
     row = 0
     while row < lengths.size:
         start = int(ends[row - 1]) if row else 0
-        stop = max(int(np.searchsorted(ends, start + _BATCH_BYTES, side="right")), row + 1)
-        stop = min(stop, row + _BATCH_ROWS)
+        stop = max(int(np.searchsorted(ends, start + thresholds().blob_batch_bytes, side="right")), row + 1)
+        stop = min(stop, row + thresholds().blob_batch_rows)
         content = file_io.read_range(path, start, int(ends[stop - 1]) - start)
         places = ((ends[row:stop] - start).tolist(), lengths[row:stop].tolist())
         yield pa.array([_value(content, end, length, path) for end, length in zip(*places, strict=True)], pa.binary())

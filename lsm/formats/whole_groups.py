@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from fileindex.base.errors import CorruptFile
 from fileindex.base.lazy import cached_property
-from lsm.arrow.batch_size import DECODED_BATCH_BYTES, MAX_BATCH_ROWS
+from fileindex.base.thresholds import thresholds
 from lsm.parquet.decoding import decoding
 from lsm.parquet.footer import RowGroup
 from lsm.parquet.reader import rows_only
@@ -109,10 +109,11 @@ class WholeGroupFile(ABC):
         nanos: Collection[str] = (),  # noqa: ARG002  # all digits are kept anyhow
         dictionaries: Collection[str] = (),  # noqa: ARG002  # texts come plain
         threads: bool = True,  # noqa: ARG002
-        batch_bytes: int = DECODED_BATCH_BYTES,
-        batch_rows: int = MAX_BATCH_ROWS,
+        batch_bytes: int | None = None,
+        batch_rows: int | None = None,
     ) -> Iterator[Any]:
         """See ``OpenDataFile``; a group at a time is in memory."""
+        most_bytes, most_rows = batch_bytes or thresholds().batch_bytes, batch_rows or thresholds().batch_rows
         for group in groups:
             if not columns:
                 yield rows_only(group.num_rows)
@@ -122,7 +123,7 @@ class WholeGroupFile(ABC):
                 rows.validate(full=True)  # texts and offsets are the file's own, and no checksum has told that they are whole
             if rows.num_rows != group.num_rows:
                 raise CorruptFile(self.path, f"{rows.num_rows} rows were decoded where it says {group.num_rows}")
-            size = max(1, min(batch_rows, batch_bytes * rows.num_rows // max(1, rows.nbytes)))
+            size = max(1, min(most_rows, most_bytes * rows.num_rows // max(1, rows.nbytes)))
             yield from (rows.slice(at, size) for at in range(0, rows.num_rows, size))
 
     @cached_property

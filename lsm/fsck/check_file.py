@@ -10,6 +10,7 @@ import numpy as np
 
 from fileindex.base.arrays import Int32s
 from fileindex.base.errors import CorruptFile
+from fileindex.base.thresholds import thresholds
 from lsm.bucket.hash_index import read_hashes
 from lsm.fsck.data_file import CheckedDataFile
 from lsm.fsck.indexes import check_index_file
@@ -19,8 +20,6 @@ from manifest.fsck.problem import Findings
 from manifest.fsck.unit import DataUnit, Unit, is_whole
 from manifest.fsck.walk import branch_store
 from manifest.store import FileStore
-
-_BUCKETS = 8
 
 
 @dataclass
@@ -66,7 +65,7 @@ class FileCheck:
                     self._hashes[entry.file_name] = np.sort(read_hashes(store, entry))
                 except CorruptFile:
                     self._hashes[entry.file_name] = None
-                while len(self._hashes) > _BUCKETS:
+                while len(self._hashes) > thresholds().checked_buckets:
                     self._hashes.popitem(last=False)
             return self._hashes[entry.file_name]
 

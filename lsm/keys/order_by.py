@@ -16,12 +16,12 @@ import pyarrow.compute as pc
 from fileindex.base.arrays import UInt64s
 from fileindex.base.column_type import FLOATS, INTEGERS, STRINGS, TIMESTAMPS, ColumnType, Kind
 from fileindex.base.plain_value import from_scalar
+from fileindex.base.thresholds import thresholds
 from fileindex.predicate.tree import FALSE, TRUE, ColumnRef, Compare, IsNull, Op, Predicate, any_of
 from lsm.keys.encoding import WordColumn, one_array
 from lsm.keys.sort import sort_rows
 from lsm.keys.sort_column import SortColumn
 
-_KEPT_ROWS = 64 * 1024
 _BOUNDED = frozenset(INTEGERS | FLOATS | STRINGS | TIMESTAMPS | {Kind.DATE, Kind.TIME, Kind.DECIMAL})
 """Kinds whose order is that of their literals, so that the last row wanted can be told in a filter."""
 
@@ -87,7 +87,7 @@ class TopRows:
             self._pending.append(rows)
             self._count += rows.num_rows
             self._is_cut = False
-            if self._count > max(_KEPT_ROWS, 4 * self.limit):
+            if self._count > max(thresholds().kept_order_rows, 4 * self.limit):
                 self._cut()
 
     def rows(self, schema: Any) -> Any:

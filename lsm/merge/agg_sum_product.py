@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from fileindex.base.arrays import AnyArray, Int64s, Mask
+from fileindex.base.thresholds import thresholds
 from lsm.arrow.int128 import Int128
 from lsm.keys.encoding import one_array
 from lsm.merge.version_groups import VersionHistory
@@ -22,8 +23,6 @@ from manifest.io.errors import UnmergeableRows
 
 _Numbers = AnyArray
 _Step = Callable[[_Numbers, _Numbers, Mask], _Numbers]
-_SHORT = 32
-"""Rounds after which the few keys that have more steps are summed one by one."""
 _INT64_DIGITS = 18
 _DECIMALS = Context(prec=38, rounding=ROUND_HALF_UP)
 _EXACT = Context(prec=120)
@@ -143,7 +142,7 @@ def _float_sums(steps: NumberSteps, numbers: _Numbers) -> _Numbers:
     sums = signed[steps.starts[order]]
     with np.errstate(all="ignore"):
         for number, (alive, at) in enumerate(steps.rounds(order, 1)):
-            if number == _SHORT:
+            if number == thresholds().sum_rounds:
                 for key, rest in enumerate(steps.rests(order, at)):
                     sums[key] = np.add.accumulate(np.append(sums[key], signed[rest]))[-1]
                 break
@@ -161,7 +160,7 @@ def _whole_sums(steps: NumberSteps, numbers: _Numbers, low: int, high: int, name
             raise UnmergeableRows(f"column '{name}': 'sum' leaves the range of the column's type")
 
     for number, (alive, at) in enumerate(steps.rounds(order)):
-        if number == _SHORT:
+        if number == thresholds().sum_rounds:
             for key, rest in enumerate(steps.rests(order, at)):
                 values, back = numbers[rest], steps.back[rest]
                 partial = np.add.accumulate(np.append(sums[key], np.where(back, -values, values)))

@@ -13,13 +13,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from fileindex.base.thresholds import thresholds
 from lsm.arrow.text_form import joined
 from lsm.keys.sort import SortKey, sort_rows
 from lsm.merge.alignment import aligned, table_of_rows
-
-_MANY, _SMALL = 8, 1 << 14
-"""Runs from which on it pays, and rows of a batch after which the end of its run is looked for: the next one is held in memory meanwhile."""
-_GATHERED_BYTES = 32 << 20
 
 
 def aligned_versions(runs: Sequence[Iterator[Any]], key: SortKey) -> Iterator[tuple[list[Any], bool]]:
@@ -41,22 +38,23 @@ def aligned_versions(runs: Sequence[Iterator[Any]], key: SortKey) -> Iterator[tu
 
 def gathered_runs(runs: Sequence[Iterator[Any]], key: SortKey) -> tuple[list[Iterator[Any]], list[Iterator[Any]]]:
     """The runs that go on, and the others put together: sorted by key, within a key in the order of the runs."""
-    if len(runs) <= _MANY:
+    limits = thresholds()
+    if len(runs) <= limits.many_runs:
         return list(runs), []
     kept: list[Iterator[Any]] = []
     gathered: list[list[Any]] = []
     room = 0
     for run in runs:
         first = next(run, None)
-        following = next(run, None) if first is not None and first.num_rows <= _SMALL else None
+        following = next(run, None) if first is not None and first.num_rows <= limits.small_run_rows else None
         if first is None:
             continue
-        if first.num_rows > _SMALL or following is not None:
+        if first.num_rows > limits.small_run_rows or following is not None:
             kept.append(chain([first] if following is None else [first, following], run))
             continue
         if room <= 0:
             gathered.append([])
-            room = _GATHERED_BYTES
+            room = limits.gathered_bytes
         gathered[-1].append(table_of_rows(first))
         room -= first.nbytes
     return kept, [_merged(tables, key) for tables in gathered]

@@ -12,13 +12,13 @@ from enum import IntEnum
 from typing import TypeAlias
 
 from fileindex.base.lazy import cached_property
+from fileindex.base.thresholds import thresholds
 from lsm.orc.compression import metadata_of
 from lsm.orc.protobuf import OrcMessage, integer, integers, message, messages, text, texts
 from lsm.parquet.footer import RowGroup
 from lsm.parquet.page_index import ReadRange
 
 _MAGIC = b"ORC"
-_FIRST_READ = 64 * 1024
 _MOST_DIGITS = 38
 _MOST_DEPTH = 100
 _IN_MEMORY = 30
@@ -94,7 +94,7 @@ class OrcTail:
     @classmethod
     def read(cls, read_range: ReadRange, size: int) -> OrcTail:
         """The tail of a file of ``size`` bytes. Raises ``ValueError``, ``LookupError`` or ``UnsupportedTable``."""
-        end = read_range(max(0, size - _FIRST_READ), min(size, _FIRST_READ))
+        end = read_range(max(0, size - thresholds().orc_tail_bytes), min(size, thresholds().orc_tail_bytes))
         if len(end) < len(_MAGIC) + 1 or end[-1] + 1 > len(end):
             raise ValueError(f"it has {size} bytes")
         said = message(end[-1 - end[-1] : -1])

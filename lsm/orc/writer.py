@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from fileindex.base.thresholds import thresholds
 from lsm.arrow.encode_errors import encode_errors, failing_column
 from lsm.orc.chars import without_blanks
 from lsm.parquet.write.writer import fitted
@@ -18,7 +19,6 @@ from manifest.io.output_file import OutputFile
 from manifest.io.storage_errors import storage_errors
 from manifest.types.data_type import DataField
 
-STRIPE_BYTES = 64 * 1024 * 1024
 _CODECS = {"none": "uncompressed", "zstd": "zstd", "lz4": "lz4", "snappy": "snappy", "gzip": "zlib", "zlib": "zlib"}
 _FIRST_GUESS = 0.3
 _SECOND = 10**9
@@ -38,7 +38,14 @@ class OrcFileWriter:
     """
 
     def __init__(
-        self, file_io: FileIO, path: str, fields: Sequence[DataField], schema: Any, *, compression: str, stripe_bytes: int = STRIPE_BYTES
+        self,
+        file_io: FileIO,
+        path: str,
+        fields: Sequence[DataField],
+        schema: Any,
+        *,
+        compression: str,
+        stripe_bytes: int | None = None,
     ) -> None:
         self.path = path
         self.row_count = 0
@@ -47,7 +54,7 @@ class OrcFileWriter:
         self._fitted = schema
         self._schema = pa.schema([_stored(field) for field in schema])
         self._codec = _CODECS[compression]
-        self._stripe_bytes = stripe_bytes
+        self._stripe_bytes = stripe_bytes or thresholds().orc_stripe_bytes
         self._writer: Any = None
         self._sink: Any = None
         self._flushed = 0
@@ -232,4 +239,4 @@ def _check_times(array: Any, name: str) -> None:
         _check_times(array.flatten(), name)
 
 
-__all__ = ["STRIPE_BYTES", "OrcFileWriter"]
+__all__ = ["OrcFileWriter"]

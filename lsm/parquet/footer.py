@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fileindex.base.lazy import cached_property
+from fileindex.base.thresholds import thresholds
 from lsm.parquet.fields import ColumnChunk, ColumnMetaData, FileMetaData, RowGroupMetaData, SizeStatistics, list_of, value, value_or
 from lsm.parquet.footer_fixup import maps_as_lists
 from lsm.parquet.footer_promise import FooterPromise
@@ -22,10 +23,6 @@ from lsm.parquet.row_group_pages import DAMAGE
 from lsm.parquet.thrift import Struct, encode_struct
 
 _MAGIC_AND_LENGTH = 8
-_FIRST_READ = 64 * 1024
-"""Bytes of a file's end: mostly all of its footer."""
-_SEAL_AHEAD = 1024
-"""Bytes in front of a footer: mostly all of its seal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,11 +133,11 @@ def _encoded(read_range: ReadRange, size: int) -> tuple[bytes, bytes]:
     """The bytes of the footer alone, and those of the seal in front of it, if there is one."""
     if size < len(PARQUET_MAGIC) + _MAGIC_AND_LENGTH:
         raise ValueError(f"it has {size} bytes")
-    end = read_range(max(0, size - _FIRST_READ), min(size, _FIRST_READ))
+    end = read_range(max(0, size - thresholds().footer_read_bytes), min(size, thresholds().footer_read_bytes))
     length = int.from_bytes(end[-_MAGIC_AND_LENGTH : -len(PARQUET_MAGIC)], "little")
     if end[-len(PARQUET_MAGIC) :] != PARQUET_MAGIC or length > size - len(PARQUET_MAGIC) - _MAGIC_AND_LENGTH:
         raise ValueError("it does not end as a Parquet file does")
-    tail = min(size, length + _MAGIC_AND_LENGTH + _SEAL_AHEAD)
+    tail = min(size, length + _MAGIC_AND_LENGTH + thresholds().footer_seal_bytes)
     if tail > len(end):
         end = read_range(size - tail, tail)
     footer = end[-_MAGIC_AND_LENGTH - length : -_MAGIC_AND_LENGTH]

@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fileindex.base.thresholds import thresholds
 from lsm.parquet.fields import (
     ChunkStatistics,
     ColumnChunk,
@@ -37,7 +38,6 @@ from lsm.parquet.thrift import I32, STRUCT, TRUE_FIELD, Struct, decode_struct, e
 
 _MAGIC = b"PAR1"
 _TAIL = 8
-_AT_ONCE = 1 << 16
 _BOUNDS = (
     ChunkStatistics.MAX,
     ChunkStatistics.MIN,
@@ -75,12 +75,12 @@ class FooterSink:
         """Write bytes, or keep them; the headers of pages, a few bytes each, go on with what follows them."""
         if self._held is not None:
             self._held += data
-        elif len(data) >= _AT_ONCE:
+        elif len(data) >= thresholds().file_write_bytes:
             self.flush()
             self._sink.write(data)
         else:
             self._waiting += data
-            if len(self._waiting) >= _AT_ONCE:
+            if len(self._waiting) >= thresholds().file_write_bytes:
                 self.flush()
         return len(data)
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from fileindex.base.arrays import Int64s
 from fileindex.base.lazy import cached_property
+from fileindex.base.thresholds import thresholds
 from lsm.parquet.fields import (
     ChunkStatistics,
     ColumnChunk,
@@ -38,8 +39,6 @@ from manifest.types.data_type import DataType
 
 ReadRange = Callable[[int, int], bytes]
 
-_MAX_FOOTER = 256 * 1024
-"""Larger footers take longer to look through than pages save."""
 _OFFSET_INDEX = frozenset({ColumnChunk.META_DATA, ColumnChunk.OFFSET_INDEX_OFFSET, ColumnChunk.OFFSET_INDEX_LENGTH})
 _COLUMN_INDEX = frozenset({ColumnChunk.COLUMN_INDEX_OFFSET, ColumnChunk.COLUMN_INDEX_LENGTH})
 _OF_CHUNK = _OFFSET_INDEX | _COLUMN_INDEX
@@ -57,8 +56,6 @@ _OF_META = frozenset(
 )
 LAST_OF_META_HEAD = ColumnMetaData.CODEC
 """Number of the last field of ``ColumnMetaData`` that does not depend on where pages lie."""
-_AHEAD_BYTES = 64 << 10
-"""Of offset indexes: decoding those of several row groups at once costs little more than those of one."""
 _IN_MEMORY, _INDEX_IN_MEMORY = 24, 16
 """Bytes in memory for a byte of a footer, and of page indexes."""
 
@@ -92,7 +89,7 @@ class PageFooter:
         """
         encoded = list_of(fields, FileMetaData.ROW_GROUPS)
         first = list_of(encoded[0], RowGroupMetaData.COLUMNS) if encoded else ()
-        if length > _MAX_FOOTER or not any(ColumnChunk.OFFSET_INDEX_OFFSET in chunk for chunk in first):
+        if length > thresholds().footer_index_bytes or not any(ColumnChunk.OFFSET_INDEX_OFFSET in chunk for chunk in first):
             return None
         groups = tuple(
             (tuple(map(_chunk, list_of(group, RowGroupMetaData.COLUMNS))), value(group, RowGroupMetaData.NUM_ROWS)) for group in encoded
@@ -257,7 +254,7 @@ class PageIndexes:
                 chunks, _ = self.footer.groups[number]
                 here = {(number, leaf): _offset_index(chunk) for leaf, chunk in enumerate(chunks) if chunk.keys() >= _OFFSET_INDEX}
                 size += sum(length for _, length in here.values())
-                if number != group and (number in known or size > _AHEAD_BYTES):
+                if number != group and (number in known or size > thresholds().offset_index_ahead_bytes):
                     break
                 places |= here
                 decoded[number] = {}

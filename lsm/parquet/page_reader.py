@@ -15,14 +15,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fileindex.base.arrays import Int64s
+from fileindex.base.thresholds import thresholds
 from lsm.parquet.fields import ColumnMetaData, PhysicalType, value, value_or
 from lsm.parquet.footer_writer import PARQUET_MAGIC, extent, file_end, row_group
 from lsm.parquet.page_header import LONGEST, data_page
 from lsm.parquet.page_index import LAST_OF_META_HEAD, ColumnPages, TouchedPages
 from lsm.parquet.thrift import I64, Struct, with_fields
-
-_WORTH_THREADS = 256 << 10
-"""Compressed bytes of pages; fewer are decoded before threads have taken them over."""
 
 
 def take_leaves(leaves: Sequence[ColumnPages], rows: Int64s) -> list[Any]:
@@ -67,7 +65,7 @@ class _Pages:
         """The first ``count`` rows of the pages at least; of flat columns no more, for their pages have told how many they hold."""
         content = self._content()
         file = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True, read_dictionary=self._dictionaries())
-        threads = len(content) > _WORTH_THREADS
+        threads = len(content) > thresholds().page_thread_bytes
         if self._is_nested or count == self._rows:
             decoded = file.read(use_threads=threads)
             if decoded.num_rows != self._rows:

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from fileindex.base.errors import CorruptFile
 from fileindex.base.lazy import cached_property
-from lsm.arrow.batch_size import DECODED_BATCH_BYTES, MAX_BATCH_ROWS
+from fileindex.base.thresholds import thresholds
 from lsm.parquet.decoding import decoding
 from lsm.parquet.footer import CachedFooter, RowGroup
 from lsm.parquet.footer_promise import FooterPromise
@@ -34,13 +34,6 @@ from manifest.stats.column_stats import ColumnBounds
 from manifest.storage.ranges import is_told, told, told_in_turn
 from manifest.types.data_type import DataType
 
-PAGED_ROWS = 32 * 1024
-"""Row groups of fewer rows are decoded whole: looking through page indexes would cost more."""
-_FEW_ROWS = 8 * 1024
-"""Rows that one thread decodes sooner than several agree on them: half a millisecond a file."""
-_WORTH_MASKING = 1 << 20
-"""Compressed bytes of column chunks; fewer are decoded before a second decoder has begun."""
-_SMALL_DICTIONARY_BYTES = 64 * 1024
 _DICTIONARY_BYTES_PER_ROW = 2.5
 _WRAPPED_MICROS = 2**64 // 1000
 
@@ -132,7 +125,7 @@ class ParquetDataFile:
 
     def pages(self, group: RowGroup) -> GroupPages | None:
         """The page indexes of a row group; None if it is small, or the file has none."""
-        if group.num_rows < PAGED_ROWS or self._page_indexes is None:
+        if group.num_rows < thresholds().paged_rows or self._page_indexes is None:
             return None
         return GroupPages(self._page_indexes, group.index, lambda column: self.compressed_size([column], [group]))
 
@@ -198,7 +191,7 @@ class ParquetDataFile:
         """
         known = [self._maskable(pages, name) for name in columns]
         flat = [(one, self.schema.field(name).type) for one, name in zip(known, columns, strict=True) if one is not None]
-        if sum(one.compressed_size for one, _ in flat) < _WORTH_MASKING:
+        if sum(one.compressed_size for one, _ in flat) < thresholds().masked_chunk_bytes:
             return None
         with suppress(*DAMAGE, pa.ArrowException, OSError):  # decoding all of it tells whether the file is broken
             found = masked_rows([one for one, _ in flat], [arrow for _, arrow in flat], mask)
@@ -218,7 +211,7 @@ class ParquetDataFile:
             return None
         known = [group.column(column) for group in pages]
         flat = [one for one in known if isinstance(one, ColumnPages)]
-        if len(flat) < len(known) or sum(one.compressed_size for one in flat) < _WORTH_MASKING:
+        if len(flat) < len(known) or sum(one.compressed_size for one in flat) < thresholds().masked_chunk_bytes:
             return None
         with suppress(*DAMAGE, OSError):  # as above
             return rows_of_texts(flat, texts)
@@ -252,8 +245,8 @@ class ParquetDataFile:
         nanos: Collection[str] = (),
         dictionaries: Collection[str] = (),
         threads: bool = True,
-        batch_bytes: int = DECODED_BATCH_BYTES,
-        batch_rows: int = MAX_BATCH_ROWS,
+        batch_bytes: int | None = None,
+        batch_rows: int | None = None,
     ) -> Iterator[Any]:
         """Decode ``columns`` of ``groups`` into record batches, in order; their rows add up to those of the groups.
 
@@ -274,7 +267,7 @@ class ParquetDataFile:
             yield from (rows_only(group.num_rows) for group in groups)
             return
         fine = [name for name in columns if name in nanos and self._is_int96(name)]
-        size = self._batch_rows(columns, batch_bytes, batch_rows)
+        size = self._batch_rows(columns, batch_bytes or thresholds().batch_bytes, batch_rows or thresholds().batch_rows)
         stream = self._stream(columns, groups, batch_rows=size, dictionaries=dictionaries, threads=threads)
         if not fine:
             yield from stream
@@ -300,7 +293,7 @@ class ParquetDataFile:
             told_in_turn(self._source, [[chunk for name in columns for chunk in self._chunks(name, group)] for group in groups])
         with self._decoding():
             numbers = [group.index for group in groups]
-            many = threads and expected > _FEW_ROWS
+            many = threads and expected > thresholds().one_thread_rows
             stream = reader.iter_batches(batch_size=batch_rows, row_groups=numbers, columns=list(columns), use_threads=many)
         while True:
             with self._decoding():
@@ -361,9 +354,9 @@ class ParquetDataFile:
             chunk = self.metadata.row_group(group.index).column(self._leaves[column].start)
             if not chunk.has_dictionary_page or chunk.dictionary_page_offset is None:
                 return False
-            if chunk.data_page_offset - chunk.dictionary_page_offset > _SMALL_DICTIONARY_BYTES:
+            if chunk.data_page_offset - chunk.dictionary_page_offset > thresholds().small_dictionary_bytes:
                 return False
-            if chunk.total_uncompressed_size > _SMALL_DICTIONARY_BYTES + _DICTIONARY_BYTES_PER_ROW * group.num_rows:
+            if chunk.total_uncompressed_size > thresholds().small_dictionary_bytes + _DICTIONARY_BYTES_PER_ROW * group.num_rows:
                 return False
         return True
 
@@ -392,4 +385,4 @@ def rows_only(count: int) -> Any:
     return pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), count, [None]))
 
 
-__all__ = ["PAGED_ROWS", "ParquetDataFile", "rows_only"]
+__all__ = ["ParquetDataFile", "rows_only"]

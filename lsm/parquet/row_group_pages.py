@@ -13,6 +13,7 @@ import numpy as np
 
 from fileindex.base.arrays import Int64s, Mask
 from fileindex.base.column_type import ColumnType
+from fileindex.base.thresholds import thresholds
 from fileindex.predicate.tree import ColumnRef, Leaf, Predicate, leaves
 from lsm.parquet.nested import NestedPages
 from lsm.parquet.page_index import ColumnPages, PageIndexes, TouchedPages
@@ -24,7 +25,6 @@ DAMAGE = (ValueError, LookupError, TypeError, AttributeError, struct.error)
 
 _Mask = Mask
 _Rows = Int64s
-_PAYS = 2
 PageLookup = Callable[[ColumnRef], tuple[BoundsColumn, _Rows] | None]
 """Bounds of every page of a column, and the first row of each with the number of rows at the end; None if not known."""
 
@@ -82,7 +82,7 @@ class GroupPages:
             pages = self.column(name)
             parts = () if pages is None else pages.leaves if isinstance(pages, NestedPages) else (pages,)
             touched += min(size, sum(part.size(pages_of.of(part.starts)) for part in parts)) if parts else size
-            if _PAYS * touched > total:  # the page indexes of the other columns need not be read
+            if thresholds().pages_pay * touched > total:  # the page indexes of the other columns need not be read
                 return touched, False
         return touched, True
 

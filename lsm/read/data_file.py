@@ -13,9 +13,9 @@ from pyroaring import BitMap
 
 from fileindex.base.column_type import Plain
 from fileindex.base.lazy import cached_property
+from fileindex.base.thresholds import thresholds
 from fileindex.format.bsi import NumberSummary
 from fileindex.predicate.tree import FALSE, TRUE, columns_of
-from lsm.arrow.batch_size import DECODED_BATCH_BYTES
 from lsm.data_file_format import check_format, open_data_file
 from lsm.deletion_vectors.reader import DeletionFile, dead_rows
 from lsm.formats.open_data_file import OpenDataFile
@@ -67,7 +67,7 @@ class DataFileRead:
     top: tuple[RowOrder, int] | None = None
     use_index: bool = True
     report: ReadReport = field(default_factory=ReadReport)
-    batch_bytes: int = DECODED_BATCH_BYTES
+    batch_bytes: int = field(default_factory=lambda: thresholds().batch_bytes)
     sequence: int | None = None
     dictionaries: Collection[str] = ()
 

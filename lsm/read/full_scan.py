@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from fileindex.base.lazy import LazyModule
-from lsm.arrow.batch_size import DECODED_BATCH_BYTES
+from fileindex.base.thresholds import thresholds
 from lsm.keys.sort import SEQUENCE_NUMBER, VALUE_KIND
 from manifest.entry.data_file import DataFileMeta
 from manifest.store import FileStore
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 else:  # a write that compacts nothing reads nothing
     data_file = LazyModule("lsm.read.data_file")
 
-_MERGE_BYTES = 96 << 20
-_LEAST_BATCH_BYTES = 1 << 20
 _DECODED = 6
 """Times the bytes of a file, about."""
 
@@ -32,7 +30,7 @@ def file_rows(
     bucket: int,
     file: DataFileMeta,
     *,
-    batch_bytes: int = DECODED_BATCH_BYTES,
+    batch_bytes: int | None = None,
     dead: DeletionFile | BitMap | None = None,
     columns: Sequence[str] | None = None,
     dictionaries: Collection[str] = (),
@@ -54,7 +52,7 @@ def file_rows(
         names,
         deletion_file=dead,
         use_index=False,
-        batch_bytes=batch_bytes,
+        batch_bytes=batch_bytes or thresholds().batch_bytes,
         dictionaries=dictionaries,
     )
     return (pa.Table.from_batches([batch]) for batch in read.batches() if batch.num_rows)
@@ -68,7 +66,8 @@ def row_columns(store: FileStore) -> tuple[str, ...]:
 
 def batch_bytes_of(runs: int) -> int:
     """How large batches may be if so many runs are merged: their sum stays bounded, up to a hundred runs."""
-    return max(_LEAST_BATCH_BYTES, min(DECODED_BATCH_BYTES, _MERGE_BYTES // max(1, runs)))
+    limits = thresholds()
+    return max(limits.merge_batch_bytes, min(limits.batch_bytes, limits.merge_bytes // max(1, runs)))
 
 
 def runs_that_count(sizes: Sequence[int]) -> int:
@@ -77,10 +76,11 @@ def runs_that_count(sizes: Sequence[int]) -> int:
     >>> runs_that_count([100 << 20, 1 << 20, 1 << 20]), runs_that_count([100 << 20, 90 << 20]), runs_that_count([1000] * 50)
     (2, 2, 1)
     """
+    most = thresholds().merge_bytes
     whole = [_DECODED * size for size in sizes]
-    small = [size for size in whole if size <= _MERGE_BYTES // len(sizes)]
+    small = [size for size in whole if size <= most // len(sizes)]
     large = len(whole) - len(small)
-    return -(-large * _MERGE_BYTES // (_MERGE_BYTES - sum(small))) if large else 1
+    return -(-large * most // (most - sum(small))) if large else 1
 
 
 __all__ = ["batch_bytes_of", "file_rows", "row_columns", "runs_that_count"]

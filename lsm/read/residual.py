@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from fileindex.base.column_type import FLOATS, ColumnType
+from fileindex.base.thresholds import thresholds
 from fileindex.predicate.tree import FALSE, TRUE, In, IsNull, Leaf, Predicate, map_leaves, negate
 from manifest.stats.column_stats import BoundsLookup, may_match
 from manifest.stats.leaf_on_bounds import values_between
-
-_LONG_LIST = 64
 
 
 def residual_after_statistics(predicate: Predicate, bounds: BoundsLookup, types: Mapping[str, ColumnType]) -> Predicate:
@@ -33,7 +32,7 @@ def residual_after_statistics(predicate: Predicate, bounds: BoundsLookup, types:
 
 def _shortened(leaf: Leaf, bounds: BoundsLookup, types: Mapping[str, ColumnType]) -> Predicate:
     """``leaf``, or of a long IN the values that lie within the bounds, if they are half of them at most."""
-    if not isinstance(leaf, In) or len(leaf.values) < _LONG_LIST or leaf.negated:
+    if not isinstance(leaf, In) or len(leaf.values) < thresholds().listed_values or leaf.negated:
         return leaf
     known, column_type = bounds(leaf.column), types.get(leaf.column.name)
     if known is None or known.min is None or known.max is None or column_type is None or column_type.kind in FLOATS:

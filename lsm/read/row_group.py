@@ -7,7 +7,7 @@ and only as far as the last of them. Every batch has the table's types, whatever
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -20,10 +20,10 @@ from fileindex.base.column_type import ColumnType, Plain
 from fileindex.base.errors import CorruptFile
 from fileindex.base.lazy import cached_property
 from fileindex.base.plain_value import to_scalar
+from fileindex.base.thresholds import thresholds
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.tree import FALSE, TRUE, ColumnRef, Predicate, columns_of
 from fileindex.rowset.roaring import bitmap_to_rows
-from lsm.arrow.batch_size import DECODED_BATCH_BYTES, MAX_BATCH_ROWS
 from lsm.arrow.row_kind import retracts
 from lsm.arrow.text_form import TextForm, plain_text, plain_texts
 from lsm.formats.open_data_file import OpenDataFile
@@ -42,14 +42,6 @@ from manifest.stats.column_stats import ColumnBounds, may_match
 
 _Mask = Mask
 _Rows = Int64s
-_FETCHED_UNASKED = 8 << 20
-"""Bytes of column chunks that are sooner brought in vain than waited for."""
-_SPARSE = 8
-"""At most one row in so many is few: their pages are decoded alone, or texts stay dictionaries until they are filtered."""
-_DENSE = 2
-"""More than one row in so many is a lot: leaving out the others would save little."""
-_MASKED_BYTES = 4 * DECODED_BATCH_BYTES
-"""About as many decoded bytes as may come of a row group at once."""
 
 
 def _unwatched(row: int) -> None:
@@ -84,7 +76,7 @@ class RowGroupRead:
     rows: BitMap | None
     drop_retracts: bool
     report: ReadReport
-    batch_bytes: int = DECODED_BATCH_BYTES
+    batch_bytes: int = field(default_factory=lambda: thresholds().batch_bytes)
     dictionaries: Collection[str] = ()
     passed: Callable[[int], None] = _unwatched
 
@@ -152,7 +144,7 @@ class RowGroupRead:
         nanos = {field.name for field in fields if needs_int96([field])}
         self.report.bytes_read += self.data.compressed_size(sources, groups) if count else 0
         coded = self._physical(dictionaries)
-        most = self.data.num_rows if few else MAX_BATCH_ROWS
+        most = self.data.num_rows if few else thresholds().batch_rows
         for batch in self.data.batches(sources, groups, nanos=nanos, dictionaries=coded, batch_bytes=self.batch_bytes, batch_rows=most):
             arrays = [self._conform(name, array) for name, array in zip(names, batch.columns, strict=True)]
             yield _batch(arrays, pa.schema([pa.field(name, array.type) for name, array in zip(names, arrays, strict=True)]), batch.num_rows)
@@ -228,15 +220,15 @@ class RowGroupRead:
 
     def _expect(self, group: RowGroup, pages: GroupPages | None, chosen: _Mask) -> None:
         """Have storage that is far bring at once what the filter looks at, and what is returned unless that is much."""
-        is_sparse = pages is not None and _SPARSE * np.count_nonzero(chosen) <= group.num_rows
+        is_sparse = pages is not None and thresholds().sparse * np.count_nonzero(chosen) <= group.num_rows
         names = self._physical([*self._filter_columns, *self._rest])
-        if not is_sparse and self.data.compressed_size(names, [group]) > _FETCHED_UNASKED:
+        if not is_sparse and self.data.compressed_size(names, [group]) > thresholds().unasked_bytes:
             names = self._physical(self._filter_columns)
         self.data.expect(names, group, pages if is_sparse else None, np.flatnonzero(chosen) if is_sparse else None)
 
     def _by_pages(self, names: Sequence[str], group: RowGroup, pages: GroupPages | None, chosen: _Mask) -> Any | None:
         """The table's columns ``names`` of the chosen rows, from their pages alone; None if that does not pay."""
-        if pages is None or _SPARSE * np.count_nonzero(chosen) > group.num_rows:
+        if pages is None or thresholds().sparse * np.count_nonzero(chosen) > group.num_rows:
             return None
         rows = np.flatnonzero(chosen)
         cost, pays = pages.cost(self._physical(names), rows)
@@ -248,9 +240,9 @@ class RowGroupRead:
     def _by_mask(self, names: Sequence[str], group: RowGroup, pages: GroupPages | None, chosen: _Mask) -> Any | None:
         """The table's columns ``names`` of the chosen rows, by a decoder that leaves out the others; None if that does not pay."""
         count = np.count_nonzero(chosen)
-        if pages is None or _DENSE * count > group.num_rows:
+        if pages is None or thresholds().dense * count > group.num_rows:
             return None
-        if self.data.decoded_size(self._physical(names), group) * count > _MASKED_BYTES * group.num_rows:
+        if self.data.decoded_size(self._physical(names), group) * count > thresholds().masked_bytes * group.num_rows:
             return None  # they would come all at once
         taken = self.data.masked(pages, self._physical(names), chosen)
         if taken is None:
@@ -288,7 +280,7 @@ class RowGroupRead:
             yield self._assemble(kept, kept.num_rows)
             return
         rows = np.flatnonzero(chosen)
-        is_sparse = _SPARSE * len(rows) < group.num_rows
+        is_sparse = thresholds().sparse * len(rows) < group.num_rows
         start, taken = 0, 0
         for batch in self._decode(self._rest, [group], dictionaries=self._rest if is_sparse else (), few=is_sparse):
             end = start + batch.num_rows

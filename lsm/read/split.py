@@ -14,6 +14,7 @@ from pyroaring import BitMap
 
 from fileindex.base.errors import UnknownColumn
 from fileindex.base.lazy import cached_property
+from fileindex.base.thresholds import thresholds
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.tree import TRUE, Predicate, columns_of
 from lsm.arrow.limit import limit_rows
@@ -42,8 +43,6 @@ from manifest.store import FileStore
 
 _COMPACTED = -1
 """Stands for sequence numbers that are older than all others."""
-_WORTH_ROWS = 1 << 16
-"""Texts of files with fewer rows are merged as they are: expanding dictionaries piece by piece would cost more."""
 
 
 def read_split(
@@ -230,7 +229,7 @@ class SplitRead:
                 use_index=False,
                 batch_bytes=batch_bytes,
                 sequence=_COMPACTED if compacted_first and file.level > 0 else age,
-                dictionaries=dictionaries if file.row_count >= _WORTH_ROWS else (),
+                dictionaries=dictionaries if file.row_count >= thresholds().plain_text_rows else (),
             )
 
         return [[read(file, age) for file in run.files] for run, age in zip(oldest_first, ages, strict=True)]

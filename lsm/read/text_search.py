@@ -8,14 +8,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fileindex.base.arrays import Int64s, Mask
-from lsm.arrow.batch_size import DECODED_BATCH_BYTES
+from fileindex.base.thresholds import thresholds
 from lsm.formats.open_data_file import OpenDataFile
 from lsm.parquet.footer import RowGroup
 from lsm.read.metrics import ReadReport
 
 _Rows = Int64s
-_TOGETHER_BYTES = 2 * DECODED_BATCH_BYTES
-"""Compressed bytes of row groups that are searched together: its threads share them."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +49,7 @@ class TextRows:
 
     def _search(self, groups: Sequence[RowGroup]) -> None:
         sizes = [self.data.compressed_size([self.column], [group]) for group in groups]
-        some = groups[: max(1, int(np.count_nonzero(np.cumsum(sizes) <= _TOGETHER_BYTES)))]
+        some = groups[: max(1, int(np.count_nonzero(np.cumsum(sizes) <= thresholds().text_search_bytes)))]
         pages = [known for group in some if (known := self.data.pages(group)) is not None]
         found = self.data.rows_of_texts(pages, self.column, self.texts) if len(pages) == len(some) else None
         if found is not None:

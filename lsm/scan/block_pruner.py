@@ -8,15 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from fileindex.base.arrays import Mask
+from fileindex.base.thresholds import thresholds
 from fileindex.predicate.tree import TRUE, ColumnRef, Predicate
 from lsm.scan.bucket_pruner import BucketPruner
 from lsm.scan.predicates import only_columns
 from manifest.entry.block_ranges import BlockRanges
 from manifest.entry.bounds import BoundsColumn, may_match_each
 from manifest.store import FileStore
-
-_MOST_RESIDUALS = 16
-"""Filters that partitions leave over, beyond which blocks are chosen by partition and level alone."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +35,7 @@ class BlockPruner:
         wanted = [self.wants(partition) for partition in ranges.partitions]
         kept: Mask = ranges.in_partitions(wanted) & (ranges.column("max_level") >= self.min_level)
         inside = {condition for condition, hit in zip(conditions, wanted, strict=True) if hit}
-        if TRUE in inside or not 0 < len(inside) <= _MOST_RESIDUALS:
+        if TRUE in inside or not 0 < len(inside) <= thresholds().block_residuals:
             return kept
         found = np.zeros(len(ranges), np.bool_)
         buckets = BucketPruner(self.store, lambda partition: self.residuals([partition])[0])

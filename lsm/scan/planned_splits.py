@@ -14,16 +14,11 @@ import numpy as np
 from fileindex.base.arrays import Indices, Int64s, Mask
 from fileindex.base.errors import CorruptFile
 from fileindex.base.lazy import cached_property
+from fileindex.base.thresholds import thresholds
 from lsm.deletion_vectors.reader import DeletionFile
 from lsm.scan.split_generator import WeightedFiles
 from lsm.scan.splits import DataSplit
 from manifest.entry.columns import EntryColumns, whole_record
-
-FEW_FILES = 16_384
-"""Plans of no more files hold their splits as objects."""
-
-_FILES_AT_ONCE = 1024
-"""Files whose entries are decoded together: one by one they would take ten times as long."""
 
 Vectors: TypeAlias = Mapping[tuple[tuple[bytes, int], str], DeletionFile]
 """Deletion vectors by (partition, bucket) and data file."""
@@ -31,7 +26,7 @@ Vectors: TypeAlias = Mapping[tuple[tuple[bytes, int], str], DeletionFile]
 
 def splits_of(entries: EntryColumns, groups: Sequence[WeightedFiles], vectors: Vectors, snapshot_id: int) -> Sequence[DataSplit]:
     """A split for each of ``groups``, which are made when they are asked for if they have many files. Raises ``CorruptFile``."""
-    if len(entries) <= FEW_FILES:
+    if len(entries) <= thresholds().plan_files:
         return tuple(_splits(entries, groups, vectors, snapshot_id))
     return PlannedSplits.of(entries, groups, vectors, snapshot_id)
 
@@ -181,7 +176,7 @@ class PlannedSplits(Sequence[DataSplit]):
     @cached_property
     def _batches(self) -> Int64s:
         """Of each split the number of the batch that it is made with."""
-        return (np.cumsum(self.lasts - self.firsts) - 1) // _FILES_AT_ONCE
+        return (np.cumsum(self.lasts - self.firsts) - 1) // thresholds().plan_files_at_once
 
     def _made(self, first: int, last: int) -> tuple[DataSplit, ...]:
         spans = list(zip(self.firsts[first:last].tolist(), self.lasts[first:last].tolist(), strict=True))
@@ -203,4 +198,4 @@ class PlannedSplits(Sequence[DataSplit]):
             raise CorruptFile(names, f"an entry is not valid ({error.__cause__ or error})") from error
 
 
-__all__ = ["FEW_FILES", "PlannedSplits", "Sums", "splits_of", "sums_of"]
+__all__ = ["PlannedSplits", "Sums", "splits_of", "sums_of"]

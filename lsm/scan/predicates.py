@@ -12,6 +12,7 @@ import pyarrow as pa
 from fileindex.base.column_type import FLOATS, ColumnType, Plain
 from fileindex.base.errors import FilterFailed, UnknownColumn
 from fileindex.base.plain_value import literal_array, to_scalar
+from fileindex.base.thresholds import thresholds
 from fileindex.expression.compute import computed
 from fileindex.expression.tree import ColumnValue, Expression, LiteralValue, map_columns
 from fileindex.predicate.evaluate_rows import mask, type_of
@@ -34,10 +35,6 @@ from fileindex.predicate.tree import (
     map_leaves,
 )
 
-_SHORT = 16
-MAX_BUCKET_KEYS = 1000
-"""Combinations of bucket-key values from which on no bucket is computed."""
-
 
 def only_columns(predicate: Predicate | None, columns: Collection[str]) -> Predicate | None:
     """The conjuncts that mention nothing but ``columns``; None if there are none.
@@ -58,8 +55,8 @@ def is_short(predicate: Predicate) -> bool:
     >>> is_short(In(ColumnRef("a"), (1, 2))), is_short(In(ColumnRef("a"), tuple(range(100))))
     (True, False)
     """
-    few = list(islice(leaves(predicate), _SHORT + 1))
-    if len(few) > _SHORT or any(isinstance(leaf, In) and len(leaf.values) > _SHORT for leaf in few):
+    few = list(islice(leaves(predicate), thresholds().short_filter + 1))
+    if len(few) > thresholds().short_filter or any(isinstance(leaf, In) and len(leaf.values) > thresholds().short_filter for leaf in few):
         return False
     return next(formulas(predicate), None) is None
 
@@ -203,7 +200,7 @@ def bucket_keys(predicate: Predicate | None, columns: Sequence[str], types: Mapp
         choices[column] = values if known is None else {key: value for key, value in known.items() if key in values}
     if not columns or set(choices) != set(columns) or not all(choices.values()):
         return None
-    if prod(len(choices[column]) for column in columns) > MAX_BUCKET_KEYS:
+    if prod(len(choices[column]) for column in columns) > thresholds().bucket_keys:
         return None
     return list(product(*(choices[column].values() for column in columns)))
 
@@ -238,4 +235,4 @@ def _is_flat(term: Predicate) -> bool:
     return not isinstance(term, Or) or all(isinstance(child, Compare | In) for child in term.children)
 
 
-__all__ = ["MAX_BUCKET_KEYS", "bind_constants", "bind_rows", "bucket_keys", "is_short", "only_columns", "texts_wanted"]
+__all__ = ["bind_constants", "bind_rows", "bucket_keys", "is_short", "only_columns", "texts_wanted"]

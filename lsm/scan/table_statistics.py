@@ -1,6 +1,6 @@
 """Counting the statistics of a table from its rows, in one pass and bounded memory; and what they tell about a scan.
 
-Distinct values are counted by their hashes: exactly up to ``EXACT_VALUES`` of them, from there on by HyperLogLog (Flajolet et
+Distinct values are counted by their hashes: exactly up to ``exact_distinct`` of them, from there on by HyperLogLog (Flajolet et
 al.) with 2^14 registers, whose standard error is 0.8 %.
 """
 
@@ -21,6 +21,7 @@ from fileindex.base.errors import CorruptFile
 from fileindex.base.extremes import extremes
 from fileindex.base.float_order import spark_order_key
 from fileindex.base.plain_value import plain_array
+from fileindex.base.thresholds import thresholds
 from fileindex.keys.hashing import hash_array, xxh64
 from fileindex.predicate.tree import ColumnRef, Predicate
 from lsm.scan.other_branch import other_branch
@@ -32,7 +33,6 @@ from manifest.types.data_type import DataField
 
 _Hashes: TypeAlias = UInt64s
 
-EXACT_VALUES = 1 << 16
 _REGISTER_BITS = 14
 _REGISTERS = 1 << _REGISTER_BITS
 _RANK_BITS = 64 - _REGISTER_BITS
@@ -59,7 +59,7 @@ class DistinctCounter:
         some = hashes
         if self._hashes is not None:
             self._hashes = np.union1d(self._hashes, some)
-            if self._hashes.size <= EXACT_VALUES:
+            if self._hashes.size <= thresholds().exact_distinct:
                 return
             some, self._hashes = self._hashes, None
             self._registers = np.zeros(_REGISTERS, np.uint8)
@@ -238,4 +238,4 @@ def _fixed_length(kind: ColumnType) -> int:
     return 16 if kind.kind is Kind.DECIMAL and kind.precision > 18 else _LENGTHS.get(kind.kind, 8)
 
 
-__all__ = ["EXACT_VALUES", "DistinctCounter", "collect_statistics", "counted_rows", "own_statistics", "proves_empty", "statistics_of"]
+__all__ = ["DistinctCounter", "collect_statistics", "counted_rows", "own_statistics", "proves_empty", "statistics_of"]

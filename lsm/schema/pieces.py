@@ -9,21 +9,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-MOST_BYTES = 1 << 30
+from fileindex.base.thresholds import thresholds
+
 _FARTHEST = (1 << 31) - 1
 
 
-def in_pieces(rows: Any, kinds: Any = None, most: int = MOST_BYTES) -> Iterator[tuple[Any, Any]]:
+def in_pieces(rows: Any, kinds: Any = None, most: int | None = None) -> Iterator[tuple[Any, Any]]:
     """A Table or RecordBatch and what belongs to its rows, cut where it takes more than ``most`` bytes once dictionaries are expanded.
 
-    A single row is never cut.
+    None: ``Thresholds.piece_bytes``. A single row is never cut.
 
     >>> repeated = pa.DictionaryArray.from_arrays(pa.array([0] * 8), pa.array(["x" * 100]))
     >>> [piece.num_rows for piece, _ in in_pieces(pa.table({"text": repeated}), most=450)]
     [4, 4]
     """
     table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
-    pieces = list(_cut(table, 0, most))
+    pieces = list(_cut(table, 0, thresholds().piece_bytes if most is None else most))
     if len(pieces) == 1 and not any(map(_lies_far, table.columns)):
         yield table, kinds
         return
@@ -64,7 +65,7 @@ def _written_out(chunk: Any) -> int:
     mean = values.nbytes / len(values)
     if _is_sized(values.type):
         lengths = pc.binary_length(values).fill_null(0).to_numpy(zero_copy_only=False)
-        if int(lengths.max()) * len(chunk) > MOST_BYTES:  # else it is no matter how often the longest is there
+        if int(lengths.max()) * len(chunk) > thresholds().piece_bytes:  # else it is no matter how often the longest is there
             codes = chunk.indices.drop_null().to_numpy(zero_copy_only=False)
             return int(lengths[codes].sum(dtype=np.int64))
     return int(mean * len(chunk))
@@ -75,4 +76,4 @@ def _is_sized(kind: Any) -> bool:
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_binary(kind) or types.is_large_binary(kind))
 
 
-__all__ = ["MOST_BYTES", "in_pieces"]
+__all__ = ["in_pieces"]

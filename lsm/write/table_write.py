@@ -17,10 +17,10 @@ import pyarrow as pa
 from fileindex.base.arrays import Int8s, Int32s
 from fileindex.base.column_type import Plain
 from fileindex.base.lazy import LazyModule
-from lsm.arrow import text_form
+from fileindex.base.thresholds import thresholds
 from lsm.bucket.hash import buckets_of_hashes
 from lsm.bucket.router import Assign, Share, route, row_partitions
-from lsm.data_files.spill import SPILL_BATCH_BYTES, SpillDirectory, SpillSpace
+from lsm.data_files.spill import SpillDirectory, SpillSpace
 from lsm.data_files.writer import data_file_names
 from lsm.schema.conform_input import conform
 from lsm.schema.pieces import in_pieces
@@ -28,7 +28,6 @@ from lsm.write.base_files import ExistingFiles
 from lsm.write.bucket_writer import BucketContext, BucketWriter, WriteMetrics
 from lsm.write.merge_tree_writer import MergeTreeWriter
 from lsm.write.row_kind_filter import WriteKinds
-from lsm.write_buffer.sort_buffer import MAX_SPILL_FAN_IN
 from lsm.write_buffer.source import Source, joined_kinds
 from manifest.commit.conflicts import BucketId
 from manifest.commit.index_change import IndexChange
@@ -60,12 +59,6 @@ else:  # what only some tables need: together they take as long to load as a hun
     waiting_rows = LazyModule("lsm.cross_partition.waiting_rows")
     vector_files = LazyModule("lsm.deletion_vectors.writer")
 
-_ROUTE_ROWS = 1 << 17
-_ROUTE_BYTES = 16 << 20
-_MAX_SOURCE_BYTES = 1 << 30
-_MAX_OPEN_FILES = 128
-_KEPT_SHARE = 8
-"""What buckets keep in memory when room is made, all together: this part of the buffer at most."""
 T = TypeVar("T")
 
 
@@ -124,7 +117,7 @@ class TableWrite:
             self._spill.name,
             raw.get("spill-compression", "zstd"),
             int(raw.get("spill-compression.zstd-level", "1")),
-            min(SPILL_BATCH_BYTES, store.options.write_buffer_size // MAX_SPILL_FAN_IN),
+            min(thresholds().spill_batch_bytes, store.options.write_buffer_size // thresholds().spill_fan_in),
         )
         self._first_sequence = first_sequence
         self._pool = WorkerPool(max(1, threads), thread_name_prefix="paimon-write")
@@ -140,7 +133,7 @@ class TableWrite:
         self._replaced: set[bytes] | None = set() if keeps_others and store.schema.keys_cross_partitions else None
         self._crossing: waiting_rows.WaitingRows | None = None
         if store.schema.keys_cross_partitions:
-            budget = min(store.options.write_buffer_size // 2, _MAX_SOURCE_BYTES)
+            budget = min(store.options.write_buffer_size // 2, thresholds().source_bytes)
             self._crossing = waiting_rows.WaitingRows(store.schema, budget, self._space)
         self._done = WriteMetrics()
         self._handed_over: dict[BucketId, BucketWriter] = {}
@@ -180,7 +173,10 @@ class TableWrite:
         """
         for piece, given in in_pieces(batch, kinds):
             self._waiting.append(self._kinds.of(conform(piece, self.store.schema, given), given))
-            if sum(t.num_rows for t, _ in self._waiting) >= _ROUTE_ROWS or sum(t.nbytes for t, _ in self._waiting) >= _ROUTE_BYTES:
+            if (
+                sum(t.num_rows for t, _ in self._waiting) >= thresholds().route_rows
+                or sum(t.nbytes for t, _ in self._waiting) >= thresholds().route_bytes
+            ):
                 self._route()
 
     def look_at(self, partitions: Iterable[bytes]) -> None:
@@ -283,7 +279,7 @@ class TableWrite:
             self._crossing.add(table, kinds)
             return
         self._make_room()
-        step = max(1, _MAX_SOURCE_BYTES * table.num_rows // max(1, table.nbytes))
+        step = max(1, thresholds().source_bytes * table.num_rows // max(1, table.nbytes))
         for at in range(0, table.num_rows, step):
             source = Source(table.slice(at, step).combine_chunks(), None if kinds is None else kinds[at : at + step])
             assign: Assign | None = self._assign if self.store.schema.has_dynamic_buckets else None
@@ -325,10 +321,10 @@ class TableWrite:
             return
         writers.sort(key=lambda writer: writer.held.size, reverse=True)
         freed = chosen = 0
-        while freed < used - budget // _KEPT_SHARE and chosen < len(writers):
+        while freed < used - budget // thresholds().kept_share and chosen < len(writers):
             freed += writers[chosen].held.size
             chosen += 1
-        close = len(self._writers) > _MAX_OPEN_FILES
+        close = len(self._writers) > thresholds().open_files
         self._each(lambda writer: writer.release(close=close), writers[:chosen])
         self._each(lambda writer: writer.held.gather(), writers[chosen:])
 
@@ -336,7 +332,7 @@ class TableWrite:
         """Give the texts of large inputs the form in which buckets copy rows out of them, a column a thread."""
         keys = {*self.store.schema.trimmed_primary_keys, *self.store.options.sequence_field}
         sources = {id(source): source for writer in self._writers.values() if writer.reorders for source in writer.held.sources}
-        large = [source for source in sources.values() if source.table.num_rows >= text_form.TEXT_LIMITS.worth_rows]
+        large = [source for source in sources.values() if source.table.num_rows >= thresholds().text_rows]
         jobs = [(source, field.name) for source in large for field in source.table.schema if pa.types.is_string(field.type)]
         wait([self._pool.submit(source.encode, name) for source, name in jobs if name not in keys])
 

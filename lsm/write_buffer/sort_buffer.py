@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from fileindex.base.arrays import Int8s, Int64s
+from fileindex.base.thresholds import thresholds
 from lsm.data_files.spill import SpillFile, SpillSpace, batch_rows
 from lsm.keys.sort import INSERT, SEQUENCE_NUMBER, VALUE_KIND, Sorted, SortKey, rough_order, sort_rows
 from lsm.merge.function import MergeFunction
@@ -18,9 +19,6 @@ from lsm.merge.lookup_function import combines_versions
 from lsm.merge.merge_iterator import merge_runs
 from lsm.write_buffer.gather import RowsInPlace
 from lsm.write_buffer.source import Blocks, BufferedRows, Source
-
-EMIT_BYTES = 8 << 20
-MAX_SPILL_FAN_IN = 64
 
 
 @dataclass(slots=True)
@@ -70,8 +68,8 @@ class SortBuffer:
             if not self._spills:
                 yield from self._in_memory(self.held.never_null if self.held and self.only_picks else ())
                 return
-            while len(self._spills) >= MAX_SPILL_FAN_IN:
-                self._merge_first(min(MAX_SPILL_FAN_IN, len(self._spills) - MAX_SPILL_FAN_IN + 2), space)
+            while len(self._spills) >= thresholds().spill_fan_in:
+                self._merge_first(min(thresholds().spill_fan_in, len(self._spills) - thresholds().spill_fan_in + 2), space)
             runs = [self._run(spill) for spill in self._spills]
             if self.held:
                 runs.append(self._whole(_in_batches(self._in_memory(), space.batch_bytes)))
@@ -110,7 +108,7 @@ class SortBuffer:
         held = self.held
         rows = held.in_place(dictionaries) if held.has_few_sources else held.blocks(lambda table: rough_order(self.key.key_words(table)))
         done = self.fold.thinned(rows.kinds, self._sorted(rows))
-        step = max(1, EMIT_BYTES * rows.count // max(1, rows.size))
+        step = max(1, thresholds().emit_bytes * rows.count // max(1, rows.size))
         at = 0
         while at < len(done.starts):
             first = int(done.starts[at])
@@ -141,4 +139,4 @@ def _in_batches(tables: Iterator[Any], size: int) -> Iterator[Any]:
         yield from (pa.Table.from_batches([batch]) for batch in table.to_batches(max_chunksize=batch_rows(table, size)))
 
 
-__all__ = ["EMIT_BYTES", "MAX_SPILL_FAN_IN", "SortBuffer"]
+__all__ = ["SortBuffer"]

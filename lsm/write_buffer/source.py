@@ -14,13 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from fileindex.base.arrays import Int8s, Int64s
+from fileindex.base.thresholds import thresholds
 from lsm.arrow.text_form import TextForm, encode_for_gather
 from lsm.keys.sort import INSERT
 from lsm.write_buffer.gather import GatheredInput, RowsInPlace
-
-_FEW_SOURCES = 64
-_BLOCK_ROWS = 1 << 16
-_BLOCK_BYTES = 4 << 20
 
 
 @dataclass(slots=True)
@@ -141,7 +138,7 @@ class BufferedRows:
     @property
     def has_few_sources(self) -> bool:
         """Whether rows can be copied out of the inputs in any order without many small copies."""
-        return len(self._parts) <= _FEW_SOURCES
+        return len(self._parts) <= thresholds().few_sources
 
     @property
     def never_null(self) -> frozenset[str]:
@@ -205,16 +202,18 @@ class _BlockBuilder:
         self._arrived = 0
 
     def add(self, part: _Part) -> None:
-        if part.count < _BLOCK_ROWS // 8:
+        if part.count < thresholds().block_rows // 8:
             self._small.append(part.gathered())
             self._small_rows += part.count
-            if self._small_rows >= _BLOCK_ROWS:
+            if self._small_rows >= thresholds().block_rows:
                 self._join_small()
             return
         self._join_small()
         table = part.source.table
         rows = np.arange(table.num_rows) if part.rows is None else part.rows
-        step = max(_BLOCK_ROWS // 8, min(_BLOCK_ROWS, _BLOCK_BYTES * table.num_rows // max(1, table.nbytes)))
+        step = max(
+            thresholds().block_rows // 8, min(thresholds().block_rows, thresholds().block_bytes * table.num_rows // max(1, table.nbytes))
+        )
         for at in range(0, len(rows), step):
             some = rows[at : at + step]
             self._block(table.take(pa.array(some)), None if part.source.kinds is None else part.source.kinds[some])

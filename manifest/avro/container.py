@@ -23,6 +23,7 @@ import pyarrow as pa
 from fastavro.schema import SchemaParseException
 
 from fileindex.base.errors import CorruptFile
+from fileindex.base.thresholds import thresholds
 from manifest.avro.codecs import BROKEN_BLOCK, MAX_PAYLOAD, compressor, decompressor
 from manifest.avro.other_formats import arrow_records
 from manifest.avro.schemas import AvroSchema, layout, parsed
@@ -32,7 +33,6 @@ from manifest.io.storage_errors import is_out_of_memory
 
 _MARK, _IS_MARKED, _IS_NAMED = b"sync.marker", b"crc32", b"crc32 of name and content"
 _CRC = 4
-_BLOCK_BYTES = 64_000
 _BRANCH = "_UNION_BRANCH"
 _MALFORMED = (EOFError, ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
 """What decoding of wrong bytes may end in."""
@@ -142,13 +142,13 @@ def decode_records(path: str, schema: AvroSchema, payload: bytes, count: int) ->
 
 
 def blocks_of(records: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Group encoded records into blocks of about ``_BLOCK_BYTES``."""
+    """Group encoded records into blocks of about ``avro_metadata_block_bytes``."""
     pending: list[bytes] = []
     size = 0
     for record in records:
         pending.append(record)
         size += len(record)
-        if size >= _BLOCK_BYTES:
+        if size >= thresholds().avro_metadata_block_bytes:
             yield len(pending), b"".join(pending)
             pending, size = [], 0
     if pending:

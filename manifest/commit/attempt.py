@@ -10,6 +10,7 @@ from functools import partial
 
 import numpy as np
 
+from fileindex.base.thresholds import thresholds
 from manifest.commit.partition_statistics import partition_statistics
 from manifest.commit.row_tracking import with_row_ids
 from manifest.entry.cache import entries_weight, list_weight
@@ -24,9 +25,6 @@ from manifest.io.wrapped import WrappedFileIO
 from manifest.snapshot.snapshot import NO_WATERMARK, CommitKind, Snapshot
 from manifest.snapshot.snapshot_commit import PartitionStatistics
 from manifest.store import FileStore
-
-_MANY = 500
-"""Entries of one commit that are worth an order: fewer are read whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +71,7 @@ class CommitAttempt:
         if store.options.row_tracking_enabled:
             entries, next_row_id = with_row_ids(entries, next_row_id, snapshot_id)
         self._changes = entries
-        many = len(entries) >= _MANY
+        many = len(entries) >= thresholds().clustered_entries
         delta = (store.manifests.write_clustered if many else store.manifests.write)(entries)
         if len(delta) == 1:
             store.cache.put(delta[0].file_name, entries, entries_weight(entries))  # the next commit of this process need not read it

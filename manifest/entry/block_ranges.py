@@ -18,6 +18,7 @@ import pyarrow as pa
 from fileindex.base.arrays import Int64s, Mask
 from fileindex.base.column_type import INTEGERS, STRINGS, Kind
 from fileindex.base.lazy import cached_property
+from fileindex.base.thresholds import thresholds
 from manifest.avro.wire import SYNC_BYTES
 from manifest.entry.bounds import BoundsColumn, key_bounds
 from manifest.entry.columns import EntryColumns
@@ -26,9 +27,6 @@ from manifest.types.data_type import DataType
 
 BLOCK_RANGES = b"block.ranges"
 """The name in the header."""
-
-FEWEST_BLOCKS = 4
-"""Manifests of fewer are decoded whole."""
 
 _TEXT_BYTES = 32
 _CHECKSUM = 4
@@ -48,7 +46,7 @@ class BlockRanges:
     @classmethod
     def of(cls, entries: EntryColumns, blocks: Sequence[tuple[int, bytes]], keys: Sequence[KeyColumn]) -> BlockRanges | None:
         """Ranges of ``blocks`` (records, and bytes as they lie in the file) with ``entries``; None where they would be of no use."""
-        if len(blocks) < FEWEST_BLOCKS or (entries.kind != FileKind.ADD).any():
+        if len(blocks) < thresholds().fewest_blocks or (entries.kind != FileKind.ADD).any():
             return None
         records = np.array([count for count, _ in blocks])
         starts = np.cumsum(records) - records
@@ -171,4 +169,4 @@ def _sum(name: str, header: Mapping[bytes, bytes], content: bytes) -> bytes:
     return found.to_bytes(_CHECKSUM, "big")
 
 
-__all__ = ["BLOCK_RANGES", "FEWEST_BLOCKS", "BlockFilter", "BlockRanges", "KeyColumn"]
+__all__ = ["BLOCK_RANGES", "BlockFilter", "BlockRanges", "KeyColumn"]

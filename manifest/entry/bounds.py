@@ -14,6 +14,7 @@ import numpy as np
 from fileindex.base.arrays import AnyArray, Indices, Int64s, Mask
 from fileindex.base.column_type import BINARIES, FLOATS, STRINGS, ColumnType, Kind, Plain
 from fileindex.base.float_order import spark_order
+from fileindex.base.thresholds import thresholds
 from fileindex.predicate.tree import And, ColumnRef, Formula, IsNull, Leaf, Or, Predicate, StartsWith
 from manifest.avro.columnar import optional_longs
 from manifest.entry.columns import EntryColumns
@@ -24,9 +25,6 @@ from manifest.row.columns import RowColumns
 from manifest.stats.column_stats import ColumnBounds, slot_type
 from manifest.stats.leaf_on_bounds import leaf_may_match, prefix_may_match
 from manifest.types.data_type import DataType
-
-_FEW = 64
-"""Entries whose null counts are decoded one by one: files of a table mostly have the same, which are remembered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +103,7 @@ def value_bounds(
 def _null_counts(entries: EntryColumns, arity: int) -> tuple[Int64s, Mask]:
     """Null counts of ``arity`` columns, a line for every entry, -1 where unknown; False marks an entry that counts other columns."""
     spans = entries.columns.spans["_FILE._VALUE_STATS._NULL_COUNTS"]
-    if len(entries) > _FEW:
+    if len(entries) > thresholds().bounds_one_by_one:
         return optional_longs(entries.payload, spans, arity)
     found, fits = np.full((len(entries), arity), -1, np.int64), np.zeros(len(entries), np.bool_)
     for row in np.flatnonzero(spans.present).tolist():

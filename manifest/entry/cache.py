@@ -10,14 +10,13 @@ import operator
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
+from fileindex.base.thresholds import thresholds
 from manifest.entry.columns import EntryColumns
 from manifest.entry.manifest_list import ManifestFileMeta
-from manifest.entry.objects import MOST_HELD
 from manifest.io.file_cache import SHARED, FileCache, FreshCache
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.snapshot import Snapshot
 
-_MOST_NAMES = 100_000
 _META_BYTES = 4096
 _BYTES_A_PAYLOAD_BYTE, _WITHOUT_OBJECTS = 10, 3
 
@@ -47,7 +46,7 @@ class EntryCache:
 
     def put(self, name: str, value: object, weight: int, shared: Hashable = None) -> None:
         """Hold what was made of a manifest or a list; ``shared`` is the key under which it is held for other tables, if it is."""
-        if len(self._keys) >= _MOST_NAMES:
+        if len(self._keys) >= thresholds().held_names:
             self._keys.clear()
         self._keys[name] = ((self._owner, name), False) if shared is None else (shared, True)
         if shared is None:
@@ -95,7 +94,7 @@ def list_weight(metas: Sequence[ManifestFileMeta]) -> int:
 
 def entries_weight(entries: EntryColumns) -> int:
     """Bytes in memory, about: an entry takes so many times the bytes of its record decoded, and more once its file object is made and held."""
-    return (_BYTES_A_PAYLOAD_BYTE if len(entries) <= MOST_HELD else _WITHOUT_OBJECTS) * len(entries.payload)
+    return (_BYTES_A_PAYLOAD_BYTE if len(entries) <= thresholds().held_objects else _WITHOUT_OBJECTS) * len(entries.payload)
 
 
 __all__ = ["EntryCache", "entries_weight", "list_weight", "nothing_held"]

@@ -19,6 +19,7 @@ from fileindex.base.arrays import Indices
 from fileindex.base.column_type import FLOATS, INTEGERS, STRINGS, Kind, Plain
 from fileindex.base.errors import PaimonError
 from fileindex.base.float_order import spark_order_key
+from fileindex.base.thresholds import thresholds
 from manifest.entry.bounds import BoundsColumn, key_bounds, value_bounds
 from manifest.entry.columns import EntryColumns
 from manifest.entry.objects import names_of
@@ -26,12 +27,6 @@ from manifest.options.stats_mode import Keep, StatsMode
 from manifest.row.binary_row import EMPTY_ROW, decode_row, encode_row
 from manifest.stats.column_stats import ColumnBounds, SimpleStats, decode_bounds
 from manifest.types.data_type import DataField, DataType
-
-MAX_BYTES = 4096
-"""Bytes of minima and maxima per manifest; columns beyond it, in schema order, have no range."""
-
-_FEW = 16
-"""Files that are cheaper to look at one by one."""
 
 _MODE = StatsMode(Keep.TRUNCATE, 32)
 _INTEGER_ORDER = ("TINYINT", "SMALLINT", "INT", "BIGINT")
@@ -149,7 +144,7 @@ def _bounds_of(
     entries: EntryColumns, names: Sequence[str], types: Sequence[DataType], wanted: Container[str]
 ) -> dict[str, list[ColumnBounds]]:
     """Bounds by column: those of each file, where there are few, else one for all."""
-    if len(entries) > _FEW:
+    if len(entries) > thresholds().ranges_one_by_one:
         columns = value_bounds(entries, names, types, wanted)
         by_name = dict(zip(names, types, strict=True))
         return {name: [_summary(column, by_name[name])] for name, column in columns.items()}
@@ -211,7 +206,7 @@ def _plain(value: Any, data_type: DataType) -> Plain:
 
 
 def _bounded(known: Mapping[int, ColumnBounds], fields: Iterable[DataField], row_count: int) -> ColumnRanges | None:
-    """Ranges of the columns that say something, as many as fit into ``MAX_BYTES``."""
+    """Ranges of the columns that say something, as many as fit into ``range_bytes``."""
     chosen: list[tuple[DataField, ColumnBounds]] = []
     size = 0
     for field in fields:
@@ -220,7 +215,7 @@ def _bounded(known: Mapping[int, ColumnBounds], fields: Iterable[DataField], row
             continue
         one = [field.type]
         size += len(encode_row([bounds.min], one)) + len(encode_row([bounds.max], one)) - 2 * len(EMPTY_ROW)
-        if size > MAX_BYTES:
+        if size > thresholds().range_bytes:
             break
         chosen.append((field, bounds))
     if not chosen:
@@ -238,4 +233,4 @@ def same_values(old: DataType, new: DataType) -> bool:
     return old.with_nullable(nullable=True) == new.with_nullable(nullable=True)
 
 
-__all__ = ["MAX_BYTES", "ColumnRanges", "RangePolicy", "same_values", "stats_groups"]
+__all__ = ["ColumnRanges", "RangePolicy", "same_values", "stats_groups"]

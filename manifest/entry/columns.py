@@ -13,6 +13,7 @@ import numpy as np
 from fileindex.base.arrays import Indices, Int64s, Mask
 from fileindex.base.errors import CorruptFile
 from fileindex.base.lazy import cached_property
+from fileindex.base.thresholds import thresholds
 from manifest.avro.columnar import RecordColumns, Spans, decode_columns
 from manifest.avro.container import Container, encode_records
 from manifest.avro.schemas import MANIFEST_ENTRY, AvroSchema, layout, parsed
@@ -28,8 +29,6 @@ _SHORT_LAYOUT = (*_LAYOUT[:-1], ("_FILE", _LAYOUT[-1][1][:-1]))
 
 _LAST_FIELD = "_FILE._WRITE_COLS_SEQUENCES"
 _NULL = b"\x00"
-_FEW = 64
-"""Entries whose partitions are not worth grouping before somebody asks."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +139,7 @@ class EntryColumns:
         payload = filled.payload.getvalue()
         source, row, short = np.concatenate(filled.source), np.concatenate(filled.row), np.concatenate(filled.short)
         found = cls(tuple(filled.paths), source, payload, RecordColumns.joined(filled.columns), short, row, tuple(filled.built))
-        if len(found) > _FEW:
+        if len(found) > thresholds().partitions_one_by_one:
             found.__dict__["partition_codes"] = np.concatenate(filled.codes), list(filled.partitions)
         return found
 

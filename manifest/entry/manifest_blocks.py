@@ -12,6 +12,7 @@ import numpy as np
 
 from fileindex.base.arrays import Mask
 from fileindex.base.errors import CorruptFile
+from fileindex.base.thresholds import thresholds
 from manifest.avro.container import read_blocks, read_header
 from manifest.avro.wire import SYNC_BYTES
 from manifest.entry.block_ranges import BlockFilter, BlockRanges
@@ -20,16 +21,6 @@ from manifest.entry.columns import EntryColumns
 from manifest.entry.manifest_list import ManifestFileMeta
 from manifest.io.file_cache import FileCache
 from manifest.io.file_io import FileIO
-
-WORTH_BYTES = 32 << 10
-"""Manifests below it are read whole."""
-
-MOST_SHARED = 1024
-"""So many entries of wanted blocks are held for whoever wants these blocks; of more, what one filter leaves."""
-
-_HEAD_BYTES = 256 << 10
-_GAP_BYTES = 32 << 10
-"""Unwanted bytes between blocks that are read along, rather than asked for twice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +52,7 @@ def some_entries(
     That is so where it is small, or has no ranges; where most is wanted; and where a block is not what was written, for a whole read names
     what is wrong.
     """
-    if meta.file_size < WORTH_BYTES or meta.num_deleted_files:
+    if meta.file_size < thresholds().narrowed_manifest_bytes or meta.num_deleted_files:
         return None
     identity, head = files.recall(file_io, path, ("manifest head", meta.file_size))
     begun = b""
@@ -74,7 +65,7 @@ def some_entries(
     sizes = head.ranges.column("bytes")
     if int(sizes[chosen].sum()) * 2 > int(sizes.sum()):
         return None
-    if int(head.ranges.column("records")[chosen].sum()) <= MOST_SHARED:
+    if int(head.ranges.column("records")[chosen].sum()) <= thresholds().shared_entries:
         narrowing = None
     kind = ("manifest blocks", meta.file_size, np.packbits(chosen).tobytes(), None if narrowing is None else narrowing.key)
     _, held = files.recall(file_io, path, kind, identity)
@@ -99,7 +90,7 @@ def _read(file_io: FileIO, path: str, begun: bytes, offset: int, length: int) ->
 
 def _head(file_io: FileIO, path: str, meta: ManifestFileMeta) -> tuple[_Head, bytes]:
     """The head, and what was read for it."""
-    size = min(_HEAD_BYTES, meta.file_size)
+    size = min(thresholds().manifest_head_bytes, meta.file_size)
     begun = file_io.read_range(path, 0, size)
     found = read_header(begun)
     while found is None and size < meta.file_size:
@@ -129,7 +120,7 @@ def _blocks(
     if not rows.size:
         return
     gaps = starts[rows[1:]] - (starts + sizes)[rows[:-1]]
-    runs = np.split(rows, np.flatnonzero(gaps > _GAP_BYTES) + 1)
+    runs = np.split(rows, np.flatnonzero(gaps > thresholds().manifest_gap_bytes) + 1)
     spans = [(int(starts[run[0]]), int(starts[run[-1]] + sizes[run[-1]])) for run in runs]
     contents = together(*(partial(read, first, last - first) for first, last in spans))
     for run, (first, _), content in zip(runs, spans, contents, strict=True):
@@ -141,4 +132,4 @@ def _blocks(
             yield block
 
 
-__all__ = ["WORTH_BYTES", "EntryNarrowing", "some_entries"]
+__all__ = ["EntryNarrowing", "some_entries"]

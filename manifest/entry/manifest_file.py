@@ -10,6 +10,7 @@ from typing import TypeAlias
 import numpy as np
 
 from fileindex.base.errors import CorruptFile
+from fileindex.base.thresholds import thresholds
 from manifest.avro.container import Container, ContainerWriter, read_container
 from manifest.avro.schemas import MANIFEST_ENTRY
 from manifest.avro.stored_format import AVRO, in_format
@@ -27,11 +28,6 @@ from manifest.io.paths import FileNames, TablePaths
 from manifest.stats.partition_stats import PartitionType
 
 _Known: TypeAlias = tuple[ManifestFileMeta, StatIdentity]
-_BLOCK_BYTES = 16_000
-"""Some forty entries: few enough that those of a bucket fill blocks of their own."""
-
-_DECODED_TOGETHER = 4 << 20
-"""Compressed bytes of manifests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +184,7 @@ class ManifestFile:
 
 
 def _block_ends(columns: EntryColumns) -> Iterator[int]:
-    """One past the last entry of every block: blocks of about ``_BLOCK_BYTES``, which hold whole buckets or parts of one.
+    """One past the last entry of every block: blocks of about ``manifest_block_bytes``, which hold whole buckets or parts of one.
 
     So few of them hold a bucket that is wanted, and the keys of each are of a narrow range.
     """
@@ -200,13 +196,13 @@ def _block_ends(columns: EntryColumns) -> Iterator[int]:
     until = sums.tolist()
     first = start = 0
     for end in [*(np.flatnonzero(others) + 1).tolist(), len(columns)]:
-        fills = until[end] - until[start] >= _BLOCK_BYTES // 2
+        fills = until[end] - until[start] >= thresholds().manifest_block_bytes // 2
         if first < start and fills:
             yield start
             first = start
         start, size = end, until[end] - until[first]
-        if fills or size >= _BLOCK_BYTES * 3 // 4:
-            parts = max(1, round(size / _BLOCK_BYTES))
+        if fills or size >= thresholds().manifest_block_bytes * 3 // 4:
+            parts = max(1, round(size / thresholds().manifest_block_bytes))
             yield from np.unique(np.searchsorted(sums, until[first] + size * np.arange(1, parts + 1) // parts)).tolist()
             first = end
     if first < len(columns):
@@ -214,11 +210,11 @@ def _block_ends(columns: EntryColumns) -> Iterator[int]:
 
 
 def _batches(metas: Sequence[_Known]) -> Iterator[list[_Known]]:
-    """Neighbours of about ``_DECODED_TOGETHER`` bytes, or one larger manifest."""
+    """Neighbours of about ``manifest_bytes_together`` bytes, or one larger manifest."""
     batch: list[_Known] = []
     size = 0
     for meta, identity in metas:
-        if batch and size + meta.file_size > _DECODED_TOGETHER:
+        if batch and size + meta.file_size > thresholds().manifest_bytes_together:
             yield batch
             batch, size = [], 0
         batch.append((meta, identity))

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import fastavro
 
+from fileindex.base.thresholds import thresholds
 from manifest.avro.columnar import RecordColumns
 from manifest.entry.data_file import DataFileMeta
 from manifest.entry.manifest_entry import FileKind, ManifestEntry
@@ -26,9 +27,6 @@ _NUMBERS = (
     *("CREATION_TIME", "DELETE_ROW_COUNT", "FILE_SOURCE", "FIRST_ROW_ID"),
 )
 _COUNTED = ("file_size", "row_count", "schema_id")
-MOST_HELD = 8192
-"""Entries of a manifest whose file objects are held."""
-
 _PATHS = re.compile(r"[/\\\0]")
 
 
@@ -57,7 +55,7 @@ class BuiltFiles:
     """
 
     def __init__(self, count: int) -> None:
-        self._held: dict[int, DataFileMeta] | None = {} if count <= MOST_HELD else None
+        self._held: dict[int, DataFileMeta] | None = {} if count <= thresholds().held_objects else None
 
     @property
     def files(self) -> dict[int, DataFileMeta]:
@@ -119,4 +117,4 @@ def _check_names(names: Iterable[str]) -> None:
             raise ValueError(f"{name!r} is no file name")
 
 
-__all__ = ["MOST_HELD", "BuiltFiles", "build_entries", "build_files", "counts_of", "names_of"]
+__all__ = ["BuiltFiles", "build_entries", "build_files", "counts_of", "names_of"]

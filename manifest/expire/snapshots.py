@@ -17,6 +17,7 @@ from functools import partial
 from itertools import pairwise
 
 from fileindex.base.log import logger_of
+from fileindex.base.thresholds import thresholds
 from manifest.entry.columns import EntryColumns
 from manifest.expire.changelogs import expire_changelogs, keep_changelogs, keeps_appended
 from manifest.expire.delete_files import delete_files, delete_metadata, deletes_of, entries_of
@@ -32,8 +33,6 @@ from manifest.store import FileStore
 
 _LOG = logger_of(__name__)
 _CONSUMERS = "consumer.expiration-time"
-_AT_ONCE = 1000
-"""Snapshots whose metadata is held in memory together."""
 _MANY = 2**62
 
 
@@ -98,7 +97,7 @@ def expire_snapshots(
     with history_locked(store, "the expiry of snapshots"):
         finish_pending(store)
         while left > 0:
-            at_once = min(left, _AT_ONCE)
+            at_once = min(left, thresholds().expired_at_once)
             done = _expire_by(store, _Retention(retain_min, retain_max, older_than_ms, at_once))
             total, left = total.plus(done), left - at_once
             if not done.is_full(at_once):

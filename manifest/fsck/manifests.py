@@ -21,7 +21,6 @@ from manifest.store import FileStore
 BROKEN = (PaimonError, OSError, ValueError, LookupError, TypeError, ArithmeticError, AttributeError, RecursionError, AssertionError)
 """What decoding bytes that are not what they should be may raise."""
 
-_LISTS = 4096
 T = TypeVar("T")
 
 

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 from fileindex.base.errors import CorruptFile, InvalidArgument, PaimonError, did_you_mean
+from fileindex.base.thresholds import thresholds
 from manifest.io import failpoints
 from manifest.io.errors import SnapshotExpired, SnapshotNotFound
 from manifest.io.file_cache import SHARED
@@ -25,8 +26,6 @@ _TAG_BYTES = 4096
 """In memory, about."""
 _NAMED = 20
 """Names that an error lists at most."""
-_AHEAD = 8
-"""Snapshots that are read at once where storage is far and several are looked at in turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +194,7 @@ class SnapshotManager(ConsumerFiles):
         if isinstance(first, Snapshot):
             yield first
         current = first.id - 1 if isinstance(first, Snapshot) else first
-        ahead = min(self.file_io.lanes, _AHEAD)
+        ahead = min(self.file_io.lanes, thresholds().snapshots_ahead)
         while current > 0:
             some = range(current, max(0, current - ahead), -1)
             for snapshot in self.file_io.together(*(partial(self._if_there, snapshot_id) for snapshot_id in some)):

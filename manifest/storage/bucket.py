@@ -17,6 +17,7 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 from fileindex.base.errors import InvalidArgument, UnsupportedOption
+from fileindex.base.thresholds import thresholds
 from manifest.io.errors import FileMissing, StorageError, UnsafeFileIO
 from manifest.storage.faults import Retries, unfit_reason
 from manifest.storage.schemes import ObjectPlace, StoreFamily
@@ -28,8 +29,6 @@ WRITER = "paimonwriter"
 PART_BYTES = 5 << 20
 """Of a large upload; the least that S3 takes."""
 _PARTS_AT_ONCE = 2
-_JOINED_GAP = 1 << 20
-"""Bytes between two ranges that are sooner read along than asked around."""
 _MISSING = "'{scheme}:' needs the client library of object stores: pip install 'pyspark-paimon[objectstore]'"
 
 _memory: dict[str, Any] = {}
@@ -98,7 +97,9 @@ class Bucket:
     def get_ranges(self, key: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
         """(offset, length) each, asked for side by side, neighbours together; shorter where the object ends before."""
         starts, lengths = [offset for offset, _ in ranges], [length for _, length in ranges]
-        parts = self.call("GET ranges", key, lambda: self._store.get_ranges(key, starts=starts, lengths=lengths, coalesce=_JOINED_GAP))
+        parts = self.call(
+            "GET ranges", key, lambda: self._store.get_ranges(key, starts=starts, lengths=lengths, coalesce=thresholds().joined_gap_bytes)
+        )
         return [bytes(part) for part in parts]
 
     def head(self, key: str) -> dict[str, Any] | None:

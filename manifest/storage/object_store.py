@@ -17,6 +17,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from fileindex.base.errors import UnsupportedOption
+from fileindex.base.thresholds import thresholds
 from manifest.io.directories import CLAIM, publish_by_claim, retire_by_roots
 from manifest.io.errors import FileMissing, FileTaken
 from manifest.io.file_io import FileIO, FileStatus, Holder
@@ -33,7 +34,6 @@ MARKER = ".directory"
 """An object that keeps an empty directory."""
 _UNIQUE = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 """Names with a UUID in them are given once, ever."""
-_DELETED_TOGETHER = 1000
 
 
 @with_storage_errors
@@ -220,7 +220,7 @@ class ObjectStoreFileIO:
 
 
 def _delete(bucket: Bucket, keys: Sequence[str]) -> None:
-    batches = [keys[at : at + _DELETED_TOGETHER] for at in range(0, len(keys), _DELETED_TOGETHER)]
+    batches = [keys[at : at + thresholds().deleted_together] for at in range(0, len(keys), thresholds().deleted_together)]
     for _ in lanes.spread(bucket.delete, batches):
         pass
 

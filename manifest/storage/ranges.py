@@ -11,17 +11,11 @@ from typing import Any, Self
 import pyarrow as pa
 
 from fileindex.base.errors import CorruptFile
+from fileindex.base.thresholds import thresholds
 from manifest.io.errors import StorageError
 from manifest.io.file_io import Holder
 from manifest.storage.bucket import Bucket
 from manifest.storage.lanes import start
-
-TAIL_BYTES = 64 << 10
-"""Of a data file, with which its footer and mostly its page indexes come."""
-HEAD_BYTES = 1 << 20
-"""Of a side file, which mostly is all of it: what is asked for next lies near."""
-_HELD_BYTES = 64 << 20
-"""Of one object; what was fetched first goes first."""
 
 
 class ObjectRanges:
@@ -55,7 +49,9 @@ class ObjectRanges:
         if self._size is None:
             kept = ("object", self._bucket.fingerprint, self._key)
             found = None if self._holder is None else self._holder.get(kept)
-            data, size = found or self._bucket.get_part(self._key, *((-1, TAIL_BYTES) if self._tail else (0, HEAD_BYTES)))
+            data, size = found or self._bucket.get_part(
+                self._key, *((-1, thresholds().object_tail_bytes) if self._tail else (0, thresholds().object_head_bytes))
+            )
             if self._holder is not None and found is None:
                 self._holder.put(kept, (data, size), len(data))
             self._hold(size - len(data) if self._tail else 0, data)
@@ -75,8 +71,8 @@ class ObjectRanges:
             self._forget_turn(offset)
             return held
         at_end = self._tail and offset + length == size
-        first = min(offset, max(0, size - TAIL_BYTES)) if at_end else offset
-        end = offset + length if self._tail else min(size, max(offset + length, offset + HEAD_BYTES))
+        first = min(offset, max(0, size - thresholds().object_tail_bytes)) if at_end else offset
+        end = offset + length if self._tail else min(size, max(offset + length, offset + thresholds().object_head_bytes))
         data, actual = self._bucket.get_part(self._key, first, end - first)
         if actual != size:
             raise CorruptFile(self.path, f"has {actual} bytes where the metadata say {size}")
@@ -104,7 +100,7 @@ class ObjectRanges:
         """(offset, length) of what is going to be read: got now, side by side, as far as it is not held."""
         size = self.size()
         wanted = sorted({(at, length) for at, length in ranges if at >= 0 and 0 < length <= size - at and self._held(at, length) is None})
-        if sum(length for _, length in wanted) <= _HELD_BYTES:
+        if sum(length for _, length in wanted) <= thresholds().object_held_bytes:
             for (offset, _), data in zip(wanted, self._bucket.get_ranges(self._key, wanted) if wanted else (), strict=True):
                 self._hold(offset, data)
 
@@ -123,13 +119,13 @@ class ObjectRanges:
         with self._lock:
             if len(data) > len(self._parts.get(start, b"")):
                 self._parts[start] = data
-            while len(self._parts) > 1 and sum(map(len, self._parts.values())) > _HELD_BYTES:
+            while len(self._parts) > 1 and sum(map(len, self._parts.values())) > thresholds().object_held_bytes:
                 del self._parts[next(iter(self._parts))]
             self._starts = sorted(self._parts)
 
     def expect_in_turn(self, turns: Sequence[Sequence[tuple[int, int]]]) -> None:
         """What is going to be read together, in this order: while one turn is looked at the next is on its way."""
-        self._turns = [list(turn) for turn in turns if sum(length for _, length in turn) <= _HELD_BYTES // 4]
+        self._turns = [list(turn) for turn in turns if sum(length for _, length in turn) <= thresholds().object_held_bytes // 4]
         self._turn_of = {offset: number for number, turn in enumerate(self._turns) for offset, _ in turn}
         self._under_way = {}
 
@@ -229,4 +225,4 @@ def told_in_turn(source: Any, turns: Sequence[Sequence[tuple[int, int]]]) -> Non
         source.expect_in_turn(turns)
 
 
-__all__ = ["HEAD_BYTES", "TAIL_BYTES", "ObjectInput", "ObjectRanges", "is_told", "told", "told_in_turn"]
+__all__ = ["ObjectInput", "ObjectRanges", "is_told", "told", "told_in_turn"]

@@ -16,6 +16,7 @@ import pyarrow as pa
 from fileindex.base.column_type import BINARIES, FLOATS, STRINGS, ColumnType, Kind, Plain
 from fileindex.base.errors import InvalidFilter
 from fileindex.base.plain_value import is_plain
+from fileindex.base.thresholds import thresholds
 from fileindex.predicate.evaluate_rows import type_of
 from fileindex.predicate.json import MAX_DEPTH
 from fileindex.predicate.tree import FALSE, TRUE, ColumnRef, Compare, Formula, In, IsNull, Op, Predicate, StartsWith, all_of, any_of, negate
@@ -46,8 +47,6 @@ from pyspark_paimon.filter.literals import BOUNDS, bounds, cuts, number_of
 
 Members: TypeAlias = "tuple[Literal, ...] | pa.Array | pa.ChunkedArray"
 _COMPARED = frozenset({*(op.value for op in Op), "<=>"})
-_CHAIN = 16
-"""So many equalities of one column are sooner looked up than compared one by one."""
 Types = Mapping[str, ColumnType]
 _OPERATORS: dict[Op, Callable[[bool, bool], bool]] = {
     Op.EQ: operator.eq,
@@ -187,7 +186,7 @@ def _of_one_column(children: list[Predicate], *, negated: bool) -> list[Predicat
     for child in children:
         if isinstance(child, Compare) and child.op is op:
             values.setdefault(child.column, []).append(child.value)
-    long = {column: found for column, found in values.items() if len(found) >= _CHAIN}
+    long = {column: found for column, found in values.items() if len(found) >= thresholds().chained_values}
     if not long:
         return children
     rest = [child for child in children if not (isinstance(child, Compare) and child.op is op and child.column in long)]

@@ -6,11 +6,10 @@ import re
 from collections.abc import Callable
 from decimal import Decimal
 
+from fileindex.base.thresholds import thresholds
 from fileindex.predicate.tree import Op
 from pyspark_paimon.filter.ast import All, Any, Comparison, Condition, Literal
 
-_LEAST = 64
-"""Shorter ones are no matter."""
 _OPS = {"=": Op.EQ, "==": Op.EQ, "<>": Op.NE, "!=": Op.NE, "<": Op.LT, "<=": Op.LE, ">": Op.GT, ">=": Op.GE}
 _LINK = re.compile(
     r"\s*([A-Za-z_]\w*|`[^`]+`)\s*(=|==|<>|!=|<|<=|>|>=)\s*(-?)(?:(\d{1,99})|(\d{1,99}\.\d{1,99})|'([^'\\]*)')(?:\s+(AND|OR)(?=[\s`])|\s*\Z)",
@@ -30,7 +29,7 @@ def chain_of(text: str, condition: Callable[[str], Condition]) -> Condition | No
     >>> chain_of("k = 1 OR k = 2", read) is None
     True
     """
-    if len(text) < 4 * _LEAST:
+    if len(text) < 4 * thresholds().parsed_chain:
         return None
     links: list[tuple[str, str, Literal]] = []
     words = set()
@@ -50,7 +49,7 @@ def chain_of(text: str, condition: Callable[[str], Condition]) -> Condition | No
             links.append((name, op, Decimal(exact).copy_negate() if minus else Decimal(exact)))
         words.add(joined and joined.upper())
         at = found.end()
-    if len(words) != 2 or None not in words or len(links) < _LEAST:  # joined by one word, and the last by none
+    if len(words) != 2 or None not in words or len(links) < thresholds().parsed_chain:  # joined by one word, and the last by none
         return None
     columns = {}
     for name in {name for name, _, _ in links}:

@@ -12,9 +12,9 @@ from sqlglot import exp
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
 from fileindex.base.errors import InvalidFilter
+from fileindex.base.thresholds import thresholds
 
 MOST_PARENTHESES = 1000
-_SHALLOW = 12
 _BEFORE_A_GROUP = {TokenType.L_PAREN, TokenType.AND, TokenType.OR, TokenType.NOT}
 _GROUP = "_grouped_"
 
@@ -31,7 +31,7 @@ class _Open:
 def by_groups(text: str, tokenize: Callable[[str], list[Any]], parse: Callable[[str], exp.Expression]) -> exp.Expression:
     """The tree of ``text``, parsed group by group if parentheses are deep. Raises ``InvalidFilter`` beyond MOST_PARENTHESES."""
     deepest = max(accumulate(1 if letter == "(" else -1 for letter in re.findall(r"[()]", text))) if "(" in text else 0
-    if deepest <= _SHALLOW:
+    if deepest <= thresholds().nested_groups:
         return parse(text)
     if deepest > MOST_PARENTHESES:
         raise InvalidFilter(f"the filter nests too deeply: it has more than {MOST_PARENTHESES} parentheses in each other")
@@ -60,7 +60,7 @@ def _in_groups(text: str, tokens: list[Any], parse: Callable[[str], exp.Expressi
 def _close(stack: list[_Open], known: dict[str, exp.Expression], parse: Callable[[str], exp.Expression]) -> None:
     group, around = stack.pop(), stack[-1]
     inside = "".join(group.pieces)
-    if group.groups and group.depth >= _SHALLOW:
+    if group.groups and group.depth >= thresholds().nested_groups:
         name = f"{_GROUP}{len(known)}"
         known[name] = _put_together(inside, known, parse)
         around.pieces.append(f" :{name} ")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -11,20 +12,15 @@ import pyarrow as pa
 from sqlglot import exp
 
 from fileindex.base.errors import InvalidFilter
+from fileindex.base.thresholds import thresholds
 from lsm.python_values.convert import InvalidValue, python_array
 from lsm.python_values.families import Family, family_of
 from lsm.python_values.infer import infer_type
 from pyspark_paimon.filter.arrow_values import literal_of_scalar
 from pyspark_paimon.filter.ast import Literal, literal_from_python
 
-_LEAST = 64
 _NUMBERS = r"-?\d+(?:\s*,\s*-?\d+){%d,}"
 _TEXTS = r"'[^'\\]*'(?:\s*,\s*'[^'\\]*'){%d,}"
-_LISTS = re.compile(
-    r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`(?:[^`]|``)*`|--[^\n]*|/\*.*?\*/"
-    rf"|\bIN\s*\(\s*(?P<numbers>{_NUMBERS % (_LEAST - 1)})\s*\)|\bIN\s*\(\s*(?P<texts>{_TEXTS % (_LEAST - 1)})\s*\)",
-    re.IGNORECASE | re.DOTALL,
-)
 _OWN = "_listed_"
 GIVEN = "given"
 """Where a placeholder's value is kept in its node's ``meta``."""
@@ -37,7 +33,7 @@ def without_long_lists(text: str) -> tuple[str, dict[str, Any]]:
     >>> text, len(lists["_listed_0"])
     ('k IN :_listed_0 AND b', 100)
     """
-    if len(text) < 2 * _LEAST:
+    if len(text) < 2 * thresholds().listed_literals:
         return text, {}
     lists: dict[str, Any] = {}
 
@@ -49,7 +45,17 @@ def without_long_lists(text: str) -> tuple[str, dict[str, Any]]:
         lists[name] = tuple(map(int, numbers.split(","))) if numbers is not None else tuple(re.findall(r"'([^']*)'", texts))
         return f"IN :{name}"
 
-    return _LISTS.sub(replaced, text), lists
+    return _lists(thresholds().listed_literals).sub(replaced, text), lists
+
+
+@cache
+def _lists(least: int) -> re.Pattern[str]:
+    """Return a pattern of IN lists of at least so many literals, and of what may look like one inside."""
+    return re.compile(
+        r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`(?:[^`]|``)*`|--[^\n]*|/\*.*?\*/"
+        rf"|\bIN\s*\(\s*(?P<numbers>{_NUMBERS % (least - 1)})\s*\)|\bIN\s*\(\s*(?P<texts>{_TEXTS % (least - 1)})\s*\)",
+        re.IGNORECASE | re.DOTALL,
+    )
 
 
 def given(params: Mapping[str, object]) -> dict[str, Any]:

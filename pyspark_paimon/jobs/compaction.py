@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, get_args
 
 from fileindex.base.errors import InvalidArgument
+from fileindex.base.thresholds import thresholds
 from fileindex.predicate.tree import columns_of
 from manifest.entry.live import EntryFilter
 from manifest.schema.clustering import MAX_COLUMNS, NO_ORDER
@@ -22,11 +23,6 @@ if TYPE_CHECKING:
     from manifest.commit.conflicts import BucketId
     from manifest.commit.message import CommitMessage
     from manifest.store import FileStore
-
-SMALL_BUCKET = 128 << 10
-"""Bytes of its files; Python's part of such a compaction is so large that two threads only wait for each other."""
-_TOGETHER = 64
-"""Small buckets of one job: what is lost if it fails."""
 
 
 def compact_request(
@@ -99,9 +95,9 @@ def in_jobs(sizes: Mapping[BucketId, int], small_at_once: int) -> tuple[list[lis
     >>> in_jobs({(b"", 0): 9, (b"", 1): 1 << 30, (b"", 2): 9, (b"", 3): 9}, 2)
     ([[(b'', 1)]], [[(b'', 0), (b'', 2)], [(b'', 3)]])
     """
-    small = [bucket for bucket, size in sizes.items() if size <= SMALL_BUCKET]
-    together = min(_TOGETHER, -(-len(small) // small_at_once)) or 1
-    large = [[bucket] for bucket, size in sizes.items() if size > SMALL_BUCKET]
+    small = [bucket for bucket, size in sizes.items() if size <= thresholds().small_bucket_bytes]
+    together = min(thresholds().buckets_a_job, -(-len(small) // small_at_once)) or 1
+    large = [[bucket] for bucket, size in sizes.items() if size > thresholds().small_bucket_bytes]
     return large, [small[at : at + together] for at in range(0, len(small), together)]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from fileindex.base.thresholds import thresholds
 from manifest.expire.orphans import list_orphans, remove_orphans
 from manifest.expire.snapshots import expire_snapshots
 from manifest.expire.would_go import tried
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
     from manifest.io.file_io import FileIO
     from manifest.store import FileStore
     from pyspark_paimon.request.backend import ExpireRequest, Progress
-
-_AT_ONCE = 1000
-"""Stores take as many names in one request."""
 
 
 class _ToldDeletes(WrappedFileIO):
@@ -45,8 +43,8 @@ class _ToldDeletes(WrappedFileIO):
 
     def delete_many(self, paths: Sequence[str]) -> int:
         gone = 0
-        for start in range(0, len(paths), _AT_ONCE):
-            gone += (now := self.inner.delete_many(paths[start : start + _AT_ONCE]))
+        for start in range(0, len(paths), thresholds().deleted_at_once):
+            gone += (now := self.inner.delete_many(paths[start : start + thresholds().deleted_at_once]))
             self._steps.moved(0, now)
         return gone
 

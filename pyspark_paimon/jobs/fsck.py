@@ -9,6 +9,7 @@ from itertools import islice
 
 from pydantic import TypeAdapter
 
+from fileindex.base.thresholds import thresholds
 from lsm.cross_partition.check_keys import check_key_partitions
 from lsm.fsck.check_file import FileCheck
 from manifest.fsck.depth import Depth
@@ -22,7 +23,6 @@ from pyspark_paimon.request.state_results import FsckResult
 from pyspark_paimon.scheduling.thread_pool import each
 
 STAGE = "fsck"
-_AT_ONCE = 64
 _FINDINGS = TypeAdapter(Findings)
 _EXPIRY_SECONDS = 1.0
 _EXPIRY_TRIES = 3
@@ -54,7 +54,7 @@ def _checked(check: FileCheck, limit: int, steps: Steps, unit: Unit) -> Findings
 
 
 def _batches(units: Iterator[Unit]) -> Iterator[list[Unit]]:
-    while some := list(islice(units, _AT_ONCE)):
+    while some := list(islice(units, thresholds().checked_at_once)):
         yield some
 
 

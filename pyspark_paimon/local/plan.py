@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from functools import partial
 
+from fileindex.base.thresholds import thresholds
 from lsm.scan.other_branch import other_branch
 from lsm.scan.plan import ScanPlan
 from lsm.scan.planner import ScanPlanner
@@ -16,8 +17,6 @@ from pyspark_paimon.jobs.excluded_files import without_files
 from pyspark_paimon.jobs.incremental import plan_changes
 from pyspark_paimon.request.backend import ScanRequest
 
-_KEPT_SPLITS, _KEPT_MANIFESTS = 64, 64
-"""A plan of more splits, or of a state in more manifests, is not held."""
 _PLAN_BYTES, _FILE_BYTES = 16 << 10, 2 << 10
 """In memory, about: a plan with its question, and each of its files."""
 
@@ -54,7 +53,7 @@ def _planned(store: FileStore, snapshot: Snapshot, question: Hashable, make: Cal
         found: ScanPlan = held[1]
         return found
     plan = make()
-    if len(plan.splits) <= _KEPT_SPLITS and other_branch(store) is None:
+    if len(plan.splits) <= thresholds().held_splits and other_branch(store) is None:
         store.cache.files.put(key, (seen, plan), _PLAN_BYTES + plan.file_count * _FILE_BYTES)
     return plan
 
@@ -65,7 +64,7 @@ def _metadata_files(store: FileStore, snapshot: Snapshot) -> tuple[StatIdentity,
     names = [snapshot.base_manifest_list, snapshot.delta_manifest_list, *index]
     try:
         manifests = [meta.file_name for meta in store.manifest_metas(snapshot)]
-        if len(manifests) > _KEPT_MANIFESTS:
+        if len(manifests) > thresholds().held_manifests:
             return None
         found = tuple(store.file_io.identity(store.paths.manifest(name)) for name in (*names, *manifests))
     except FileNotFoundError:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
+from fileindex.base.thresholds import thresholds
 from lsm.aggregate.aggregation import RowAggregation, Unread
 from lsm.arrow.limit import limit_rows
 from lsm.incremental.planner import IncrementalSplit, split_from_json
@@ -19,7 +20,7 @@ from lsm.read.split import read_split
 from lsm.scan.splits import DataSplit
 from pyspark_paimon.jobs.incremental import read_changes
 from pyspark_paimon.jobs.ordering import candidates, first_rows, sorted_rows
-from pyspark_paimon.scheduling.thread_pool import AHEAD_BYTES, each, interleaved
+from pyspark_paimon.scheduling.thread_pool import each, interleaved
 from pyspark_paimon.views.read_stages import read_stages
 
 if TYPE_CHECKING:
@@ -31,12 +32,15 @@ if TYPE_CHECKING:
 
 Split: TypeAlias = DataSplit | IncrementalSplit
 
-_CHEAP_FILES = 256
-"""As many files may be asked for their counts where no task helps."""
-
 
 def plan_rows(
-    store: FileStore, request: ScanRequest, plan: ScanPlan, threads: int, report: ReadReport | None = None, *, ahead: int = AHEAD_BYTES
+    store: FileStore,
+    request: ScanRequest,
+    plan: ScanPlan,
+    threads: int,
+    report: ReadReport | None = None,
+    *,
+    ahead: int | None = None,
 ) -> Generator[pa.RecordBatch, None, None]:
     """All rows of a plan: split after split, or as the request sorts them; with a limit no more than that.
 
@@ -114,11 +118,11 @@ def read_counted(store: FileStore, request: ScanRequest, plan: ScanPlan, threads
 def summarise_cheaply(store: FileStore, request: ScanRequest, plan: ScanPlan) -> dict[bytes, RowSummary] | None:
     """As ``summarise`` if metadata, indexes and footers of few files tell it; no page of a data file is read."""
     asks_files = request.predicate is not None or bool(request.aggregates)
-    if asks_files and (request.incremental is not None or plan.file_count > _CHEAP_FILES):
+    if asks_files and (request.incremental is not None or plan.file_count > thresholds().counted_files):
         return None
     question = aggregation(store, request)
     found: dict[bytes, RowSummary] = {}
-    files = _CHEAP_FILES
+    files = thresholds().counted_files
     for split in plan.splits:
         if asks_files or split.merged_row_count is None:
             files -= len(split.files)
@@ -154,11 +158,11 @@ def _limit(request: ScanRequest) -> int | None:
 def _sorted(store: FileStore, request: ScanRequest, plan: ScanPlan, threads: int, report: ReadReport | None) -> pa.Table:
     if request.limit is not None and request.incremental is None:
         return first_rows(store, request, plan.splits, threads, report)
-    return sorted_rows(_in_order(store, request, plan, threads, report, ahead=AHEAD_BYTES), request, store.schema)
+    return sorted_rows(_in_order(store, request, plan, threads, report), request, store.schema)
 
 
 def _in_order(
-    store: FileStore, request: ScanRequest, plan: ScanPlan, threads: int, report: ReadReport | None, *, ahead: int
+    store: FileStore, request: ScanRequest, plan: ScanPlan, threads: int, report: ReadReport | None, *, ahead: int | None = None
 ) -> Generator[pa.RecordBatch, None, None]:
     reports = [ReadReport() for _ in range(len(plan.splits))]
     sources = [partial(_rows_at, store, request, plan, position, own) for position, own in enumerate(reports)]

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from fileindex.base.thresholds import thresholds
 from manifest.entry.cache import EntryCache
 from manifest.options.support import check_readable
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
 from pyspark_paimon.request.backend import Progress, ScanRequest
 from pyspark_paimon.request.counters import ScanTally
-from pyspark_paimon.scheduling.thread_pool import AHEAD_BYTES
 
 if TYPE_CHECKING:
     from lsm.aggregate.summary import RowSummary
@@ -57,7 +57,7 @@ class LocalReads:
         """The rows, a batch at a time, splits in the plan's order; ``stage`` says whose progress it is."""
         start = time.perf_counter()
         store = self._readable(request)
-        ahead = sys.maxsize if keeps_all else AHEAD_BYTES
+        ahead = sys.maxsize if keeps_all else thresholds().ahead_bytes
         plan = self._plan(store, request)
         if tally is None:
             return self._rows(store, request, plan, None, ahead=ahead, stage=stage)

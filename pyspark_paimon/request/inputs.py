@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fileindex.base.errors import InvalidArgument, UnsupportedType
+from fileindex.base.thresholds import thresholds
 from lsm.arrow.row_kind import ROW_KIND, ROW_KINDS
 from lsm.python_values.columns import python_column
 from lsm.schema.lossless_cast import LossyCast, lossless_cast, may_cast
@@ -27,7 +28,6 @@ Data: TypeAlias = Any
 """An Arrow table, batch, reader or dataset, an iterable of batches, a list of dicts, a dict of lists, anything with an Arrow C stream, or a
 pandas, polars, Spark or pandas-on-Spark DataFrame."""
 
-_PANDAS_CHUNK = 1 << 18
 _ACCEPTED = (
     "a pyarrow Table, RecordBatch, RecordBatchReader or Dataset, an iterable of RecordBatches, a list of dicts, a dict of lists, "
     "a pandas DataFrame, one of polars, Spark or pandas-on-Spark, or another object with an Arrow C stream"
@@ -146,12 +146,12 @@ def _pandas_rows(frame: pd.DataFrame, schema: pa.Schema) -> Rows:
     if len(set(names)) < len(names):
         return ArrowRows(pa.RecordBatchReader.from_batches(pa.schema([(name, pa.null()) for name in names]), []))
     types = [_table_type(name, schema) for name in names]
-    first = _pandas_batch(frame.iloc[:_PANDAS_CHUNK], names, types, 0)
+    first = _pandas_batch(frame.iloc[: thresholds().pandas_rows], names, types, 0)
 
     def batches() -> Iterator[pa.RecordBatch]:
         yield first
-        for start in range(_PANDAS_CHUNK, len(frame), _PANDAS_CHUNK):
-            batch = _pandas_batch(frame.iloc[start : start + _PANDAS_CHUNK], names, first.schema.types, start)
+        for start in range(thresholds().pandas_rows, len(frame), thresholds().pandas_rows):
+            batch = _pandas_batch(frame.iloc[start : start + thresholds().pandas_rows], names, first.schema.types, start)
             yield _same_types(batch, first.schema)
 
     return ArrowRows(pa.RecordBatchReader.from_batches(first.schema, batches()))

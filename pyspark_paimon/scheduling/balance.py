@@ -5,8 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 
-LEAST_BYTES = 256 << 10
-"""What opening a piece costs, in bytes of reading; so many small pieces are spread too."""
+from fileindex.base.thresholds import thresholds
 
 
 def balanced(sizes: Sequence[int], tasks: int) -> list[int]:
@@ -22,8 +21,8 @@ def balanced(sizes: Sequence[int], tasks: int) -> list[int]:
     for piece in sorted(range(len(sizes)), key=lambda at: -sizes[at]):
         load, task = heap[0]
         assigned[piece] = task
-        heapq.heapreplace(heap, (load + max(sizes[piece], LEAST_BYTES), task))
+        heapq.heapreplace(heap, (load + max(sizes[piece], thresholds().piece_cost_bytes), task))
     return assigned
 
 
-__all__ = ["LEAST_BYTES", "balanced"]
+__all__ = ["balanced"]

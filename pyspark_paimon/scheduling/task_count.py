@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-_IDLE_BYTES = 8 << 20
-"""What a task should have to do while cores are idle: about what it sorts and encodes in the time that Spark needs to start one."""
-_BUSY_BYTES = 64 << 20
-"""What a task should have to do where all cores are busy."""
+from fileindex.base.thresholds import thresholds
+
 _MOST_PER_CORE = 4
 """More even out no better, and each holds a buffer and leaves files of its own."""
 
@@ -17,7 +15,9 @@ def task_count(size: int, cores: int) -> int:
     [1, 1, 3, 8, 16, 32]
     """
     cores = max(1, cores)
-    return max(1, min(cores, -(-size // _IDLE_BYTES)), min(cores * _MOST_PER_CORE, -(-size // _BUSY_BYTES)))
+    return max(
+        1, min(cores, -(-size // thresholds().idle_core_bytes)), min(cores * _MOST_PER_CORE, -(-size // thresholds().busy_core_bytes))
+    )
 
 
 __all__ = ["task_count"]

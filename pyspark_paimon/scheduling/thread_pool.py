@@ -7,16 +7,11 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
+from fileindex.base.thresholds import thresholds
 from manifest.io.threads import WorkerPool, start_some
 
 T = TypeVar("T")
 R = TypeVar("R")
-
-AHEAD_BYTES = 256 << 20
-"""What sources may have produced beyond the consumer, all together."""
-
-_LEAST_BYTES = 1024
-"""What an item counts at least, so that a stream of empty ones is bounded too."""
 
 _LOOK_SECONDS = 1.0
 
@@ -45,7 +40,7 @@ class _Buffer(Generic[T]):
 
     def put(self, source: int, item: T) -> None:
         """Hand an item over. Raises ``_Stopped``."""
-        size = max(getattr(item, "nbytes", 0), _LEAST_BYTES)
+        size = max(getattr(item, "nbytes", 0), thresholds().ahead_item_bytes)
         with self._changed:
             while not self._changed.wait_for(lambda: self._stopped or self._has_room(source), _LOOK_SECONDS):
                 self._stopped = not (threading.main_thread().is_alive() or self._consumer.is_alive())
@@ -94,7 +89,7 @@ class _Buffer(Generic[T]):
             yield item
 
 
-def interleaved(sources: Sequence[Callable[[], Iterator[T]]], threads: int, budget: int = AHEAD_BYTES) -> Iterator[T]:
+def interleaved(sources: Sequence[Callable[[], Iterator[T]]], threads: int, budget: int | None = None) -> Iterator[T]:
     """All items of all sources, those of the first source first; up to ``threads`` sources run at once.
 
     Together they run ahead of the consumer by ``budget`` bytes (of items with ``nbytes``). Closing the iterator stops them.
@@ -106,7 +101,7 @@ def interleaved(sources: Sequence[Callable[[], Iterator[T]]], threads: int, budg
         for source in sources:
             yield from source()
         return
-    buffer: _Buffer[T] = _Buffer(len(sources), budget)
+    buffer: _Buffer[T] = _Buffer(len(sources), thresholds().ahead_bytes if budget is None else budget)
     waiting = iter(enumerate(sources))
     readers = [threading.Thread(target=_pump_all, args=(waiting, buffer), name="paimon-read") for _ in range(min(threads, len(sources)))]
     started: list[threading.Thread] = []
@@ -158,4 +153,4 @@ def each(work: Callable[[Any], R], items: Sequence[Any], threads: int) -> list[R
             raise
 
 
-__all__ = ["AHEAD_BYTES", "each", "interleaved"]
+__all__ = ["each", "interleaved"]

@@ -100,11 +100,11 @@ def check_filters(table: Table, name: str, times: int = 1) -> None:
 
 @pytest.mark.parametrize("pages", [False, True], ids=["chunks", "pages"])
 @pytest.mark.parametrize("name", FILES)
-def test_every_row_is_read_and_every_filter_answered(tmp_path, monkeypatch, name, pages):
+def test_every_row_is_read_and_every_filter_answered(tmp_path, set_thresholds, name, pages):
     """Of small row groups whole chunks are read; ``pages``: as of large ones, by their page indexes, and with every decoder."""
     if pages:
-        monkeypatch.setattr("lsm.parquet.reader.PAGED_ROWS", 1)
-        monkeypatch.setattr("lsm.parquet.reader._WORTH_MASKING", 0)
+        set_thresholds(paged_rows=1)
+        set_thresholds(masked_chunk_bytes=0)
     table = table_of(tmp_path, name)
     assert found(table.scan()) == rows_of(name)
     check_filters(table, name)

@@ -7,7 +7,7 @@ from unittest.mock import patch
 import numpy as np
 import pyarrow as pa
 
-from lsm.parquet.write.limits import ParquetLimits
+from fileindex.base.thresholds import use_thresholds
 from lsm.parquet.write.writer import ParquetFileWriter
 from pyspark_paimon import Table
 
@@ -87,7 +87,7 @@ def packed_table(path: object, **options: str) -> Table:
     with (
         patch(f"{module}._AS_SMALL", float("inf")),
         patch(f"{module}._SAVING", -9.0),
-        patch("lsm.parquet.write.limits.PARQUET_LIMITS", ParquetLimits(fewest_rows=1)),
+        use_thresholds(fewest_rows=1),
         patch.object(ParquetFileWriter, "write", in_pieces),
     ):
         table.write(rows())

@@ -15,7 +15,6 @@ from faults import Faults
 
 from manifest.storage.resolve import file_io_for
 from pyspark_paimon import Table
-from pyspark_paimon.scheduling import task_count
 from pyspark_paimon.spark.client.session import RUNTIME_CONF
 
 ROWS = 3000
@@ -45,11 +44,11 @@ def made_table(folder) -> str:
 
 
 @contextmanager
-def armed(folder, monkeypatch):
+def armed(folder, monkeypatch, set_thresholds):
     """Faults that clients of this process are exposed to, and the id of the write that they are meant for."""
     made = Faults(folder / "faults")
     made.used(monkeypatch)
-    monkeypatch.setattr(task_count, "_IDLE_BYTES", 1)  # a few rows are worth a task for each core
+    set_thresholds(idle_core_bytes=1)  # a few rows are worth a task for each core
     made.commit_id = str(uuid.uuid4())
     with made.released_in_the_end():
         yield made

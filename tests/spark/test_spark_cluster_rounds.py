@@ -21,7 +21,6 @@ from faults import Faults
 from once_kit import LATER, session_at, writing
 
 from pyspark_paimon import Table
-from pyspark_paimon.scheduling import task_count
 from pyspark_paimon.spark.client import backend
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(3600)]
@@ -132,9 +131,9 @@ def wait_for_visit(faults, point, done):
         time.sleep(0.05)
 
 
-def went_through(cluster, tmp_path, monkeypatch, rounds):
+def went_through(cluster, tmp_path, monkeypatch, set_thresholds, rounds):
     """The rounds; what happened in them."""
-    monkeypatch.setattr(task_count, "_IDLE_BYTES", 1)
+    set_thresholds(idle_core_bytes=1)
     monkeypatch.setattr(backend, "FORMAT_NAME", backend.FORMAT_NAME)
     site, dice, seen = Site(cluster, tmp_path, monkeypatch), random.Random(SEED), Counter()
     site.connect()
@@ -157,7 +156,7 @@ def went_through(cluster, tmp_path, monkeypatch, rounds):
 
 
 @pytest.mark.long
-def test_rows_are_there_once_whatever_is_killed(cluster, tmp_path, monkeypatch):
-    seen = went_through(cluster, tmp_path, monkeypatch, ROUNDS)
+def test_rows_are_there_once_whatever_is_killed(cluster, tmp_path, monkeypatch, set_thresholds):
+    seen = went_through(cluster, tmp_path, monkeypatch, set_thresholds, ROUNDS)
     assert sum(seen.values()) == ROUNDS
     assert ROUNDS < 30 or set(seen) == set(ACCIDENTS)

@@ -76,8 +76,8 @@ def path(tmp_path):
 
 
 @pytest.fixture
-def faults(tmp_path, monkeypatch):
-    with armed(tmp_path, monkeypatch) as made:
+def faults(tmp_path, monkeypatch, set_thresholds):
+    with armed(tmp_path, monkeypatch, set_thresholds) as made:
         yield made
 
 

@@ -99,8 +99,8 @@ def path(place):
 
 
 @pytest.fixture
-def faults(tmp_path, monkeypatch):
-    with armed(tmp_path, monkeypatch) as made:
+def faults(tmp_path, monkeypatch, set_thresholds):
+    with armed(tmp_path, monkeypatch, set_thresholds) as made:
         yield made
 
 

@@ -27,7 +27,6 @@ from manifest.store import FileStore
 from pyspark_paimon import Table, UnknownColumn
 from pyspark_paimon.frames.spark_types import spark_schema
 from pyspark_paimon.request.backend import CompactRequest, ExpireRequest, ScanRequest, WriteRequest
-from pyspark_paimon.scheduling import task_count
 from pyspark_paimon.spark.driver import commit
 from pyspark_paimon.spark.driver.commands import run_command
 from pyspark_paimon.spark.driver.commit import commit_compaction
@@ -221,8 +220,8 @@ def test_a_reader_reads_its_splits_in_every_form(table):
     assert found[0].schema.field("id").nullable is False
 
 
-def test_blobs_send_a_bucket_to_one_task_and_keep_the_order_of_its_rows(monkeypatch):
-    monkeypatch.setattr(task_count, "_IDLE_BYTES", 1)
+def test_blobs_send_a_bucket_to_one_task_and_keep_the_order_of_its_rows(set_thresholds):
+    set_thresholds(idle_core_bytes=1)
     schema = build_schema("p STRING, id INT, n INT", primary_keys=["p", "id"], partition_keys=["p"], options={"bucket": "4"})
     rows = pa.table({"p": [str(i % 3) for i in range(1000)], "id": [i % 50 for i in range(1000)], "n": list(range(1000))})
     frame = blob_frame(rows.to_reader(100), schema, 3, kinds=False)
@@ -250,8 +249,8 @@ def test_a_few_local_rows_are_one_task_and_more_have_as_many_as_they_are_worth()
     assert set(blob_frame(wide.to_reader(), schema, 4, kinds=False).column(TASK).to_pylist()) == {0, 1, 2, 3}
 
 
-def test_large_buckets_have_blobs_of_their_own_and_small_ones_share_those_of_their_task(monkeypatch):
-    monkeypatch.setattr(task_count, "_IDLE_BYTES", 1)
+def test_large_buckets_have_blobs_of_their_own_and_small_ones_share_those_of_their_task(set_thresholds):
+    set_thresholds(idle_core_bytes=1)
     schema = build_schema("p STRING, id INT", primary_keys=["p", "id"], partition_keys=["p"], options={"bucket": "2"})
     rows = pa.table({"p": ["large"] * 5000 + [f"small {i}" for i in range(50)], "id": pa.array(range(5050), pa.int32())})
     frame = blob_frame(rows.to_reader(), schema, 2, kinds=False)

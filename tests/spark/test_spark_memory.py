@@ -52,10 +52,10 @@ print(json.dumps({"before": before, "peak": peak(), "rows": message.rows}))
 
 
 @pytest.mark.long
-def test_a_task_with_a_small_buffer_spills_and_loses_nothing(spark, tmp_path, monkeypatch):
+def test_a_task_with_a_small_buffer_spills_and_loses_nothing(spark, tmp_path, monkeypatch, set_thresholds):
     table = Table.create(tmp_path / "t", "id BIGINT, v STRING", primary_keys=["id"], options={"bucket": "2"})
     rows = spark.range(0, 300_000, 1, 2).selectExpr("id % 280000 AS id", "concat('v', id) AS v")
-    with armed(tmp_path, monkeypatch) as faults:
+    with armed(tmp_path, monkeypatch, set_thresholds) as faults:
         faults.register(spark)
         written = Table.open(table.path, spark=spark).write(rows, options={"write-buffer-size": "2 mb"})
         visits = faults.visits("files")

@@ -13,7 +13,6 @@ import pytest
 from pyspark.sql import functions as sf
 
 from pyspark_paimon import InvalidArgument, SchemaMismatch, Table, UnsupportedTable
-from pyspark_paimon.spark.client import merge as staging
 from pyspark_paimon.spark.client.backend import SparkBackend
 from tests.merged_rows import DDL, INSERTS, SOURCE, UPDATES, Row, comparable, model, said
 
@@ -41,9 +40,9 @@ EVERY = [
 
 
 @pytest.fixture(autouse=True)
-def joined(monkeypatch):
+def joined(set_thresholds):
     """DataFrames are joined by Spark, however small they are."""
-    monkeypatch.setattr(staging, "MOST_FETCHED_ROWS", -1)
+    set_thresholds(fetched_merge_rows=-1)
 
 
 def frame_of(spark: Any, rows: list[Row]) -> Any:
@@ -118,12 +117,12 @@ def test_what_is_no_answer_is_the_same_error_and_changes_nothing(spark, shared, 
 
 
 @pytest.mark.parametrize("held", [pytest.param(True, marks=pytest.mark.long), False])
-def test_a_merge_that_loses_its_rows_is_computed_again_and_a_repetition_is_not(spark, tmp_path, monkeypatch, held):
+def test_a_merge_that_loses_its_rows_is_computed_again_and_a_repetition_is_not(spark, tmp_path, monkeypatch, set_thresholds, held):
     table = Table.create(tmp_path / "t", "id BIGINT, n INT", primary_keys=["id"], options={"bucket": "1"})
     table.write([{"id": 1, "n": 1}])
     rivals = [lambda: table.write([{"id": 1, "n": 100}])]
     if not held:
-        monkeypatch.setattr(staging, "MOST_HELD_ROWS", 0)
+        set_thresholds(held_merge_rows=0)
         real = SparkBackend._run
 
         def raced(self, job, commit_id):
@@ -143,8 +142,8 @@ def test_a_merge_that_loses_its_rows_is_computed_again_and_a_repetition_is_not(s
     assert table.scan(order_by="id").to_arrow().to_pylist() == [{"id": 1, "n": 6 if held else 105}, {"id": 2, "n": 6}]
 
 
-def test_a_small_dataframe_is_fetched_and_merged_on_the_driver(spark, tmp_path, monkeypatch):
-    monkeypatch.setattr(staging, "MOST_FETCHED_ROWS", 2)
+def test_a_small_dataframe_is_fetched_and_merged_on_the_driver(spark, tmp_path, monkeypatch, set_thresholds):
+    set_thresholds(fetched_merge_rows=2)
     monkeypatch.setattr(SparkBackend, "_run", None)  # no job of Spark writes
     table = Table.create(tmp_path / "t", "id BIGINT, n INT", primary_keys=["id"], options={"bucket": "1"}, spark=spark)
     Table.open(table.path).write([{"id": 1, "n": 1}, {"id": 5, "n": 5}])
@@ -166,9 +165,9 @@ def test_an_append_table_takes_what_matches_nothing(spark, tmp_path):
     assert sorted(table.scan().to_arrow()["n"].to_pylist()) == [1, 8, 9]
 
 
-def test_rows_of_an_append_table_are_changed_by_what_the_driver_holds(spark, tmp_path, monkeypatch):
+def test_rows_of_an_append_table_are_changed_by_what_the_driver_holds(spark, tmp_path, set_thresholds):
     table = Table.create(tmp_path / "t", "id BIGINT, n INT", spark=spark)
-    monkeypatch.setattr(staging, "MOST_HELD_ROWS", 1)
+    set_thresholds(held_merge_rows=1)
     for source in (spark.range(2), pa.table({"id": [1, 2]})):
         with pytest.raises(UnsupportedTable, match="at most 1 rows"):
             table.merge(source, "id").when_matched_delete().execute()

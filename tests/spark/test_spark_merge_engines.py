@@ -7,7 +7,6 @@ import pytest
 from pyspark.sql import functions as sf
 
 from pyspark_paimon import InvalidArgument, Table, UnmergeableRows, UnsupportedTable
-from pyspark_paimon.spark.client import merge as staging
 
 pytestmark = pytest.mark.spark
 
@@ -31,8 +30,8 @@ def test_tasks_aggregate_and_take_back(spark, tmp_path):
             opened.delete("id = 1")
 
 
-def test_columns_are_set_whatever_folds_them(spark, tmp_path, monkeypatch):
-    monkeypatch.setattr(staging, "MOST_FETCHED_ROWS", -1)
+def test_columns_are_set_whatever_folds_them(spark, tmp_path, set_thresholds):
+    set_thresholds(fetched_merge_rows=-1)
     options = {"bucket": "1", "merge-engine": "partial-update", "fields.at.sequence-group": "n,c", "fields.n.aggregate-function": "sum"}
     table = Table.create(tmp_path / "t", "id BIGINT, n INT, c STRING, at INT, o STRING", primary_keys=["id"], options=options, spark=spark)
     table.write([{"id": 1, "n": 5, "c": "a", "at": 1, "o": "x"}, {"id": 2, "n": 5, "c": "b", "at": 1, "o": "y"}])

@@ -11,7 +11,6 @@ from manifest.store import FileStore
 from pyspark_paimon import Table
 from pyspark_paimon.frames.spark_types import arrow_for_spark
 from pyspark_paimon.request.backend import ArrowRows, CompactRequest, SparkRows, WriteRequest
-from pyspark_paimon.scheduling import task_count
 from pyspark_paimon.spark.client import estimate as estimates
 from pyspark_paimon.spark.client.ownership import Target
 from pyspark_paimon.spark.client.staging import bucket_frame, staged
@@ -111,8 +110,8 @@ def test_new_keys_of_a_dataframe_fill_one_bucket_after_the_other(spark, tmp_path
 
 
 @pytest.mark.long
-def test_tasks_that_share_partitions_and_buckets_know_every_key_once(spark, tmp_path, monkeypatch):
-    monkeypatch.setattr(task_count, "_IDLE_BYTES", 1)
+def test_tasks_that_share_partitions_and_buckets_know_every_key_once(spark, tmp_path, set_thresholds):
+    set_thresholds(idle_core_bytes=1)
     table = made(tmp_path / "t", "partitioned and dynamic", options={"dynamic-bucket.target-row-num": "500"}, spark=spark)
     table.write(frame(spark))
     table.write(frame(spark).selectExpr("id", "p", "'again' AS v").union(frame(spark, 10).selectExpr("id + 1000", "p", "v")))

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fileindex.base.hidden_nulls import cast_nested
+from fileindex.base.thresholds import thresholds
 from lsm.arrow.encode_errors import encode_errors, failing_column
 from lsm.arrow.text_form import DICTIONARY, joined
 from lsm.parquet.footer_fixup import FooterSink, as_integers, columns_with_nan
-from lsm.parquet.write import limits
 from lsm.parquet.write.column_layout import column_layout
 from manifest.io.file_io import FileIO
 from manifest.io.output_file import OutputFile
@@ -52,7 +52,7 @@ class ParquetFileWriter:
         by_sample: Whether columns may do without the codec, and numbers be stored as differences, where a sample says that it pays.
         level: Compression level, used for zstd.
         int96: Store timestamps finer than microseconds as INT96.
-        row_group_bytes: In-memory size at which a row group is closed. None: as the limits say.
+        row_group_bytes: In-memory size at which a row group is closed. None: ``Thresholds.group_bytes``.
         plain: Columns known to hold mostly distinct values, for which no dictionary is tried.
         options: What the table says of pages, dictionaries and Bloom filters.
         table: Whose files share what samples say of columns; None: this file asks its own rows.
@@ -82,7 +82,7 @@ class ParquetFileWriter:
         self._by_sample = by_sample
         self._table = table
         self._int96 = int96
-        self._limits = limits.PARQUET_LIMITS
+        self._limits = thresholds()
         self._group_bytes = row_group_bytes or self._limits.group_bytes
         self._options = options or ParquetOptions()
         self._plain = plain | {name for name in schema.names if not self._options.has_dictionary(name)}

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from fileindex.base.thresholds import thresholds
 from manifest.io.errors import UnsupportedTable
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.frames.spark_types import arrow_for_spark
@@ -19,11 +20,6 @@ from pyspark_paimon.spark.client.ownership import Target
 from pyspark_paimon.spark.client.staging import Staged, refuse_case_twins, staged_kinds
 from pyspark_paimon.spark.wire.rpc import Outcome
 
-MOST_FETCHED_ROWS, MOST_FETCHED_BYTES = 20_000, 4 << 20
-"""What is fetched of a DataFrame to be merged like rows of the client: it travels twice, so it may be less than they may."""
-MOST_HELD_ROWS, MOST_HELD_BYTES = 100_000, 16 << 20
-"""What a driver merges by itself: the files that match so few keys are found by ranges and indexes, and no row crosses the JVM."""
-
 
 def merge_source(spark: Any, wanted: MergeRequest, schema: TableSchema) -> pa.Table | SparkRows:
     """The source as rows that the driver merges, or as a DataFrame that Spark joins with the table.
@@ -33,14 +29,16 @@ def merge_source(spark: Any, wanted: MergeRequest, schema: TableSchema) -> pa.Ta
     """
     source, in_place = wanted.source, not schema.is_primary_key_table and any(clause.action != "insert" for clause in wanted.clauses)
     if in_place and isinstance(source, SparkRows):
-        source = source.frame.limit(MOST_HELD_ROWS + 1).toArrow()
+        source = source.frame.limit(thresholds().held_merge_rows + 1).toArrow()
     if isinstance(source, SparkRows) and (fetched := _fetched(source, wanted)) is not None:
         source = fetched
-    if isinstance(source, SparkRows) or (source.num_rows <= MOST_HELD_ROWS and source.nbytes <= MOST_HELD_BYTES):
+    if isinstance(source, SparkRows) or (
+        source.num_rows <= thresholds().held_merge_rows and source.nbytes <= thresholds().held_merge_bytes
+    ):
         return source
     if in_place:
         raise UnsupportedTable(
-            f"merge changes rows of a table without primary key from a source of at most {MOST_HELD_ROWS} rows and {MOST_HELD_BYTES >> 20} "
+            f"merge changes rows of a table without primary key from a source of at most {thresholds().held_merge_rows} rows and {thresholds().held_merge_bytes >> 20} "
             "MiB over Spark; merge a part at a time, or open the table without spark=..."
         )
     frame = spark.createDataFrame(source)
@@ -52,10 +50,15 @@ def _fetched(source: SparkRows, wanted: MergeRequest) -> pa.Table | None:
     if any(clause.when == "not matched by source" for clause in wanted.clauses):
         return None
     told = estimate(source.frame, source.schema)
-    if told.rows is None or told.size is None or told.rows > MOST_FETCHED_ROWS or told.size > MOST_FETCHED_BYTES:
+    if (
+        told.rows is None
+        or told.size is None
+        or told.rows > thresholds().fetched_merge_rows
+        or told.size > thresholds().fetched_merge_bytes
+    ):
         return None
-    rows = source.frame.limit(MOST_FETCHED_ROWS + 1).toArrow()
-    return rows if rows.num_rows <= MOST_FETCHED_ROWS and rows.nbytes <= MOST_HELD_BYTES else None
+    rows = source.frame.limit(thresholds().fetched_merge_rows + 1).toArrow()
+    return rows if rows.num_rows <= thresholds().fetched_merge_rows and rows.nbytes <= thresholds().held_merge_bytes else None
 
 
 def staged_merge(
@@ -82,4 +85,4 @@ def merge_result(done: WriteResult, outcome: Outcome | None) -> MergeResult:
     return MergeResult.model_validate({**dict(done), **counts, "rows": sum(counts.values())})
 
 
-__all__ = ["MOST_FETCHED_BYTES", "MOST_FETCHED_ROWS", "MOST_HELD_BYTES", "MOST_HELD_ROWS", "merge_result", "merge_source", "staged_merge"]
+__all__ = ["merge_result", "merge_source", "staged_merge"]

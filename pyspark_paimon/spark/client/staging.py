@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from fileindex.base.column_type import TIMESTAMPS, Kind
 from fileindex.base.errors import InvalidArgument
+from fileindex.base.thresholds import thresholds
 from lsm.arrow.row_kind import ROW_KIND
 from lsm.python_values.columns import python_scalar
 from lsm.schema.conform_input import conform
@@ -27,7 +28,7 @@ from pyspark_paimon.frames.spark_functions import functions_of
 from pyspark_paimon.frames.spark_types import arrow_for_spark, spark_type
 from pyspark_paimon.request.assignments import is_spark_column
 from pyspark_paimon.request.backend import ArrowRows, Rows, SparkRows, WriteRequest
-from pyspark_paimon.scheduling.balance import LEAST_BYTES, balanced
+from pyspark_paimon.scheduling.balance import balanced
 from pyspark_paimon.scheduling.task_count import task_count
 from pyspark_paimon.spark.client.binary_row_expr import quoted_name
 from pyspark_paimon.spark.client.estimate import cores
@@ -139,7 +140,7 @@ def file_frame(spark: Any, files: Sequence[tuple[str, int, str, int]], job: wire
 
 def _shared_out(spark: Any, columns: Mapping[str, pa.Array], sizes: Sequence[int]) -> Any:
     """A DataFrame whose rows come to the tasks so that all have about as many bytes to work on."""
-    tasks = min(len(sizes), task_count(sum(max(size, LEAST_BYTES) for size in sizes), cores(spark)))
+    tasks = min(len(sizes), task_count(sum(max(size, thresholds().piece_cost_bytes) for size in sizes), cores(spark)))
     rows = pa.table({TASK: pa.array(balanced(sizes, tasks), pa.int32()), **columns})
     return spark.createDataFrame(rows).repartitionById(tasks, TASK).select(*columns)
 

@@ -15,6 +15,7 @@ from pydantic import TypeAdapter
 from pyspark.sql import datasource as ds
 from pyspark.sql import types as st
 
+from fileindex.base.thresholds import thresholds
 from lsm.cross_partition.check_keys import check_key_partitions
 from lsm.fsck.check_file import FileCheck
 from manifest.entry.cache import nothing_held
@@ -31,7 +32,6 @@ from pyspark_paimon.scheduling.thread_pool import each
 from pyspark_paimon.spark.wire import rpc
 from pyspark_paimon.spark.wire.errors import errors_noted
 
-_TASK_BYTES = 32 << 20
 _LEAST_TASKS = 8
 _MOST_TASKS = 256
 _FOOTER_BYTES = 64 << 10
@@ -90,7 +90,7 @@ class FsckReader(ds.DataSourceReader):  # type: ignore[misc]  # as above
 def shared_out(units: Sequence[Unit], depth: Depth) -> list[list[Unit]]:
     """Files by task, so that all tasks have about as many bytes to read."""
     sizes = [unit.size if depth is Depth.DEEP else _FOOTER_BYTES for unit in units]
-    tasks = min(max(_LEAST_TASKS, sum(sizes) // _TASK_BYTES), _MOST_TASKS, max(1, len(units)))
+    tasks = min(max(_LEAST_TASKS, sum(sizes) // thresholds().check_task_bytes), _MOST_TASKS, max(1, len(units)))
     shares: list[list[Unit]] = [[] for _ in range(tasks)]
     for unit, task in zip(units, balanced(sizes, tasks), strict=True):
         shares[task].append(unit)

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import PurePosixPath
 
 from fileindex.base.errors import PaimonError
+from fileindex.base.thresholds import thresholds
 from fileindex.predicate.tree import columns_of
 from lsm.parquet.footer_promise import FooterPromise
 from lsm.parquet.reader import ParquetDataFile
@@ -34,8 +35,6 @@ from pyspark_paimon.spark.read.native_stores import is_of_spark
 from pyspark_paimon.spark.wire.native_plan import NativeColumn, NativeGroup, NativePlan
 from pyspark_paimon.spark.wire.native_sql import quoted_text, result_text, source_text, widened_text
 
-MOST_FILES = 1000
-"""Spark lists the files whenever it looks at the frame, with a job if they are many, and their footers are read here."""
 _LEAST_SHARE = 0.5
 """Less than that share of the bytes is not worth a second way of reading."""
 _THREADS = 8
@@ -55,7 +54,7 @@ def native_plan(backend: LocalBackend, request: ScanRequest) -> NativePlan:
         return NativePlan(why=reason)
     plan = backend.plan(request)
     found = list(_alone(store, plan))
-    if not found or len(found) > MOST_FILES:
+    if not found or len(found) > thresholds().native_files:
         return NativePlan(why=f"{len(found)} files stand alone" if found else "no file stands alone")
     readable = [file for file in _checked(store, request, found) if file is not None]
     if sum(file.size for file in readable) < _LEAST_SHARE * max(1, plan.file_size):
@@ -185,4 +184,4 @@ def _group(store: FileStore, request: ScanRequest, schema_id: int, paths: Sequen
     )
 
 
-__all__ = ["MOST_FILES", "native_plan"]
+__all__ = ["native_plan"]

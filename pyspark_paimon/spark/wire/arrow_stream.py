@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from fileindex.base.arrays import Int32s
 from fileindex.base.column_type import Plain
+from fileindex.base.thresholds import thresholds
 from lsm.arrow.row_kind import ROW_KIND
 from lsm.bucket.router import Share, route
 from lsm.schema.conform_input import conform
@@ -26,11 +27,6 @@ from pyspark_paimon.scheduling.task_count import task_count
 
 TASK, ORDINAL, BLOB = "task", "ordinal", "blob"
 FRAME = pa.schema([(TASK, pa.int32()), (ORDINAL, pa.int32()), (BLOB, pa.binary())])
-ROWS_FIELD, BYTES = 1 << 16, 8 << 20
-"""Rows of a blob, and their bytes in memory, at most; a single row may be larger."""
-_CHUNK_ROWS, _CHUNK_BYTES = 1 << 19, 64 << 20
-_OWN_BLOB = 1 << 10
-"""Rows from which a bucket has blobs of its own; buckets with fewer, as of many partitions, share those of their task."""
 
 
 def blob_frame(reader: pa.RecordBatchReader, schema: TableSchema, cores: int, *, kinds: bool) -> pa.Table:
@@ -49,7 +45,7 @@ def blob_frame(reader: pa.RecordBatchReader, schema: TableSchema, cores: int, *,
         for share, positions in _shares(rows, schema, most, number):
             part = codes if positions is None else codes.take(positions)
             sizes[share] += part.nbytes
-            step = max(1, min(ROWS_FIELD, BYTES * part.num_rows // max(1, part.nbytes)))
+            step = max(1, min(thresholds().wire_blob_rows, thresholds().wire_blob_bytes * part.num_rows // max(1, part.nbytes)))
             for start in range(0, part.num_rows, step):
                 shares.append(share)
                 blobs.append(encoded(part.slice(start, step)))
@@ -91,15 +87,15 @@ def _home(share: Share, count: int) -> int:
 
 
 def _chunks(reader: pa.RecordBatchReader) -> Iterator[pa.Table]:
-    """Tables of about half a million rows, or of 64 MiB; a large batch, as of one Arrow table, is cut."""
+    """Tables of about ``wire_chunk_rows`` or ``wire_chunk_bytes``; a large batch, as of one Arrow table, is cut."""
     waiting: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in reader:
-        step = max(1, min(_CHUNK_ROWS, _CHUNK_BYTES * batch.num_rows // max(1, batch.nbytes)))
+        step = max(1, min(thresholds().wire_chunk_rows, thresholds().wire_chunk_bytes * batch.num_rows // max(1, batch.nbytes)))
         for start in range(0, batch.num_rows, step):
             waiting.append(batch.slice(start, step))
             rows, size = rows + waiting[-1].num_rows, size + waiting[-1].nbytes
-            if rows >= _CHUNK_ROWS or size >= _CHUNK_BYTES:
+            if rows >= thresholds().wire_chunk_rows or size >= thresholds().wire_chunk_bytes:
                 yield pa.Table.from_batches(waiting)
                 waiting, rows, size = [], 0, 0
     if waiting:
@@ -136,7 +132,7 @@ def _shares(rows: pa.Table, schema: TableSchema, count: int, number: int) -> Ite
     small: dict[int, list[np.ndarray]] = {}
     for share in route(rows, schema, _one_bucket if schema.core.bucket < 1 else None):
         home = _home(share, count)
-        if share.rows is None or len(share.rows) >= _OWN_BLOB:
+        if share.rows is None or len(share.rows) >= thresholds().own_blob_rows:
             yield home, share.rows
         else:
             small.setdefault(home, []).append(share.rows)

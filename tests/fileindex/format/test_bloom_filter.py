@@ -102,11 +102,11 @@ def test_batches_add_up_to_the_filter_of_the_whole_column():
     assert builder.finish() == built(array, kind, 20_000, 0.1)
 
 
-def test_a_filter_of_many_bits_has_the_same_bits_set(monkeypatch):
+def test_a_filter_of_many_bits_has_the_same_bits_set(set_thresholds):
     kind = ColumnType(Kind.BIGINT)
     array = pa.array(range(1000))
     expected = built(array, kind, 1000, 0.01)
-    monkeypatch.setattr("fileindex.format.bloom_filter._SPREAD_MAX", 1)
+    set_thresholds(bloom_spread_bits=1)
     assert built(array, kind, 1000, 0.01) == expected
 
 

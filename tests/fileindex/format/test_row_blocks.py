@@ -12,11 +12,12 @@ from pyroaring import BitMap
 from fileindex.base.column_type import ColumnType, Kind
 from fileindex.base.corrupt import CorruptIndex
 from fileindex.base.plain_value import plain_array
+from fileindex.base.thresholds import Thresholds
 from fileindex.build.options import FileIndexOptions
 from fileindex.build.writer import DataFileIndexWriter
 from fileindex.format.container import ContainerReader, Payload, write_index_container
 from fileindex.format.registry import INDEX_TYPES
-from fileindex.format.row_blocks import MOST_LITERALS, RowBlocksBuilder, RowBlocksReader
+from fileindex.format.row_blocks import RowBlocksBuilder, RowBlocksReader
 from fileindex.format.same_options import has_same_options
 from fileindex.predicate.tree import ColumnRef, Compare, In, IsNull, Op
 from fileindex.query.evaluate import evaluate
@@ -115,7 +116,13 @@ def test_neighbours_are_joined_where_there_are_many_blocks():
 
 def test_what_no_block_tells_remains():
     reader = opened(pa.array(range(1000)))
-    for leaf in (Compare(A, Op.NE, 1), Compare(A, Op.LT, 1), In(A, (1,), negated=True), IsNull(A), In(A, tuple(range(MOST_LITERALS + 1)))):
+    for leaf in (
+        Compare(A, Op.NE, 1),
+        Compare(A, Op.LT, 1),
+        In(A, (1,), negated=True),
+        IsNull(A),
+        In(A, tuple(range(Thresholds().block_literals + 1))),
+    ):
         assert reader.evaluate(leaf) is REMAIN
     assert reader.evaluate(In(A, ())) is SKIP
 

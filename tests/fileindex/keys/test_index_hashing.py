@@ -14,7 +14,10 @@ from hypothesis import strategies as st
 
 from fileindex.base.column_type import ColumnType, Kind
 from fileindex.base.plain_value import plain_array
-from fileindex.keys.hashing import LONG_VALUE, hash_array, wang_mix, xxh64
+from fileindex.base.thresholds import Thresholds
+from fileindex.keys.hashing import hash_array, wang_mix, xxh64
+
+LONG_VALUE = Thresholds().long_value_bytes
 
 
 def digest(array, column_type):

@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fileindex.keys.text_sort import MAX_WORDS, rank_texts
+from fileindex.base.thresholds import Thresholds
+from fileindex.keys.text_sort import rank_texts
 
 CHARACTERS = st.sampled_from(["\0", "a", "b", "é", "\U0010ffff"])
 ALIKE = st.builds(
     lambda prefix, tail: prefix + tail,
-    st.sampled_from(["", "same-prefix-", "x" * 16, "y" * 8 * MAX_WORDS]),
+    st.sampled_from(["", "same-prefix-", "x" * 16, "y" * 8 * Thresholds().text_sort_words]),
     st.text(CHARACTERS, max_size=10),
 )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -12,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fileindex.base.thresholds import use_thresholds
 from lsm.arrow.text_form import DICTIONARY, encode_for_gather, gather, plain_texts
 from lsm.data_files.spill import SpillSpace
 from lsm.keys.sort import SortKey
 from lsm.merge.function import Deduplicate
-from lsm.parquet.write.limits import ParquetLimits
 from lsm.parquet.write.writer import ParquetFileWriter
 from lsm.write_buffer.sort_buffer import SortBuffer
 from lsm.write_buffer.source import BufferedRows, Source
@@ -94,7 +93,7 @@ def test_a_column_with_nulls_in_any_input_is_encoded_as_texts() -> None:
 
 
 def file_of(path: Path, pieces: list[pa.Table]) -> pq.FileMetaData:
-    with patch("lsm.parquet.write.limits.PARQUET_LIMITS", ParquetLimits(group_rows=2500)):
+    with use_thresholds(group_rows=2500):
         writer = ParquetFileWriter(LocalFileIO(), str(path), pa.schema([("s", pa.string())]))
     for piece in pieces:
         writer.write(piece)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,6 @@ import pyarrow as pa
 import pytest
 
 from fileindex.base.errors import CorruptFile
-from lsm.avro import blocks
 from lsm.avro.reader import AvroDataFile
 from manifest.avro.wire import encode_long
 from manifest.io.errors import UnsupportedTable
@@ -37,8 +37,8 @@ NUMBER = [{"name": "n", "type": "long"}]
 
 
 @pytest.mark.parametrize("codec", ["null", "deflate", "bzip2", "xz"])
-def test_blocks_of_every_codec_are_read_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, codec: str) -> None:
-    monkeypatch.setattr(blocks, "GROUP_BYTES", 20_000)
+def test_blocks_of_every_codec_are_read_in_order(tmp_path: Path, set_thresholds: Callable[..., None], codec: str) -> None:
+    set_thresholds(avro_group_bytes=20_000)
     path = written(tmp_path / "f.avro", NUMBER, [{"n": n * 7919} for n in range(20_000)], codec=codec, sync_interval=4000)
     with AvroDataFile(LocalFileIO(), path) as data:
         assert data.num_rows == 20_000

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fileindex.base.thresholds import use_thresholds
 from lsm.bucket import known_hashes
 from lsm.bucket.known_hashes import KnownHashes
 
@@ -25,8 +26,7 @@ def test_every_hash_has_the_bucket_that_it_was_given_first(scanned: int, files: 
     for bucket, hashes in files.items():
         for value in hashes:
             model.setdefault(value, bucket)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(known_hashes, "_SCANNED", scanned)
+    with use_thresholds(scanned_hashes=scanned):
         known = KnownHashes({bucket: _array(hashes) for bucket, hashes in files.items()})
         for number, batch in enumerate(batches, 100):
             wanted = np.unique(_array(batch))

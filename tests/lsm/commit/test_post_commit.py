@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -73,8 +74,8 @@ def test_a_commit_that_was_there_before_is_not_followed_again(tmp_path: Path) ->
     assert compact_after_commit(store, "a", again, messages) == again
 
 
-def test_more_buckets_than_are_committed_together_take_a_snapshot_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lsm.commit.post_commit, "_TOGETHER", 2)
+def test_more_buckets_than_are_committed_together_take_a_snapshot_each_time(tmp_path: Path, set_thresholds: Callable[..., None]) -> None:
+    set_thresholds(buckets_a_commit=2)
     store = make(tmp_path / "t", DDL, ("id",), bucket="5", **EAGER)
     result, messages = unowned(store, "a", range(400), "x")
     done = compact_after_commit(store, "a", result, messages)

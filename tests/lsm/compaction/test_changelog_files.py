@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -142,8 +143,8 @@ def changes(store: FileStore, first: int, last: int) -> Counter[tuple]:
 
 
 @pytest.mark.parametrize("buffer", ["256 mb", "1 kb"], ids=["in memory", "spilled"])
-def test_input_keeps_every_row_as_it_came(tmp_path: Path, buffer: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lsm.write.table_write._ROUTE_ROWS", 1)  # every batch goes to its bucket at once
+def test_input_keeps_every_row_as_it_came(tmp_path: Path, buffer: str, set_thresholds: Callable[..., None]) -> None:
+    set_thresholds(route_rows=1)  # every batch goes to its bucket at once
     store = make(tmp_path / "t", DDL, ("id",), bucket="1", changelog_producer="input", write_buffer_size=buffer, write_only="true")
     rng = np.random.default_rng(3)
     written = [(int(key), int(value)) for key, value in zip(rng.integers(0, 500, 6000), rng.integers(0, 9, 6000), strict=True)]

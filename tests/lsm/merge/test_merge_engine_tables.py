@@ -6,12 +6,12 @@ import itertools
 import tempfile
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import pyarrow as pa
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from fileindex.base.thresholds import use_thresholds
 from lsm.keys.sort import DELETE, UPDATE_BEFORE
 from lsm.merge.engines import merge_function_for
 from lsm.read.split import read_split
@@ -127,7 +127,7 @@ def test_tables_of_every_engine_hold_what_the_model_holds(options: dict[str, str
                 model.rows()
             except CannotMerge:
                 return
-            with TableWrite(store) as job, patch("lsm.write.table_write._ROUTE_ROWS", 1):  # every piece goes to its bucket at once
+            with TableWrite(store) as job, use_thresholds(route_rows=1):  # every piece goes to its bucket at once
                 for piece in (flushed[:2], flushed[2:3], flushed[3:]):
                     table = pa.Table.from_pylist([values for _, values in piece], schema=store.schema.arrow)
                     job.write(table, kinds=pa.array([KINDS.index(kind) for kind, _ in piece], pa.int8()))

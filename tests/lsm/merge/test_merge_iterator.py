@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator
-from unittest import mock
 
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fileindex.base.thresholds import use_thresholds
 from lsm.keys.sort import SortKey
 from lsm.merge.function import Deduplicate
 from lsm.merge.merge_iterator import merge_runs
@@ -64,7 +64,7 @@ def test_the_newest_version_of_every_key_survives_in_key_order(
         return (whole.slice(at, batch) for at in range(0, whole.num_rows, batch))
 
     key = SortKey(names, () if rule == "arrival" else ("version",), rule == "descending")
-    with mock.patch.multiple("lsm.merge.small_runs", **dict(zip(("_MANY", "_SMALL", "_GATHERED_BYTES"), many_small_bytes, strict=True))):
+    with use_thresholds(**dict(zip(("many_runs", "small_run_rows", "gathered_bytes"), many_small_bytes, strict=True))):
         merged = list(merge_runs([batches(one) for one in inputs], key, Deduplicate(), drop_delete=drop))
     assert all(piece.num_rows for piece in merged)
     got = pa.concat_tables(merged) if merged else table([], columns)

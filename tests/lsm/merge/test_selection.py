@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from unittest import mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fileindex.base.errors import CorruptFile
+from fileindex.base.thresholds import use_thresholds
 from fileindex.predicate.tree import ColumnRef, Compare, In, Op
 from lsm.arrow.text_form import plain_texts
 from lsm.keys.packed import packed_keys
@@ -73,7 +73,7 @@ def test_the_rows_that_survive_are_those_of_the_merge_that_sorts(
     tables = [run_of(run, 100 * number) for number, run in enumerate(runs)]
     schema = run_of({}, 0).schema
     sorted_rows = list(merge_runs([batches(table, size, encoded=False) for table in tables], key, engine, drop_delete=True))
-    with mock.patch("lsm.merge.small_runs._MANY", many):
+    with use_thresholds(many_runs=many):
         masked = list(selection_vectors([batches(table, size, encoded) for table in tables], key, engine))
     assert all(table.num_rows for table in masked)
     assert in_order(masked, schema) == in_order(sorted_rows, schema)
@@ -86,9 +86,9 @@ def test_rows_that_nothing_overwrites_are_not_copied() -> None:
 
 
 @pytest.fixture(params=[0, 1 << 16], ids=["codes", "texts"])
-def overwritten(tmp_path, request, monkeypatch):
+def overwritten(tmp_path, request, set_thresholds):
     """A primary-key table with two runs, whose texts have few distinct values in one file and many in the other."""
-    monkeypatch.setattr("lsm.read.split._WORTH_ROWS", request.param)
+    set_thresholds(plain_text_rows=request.param)
     path = create(tmp_path / "t", "id INT NOT NULL, color STRING, note STRING", keys=["id"], bucket="1")
     ids = list(range(3000))
     write(path, {"id": ids, "color": [TEXTS[i % 4] for i in ids], "note": [f"note {i}" for i in ids]})

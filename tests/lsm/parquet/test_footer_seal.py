@@ -12,13 +12,14 @@ import pytest
 import lsm.parquet.footer_seal
 from fileindex.base.column_type import Kind
 from fileindex.base.errors import CorruptFile
-from lsm.parquet.reader import PAGED_ROWS, ParquetDataFile
+from fileindex.base.thresholds import Thresholds
+from lsm.parquet.reader import ParquetDataFile
 from lsm.parquet.write.writer import ParquetFileWriter
 from manifest.io.file_io import LocalFileIO
 from manifest.types.data_type import DataType
 from tests.damage import footer_span, page_index_span
 
-ROWS = PAGED_ROWS + 5000
+ROWS = Thresholds().paged_rows + 5000
 BIGINT, TEXT = DataType(Kind.BIGINT), DataType(Kind.VARCHAR, length=99)
 SEAL = 12
 

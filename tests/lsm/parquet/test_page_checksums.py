@@ -15,12 +15,13 @@ import pytest
 
 import lsm.parquet.reader
 from fileindex.base.errors import CorruptFile
-from lsm.parquet.reader import PAGED_ROWS, ParquetDataFile
+from fileindex.base.thresholds import Thresholds
+from lsm.parquet.reader import ParquetDataFile
 from lsm.parquet.write.writer import ParquetFileWriter
 from manifest.io.errors import OutOfMemory
 from manifest.io.file_io import LocalFileIO
 
-ROWS = PAGED_ROWS + 100
+ROWS = Thresholds().paged_rows + 100
 WANTED = np.array([15_000, 15_001])
 MASK = np.isin(np.arange(ROWS), WANTED)
 
@@ -44,8 +45,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 
 @pytest.fixture(autouse=True)
-def small_is_worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lsm.parquet.reader, "_WORTH_MASKING", 0)
+def small_is_worth_it(set_thresholds: Callable[..., None]) -> None:
+    set_thresholds(masked_chunk_bytes=0)
 
 
 def streamed(file: ParquetDataFile, column: str, **how: Any) -> list[Any]:

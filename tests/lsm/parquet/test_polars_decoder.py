@@ -14,8 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import lsm.parquet.reader
-import lsm.read.row_group
+from fileindex.base.thresholds import use_thresholds
 from lsm.parquet.page_index import ColumnPages
 from lsm.parquet.polars_decoder import masked_rows, rows_of_texts
 from lsm.parquet.reader import ParquetDataFile
@@ -48,13 +47,13 @@ OTHERS = {"time", "clock", "list", "map"}
 
 
 @pytest.fixture
-def filtering_always(monkeypatch):
+def filtering_always(set_thresholds):
     """Have the filtering decoder read whatever it can, even if that does not pay."""
-    monkeypatch.setattr(lsm.parquet.reader, "PAGED_ROWS", 1)
-    monkeypatch.setattr(lsm.parquet.reader, "_WORTH_MASKING", 0)
-    monkeypatch.setattr(lsm.parquet.reader, "_SMALL_DICTIONARY_BYTES", 0)
-    monkeypatch.setattr(lsm.read.row_group, "_SPARSE", 10**9)
-    monkeypatch.setattr(lsm.read.row_group, "_DENSE", 1)
+    set_thresholds(paged_rows=1)
+    set_thresholds(masked_chunk_bytes=0)
+    set_thresholds(small_dictionary_bytes=0)
+    set_thresholds(sparse=10**9)
+    set_thresholds(dense=1)
 
 
 def table(seed: int = 1):
@@ -132,14 +131,12 @@ def test_any_rows_of_any_layout(tmp_path, data):
     wanted = data.draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows)))
     names = data.draw(st.lists(st.sampled_from(rows.schema.names), min_size=1, unique=True))
     types = [rows.schema.field(name).type for name in names]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lsm.parquet.reader, "PAGED_ROWS", 1)
-        with ParquetDataFile(LocalFileIO(), str(path)) as file:
-            for group in file.row_groups:
-                chosen = np.array(wanted[group.first_row : group.end_row])
-                taken = masked_rows(leaves_of(file, group, names), types, chosen)
-                expected = rows.select(names).slice(group.first_row, group.num_rows).filter(pa.array(chosen))
-                assert pa.table(taken, names) == expected
+    with use_thresholds(paged_rows=1), ParquetDataFile(LocalFileIO(), str(path)) as file:
+        for group in file.row_groups:
+            chosen = np.array(wanted[group.first_row : group.end_row])
+            taken = masked_rows(leaves_of(file, group, names), types, chosen)
+            expected = rows.select(names).slice(group.first_row, group.num_rows).filter(pa.array(chosen))
+            assert pa.table(taken, names) == expected
 
 
 @pytest.mark.usefixtures("filtering_always")
@@ -193,26 +190,22 @@ def test_a_flipped_bit_anywhere_in_a_chunk_is_noticed_or_changes_nothing(tmp_pat
 FORKED = """
 import os, sys
 import numpy as np
-import lsm.parquet.reader
+from fileindex.base.thresholds import use_thresholds
 from lsm.parquet.reader import ParquetDataFile
 from manifest.io.file_io import LocalFileIO
-from tests.examples import some
-from tests.examples import some
-
-lsm.parquet.reader.PAGED_ROWS = 1
-lsm.parquet.reader._WORTH_MASKING = 0
 
 def taken():
     with ParquetDataFile(LocalFileIO(), sys.argv[1]) as data:
         group = data.row_groups[0]
         return data.masked(data.pages(group), ["long"], np.arange(group.num_rows) % 2 == 0)
 
-assert taken() is not None
-child = os.fork()
-if child == 0:
-    os._exit(0 if taken() is None else 1)
-assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-assert taken() is not None
+with use_thresholds(paged_rows=1, masked_chunk_bytes=0):
+    assert taken() is not None
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if taken() is None else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert taken() is not None
 """
 
 

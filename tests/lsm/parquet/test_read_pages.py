@@ -20,6 +20,7 @@ import lsm.parquet.row_group_pages
 import lsm.read.row_group
 from fileindex.base.column_type import ColumnType, Kind
 from fileindex.base.errors import CorruptFile
+from fileindex.base.thresholds import use_thresholds
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.tree import And, ColumnRef, Compare, In, IsNull, Op, Or
 from lsm.parquet.offset_index import layouts, page_locations
@@ -40,11 +41,11 @@ ROWS = 3000
 
 
 @pytest.fixture
-def pages_always(monkeypatch):
+def pages_always(set_thresholds):
     """Read by pages whenever that is possible at all."""
-    monkeypatch.setattr(lsm.parquet.reader, "PAGED_ROWS", 1)
-    monkeypatch.setattr(lsm.read.row_group, "_SPARSE", 0)
-    monkeypatch.setattr(lsm.parquet.row_group_pages, "_PAYS", 0)
+    set_thresholds(paged_rows=1)
+    set_thresholds(sparse=0)
+    set_thresholds(pages_pay=0)
 
 
 def columns():
@@ -154,8 +155,7 @@ def test_tables_of_the_java_engine_read_the_same_by_pages(name, pages_always):
         schema = scan(path, limit=0).store.schema
         predicate = golden_predicate(known["filter"], schema)
         by_pages = golden_rows(scan(path, predicate).table, schema)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(lsm.parquet.reader, "PAGED_ROWS", 2**40)
+        with use_thresholds(paged_rows=2**40):
             assert golden_rows(scan(path, predicate).table, schema) == by_pages
 
 
@@ -367,13 +367,13 @@ def test_headers_of_many_pages_are_read_as_one_by_one(pages, behind):
     assert list(zip(*(column.tolist() for column in found), strict=True)) == expected
 
 
-def test_indexes_of_the_next_row_groups_are_decoded_along_up_to_a_size(tmp_path, monkeypatch):
+def test_indexes_of_the_next_row_groups_are_decoded_along_up_to_a_size(tmp_path, set_thresholds):
     path = tmp_path / "f.parquet"
     rows = pa.table({"id": pa.array(range(4000)), "text": pa.array(map(str, range(4000)))})
     pq.write_table(rows, path, row_group_size=1000, data_page_size=512, write_page_index=True)
     for ahead, together in ((1 << 20, 4), (0, 1)):
-        monkeypatch.setattr(lsm.parquet.page_index, "_AHEAD_BYTES", ahead)
-        monkeypatch.setattr(lsm.parquet.reader, "PAGED_ROWS", 1)
+        set_thresholds(offset_index_ahead_bytes=ahead)
+        set_thresholds(paged_rows=1)
         with ParquetDataFile(LocalFileIO(), str(path)) as data:
             found = [data.pages(group).column("text").starts.tolist() for group in data.row_groups]
             footer = data.pages(data.row_groups[0]).indexes.footer

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lsm.arrow.batch_size import DECODED_BATCH_BYTES
+from fileindex.base.thresholds import Thresholds
 from pyspark_paimon import Table
 
 VALUE = "v" * (1 << 20)
@@ -31,4 +31,4 @@ def test_a_merged_read_of_large_values_comes_in_bounded_batches(tmp_path: Path, 
             table.compact(full=True)
         batches = list(table.scan().to_reader())
         assert sum(batch.num_rows for batch in batches) == ROWS * 3 // 2
-        assert max(batch.nbytes for batch in batches) <= 2 * DECODED_BATCH_BYTES
+        assert max(batch.nbytes for batch in batches) <= 2 * Thresholds().batch_bytes

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from unittest.mock import patch
 
 import fastavro
 import numpy as np
 import pytest
 
 from fileindex.base.errors import CorruptFile
+from fileindex.base.thresholds import Thresholds, use_thresholds
 from fileindex.predicate.tree import And, ColumnRef, Compare, In, Op, Or
 from lsm.scan.planner import ScanPlanner
 from manifest.avro.container import read_header
 from manifest.commit.attempt import CommitAttempt, CommitChange, CommitIdentity
 from manifest.commit.conflicts import bucket_count_conflicts
-from manifest.entry import manifest_blocks, manifest_file
+from manifest.entry import manifest_blocks
 from manifest.entry.block_ranges import BLOCK_RANGES, BlockRanges
 from manifest.entry.cache import nothing_held
 from manifest.entry.columns import EntryColumns
@@ -89,10 +89,10 @@ def large(request, tmp_path_factory):
         for at in range(FILES)
     ]
     change = CommitChange(EntryColumns.of(entry for one in made for entry in one.added()))
-    with patch.object(manifest_file, "_BLOCK_BYTES", 2000):
+    with use_thresholds(manifest_block_bytes=2000):
         snapshot = CommitAttempt(store).prepare(None, change, CommitIdentity("u", 1, CommitKind.APPEND), merging=True)
     assert store.snapshots.try_create(snapshot, list)
-    with patch.object(manifest_blocks, "WORTH_BYTES", 0):
+    with use_thresholds(narrowed_manifest_bytes=0):
         yield path, request.param
 
 
@@ -131,12 +131,12 @@ def test_a_plan_by_partition_bucket_or_key_finds_what_a_whole_read_finds_and_rea
     path, kind = large
     for predicate in filters(kind):
         some, read = planned(path, predicate)
-        with patch.object(manifest_blocks, "WORTH_BYTES", 1 << 40):
+        with use_thresholds(narrowed_manifest_bytes=1 << 40):
             every, read_whole = planned(path, predicate)
-        with patch.object(manifest_blocks, "MOST_SHARED", 0):
+        with use_thresholds(shared_entries=0):
             narrowed = [planned(path, predicate)[0] for _ in range(2)]
         assert [some, *narrowed] == [every] * 3
-        assert read < read_whole + manifest_blocks._HEAD_BYTES
+        assert read < read_whole + Thresholds().manifest_head_bytes
     partition = opened(path).partition.encode((2,))
     some, _ = planned(path, None, partitions=[partition])
     assert len(some) == FILES // PARTS

@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fileindex.base.column_type import Kind
+from fileindex.base.thresholds import Thresholds, use_thresholds
 from fileindex.predicate.tree import And, ColumnRef, Compare, In, IsNull, Op, Or, StartsWith
 from lsm.scan.manifest_pruner import ManifestPruner
 from lsm.scan.planner import ScanPlanner
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage
-from manifest.entry.column_ranges import MAX_BYTES
 from manifest.entry.columns import EntryColumns
 from manifest.entry.data_file import DataFileMeta
 from manifest.entry.manifest_entry import FileKind, ManifestEntry
@@ -157,7 +157,7 @@ def test_a_plan_with_ranges_is_the_full_plan(tmp_path_factory, history, few):
     """Whether a manifest's files are looked at one by one (``few``) or in columns."""
     schemas, commits, merge_min_count, filters = history
     store = evolving_table(tmp_path_factory.mktemp("ranges") / "t", schemas, merge_min_count)
-    with patch("manifest.entry.column_ranges._FEW", few):
+    with use_thresholds(ranges_one_by_one=few):
         described = {}
         for new, gone, anew in commits:
             commit(store, new_files=tuple(new))
@@ -300,7 +300,7 @@ def test_ranges_are_bounded_in_bytes_and_long_texts_are_cut(tmp_path):
     (meta,) = store.manifest_metas(store.snapshots.latest())
     stats = meta.column_ranges.stats
     assert 10 < len(meta.column_ranges.field_ids) < 300
-    assert len(stats.min_values) + len(stats.max_values) < MAX_BYTES + 24
+    assert len(stats.min_values) + len(stats.max_values) < Thresholds().range_bytes + 24
     assert skipped(path, Compare(ColumnRef("c000"), Op.GT, "x" * 600)) == 0
     assert skipped(path, eq("c000", "y")) == 1
 
@@ -342,7 +342,7 @@ def test_the_range_of_many_files_is_that_of_each_looked_at(tmp_path_factory, fil
     entries = EntryColumns.of(
         [ManifestEntry(kind=FileKind.ADD, partition=bytes(12), bucket=0, total_buckets=-1, file=file) for file in files]
     )
-    with patch("manifest.entry.column_ranges._FEW", 0):
+    with use_thresholds(ranges_one_by_one=0):
         together = store.range_policy.ranges(entries)
     assert repr(store.range_policy.ranges(entries)) == repr(together)
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from fileindex.base.errors import CorruptFile
-from lsm.scan import planned_splits
+from fileindex.base.thresholds import use_thresholds
 from lsm.scan.planned_splits import PlannedSplits
 from manifest.io.file_cache import SHARED
 from pyspark_paimon import Table
@@ -39,15 +39,14 @@ def filled(path, kind: str) -> Table:
 
 
 @pytest.fixture
-def lazily(monkeypatch):
-    monkeypatch.setattr(planned_splits, "FEW_FILES", 0)
-    monkeypatch.setattr(planned_splits, "_FILES_AT_ONCE", 3)
+def lazily(set_thresholds):
+    set_thresholds(plan_files=0)
+    set_thresholds(plan_files_at_once=3)
 
 
 def both(table: Table, *where, **scan) -> tuple[tuple, PlannedSplits]:
     """The splits of a scan as objects, and as they are planned where there are many."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(planned_splits, "FEW_FILES", 10**9)
+    with use_thresholds(plan_files=10**9):
         eager = table.scan(*where, **scan).plan()
     SHARED.clear()  # a question that is asked again is not planned again
     late = table.scan(*where, **scan).plan()

@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fileindex.base.column_type import Kind
+from fileindex.base.thresholds import Thresholds
 from fileindex.predicate.tree import And, ColumnRef, Compare, IsNull, Op
 from lsm.scan.planner import ScanPlanner
-from lsm.scan.table_statistics import EXACT_VALUES, DistinctCounter, collect_statistics, counted_rows, own_statistics
+from lsm.scan.table_statistics import DistinctCounter, collect_statistics, counted_rows, own_statistics
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.stats.table_stats import Statistics
 from manifest.store import FileStore
@@ -65,14 +66,14 @@ def test_small_columns_are_counted_exactly(numbers, texts):
         assert column.max == (str(max(known)) if known else None)
 
 
-@pytest.mark.parametrize("distinct", [EXACT_VALUES, EXACT_VALUES + 1, 300_000])
+@pytest.mark.parametrize("distinct", [Thresholds().exact_distinct, Thresholds().exact_distinct + 1, 300_000])
 def test_many_values_are_counted_within_three_percent(distinct):
     counter = DistinctCounter()
     values = np.arange(distinct, dtype=np.uint64)
     for part in np.array_split(np.concatenate([values, values[::-1]]), 7):
         counter.add(part)
     assert counter.count == pytest.approx(distinct, rel=0.03)
-    assert counter.count == distinct or distinct > EXACT_VALUES
+    assert counter.count == distinct or distinct > Thresholds().exact_distinct
 
 
 def analyze(path):

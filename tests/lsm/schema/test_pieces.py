@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fileindex.base.thresholds import Thresholds, use_thresholds
 from lsm.schema import pieces
 from lsm.schema.pieces import in_pieces
 from lsm.write import table_write
@@ -36,8 +37,7 @@ def test_pieces_add_up_and_none_is_larger_than_asked(texts: list[str | None], mo
     table = pa.table(_forms(texts))
     whole = pa.concat_tables([table.slice(0, 3), table.slice(3)]) if chunked else table
     kinds = np.arange(len(texts))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pieces, "MOST_BYTES", 0)
+    with use_thresholds(piece_bytes=0):
         found = list(in_pieces(whole, kinds, most))
     plain = pa.schema(
         [
@@ -73,7 +73,7 @@ def _longer_than_an_array(rows: int, size: int) -> pa.Table:
     return pa.table({"id": np.arange(rows), "t": columns[0], "b": columns[1]})
 
 
-@pytest.mark.parametrize(("size", "most"), [(800, 2000), pytest.param(20_000_000, pieces.MOST_BYTES, marks=pytest.mark.long)])
+@pytest.mark.parametrize(("size", "most"), [(800, 2000), pytest.param(20_000_000, Thresholds().piece_bytes, marks=pytest.mark.long)])
 def test_a_table_takes_input_that_no_array_of_its_own_types_can_hold(tmp_path: Path, size: int, most: int) -> None:
     table = Table.create(tmp_path / "t", "id BIGINT, t STRING, b BYTES", ["id"], options={"bucket": "2"})
     given_ = _longer_than_an_array(120, size)

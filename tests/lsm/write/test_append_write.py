@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import lsm.write.table_write
 from lsm.bucket.router import route
 from lsm.compaction.small_files import SmallFilePolicy
 from lsm.write.table_write import TableWrite
@@ -71,8 +71,8 @@ def test_compaction_on_demand_joins_each_partitions_files(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("partitions", [1, 40])
-def test_little_memory_makes_row_groups_not_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, partitions: int) -> None:
-    monkeypatch.setattr(lsm.write.table_write, "_ROUTE_ROWS", 200)
+def test_little_memory_makes_row_groups_not_files(tmp_path: Path, set_thresholds: Callable[..., None], partitions: int) -> None:
+    set_thresholds(route_rows=200)
     store = make(tmp_path / "t", DDL, (), ("p",), write_buffer_size="16 kb")
     with TableWrite(store) as job:
         for at in range(0, 4000, 100):
@@ -87,9 +87,9 @@ def test_little_memory_makes_row_groups_not_files(tmp_path: Path, monkeypatch: p
         assert ids == sorted(ids)
 
 
-def test_too_many_open_files_are_closed_early(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lsm.write.table_write, "_ROUTE_ROWS", 200)
-    monkeypatch.setattr(lsm.write.table_write, "_MAX_OPEN_FILES", 2)
+def test_too_many_open_files_are_closed_early(tmp_path: Path, set_thresholds: Callable[..., None]) -> None:
+    set_thresholds(route_rows=200)
+    set_thresholds(open_files=2)
     store = make(tmp_path / "t", DDL, (), ("p",), write_buffer_size="8 kb")
     with TableWrite(store) as job:
         for at in range(0, 2000, 100):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -14,8 +14,6 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-import lsm.write.table_write
-import lsm.write_buffer.sort_buffer
 from lsm.write.table_write import TableWrite
 from manifest.commit.message import CommitMessage
 from manifest.io.errors import CommitConflict, OutOfDisk, SchemaMismatch, UnsupportedTable
@@ -157,11 +155,13 @@ def batches(table: pa.Table, rows: int) -> Iterator[pa.Table]:
 
 
 @pytest.mark.parametrize("sequence", [None, "version"])
-def test_spilling_changes_nothing_but_where_rows_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sequence: str | None) -> None:
-    monkeypatch.setattr(lsm.write.table_write, "_ROUTE_ROWS", 500)
+def test_spilling_changes_nothing_but_where_rows_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, set_thresholds: Callable[..., None], sequence: str | None
+) -> None:
+    set_thresholds(route_rows=500)
     (tmp_path / "spill").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "spill"))
-    monkeypatch.setattr(lsm.write_buffer.sort_buffer, "MAX_SPILL_FAN_IN", 3)
+    set_thresholds(spill_fan_in=3)
     more = {} if sequence is None else {"sequence__field": sequence}
     small = make(tmp_path / "small", DDL, ("id",), bucket="3", write_buffer_size="64 kb", **more)
     large = make(tmp_path / "large", DDL, ("id",), bucket="3", **more)

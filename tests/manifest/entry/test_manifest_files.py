@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fileindex.base.errors import CorruptFile, UnsupportedOption
+from fileindex.base.thresholds import Thresholds
 from manifest.avro import container as avro
 from manifest.avro.codecs import codec_name
 from manifest.avro.container import blocks_of, encode_records, read_container, write_avro
@@ -308,7 +309,7 @@ def test_blocks_are_whole_buckets_or_parts_of_one(groups):
     ends = list(manifest_file._block_ends(columns))
     assert ends == sorted(set(ends))
     assert ends[-1:] == ([len(made)] if made else [])
-    full = manifest_file._BLOCK_BYTES
+    full = Thresholds().manifest_block_bytes
     of_bucket = Counter()
     for one, size in zip(made, sizes, strict=True):
         of_bucket[one.partition] += size

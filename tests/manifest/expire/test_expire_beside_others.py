@@ -9,7 +9,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-import manifest.expire.snapshots
 from fileindex.base.errors import CorruptFile, InvalidArgument
 from manifest.entry.live import live
 from manifest.io.errors import CommitConflict, SnapshotNotFound, TableExists
@@ -138,8 +137,8 @@ def test_a_data_file_that_is_added_twice_is_found_by_readers(tmp_path):
 
 @pytest.mark.parametrize("at_once", [1, 7, 1000])
 @pytest.mark.parametrize("limit", [None, 10])
-def test_an_explicit_expiry_goes_to_its_end(tmp_path, monkeypatch, limit, at_once):
-    monkeypatch.setattr(manifest.expire.snapshots, "_AT_ONCE", at_once)
+def test_an_explicit_expiry_goes_to_its_end(tmp_path, set_thresholds, limit, at_once):
+    set_thresholds(expired_at_once=at_once)
     table = made(tmp_path / "t", 60)
     table.compact(full=True)
     would = table.expire_snapshots(retain_min=1, retain_max=1, older_than=FOREVER, limit=limit, dry_run=True)
@@ -152,8 +151,8 @@ def test_an_explicit_expiry_goes_to_its_end(tmp_path, monkeypatch, limit, at_onc
 
 
 @pytest.mark.parametrize("at_once", [1, 7, 1000])
-def test_an_explicit_expiry_of_changelogs_goes_to_its_end(tmp_path, monkeypatch, at_once):
-    monkeypatch.setattr(manifest.expire.snapshots, "_AT_ONCE", at_once)
+def test_an_explicit_expiry_of_changelogs_goes_to_its_end(tmp_path, set_thresholds, at_once):
+    set_thresholds(expired_at_once=at_once)
     options = {"changelog-producer": "input", "changelog.num-retained.min": "70", "changelog.num-retained.max": "80"}
     table = made(tmp_path / "t", 60, **options)
     table.expire_snapshots(retain_min=1, retain_max=1, older_than=FOREVER)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,9 +14,9 @@ from hypothesis import strategies as st
 
 from fileindex.base.column_type import ColumnType, Kind
 from fileindex.base.errors import UnsupportedOption
+from fileindex.base.thresholds import use_thresholds
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.tree import ColumnRef, Compare, In, IsNull, Op, Predicate, StartsWith, all_of, any_of, negate
-from lsm.parquet.write.limits import ParquetLimits
 from lsm.parquet.write.writer import ParquetFileWriter
 from manifest.io.file_io import LocalFileIO
 from manifest.options.core_options import CoreOptions
@@ -36,7 +35,7 @@ def collect(table: pa.Table, path: Path, **options: str) -> tuple[dict[str, Colu
     collector = StatsCollector(fields, core.stats_modes(tuple(table.column_names)), dense=core.stats_dense_store)
     collector.update(table)
     if any(pa.types.is_timestamp(kind) and kind.unit == "ns" for kind in table.schema.types):
-        with patch("lsm.parquet.write.limits.PARQUET_LIMITS", ParquetLimits(group_rows=4)):
+        with use_thresholds(group_rows=4):
             writer = ParquetFileWriter(LocalFileIO(), str(path), table.schema, int96=True)
         for batch in table.to_batches(max_chunksize=4):
             writer.write(batch)

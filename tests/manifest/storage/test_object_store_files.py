@@ -156,10 +156,10 @@ def test_ranges_bring_the_end_along_and_join_neighbours(io, warehouse, proxy, s3
         wrong.read_at(8, len(data) - 9)
 
 
-def test_what_is_held_of_one_object_is_bounded(io, warehouse, monkeypatch):
+def test_what_is_held_of_one_object_is_bounded(io, warehouse, set_thresholds):
     root = warehouse()
     io.write(f"{root}/a", bytes(10_000))
-    monkeypatch.setattr("manifest.storage.ranges._HELD_BYTES", 3000)
+    set_thresholds(object_held_bytes=3000)
     bucket, key = io._at(f"{root}/a")
     ranges = ObjectRanges(bucket, key, 10_000, tail=False)
     for start in range(0, 8000, 1000):

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 
 from pyspark_paimon import ProgressEvent, Table
-from pyspark_paimon.jobs import compaction
 from pyspark_paimon.jobs.progress import ProgressBar, chosen, told_of_tasks
 
 
@@ -59,8 +58,8 @@ def test_a_bar_moves_with_bytes() -> None:
     assert bar.output.getvalue() == f"\rcompact [{'#' * 27}...] 1 of 3 buckets, 9.0 MiB of 10.0 MiB"
 
 
-def test_long_jobs_tell_of_bytes_and_end_with_all_of_them(create, monkeypatch) -> None:
-    monkeypatch.setattr(compaction, "SMALL_BUCKET", 0)  # each bucket is told of
+def test_long_jobs_tell_of_bytes_and_end_with_all_of_them(create, set_thresholds) -> None:
+    set_thresholds(small_bucket_bytes=0)  # each bucket is told of
     events: list[ProgressEvent] = []
     table = Table.open(create(options={"bucket": "3"}).path, progress=events.append)
     table.write(pa.table({"id": range(300), "city": ["a"] * 300, "n": pa.nulls(300)}))

@@ -9,14 +9,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-import lsm.parquet.reader
-import lsm.read.row_group
-import lsm.read.split
-import lsm.write.table_write
-from lsm.arrow import text_form
-from lsm.arrow.text_form import TextLimits
-from lsm.parquet.write import limits
-from lsm.parquet.write.limits import ParquetLimits
 from pyspark_paimon import Table
 from tests.examples import some
 
@@ -31,14 +23,14 @@ TEXTS: dict[str, Callable[[int, int], str | None]] = {
 
 
 @pytest.fixture
-def small(monkeypatch) -> None:
-    monkeypatch.setattr(lsm.read.split, "_WORTH_ROWS", 10)
-    monkeypatch.setattr(lsm.read.row_group, "MAX_BATCH_ROWS", 10)
-    monkeypatch.setattr(lsm.write.table_write, "_ROUTE_ROWS", 16)
-    monkeypatch.setattr(lsm.parquet.reader, "PAGED_ROWS", 1)
-    monkeypatch.setattr(lsm.parquet.reader, "_WORTH_MASKING", 0)
-    monkeypatch.setattr(limits, "PARQUET_LIMITS", ParquetLimits(group_rows=10, fewest_rows=4, trial_rows=4, sample_rows=4, kept_rows=20))
-    monkeypatch.setattr(text_form, "TEXT_LIMITS", TextLimits(worth_rows=10, few=4, sample_rows=16, most=8))
+def small(set_thresholds) -> None:
+    set_thresholds(plain_text_rows=10)
+    set_thresholds(batch_rows=10)
+    set_thresholds(route_rows=16)
+    set_thresholds(paged_rows=1)
+    set_thresholds(masked_chunk_bytes=0)
+    set_thresholds(group_rows=10, fewest_rows=4, trial_rows=4, sample_rows=4, kept_rows=20)
+    set_thresholds(text_rows=10, text_sample_distinct=4, text_sample_rows=16, text_dictionary=8)
 
 
 def options(dice: random.Random, engine: str) -> dict[str, str]:

@@ -314,8 +314,8 @@ def test_a_source_column_of_several_kinds_is_refused(values: list[Any]) -> None:
         rows_of({"id": [1] * len(values), "other": values}, of_table("INT").arrow)
 
 
-def test_later_chunks_of_a_frame_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pyspark_paimon.request.inputs._PANDAS_CHUNK", 2)
+def test_later_chunks_of_a_frame_are_checked(set_thresholds: Callable[..., None]) -> None:
+    set_thresholds(pandas_rows=2)
     frame = pd.DataFrame({"id": range(5), "v": pd.Series([1, None, 3, 4, 5.5], dtype=object)})
     with pytest.raises(SchemaMismatch, match="column 'v', row 4"):
         written(frame, of_table("INT"))

@@ -230,8 +230,8 @@ def test_evolved_columns_are_renamed_widened_and_null_and_other_changes_stay_our
     assert planned(table).files == ()
 
 
-def test_a_plan_of_too_many_files_stays_ours(tmp_path, monkeypatch):
-    monkeypatch.setattr("pyspark_paimon.spark.read.native_files.MOST_FILES", 1)
+def test_a_plan_of_too_many_files_stays_ours(tmp_path, set_thresholds):
+    set_thresholds(native_files=1)
     table = Table.create(tmp_path / "t", DDL)
     table.write(rows(range(3)))
     assert planned(table).why == ""
@@ -280,9 +280,9 @@ def test_golden_tables_that_need_no_merging_are_sparks_and_the_others_say_why(tm
     assert [name for name, why in whys.items() if not why] == ["pk_full", "append_parts", "evolved_append", "pk_thin", "codecs"]
 
 
-def test_tasks_cut_big_splits_and_put_the_long_ones_first(tmp_path, monkeypatch):
-    monkeypatch.setattr("pyspark_paimon.scheduling.task_packing.TASK_BYTES", 4000)
-    monkeypatch.setattr("pyspark_paimon.scheduling.task_packing.OPEN_COST", 1)
+def test_tasks_cut_big_splits_and_put_the_long_ones_first(tmp_path, set_thresholds):
+    set_thresholds(task_bytes=4000)
+    set_thresholds(open_cost_bytes=1)
     table = Table.create(tmp_path / "t", "id BIGINT")
     for count in (10, 3000, 10, 20000):
         table.write(pa.table({"id": pa.array(range(count), pa.int64())}))
@@ -298,9 +298,9 @@ def test_tasks_cut_big_splits_and_put_the_long_ones_first(tmp_path, monkeypatch)
     assert [type(plan.splits[0]).from_json(split).files[0].file_name for split in ordered] == [f.file_name for f in plan.splits[0].files]
 
 
-def test_key_sections_of_one_bucket_are_tasks_of_their_own(tmp_path, monkeypatch):
-    monkeypatch.setattr("pyspark_paimon.scheduling.task_packing.TASK_BYTES", 3000)
-    monkeypatch.setattr("pyspark_paimon.scheduling.task_packing.OPEN_COST", 1)
+def test_key_sections_of_one_bucket_are_tasks_of_their_own(tmp_path, set_thresholds):
+    set_thresholds(task_bytes=3000)
+    set_thresholds(open_cost_bytes=1)
     table = keyed(tmp_path / "t")
     for start in (0, 1000, 2000):
         table.write(rows(range(start, start + 1000), "older"))

@@ -10,9 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import lsm.parquet.reader
-import lsm.parquet.row_group_pages
-import lsm.read.row_group
 from fileindex.base.column_type import BINARIES, Kind
 from fileindex.base.float_order import spark_order_key
 from fileindex.base.plain_value import from_scalar
@@ -69,11 +66,11 @@ NO_INDEX = {"file-index.read.enabled": "false"}
 
 
 @pytest.fixture(autouse=True)
-def small_pages(monkeypatch):
+def small_pages(set_thresholds):
     """Look through page indexes of small row groups too."""
-    monkeypatch.setattr(lsm.parquet.reader, "PAGED_ROWS", 16)
-    monkeypatch.setattr(lsm.read.row_group, "_SPARSE", 2)
-    monkeypatch.setattr(lsm.parquet.row_group_pages, "_PAYS", 1)
+    set_thresholds(paged_rows=16)
+    set_thresholds(sparse=2)
+    set_thresholds(pages_pay=1)
 
 
 def made(start, seed, count=400):

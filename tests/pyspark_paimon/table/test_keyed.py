@@ -21,7 +21,6 @@ from hypothesis import strategies as st
 from fileindex.base.column_type import ColumnType, Kind
 from fileindex.predicate import evaluate_rows
 from fileindex.predicate.tree import ColumnRef, In
-from fileindex.query import evaluate
 from lsm.keys.key_set import KeySet
 from lsm.read import data_file
 from manifest.io.errors import NullInKey
@@ -190,12 +189,12 @@ def test_a_long_list_is_made_an_array_once_however_many_files_are_asked(create, 
     assert len(made) < 8  # threads may make it beside each other
 
 
-def test_an_index_that_makes_a_row_set_of_every_literal_is_not_asked_for_thousands(create, monkeypatch):
+def test_an_index_that_makes_a_row_set_of_every_literal_is_not_asked_for_thousands(create, set_thresholds):
     table = create("id BIGINT, city STRING", primary_keys=(), options={"file-index.bitmap.columns": "city"})
     table.write(pa.table({"id": range(300), "city": [f"c{n}" for n in range(300)]}))
     filter_ = In(ColumnRef("city"), tuple(f"c{n}" for n in range(0, 300, 2)))
     assert any("bitmap" in stage.name for stage in table.scan(filter_).explain().stages)
-    monkeypatch.setattr(evaluate, "MOST_ROW_SETS", 10)
+    set_thresholds(row_sets=10)
     assert table.scan(filter_).to_arrow().num_rows == 150
     assert not any("bitmap" in stage.name for stage in table.scan(filter_).explain().stages)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +10,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import lsm.parquet.reader
-import lsm.read.row_group
 from fileindex.base.errors import CorruptFile
 from lsm.read.row_group import RowGroupRead
 from lsm.read.text_search import TextRows
@@ -30,12 +29,12 @@ FILTERS = [
 
 
 @pytest.fixture(autouse=True)
-def filtering_always(monkeypatch: pytest.MonkeyPatch) -> None:
+def filtering_always(set_thresholds: Callable[..., None]) -> None:
     """Have the filtering decoder read whatever it can, even if that does not pay."""
-    monkeypatch.setattr(lsm.parquet.reader, "PAGED_ROWS", 1)
-    monkeypatch.setattr(lsm.parquet.reader, "_WORTH_MASKING", 0)
-    monkeypatch.setattr(lsm.read.row_group, "_SPARSE", 10**9)
-    monkeypatch.setattr(lsm.read.row_group, "_DENSE", 1)
+    set_thresholds(paged_rows=1)
+    set_thresholds(masked_chunk_bytes=0)
+    set_thresholds(sparse=10**9)
+    set_thresholds(dense=1)
 
 
 def rows() -> pa.Table:
@@ -85,7 +84,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
 @pytest.mark.parametrize("indexed", [False, True])
 @pytest.mark.sampled(2)
 def test_the_rows_are_those_of_a_scan_that_decodes_everything(
-    tmp_path: Path, condition: str, indexed: bool, counted: dict[str, int], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, condition: str, indexed: bool, counted: dict[str, int], set_thresholds: Callable[..., None]
 ) -> None:
     indexes = {"file_index__bitmap__columns": "few,kind", "file_index__bloom_filter__columns": "label"} if indexed else {}
     table = create(tmp_path / "t", parquet__block__size="20000", **indexes)
@@ -95,7 +94,7 @@ def test_the_rows_are_those_of_a_scan_that_decodes_everything(
     found = table.scan(condition).to_arrow()
     assert counted["mask"]
     assert counted["texts"] or "label = 'label 17'" not in condition or " OR " in condition
-    monkeypatch.setattr(lsm.parquet.reader, "PAGED_ROWS", 10**9)
+    set_thresholds(paged_rows=10**9)
     assert found == table.scan(condition).to_arrow()
     assert found.num_rows
 

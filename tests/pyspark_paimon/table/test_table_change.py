@@ -12,7 +12,6 @@ import pytest
 from lsm.write.table_write import TableWrite
 from manifest.store import FileStore
 from pyspark_paimon import InvalidArgument, InvalidFilter, Table, UnsupportedOption
-from pyspark_paimon.jobs import compaction
 from pyspark_paimon.local import update_delete
 from pyspark_paimon.local import write_compact as jobs
 
@@ -159,7 +158,7 @@ def test_a_compaction_that_lost_a_race_is_tried_again(create, monkeypatch) -> No
 
 
 @pytest.mark.parametrize("small", [0, 2**40])
-def test_of_a_compaction_that_fails_in_one_bucket_nothing_remains(create, monkeypatch, small) -> None:
+def test_of_a_compaction_that_fails_in_one_bucket_nothing_remains(create, monkeypatch, set_thresholds, small) -> None:
     table = create(options={"write-only": "true", "bucket": "4"})
     for _ in range(2):
         table.write(rows(range(100)))
@@ -170,7 +169,7 @@ def test_of_a_compaction_that_fails_in_one_bucket_nothing_remains(create, monkey
             raise OSError("this bucket fails")
         compact(self, partition, bucket, full)
 
-    monkeypatch.setattr(compaction, "SMALL_BUCKET", small)
+    set_thresholds(small_bucket_bytes=small)
     monkeypatch.setattr(TableWrite, "compact", failing)
     with pytest.raises(OSError, match="this bucket"):
         table.compact(full=True)

@@ -10,10 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from fileindex.base.thresholds import Thresholds
 from lsm.parquet.write import column_layout as chosen
-from lsm.parquet.write import limits
 from lsm.parquet.write.column_layout import column_layout
-from lsm.parquet.write.limits import ParquetLimits
 from pyspark_paimon import Table
 from tests.lsm import packed_columns
 
@@ -76,7 +75,7 @@ def of_table(rows: pa.Table, table: str | None, plain: frozenset[str] = frozense
 
 def test_a_choice_holds_for_the_next_files_of_the_table_until_these_have_so_many_rows(monkeypatch, tmp_path):
     rows, sampled = pa.table({"n": DIFFERENCES["ids"]}), asked(monkeypatch)
-    found = {repr(of_table(rows, str(tmp_path))) for _ in range(ParquetLimits().kept_rows // N)}
+    found = {repr(of_table(rows, str(tmp_path))) for _ in range(Thresholds().kept_rows // N)}
     assert (len(found), len(sampled)) == (1, 1)
     of_table(rows, str(tmp_path))
     assert len(sampled) == 2
@@ -216,9 +215,9 @@ def test_duckdb_reads_them(packed):
     assert found.cast(expected.schema).equals(expected)
 
 
-def test_columns_with_very_large_values_have_neither_dictionary_nor_bounds_and_every_row_comes_back(tmp_path, monkeypatch):
+def test_columns_with_very_large_values_have_neither_dictionary_nor_bounds_and_every_row_comes_back(tmp_path, set_thresholds):
     """The limit is lowered, so that a value of 300 bytes is what one of megabytes is."""
-    monkeypatch.setattr(limits, "PARQUET_LIMITS", ParquetLimits(bulky=200))
+    set_thresholds(bulky=200)
     table = Table.create(tmp_path / "t", "id BIGINT, t STRING, b BYTES, l ARRAY<STRING>, s STRING", ["id"], options={"bucket": "1"})
     rows = pa.table(
         {

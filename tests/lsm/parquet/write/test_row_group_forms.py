@@ -11,11 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lsm.arrow import text_form
-from lsm.arrow.text_form import TextLimits
+from fileindex.base.thresholds import use_thresholds
 from lsm.data_files.encoders import file_encoder
-from lsm.parquet.write import limits
-from lsm.parquet.write.limits import ParquetLimits
 from lsm.parquet.write.writer import ParquetFileWriter, fitted
 from lsm.schema.parquet_schema import file_schema
 from manifest.io.errors import EncodeFailed
@@ -79,8 +76,8 @@ def encoder(tmp_path: Path, kind: str, name: str):
 
 
 @pytest.mark.parametrize("forms", list(itertools.product(FORMS, repeat=2)), ids="-".join)
-def test_later_row_groups_take_the_form_of_the_first(tmp_path, monkeypatch, forms):
-    monkeypatch.setattr(limits, "PARQUET_LIMITS", ParquetLimits(group_rows=GROUP))
+def test_later_row_groups_take_the_form_of_the_first(tmp_path, set_thresholds, forms):
+    set_thresholds(group_rows=GROUP)
     writer = ParquetFileWriter(LocalFileIO(), str(tmp_path / "f"), SCHEMA)
     groups = [group(at, "few", form) for at, form in enumerate(forms)]
     for rows in groups:
@@ -95,10 +92,7 @@ def test_later_row_groups_take_the_form_of_the_first(tmp_path, monkeypatch, form
 def test_any_sequence_of_row_groups_is_written_and_bounded(tmp_path_factory, kinds, groups_a_write):
     path = tmp_path_factory.mktemp("forms") / "f"
     groups = [group(at, kind, form) for at, (kind, form) in enumerate(kinds)]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            limits, "PARQUET_LIMITS", ParquetLimits(group_rows=GROUP * groups_a_write, fewest_rows=1, trial_rows=4, sample_rows=4)
-        )
+    with use_thresholds(group_rows=GROUP * groups_a_write, fewest_rows=1, trial_rows=4, sample_rows=4):
         writer = ParquetFileWriter(LocalFileIO(), str(path), SCHEMA)
         for rows in groups:
             writer.write(rows)
@@ -117,12 +111,12 @@ def test_any_sequence_of_row_groups_is_written_and_bounded(tmp_path_factory, kin
 
 @pytest.mark.parametrize("options", [{"bucket": "1"}, {"bucket": "-1"}, {"bucket": "1", "merge-engine": "partial-update"}], ids=str)
 @pytest.mark.parametrize("order", list(itertools.permutations(["few", "many", "some nulls"])), ids="-".join)
-def test_a_table_takes_writes_whose_texts_change_from_few_to_many(tmp_path, monkeypatch, options, order):
+def test_a_table_takes_writes_whose_texts_change_from_few_to_many(tmp_path, set_thresholds, options, order):
     """100 rows cross every threshold of the write and of its compaction."""
-    monkeypatch.setattr(limits, "PARQUET_LIMITS", ParquetLimits(group_rows=10, fewest_rows=4, trial_rows=4, sample_rows=4, kept_rows=20))
-    monkeypatch.setattr(text_form, "TEXT_LIMITS", TextLimits(worth_rows=10, few=4, sample_rows=16, most=8))
-    monkeypatch.setattr("lsm.read.split._WORTH_ROWS", 10)
-    monkeypatch.setattr("lsm.read.row_group.MAX_BATCH_ROWS", 10)
+    set_thresholds(group_rows=10, fewest_rows=4, trial_rows=4, sample_rows=4, kept_rows=20)
+    set_thresholds(text_rows=10, text_sample_distinct=4, text_sample_rows=16, text_dictionary=8)
+    set_thresholds(plain_text_rows=10)
+    set_thresholds(batch_rows=10)
     table = Table.create(tmp_path / "t", "id BIGINT, s STRING, r ROW<a STRING>", primary_keys=["id"], options=options)
     expected: dict[int, str | None] = {}
     for number, kind in enumerate((*order, *order)):
