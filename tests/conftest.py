@@ -22,6 +22,11 @@ hypothesis.settings.register_profile("thorough", max_examples=1000, deadline=Non
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """``--tiny``: run all tests with thresholds that few rows cross; those marked ``sizes`` keep the usual ones."""
+    parser.addoption("--tiny", action="store_true", help="run with thresholds that a table of 100 rows crosses")
+
+
 @pytest.hookimpl(tryfirst=True)  # before those of ``-m`` look at the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Of a test that is ``sampled(n)`` each n-th case is quick; its other cases are long. Quick tests over Spark are in ``tests/spark``."""
@@ -42,6 +47,16 @@ def set_thresholds() -> Iterator[Callable[..., None]]:
     """Set thresholds by name for the rest of the test."""
     with ExitStack() as changes:
         yield lambda **values: changes.enter_context(use_thresholds(**values)) and None
+
+
+@pytest.fixture(autouse=True)
+def _tiny_by_option(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Use tiny thresholds where the command line wants them and the test does not depend on sizes."""
+    if not request.config.getoption("--tiny") or request.node.get_closest_marker("sizes"):
+        yield
+        return
+    with use_thresholds(Thresholds.tiny()):
+        yield
 
 
 @pytest.fixture

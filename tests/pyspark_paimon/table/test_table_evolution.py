@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from contextlib import ExitStack
 from decimal import Decimal
 
 import pyarrow as pa
@@ -11,11 +12,13 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from fileindex.base.thresholds import Thresholds, use_thresholds
 from lsm.write.table_write import TableWrite
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.snapshot.snapshot import ReadState
 from manifest.store import FileStore
 from pyspark_paimon import CastFailed, CommitConflict, InvalidArgument, InvalidSchema, Table
+from tests.tiny import tiny_options
 
 OPTIONS = {"bucket": "1", "num-sorted-run.compaction-trigger": "3"}
 
@@ -162,6 +165,17 @@ def test_types_and_defaults_may_be_given_in_any_form(table):
 class Evolving(RuleBasedStateMachine):
     """Random changes and writes against rows kept as dicts by column id."""
 
+    tiny = False
+
+    def __init__(self):
+        super().__init__()
+        self.limits = ExitStack()
+        if self.tiny:
+            self.limits.enter_context(use_thresholds(Thresholds.tiny()))
+
+    def teardown(self):
+        self.limits.close()
+
     @initialize(keyed=st.booleans())
     def make(self, keyed):
         import tempfile
@@ -169,6 +183,8 @@ class Evolving(RuleBasedStateMachine):
         indexes = {"file-index.bitmap.columns": "c0,c1", "file-index.bloom-filter.columns": "c1"}
         keys = {"primary_keys": ["id"], "options": {**OPTIONS, **indexes}} if keyed else {"options": {"bucket": "-1", **indexes}}
         self.keyed = keyed
+        if self.tiny:
+            keys["options"] = tiny_options(keys["options"])
         self.table = Table.create(f"{tempfile.mkdtemp()}/t", "id BIGINT, c0 INT, c1 STRING", **keys)
         self.rows: list[dict[int, object]] = []
         self.next_key = 0
@@ -219,6 +235,11 @@ class Evolving(RuleBasedStateMachine):
             for row in self.rows:
                 if target == "STRING" and row.get(field.id) is not None:
                     row[field.id] = str(row[field.id])
+
+    @precondition(lambda self: self.tiny)
+    @rule(data=st.data(), count=st.integers(5, 9))
+    def write_many(self, data, count):
+        self.write(data, count)
 
     @rule(data=st.data(), count=st.integers(1, 4))
     def write(self, data, count):
@@ -271,5 +292,13 @@ class Evolving(RuleBasedStateMachine):
         assert sorted(map(repr, found)) == sorted(map(repr, expected))
 
 
-Evolving.TestCase.settings = settings(max_examples=12, stateful_step_count=12, deadline=None, suppress_health_check=list(HealthCheck))
+class TinyEvolving(Evolving):
+    """The same with thresholds that few rows cross."""
+
+    tiny = True
+
+
+for _machine in (Evolving, TinyEvolving):
+    _machine.TestCase.settings = settings(max_examples=12, stateful_step_count=12, deadline=None, suppress_health_check=list(HealthCheck))
 TestRandomChanges = Evolving.TestCase
+TestRandomTinyChanges = TinyEvolving.TestCase

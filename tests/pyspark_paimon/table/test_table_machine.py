@@ -12,12 +12,15 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
 
+from fileindex.base.thresholds import Thresholds, use_thresholds
 from pyspark_paimon import Table
+from tests.tiny import tiny_options
 
 Row = dict[str, Any]
 NUMBERS = st.one_of(st.none(), st.integers(-3, 3))
 TEXTS = st.sampled_from([None, "", "\0", "a", "a\0", "b", "b\0", "bb"])
 ROWS = st.lists(st.fixed_dictionaries({"id": st.integers(0, 7), "city": TEXTS, "n": NUMBERS}), min_size=1, max_size=6)
+MANY_ROWS = st.lists(st.fixed_dictionaries({"id": st.integers(0, 40), "city": TEXTS, "n": NUMBERS}), min_size=9, max_size=25)
 INDEXES = [
     {},
     {"file-index.bitmap.columns": "city", "file-index.bsi.columns": "n"},
@@ -78,6 +81,7 @@ ENGINES = {
 class TableMachine(RuleBasedStateMachine):
     engine: Engine
     dv: bool
+    tiny: bool
 
     def __init__(self) -> None:
         super().__init__()
@@ -98,6 +102,8 @@ class TableMachine(RuleBasedStateMachine):
         options = {**self.engine.options, **buckets, **index, "num-sorted-run.compaction-trigger": "3", "snapshot.num-retained.min": "1"}
         if self.dv:
             options["deletion-vectors.enabled"] = "true"
+        if self.tiny:
+            options = tiny_options(options)
         self.table = Table.create(f"{self.home}/t", "id BIGINT, city STRING, n INT", primary_keys=["id"], options=options)
 
     @rule(rows=ROWS, number=NUMBERS)
@@ -106,6 +112,11 @@ class TableMachine(RuleBasedStateMachine):
         self.table.write(pa.Table.from_pylist(written, schema=self.table.schema))
         for row in written:
             self.rows[row["id"]] = self.engine.merged(self.rows.get(row["id"]), row)
+
+    @precondition(lambda self: self.tiny)
+    @rule(rows=MANY_ROWS, number=NUMBERS)
+    def write_many(self, rows: list[Row], number: int | None) -> None:
+        self.write(rows, number)
 
     @precondition(lambda self: self.engine.changes)
     @rule(chosen=st.sampled_from(FILTERS))
@@ -183,20 +194,23 @@ class TableMachine(RuleBasedStateMachine):
             assert scan.count() == len(wanted), text
 
 
-def machine(engine: str, dv: bool) -> type[TableMachine]:
-    return type(f"{engine} {'with' if dv else 'without'} deletion vectors", (TableMachine,), {"engine": ENGINES[engine], "dv": dv})
+def machine(engine: str, dv: bool, tiny: bool) -> type[TableMachine]:
+    name = f"{'tiny ' * tiny}{engine} {'with' if dv else 'without'} deletion vectors"
+    return type(name, (TableMachine,), {"engine": ENGINES[engine], "dv": dv, "tiny": tiny})
 
 
-def run(engine: str, dv: bool, examples: int, steps: int) -> None:
+def run(engine: str, dv: bool, tiny: bool, examples: int, steps: int) -> None:
     slow = [HealthCheck.too_slow, HealthCheck.data_too_large]
     wanted = settings(max_examples=examples, stateful_step_count=steps, deadline=None, suppress_health_check=slow)
-    run_state_machine_as_test(machine(engine, dv), settings=wanted)
+    with use_thresholds(Thresholds.tiny() if tiny else None):
+        run_state_machine_as_test(machine(engine, dv, tiny), settings=wanted)
 
 
 CASES = pytest.mark.parametrize(
-    ("engine", "dv"),
+    ("engine", "dv", "tiny"),
     [
-        pytest.param(name, dv, id=f"{name}{' with vectors' * dv}")
+        pytest.param(name, dv, tiny, id=f"{name}{' with vectors' * dv}{' tiny' * tiny}")
+        for tiny in (False, True)
         for name in ENGINES
         for dv in (False, True)
         if (name, dv) != ("first-row", True)
@@ -206,11 +220,11 @@ CASES = pytest.mark.parametrize(
 
 @CASES
 @pytest.mark.sampled(2)
-def test_a_table_equals_a_dictionary(engine: str, dv: bool) -> None:
-    run(engine, dv, examples=6, steps=8)
+def test_a_table_equals_a_dictionary(engine: str, dv: bool, tiny: bool) -> None:
+    run(engine, dv, tiny, examples=6, steps=8)
 
 
 @pytest.mark.long
 @CASES
-def test_a_table_equals_a_dictionary_for_long(engine: str, dv: bool) -> None:
-    run(engine, dv, examples=145, steps=12)
+def test_a_table_equals_a_dictionary_for_long(engine: str, dv: bool, tiny: bool) -> None:
+    run(engine, dv, tiny, examples=145, steps=12)
