@@ -131,7 +131,8 @@ def block_rows_of(options: Mapping[str, str]) -> int:
     >>> block_rows_of({}), block_rows_of({"block-rows": "0"})
     (10000, 0)
     """
-    return _block_rows(options.get(BLOCK_ROWS, str(thresholds().index_block_rows)), BLOCK_ROWS)
+    given = options.get(BLOCK_ROWS)
+    return thresholds().index_block_rows if given is None else _block_rows(given, BLOCK_ROWS)
 
 
 def _version(text: str, option: str) -> int:
