@@ -163,6 +163,7 @@ def test_statistics_that_prove_a_filter_count_without_index_and_file(path, count
     assert counter.index_bytes == 0
 
 
+@pytest.mark.sizes
 def test_a_column_whose_filter_the_index_answers_is_not_decoded(table, decoded):
     assert table.scan("city = 'city-3'", columns=["id"]).to_arrow().num_rows == ROWS // 8
     assert decoded == {"id"}

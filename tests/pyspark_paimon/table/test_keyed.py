@@ -189,6 +189,7 @@ def test_a_long_list_is_made_an_array_once_however_many_files_are_asked(create, 
     assert len(made) < 8  # threads may make it beside each other
 
 
+@pytest.mark.sizes
 def test_an_index_that_makes_a_row_set_of_every_literal_is_not_asked_for_thousands(create, set_thresholds):
     table = create("id BIGINT, city STRING", primary_keys=(), options={"file-index.bitmap.columns": "city"})
     table.write(pa.table({"id": range(300), "city": [f"c{n}" for n in range(300)]}))

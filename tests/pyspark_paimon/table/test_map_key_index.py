@@ -81,6 +81,7 @@ CONDITIONS = {
 
 
 @pytest.mark.parametrize("text", CONDITIONS)
+@pytest.mark.sizes
 def test_every_condition_is_answered_as_the_rows_answer_it(create, text) -> None:
     tree, condition, dropped = CONDITIONS[text]
     table = filled(create, {"file-index.range-bitmap.columns": "attrs[clicks]", **EMBED})

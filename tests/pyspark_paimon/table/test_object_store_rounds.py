@@ -17,6 +17,8 @@ from pyspark_paimon import Table
 from tests.manifest.commit_kit import data_file, message
 from tests.stores.rounds import counted
 
+pytestmark = pytest.mark.sizes
+
 pytest.importorskip("obstore", reason="object stores need the extra 'objectstore'")
 
 ROWS = 200_000

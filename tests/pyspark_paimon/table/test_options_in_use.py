@@ -41,6 +41,7 @@ def test_bloom_filters_are_written_and_disturb_nobody(create, keys) -> None:
 
 
 @pytest.mark.local_files
+@pytest.mark.sizes
 def test_pages_and_dictionaries_are_as_the_options_say(create) -> None:
     options = {"parquet.page.row.count.limit": "100", "parquet.enable.dictionary#s": "false", "parquet.page.size": "4 kb"}
     table, plain = (create("id BIGINT, x DOUBLE, s STRING", name=name, options=given) for name, given in (("t", options), ("plain", {})))

@@ -14,6 +14,7 @@ ENGINES = {"deletion vectors": {"deletion-vectors.enabled": "true"}, "first-row"
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.sizes
 def test_random_upserts_are_found_by_every_value(create, engine):
     chance = random.Random(7)
     table = create(

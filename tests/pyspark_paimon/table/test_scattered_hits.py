@@ -15,6 +15,8 @@ from lsm.read.row_group import RowGroupRead
 from lsm.read.text_search import TextRows
 from pyspark_paimon import Table
 
+pytestmark = pytest.mark.sizes
+
 ROWS = 4000
 FILTERS = [
     "few = 3",
