@@ -36,6 +36,10 @@ demo: setup ## Run the main job: real flights through Spark Connect into a Paimo
 test: setup lint ## Pass the tests: lint, types, in-process tests, Spark Connect tests (under 15 minutes on 2 cores)
 	@scripts/run-tests $(BIN)/python
 
+.PHONY: check
+check: $(STAMP) ## Check what changed since main: lint, types and the nearest tests (under 90 s on 2 cores)
+	@$(BIN)/python -m tests.check
+
 .PHONY: interop
 interop: setup ## Prove the formats against Paimon's Java engine and pypaimon, all features, in both directions and in turns
 	@PYSPARK_PAIMON_INTEROP=check $(PYTEST) -q -n 2 --dist worksteal tests/interop
