@@ -80,6 +80,12 @@ MINUTES ?= 30
 torture: setup ## Kill, fail, race and corrupt for MINUTES (30), and show what was tried and what went wrong; failures can be replayed
 	@$(BIN)/python -m tests.torture --minutes $(MINUTES)
 
+NUMBER ?= 500
+SEED ?= 1
+.PHONY: mutants
+mutants: setup ## Change the core at NUMBER (500) random places of SEED (1), and show the changes that no test notices
+	@$(BIN)/python -m tests.mutants --number $(NUMBER) --seed $(SEED)
+
 .PHONY: lint
 lint: $(STAMP) ## Check style, format and types
 	@$(BIN)/ruff check --quiet .
