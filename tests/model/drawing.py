@@ -1,0 +1,198 @@
+"""Rows and steps, drawn to fit what the table is at that moment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from tests.model import questions, upkeep, writes
+from tests.model.columns import Column
+from tests.model.conditions import Condition, conditions
+from tests.model.containers import CONTAINERS
+from tests.model.tables import TableKind
+from tests.model.values import NESTED, PARTITION_TEXTS, SCALARS, SMALL, Row, values_of
+from tests.model.world import MAIN, Side, Step, World
+
+KINDS = ["+I", "+I", "+U", "-D"]
+
+
+def value(kind: TableKind, column: Column) -> st.SearchStrategy[Any]:
+    """A value that the column may hold."""
+    if column.ident == kind.rowkind:
+        return st.sampled_from(KINDS)
+    if column.ident in kind.partitions:
+        found = st.sampled_from(PARTITION_TEXTS) if column.type == "STRING" else st.sampled_from(SCALARS[column.type][:3])
+    elif column.ident in kind.sums:
+        found = st.sampled_from([0, 1, -1, 2, 5])
+    else:
+        found = values_of(column.type)
+    return st.none() | found if column.nullable else found
+
+
+def row(kind: TableKind, columns: list[Column]) -> st.SearchStrategy[Row]:
+    return st.fixed_dictionaries({column.name: value(kind, column) for column in columns})
+
+
+@st.composite
+def writing(draw: st.DrawFn, world: World, name: str) -> Step:
+    kind, side = world.kind, world.sides[name]
+    columns = side.state.columns
+    rows = draw(st.lists(row(kind, columns), min_size=1, max_size=8))
+    kinds = None
+    if kind.takes_deletes and not kind.rowkind and draw(st.booleans()):
+        kinds = draw(st.lists(st.sampled_from(KINDS), min_size=len(rows), max_size=len(rows)))
+        if kind.engine in {"partial-update", "aggregation"} and not kind.ignores_deletes:
+            kept = {column.name for column in columns if column.ident in {*kind.keys, *kind.partitions}}
+            rows = [
+                found if of != "-D" else {name: value if name in kept else None for name, value in found.items()}
+                for found, of in zip(rows, kinds, strict=True)
+            ]
+    names = None
+    if kind.engine == "partial-update" and draw(st.booleans()):
+        free = [column.name for column in columns if column.ident not in kind.keys + kind.partitions]
+        left = draw(st.sets(st.sampled_from(free))) if free else set()
+        names = [column.name for column in columns if column.name not in left]
+        rows = [{name: value if name in names else None for name, value in found.items()} for found in rows]
+    options = draw(st.sampled_from([None, None, None, {"write-only": "true"}])) if kind.keys else None
+    return writes.Write(rows, kinds, names, draw(st.sampled_from(CONTAINERS)), draw(st.sampled_from([False, False, False, True])), options, name)
+
+
+@st.composite
+def overwriting(draw: st.DrawFn, world: World, name: str) -> Step:
+    kind, side = world.kind, world.sides[name]
+    columns = side.state.columns
+    rows = draw(st.lists(row(kind, columns), max_size=4))
+    if kind.rowkind:
+        rows = [{**found, side_name(side, kind.rowkind): "+I"} for found in rows]
+    partition = None
+    if kind.partitions and draw(st.booleans()):
+        chosen = draw(st.sets(st.sampled_from(kind.partitions), min_size=1))
+        partition = {part: draw(value(kind, side.state.column(part))) for part in sorted(chosen)}
+        rows = [{**found, **partition} for found in rows]
+    return writes.Overwrite(rows, partition, name)
+
+
+def side_name(side: Side, ident: str) -> str:
+    return next(column.name for column in side.state.columns if column.ident == ident)
+
+
+@st.composite
+def condition_in(draw: st.DrawFn, side: Side) -> tuple[Condition, str]:
+    """A condition, and a language that can say it."""
+    condition = draw(conditions(side.state.columns))
+    return condition, draw(st.sampled_from(sorted(condition.languages() - {"polars"})))
+
+
+@st.composite
+def changing(draw: st.DrawFn, world: World, name: str) -> Step:
+    kind, side = world.kind, world.sides[name]
+    condition, language = draw(condition_in(side))
+    free = [column for column in side.state.columns if column.ident not in kind.fixed | set(kind.sums)]
+    if not free or draw(st.booleans()):
+        return writes.Delete(condition, language, name)
+    chosen = draw(st.lists(st.sampled_from(free), min_size=1, max_size=2, unique=True))
+    return writes.Update(condition, {column.name: draw(value(kind, column)) for column in chosen}, language, name)
+
+
+@st.composite
+def merging(draw: st.DrawFn, world: World, name: str) -> Step:
+    kind, side = world.kind, world.sides[name]
+    rows = draw(st.lists(row(kind, side.state.columns), min_size=1, max_size=5))
+    on = [column.name for column in side.state.columns if column.ident in kind.keys]
+    return writes.Merge(rows, on, draw(st.sampled_from(["update", "delete", "keep"])), draw(st.booleans()), name)
+
+
+@st.composite
+def maintaining(draw: st.DrawFn, world: World, name: str) -> Step:
+    side = world.sides[name]
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("compact", {}), ("compact", {"full": True}), ("compact", {"full": True}), ("rewrite_file_index", {}), ("analyze", {}), ("maintenance", {}),
+    ]
+    chosen = draw(st.sampled_from([*calls, "expire", "orphans", "reopen"]))
+    if chosen == "expire" and side.snapshots:
+        return upkeep.Expire(draw(st.integers(1, 3)), name)
+    if chosen == "orphans":
+        return upkeep.Orphans(name)
+    if isinstance(chosen, str):
+        return upkeep.Reopen(name)
+    return upkeep.Upkeep(*chosen, name)
+
+
+@st.composite
+def altering(draw: st.DrawFn, world: World, name: str) -> Step:
+    kind, side = world.kind, world.sides[name]
+    world.counts["names"] = number = world.counts.get("names", 0) + 1
+    new = f"n{number}"
+    columns = side.state.columns
+    how = draw(st.sampled_from(["add", "drop", "rename", "widen"]))
+    free = [column for column in columns if column.ident not in kind.fixed and column.nullable]
+    if how == "drop" and len(free) > 1:
+        return upkeep.ChangeColumn(draw(st.sampled_from(free)).name, "drop", side=name)
+    if how == "rename":
+        named = [column for column in columns if column.ident not in kind.partitions]
+        return upkeep.ChangeColumn(draw(st.sampled_from(named)).name, "rename", new, name)
+    wider = [column for column in columns if column.type in upkeep.WIDER and column.ident not in kind.fixed]
+    if how == "widen" and wider:
+        chosen = draw(st.sampled_from(wider))
+        return upkeep.ChangeColumn(chosen.name, "widen", upkeep.WIDER[chosen.type], name)
+    return upkeep.AddColumn(Column(new, new, draw(st.sampled_from([*SCALARS, *NESTED]))), name)
+
+
+@st.composite
+def asking(draw: st.DrawFn, world: World, name: str) -> Step:
+    kind, side = world.kind, world.sides[name]
+    names = side.state.names
+    how = draw(st.sampled_from(["scan", "scan", "scan", "lookup", "reader", "aggregate"]))
+    if how == "lookup" and kind.keys:
+        columns = [next(column for column in side.state.columns if column.ident == ident) for ident in kind.keys]
+        return questions.Lookup(draw(st.lists(row(kind, columns), min_size=1, max_size=5)), name)
+    if how == "reader":
+        return questions.OtherReader(draw(st.sampled_from(["batches", "reader", "dataset"])), name)
+    plain = [column.name for column in side.state.columns if column.type in SCALARS and not column.type.startswith(("BYTES", "VARBINARY"))]
+    if how == "aggregate" and plain:
+        return questions.Aggregate(draw(st.sampled_from(plain)), name)
+    condition, language = draw(condition_in(side))
+    if "polars" in condition.languages() and draw(st.sampled_from([False, False, True])):
+        return questions.PolarsFilter(condition, name)
+    chosen = draw(st.none() | st.lists(st.sampled_from(names), min_size=1, max_size=3, unique=True))
+    return questions.Scan(condition, language, chosen, draw(st.sampled_from([None, None, 0, 1, 3])), name)
+
+
+@st.composite
+def remembering(draw: st.DrawFn, world: World, name: str) -> Step | None:
+    """A tag, a way back, or a look back; None if there is nothing to remember."""
+    side = world.sides[name]
+    if not side.snapshots:
+        return None
+    world.counts["names"] = number = world.counts.get("names", 0) + 1
+    snapshots, tags = st.sampled_from(sorted(side.snapshots)), st.sampled_from(sorted(side.tags)) if side.tags else None
+    how = draw(st.sampled_from(["tag", "tag", "travel", "travel", "retag", "untag", "rename", "rollback", "restore", "changelog"]))
+    match how:
+        case "tag":
+            return upkeep.Tag(f"t{number}", "create", draw(st.none() | snapshots), side=name)
+        case "retag" if tags is not None:
+            return upkeep.Tag(draw(tags), "replace", draw(st.none() | snapshots), side=name)
+        case "untag" if tags is not None:
+            return upkeep.Tag(draw(tags), "delete", side=name)
+        case "rename" if tags is not None:
+            return upkeep.Tag(draw(tags), "rename", new=f"t{number}", side=name)
+        case "changelog" if world.kind.engine == "deduplicate" and world.kind.options.get("changelog-producer", "none") == "none":
+            first, last = sorted([draw(snapshots), draw(snapshots)])
+            return questions.Changelog(first, last, name) if first < last else None
+    place = {"tag": draw(tags)} if tags is not None and draw(st.booleans()) else {"snapshot": draw(snapshots)}
+    if how in {"rollback", "restore"}:
+        return upkeep.GoBack(how, **place, side=name)
+    return upkeep.Travel(**place, side=name)
+
+
+@st.composite
+def branching(draw: st.DrawFn, world: World) -> Step | None:
+    main = world.sides[MAIN]
+    others = sorted(name for name in world.sides if name != MAIN)
+    if others and draw(st.booleans()):
+        return upkeep.Branch(draw(st.sampled_from(others)), draw(st.sampled_from(["forward", "delete"])))
+    if not main.tags or len(others) > 1:
+        return None
+    world.counts["names"] = number = world.counts.get("names", 0) + 1
+    return upkeep.Branch(f"b{number}", "create", draw(st.sampled_from(sorted(main.tags))))
