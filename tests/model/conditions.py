@@ -16,7 +16,12 @@ from tests.model.columns import Column
 from tests.model.values import SCALARS, Row
 
 COMPARE: dict[str, Callable[[Any, Any], bool]] = {
-    "=": operator.eq, "<>": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+    "=": operator.eq,
+    "<>": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
 }
 LANGUAGES = ("sql", "arrow", "polars")
 
@@ -170,5 +175,7 @@ def _leaf(column: Column) -> st.SearchStrategy[Condition]:
         st.builds(Condition, st.just("in"), st.just(column), st.just("="), st.lists(values, min_size=1, max_size=3).map(tuple)),
     ]
     if column.type in {"STRING", "VARCHAR(20)"}:
-        found.append(st.builds(Condition, st.just("prefix"), st.just(column), st.just("="), st.tuples(st.sampled_from(["a", "b", "x", "ä"]))))
+        found.append(
+            st.builds(Condition, st.just("prefix"), st.just(column), st.just("="), st.tuples(st.sampled_from(["a", "b", "x", "ä"])))
+        )
     return st.one_of(found)

@@ -6,7 +6,21 @@ from typing import Any
 
 import pyarrow as pa
 
-CONTAINERS = ("table", "table", "batch", "reader", "chunked", "dictionary", "large", "view", "dicts", "columns", "pandas", "arrow pandas", "polars")
+CONTAINERS = (
+    "table",
+    "table",
+    "batch",
+    "reader",
+    "chunked",
+    "dictionary",
+    "large",
+    "view",
+    "dicts",
+    "columns",
+    "pandas",
+    "arrow pandas",
+    "polars",
+)
 
 
 def contained(rows: pa.Table, how: str) -> Any:
@@ -47,7 +61,8 @@ def fits(rows: pa.Table, how: str) -> bool:
     kinds = [field.type for field in rows.schema]
     if how == "pandas":
         return not any(
-            pa.types.is_floating(kind) or pa.types.is_timestamp(kind) or pa.types.is_nested(kind) or pa.types.is_boolean(kind) for kind in kinds
+            pa.types.is_floating(kind) or pa.types.is_timestamp(kind) or pa.types.is_nested(kind) or pa.types.is_boolean(kind)
+            for kind in kinds
         )
     if how == "arrow pandas":
         return not any(pa.types.is_nested(kind) for kind in kinds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 from hypothesis import strategies as st
@@ -24,7 +25,9 @@ def value(kind: TableKind, column: Column) -> st.SearchStrategy[Any]:
     if column.ident in kind.partitions:
         found = st.sampled_from(PARTITION_TEXTS) if column.type == "STRING" else st.sampled_from(SCALARS[column.type][:3])
     elif column.ident in kind.sums:
-        found = st.sampled_from([0, 1, -1, 2, 5])
+        found = st.sampled_from([Decimal(number) / 10 if column.type.startswith("DECIMAL") else number for number in (0, 1, -1, 2, 5)])
+    elif column.type.startswith("TIMESTAMP") and "orc" in str(kind.options):
+        found = values_of(column.type).filter(lambda drawn: 0 <= drawn < 2**32 * 10**3)  # ORC here refuses times before 1970 or after 2262
     else:
         found = values_of(column.type)
     return st.none() | found if column.nullable else found
@@ -55,7 +58,9 @@ def writing(draw: st.DrawFn, world: World, name: str) -> Step:
         names = [column.name for column in columns if column.name not in left]
         rows = [{name: value if name in names else None for name, value in found.items()} for found in rows]
     options = draw(st.sampled_from([None, None, None, {"write-only": "true"}])) if kind.keys else None
-    return writes.Write(rows, kinds, names, draw(st.sampled_from(CONTAINERS)), draw(st.sampled_from([False, False, False, True])), options, name)
+    return writes.Write(
+        rows, kinds, names, draw(st.sampled_from(CONTAINERS)), draw(st.sampled_from([False, False, False, True])), options, name
+    )
 
 
 @st.composite
@@ -107,7 +112,12 @@ def merging(draw: st.DrawFn, world: World, name: str) -> Step:
 def maintaining(draw: st.DrawFn, world: World, name: str) -> Step:
     side = world.sides[name]
     calls: list[tuple[str, dict[str, Any]]] = [
-        ("compact", {}), ("compact", {"full": True}), ("compact", {"full": True}), ("rewrite_file_index", {}), ("analyze", {}), ("maintenance", {}),
+        ("compact", {}),
+        ("compact", {"full": True}),
+        ("compact", {"full": True}),
+        ("rewrite_file_index", {}),
+        ("analyze", {}),
+        ("maintenance", {}),
     ]
     chosen = draw(st.sampled_from([*calls, "expire", "orphans", "reopen"]))
     if chosen == "expire" and side.snapshots:

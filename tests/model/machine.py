@@ -65,7 +65,13 @@ class TableModel(RuleBasedStateMachine):
     def change(self, data: st.DataObject, side: int) -> None:
         self._do(data.draw(drawing.changing(self.world, self._side(side))))
 
-    @precondition(lambda self: self.world and self.world.kind.engine == "deduplicate" and not self.world.kind.fixed - {*self.world.kind.keys, *self.world.kind.partitions})
+    @precondition(
+        lambda self: (
+            self.world
+            and self.world.kind.engine == "deduplicate"
+            and not self.world.kind.fixed - {*self.world.kind.keys, *self.world.kind.partitions}
+        )
+    )
     @rule(data=st.data(), side=SIDES)
     def merge(self, data: st.DataObject, side: int) -> None:
         self._do(data.draw(drawing.merging(self.world, self._side(side))))

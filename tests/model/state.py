@@ -88,9 +88,12 @@ class State:
                 pair = [new, old]
                 if old[0] not in VISIBLE:
                     raise Unpredictable
-        merged = self._merger().merge(pair)
+        merged = self._merger().merge([(kind, number, self._complete(row)) for kind, number, row in pair])
         if merged is not None:
             self.records[key] = merged
+
+    def _complete(self, row: Row) -> Row:
+        return {column.ident: row.get(column.ident) for column in self.columns}
 
     def _moves(self, old: Record, new: Record) -> bool:
         same = all(bits(old[2][name]) == bits(new[2][name]) for name in self.kind.partitions)

@@ -57,10 +57,35 @@ OTHER_OPTIONS: dict[str, list[str]] = {
     "deletion-vector.index-file.target-size": ["1 kb"],
 }
 INDEX_TYPES = {
-    "bloom-filter": ["INT", "BIGINT", "STRING", "VARCHAR(20)", "DATE", "TIMESTAMP(3)", "TIMESTAMP(6)", "DOUBLE", "FLOAT", "BYTES", "SMALLINT", "TINYINT"],
+    "bloom-filter": [
+        "INT",
+        "BIGINT",
+        "STRING",
+        "VARCHAR(20)",
+        "DATE",
+        "TIMESTAMP(3)",
+        "TIMESTAMP(6)",
+        "DOUBLE",
+        "FLOAT",
+        "BYTES",
+        "SMALLINT",
+        "TINYINT",
+    ],
     "bitmap": ["BOOLEAN", "INT", "BIGINT", "STRING", "VARCHAR(20)", "DATE", "TIMESTAMP(3)", "TIMESTAMP(6)", "SMALLINT", "TINYINT"],
     "bsi": ["INT", "BIGINT", "DATE", "TIMESTAMP(3)", "TIMESTAMP(6)", "SMALLINT", "TINYINT", "DECIMAL(18, 3)"],
-    "range-bitmap": ["BOOLEAN", "INT", "BIGINT", "STRING", "VARCHAR(20)", "DATE", "TIMESTAMP(3)", "TIMESTAMP(6)", "DOUBLE", "FLOAT", "DECIMAL(18, 3)"],
+    "range-bitmap": [
+        "BOOLEAN",
+        "INT",
+        "BIGINT",
+        "STRING",
+        "VARCHAR(20)",
+        "DATE",
+        "TIMESTAMP(3)",
+        "TIMESTAMP(6)",
+        "DOUBLE",
+        "FLOAT",
+        "DECIMAL(18, 3)",
+    ],
 }
 SUMS = ["INT", "BIGINT", "SMALLINT", "DECIMAL(38, 10)"]
 FUNCTIONS = {
@@ -120,7 +145,12 @@ class TableKind:
     @property
     def fixed(self) -> set[str]:
         """Columns that no update may set and no change of the schema may take."""
-        groups = {name for key, value in self.options.items() if key.endswith("sequence-group") for name in [*key.split(".")[1].split(","), *value.split(",")]}
+        groups = {
+            name
+            for key, value in self.options.items()
+            if key.endswith("sequence-group")
+            for name in [*key.split(".")[1].split(","), *value.split(",")]
+        }
         named = {name for key, value in self.options.items() if ".columns" in key for name in value.split(",")}
         return {*self.keys, *self.partitions, *self.bucket_keys, *self.sequence, *groups, *named, *([self.rowkind] if self.rowkind else [])}
 
@@ -135,15 +165,22 @@ class TableKind:
 def table_kinds(draw: st.DrawFn) -> TableKind:
     engine = draw(st.sampled_from(["deduplicate", "deduplicate", "partial-update", "aggregation", "first-row", "append", "append"]))
     options: dict[str, str] = {} if engine in {"append", "deduplicate"} else {"merge-engine": engine}
-    keys = [] if engine == "append" else [
-        Column(f"k{at}", f"k{at}", draw(st.sampled_from(KEY_TYPES)), nullable=False) for at in range(draw(st.integers(1, 2)))
-    ]
+    keys = (
+        []
+        if engine == "append"
+        else [Column(f"k{at}", f"k{at}", draw(st.sampled_from(KEY_TYPES)), nullable=False) for at in range(draw(st.integers(1, 2)))]
+    )
     partitions = [
         Column(f"p{at}", f"p{at}", draw(st.sampled_from(PARTITION_TYPES)), nullable=not keys)
         for at in range(draw(st.sampled_from([0, 0, 1, 1, 2])))
     ]
     values = [
-        Column(f"c{at}", f"c{at}", draw(st.sampled_from([*SCALARS, *NESTED, *SCALARS])), nullable=draw(st.sampled_from([True, True, True, engine in {"append", "deduplicate"}])))
+        Column(
+            f"c{at}",
+            f"c{at}",
+            draw(st.sampled_from([*SCALARS, *NESTED, *SCALARS])),
+            nullable=draw(st.sampled_from([True, True, True, engine in {"append", "deduplicate"}])),
+        )
         for at in range(draw(st.integers(1, 4)))
     ]
     crossing = bool(keys and partitions) and draw(st.sampled_from([False, False, False, True]))
@@ -193,7 +230,10 @@ def _deduplicate(draw: st.DrawFn, values: list[Column], options: dict[str, str])
 def _partial_update(draw: st.DrawFn, values: list[Column], options: dict[str, str], sums: list[str]) -> None:
     chosen = draw(st.sampled_from(["none", "group", "remove", "ignore"]))
     if chosen == "group":
-        values += [Column("g", "g", draw(st.sampled_from(["INT", "BIGINT", "DATE"]))), Column("in_group", "in_group", draw(st.sampled_from(list(SCALARS))))]
+        values += [
+            Column("g", "g", draw(st.sampled_from(["INT", "BIGINT", "DATE"]))),
+            Column("in_group", "in_group", draw(st.sampled_from(list(SCALARS)))),
+        ]
         protected = ["in_group"]
         if draw(st.booleans()):
             values.append(Column("total", "total", draw(st.sampled_from(SUMS))))

@@ -195,7 +195,9 @@ class Branch(Step):
                 side.table.create_branch(self.name, self.tag)
                 number, shown = side.tags[self.tag or ""]
                 state = shown.state.copied()
-                world.sides[self.name] = Side(Table.open(world.path, branch=self.name), state, {number: shown}, {self.tag or "": (number, shown)})
+                world.sides[self.name] = Side(
+                    Table.open(world.path, branch=self.name), state, {number: shown}, {self.tag or "": (number, shown)}
+                )
             case "delete":
                 side.table.delete_branch(self.name)
                 del world.sides[self.name]

@@ -68,7 +68,9 @@ class Side:
         newest = max(self.snapshots, default=0)
         known = {number: self.snapshots.get(number) for number in ids}
         now = self.shown()
-        self.snapshots = {number: found if found is not None else now for number, found in known.items() if found is not None or number > newest}
+        self.snapshots = {
+            number: found if found is not None else now for number, found in known.items() if found is not None or number > newest
+        }
 
     def arrow(self, rows: list[Row], names: list[str] | None = None, kinds: list[str] | None = None) -> pa.Table:
         schema = self.table.schema
@@ -159,7 +161,9 @@ def same(found: pa.Table, names: list[str], rows: list[Row], what: str) -> None:
         raise Wrong(f"{what} has columns {found.column_names}, not {names}")
     there, wanted = bag(plain_rows(found), names), bag(rows, names)
     if there != wanted:
-        raise Wrong(f"{what}: missing {list((wanted - there).elements())[:5]}, unexpected {list((there - wanted).elements())[:5]}; columns {names}")
+        raise Wrong(
+            f"{what}: missing {list((wanted - there).elements())[:5]}, unexpected {list((there - wanted).elements())[:5]}; columns {names}"
+        )
 
 
 def python(value: Any) -> str:

@@ -116,7 +116,12 @@ class Delete(Step):
     def run(self, world: World, side: Side) -> None:
         wanted, count = side.state.removed(self.condition.matches)
         said, params = self.condition.said(self.language, side.table.schema)
-        if world.kind.keys and (not world.kind.takes_deletes or world.kind.ignores_deletes) or world.kind.on("row-tracking.enabled") and not world.kind.on("deletion-vectors.enabled"):
+        if (
+            world.kind.keys
+            and (not world.kind.takes_deletes or world.kind.ignores_deletes)
+            or world.kind.on("row-tracking.enabled")
+            and not world.kind.on("deletion-vectors.enabled")
+        ):
             try:
                 side.table.delete(said, params=params)
             except PaimonError:
@@ -186,7 +191,13 @@ class Merge(Step):
         if self.inserts:
             wanted = wanted.upserted([row for at, row in source.items() if at not in hit])
         merge = side.table.merge(side.arrow(list(source.values())), on=self.on)
-        merge = merge.when_matched_delete() if self.matched == "delete" else merge.when_matched_update_all() if self.matched == "update" else merge
+        merge = (
+            merge.when_matched_delete()
+            if self.matched == "delete"
+            else merge.when_matched_update_all()
+            if self.matched == "update"
+            else merge
+        )
         merge = merge.when_not_matched_insert_all() if self.inserts else merge
         merge.execute()
         if not kind.takes_deletes and kind.keys and self.matched == "delete" and hit & source.keys():
