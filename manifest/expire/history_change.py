@@ -174,10 +174,21 @@ def _delete_tags(store: FileStore, pending: PendingHistory, newest: Snapshot | N
     tags = {name: tag for name, tag in store.snapshots.stored_tags().items() if not pending.keeps(tag)}
     if newest is not None:
         tags = {name: tag for name, tag in tags.items() if tag.id < newest.id and tag.delta_manifest_list != newest.delta_manifest_list}
-    for name in tags:
+    deleted: dict[str, Tag] = {}
+    for name, tag in tags.items():
+        # A later change of history may have written a tag of that name. Stores do not compare before they delete.
+        if newest is not None and not _is_intact(store, newest):
+            break
         if name not in pending.tags:  # else it is overwritten
             store.snapshots.delete_tag(name)
-    return tags
+        deleted[name] = tag
+    return deleted
+
+
+def _is_intact(store: FileStore, newest: Snapshot) -> bool:
+    """Return whether no later change of history has overwritten the commit of this one."""
+    stored = store.snapshots.stored(newest.id)
+    return stored is not None and stored.key == newest.key
 
 
 def _write_schemas(store: FileStore, pending: PendingHistory) -> None:
@@ -323,8 +334,7 @@ def _overwrite_older(store: FileStore, newest: Snapshot, oldest: int) -> list[Sn
         if content == before:
             continue
         # A later rollback overwrites ``newest`` before the older ones. Asked after the read, this makes the replacement below safe.
-        stored = store.snapshots.stored(newest.id)
-        if stored is None or stored.key != newest.key:
+        if not _is_intact(store, newest):
             break
         gone.append(old)
         try:

@@ -170,15 +170,22 @@ class SnapshotManager(ConsumerFiles):
             raise CorruptFile(path, f"holds snapshot {snapshot.id}")
         return snapshot
 
-    def readable(self, snapshot_id: int) -> Snapshot:
-        """That snapshot for a reader, who can do with a tag of it once it has expired. Raises as ``get`` does."""
+    def readable(self, snapshot_id: int, delta: str | None = None) -> Snapshot:
+        """Return a snapshot for a reader, from a tag if it has expired.
+
+        ``delta`` is its delta manifest list, None if unknown: after a rollback another snapshot may have the id. Raises as ``get`` does.
+        """
         try:
-            return self.get(snapshot_id)
-        except SnapshotNotFound:  # expired, or rolled back
-            tagged = [tag for tag in self.tags().values() if tag.id == snapshot_id]
-            if not tagged:
-                raise
-            return tagged[0].snapshot
+            found = self.get(snapshot_id)
+            if delta in {None, found.delta_manifest_list}:
+                return found
+            missing = SnapshotNotFound(f"{self.paths.root}: snapshot {snapshot_id} was rolled back after the scan was made; make it again")
+        except SnapshotNotFound as error:  # expired, or rolled back
+            missing = error
+        for tag in self.tags().values():
+            if tag.id == snapshot_id and delta in {None, tag.delta_manifest_list}:
+                return tag.snapshot
+        raise missing
 
     def since(self, snapshot_id: int, until: int | None = None) -> Iterator[Snapshot]:
         """Snapshots after ``snapshot_id`` up to ``until`` (default: the newest), in order; all must still be there."""

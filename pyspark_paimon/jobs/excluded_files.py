@@ -40,7 +40,7 @@ def check_excluded(store: FileStore, request: ScanRequest) -> None:
     for path in request.excluded_files:
         if not store.file_io.exists(path):
             if request.snapshot_id is not None:
-                store.snapshots.readable(request.snapshot_id)
+                store.snapshots.readable(request.snapshot_id, request.snapshot_delta)
             raise CorruptFile(path, "the data file is missing")
 
 

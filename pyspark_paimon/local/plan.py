@@ -26,9 +26,9 @@ def plan_request(store: FileStore, request: ScanRequest, pinned: Snapshot | None
     if request.incremental is not None:
         return plan_changes(store, request, request.incremental)
     if pinned is None:
-        snapshot = None if request.snapshot_id is None else store.snapshots.readable(request.snapshot_id)
+        snapshot = None if request.snapshot_id is None else store.snapshots.readable(request.snapshot_id, request.snapshot_delta)
     else:  # what it names need not wait for that
-        snapshot, _ = store.file_io.together(partial(store.snapshots.readable, pinned.id), partial(store.manifest_metas, pinned))
+        snapshot, _ = store.file_io.together(partial(store.snapshots.readable, *pinned.key), partial(store.manifest_metas, pinned))
     limit = None if request.order_by else request.limit  # sorted rows may come from any split
     top = store.options.max_level if request.read_optimized and store.schema.is_primary_key_table else 0
     predicate = request.predicate

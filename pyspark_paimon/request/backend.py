@@ -90,7 +90,7 @@ class ScanRequest(Message):
     ``read_optimized``: of a table with primary keys, only what the last full compaction of each bucket left.
 
     >>> from fileindex.predicate.tree import ColumnRef, Compare, Op
-    >>> request = ScanRequest.of(Compare(ColumnRef("id"), Op.EQ, 7), columns=("id",), snapshot_id=3)
+    >>> request = ScanRequest(predicate=Compare(ColumnRef("id"), Op.EQ, 7), columns=("id",), snapshot_id=3)
     >>> ScanRequest.model_validate_json(request.model_dump_json()) == request
     True
     >>> request.predicate
@@ -99,6 +99,8 @@ class ScanRequest(Message):
 
     columns: tuple[str, ...]
     snapshot_id: int | None
+    snapshot_delta: str | None = None
+    """Delta manifest list of the snapshot. A rollback may give its id to another one."""
     predicate: BoundFilter | None = None
     keys: BoundKeys | None = None
     order_by: tuple[SortColumn, ...] = ()
@@ -112,9 +114,10 @@ class ScanRequest(Message):
     options: dict[str, str] = Field(default_factory=dict)
 
     @classmethod
-    def of(cls, predicate: Predicate | None, *, columns: Sequence[str], snapshot_id: int | None, limit: int | None = None) -> ScanRequest:
-        """A request for a predicate tree."""
-        return cls(predicate=predicate, columns=tuple(columns), snapshot_id=snapshot_id, limit=limit)
+    def of(cls, predicate: Predicate | None, *, columns: Sequence[str], snapshot: Snapshot | None, limit: int | None = None) -> ScanRequest:
+        """Return the request for a predicate tree at ``snapshot``. None: the table was empty."""
+        key = (None, None) if snapshot is None else snapshot.key
+        return cls(predicate=predicate, columns=tuple(columns), snapshot_id=key[0], snapshot_delta=key[1], limit=limit)
 
 
 class WriteRequest(Message):

@@ -57,7 +57,7 @@ class TableStream:
         table = backend.schema()
         names = stream_columns(table, columns, asked)
         settings = {**(options or {}), **(EVERY_LEVEL if table.is_primary_key_table else {})}
-        request = ScanRequest.of(predicate, columns=names, snapshot_id=None)
+        request = ScanRequest.of(predicate, columns=names, snapshot=None)
         store = backend.store(settings)
         check_streamable(store.options, has_primary_key=table.is_primary_key_table, table=store.root)
         StreamScan(store, asked.overwrites)

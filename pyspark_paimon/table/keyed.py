@@ -61,7 +61,7 @@ class TableRows(TableRole):
         request = ScanRequest.of(
             any_of_keys(wanted, schema),
             columns=tuple(dict.fromkeys([*named, *schema.primary_keys])),
-            snapshot_id=None if pinned is None else pinned.id,
+            snapshot=pinned,
         ).model_copy(update={"schema_id": schema.id, "keys": None if tells_keys(schema) else wanted, "options": checked_options(given)})
         scan = Scan(self._backend, request, schema)
         found = scan.to_arrow() if len(wanted) else scan.schema.empty_table()
@@ -188,7 +188,7 @@ class TableRows(TableRole):
         if not dry_run:
             return change(request)
         pinned, schema = self._backend.start(TravelRequest())
-        asked = ScanRequest.of(request.predicate, columns=schema.names, snapshot_id=None if pinned is None else pinned.id).model_copy(
+        asked = ScanRequest.of(request.predicate, columns=schema.names, snapshot=pinned).model_copy(
             update={"schema_id": schema.id, "keys": request.keys, "options": EVERY_LEVEL if schema.is_primary_key_table else OWN_BRANCH}
         )
         counted = self._backend.count(asked) if asked.keys is None else sum(batch.num_rows for batch in self._backend.read(asked))

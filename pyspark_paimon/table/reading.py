@@ -113,7 +113,7 @@ class TableReading(TableRole, Readable):
         request = ScanRequest.of(
             bind_filter(filter, schema.column_types, params),
             columns=projection(columns, schema),
-            snapshot_id=None if pinned is None else pinned.id,
+            snapshot=pinned,
             limit=limit,
         ).model_copy(
             update={
@@ -261,8 +261,8 @@ class TableReading(TableRole, Readable):
         options: Mapping[str, str] | None = None,
     ) -> Scan:
         schema = self.table_schema
-        request = ScanRequest.of(
-            predicate,
+        request = ScanRequest(
+            predicate=predicate,
             columns=change_columns(columns, schema),
             snapshot_id=wanted.end_id,
             limit=limit,

@@ -46,9 +46,9 @@ class TableReporting(TableRole):
         (1, 0, 1)
         """  # noqa: D205  # one sentence
         pinned, schema = self._backend.start(travel_of(snapshot, tag, timestamp))
-        request = ScanRequest.of(
-            bind_filter(filter, schema.column_types), columns=schema.names, snapshot_id=None if pinned is None else pinned.id
-        ).model_copy(update={"schema_id": schema.id})
+        request = ScanRequest.of(bind_filter(filter, schema.column_types), columns=schema.names, snapshot=pinned).model_copy(
+            update={"schema_id": schema.id}
+        )
         return self._backend.tree(request).model_copy(update={"filter_text": None if filter is None else str(filter)})
 
     def report(

@@ -45,7 +45,7 @@ def clustering_information(backend: Backend, columns: Sequence[str] | str | None
         raise InvalidArgument("name the columns to look at: the table has no 'clustering.columns'")
     names = [resolve(name, schema.column_types) for name in given]
     pinned = backend.pin(TravelRequest(snapshot_id=snapshot))
-    plan = backend.plan(ScanRequest.of(None, columns=(), snapshot_id=None if pinned is None else pinned.id))
+    plan = backend.plan(ScanRequest.of(None, columns=(), snapshot=pinned))
     files = [(split.partition, file) for split in plan.splits for file in split.files]
     return clustering_table(schema, cache(backend.schema), names, files)
 

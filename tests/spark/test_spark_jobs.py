@@ -212,7 +212,7 @@ def test_a_command_with_one_id_runs_once(tmp_path):
 
 
 def test_a_reader_reads_its_splits_in_every_form(table):
-    request = ScanRequest.of(None, columns=("v", "id"), snapshot_id=1)
+    request = ScanRequest(columns=("v", "id"), snapshot_id=1)
     wanted = spark_schema([table.table_schema.field(name) for name in request.columns])
     reader = pickle.loads(pickle.dumps(PaimonReader(table.path, request.model_dump_json(), wanted)))
     found = [batch for split in reader.partitions() for batch in reader.read(split)]

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from manifest.storage.resolve import file_io_for
 from pyspark_paimon import Table
 from pyspark_paimon.jobs import fsck
 from tests.torture.model import Model, Rows, bag, values
@@ -101,8 +102,19 @@ def examined(path: str, states: Sequence[Model], dice: random.Random) -> Found:
     missing = set(first.branches) & set(last.branches) - set(branches)
     if missing:
         raise Wrong("lost", f"branches {sorted(missing)}")
+    delete_unfinished_branches(path)
     whole(table)
     return Found(state, tags, branches, list(table.schema.names))
+
+
+def delete_unfinished_branches(path: str) -> None:
+    """Delete what a cut off ``create_branch`` has left on an object store, as the documentation says."""
+    table = opened(path)
+    file_io, root = file_io_for(path)
+    listed = {status.name.removeprefix("branch-") for status in file_io.list(f"{root}/branch") if status.is_dir}
+    for name in listed.difference(table.branches()["branch_name"].to_pylist()):
+        if not name.startswith("."):
+            table.delete_branch(name)
 
 
 def _branch(path: str, name: str, states: Sequence[Model], dropped: Iterable[str]) -> int:

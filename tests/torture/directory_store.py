@@ -20,12 +20,26 @@ from obstore.exceptions import AlreadyExistsError, PreconditionError
 
 import manifest.storage.bucket
 from manifest.storage.bucket import WRITER
-from tests.torture.disk import Act, Operation
+from tests.torture.disk import Act, Disk, Operation
+from tests.torture.tables import ON_STORE
 
 T = TypeVar("T")
 BUCKET = "torture"
 _HEAD = 64
 """Bytes before an object's content: the name of its writer."""
+
+
+def url_of(directory: str, kind: str) -> str:
+    """Return the path by which a table of ``kind`` is opened: ``directory``, or its URI on the store."""
+    return f"{DirectoryStore().install()}{directory}" if kind.endswith(ON_STORE) else directory
+
+
+def watch(act: Act, directory: str, url: str) -> None:
+    """Install ``act`` on the disk or the store of this process."""
+    if url == directory:
+        Disk(directory, act).install()
+    else:
+        DirectoryStore(act).install()
 
 
 class Found:

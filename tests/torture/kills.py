@@ -20,12 +20,13 @@ from typing import Any
 
 from manifest.io.failpoints import POINTS, VARIABLE
 from tests.torture.check import Found, Wrong, examined, rows_are_one_of, tidied
-from tests.torture.disk import Disk, Kill
+from tests.torture.directory_store import url_of, watch
+from tests.torture.disk import Kill
 from tests.torture.forked import Ended, forked
 from tests.torture.model import Model, Operation
 from tests.torture.operations import Draw, carry_out, opened
 from tests.torture.report import Outcome, case_of, leave_case
-from tests.torture.tables import CONFIGURATIONS, Configuration
+from tests.torture.tables import KINDS, configuration_of
 
 PART = "kills"
 TRIES_PER_TABLE = 12
@@ -54,10 +55,10 @@ class Try:
 
 def outcomes(seed: int, folder: Path) -> Iterator[Outcome]:
     """Kill for ever; the same seed kills in the same way, as far as the machine's scheduler allows."""
-    names = list(CONFIGURATIONS)
+    names = list(KINDS)
     random.Random(seed).shuffle(names)
     for life in count():
-        yield from _life(CONFIGURATIONS[names[life % len(names)]], seed * 1_000_003 + life, folder)
+        yield from _life(names[life % len(names)], seed * 1_000_003 + life, folder)
 
 
 def replay(folder: Path) -> Outcome:
@@ -79,21 +80,22 @@ def scratch_folder() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="torture-", dir=fast if os.access(fast, os.W_OK) else None)
 
 
-def _life(configuration: Configuration, seed: int, folder: Path) -> Iterator[Outcome]:
+def _life(kind: str, seed: int, folder: Path) -> Iterator[Outcome]:
     """One table, killed again and again."""
-    dice = random.Random(seed)
+    dice, configuration = random.Random(seed), configuration_of(kind)
     draw = Draw(dice, configuration, branching=dice.random() < 0.5)
     with scratch_folder() as scratch:
         path, before = f"{scratch}/t", f"{scratch}/before"
+        url = url_of(path, kind)
         model = configuration.model()
         first: Operation = {"op": "write", "id": f"first-{seed}", "rows": draw.rows(model, 30, deletes=False)}
-        made = forked(lambda: (configuration.create(path), carry_out(path, first))[1])
+        made = forked(lambda: (configuration.create(url), carry_out(url, first))[1])
         if made.verdict:
-            yield Outcome(PART, configuration.name, seed, "create", made.verdict, made.error)
+            yield Outcome(PART, kind, seed, "create", made.verdict, made.error)
             return
         model = model.after(first)
         for _ in range(TRIES_PER_TABLE):
-            one = _drawn(draw, configuration, seed, model)
+            one = _drawn(draw, kind, seed, model)
             shutil.rmtree(before, ignore_errors=True)
             shutil.copytree(path, before, copy_function=os.link)
             outcome, model, killed = _tried(path, one, scratch)
@@ -104,16 +106,16 @@ def _life(configuration: Configuration, seed: int, folder: Path) -> Iterator[Out
                 yield outcome
 
 
-def _drawn(draw: Draw, configuration: Configuration, seed: int, model: Model) -> Try:
+def _drawn(draw: Draw, kind: str, seed: int, model: Model) -> Try:
     dice, future, operations = draw.dice, model, []
     for _ in range(OPERATIONS_PER_TRY):
         operations.append(draw.next(future))
         future = future.after(operations[-1])
-    kind = dice.random()
+    choice = dice.random()
     how: dict[str, Any]
-    if kind < 0.25:
+    if choice < 0.25:
         how = {"by": "time", "seconds": round(dice.random() * LONGEST_SECONDS, 4)}
-    elif kind < 0.35:
+    elif choice < 0.35:
         how = {"by": "point", "name": dice.choice([*POINTS, "inside-rollback"]), "visit": dice.choice((1, 1, 2, 3))}
     else:
         how = {"by": "operation", "number": dice.randint(1, MOST_DISK_OPERATIONS), "when": dice.choice(("before", "inside", "after"))}
@@ -121,7 +123,7 @@ def _drawn(draw: Draw, configuration: Configuration, seed: int, model: Model) ->
     for row in following["rows"]:
         for name in model.columns[4:]:
             row.pop(name, None)  # it may have been dropped
-    return Try(configuration.name, dice.getrandbits(32), model, operations, how, dice.random() < 0.5, following)
+    return Try(kind, dice.getrandbits(32), model, operations, how, dice.random() < 0.5, following)
 
 
 def _left(folder: Path, one: Try, before: str) -> Path:
@@ -134,10 +136,10 @@ def _left(folder: Path, one: Try, before: str) -> Path:
 
 def _tried(path: str, one: Try, scratch: str) -> tuple[Outcome, Model, bool]:
     """The outcome of a try, the model after it, and whether the process was killed."""
-    log = f"{scratch}/log"
+    log, url = f"{scratch}/log", url_of(path, one.configuration)
     Path(log).write_text("")
     how = one.how
-    ended = forked(lambda: _worked(path, one, log), kill_after=how["seconds"] if how["by"] == "time" else None)
+    ended = forked(lambda: _worked(path, url, one, log), kill_after=how["seconds"] if how["by"] == "time" else None)
     done = Path(log).read_text().split()
     acknowledged, started = done.count("done"), done.count("start")
     before = one.model
@@ -152,7 +154,7 @@ def _tried(path: str, one: Try, scratch: str) -> tuple[Outcome, Model, bool]:
     if ended.error or ended.hung or ended.signal not in {0, signal.SIGKILL}:
         return judged(ended.verdict or "abort", ended.error), before, False
     states = [before] if cut is None else [before, before.after(cut)]
-    looked: Ended = forked(lambda: _looked(path, states, cut, one))
+    looked: Ended = forked(lambda: _looked(url, states, cut, one))
     if looked.verdict:
         return judged(looked.verdict, looked.error), before, True
     if isinstance(looked.value, Wrong):
@@ -160,16 +162,16 @@ def _tried(path: str, one: Try, scratch: str) -> tuple[Outcome, Model, bool]:
     return judged("right"), _resumed(states, looked.value, one.following), ended.signal != 0
 
 
-def _worked(path: str, one: Try, log: str) -> None:
+def _worked(path: str, url: str, one: Try, log: str) -> None:
     """In the process that is killed."""
     descriptor, write = os.open(log, os.O_WRONLY | os.O_APPEND), os.write
     if one.how["by"] == "point":
         os.environ[VARIABLE] = f"{one.how['name']}:{one.how['visit']}"
     if one.how["by"] == "operation":
-        Disk(path, Kill(one.how["number"], one.how["when"])).install()
+        watch(Kill(one.how["number"], one.how["when"]), path, url)
     for operation in one.operations:
         write(descriptor, b"start\n")
-        carry_out(path, operation)
+        carry_out(url, operation)
         write(descriptor, b"done\n")
 
 

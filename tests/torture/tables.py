@@ -69,3 +69,12 @@ CONFIGURATIONS = {
         Configuration("append, fixed buckets", "append", {"bucket": "2", "bucket-key": "id"}),
     )
 }
+
+ON_STORE = " on a store"
+KINDS = (*CONFIGURATIONS, *(f"{name}{ON_STORE}" for name in CONFIGURATIONS))
+"""Names of tables in a local directory and on an object store."""
+
+
+def configuration_of(kind: str) -> Configuration:
+    """Return how a table of ``KINDS`` is made."""
+    return CONFIGURATIONS[kind.removesuffix(ON_STORE)]

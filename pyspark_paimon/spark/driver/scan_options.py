@@ -30,7 +30,7 @@ def scan_request(backend: LocalBackend, options: Mapping[str, str], columns_want
         if name not in table.names:
             raise UnknownColumn(name, tuple(table.names))
     tree = bind_filter(options.get(FILTER), table.column_types)
-    request = ScanRequest.of(tree, columns=names, snapshot_id=None if snapshot is None else snapshot.id)
+    request = ScanRequest.of(tree, columns=names, snapshot=snapshot)
     return request.model_copy(update={"schema_id": table.id, "options": table_options(options)})
 
 
@@ -40,7 +40,7 @@ def _changes_request(
     table = backend.schema()
     tree = bind_filter(options.get(FILTER), table.column_types)
     names = change_columns(columns_wanted or columns(options), table)
-    request = ScanRequest.of(tree, columns=names, snapshot_id=wanted.end_id)
+    request = ScanRequest(predicate=tree, columns=tuple(names), snapshot_id=wanted.end_id)
     return request.model_copy(update={"schema_id": table.id, "incremental": wanted, "options": table_options(options)})
 
 

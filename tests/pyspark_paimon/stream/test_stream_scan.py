@@ -40,7 +40,7 @@ def read(table: Table, start: Position, end: Position, where: str | None = None,
     """(id, n, kind) of the batch, split after split."""
     follow = stream_scan(table, **options)
     tree = bind_filter(where, table.table_schema.column_types)
-    request = ScanRequest.of(tree, columns=columns, snapshot_id=None)
+    request = ScanRequest.of(tree, columns=columns, snapshot=None)
     store = follow.store.with_options(EVERY_LEVEL) if table.table_schema.is_primary_key_table else follow.store
     found: list[tuple] = []
     for split in follow.plan(start, end, tree).splits:

@@ -131,7 +131,7 @@ class Opened:
         return pa.Table.from_batches(self.backend.read(request), self.arrow)
 
     def asked(self, predicate, **changes):
-        request = ScanRequest.of(predicate, columns=self.names, snapshot_id=self.request.snapshot_id)
+        request = ScanRequest(predicate=predicate, columns=tuple(self.names), snapshot_id=self.request.snapshot_id)
         return request.model_copy(update=changes)
 
 

@@ -217,7 +217,7 @@ def test_a_key_set_finds_what_a_dict_finds(wanted, rows):
 
 def test_keys_travel_as_text():
     keys = KeySet(pa.table({"t": ["a", "a\0"], "f": [math.nan, -0.0]}))
-    request = ScanRequest.of(None, columns=("t",), snapshot_id=1).model_copy(update={"keys": keys})
+    request = ScanRequest(columns=("t",), snapshot_id=1).model_copy(update={"keys": keys})
     back = ScanRequest.model_validate_json(request.model_dump_json())
     assert back.keys is not None
     assert back.keys.numbers.tolist() == keys.numbers.tolist()
