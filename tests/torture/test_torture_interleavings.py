@@ -19,7 +19,7 @@ PAIRS = [
     (STORE, "rollback far", "tag"),
     (STORE, "rollback far", "branch"),
     (STORE, "fast-forward", "rollback far"),
-    (STORE, "branch", "scan"),
+    (STORE, "branch", "fast-forward"),
     (STORE, "update", "drop column"),
 ]
 EACH = 5
