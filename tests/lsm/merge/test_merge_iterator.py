@@ -106,6 +106,7 @@ def test_a_stretch_of_a_single_run_is_passed_through_without_a_copy() -> None:
     assert buffers == [t["version"].chunk(0).buffers()[1].address for t in (one, other)]
 
 
+@pytest.mark.sizes
 def test_many_small_runs_take_one_round_and_a_long_one_a_round_for_each_of_its_batches() -> None:
     many = [run((at, at, 0, at), (at + 1000, at, 0, at)) for at in range(60)]
     long = (table([(k, 1000 + k, 0, k) for k in range(at, at + 300)], KEYS["bigint"][1]) for at in range(0, 1200, 300))

@@ -71,6 +71,7 @@ def test_compaction_on_demand_joins_each_partitions_files(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("partitions", [1, 40])
+@pytest.mark.sizes
 def test_little_memory_makes_row_groups_not_files(tmp_path: Path, set_thresholds: Callable[..., None], partitions: int) -> None:
     set_thresholds(route_rows=200)
     store = make(tmp_path / "t", DDL, (), ("p",), write_buffer_size="16 kb")

@@ -155,6 +155,7 @@ def batches(table: pa.Table, rows: int) -> Iterator[pa.Table]:
 
 
 @pytest.mark.parametrize("sequence", [None, "version"])
+@pytest.mark.sizes
 def test_spilling_changes_nothing_but_where_rows_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, set_thresholds: Callable[..., None], sequence: str | None
 ) -> None:

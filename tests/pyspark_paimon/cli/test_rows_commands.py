@@ -71,6 +71,18 @@ def test_what_is_written_to_a_file_is_read_from_it(table, tmp_path, form) -> Non
     assert rows_of(copy.path) == ROWS
 
 
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+def test_a_file_is_read_in_blocks_of_any_size(tmp_path, set_thresholds, form) -> None:
+    rows = [{"id": at, "city": f"city {at}" * (at % 5)} for at in range(200)]
+    source = Table.create(tmp_path / "source", "id BIGINT, city STRING")
+    source.write(rows)
+    told("scan", source.path, "-o", tmp_path / f"rows.{form}")
+    set_thresholds(import_block_bytes=256)
+    copy = Table.create(tmp_path / "copy", "id BIGINT, city STRING")
+    told("write", copy.path, tmp_path / f"rows.{form}")
+    assert rows_of(copy.path) == rows
+
+
 def test_standard_output_is_whole_and_alone(table) -> None:
     assert told("scan", table.path, "--format", "csv", "-c", "id,city", "--order-by", "id") == '"id","city"\n1,""\n2,"a ""b"",\nc"\n3,\n'
     assert [row["id"] for row in json.loads(told("scan", table.path, "--format", "json", "--order-by", "id DESC"))] == [3, 2, 1]

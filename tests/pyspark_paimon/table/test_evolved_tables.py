@@ -39,6 +39,12 @@ def test_rows_are_those_of_their_engines(name):
     assert lines(row for split in scan.plan().splits for batch in scan.read(split) for row in batch.to_pylist()) == lines(rows)
 
 
+@pytest.mark.parametrize("limits", [{"blob_batch_rows": 1}, {"blob_batch_rows": 3, "blob_batch_bytes": 40}, {"blob_batch_bytes": 1}])
+def test_blobs_come_in_batches_of_any_size(set_thresholds, limits):
+    set_thresholds(**limits)
+    assert lines(opened("blobs").scan().to_arrow().to_pylist()) == lines(expected("blobs"))
+
+
 @pytest.mark.parametrize("name", TABLES)
 def test_each_column_alone(name):
     table, rows = opened(name), expected(name)
