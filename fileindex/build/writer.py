@@ -124,7 +124,8 @@ def _coded(values: Any) -> Any:
     """The values of an array; one that repeats its texts, as a sample tells, as a dictionary, so that each is hashed once."""
     if not pa.types.is_string(values.type) or len(values) < 4 * thresholds().index_sample_rows:
         return values
-    repeats = 2 * pc.count_distinct(values[: thresholds().index_sample_rows]).as_py() <= thresholds().index_sample_rows
+    sample = thresholds().index_sample_rows
+    repeats = 2 * pc.count_distinct(values[:sample]).as_py() <= sample
     return values.dictionary_encode() if repeats else values
 
 

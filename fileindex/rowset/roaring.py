@@ -175,10 +175,8 @@ def serialize_groups(rows: UInt32s, starts: _Longs) -> tuple[_Bytes, _Longs]:
     >>> data.tobytes()[: offsets[1]].hex()
     '3a30000001000000000001001000000000000100'
     """
-    parts = [
-        _serialize_part(rows, starts[first : first + thresholds().row_set_part + 1])
-        for first in range(0, len(starts) - 1, thresholds().row_set_part)
-    ]
+    step = thresholds().row_set_part
+    parts = [_serialize_part(rows, starts[first : first + step + 1]) for first in range(0, len(starts) - 1, step)]
     if not parts:
         return np.zeros(0, dtype=np.uint8), np.zeros(1, dtype=np.int64)
     lengths = np.concatenate([np.diff(offsets) for _, offsets in parts])

@@ -173,9 +173,10 @@ class TableWrite:
         """
         for piece, given in in_pieces(batch, kinds):
             self._waiting.append(self._kinds.of(conform(piece, self.store.schema, given), given))
+            limits = thresholds()
             if (
-                sum(t.num_rows for t, _ in self._waiting) >= thresholds().route_rows
-                or sum(t.nbytes for t, _ in self._waiting) >= thresholds().route_bytes
+                sum(t.num_rows for t, _ in self._waiting) >= limits.route_rows
+                or sum(t.nbytes for t, _ in self._waiting) >= limits.route_bytes
             ):
                 self._route()
 

@@ -211,9 +211,8 @@ class _BlockBuilder:
         self._join_small()
         table = part.source.table
         rows = np.arange(table.num_rows) if part.rows is None else part.rows
-        step = max(
-            thresholds().block_rows // 8, min(thresholds().block_rows, thresholds().block_bytes * table.num_rows // max(1, table.nbytes))
-        )
+        limits = thresholds()
+        step = max(limits.block_rows // 8, min(limits.block_rows, limits.block_bytes * table.num_rows // max(1, table.nbytes)))
         for at in range(0, len(rows), step):
             some = rows[at : at + step]
             self._block(table.take(pa.array(some)), None if part.source.kinds is None else part.source.kinds[some])

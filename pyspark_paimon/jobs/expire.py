@@ -42,9 +42,9 @@ class _ToldDeletes(WrappedFileIO):
         return gone
 
     def delete_many(self, paths: Sequence[str]) -> int:
-        gone = 0
-        for start in range(0, len(paths), thresholds().deleted_at_once):
-            gone += (now := self.inner.delete_many(paths[start : start + thresholds().deleted_at_once]))
+        gone, step = 0, thresholds().deleted_at_once
+        for start in range(0, len(paths), step):
+            gone += (now := self.inner.delete_many(paths[start : start + step]))
             self._steps.moved(0, now)
         return gone
 

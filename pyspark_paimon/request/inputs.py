@@ -146,12 +146,13 @@ def _pandas_rows(frame: pd.DataFrame, schema: pa.Schema) -> Rows:
     if len(set(names)) < len(names):
         return ArrowRows(pa.RecordBatchReader.from_batches(pa.schema([(name, pa.null()) for name in names]), []))
     types = [_table_type(name, schema) for name in names]
-    first = _pandas_batch(frame.iloc[: thresholds().pandas_rows], names, types, 0)
+    step = thresholds().pandas_rows
+    first = _pandas_batch(frame.iloc[:step], names, types, 0)
 
     def batches() -> Iterator[pa.RecordBatch]:
         yield first
-        for start in range(thresholds().pandas_rows, len(frame), thresholds().pandas_rows):
-            batch = _pandas_batch(frame.iloc[start : start + thresholds().pandas_rows], names, first.schema.types, start)
+        for start in range(step, len(frame), step):
+            batch = _pandas_batch(frame.iloc[start : start + step], names, first.schema.types, start)
             yield _same_types(batch, first.schema)
 
     return ArrowRows(pa.RecordBatchReader.from_batches(first.schema, batches()))

@@ -38,6 +38,7 @@ def kinds(store: FileStore) -> list[CommitKind]:
     return [store.snapshots.get(snapshot_id).commit_kind for snapshot_id in store.snapshots.ids()]
 
 
+@pytest.mark.sizes
 def test_buckets_with_new_files_are_compacted_where_the_strategy_picks_something(tmp_path: Path) -> None:
     store = make(tmp_path / "t", DDL, ("id",), bucket="3", **EAGER)
     result, messages = unowned(store, "a", range(400), "x")
