@@ -12,7 +12,7 @@ from tests.model.columns import Column
 from tests.model.conditions import Condition, conditions
 from tests.model.containers import CONTAINERS
 from tests.model.tables import TableKind
-from tests.model.values import NESTED, PARTITION_TEXTS, SCALARS, SMALL, Row, values_of
+from tests.model.values import NESTED, PARTITION_TEXTS, SCALARS, Row, values_of
 from tests.model.world import MAIN, Side, Step, World
 
 KINDS = ["+I", "+I", "+U", "-D"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections import Counter
@@ -16,6 +17,7 @@ from tests.model import drawing
 from tests.model.tables import TableKind, table_kinds
 from tests.model.world import MAIN, Step, World
 
+FAST = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 SIDES = st.sampled_from([0, 0, 0, 1])
 
 
@@ -23,23 +25,32 @@ class TableModel(RuleBasedStateMachine):
     """A table of any kind."""
 
     totals: ClassVar[Counter[str]] = Counter()
+    """Steps that were done, by their names."""
+    whole: ClassVar[list[World]] = []
+    """Worlds that held to their end."""
+    last: ClassVar[World | None] = None
+    """The world of the last try: after an error, the one that shrinking ended with."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.home = tempfile.mkdtemp(prefix="paimon-model-", dir="/dev/shm")
+        self.home = tempfile.mkdtemp(prefix="paimon-model-", dir=FAST)
         self.world: World | None = None
+        self.failed = False
 
     @initialize(kind=table_kinds())
     def create(self, kind: TableKind) -> None:
         try:
             self.world = World(kind, f"{self.home}/t")
+            TableModel.last = self.world
         except PaimonError as error:
             self.totals[f"create refused: {error}"[:160]] += 1
             reject()
 
     def _do(self, step: Step | None) -> None:
         if step is not None and self.world is not None:
+            self.failed = True
             self.world.perform(step)
+            self.failed = False
 
     def _side(self, chosen: int) -> str:
         assert self.world is not None
@@ -105,13 +116,15 @@ class TableModel(RuleBasedStateMachine):
         try:
             if self.world is not None:
                 self.totals.update({name: times for name, times in self.world.counts.items() if name != "names"})
-                self.world.check_whole()
+                if not self.failed:
+                    self.world.check_whole()
+                    self.whole.append(self.world)
         finally:
             shutil.rmtree(self.home)
 
 
 def run(number: int, examples: int, steps: int, *, shrinks: bool = True) -> None:
-    """Try so many tables with so many steps each, chosen by a seed; raises what went wrong, told as a script."""
+    """Try so many tables with so many steps each, chosen by a seed. Raise ``Wrong``, with a script of the shortest way to it."""
     phases = [Phase.generate, *([Phase.shrink] if shrinks else [])]
     wanted = settings(
         max_examples=examples,

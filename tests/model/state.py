@@ -83,11 +83,10 @@ class State:
                 return
             new = (new[0], 0, {**new[2], **{name: old[2][name] for name in self.kind.partitions}})
         pair = [old, new]
-        if self.kind.sequence:
-            if self._sequence(new) < self._sequence(old):
-                pair = [new, old]
-                if old[0] not in VISIBLE:
-                    raise Unpredictable
+        if self.kind.sequence and self._sequence(new) < self._sequence(old):
+            pair = [new, old]
+            if old[0] not in VISIBLE:
+                raise Unpredictable
         merged = self._merger().merge([(kind, number, self._complete(row)) for kind, number, row in pair])
         if merged is not None:
             self.records[key] = merged

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pyspark_paimon import Table
 from tests.model.columns import Column
-from tests.model.values import KEY_TYPES, NESTED, PARTITION_TEXTS, PARTITION_TYPES, SCALARS
+from tests.model.values import KEY_TYPES, NESTED, PARTITION_TYPES, SCALARS
 
 SMALL_OPTIONS: dict[str, list[str]] = {
     "write-buffer-size": ["64 kb", "1 mb"],
@@ -90,7 +90,7 @@ INDEX_TYPES = {
 SUMS = ["INT", "BIGINT", "SMALLINT", "DECIMAL(38, 10)"]
 FUNCTIONS = {
     "BOOLEAN": ["bool_and", "bool_or"],
-    **dict.fromkeys(SCALARS.keys() - {"BOOLEAN"}, ["max", "min"]),
+    **{key: ["max", "min"] for key in SCALARS.keys() - {"BOOLEAN"}},
     "ARRAY<INT>": ["collect"],
     "MAP<STRING, INT>": ["merge_map"],
 }

@@ -5,7 +5,6 @@ from __future__ import annotations
 import traceback
 from abc import abstractmethod
 from dataclasses import dataclass, field
-from typing import Any
 
 import pyarrow as pa
 
@@ -33,7 +32,21 @@ def rows(*found, names=None, kinds=None, container="table"):
 
 
 class Wrong(AssertionError):
-    """The table and the model differ."""
+    """The table and the model differ. ``verdict`` is one of the torture's."""
+
+    verdict = "wrong rows"
+
+
+class Broken(Wrong):
+    """A check of the whole table finds problems."""
+
+    verdict = "broken table"
+
+
+class Failed(Wrong):
+    """A step raised what it must not."""
+
+    verdict = "untyped error"
 
 
 @dataclass
@@ -101,11 +114,13 @@ class World:
         self.kind, self.path = kind, path
         self.sides = {MAIN: Side(kind.create(path), State(kind, list(kind.columns)))}
         self.script = [HELPERS, kind.code()]
+        self.steps: list[Step] = []
         self.counts: dict[str, int] = {}
         self._at = MAIN
 
     def perform(self, step: Step) -> None:
         """Do a step and compare; an error tells the whole script."""
+        self.steps.append(step)
         side = self.sides[step.side]
         lines = [] if step.side == self._at else [f"table = Table.open(path, branch={step.side!r})"]
         try:
@@ -147,12 +162,13 @@ class World:
         for side in self.sides.values():
             problems = side.table.fsck("deep").problems
             if problems:
-                raise Wrong(f"fsck deep: {problems}")
+                raise Broken(f"fsck deep: {problems}")
 
     def _wrong(self, lines: list[str], error: Exception) -> Wrong:
         script = "\n".join([*self.script, *lines])
         told = "".join(traceback.format_exception(error)[-3:])
-        return Wrong(f"{type(error).__name__}: {error}\n\n{script}\n\n{told[-3000:]}")
+        kind = type(error) if isinstance(error, Wrong) else Failed
+        return kind(f"{type(error).__name__}: {error}\n\n{script}\n\n{told[-3000:]}")
 
 
 def same(found: pa.Table, names: list[str], rows: list[Row], what: str) -> None:
@@ -164,7 +180,3 @@ def same(found: pa.Table, names: list[str], rows: list[Row], what: str) -> None:
         raise Wrong(
             f"{what}: missing {list((wanted - there).elements())[:5]}, unexpected {list((there - wanted).elements())[:5]}; columns {names}"
         )
-
-
-def python(value: Any) -> str:
-    return repr(value)

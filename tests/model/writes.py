@@ -116,11 +116,8 @@ class Delete(Step):
     def run(self, world: World, side: Side) -> None:
         wanted, count = side.state.removed(self.condition.matches)
         said, params = self.condition.said(self.language, side.table.schema)
-        if (
-            world.kind.keys
-            and (not world.kind.takes_deletes or world.kind.ignores_deletes)
-            or world.kind.on("row-tracking.enabled")
-            and not world.kind.on("deletion-vectors.enabled")
+        if (world.kind.keys and (not world.kind.takes_deletes or world.kind.ignores_deletes)) or (
+            world.kind.on("row-tracking.enabled") and not world.kind.on("deletion-vectors.enabled")
         ):
             try:
                 side.table.delete(said, params=params)

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from types import ModuleType
 
 from tests.torture import runner
 from tests.torture.report import Tally, as_text, case_of
@@ -18,9 +19,15 @@ from tests.torture.report import Tally, as_text, case_of
 PARTS = tuple(runner.SHARES)
 
 
+def module_of(part: str) -> ModuleType:
+    """The module of a part; the model of whole tables has a package of its own."""
+    return importlib.import_module("tests.model.torture" if part == "model" else f"tests.torture.{part}")
+
+
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m tests.torture", description="Kills, faults, races, corruption and interleavings, and what they found."
+        prog="python -m tests.torture",
+        description="Kills, faults, races, corruption, interleavings and random steps beside a model, and what they found.",
     )
     parser.add_argument("--minutes", type=float, default=30, help="for all parts together, two processes at a time")
     parser.add_argument("--seed", type=int, help="what is drawn at random is drawn from it (default: another one each time)")
@@ -36,7 +43,7 @@ def arguments() -> argparse.Namespace:
 def main() -> int:
     given = arguments()
     if given.replay is not None:
-        part = importlib.import_module(f"tests.torture.{case_of(given.replay)['part']}")
+        part = module_of(case_of(given.replay)["part"])
         outcome = part.replay(given.replay.resolve())
         runner.say(f"{outcome.part}, {outcome.configuration}: {outcome.what}: {outcome.verdict}\n{outcome.detail}\n")
         return 0 if outcome.good else 1
@@ -54,7 +61,7 @@ def main() -> int:
 def _work(part: str, seed: int, folder: Path, seconds: float, tries: int | None) -> int:
     """One process of the torture: an outcome a line, until the time is over."""
     end = time.monotonic() + seconds
-    outcomes = importlib.import_module(f"tests.torture.{part}").outcomes(seed, folder)
+    outcomes = module_of(part).outcomes(seed, folder)
     for number, outcome in enumerate(outcomes, 1):
         runner.say(json.dumps(outcome.to_json()) + "\n")
         if time.monotonic() >= end or number == tries:
